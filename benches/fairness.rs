@@ -35,7 +35,7 @@ use uuid::Uuid;
 
 /// What the model takes for each call.
 const MODEL_MS: u64 = 20;
-/// Model calls that may be out at once.
+/// Limit of concurrent model calls.
 const CALLS: u32 = 16;
 /// Rounds of each figure, an odd number.
 const ROUNDS: usize = 5;

@@ -1,4 +1,4 @@
-//! A disk without room, and one that may only be read: what is refused is told so, nothing that was acknowledged is lost,
+//! A disk without room, and one that may only be read: what is refused is told so, No acknowledged change is lost,
 //! and when there is room again everything goes on.
 //!
 //! The disk is a small tmpfs in a mount namespace of its own. Where the system permits none, the tests say so and are
@@ -159,7 +159,7 @@ impl<'d> House<'d> {
     }
 
     fn ends(&mut self) -> ExitStatus {
-        until("the daemon ends", || self.child.try_wait().unwrap())
+        until("the daemon is shutting down", || self.child.try_wait().unwrap())
     }
 
     /// Starts the binary, which must end by itself; gives what it said.
@@ -268,7 +268,7 @@ fn a_full_disk_ends_the_daemon_and_loses_nothing_that_was_acknowledged() {
     assert!(!house.ends().success());
     let said = house.said();
     assert!(said.contains("No space left on device"), "{said}");
-    assert!(said.contains("make room") && said.contains("nothing that was acknowledged is lost"), "{said}");
+    assert!(said.contains("free disk space") && said.contains("No acknowledged change is lost"), "{said}");
     // There is still no room: a start says so, and changes nothing.
     let said = House::refused(&disk);
     assert!(said.contains("No space left on device"), "{said}");

@@ -146,11 +146,11 @@ fn pages_become_text() {
     let head = site.heads().remove(0).to_lowercase();
     assert!(head.contains("user-agent: agentsvc/") && head.contains("accept-encoding: gzip"), "{head}");
     assert!(house.fetch(&site.url("/json")).ends_with("\n\n{\"a\": [1, 2]}"));
-    assert!(house.fetch(&site.url("/gone")).contains("answered with status 404 Not Found. It says:\n# Gone"));
+    assert!(house.fetch(&site.url("/gone")).contains("returned status 404 Not Found. It says:\n# Gone"));
     assert!(house.fetch(&site.url("/image")).contains("image/png is not text"));
     let part = json!({ "url": site.url("/json"), "max_chars": 4, "offset": 3 });
     let part = house.call("[\"*\"]", "web_fetch", &part);
-    assert!(part.ends_with("Characters 3 to 7 of 13; read on with offset 7\n\n\": ["), "{part}");
+    assert!(part.ends_with("Characters 3 to 7 of 13; continue with offset 7\n\n\": ["), "{part}");
     let raw = house.call("[\"*\"]", "web_fetch", &json!({ "url": site.url("/"), "raw": true }));
     assert!(raw.contains("<nav>menu</nav>"), "{raw}");
 }
@@ -196,7 +196,7 @@ fn nothing_private_is_reached() {
             "not public",
             "belongs to this machine",
             "only http and https",
-            "must not hold",
+            "must not contain",
             "is not a URL",
             "Port 1 is",
         ];
@@ -222,7 +222,7 @@ fn the_manifest_says_which_hosts() {
         "{away}"
     );
     let none = house.call("[]", "web_fetch", &url);
-    assert!(none.contains("may not call the tool"), "{none}");
+    assert!(none.contains("is not allowed to call the tool"), "{none}");
     let wrong = house.call("[\"*\"]", "web_fetch", &json!({ "link": "x" }));
     assert!(wrong.contains("unknown field `link`"), "{wrong}");
 }
@@ -238,7 +238,7 @@ fn time_and_size_have_limits() {
     assert!(house.fetch(&site.url("/silent")).contains("more than 5 seconds"));
     assert!(house.fetch(&site.url("/cut-off")).contains("could not be fetched"));
     let large = house.fetch(&site.url("/large"));
-    assert!(large.contains("Characters 0 to 500 of 2000; read on with offset 500"), "{large}");
+    assert!(large.contains("Characters 0 to 500 of 2000; continue with offset 500"), "{large}");
     assert!(large.contains("its end is missing"), "{large}");
 }
 
@@ -276,7 +276,11 @@ fn searches_go_to_the_provider_that_is_configured() {
     for (provider, environment, expected) in [
         ("searxng", None, "1. A\n   https://a.example/\n   says a"),
         ("brave", Some(("BRAVE_API_KEY", "brave-key")), "1. B\n   https://b.example/\n   b"),
-        ("brave", Some(("BRAVE_API_KEY", "another")), "The search with brave failed. It refused the key (status 401)."),
+        (
+            "brave",
+            Some(("BRAVE_API_KEY", "another")),
+            "The search with brave failed. It rejected the key (status 401).",
+        ),
         ("brave", None, "The search provider brave has no key: the environment variable BRAVE_API_KEY is not set."),
         ("tavily", Some(("TAVILY_API_KEY", "tavily-key")), "1. T\n   https://t.example/\n   t"),
         ("duckduckgo", None, "1. D\n   https://d.example/"),
@@ -293,7 +297,7 @@ fn searches_go_to_the_provider_that_is_configured() {
         "{refused}"
     );
     let other = house.call("[\"example.com\"]", "web_search", &asked);
-    assert!(other.contains("may not reach 127.0.0.2") && other.contains("Searches go to that host."), "{other}");
+    assert!(other.contains("may not reach 127.0.0.2") && other.contains("Searches use that host."), "{other}");
     let empty = house.call("[\"*\"]", "web_search", &json!({ "query": " " }));
     assert!(empty.contains("must have 1 to 1000 bytes"), "{empty}");
 }

@@ -149,7 +149,7 @@ async function open(page, path, query) {
 /** A page that did not come: after an update of the daemon its files have other addresses. */
 function showFailed(page, path, query, error) {
   const isGone = /dynamically imported module|module script/i.test(String(error?.message));
-  const text = isGone ? "Its files could not be loaded: the daemon was updated, or cannot be reached." : faultText(error);
+  const text = isGone ? "The page's files could not be loaded. The daemon was updated or is unreachable." : faultText(error);
   const again = h("button", { class: "primary", type: "button", onclick: () => (isGone ? location.reload() : open(page, path, query)) }, "Try again");
   fill(root, emptyState({ icon: icon("alert", 28), title: `${page.label} could not be opened`, text, actions: [again] }));
 }
@@ -203,7 +203,7 @@ async function showApi() {
     title: "The API of this daemon",
     wide: false,
     body: [
-      h("p", {}, `agentsvc ${version}. Everything here works over its documented API; the description below is OpenAPI 3.`),
+      h("p", {}, `agentsvc ${version}. This page only uses the documented API. Its OpenAPI 3 description:`),
       h("button", { type: "button", onclick: () => api.saveAs(new Blob([text], { type: "application/json" }), "openapi.json") }, icon("download", 18), "openapi.json"),
     ],
   });
@@ -217,7 +217,7 @@ function signOut() {
 // --- Theme and health ------------------------------------------------------------------------------------------------
 
 function themeName() {
-  return { light: "light", dark: "dark" }[localStorage.getItem(THEME)] ?? "as the system";
+  return { light: "light", dark: "dark" }[localStorage.getItem(THEME)] ?? "system";
 }
 
 function applyTheme() {

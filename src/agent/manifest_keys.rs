@@ -64,7 +64,7 @@ impl ManifestSignatures for ManifestKeys {
         };
         let Some(signature) = signature else {
             return if self.is_required {
-                let text = "manifest_signature: this daemon takes signed manifests only";
+                let text = "manifest_signature: required; this daemon only accepts signed manifests";
                 Err(refused(text, "manifest_unsigned"))
             } else {
                 Ok(Signature::None)
@@ -75,7 +75,7 @@ impl ManifestSignatures for ManifestKeys {
             return Err(Refusal::bad_field("manifest_signature", text));
         };
         if self.keys.is_empty() {
-            let text = "manifest_signature: there is no key in `[security] manifest_keys` to check it with";
+            let text = "manifest_signature: cannot be verified; `[security] manifest_keys` is empty";
             return Err(refused(text, "manifest_keys_missing"));
         }
         let is_by =
@@ -83,7 +83,7 @@ impl ManifestSignatures for ManifestKeys {
         match self.keys.iter().find(is_by) {
             Some(key) => Ok(Signature::By(hex(&key.0))),
             None => {
-                let text = "manifest_signature: it is no signature of this manifest by a trusted key";
+                let text = "manifest_signature: not a signature of this manifest by a trusted key";
                 Err(refused(text, "manifest_signature_invalid"))
             }
         }

@@ -24,7 +24,7 @@ pub const DOMAIN: Domain = Domain {
         tools::kill::TOOL,
     ],
     performers,
-    commands: &[Subcommand::group::<cli::Agent>(4, "agent", "Create, list, show and kill agents")],
+    commands: &[Subcommand::group::<cli::Agent>(4, "agent", "Create, list, show and delete agents")],
 };
 
 /// Erases what agents leave behind.

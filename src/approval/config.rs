@@ -10,13 +10,13 @@ table! {
     /// `[approval]`.
     #[check(Self::note_unknown)]
     pub struct Approval {
-        /// Tools whose calls wait for a person: names or globs such as "shell_*".
+        /// Tools that need approval: names or globs such as "shell_*".
         require_approval: Vec<Box<str>> => list(tool_pattern).protected(),
-        /// Seconds after which what nobody decided is refused, 1 to 2592000.
+        /// Seconds until an undecided approval expires, 1 to 2592000.
         timeout_secs: u64 = 3_600 => integer(1..=30 * 86_400).writable(),
-        /// none, or totp: approving needs a code of an authenticator.
+        /// none, or totp: approvals need a code of an authenticator app.
         second_factor: SecondFactor => choice(SecondFactor::WORDS).protected(),
-        /// Seconds for which a client that gave a correct code needs no other, 0 to 86400.
+        /// Seconds until a client needs a new code after a correct one, 0 to 86400.
         totp_grace_period_secs: u64 => integer(0..=86_400).protected(),
     }
 }

@@ -5,7 +5,7 @@ use crate::kernel::config::table;
 table! {
     /// `[audit]`. What stays can still be verified.
     pub struct Audit {
-        /// Days after which audit entries go, 0 to 36500; 0 keeps them.
+        /// Delete audit log entries after this many days, 0 to 36500; 0 keeps them.
         retention_days: u32 => integer(0..=36_500).protected(),
     }
 }

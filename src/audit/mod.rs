@@ -82,8 +82,8 @@ impl AuditTrail {
     pub fn walk(&self, head: &dyn Fn() -> Result<AuditHead, Refusal>) -> Result<Verdict, Refusal> {
         let _no_erasure = self.walking.lock();
         let unreadable = |error: store::Error| {
-            tracing::error!(%error, "the audit trail cannot be read");
-            Refusal::new(RefusalKind::Failed, "the audit trail could not be read")
+            tracing::error!(%error, "the audit log cannot be read");
+            Refusal::new(RefusalKind::Failed, "the audit log could not be read")
         };
         let public_key = self.vault.public_key();
         // What is trusted is read before the world says where the trail ends, so that it never reaches beyond.
@@ -101,7 +101,7 @@ impl AuditTrail {
         match &walked {
             Ok(_) => self.stats.valid.fetch_add(1, Ordering::Relaxed),
             Err(broken) => {
-                tracing::error!(%broken, "the audit trail is broken");
+                tracing::error!(%broken, "the audit log is broken");
                 self.stats.broken.fetch_add(1, Ordering::Relaxed)
             }
         };
@@ -133,7 +133,7 @@ impl AuditTrail {
 impl Trail for AuditTrail {
     fn recent(&self, head: AuditHead, limit: usize) -> Result<Vec<AuditEntry>, ContentError> {
         self.store.newest_entries(head, limit).map_err(|error| {
-            tracing::error!(%error, "the audit trail cannot be read");
+            tracing::error!(%error, "the audit log cannot be read");
             ContentError::Failed(error.to_string())
         })
     }
@@ -144,10 +144,10 @@ impl Trail for AuditTrail {
 
     fn fault(&self) -> Option<&'static str> {
         if self.stats.is_broken.load(Ordering::Relaxed) {
-            return Some("GET /api/audit/verify found it broken");
+            return Some("GET /api/audit/verify found the audit log broken");
         }
         let is_unsigned = self.stats.is_unsigned.load(Ordering::Relaxed);
-        is_unsigned.then_some("no checkpoint can be signed: GET /api/audit/verify and the log say why")
+        is_unsigned.then_some("no checkpoint can be signed; see GET /api/audit/verify and the log for the reason")
     }
 }
 
@@ -155,15 +155,11 @@ impl Probe for AuditTrail {
     fn gather(&self, out: &mut MetricsText) {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let stats = &self.stats;
-        out.gauge("agentsvc_audit_signed", "The audit entry up to which the trail is signed.", load(&stats.signed));
-        out.family(
-            "agentsvc_audit_checkpoints_total",
-            "Checkpoints of the audit trail, by what became of them.",
-            "counter",
-        );
+        out.gauge("agentsvc_audit_signed", "Newest signed audit log entry.", load(&stats.signed));
+        out.family("agentsvc_audit_checkpoints_total", "Audit checkpoints, by outcome.", "counter");
         out.sample("agentsvc_audit_checkpoints_total", "outcome=\"signed\"", load(&stats.checkpoints));
         out.sample("agentsvc_audit_checkpoints_total", "outcome=\"refused\"", load(&stats.refused));
-        out.family("agentsvc_audit_walks_total", "Walks over the audit trail, by what they found.", "counter");
+        out.family("agentsvc_audit_walks_total", "Audit verifications, by result.", "counter");
         out.sample("agentsvc_audit_walks_total", "found=\"valid\"", load(&stats.valid));
         out.sample("agentsvc_audit_walks_total", "found=\"broken\"", load(&stats.broken));
     }

@@ -99,7 +99,7 @@ impl Notary {
     pub fn stop(self) {
         let _ = self.queue.0.send(Work::Stop);
         if self.thread.join().is_err() {
-            tracing::error!("the audit notary ended in a panic");
+            tracing::error!("the audit checkpoint signer panicked");
         }
     }
 }
@@ -114,7 +114,7 @@ enum Error {
     #[error(transparent)]
     Vault(#[from] super::vault::Error),
     /// The vault knows another trail.
-    #[error("{0}; look at GET /api/audit/verify and docs/audit.md")]
+    #[error("{0}; see GET /api/audit/verify and docs/audit.md")]
     Contradiction(String),
 }
 
@@ -155,7 +155,7 @@ impl Signing {
         match self.parts.trail.store.audit_head() {
             Ok(Some(head)) => self.seal(head),
             Ok(None) => {}
-            Err(error) => tracing::error!(%error, "the end of the audit trail cannot be read"),
+            Err(error) => tracing::error!(%error, "the end of the audit log cannot be read"),
         }
     }
 
@@ -169,12 +169,12 @@ impl Signing {
                 stats.signed.store(head.last, Ordering::Relaxed);
                 self.newest = head.last;
                 if let Err(error) = self.erase_before(head.first) {
-                    tracing::warn!(%error, "old audit entries cannot be erased; the next checkpoint tries again");
+                    tracing::warn!(%error, "old audit entries cannot be erased; the next checkpoint retries");
                 }
             }
             Err(error) => {
                 stats.refused.fetch_add(1, Ordering::Relaxed);
-                tracing::error!(%error, entry = head.last, "no checkpoint of the audit trail was signed");
+                tracing::error!(%error, entry = head.last, "no audit checkpoint was signed");
             }
         }
     }
@@ -204,7 +204,7 @@ impl Signing {
     fn check(&self, head: AuditHead, kept: &AuditCheckpoint) -> Result<(), Error> {
         let signed = kept.sequence;
         if signed > head.last {
-            let text = format!("the trail ends at entry {}, but entry {signed} was signed", head.last);
+            let text = format!("the audit log ends at entry {}, but entry {signed} was signed", head.last);
             return Err(Error::Contradiction(text));
         }
         // The entry before the first kept one is known by the anchor; of older ones nothing is left to compare.
@@ -234,17 +234,17 @@ impl Signing {
             Ok(Some(trim)) => trim,
             Ok(None) => return true,
             Err(error) => {
-                tracing::error!(%error, "the audit trail cannot be read");
+                tracing::error!(%error, "the audit log cannot be read");
                 return true;
             }
         };
         match self.parts.handle.block_on(self.parts.bridge.acting_as(Actor::System).ask(trim)) {
             Ok(removed) => {
-                tracing::info!(removed, first = trim.first, "old audit entries go");
+                tracing::info!(removed, first = trim.first, "old audit entries are erased");
                 true
             }
             Err(refusal) => {
-                tracing::debug!(%refusal, "old audit entries stay until the next try");
+                tracing::debug!(%refusal, "old audit entries are kept until the next attempt");
                 false
             }
         }

@@ -34,13 +34,13 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The key is none.
-    #[error("{} does not hold a key: {SEED_BYTES} bytes in hex are expected", path.display())]
+    #[error("{} does not contain a key; expected {SEED_BYTES} bytes in hex", path.display())]
     Key {
         /// The file.
         path: PathBuf,
     },
     /// Others may read the key.
-    #[error("{} may be read by others (mode {mode:o}); make it readable by its owner only: chmod 600", path.display())]
+    #[error("{} is readable by other users (mode {mode:o}); make it readable by its owner only: chmod 600", path.display())]
     Open {
         /// The file.
         path: PathBuf,

@@ -10,17 +10,18 @@ use crate::kernel::config::text::directory;
 table! {
     /// `[backup]`.
     pub struct Backup {
-        /// Make backups by themselves, as `schedule` says.
+        /// Create backups on the `schedule`.
         enabled: bool => flag().writable(),
-        /// When, in UTC: a cron expression, or `every 6h`. What was due while the daemon was down is made at its start.
+        /// Schedule in UTC: a cron expression, or `every 6h`. A backup missed while the daemon was down is created at
+        /// its start.
         schedule: Box<str> = "0 3 * * *".into() => text(rule).writable(),
-        /// Backups that stay after a scheduled one, the newest, 0 to 10000; 0 keeps all.
+        /// Number of backups to keep after a scheduled one, 0 to 10000; 0 keeps all.
         keep: usize = 7 => integer(0..=10_000).protected(),
-        /// Days after which backups go, looked at with each scheduled one, 0 to 36500; 0 keeps them.
+        /// Delete backups after this many days, checked after each scheduled one, 0 to 36500; 0 keeps them.
         max_age_days: u32 => integer(0..=36_500).protected(),
-        /// Where backups are, an absolute path. Default: `backups` in the home.
+        /// Backup directory, an absolute path. Default: `backups` in the home.
         directory: Option<PathBuf> => text(directory).example("/srv/backups"),
-        /// Whether backups hold the files of agents' workspaces.
+        /// Include the files of agents' workspaces in backups.
         workspaces: bool = true => flag().writable(),
     }
 }
@@ -29,7 +30,7 @@ table! {
 fn rule(text: &str) -> Result<Box<str>, String> {
     match Rule::parse(text) {
         Ok(Rule::Cron(_) | Rule::Every(_)) => Ok(text.into()),
-        Ok(Rule::In(_) | Rule::At(_)) => Err("must come again: a cron expression, or `every 6h`".to_owned()),
+        Ok(Rule::In(_) | Rule::At(_)) => Err("must be a recurring rule: a cron expression, or `every 6h`".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -55,7 +56,7 @@ mod tests {
         assert_eq!((backup.enabled, &*backup.schedule, backup.keep, backup.max_age_days), (true, "every 6h", 3, 30));
         assert_eq!(backup.directory.as_deref(), Some(Path::new("/b")));
         for (text, says) in [
-            ("schedule = \"in 2h\"", "must come again"),
+            ("schedule = \"in 2h\"", "must be a recurring rule"),
             ("schedule = \"61 * * * *\"", "schedule"),
             ("keep = -1", "must be 0 to 10000"),
             ("directory = \"b\"", "absolute"),

@@ -49,7 +49,7 @@ pub fn create(view: &StoreView, places: &Places, now: Timestamp, progress: &Prog
     for found in &listing.files {
         match files::pack(&mut archive, found, &spool)? {
             None => progress.add(of_files(found))?,
-            Some(why) => warnings.add(format!("{:?} is left out: {why}", found.entry)),
+            Some(why) => warnings.add(format!("{:?} was skipped: {why}", found.entry)),
         }
     }
     let counts = tally.counts.iter().map(|(word, count)| ((*word).to_owned(), *count)).collect();
@@ -76,7 +76,7 @@ pub fn create(view: &StoreView, places: &Places, now: Timestamp, progress: &Prog
 pub(super) fn trail_end(view: &StoreView) -> Result<Option<TrailEnd>, Error> {
     let Some(row) = view.get(Space::World, &AUDIT_HEAD_KEY)? else { return Ok(None) };
     let head: AuditHead =
-        record::decode(&AUDIT_HEAD_KEY, &row).map_err(|error| Error::Damaged(format!("the audit trail: {error}")))?;
+        record::decode(&AUDIT_HEAD_KEY, &row).map_err(|error| Error::Damaged(format!("the audit log: {error}")))?;
     Ok(Some(TrailEnd { last: head.last, hash: record::hex(&head.hash) }))
 }
 
@@ -91,5 +91,5 @@ fn free_path(dir: &Path, now: Timestamp) -> Result<PathBuf, Error> {
             return Ok(path);
         }
     }
-    Err(Error::Unfit("there are too many backups of this second".to_owned()))
+    Err(Error::Unfit("too many backups were created in this second; try again".to_owned()))
 }

@@ -10,10 +10,10 @@ use crate::kernel::store::rows::RowError;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file is no archive of ours.
-    #[error("it is no backup of agentsvc: {0}")]
+    #[error("not an agentsvc backup: {0}")]
     Foreign(String),
     /// A later release wrote it.
-    #[error("it was written by a newer release (format {found}; this one reads up to {supported})")]
+    #[error("written by a newer release (format {found}; this release reads up to {supported})")]
     Newer {
         /// The format found.
         found: u32,
@@ -21,14 +21,14 @@ pub enum Error {
         supported: u32,
     },
     /// It is not what was written.
-    #[error("it is damaged: {0}")]
+    #[error("damaged: {0}")]
     Damaged(String),
     /// An entry would be written where none may be, or is no plain file.
     #[error("entry {name:?} {reason}")]
     Unsafe {
         /// The entry's name.
         name: String,
-        /// What is wrong with it.
+        /// Reason.
         reason: &'static str,
     },
     /// It is larger than backups may be, or grows too much.
@@ -38,7 +38,7 @@ pub enum Error {
     #[error("{0}")]
     Unfit(String),
     /// The disk has no room for it.
-    #[error("{needed} bytes are needed at {}, and {free} are free", path.display())]
+    #[error("{needed} bytes are needed at {}, but only {free} are free", path.display())]
     NoRoom {
         /// Bytes needed.
         needed: u64,
@@ -62,8 +62,8 @@ pub enum Error {
     },
     /// A restore that is decided cannot be carried out to its end. Some of it may be done; nothing is lost.
     #[error(
-        "the restore of {archive} was cut off and cannot be completed: {source}; mend that and try again, or \
-         `agentsvc doctor --repair` takes it back"
+        "the interrupted restore of {archive} cannot be completed: {source}; fix this and try again, or run \
+         `agentsvc doctor --repair` to roll it back"
     )]
     Unfinished {
         /// The archive.
@@ -72,7 +72,7 @@ pub enum Error {
         source: Box<Error>,
     },
     /// It was told to stop.
-    #[error("the daemon ends")]
+    #[error("the daemon is shutting down")]
     Stopped,
 }
 

@@ -165,25 +165,25 @@ impl Walk {
             // It went while the directory was read.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) if is_agents_doing(&entry, &error) => {
-                self.listing.warnings.add(format!("{entry:?} is left out: it cannot be read: {error}"));
+                self.listing.warnings.add(format!("{entry:?} was skipped: it cannot be read: {error}"));
                 return Ok(());
             }
             Err(error) => return Err(io("look at", &path)(error)),
         };
         if path.file_name().is_none_or(|name| name.to_str().is_none()) {
-            self.listing.warnings.add(format!("{entry:?} is left out: its name is no text"));
+            self.listing.warnings.add(format!("{entry:?} was skipped: its name is not UTF-8"));
         } else if metadata.is_dir() {
             if path == self.skip {
                 return Ok(());
             }
             if depth >= BACKUP_DEPTH_MAX {
-                self.listing.warnings.add(format!("{entry}/ is left out: it lies too deep"));
+                self.listing.warnings.add(format!("{entry}/ was skipped: nested too deeply"));
                 return Ok(());
             }
             let children = match children(&path) {
                 Ok(children) => children,
                 Err(error) if is_agents_doing(&entry, &error) => {
-                    self.listing.warnings.add(format!("{entry}/ is left out: it cannot be read: {error}"));
+                    self.listing.warnings.add(format!("{entry}/ was skipped: it cannot be read: {error}"));
                     return Ok(());
                 }
                 Err(error) => return Err(io("list", &path)(error)),
@@ -192,11 +192,11 @@ impl Walk {
                 self.add(format!("{entry}/{name}"), path, depth + 1)?;
             }
         } else if !metadata.is_file() {
-            self.listing.warnings.add(format!("{entry:?} is left out: it is no plain file"));
+            self.listing.warnings.add(format!("{entry:?} was skipped: not a regular file"));
         } else if is_passing(&entry) {
             // Written beside and renamed: it is part of no state.
         } else if let Err(reason) = check_entry(&entry) {
-            self.listing.warnings.add(format!("{entry:?} is left out: its name {reason}"));
+            self.listing.warnings.add(format!("{entry:?} was skipped: its name {reason}"));
         } else {
             self.listing.files.push(Found { entry, path });
         }
@@ -225,14 +225,14 @@ pub(super) fn pack(archive: &mut ArchiveWriter, found: &Found, spool: &Path) -> 
     let mut file = match fs::OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(Some("it went while the backup was made".to_owned()));
+            return Ok(Some("it was deleted during the backup".to_owned()));
         }
         Err(error) if is_agents_doing(entry, &error) => return Ok(Some(format!("it cannot be read: {error}"))),
         Err(error) => return Err(io("read", path)(error)),
     };
     let metadata = file.metadata().map_err(io("look at", path))?;
     if !metadata.is_file() {
-        return Ok(Some("it is no plain file any more".to_owned()));
+        return Ok(Some("it is no longer a regular file".to_owned()));
     }
     let size = metadata.len();
     let kind = if metadata.permissions().mode() & 0o100 == 0 { Kind::File } else { Kind::Program };
@@ -337,7 +337,7 @@ mod tests {
         assert!(listing.files.iter().all(|found| places.target(&found.entry) == found.path));
         let warnings = listing.warnings.into_list();
         assert_eq!(warnings.len(), 2, "{warnings:?}");
-        assert!(warnings.iter().any(|text| text.contains("no plain file")), "{warnings:?}");
+        assert!(warnings.iter().any(|text| text.contains("not a regular file")), "{warnings:?}");
         places.workspaces = false;
         assert!(!list(&places).unwrap().files.iter().any(|found| found.entry.starts_with("workspaces")));
     }

@@ -32,7 +32,7 @@ pub struct Manifest {
     /// The newest entry of the audit trail that is in it.
     #[serde(default)]
     pub audit: Option<TrailEnd>,
-    /// What is in it, by component.
+    /// Contents by component.
     #[serde(default)]
     pub components: BTreeMap<String, ComponentContent>,
     /// What is in the world, by kind: `agents`, `sessions`, `messages`...

@@ -130,7 +130,7 @@ impl Mix {
         }
         let dropped = rows.dropped.len();
         let mut engine = Engine::new(Settings::default(), [0; 32]);
-        let broken = |error: record::Error| Error::Damaged(format!("no world can be made of it: {error}"));
+        let broken = |error: record::Error| Error::Damaged(format!("no world can be created from it: {error}"));
         engine.restore(records, now).map_err(broken)?;
         Ok(dropped)
     }

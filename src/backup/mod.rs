@@ -48,11 +48,11 @@ pub const DOMAIN: Domain = Domain {
     name: "backup",
     uses: &["audit"],
     commands: &[
-        Subcommand::new::<cli::Backup>(11, "backup", "Make, list and delete backups: the whole home in one file"),
+        Subcommand::new::<cli::Backup>(11, "backup", "Create, list and delete backups of the whole home"),
         Subcommand::new::<cli::restore::Restore>(
             12,
             "restore",
-            "Restore a backup into the running daemon, or into a home that no daemon has",
+            "Restore a backup into the running daemon or an unused home",
         ),
     ],
     ..Domain::EMPTY

@@ -39,7 +39,7 @@ pub fn check_entry(name: &str) -> Result<(), &'static str> {
         "data" => !rest.is_empty() && !is_reserved(rest.split('/').next().unwrap_or_default()),
         _ => !rest.is_empty() && TREES.iter().any(|(tree, _)| *tree == root),
     };
-    if is_known { Ok(()) } else { Err("is nothing that a backup holds") }
+    if is_known { Ok(()) } else { Err("is not part of a backup") }
 }
 
 /// Checks that a path stays where it is put.
@@ -54,12 +54,12 @@ pub fn check_path(name: &str) -> Result<(), &'static str> {
         return Err("is absolute");
     }
     if name.chars().any(char::is_control) {
-        return Err("holds control characters");
+        return Err("contains control characters");
     }
     for segment in name.split('/') {
         match segment {
             "" => return Err("has an empty segment"),
-            "." | ".." => return Err("leads out of its directory"),
+            "." | ".." => return Err("is outside its directory"),
             _ if segment.len() > SEGMENT_BYTES_MAX => return Err("is too long"),
             _ => {}
         }

@@ -63,7 +63,7 @@ impl Offline {
 
     /// Makes a backup.
     pub fn create(&self, progress: &Progress) -> Result<BackupMade, Error> {
-        let unfit = || Error::Unfit("there is no world here: nothing to back up".to_owned());
+        let unfit = || Error::Unfit("there is no world to back up".to_owned());
         let store = self.store()?.ok_or_else(unfit)?;
         create::create(&store.view(), &self.places, now(), progress)
     }

@@ -274,7 +274,7 @@ impl Rooms {
     /// What is in the rooms is of no use any more. It is no failure of what is done when some of it stays.
     fn leave(&self) {
         if let Err(error) = self.clear() {
-            tracing::warn!(%error, "what a restore has left is removed with the next start");
+            tracing::warn!(%error, "temporary files of a restore will be removed at the next start");
         }
     }
 

@@ -6,14 +6,14 @@ use parking_lot::Mutex;
 
 use super::error::Error;
 
-/// How far it is.
+/// Progress.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// What is being done: a word of answers, or nothing.
     phase: Mutex<&'static str>,
-    /// Bytes done in this phase.
+    /// Processed bytes of this phase.
     done: AtomicU64,
-    /// Bytes there are in this phase; 0 while nobody knows.
+    /// Total bytes of this phase; 0 if unknown.
     total: AtomicU64,
     /// It is to give up.
     stop: AtomicBool,

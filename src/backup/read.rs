@@ -64,20 +64,20 @@ pub(super) fn read(
             return Err(Error::Damaged(format!("{:?} is where {:?} should be", found.name, line.name)));
         }
         if found.size != line.size {
-            let text = format!("{}: {} bytes, but the manifest says {}", line.name, found.size, line.size);
+            let text = format!("{}: {} bytes; expected {}", line.name, found.size, line.size);
             return Err(Error::Damaged(text));
         }
         let mut content = Hashing { input: &mut found.entry, hash: Sha256::new(), bytes: 0 };
         each(Reading { line, runs: found.runs, content: &mut content }).map_err(|error| watch.fault_or(error))?;
         if content.bytes != line.size {
-            return Err(watch.fault_or(Error::Damaged(format!("{} is cut off", line.name))));
+            return Err(watch.fault_or(Error::Damaged(format!("{} is truncated", line.name))));
         }
         if hex(&content.hash.finalize()) != line.sha256 {
-            return Err(Error::Damaged(format!("{}: its checksum is that of something else", line.name)));
+            return Err(Error::Damaged(format!("{}: the checksum does not match", line.name)));
         }
     }
     if let Some(line) = lines.next() {
-        return Err(Error::Damaged(format!("it is cut off before {:?}", line.name)));
+        return Err(Error::Damaged(format!("truncated before {:?}", line.name)));
     }
     let mut rest = archive.into_inner();
     let mut buffer = [0; 4 << 10];
@@ -85,7 +85,7 @@ pub(super) fn read(
         match rest.read(&mut buffer) {
             Ok(0) => return Ok(manifest),
             Ok(read) if buffer[..read].iter().all(|byte| *byte == 0) => {}
-            Ok(_) => return Err(Error::Damaged("something follows its end".to_owned())),
+            Ok(_) => return Err(Error::Damaged("data after the end".to_owned())),
             Err(error) => return Err(watch.of_io(error, false)),
         }
     }
@@ -158,11 +158,11 @@ impl Read for Bounded {
         self.watch.out.set(out);
         let of_ratio = self.watch.packed.get().saturating_mul(BACKUP_RATIO_MAX).saturating_add(BACKUP_RATIO_FREE_BYTES);
         if out > of_ratio {
-            let text = format!("it grows more than {BACKUP_RATIO_MAX} times when it is unpacked");
+            let text = format!("it expands more than {BACKUP_RATIO_MAX} times when decompressed");
             return Err(self.watch.refuse(Error::TooLarge(text)));
         }
         if out > self.watch.allowed.get() {
-            return Err(self.watch.refuse(Error::TooLarge("it holds more than its manifest says".to_owned())));
+            return Err(self.watch.refuse(Error::TooLarge("it contains more than its manifest lists".to_owned())));
         }
         Ok(read)
     }
@@ -209,7 +209,7 @@ fn next<'a>(entries: &mut RawEntries<'a>, watch: &Watch, first: bool) -> Result<
     if entry.header().entry_type() == EntryType::GNULongName {
         long = Some(long_name(&mut entry, watch)?);
         let Some(following) = entries.0.next() else {
-            return Err(Error::Damaged("it ends in the middle of an entry".to_owned()));
+            return Err(Error::Damaged("truncated in the middle of an entry".to_owned()));
         };
         entry = following.map_err(|error| watch.of_io(error, false))?;
     }
@@ -217,7 +217,7 @@ fn next<'a>(entries: &mut RawEntries<'a>, watch: &Watch, first: bool) -> Result<
         Some(name) => name,
         None => String::from_utf8(entry.path_bytes().into_owned()).map_err(|error| Error::Unsafe {
             name: String::from_utf8_lossy(error.as_bytes()).into_owned(),
-            reason: "has a name that is no text",
+            reason: "has a name that is not UTF-8",
         })?,
     };
     let unsafe_entry = |reason| Error::Unsafe { name: name.clone(), reason };
@@ -226,7 +226,7 @@ fn next<'a>(entries: &mut RawEntries<'a>, watch: &Watch, first: bool) -> Result<
         EntryType::Directory => return Err(unsafe_entry("is a directory")),
         EntryType::Symlink | EntryType::Link => return Err(unsafe_entry("is a link")),
         EntryType::Char | EntryType::Block | EntryType::Fifo => return Err(unsafe_entry("is a device")),
-        _ => return Err(unsafe_entry("is no plain file")),
+        _ => return Err(unsafe_entry("is not a regular file")),
     }
     check_entry(&name).map_err(unsafe_entry)?;
     let size = entry.header().entry_size().map_err(|error| watch.of_io(error, first))?;
@@ -242,7 +242,7 @@ fn long_name(entry: &mut tar::Entry<'_, Bounded>, watch: &Watch) -> Result<Strin
         return Err(too_long());
     }
     name.truncate(name.iter().position(|byte| *byte == 0).unwrap_or(name.len()));
-    String::from_utf8(name).map_err(|_| Error::Unsafe { name: String::new(), reason: "has a name that is no text" })
+    String::from_utf8(name).map_err(|_| Error::Unsafe { name: String::new(), reason: "has a name that is not UTF-8" })
 }
 
 /// The two keys by which an archive is known, whatever else a later release puts beside them.
@@ -256,11 +256,11 @@ fn read_manifest(entries: &mut RawEntries<'_>, watch: &Watch) -> Result<Manifest
     let foreign = |text: &str| Error::Foreign(text.to_owned());
     let found = match next(entries, watch, true) {
         // Whatever another archive begins with, it is not dangerous but foreign.
-        Err(Error::Unsafe { .. }) | Ok(None) => return Err(foreign("it does not begin with a manifest")),
+        Err(Error::Unsafe { .. }) | Ok(None) => return Err(foreign("it does not start with a manifest")),
         found => found?,
     };
     let Some(mut found) = found.filter(|found| found.name == MANIFEST) else {
-        return Err(foreign("it does not begin with a manifest"));
+        return Err(foreign("it does not start with a manifest"));
     };
     if found.size > BACKUP_MANIFEST_BYTES_MAX {
         return Err(Error::TooLarge(format!("its manifest is longer than {BACKUP_MANIFEST_BYTES_MAX} bytes")));
@@ -268,12 +268,12 @@ fn read_manifest(entries: &mut RawEntries<'_>, watch: &Watch) -> Result<Manifest
     let mut text = Vec::new();
     found.entry.read_to_end(&mut text).map_err(|error| watch.of_io(error, false))?;
     if text.len() as u64 != found.size {
-        return Err(Error::Damaged("its manifest is cut off".to_owned()));
+        return Err(Error::Damaged("its manifest is truncated".to_owned()));
     }
     let unreadable = |error: serde_json::Error| Error::Foreign(format!("its manifest cannot be read: {error}"));
     let head: Head = serde_json::from_slice(&text).map_err(unreadable)?;
     if head.kind != KIND {
-        return Err(foreign("its manifest is that of something else"));
+        return Err(foreign("its manifest belongs to another program"));
     }
     if head.format > FORMAT {
         return Err(Error::Newer { found: head.format, supported: FORMAT });
@@ -287,21 +287,21 @@ fn check_manifest(manifest: &Manifest) -> Result<(), Error> {
         return Err(Error::TooLarge(format!("it has more than {BACKUP_ENTRIES_MAX} entries")));
     }
     if manifest.bytes() > BACKUP_BYTES_MAX {
-        return Err(Error::TooLarge(format!("it holds more than {BACKUP_BYTES_MAX} bytes")));
+        return Err(Error::TooLarge(format!("it contains more than {BACKUP_BYTES_MAX} bytes")));
     }
     let mut names = HashSet::with_capacity(manifest.entries.len());
     for Entry { name, .. } in &manifest.entries {
         let refused = |reason| Error::Unsafe { name: name.clone(), reason };
         check_entry(name).map_err(refused)?;
         if name == MANIFEST || !names.insert(name.as_str()) {
-            return Err(refused("is there twice"));
+            return Err(refused("is a duplicate"));
         }
     }
     // A file cannot be a directory, too.
     for name in &names {
         let mut parents = name.match_indices('/').map(|(at, _)| &name[..at]);
         if parents.any(|parent| names.contains(parent)) {
-            return Err(Error::Unsafe { name: (*name).to_owned(), reason: "lies in a file" });
+            return Err(Error::Unsafe { name: (*name).to_owned(), reason: "has a file as its parent directory" });
         }
     }
     Ok(())

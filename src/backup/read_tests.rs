@@ -136,11 +136,11 @@ fn an_archive_that_is_given_up_leaves_nothing() {
     let path = dir.path().join("a.tar.zst");
     let mut writer = ArchiveWriter::begin(&path).unwrap();
     let too_long = writer.entry("data/x", 2, Kind::File, |out| out.write_all(b"abc").map_err(io("write", &path)));
-    assert!(too_long.unwrap_err().to_string().contains("longer"));
+    assert!(too_long.unwrap_err().to_string().contains("grew"));
     drop(writer);
     let mut writer = ArchiveWriter::begin(&path).unwrap();
     let too_short = writer.entry("data/x", 9, Kind::File, |out| out.write_all(b"abc").map_err(io("write", &path)));
-    assert!(too_short.unwrap_err().to_string().contains("shorter"));
+    assert!(too_short.unwrap_err().to_string().contains("shrank"));
     drop(writer);
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
@@ -178,7 +178,7 @@ fn foreign_files_are_named_so() {
     refused(&file(&packed(&tar_of(&[plain(MANIFEST, b"{}")]))), "backup_foreign", "cannot be read");
     refused(&file(&packed(&tar_of(&[plain(MANIFEST, b"not json")]))), "backup_foreign", "cannot be read");
     let other = br#"{"kind": "another tool", "format": 1}"#;
-    refused(&file(&packed(&tar_of(&[plain(MANIFEST, other)]))), "backup_foreign", "something else");
+    refused(&file(&packed(&tar_of(&[plain(MANIFEST, other)]))), "backup_foreign", "another program");
 }
 
 #[test]
@@ -213,10 +213,10 @@ fn only_plain_files_are_taken() {
         (b'4', "device"),
         (b'5', "directory"),
         (b'6', "device"),
-        (b'x', "no plain file"),
-        (b'g', "no plain file"),
-        (b'K', "no plain file"),
-        (b'S', "no plain file"),
+        (b'x', "not a regular file"),
+        (b'g', "not a regular file"),
+        (b'K', "not a regular file"),
+        (b'S', "not a regular file"),
     ] {
         let made = archive(&[line("data/x", b"")], vec![Piece(kind, "data/x", "/etc/passwd", b"")]);
         refused(&made, "backup_unsafe", says);
@@ -226,15 +226,19 @@ fn only_plain_files_are_taken() {
 #[test]
 fn an_entry_is_there_once() {
     let twice = [line("data/x", b"x"), line("data/x", b"x")];
-    refused(&archive(&twice, vec![plain("data/x", b"x"), plain("data/x", b"x")]), "backup_unsafe", "twice");
-    refused(&archive(&[line(MANIFEST, b"x")], vec![plain(MANIFEST, b"x")]), "backup_unsafe", "twice");
+    refused(&archive(&twice, vec![plain("data/x", b"x"), plain("data/x", b"x")]), "backup_unsafe", "duplicate");
+    refused(&archive(&[line(MANIFEST, b"x")], vec![plain(MANIFEST, b"x")]), "backup_unsafe", "duplicate");
     refused(
         &archive(&[line("data/x", b"x")], vec![plain("data/x", b"x"), plain("data/x", b"x")]),
         "backup_damaged",
         "x",
     );
     let inside = [line("data/x", b"x"), line("data/x/y", b"y")];
-    refused(&archive(&inside, vec![plain("data/x", b"x"), plain("data/x/y", b"y")]), "backup_unsafe", "in a file");
+    refused(
+        &archive(&inside, vec![plain("data/x", b"x"), plain("data/x/y", b"y")]),
+        "backup_unsafe",
+        "has a file as its parent",
+    );
 }
 
 #[test]
@@ -244,7 +248,7 @@ fn what_does_not_agree_with_the_manifest_is_damage() {
     refused(&archive(&[line("data/x", b"xx")], x()), "backup_damaged", "bytes");
     refused(&archive(&[line("data/y", b"x")], x()), "backup_damaged", "should be");
     refused(&archive(&[], x()), "backup_damaged", "not in its manifest");
-    refused(&archive(&[line("data/x", b"x"), line("data/y", b"y")], x()), "backup_damaged", "cut off");
+    refused(&archive(&[line("data/x", b"x"), line("data/y", b"y")], x()), "backup_damaged", "truncated");
 }
 
 #[test]
@@ -254,7 +258,7 @@ fn what_follows_the_end_is_refused() {
     tar.extend_from_slice(&[0; 2048]);
     assert!(read_all(&file(&packed(&tar))).is_ok(), "empty blocks are usual");
     tar.extend_from_slice(b"more");
-    refused(&file(&packed(&tar)), "backup_damaged", "follows");
+    refused(&file(&packed(&tar)), "backup_damaged", "after the end");
     let mut behind = packed(&tar_of(&[plain(MANIFEST, &made)]));
     behind.extend_from_slice(b"not zstd");
     assert_eq!(read_all(&file(&behind)).unwrap_err().code(), Some("backup_damaged"));

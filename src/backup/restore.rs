@@ -55,7 +55,7 @@ pub struct Prepared {
     places: Places,
     moves: Vec<Move>,
     archive: String,
-    /// What changes, by component; `other` belongs to none.
+    /// Changes by component; `other` belongs to none.
     pub changes: BTreeMap<String, ComponentChanges>,
     /// What is left out.
     pub warnings: Vec<String>,
@@ -79,7 +79,7 @@ pub fn prepare(job: &Job<'_>, live: Option<&StoreView>, progress: &Progress) -> 
         if Part::ALL.into_iter().any(|part| job.selection.takes_part(part)) {
             let dropped = mix(&stage, live, job.selection, job.places)?.prove(job.now, progress)?;
             if dropped > 0 {
-                warnings.add(format!("{dropped} schedules and cron jobs are left out: their agents are not there"));
+                warnings.add(format!("{dropped} schedules and cron jobs were skipped: their agents do not exist"));
             }
         }
         let changes = changes(&stage, live, job, &rooms, progress)?;
@@ -112,7 +112,7 @@ fn check_config(DataDir(configured): &DataDir, places: &Places) -> Result<(), Er
     }
     let (there, here) = (there.display(), places.data.display());
     Err(Error::Unfit(format!(
-        "its configuration keeps the stored files in {there}, and they are in {here}: use `keep_config`"
+        "the configuration of the backup sets data_dir to {there}, but it is {here} here; use `keep_config`"
     )))
 }
 
@@ -214,7 +214,7 @@ impl Prepared {
     /// Nothing is to be done.
     pub fn discard(&self) {
         if let Err(error) = self.rooms.clear() {
-            tracing::warn!(%error, "what was staged of a backup stays until the next start");
+            tracing::warn!(%error, "staged files of a backup are kept until the next start");
         }
         let _ = fs::remove_dir_all(self.rooms.next_world());
     }
@@ -288,7 +288,7 @@ fn moves(stage: &Stage, selection: &Selection, places: &Places, rooms: &Rooms) -
     let staged: BTreeSet<String> = listed(&rooms.new_path(Base::Data, ""))?.into_iter().map(|(name, _)| name).collect();
     let here: BTreeSet<String> = places.stored()?.into_iter().map(|(name, _)| name).collect();
     if let Some(name) = staged.iter().find(|name| places.is_own(&places.data.join(name))) {
-        return Err(Error::Unsafe { name: format!("data/{name}"), reason: "is the home's own here" });
+        return Err(Error::Unsafe { name: format!("data/{name}"), reason: "belongs to this home" });
     }
     moves.extend(staged.iter().map(|name| put(Base::Data, name)));
     let gone = here.difference(&staged).filter(|name| selection.takes(&format!("data/{name}")));
@@ -301,7 +301,8 @@ fn check_moves(moves: &[Move], job: &Job<'_>, rooms: &Rooms) -> Result<(), Error
     for step in moves {
         let place = rooms.place(step.base, &step.path);
         if job.places.backups.starts_with(&place) || job.archive.starts_with(&place) {
-            let text = format!("{} is to be exchanged, and the backup lies in it: move the backup", step.path);
+            let text =
+                format!("{} is replaced by the restore and contains the backup; move the backup elsewhere", step.path);
             return Err(Error::Unfit(text));
         }
     }

@@ -120,7 +120,7 @@ pub(super) fn check(part: Part, row: &Row) -> Result<(), Error> {
     let Row { space, key, value } = row;
     let kind = key.first().copied().unwrap_or_default();
     if kind == 0 || Part::of(*space, kind) != part {
-        let text = format!("{}: row {} does not belong into it", part.entry(), record::hex(key));
+        let text = format!("{}: row {} does not belong to it", part.entry(), record::hex(key));
         return Err(Error::Damaged(text));
     }
     Records::check(*space, key, value).map_err(|error| Error::Damaged(format!("{}: {error}", part.entry())))

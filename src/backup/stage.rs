@@ -110,7 +110,7 @@ impl Stage {
         }
         let found = reader.totals().map(|totals| totals.world + totals.content);
         if found != count {
-            return Err(Error::Damaged(format!("{}: the manifest counts other rows", part.entry())));
+            return Err(Error::Damaged(format!("{}: the row count does not match the manifest", part.entry())));
         }
         if is_wanted {
             self.rows.insert(part, path);
@@ -133,12 +133,15 @@ impl Stage {
         if name == CONFIG {
             let bytes = path.metadata().map_err(io("look at", &path))?.len();
             if bytes > CONFIG_BYTES_MAX {
-                return Err(Error::Damaged(format!("{CONFIG} is no configuration")));
+                return Err(Error::Damaged(format!("{CONFIG} is not valid")));
             }
-            let text = fs::read_to_string(&path).map_err(|_| Error::Damaged(format!("{CONFIG} is no text")))?;
+            let text = fs::read_to_string(&path).map_err(|_| Error::Damaged(format!("{CONFIG} is not UTF-8 text")))?;
             let read = (target.places.read.0)(&text);
             let unfit = |error| {
-                Error::Unfit(format!("the configuration in it cannot be used; `keep_config` leaves it out: {error}"))
+                Error::Unfit(format!(
+                    "the configuration of the backup is not valid; use `keep_config` to skip it: \
+                    {error}"
+                ))
             };
             self.config = Some(read.map_err(unfit)?);
         }
@@ -152,13 +155,13 @@ impl Stage {
         let bound = 2 * VAULT_SECRET_BYTES_MAX as u64;
         content.take(bound + 1).read_to_end(&mut sealed).map_err(|error| found_in("read", name.as_ref(), error))?;
         if sealed.len() as u64 > bound {
-            return Err(Error::Damaged(format!("{name} is no secret")));
+            return Err(Error::Damaged(format!("{name} is not a secret")));
         }
         let secret = name.trim_start_matches("vault/").trim_end_matches(".sealed");
         if name == SECOND_FACTOR && target.places.target(name).exists() {
-            self.warnings.add(format!("{name} stays as it is here: codes that were used stay used"));
+            self.warnings.add(format!("{name} is kept unchanged: used codes stay used"));
         } else if !target.vault.opens(secret, &sealed) {
-            self.warnings.add(format!("{name} is left out: the key of this home's vault does not open it"));
+            self.warnings.add(format!("{name} was skipped: the key of this home's vault cannot decrypt it"));
         } else {
             files::unpack(&mut sealed.as_slice(), &target.rooms.staged(name), false)?;
             self.files.insert(name.to_owned());

@@ -71,7 +71,7 @@ pub fn mend(home: &Home, data: &Path) -> Result<Option<Mended>, Error> {
     rooms.take_back(&plan)?;
     rooms.give_up()?;
     let reason = stopped.cause();
-    tracing::warn!(archive, reason, "a restore that could not be carried out was taken back");
+    tracing::warn!(archive, reason, "a failed restore was rolled back");
     Ok(Some(Mended::TakenBack { archive, reason }))
 }
 

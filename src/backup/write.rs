@@ -129,13 +129,12 @@ impl ArchiveWriter {
         self.bytes = self.bytes.saturating_add(size);
         if self.entries.len() >= BACKUP_ENTRIES_MAX {
             let text = format!(
-                "there are more than {BACKUP_ENTRIES_MAX} files; `[backup] workspaces = false` leaves those of \
-                                agents out"
+                "more than {BACKUP_ENTRIES_MAX} files; set `[backup] workspaces = false` to skip the agents' files"
             );
             return Err(Error::TooLarge(text));
         }
         if self.bytes > BACKUP_BYTES_MAX {
-            return Err(Error::TooLarge(format!("there is more than {BACKUP_BYTES_MAX} bytes")));
+            return Err(Error::TooLarge(format!("more than {BACKUP_BYTES_MAX} bytes")));
         }
         self.tar_bytes = self.tar_bytes.saturating_add(tar_bytes(name, size));
         let failed = |source| Error::Io { what: "write", path: self.files.body.clone(), source };
@@ -144,8 +143,7 @@ impl ArchiveWriter {
         fill(&mut content)?;
         let Content { hash, left, .. } = content;
         if left > 0 {
-            let short =
-                io::Error::new(io::ErrorKind::UnexpectedEof, format!("{name} became shorter while it was read"));
+            let short = io::Error::new(io::ErrorKind::UnexpectedEof, format!("{name} shrank while it was read"));
             return Err(failed(short));
         }
         pad(&mut self.body, size).map_err(failed)?;
@@ -252,7 +250,7 @@ struct Content<'a, W: Write> {
 impl<W: Write> Write for Content<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.len() as u64 > self.left {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "an entry became longer while it was read"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "an entry grew while it was read"));
         }
         let written = self.out.write(bytes)?;
         self.hash.update(&bytes[..written]);

@@ -12,21 +12,21 @@ const TOKENS: std::ops::RangeInclusive<u64> = 0..=i64::MAX as u64;
 table! {
     /// `[budget]`. Limits that the API sets take the place of these.
     pub struct Budget {
-        /// Dollars that all agents together may spend in a UTC day; 0: no limit.
+        /// Dollars per UTC day for all agents; 0 means unlimited.
         daily_limit_usd: f64 => number(DOLLARS).writable(),
-        /// The same for a calendar month.
+        /// Dollars per calendar month; 0 means unlimited.
         monthly_limit_usd: f64 => number(DOLLARS).writable(),
-        /// Tokens that all agents together may use in a clock hour; 0: no limit.
+        /// Tokens per clock hour for all agents; 0 means unlimited.
         hourly_token_limit: u64 => integer(TOKENS).writable(),
-        /// Dollars that each agent may spend in a UTC day; 0: no limit.
+        /// Dollars per UTC day for each agent; 0 means unlimited.
         agent_daily_limit_usd: f64 => number(DOLLARS).writable(),
-        /// The same for a calendar month.
+        /// Dollars per calendar month; 0 means unlimited.
         agent_monthly_limit_usd: f64 => number(DOLLARS).writable(),
-        /// Tokens that each agent may use in a clock hour; 0: no limit.
+        /// Tokens per clock hour for each agent; 0 means unlimited.
         agent_hourly_token_limit: u64 => integer(TOKENS).writable(),
-        /// Dollars reserved for a million tokens of a model without a price; such calls are recorded as free.
+        /// Dollars reserved per million tokens of a model without a price. Such calls are recorded as free.
         unknown_price_per_m: f64 => number(DOLLARS).writable(),
-        /// Bound of an answer that neither request nor manifest bounds, where a budget is in force, 1 to 1000000.
+        /// Default limit of output tokens if a budget is set, 1 to 1000000.
         answer_tokens_max: u32 = BudgetSettings::default().answer_tokens_max => integer(1..=1_000_000).writable(),
     }
 }

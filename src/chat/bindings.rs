@@ -57,11 +57,11 @@ impl Bindings for BindingsFile {
         let mut bindings = self.read().map_err(failed)?;
         if let Some(other) = bindings.iter().find(|other| other.clashes(&binding)) {
             let what = other.key.as_deref().unwrap_or("the event");
-            let text = format!("{what} does {:?} already; remove that binding first", other.command);
+            let text = format!("{what} is already bound to {:?}; delete that binding first", other.command);
             return Err(BindingsError::Conflict("binding_exists", text));
         }
         if bindings.len() >= BINDINGS_MAX {
-            let text = format!("there are {BINDINGS_MAX} bindings already; remove some first");
+            let text = format!("the limit of {BINDINGS_MAX} bindings is reached; delete some first");
             return Err(BindingsError::Conflict("bindings_full", text));
         }
         bindings.push(binding);

@@ -26,7 +26,7 @@ pub(crate) struct Chat {
     /// The agent's name or id
     #[arg(default_value = "assistant")]
     agent: String,
-    /// The session to continue, or to begin under this id [default: the agent's current one]
+    /// The session to continue, or the id of a new one [default: the agent's current session]
     #[arg(long, value_name = "UUID")]
     session: Option<Uuid>,
 }
@@ -50,7 +50,7 @@ impl Run for Chat {
         let (name, id) = (field(&agent, "/name"), field(&agent, "/id"));
         if io::stdin().is_terminal() {
             let model = format!("{}/{}", field(&agent, "/model/provider"), field(&agent, "/model/model"));
-            output::note(&format!("{name} ({model}). Ctrl-C stops an answer, Ctrl-D leaves."));
+            output::note(&format!("{name} ({model}). Ctrl-C stops a response, Ctrl-D exits."));
         }
         Talk { agent: id, ..talk }.go_on(context, &name)
     }
@@ -92,7 +92,7 @@ impl Talk {
                 Err(ReadlineError::Eof) => return Ok(()),
                 Err(ReadlineError::Interrupted) if interrupted => return Ok(()),
                 Err(ReadlineError::Interrupted) => {
-                    output::note("Ctrl-C again or Ctrl-D leaves");
+                    output::note("press Ctrl-C again or Ctrl-D to exit");
                     interrupted = true;
                     continue;
                 }
@@ -137,7 +137,7 @@ impl Talk {
                 Said::Chunk(content) => answer.add(&content)?,
                 Said::Tool(tool) => output::note(&format!("[{tool}]")),
                 Said::Notice(text) => output::note(&format!("notice: {text}")),
-                Said::Lagged(missed) => output::note(&format!("[{missed} events of the stream were missed]")),
+                Said::Lagged(missed) => output::note(&format!("[{missed} stream events were missed]")),
                 Said::Done(..) => return answer.end().map(|()| Ended::Turn),
                 Said::Failed(_) if stopped => {
                     answer.end()?;

@@ -10,6 +10,6 @@ use crate::kernel::domain::Domain;
 pub const DOMAIN: Domain = Domain {
     name: "chat",
     uses: &["turn"],
-    commands: &[Subcommand::new::<cli::Chat>(5, "chat", "Talk with an agent")],
+    commands: &[Subcommand::new::<cli::Chat>(5, "chat", "Chat with an agent")],
     ..Domain::EMPTY
 };

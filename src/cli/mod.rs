@@ -33,8 +33,8 @@ Exit codes:
 
 /// The subcommands that belong to no domain. `start` is not among them: it becomes the daemon.
 const OWN: &[Subcommand] = &[
-    Subcommand::new::<init::Init>(0, "init", "Create the home and a commented config.toml; what exists is kept"),
-    Subcommand::new::<stop::Stop>(2, "stop", "Stop the daemon and wait for its end"),
+    Subcommand::new::<init::Init>(0, "init", "Create the home and a commented config.toml; existing files are kept"),
+    Subcommand::new::<stop::Stop>(2, "stop", "Stop the daemon and wait until it has stopped"),
     Subcommand::new::<completions::Completions>(19, "completions", "Print a completion script for a shell"),
 ];
 
@@ -57,7 +57,7 @@ fn parser() -> Command {
     all.insert(1, start);
     Global::augment_args(Command::new("agentsvc"))
         .version(env!("CARGO_PKG_VERSION"))
-        .about("A daemon that hosts LLM-driven agents")
+        .about("Run and supervise AI agents on your own machine")
         .long_about(None::<&str>)
         .after_help(EXIT_CODES)
         .arg_required_else_help(true)
@@ -100,7 +100,7 @@ fn run(typed: &ArgMatches, daemon: Daemon) -> Result<(), Error> {
         return start::Start::from_arg_matches(options).map_err(usage)?.run(&context, daemon);
     }
     let found = subcommands().into_iter().find(|subcommand| subcommand.name == name);
-    let unknown = || Error::Usage(format!("there is no subcommand {name}"));
+    let unknown = || Error::Usage(format!("unknown subcommand {name}"));
     found.ok_or_else(unknown)?.run(options, &context)
 }
 

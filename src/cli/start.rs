@@ -22,10 +22,10 @@ pub type Daemon = fn(Launch) -> Result<(), Box<dyn std::error::Error + Send + Sy
 /// Options of `start`.
 #[derive(Debug, Args)]
 pub(crate) struct Start {
-    /// Listen here instead of `api_listen` of config.toml
+    /// Address to listen on; overrides `api_listen`
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<String>,
-    /// How log lines look on stderr, instead of `[log] format`
+    /// Log format on stderr; overrides `[log] format`
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<Format>,
 }
@@ -45,10 +45,10 @@ impl Start {
         home.create(config.data_dir.as_deref())?;
         let lock = home.lock()?;
         if let Err(error) = place::tidy(&home, &home.data_dir(config.data_dir.as_deref())) {
-            output::note(&format!("warning: what a restore has left stays: {error}"));
+            output::note(&format!("warning: temporary files of a restore could not be removed: {error}"));
         }
         // Nobody else has the home: what a kill has left of an exchange of worlds is put in order.
-        exchange::recover(&world).map_err(Error::io("cannot complete an exchange of the world"))?;
+        exchange::recover(&world).map_err(Error::io("cannot complete the interrupted restore"))?;
         let first_run = is_empty(&world);
         if home.write_config(&Config::template())? {
             output::note(&format!("first start: wrote {}", home.config_file().display()));
@@ -78,7 +78,7 @@ fn finish_restore(home: &Home) -> Result<(), Error> {
     }
     let _lock = home.lock()?;
     if let Some(archive) = place::complete(home)? {
-        output::note(&format!("a restore that was cut off is complete: {archive}"));
+        output::note(&format!("completed the interrupted restore of {archive}"));
     }
     Ok(())
 }

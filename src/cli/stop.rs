@@ -20,10 +20,10 @@ const POLL: Duration = Duration::from_millis(100);
 /// Options of `stop`.
 #[derive(Debug, Args)]
 pub(crate) struct Stop {
-    /// Do not wait for the daemon's end
+    /// Do not wait until the daemon has stopped
     #[arg(long)]
     no_wait: bool,
-    /// Seconds to wait for the daemon's end
+    /// Seconds to wait until the daemon has stopped
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u64,
 }

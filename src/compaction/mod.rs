@@ -62,7 +62,7 @@ const TASK: &str = "You condense conversations. You get a part of a conversation
 /// Begins the writing. Never blocks.
 pub(crate) fn begin(models: &Arc<Models>, call: Box<SummaryCall>) {
     let reply = models.calls.enter(call.attempt, |attempt| {
-        let written = Err("its writing failed inside the daemon; the log says more".to_owned());
+        let written = Err("writing the summary failed with an internal error; see the daemon's log".to_owned());
         SummaryOutcome(attempt, SummaryEnd { usage: Usage::default(), written, calls: Vec::new() })
     });
     let mut job = Job {
@@ -77,7 +77,7 @@ pub(crate) fn begin(models: &Arc<Models>, call: Box<SummaryCall>) {
     let write = async move {
         let written = tokio::select! {
             biased;
-            () = reply.ticket().aborted() => Err("it was given up".to_owned()),
+            () = reply.ticket().aborted() => Err("cancelled".to_owned()),
             written = job.write() => written,
         };
         // One that was given up was asked all the same.
@@ -102,7 +102,7 @@ struct Job {
     under_way: Option<CallUse>,
 }
 
-/// How far it is.
+/// Progress.
 struct Progress {
     /// The summary of everything before `upto`; empty when there is none.
     text: String,
@@ -141,7 +141,7 @@ impl Job {
                     (at.provider, at.model) = (step.target.provider.into(), step.target.model.into());
                 }
                 Err(error) if candidate < self.call.manifest.manifest.fallback_models.len() => {
-                    tracing::warn!(message = error.message, "a summary failed; the next fallback model is asked");
+                    tracing::warn!(message = error.message, "a summary failed; trying the next fallback model");
                     candidate += 1;
                 }
                 Err(error) if at.upto == before => return Err(error.message),
@@ -149,10 +149,10 @@ impl Job {
             }
         }
         if at.upto == before {
-            return Err("no model wrote a summary".to_owned());
+            return Err("no model returned a summary".to_owned());
         }
         if at.text.len() >= at.bytes.max(SHORT_BYTES) {
-            return Err("the summary is no shorter than the messages".to_owned());
+            return Err("the summary is not shorter than the messages".to_owned());
         }
         let Progress { text, upto, messages, provider, model, .. } = at;
         Ok(Summary { text, upto, messages, provider, model })

@@ -40,10 +40,10 @@ pub(crate) struct Get {
 pub(crate) struct Set {
     /// The key, such as default_model.model
     key: String,
-    /// The value as TOML writes it; a text needs no quotes
+    /// The value in TOML syntax; strings need no quotes
     #[arg(required_unless_present = "unset")]
     value: Option<String>,
-    /// Take the key out of the file, so that its default holds
+    /// Remove the key from the file to restore its default
     #[arg(long, conflicts_with = "value")]
     unset: bool,
 }
@@ -154,7 +154,7 @@ fn set_by_daemon(context: &Context, answer: &Value) -> Result<(), Error> {
     if context.json() {
         return output::json(answer);
     }
-    let needs = if answer["restart_required"] == true { "; it takes effect with the next start" } else { "" };
+    let needs = if answer["restart_required"] == true { "; takes effect at the next start" } else { "" };
     output::line(&format!("{}{needs}", answer["status"].as_str().unwrap_or("saved")))
 }
 
@@ -170,7 +170,7 @@ fn reload(context: &Context) -> Result<(), Error> {
     };
     output::line(&format!("{}: {}", answer["status"].as_str().unwrap_or("reloaded"), names("changed")))?;
     let waiting = names("restart_required");
-    if waiting.is_empty() { Ok(()) } else { output::line(&format!("takes effect with the next start: {waiting}")) }
+    if waiting.is_empty() { Ok(()) } else { output::line(&format!("takes effect at the next start: {waiting}")) }
 }
 
 fn keys(context: &Context) -> Result<(), Error> {

@@ -58,62 +58,63 @@ table! {
     /// secrets replaced, every key present that has a value.
     #[check(Self::note)]
     pub struct Config {
-        /// Address and port of the API; port 0 takes a free one. Beyond loopback only with `api_key`.
+        /// Address and port of the API. Port 0 selects a free port. Addresses other than loopback need `api_key`.
         api_listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 4545)) => text(listen).at_restart(),
-        /// Clients must send `Authorization: Bearer <api_key>`. Empty: the API is open.
+        /// Clients must send `Authorization: Bearer <api_key>`. If empty, the API needs no key.
         api_key: Secret => secret(api_key),
-        /// Origins that browsers may call from, such as "https://chat.example.org".
+        /// Origins allowed to call the API from browsers, such as "https://chat.example.org".
         cors_origin: Vec<Box<str>> => list(origin).protected(),
-        /// off, error, warn, info, debug or trace. The variable RUST_LOG overrides it.
+        /// off, error, warn, info, debug or trace. The environment variable RUST_LOG overrides it.
         log_level: LogLevel => choice(LogLevel::WORDS).writable(),
         /// default, stable or dev. Only `default` has an effect in this release.
         mode: Mode => choice(Mode::WORDS).writable().without_effect(),
-        /// Where the stored files are, an absolute path. Default: `data` in the home.
+        /// Data directory, an absolute path. Default: `data` in the home.
         data_dir: Option<PathBuf> => text(directory).example("/srv/agentsvc").at_restart(),
-        /// Cost units per second and client address, burst twice that; a read costs 1, a write 2, a message 10.
+        /// Rate limit per client address, in cost units per second: a read costs 1, a write 2, a message 10. Bursts can
+        /// use twice as much.
         rate_limit_per_second: NonZeroU32 = NonZeroU32::new(1_000).unwrap_or(NonZeroU32::MIN)
             => integer(1..=10_000_000).writable(),
         /// Has no effect in this release.
         network_enabled: bool => flag().without_effect(),
-        /// Who answers for agents whose manifest names no model.
+        /// Model of agents whose manifest does not set one.
         default_model: DefaultModel => table(),
-        /// One table per provider of models, under its name.
+        /// Model providers, one table each.
         providers: BTreeMap<Box<str>, Provider> => named("openai"),
-        /// The world loop.
+        /// World loop.
         world: World => table(),
-        /// The task queue.
+        /// Task queue and concurrency.
         queue: Queue => table(),
-        /// What bounds the agents that events wake.
+        /// Limits of triggers.
         triggers: Triggers => table(),
-        /// The web tools of agents.
+        /// Web tools of agents.
         web: Web => table(),
-        /// Whether and how agents run commands.
+        /// Commands of agents.
         exec_policy: ExecPolicy => table(),
-        /// Which tool calls wait for a person, and how a person decides.
+        /// Tool calls that need approval.
         approval: Approval => table(),
-        /// Which tools clients may call without an agent's turn; none unless allowed here.
+        /// Tools that clients can call directly; none by default.
         tool_invoke: ToolInvoke => table(),
-        /// Files that clients send to agents.
+        /// Files that clients upload for agents.
         uploads: Uploads => table(),
-        /// What may be spent; limits set by the API take the place of these.
+        /// Budget limits. Limits set over the API override these.
         budget: Budget => table(),
-        /// What models cost, one table for each; `*` as model is every other one of the provider.
+        /// Model prices, one table each. The model `*` matches all other models of the provider.
         prices: BTreeMap<Box<str>, Price> => named("\"openai/gpt-4o-mini\""),
-        /// Where newer catalogs of models come from.
+        /// Remote model catalog.
         catalog: Catalog => table(),
         /// Usage events.
         usage: Usage => table(),
-        /// The record of every action.
+        /// Audit log.
         audit: Audit => table(),
-        /// Copies of everything in one file.
+        /// Backups of the whole home.
         backup: Backup => table(),
-        /// Copies of the whole world in files.
+        /// Snapshots of the world.
         snapshots: Snapshots => table(),
-        /// Content from outside, the turns that read it, and the signatures of manifests.
+        /// Untrusted content and signed manifests.
         security: Security => table(),
-        /// What the world takes in, for replays.
+        /// Input log for replays.
         inputs: Inputs => table(),
-        /// Log lines on stderr.
+        /// Log output on stderr.
         log: Log => table(),
     }
 }
@@ -185,7 +186,12 @@ impl Config {
     pub(crate) fn open_to_others(&self) -> Option<String> {
         let address = self.api_listen;
         let open = !address.ip().to_canonical().is_loopback() && !self.api_key.is_set();
-        open.then(|| format!("{address} can be reached from other machines: set `api_key`, or listen on 127.0.0.1"))
+        open.then(|| {
+            format!(
+                "{address} accepts connections from other machines; set `api_key`, or listen on \
+            127.0.0.1"
+            )
+        })
     }
 }
 
@@ -204,11 +210,11 @@ fn listen(text: &str) -> Result<SocketAddr, String> {
 fn api_key(text: &str) -> Result<Secret, String> {
     if text == MASK {
         // An export that is used as a file would leave the API to whoever knows it.
-        Err(format!("must not be \"{MASK}\", which stands for a secret that is not shown"))
+        Err(format!("must not be \"{MASK}\", the mask of a hidden secret"))
     } else if text.bytes().all(|byte| byte.is_ascii_graphic()) {
         Ok(Secret::new(text))
     } else {
-        Err("must be printable ASCII without spaces, so that a header can carry it".to_owned())
+        Err("must be printable ASCII without spaces".to_owned())
     }
 }
 

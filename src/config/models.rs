@@ -63,14 +63,13 @@ impl Config {
         if providers.get(&default.provider).is_none() && default.base_url.is_none() {
             let near = nearest(&default.provider, providers.iter().map(|provider| provider.name.as_ref()));
             let hint = near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-            reader.problem_at(&path, format!("is not a known provider and has no `base_url`{hint}"));
+            reader.problem_at(&path, format!("unknown provider without a `base_url`{hint}"));
         } else if providers.get(&default.provider).is_some_and(Provider::has_no_place) && default.base_url.is_none() {
             let name = &default.provider;
-            let message =
-                format!("needs `[providers.{name}] base_url`: every account of it has an endpoint of its own");
+            let message = format!("needs `[providers.{name}] base_url`: each account has its own endpoint");
             reader.problem_at(&path, message);
         } else if default.model.is_empty() {
-            reader.problem_at(&path, "needs `model` beside it: this provider has no default model".to_owned());
+            reader.problem_at(&path, "needs `model`: this provider has no default model".to_owned());
         }
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn notary(
         clock: ground.clock.clone(),
         retention_days: Arc::clone(&ground.front.audit_days),
     };
-    Notary::start(parts).map_err(system("cannot start the audit notary"))
+    Notary::start(parts).map_err(system("cannot start the audit checkpoint signer"))
 }
 
 /// The start goes on the trail with the world's first step.
@@ -60,6 +60,6 @@ pub(crate) fn start_entry(front: &Front) -> Entry {
 pub(crate) fn note_stop(front: &Front, runtime: &Runtime) {
     let entry = NoteAction { kind: AuditKind::DaemonStopped, agent: None, details: json!({}) };
     if let Err(refusal) = runtime.block_on(front.api.bridge.acting_as(Actor::System).ask(entry)) {
-        tracing::warn!(%refusal, "the stop is not on the audit trail");
+        tracing::warn!(%refusal, "the stop could not be recorded in the audit log");
     }
 }

@@ -106,7 +106,7 @@ pub enum Error {
     #[error(transparent)]
     World(exchange::Error),
     /// The stored world contradicts itself.
-    #[error("the stored world cannot be restored: {0}")]
+    #[error("the stored world cannot be loaded: {0}")]
     Restore(#[from] agentsvc_systems::kernel::record::Error),
     /// The world or the store failed while running; what was acknowledged is on disk.
     #[error("{0}")]
@@ -329,7 +329,7 @@ impl Front {
     fn fatal(&self) -> Arc<dyn Fn(String) + Send + Sync> {
         let (fatal, api) = (Arc::clone(&self.fatal), Arc::clone(&self.api));
         Arc::new(move |cause| {
-            tracing::error!(%cause, "the daemon cannot go on");
+            tracing::error!(%cause, "the daemon cannot continue");
             api.health.set_store_up(false);
             let _first = fatal.set(cause);
             api.shutdown.trigger();
@@ -343,7 +343,7 @@ fn watch_signals(runtime: &Runtime, shutdown: Shutdown) {
         use tokio::signal::unix::{SignalKind, signal};
         let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
         else {
-            return tracing::warn!("signals cannot be watched; stop the daemon with `agentsvc stop`");
+            return tracing::warn!("cannot listen for signals; stop the daemon with `agentsvc stop`");
         };
         for asked_before in [false, true] {
             tokio::select! {
@@ -351,7 +351,7 @@ fn watch_signals(runtime: &Runtime, shutdown: Shutdown) {
                 _ = terminate.recv() => {}
             }
             if asked_before {
-                tracing::warn!("asked twice to stop: ending at once; the next start restores what was stored");
+                tracing::warn!("second stop signal: exiting immediately; the next start resumes from the stored state");
                 std::process::exit(130);
             }
             shutdown.trigger();

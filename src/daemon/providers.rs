@@ -94,7 +94,10 @@ async fn open_keys(accounts: Arc<Accounts>, bridge: Bridge) {
     if !is_damaged {
         return;
     }
-    tracing::warn!("a provider's key in the vault does not open; calls to it fail, or take the key of the environment");
+    tracing::warn!(
+        "a provider's key in the vault cannot be decrypted; its calls fail or use the key of the \
+        environment"
+    );
     for _ in 0..LOOKS_MAX {
         if bridge.is_open() {
             return accounts.keys_changed().await;
@@ -114,9 +117,14 @@ async fn refresh(api: &Api, config: &Config, providers: &Providers) {
     let settings = Box::new(models::settings(config, providers));
     match api.bridge.acting_as(Actor::System).ask(Reconfigure(settings)).await {
         Ok(()) => {
-            tracing::info!(provider = shown.provider, model = shown.model, "the default model follows the keys");
+            tracing::info!(
+                provider = shown.provider,
+                model = shown.model,
+                "the default model was changed to match \
+                the available keys"
+            );
             api.services.provide(Arc::new(shown));
         }
-        Err(refusal) => tracing::warn!(%refusal, "the default model could not follow the keys"),
+        Err(refusal) => tracing::warn!(%refusal, "the default model could not be changed to match the available keys"),
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn open(launch: &Launch, front: &Front, exchange: &Arc<Exchange>) -> 
         view: Box::new(move || Some(exchange.upgrade()?.view().ok()?.into_parts())),
         clock: Clock::system(),
     };
-    let keeper = Arc::new(Keeper::new(places).map_err(system("no randomness"))?);
+    let keeper = Arc::new(Keeper::new(places).map_err(system("the system's random number generator failed"))?);
     front.api.add_probe(Arc::clone(&keeper) as _);
     front.api.services.provide::<dyn agentsvc_api::rehearsal::runs::Rehearsals>(keeper);
     Ok(())

@@ -273,7 +273,7 @@ fn come_to_life(ground: &Ground, view: &StoreView) -> Result<(Engine, Epoch), Er
     let (records, bytes) = (progress.records.into_inner(), progress.bytes.into_inner());
     let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let (read_ms, restore_ms) = (ms(read), ms(began.elapsed().saturating_sub(read)));
-    tracing::info!(records, bytes, read_ms, restore_ms, "the stored world has come to life");
+    tracing::info!(records, bytes, read_ms, restore_ms, "the stored world is loaded");
     Ok((engine, epoch))
 }
 
@@ -366,7 +366,8 @@ fn performer(
 
 pub(crate) fn seed() -> Result<[u8; 32], Error> {
     let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(|error| system("no randomness")(std::io::Error::other(error)))?;
+    getrandom::fill(&mut seed)
+        .map_err(|error| system("the system's random number generator failed")(std::io::Error::other(error)))?;
     Ok(seed)
 }
 
@@ -374,7 +375,7 @@ pub(crate) fn seed() -> Result<[u8; 32], Error> {
 fn spawn_assistant(engine: &mut Engine) {
     let parsed = match manifest::parse(ASSISTANT_MANIFEST) {
         Ok(parsed) => parsed,
-        Err(error) => return tracing::error!(%error, "the default agent's manifest is wrong"),
+        Err(error) => return tracing::error!(%error, "the default agent's manifest is not valid"),
     };
     let hash = manifest::hash(&parsed.manifest);
     let text = ASSISTANT_MANIFEST.to_owned();

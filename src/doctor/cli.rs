@@ -13,11 +13,11 @@ use crate::kernel::home::Home;
 /// Options of `doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Ask nothing outside this machine
+    /// Skip checks that use the network
     #[arg(long)]
     offline: bool,
-    /// Complete or take back a restore that was cut off; else copy what can be read of a damaged store into a new one,
-    /// and keep the old one beside it
+    /// Complete or roll back an interrupted restore; otherwise copy the readable data of a damaged store into a new one
+    /// and keep the old one
     #[arg(long)]
     repair: bool,
 }
@@ -58,20 +58,20 @@ fn repair(home: &Home, context: &Context) -> Result<(), Error> {
     output::print(&match repaired {
         Repair::Restore(mended) => render_restore(&mended),
         Repair::Store { world_rows, content_rows, lost, old_store } => {
-            let mut text = format!("saved {world_rows} records of the world and {content_rows} rows of content\n");
+            let mut text = format!("saved {world_rows} world records and {content_rows} content rows\n");
             for what in &lost {
                 text.push_str(&format!("lost: {what}\n"));
             }
-            text + &format!("the old store is at {}\n", old_store.display())
+            text + &format!("the old store was kept at {}\n", old_store.display())
         }
     })
 }
 
 fn render_restore(mended: &Mended) -> String {
     match mended {
-        Mended::Completed { archive } => format!("a restore that was cut off is complete: {archive}\n"),
+        Mended::Completed { archive } => format!("completed the interrupted restore of {archive}\n"),
         Mended::TakenBack { archive, reason } => {
-            format!("the restore of {archive} is taken back, and the home as before: {reason}\n")
+            format!("rolled back the interrupted restore of {archive}: {reason}\n")
         }
         Mended::SetAside { reason, kept } => {
             let kept: String = kept.iter().map(|path| format!("kept: {}\n", path.display())).collect();

@@ -12,30 +12,30 @@ use crate::kernel::vault::KeySource;
 pub(super) fn parses(patient: &Patient) -> Finding {
     let path = patient.home.config_file();
     match &patient.config {
-        Ok(_) if !path.exists() => Finding::pass(format!("{} is not there: the defaults hold", path.display())),
+        Ok(_) if !path.exists() => Finding::pass(format!("{} does not exist; the defaults apply", path.display())),
         Ok(loaded) if loaded.warnings.is_empty() => Finding::pass(format!("{} is valid", path.display())),
         Ok(loaded) => {
             let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
-            Finding::warn(warnings.join("\n"), "remove what has no effect, or leave it for a later release")
+            Finding::warn(warnings.join("\n"), "remove the keys without effect, or keep them for a later release")
         }
         Err(error @ config::Error::Read { .. }) => {
-            Finding::fail(error.to_string(), "make the file readable for the user that runs the daemon")
+            Finding::fail(error.to_string(), "make the file readable by the daemon's user")
         }
-        Err(error) => Finding::fail(error.to_string(), "correct the lines that are named; the daemon does not start"),
+        Err(error) => Finding::fail(error.to_string(), "correct the lines above; until then the daemon does not start"),
     }
 }
 
 /// Nobody else reads the file: the API's key stands in it.
 pub(super) fn is_private(patient: &Patient) -> Finding {
     let path = patient.home.config_file();
-    let Ok(found) = fs::metadata(&path) else { return Finding::pass("there is no file that others could read") };
+    let Ok(found) = fs::metadata(&path) else { return Finding::pass("config.toml does not exist") };
     let mode = found.permissions().mode() & 0o777;
     if mode & 0o077 == 0 || !patient.config().api_key.is_set() {
         return Finding::pass(format!("mode {mode:o}"));
     }
     Finding::warn(
-        format!("{} holds api_key and others may read it (mode {mode:o})", path.display()),
-        format!("chmod 600 {}, and set another key", path.display()),
+        format!("{} contains api_key and is readable by other users (mode {mode:o})", path.display()),
+        format!("chmod 600 {}, then replace the key", path.display()),
     )
 }
 
@@ -43,11 +43,11 @@ pub(super) fn is_private(patient: &Patient) -> Finding {
 pub(super) fn vault_key(_: &Patient) -> Finding {
     let source = KeySource::from_environment();
     match source.check() {
-        Ok(true) => Finding::pass(format!("{} holds the base64 of 32 bytes", vault::VARIABLE)),
-        Ok(false) => Finding::pass(format!("{} is not set: the key is in a file of the vault", vault::VARIABLE)),
+        Ok(true) => Finding::pass(format!("{} is set to 32 bytes in base64", vault::VARIABLE)),
+        Ok(false) => Finding::pass(format!("{} is not set; the key is in a file of the vault", vault::VARIABLE)),
         Err(error) => Finding::fail(
             error.to_string(),
-            format!("set {} to what `openssl rand -base64 32` gives, or unset it", vault::VARIABLE),
+            format!("set {} to the output of `openssl rand -base64 32`, or unset it", vault::VARIABLE),
         ),
     }
 }
@@ -58,9 +58,9 @@ pub(super) fn api_key(patient: &Patient) -> Finding {
     let local = config.api_listen.ip().is_loopback();
     match (config.api_key.is_set(), local) {
         (true, _) => Finding::pass("api_key is set"),
-        (false, true) => Finding::pass("no api_key: only programs of this machine reach the API, and all of them"),
+        (false, true) => Finding::pass("no api_key; any program on this machine can use the API"),
         (false, false) => Finding::fail(
-            format!("api_listen {} is open to other machines and there is no api_key", config.api_listen),
+            format!("api_listen {} accepts other machines, but api_key is not set", config.api_listen),
             "set api_key, or listen on 127.0.0.1",
         ),
     }

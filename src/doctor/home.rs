@@ -12,16 +12,26 @@ pub(super) fn is_usable(patient: &Patient) -> Finding {
     let shown = root.display();
     let found = match fs::metadata(root) {
         Ok(found) if found.is_dir() => found,
-        Ok(_) => return Finding::fail(format!("{shown} is not a directory"), "name another home with --home"),
+        Ok(_) => return Finding::fail(format!("{shown} is not a directory"), "choose another home with --home"),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Finding::warn(format!("{shown} is not there yet"), "`agentsvc init` or `agentsvc start` makes it");
+            return Finding::warn(
+                format!("{shown} does not exist yet"),
+                "run `agentsvc init` or `agentsvc start` to \
+                create it",
+            );
         }
         Err(error) => {
-            return Finding::fail(format!("cannot look at {shown}: {error}"), "name another home with --home");
+            return Finding::fail(format!("cannot look at {shown}: {error}"), "choose another home with --home");
         }
     };
     if let Keeper::Unknown(error) = &patient.keeper {
-        return Finding::fail(error.clone(), format!("give the user of the daemon {shown} and what is in it"));
+        return Finding::fail(
+            error.clone(),
+            format!(
+                "change the owner of {shown} and its contents to the daemon's \
+            user"
+            ),
+        );
     }
     let user = rustix::process::geteuid().as_raw();
     if found.uid() != user && user != 0 {
@@ -30,7 +40,10 @@ pub(super) fn is_usable(patient: &Patient) -> Finding {
     }
     let mode = found.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        return Finding::warn(format!("others may enter {shown} (mode {mode:o})"), format!("chmod 700 {shown}"));
+        return Finding::warn(
+            format!("{shown} is accessible to other users (mode {mode:o})"),
+            format!("chmod 700 {shown}"),
+        );
     }
     Finding::pass(format!("{shown}, mode {mode:o}"))
 }
@@ -38,14 +51,14 @@ pub(super) fn is_usable(patient: &Patient) -> Finding {
 /// No restore of a backup was decided and is not done.
 pub(super) fn no_restore_is_cut_off(patient: &Patient) -> Finding {
     if !crate::backup::place::is_decided(&patient.home) {
-        return Finding::pass("no restore was cut off");
+        return Finding::pass("no interrupted restore");
     }
     if patient.is_running() {
-        return Finding::pass("a backup is being restored");
+        return Finding::pass("a restore is running");
     }
     Finding::fail(
-        "the restore of a backup was cut off",
-        "`agentsvc start` completes it; when it cannot, `agentsvc doctor --repair` takes it back",
+        "a restore was interrupted",
+        "run `agentsvc start` to complete it; if that fails, run `agentsvc doctor --repair` to roll it back",
     )
 }
 
@@ -53,13 +66,13 @@ pub(super) fn no_restore_is_cut_off(patient: &Patient) -> Finding {
 pub(super) fn vault_opens(patient: &Patient) -> Finding {
     let vault = Vault::new(patient.home.vault_dir(), KeySource::from_environment());
     match vault.check() {
-        Ok(0) => Finding::pass("the vault holds no secrets"),
-        Ok(1) => Finding::pass("the vault's secret opens"),
-        Ok(secrets) => Finding::pass(format!("{secrets} secrets open")),
+        Ok(0) => Finding::pass("the vault is empty"),
+        Ok(1) => Finding::pass("the secret in the vault can be decrypted"),
+        Ok(secrets) => Finding::pass(format!("{secrets} secrets in the vault can be decrypted")),
         Err(error) => Finding::fail(
             error.to_string(),
-            "put back the key or the file from a backup; as a last resort move the vault's *.sealed files away, which \
-             loses the secrets in them",
+            "restore the key or the file from a backup; as a last resort, move the *.sealed files out of the vault, \
+             which loses their secrets",
         ),
     }
 }

@@ -39,11 +39,13 @@ pub(super) fn disk_space(patient: &Patient) -> Finding {
     let shown = path.display();
     let found = match rustix::fs::statvfs(&path) {
         Ok(found) => found,
-        Err(error) => return Finding::warn(format!("cannot ask how full {shown} is: {error}"), "look with `df`"),
+        Err(error) => {
+            return Finding::warn(format!("cannot read the free space of {shown}: {error}"), "check with `df`");
+        }
     };
     let free = found.f_bavail.saturating_mul(found.f_frsize);
     let message = format!("{} MiB free at {shown}", free >> 20);
-    let fix = "free some space, or set data_dir to a larger disk";
+    let fix = "free some space, or set data_dir to a directory on a larger disk";
     if found.f_files > 0 && found.f_favail.saturating_mul(100) < found.f_files {
         return Finding::warn(format!("{message}, and less than 1 % of its inodes are free"), fix);
     }
@@ -61,19 +63,18 @@ pub(super) fn fsync(patient: &Patient) -> Finding {
     let took = match sync_time(&path) {
         Ok(took) => took,
         Err(error) => {
-            let fix =
-                "make the directory writable for the daemon's user; look for errors of the disk in the kernel's log";
+            let fix = "make the directory writable by the daemon's user; check the kernel log for disk errors";
             return Finding::fail(format!("cannot write and sync a file in {shown}: {error}"), fix);
         }
     };
-    let message = format!("a small write is synced in {:.1} ms at {shown}", took.as_secs_f64() * 1e3);
+    let message = format!("a small write syncs in {:.1} ms at {shown}", took.as_secs_f64() * 1e3);
     let in_memory = rustix::fs::statfs(&path).is_ok_and(|found| u64::try_from(found.f_type) == Ok(TMPFS));
     if in_memory {
         let fix = "set data_dir to a directory on a disk";
-        return Finding::warn(format!("{message}, but it is a file system in memory: a reboot loses all"), fix);
+        return Finding::warn(format!("{message}, but the file system is in memory: a reboot loses all data"), fix);
     }
     if took > SYNC_SLOW {
-        return Finding::warn(message, "every write waits so long: a local SSD is better than a network disk");
+        return Finding::warn(message, "every write waits this long; use a local SSD instead of a network disk");
     }
     Finding::pass(message)
 }
@@ -97,7 +98,7 @@ fn sync_time(directory: &Path) -> std::io::Result<Duration> {
 
 /// The clock shows a time that can be.
 pub(super) fn clock(patient: &Patient) -> Finding {
-    let fix = "set the clock, and let a time service (chrony, systemd-timesyncd) keep it";
+    let fix = "set the clock and enable time synchronization (chrony, systemd-timesyncd)";
     let now = SystemTime::now();
     if now.duration_since(SystemTime::UNIX_EPOCH).is_ok_and(|since| since < TIME_LEAST) {
         return Finding::fail("the clock shows a time before 2025", fix);
@@ -107,7 +108,7 @@ pub(super) fn clock(patient: &Patient) -> Finding {
     match ahead.filter(|ahead| *ahead > SKEW_MOST) {
         Some(ahead) => {
             let message =
-                format!("the newest file of the store is {} s in the future: the clock was set back", ahead.as_secs());
+                format!("the newest file of the store is {} s in the future; the clock was set back", ahead.as_secs());
             Finding::warn(message, fix)
         }
         None => Finding::pass(chrono::DateTime::<chrono::Utc>::from(now).format("%Y-%m-%dT%H:%M:%SZ").to_string()),
@@ -125,11 +126,11 @@ pub(super) fn open_files(_: &Patient) -> Finding {
     let limit = getrlimit(Resource::Nofile).maximum;
     match limit {
         Some(limit) if limit < FILES_LEAST => Finding::warn(
-            format!("{limit} files may be open, connections included"),
+            format!("at most {limit} files can be open, including connections"),
             format!("ulimit -n {FILES_LEAST}, or LimitNOFILE={FILES_LEAST} in the unit of systemd"),
         ),
-        Some(limit) => Finding::pass(format!("{limit} files may be open")),
-        None => Finding::pass("any number of files may be open"),
+        Some(limit) => Finding::pass(format!("at most {limit} files can be open")),
+        None => Finding::pass("the number of open files is unlimited"),
     }
 }
 

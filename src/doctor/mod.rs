@@ -26,7 +26,7 @@ pub const DOMAIN: Domain = Domain {
     commands: &[Subcommand::new::<cli::Doctor>(
         14,
         "doctor",
-        "Look for what is wrong with the home, the machine and the providers, and say what mends it",
+        "Find problems with the home, the machine and the providers, and suggest fixes",
     )],
     ..Domain::EMPTY
 };
@@ -299,6 +299,6 @@ mod tests {
         let _daemon = home.lock().unwrap();
         let report = examine(home, Options { offline: true });
         assert!(report.running);
-        assert_eq!(of(&report, "listen").status, Status::Fail, "nobody answers");
+        assert_eq!(of(&report, "listen").status, Status::Fail, "does not respond");
     }
 }

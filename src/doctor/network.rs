@@ -23,11 +23,11 @@ pub(super) fn listen(patient: &Patient) -> Finding {
             let url =
                 address.as_ref().map_or_else(|| crate::kernel::home::url_of(listen), crate::kernel::home::Address::url);
             match answers(&format!("{url}/api/health")) {
-                Ok(status) if status.is_success() => Finding::pass(format!("a daemon answers at {url}")),
-                Ok(status) => Finding::warn(format!("{url}/api/health answers {status}"), "look into the daemon's log"),
+                Ok(status) if status.is_success() => Finding::pass(format!("the daemon responds at {url}")),
+                Ok(status) => Finding::warn(format!("{url}/api/health returned {status}"), "check the daemon's log"),
                 Err(why) => Finding::fail(
-                    format!("a daemon has the home, but nobody answers at {url}: {why}"),
-                    "wait for its start, look into its log, or stop its process",
+                    format!("a daemon is using the home, but does not respond at {url}: {why}"),
+                    "wait until it has started, check its log, or stop its process",
                 ),
             }
         }
@@ -35,7 +35,7 @@ pub(super) fn listen(patient: &Patient) -> Finding {
             Ok(_) => Finding::pass(format!("{listen} is free")),
             Err(error) => Finding::fail(
                 format!("cannot listen on {listen}: {error}"),
-                "stop what listens there (`ss -ltnp` names it), or set another api_listen",
+                "stop the program that listens there (`ss -ltnp` shows it), or change api_listen",
             ),
         },
     }
@@ -53,16 +53,17 @@ fn target(patient: &Patient) -> Result<Target, String> {
 pub(super) fn provider_key(patient: &Patient) -> Finding {
     match target(patient) {
         Ok(target) if target.driver == DriverKind::Builtin => Finding::warn(
-            "no provider has a key: agents without a model of their own get the built-in one, which is no language model",
-            "set a provider's key, with `agentsvc providers set-key` or as OPENAI_API_KEY in the daemon's environment, or [default_model]",
+            "no provider has a key; agents without their own model use the built-in offline model",
+            "set a key with `agentsvc providers set-key`, set OPENAI_API_KEY in the daemon's environment, or set \
+             [default_model]",
         ),
         Ok(Target { provider, model, key, .. }) => {
-            let key = if key.is_some() { "its key is there" } else { "it needs no key" };
+            let key = if key.is_some() { "the key is set" } else { "no key is required" };
             Finding::pass(format!("{model} of {provider}: {key}"))
         }
         Err(message) => Finding::fail(
             message,
-            "set the key, with `agentsvc providers set-key` or in the daemon's environment, or correct [default_model]",
+            "set the key with `agentsvc providers set-key` or in the daemon's environment, or correct [default_model]",
         ),
     }
 }
@@ -70,36 +71,37 @@ pub(super) fn provider_key(patient: &Patient) -> Finding {
 /// The provider of the default model answers.
 pub(super) fn model(patient: &Patient) -> Finding {
     let Ok(target) = target(patient) else {
-        return Finding::warn("not asked: it is not known where", "see provider_key");
+        return Finding::warn("not checked: no endpoint is known", "see the check provider_key");
     };
     if target.driver == DriverKind::Builtin {
-        return Finding::pass("the built-in model needs no network");
+        return Finding::pass("the built-in model does not use the network");
     }
     if patient.options.offline {
-        return Finding::warn("not asked: offline", "leave out --offline");
+        return Finding::warn("not checked: offline", "run without --offline");
     }
     let provider = &target.provider;
     match models(&target) {
         Ok((status, skew)) => {
             if let Some(skew) = skew.filter(|skew| skew.abs() > SKEW_SECS_MAX) {
-                let message = format!("provider {provider} answers {status}, and its clock is {skew} s from ours");
-                return Finding::warn(message, "set the clock, and let a time service keep it");
+                let message = format!("provider {provider} returned {status}; its clock differs by {skew} s");
+                return Finding::warn(message, "set the clock and enable time synchronization");
             }
             match status.as_u16() {
-                401 | 403 => Finding::fail(
-                    format!("provider {provider} refuses the key ({status})"),
-                    "set the right key in the daemon's environment",
-                ),
-                500.. => {
-                    Finding::warn(format!("provider {provider} answers {status}"), "wait; look at its status page")
+                401 | 403 => {
+                    Finding::fail(format!("provider {provider} rejected the key ({status})"), "set a valid key")
                 }
+                500.. => Finding::warn(
+                    format!("provider {provider} answers {status}"),
+                    "try again later; check the \
+                        provider's status page",
+                ),
                 // What is not known there is answered too.
                 _ => Finding::pass(format!("provider {provider} answers ({status})")),
             }
         }
         Err(why) => Finding::fail(
-            format!("provider {provider} cannot be reached: {why}"),
-            "look at the network, HTTPS_PROXY, and the provider's base_url",
+            format!("provider {provider} is unreachable: {why}"),
+            "check the network, HTTPS_PROXY and the provider's base_url",
         ),
     }
 }
@@ -145,7 +147,7 @@ fn get(url: &str, with: impl FnOnce(reqwest::RequestBuilder) -> reqwest::Request
         match timeout(WAIT, with(client.get(url)).send()).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => Err(innermost(&error)),
-            Err(_) => Err(format!("no answer in {} s", WAIT.as_secs())),
+            Err(_) => Err(format!("no response within {} s", WAIT.as_secs())),
         }
     })
 }

@@ -47,10 +47,10 @@ pub fn repair(home: &Home) -> Result<Repair, String> {
     }
     config.map_err(|error| error.to_string())?;
     let world = home.world_dir(configured.as_deref());
-    exchange::recover(&world).map_err(|error| format!("cannot complete an exchange of the world: {error}"))?;
+    exchange::recover(&world).map_err(|error| format!("cannot complete the interrupted restore: {error}"))?;
     // Opening an empty directory would make a store there, and the next start would not be the first.
     if !std::fs::read_dir(&world).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(format!("there is no store at {}", world.display()));
+        return Err(format!("no store at {}", world.display()));
     }
     let Repaired { kept, lost, aside } = repair::repair(&world).map_err(|error| error.to_string())?;
     Ok(Repair::Store { world_rows: kept.world, content_rows: kept.content, lost, old_store: aside })

@@ -14,10 +14,10 @@ use crate::kernel::store::Store;
 use crate::kernel::store::load::{Progress, load};
 
 /// What cannot be read is on a backup, or nowhere.
-const RESTORE: &str =
-    "`agentsvc doctor --repair` saves what can be read and keeps the old store; or restore the newest backup";
+const RESTORE: &str = "run `agentsvc doctor --repair`, which saves the readable data and keeps the old store, or restore the newest \
+     backup";
 /// A daemon that runs has read its records at its start.
-const RUNNING: &str = "the daemon runs: its store is its own";
+const RUNNING: &str = "not checked: the daemon is using the store";
 
 /// Every record of the world can be read.
 pub(super) fn reads(patient: &Patient) -> Finding {
@@ -34,7 +34,7 @@ pub(super) fn reads(patient: &Patient) -> Finding {
             let count = progress.records.load(std::sync::atomic::Ordering::Relaxed);
             let took = begun.elapsed().as_millis();
             Finding::pass(format!(
-                "{count} records of {} agents read in {took} ms",
+                "read {count} records of {} agents in {took} ms",
                 records.iter::<AgentRecord>().count()
             ))
         }
@@ -45,24 +45,26 @@ pub(super) fn reads(patient: &Patient) -> Finding {
 /// The audit trail is whole and signed.
 pub(super) fn audit(patient: &Patient) -> Finding {
     let Some(opened) = open(patient) else { return unopened(patient) };
-    let Ok(store) = opened else { return Finding::warn("not looked at: the store does not open", "see store") };
+    let Ok(store) = opened else {
+        return Finding::warn("not checked: the store cannot be opened", "see the check store");
+    };
     let Ok(records) = load(&store, 1, &Progress::default()) else {
-        return Finding::warn("not looked at: the store cannot be read", "see store");
+        return Finding::warn("not checked: the store cannot be read", "see the check store");
     };
     let Some(head) = records.iter::<AuditHead>().last().copied() else {
-        return Finding::pass("the audit trail is empty");
+        return Finding::pass("the audit log is empty");
     };
     let vault = match Vault::open(patient.home.vault_dir()) {
         Ok(vault) => Arc::new(vault),
-        Err(error) => return Finding::fail(error.to_string(), "put back audit.key of the vault from a backup"),
+        Err(error) => return Finding::fail(error.to_string(), "restore audit.key of the vault from a backup"),
     };
     match AuditTrail::new(store, vault).walk(&|| Ok(head)) {
         Err(refusal) => Finding::fail(refusal.to_string(), RESTORE),
         Ok(verdict) => match verdict.walked {
-            Ok(Walked { entries, .. }) => Finding::pass(format!("{entries} entries of the audit trail are whole")),
+            Ok(Walked { entries, .. }) => Finding::pass(format!("{entries} audit log entries verified")),
             Err(broken) => Finding::fail(
-                format!("the audit trail is broken: {broken}"),
-                "someone or something changed stored rows: keep a copy, compare it with a backup",
+                format!("the audit log is broken: {broken}"),
+                "stored rows were changed; keep a copy and compare it with a backup",
             ),
         },
     }
@@ -79,7 +81,7 @@ fn open(patient: &Patient) -> Option<Result<Store, crate::kernel::store::Error>>
 fn unopened(patient: &Patient) -> Finding {
     match &patient.keeper {
         Keeper::Daemon(_) => Finding::pass(RUNNING),
-        Keeper::Doctor(_) => Finding::pass("there is no world yet"),
-        Keeper::Unknown(error) => Finding::warn(format!("not looked at: {error}"), "see home"),
+        Keeper::Doctor(_) => Finding::pass("the store does not exist yet"),
+        Keeper::Unknown(error) => Finding::warn(format!("not checked: {error}"), "see the check home"),
     }
 }

@@ -39,9 +39,9 @@ pub(crate) fn log(event: &Event) {
             tracing::warn!(kind, %workflow, %run, %name, %error, "a workflow's run failed");
         }
         Event::BudgetWarning { scope, period, .. } => {
-            tracing::warn!(kind, %scope, %period, "most of a budget is spent")
+            tracing::warn!(kind, %scope, %period, "80 percent of a budget is used")
         }
-        Event::BudgetExceeded { scope, period, .. } => tracing::warn!(kind, %scope, %period, "a budget is spent"),
+        Event::BudgetExceeded { scope, period, .. } => tracing::warn!(kind, %scope, %period, "a budget is exhausted"),
         _ => tracing::debug!(kind, agent = event.agent().map(tracing::field::display)),
     }
 }

@@ -11,8 +11,7 @@ use crate::kernel::toolset::{Context, Ended, Tool, input};
 /// The table row. Safe to repeat: the world publishes the event and settles the call in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "event_publish",
-    "Publishes a custom event. Agents that have a trigger for its type, such as report.ready, are woken with \
-        it.",
+    "Publishes a custom event. It fires the triggers for its type, such as report.ready.",
     run,
 )
 .safe()
@@ -22,9 +21,9 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// What kind of thing happened: a to z, digits, '_', '.' and '-'.
+    /// Event type: a to z, digits, '_', '.' and '-'.
     event_type: String,
-    /// Any JSON that belongs to it; at most 16 KiB.
+    /// Payload: any JSON, at most 16 KiB.
     #[serde(default)]
     payload: Value,
 }

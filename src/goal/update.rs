@@ -15,8 +15,8 @@ use crate::kernel::toolset::{Context, Ended, Tool, input};
 /// The table row. Safe to repeat: the world changes the goal and settles the call in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "goal_update",
-    "Changes one of your own goals: its status, a note on how far you are, its title, description or due \
-        date. Without `goal_id` it sets you a new goal; with `parent_id` a part of one of your goals.",
+    "Updates one of your own goals: its status, a progress note, title, description or due date. Without `goal_id` \
+     it creates a new goal; with `parent_id` a subgoal of one of your goals.",
     run,
 )
 .safe()
@@ -25,19 +25,19 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// The goal to change; a new one when left out.
+    /// The goal to update. Default: create a new goal.
     goal_id: Option<Uuid>,
-    /// How far it is.
+    /// Progress.
     status: Option<Status>,
-    /// A word on how far you are, at most 1 KiB; it takes the place of the last one.
+    /// Progress note, at most 1 KiB; replaces the previous one.
     note: Option<String>,
-    /// What is to be reached, in a line of at most 256 bytes; needed for a new goal.
+    /// Title: one line of at most 256 bytes; required for a new goal.
     title: Option<String>,
-    /// More about it, at most 8 KiB.
+    /// Description, at most 8 KiB.
     description: Option<String>,
-    /// When it should be reached, such as 2026-12-01T09:00:00Z.
+    /// Due date, such as 2026-12-01T09:00:00Z.
     due_at: Option<String>,
-    /// Of a new goal: the goal of yours that it is a part of.
+    /// Parent of a new goal: one of your own goals.
     parent_id: Option<Uuid>,
 }
 
@@ -75,7 +75,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
 fn change(context: &Context, goal: GoalId, input: Input, due_at: Option<Timestamp>) -> Result<UpdateGoal, String> {
     let Input { status, note, title, description, parent_id, .. } = input;
     if parent_id.is_some() {
-        return Err("`parent_id` is for a new goal only.".to_owned());
+        return Err("`parent_id` is only allowed for a new goal.".to_owned());
     }
     let status = status.map(Into::into);
     let patch = GoalPatch { title, description, note, status, due_at: due_at.map(Some), ..GoalPatch::default() };
@@ -85,7 +85,7 @@ fn change(context: &Context, goal: GoalId, input: Input, due_at: Option<Timestam
 fn new(context: &Context, input: Input, due_at: Option<Timestamp>) -> Result<CreateGoal, String> {
     let Input { status, note, title, description, parent_id, .. } = input;
     Ok(CreateGoal {
-        title: title.ok_or("Give `goal_id` to change a goal, or `title` to set a new one.")?,
+        title: title.ok_or("Give `goal_id` to update a goal, or `title` to create one.")?,
         description: description.unwrap_or_default(),
         agent: Some(context.run.agent),
         parent: parent_id.map(GoalId),
@@ -97,7 +97,8 @@ fn new(context: &Context, input: Input, due_at: Option<Timestamp>) -> Result<Cre
 }
 
 fn moment(text: &str) -> Result<Timestamp, String> {
-    let wrong = |_| "`due_at` is no moment such as 2026-12-01T09:00:00Z.".to_owned();
+    let wrong =
+        |_| "`due_at` is not a valid timestamp; expected RFC 3339, for example 2026-12-01T09:00:00Z.".to_owned();
     DateTime::parse_from_rfc3339(text).map(|at| Timestamp(at.timestamp_millis())).map_err(wrong)
 }
 

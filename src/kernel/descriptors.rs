@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 pub(crate) fn connections_max() -> usize {
     let most = connections_of(raise());
     if most < limit::CONNECTIONS_MAX {
-        tracing::info!(connections = most, "the system's bound of open files bounds the connections (LimitNOFILE)");
+        tracing::info!(connections = most, "the system's limit of open files limits the connections (LimitNOFILE)");
     }
     most
 }
@@ -23,7 +23,7 @@ fn raise() -> Option<u64> {
     match setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, maximum: limits.maximum }) {
         Ok(()) => limits.maximum,
         Err(error) => {
-            tracing::warn!(%error, "the bound of open files could not be raised");
+            tracing::warn!(%error, "the limit of open files could not be raised");
             limits.current
         }
     }

@@ -32,7 +32,7 @@ const LOCK_TRY_PAUSE: Duration = Duration::from_millis(40);
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Neither `--home` nor a variable says where it is.
-    #[error("there is no home: set {HOME_VARIABLE} or HOME, or pass --home")]
+    #[error("no home directory; set {HOME_VARIABLE} or HOME, or pass --home")]
     Nowhere,
     /// Another daemon has it.
     #[error("a daemon is already running in {}{}", home.display(), pid.map(with_pid).unwrap_or_default())]

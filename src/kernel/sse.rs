@@ -9,7 +9,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// One line or one event is longer than the parser's bound. The parser is of no more use.
-    #[error("the stream holds a line or event of more than {bytes_max} bytes")]
+    #[error("the stream contains a line or event of more than {bytes_max} bytes")]
     TooLong {
         /// The bound.
         bytes_max: usize,

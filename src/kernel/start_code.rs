@@ -20,8 +20,8 @@ pub(crate) fn hand_back(runtime: &Handle) {
     runtime.spawn(async {
         tokio::time::sleep(AFTER).await;
         match now() {
-            Ok(bytes) => tracing::debug!(bytes, "the code of the start is handed back"),
-            Err(error) => tracing::debug!(%error, "the code of the start stays in memory"),
+            Ok(bytes) => tracing::debug!(bytes, "released the memory of startup code"),
+            Err(error) => tracing::debug!(%error, "the memory of startup code could not be released"),
         }
     });
 }

@@ -19,10 +19,10 @@ const BLOCK_BYTES: u64 = 64 << 10;
 /// Options of `logs`.
 #[derive(Debug, Args)]
 pub(crate) struct Logs {
-    /// Go on with the lines of the running daemon
+    /// Follow the log of the running daemon
     #[arg(short, long)]
     follow: bool,
-    /// Lines of the file to print
+    /// Number of lines to print
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 50)]
     lines: usize,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Logs {
 impl Run for Logs {
     fn run(self, context: &Context) -> Result<(), Error> {
         if context.is_elsewhere() && !self.follow {
-            return Err(Error::Usage("log files can only be read at home: with --url, use --follow".to_owned()));
+            return Err(Error::Usage("log files are only available locally; with --url, use --follow".to_owned()));
         }
         if !context.is_elsewhere() {
             self.print_file(context)?;
@@ -53,7 +53,7 @@ impl Logs {
                 tail(&path, self.lines).map_err(cannot(&path))?.lines().try_for_each(|line| print(context, line))
             }
             None if self.follow => Ok(()),
-            None => Err(Error::NotFound(format!("there are no log files in {}", directory.display()))),
+            None => Err(Error::NotFound(format!("no log files in {}", directory.display()))),
         }
     }
 }

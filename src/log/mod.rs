@@ -10,6 +10,6 @@ use crate::kernel::domain::Domain;
 pub const DOMAIN: Domain = Domain {
     name: "log",
     uses: &[],
-    commands: &[Subcommand::new::<cli::Logs>(8, "logs", "Print the log, or follow it")],
+    commands: &[Subcommand::new::<cli::Logs>(8, "logs", "Show or follow the log")],
     ..Domain::EMPTY
 };

@@ -23,7 +23,7 @@ pub(crate) fn own(context: &Context) -> AgentMemory {
 /// The stored key that a call's key means.
 pub(crate) fn key(asked: &str) -> Result<&str, String> {
     let key = asked.strip_prefix(OWN).unwrap_or(asked);
-    check_key(key).map_err(|refusal| format!("The key is wrong: {}.", refusal.message))?;
+    check_key(key).map_err(|refusal| format!("The key is not valid: {}.", refusal.message))?;
     Ok(key)
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn check(patterns: &[Box<str>], key: &str, verb: &str) -> Result<(), 
         return Ok(());
     }
     let granted: Vec<&str> = patterns.iter().map(|pattern| &**pattern).collect();
-    Err(format!("This agent may not {verb} the memory {key:?}. It may {verb}: {}.", granted.join(", ")))
+    Err(format!("This agent is not allowed to {verb} the memory {key:?}. It can {verb}: {}.", granted.join(", ")))
 }
 
 #[cfg(test)]

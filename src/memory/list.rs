@@ -15,8 +15,8 @@ const KEYS_MAX: usize = 200;
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "memory_list",
-    "Lists the keys of your long-term memory in their order, 200 at a time, with the size of each value \
-        in bytes. When there are more, the answer has a `next`: ask again with `after`.",
+    "Lists the keys of your long-term memory in order, 200 at a time, with the size of each value in bytes. If the \
+     answer has a `next`, continue with it as `after`.",
     run,
 )
 .safe()
@@ -26,9 +26,9 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// Only keys that begin so.
+    /// Only keys with this prefix.
     prefix: Option<String>,
-    /// Go on behind this key: `next` of an earlier answer.
+    /// `next` of the previous result.
     after: Option<String>,
 }
 

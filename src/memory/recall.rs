@@ -20,8 +20,8 @@ const PAGE_ENTRIES: usize = 256;
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "memory_recall",
-    "Reads your long-term memory: the value under a `key`, or up to 20 entries that hold all words of a \
-        `query` in their key or value, ignoring case. memory_list shows which keys there are.",
+    "Reads your long-term memory: the value of a `key`, or up to 20 entries whose key or value contains all words of \
+     a `query`, case-insensitively. memory_list lists the keys.",
     run,
 )
 .safe()
@@ -31,9 +31,9 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// The key, exactly.
+    /// Exact key.
     key: Option<String>,
-    /// Words to look for.
+    /// Words to search for.
     query: Option<String>,
 }
 
@@ -50,7 +50,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
                         let taint = record.taint;
                         (told(&MemoryRow { key: key.into(), record }).to_string(), taint)
                     }
-                    None => (format!("There is nothing under {key:?}."), Taint::NONE),
+                    None => (format!("The key {key:?} does not exist."), Taint::NONE),
                 }
             }
             Input { key: None, query: Some(query) } => find(&memory, readable, &query).await?,
@@ -79,7 +79,7 @@ async fn find(memory: &AgentMemory, readable: &[Box<str>], query: &str) -> Resul
                 taint = taint.with(row.record.taint);
             }
             if hits.len() == HITS_MAX {
-                let told = json!({ "entries": hits, "more": "there may be more; ask for more words" });
+                let told = json!({ "entries": hits, "more": "there may be more; use more words" });
                 return Ok((told.to_string(), taint));
             }
         }

@@ -13,8 +13,8 @@ use crate::memory::grant::{check, key, own};
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "memory_store",
-    "Stores a value in your long-term memory under a key; a value that is there already is replaced. It \
-        outlives the conversation and is read with memory_recall. Short keys in groups, such as user.name, are best.",
+    "Stores a value in your long-term memory under a key; an existing value is replaced. It outlives the \
+     conversation; read it with memory_recall. Use short, grouped keys such as user.name.",
     run,
 )
 .safe()
@@ -42,7 +42,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let key = key(&asked)?;
         check(&context.run.manifest.manifest.capabilities.memory_write, key, "write")?;
         let value: Box<str> = value.to_string().into();
-        check_value(&value).map_err(|refusal| format!("The value is wrong: {}.", refusal.message))?;
+        check_value(&value).map_err(|refusal| format!("The value is not valid: {}.", refusal.message))?;
         let entry = NewEntry { key: key.into(), value, created_at: None, updated_at: None };
         let written = own(&context).put(vec![entry], OnConflict::Overwrite).await;
         let written = written.map_err(|refusal| format!("Refused: {}.", refusal.message))?;

@@ -15,7 +15,7 @@ pub(crate) enum Migrate {
     Detect,
     /// Show what is in a home, and what of it can be taken over
     Scan {
-        /// The home, on the daemon's machine
+        /// The home directory, on the daemon's machine
         path: String,
     },
     /// Take over a home; without --apply only say what would be done
@@ -25,18 +25,18 @@ pub(crate) enum Migrate {
 /// Options of `migrate run`.
 #[derive(Debug, Args)]
 pub(crate) struct TakeOver {
-    /// The home, on the daemon's machine
+    /// The home directory, on the daemon's machine
     path: String,
-    /// Take over agents [default: all three]
+    /// Import agents [default: agents, skills and sessions]
     #[arg(long)]
     agents: bool,
-    /// Take over skills
+    /// Import skills
     #[arg(long)]
     skills: bool,
-    /// Take over conversations of agents that are here
+    /// Import conversations of imported agents
     #[arg(long)]
     sessions: bool,
-    /// Do it
+    /// Apply the import; without this option, only show what would change
     #[arg(long)]
     apply: bool,
 }
@@ -93,7 +93,8 @@ fn scanned(answer: &Value) -> String {
 
 fn migrated(answer: &Value) -> String {
     let count = |key: &str| field(answer, &format!("/{key}"));
-    let head = if answer["status"] == "dry_run" { "dry run (nothing was changed, --apply does it): " } else { "" };
+    let head =
+        if answer["status"] == "dry_run" { "dry run, nothing was changed (use --apply to import): " } else { "" };
     let line = |end: &str| {
         format!(
             "{} agents, {} skills, {} conversations",
@@ -102,7 +103,7 @@ fn migrated(answer: &Value) -> String {
             count(&format!("sessions_{end}"))
         )
     };
-    format!("{head}{} taken over, {} left as they were\n{}", line("imported"), line("skipped"), warnings(answer))
+    format!("{head}{} imported, {} unchanged\n{}", line("imported"), line("skipped"), warnings(answer))
 }
 
 fn warnings(answer: &Value) -> String {

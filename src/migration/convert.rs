@@ -141,7 +141,7 @@ fn tools(agent: &str, theirs: &[String], warnings: &mut Vec<String>) -> Vec<Stri
             None if crate::kernel::toolset::built_in().is_called(&lower) => ours.push(tool),
             // Tools of MCP servers keep their names; they are there once the server is.
             None if lower.starts_with("mcp_") => ours.push(tool),
-            None => warnings.push(format!("agent {agent:?}: there is no tool {tool:?} here")),
+            None => warnings.push(format!("agent {agent:?}: tool {tool:?} does not exist here")),
         }
     }
     let mut seen = std::collections::BTreeSet::new();
@@ -190,7 +190,7 @@ mod tests {
         let tools: Vec<&str> = found.capabilities.tools.iter().map(AsRef::as_ref).collect();
         assert_eq!(tools, ["shell_exec", "file_read", "web_search", "web_fetch"]);
         assert_eq!((&*found.system_prompt, &*found.tool_blocklist[0]), ("one\n\ntwo", "file_write"));
-        assert_eq!(warnings, ["agent \"My Coder\": there is no tool \"teleport\" here"]);
+        assert_eq!(warnings, ["agent \"My Coder\": tool \"teleport\" does not exist here"]);
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub(super) fn read(tree: &Tree, file: &Path, lines: Lines) -> Result<History, St
         }
     };
     if fit(&mut history.messages) || is_cut {
-        history.warnings.push(format!("{} is too long: its newest messages are kept", file.display()));
+        history.warnings.push(format!("{} is too long; only its newest messages are imported", file.display()));
     }
     Ok(history)
 }

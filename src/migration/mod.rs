@@ -38,7 +38,7 @@ pub const DOMAIN: Domain = Domain {
     commands: &[Subcommand::group::<cli::Migrate>(
         13,
         "migrate",
-        "Take over agents, skills and conversations of other programs",
+        "Import agents, skills and conversations of other programs",
     )],
     ..Domain::EMPTY
 };
@@ -51,7 +51,7 @@ struct Kind {
     places: &'static [&'static str],
     /// Is this one?
     is: fn(&Tree) -> bool,
-    /// What is in it.
+    /// Contents.
     read: fn(&Tree) -> Found,
 }
 
@@ -84,7 +84,7 @@ impl Found {
         self.sessions.retain(|session| session.agent < most);
         self.sessions.truncate(most);
         if over {
-            self.warn(format!("there are more than {most} agents, skills or conversations: the rest is left out"));
+            self.warn(format!("more than {most} agents, skills or conversations; the rest is skipped"));
         }
     }
 }
@@ -173,9 +173,9 @@ impl Migration for Migrator {
         }
         let tree = Tree::open(path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
-                wrong(format!("{} is no directory", path.display()))
+                wrong(format!("{} is not a directory", path.display()))
             }
-            std::io::ErrorKind::PermissionDenied => wrong(format!("{} may not be read", path.display())),
+            std::io::ErrorKind::PermissionDenied => wrong(format!("{} is not readable", path.display())),
             _ => {
                 tracing::error!(%error, path = %path.display(), "another home cannot be read");
                 MigrationError::Failed
@@ -183,11 +183,11 @@ impl Migration for Migrator {
         })?;
         let own = std::fs::canonicalize(self.home.root()).unwrap_or_else(|_| self.home.root().to_owned());
         if tree.root().starts_with(&own) || own.starts_with(tree.root()) {
-            return Err(wrong("is this daemon's own home, or holds it".to_owned()));
+            return Err(wrong("is or contains this daemon's own home".to_owned()));
         }
         let Some(kind) = KINDS.iter().find(|kind| (kind.is)(&tree)) else {
             let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
-            return Err(wrong(format!("holds no home of a known kind ({})", names.join(", "))));
+            return Err(wrong(format!("contains no home of a known kind ({})", names.join(", "))));
         };
         let mut found = (kind.read)(&tree);
         found.bound();
@@ -249,14 +249,14 @@ impl ForeignHome for Opened {
     }
 
     fn history(&self, session: usize) -> Result<History, String> {
-        let session = self.found.sessions.get(session).ok_or("there is no such conversation")?;
+        let session = self.found.sessions.get(session).ok_or("the conversation does not exist")?;
         let mut history = history::read(&self.tree, &session.file, session.lines)?;
         history.key = format!("{}/{}", self.kind, session.file.display());
         Ok(history)
     }
 
     fn install_skill(&self, skill: usize) -> Result<Taken, String> {
-        let skill = self.found.skills.get(skill).ok_or("there is no such skill")?;
+        let skill = self.found.skills.get(skill).ok_or("the skill does not exist")?;
         skill::install(&self.tree, skill, self.kind, &self.skills_dir)
     }
 
@@ -268,7 +268,8 @@ impl ForeignHome for Opened {
             let bytes = self.tree.bytes(from, limit::MIGRATION_TEXT_BYTES_MAX)?;
             match workspace.write(to, &bytes, Write::Create) {
                 Ok(_) => copied += 1,
-                Err(error) => tracing::debug!(%error, file = to, "a file of an imported agent stays as it is"),
+                Err(error) => tracing::debug!(%error, file = to, "a file of an imported agent already exists and is \
+                    kept"),
             }
         }
         Ok(copied)

@@ -29,7 +29,7 @@ fn read(tree: &Tree) -> Found {
     let config = match tree.text(name).and_then(|text| json5(&text)) {
         Ok(config) => config,
         Err(why) => {
-            found.warn(format!("{name} cannot be read, so that only files are looked at: {why}"));
+            found.warn(format!("{name} cannot be read; only files are considered: {why}"));
             Value::Null
         }
     };
@@ -41,14 +41,14 @@ fn read(tree: &Tree) -> Found {
     skill::find(tree, "skills", &mut found);
     for (key, what) in [("channels", "channels"), ("cron", "cron jobs"), ("hooks", "hooks")] {
         if config.get(key).and_then(Value::as_object).is_some_and(|table| !table.is_empty()) {
-            found.warn(format!("{what} are not taken over: set them up anew"));
+            found.warn(format!("{what} are not imported; set them up again"));
         }
     }
     if tree.is_file("cron/jobs.json") {
-        found.warn("cron/jobs.json is not taken over: create the jobs anew");
+        found.warn("cron/jobs.json is not imported; create the jobs again");
     }
     if tree.is_dir("credentials") || config.get("auth").is_some() {
-        found.warn("keys and tokens are not taken over: set the providers' keys anew");
+        found.warn("keys and tokens are not imported; set the providers' keys again");
     }
     found
 }
@@ -133,7 +133,7 @@ fn workspace(tree: &Tree, id: &str, entry: &Value, defaults: &Value, found: &mut
         below.or_else(|| tail.map(|(_, tail)| PathBuf::from(tail)))
     });
     if let (Some(written), None) = (written, &inside) {
-        found.warn(format!("the workspace {written:?} of agent {id:?} lies outside of the home and is not read"));
+        found.warn(format!("the workspace {written:?} of agent {id:?} is outside the home and is not read"));
     }
     let usual = [format!("workspace-{id}"), "workspace".to_owned()];
     let is_first = found.agents.is_empty();

@@ -58,7 +58,7 @@ fn read(tree: &Tree) -> Found {
     }
     skill::find(tree, "skills", &mut found);
     if tree.is_dir("messaging") {
-        found.warn("channels are not taken over: set them up anew");
+        found.warn("channels are not imported; set them up again");
     }
     found
 }
@@ -66,9 +66,10 @@ fn read(tree: &Tree) -> Found {
 fn agent(tree: &Tree, dir: &str, found: &mut Found) {
     let place = PathBuf::from("agents").join(dir);
     let Some(file) = MANIFESTS.iter().map(|name| place.join(name)).find(|path| tree.is_file(path)) else { return };
-    let read = tree.text(&file).and_then(|text| yaml(&text)).and_then(|manifest| {
-        if manifest.is_object() { Ok(manifest) } else { Err("it is no table of keys".to_owned()) }
-    });
+    let read = tree
+        .text(&file)
+        .and_then(|text| yaml(&text))
+        .and_then(|manifest| if manifest.is_object() { Ok(manifest) } else { Err("expected a table".to_owned()) });
     let (name, manifest) = match read {
         Err(why) => (plain_name(dir), Err(why)),
         Ok(manifest) => {
@@ -89,7 +90,7 @@ fn agent(tree: &Tree, dir: &str, found: &mut Found) {
 fn draft(dir: &str, manifest: &Value, found: &mut Found) -> Draft {
     for key in manifest.as_object().into_iter().flat_map(|table| table.keys()) {
         if !KNOWN.contains(&key.as_str()) && !secrets::is_secret(key) {
-            found.warn(format!("agent {dir:?}: {key:?} has no place here"));
+            found.warn(format!("agent {dir:?}: {key:?} is not supported"));
         }
     }
     secrets::tell(dir, &secrets::named(manifest), found);

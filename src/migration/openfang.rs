@@ -48,10 +48,10 @@ fn read(tree: &Tree) -> Found {
     skill::find(tree, "skills", &mut found);
     let databases: Vec<&&str> = DATABASES.iter().filter(|path| tree.is_file(path)).collect();
     if !databases.is_empty() && found.sessions.is_empty() {
-        found.warn("conversations are in a database that is not read; none is mirrored as text");
+        found.warn("conversations are only in a database, which is not read");
     }
     if ["vault.enc", "secrets.env", ".env"].iter().any(|name| tree.is_file(name)) {
-        found.warn("keys and tokens are not taken over: set the providers' keys anew");
+        found.warn("keys and tokens are not imported; set the providers' keys again");
     }
     found
 }
@@ -140,7 +140,7 @@ fn hand_draft(name: &str, hand: &Table, agent: &Table) -> Draft {
 
 fn push(tree: &Tree, name: String, format: &'static str, manifest: Result<String, String>, found: &mut Found) {
     if found.agents.iter().any(|agent| agent.name == name) {
-        return found.warn(format!("agent {name:?} is there twice: one is left out"));
+        return found.warn(format!("duplicate agent {name:?}; one is skipped"));
     }
     let at = found.agents.len();
     let homes: Vec<PathBuf> = WORKSPACES.iter().map(|dir| Path::new(dir).join(&name)).collect();

@@ -77,7 +77,7 @@ pub(super) fn without(text: String) -> Result<(String, BTreeSet<String>), String
 pub(super) fn tell(agent: &str, keys: &BTreeSet<String>, found: &mut Found) {
     for key in keys {
         found.warn(format!(
-            "agent {agent:?}: its {key:?} is not taken over: set the provider's key anew, or put the value in the \
+            "agent {agent:?}: {key:?} is not imported; set the provider's key again, or put the value in the \
              environment and its name in api_key_env"
         ));
     }

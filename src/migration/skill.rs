@@ -29,7 +29,7 @@ pub(super) fn find(tree: &Tree, dir: &str, found: &mut Found) {
         let place = PathBuf::from(dir).join(&entry);
         let Some(mut skill) = look(tree, &place, &entry) else { continue };
         if found.skills.iter().any(|other| other.name == skill.name) {
-            found.warn(format!("skill {:?} is there twice: {} is left out", skill.name, place.display()));
+            found.warn(format!("duplicate skill {:?}; {} is skipped", skill.name, place.display()));
             continue;
         }
         if skill.wrong.is_none() {

@@ -164,7 +164,7 @@ fn an_openfang_home_is_read() {
 fn what_is_no_home_is_refused() {
     let house = House::new(&[]);
     assert!(refused(&house, Path::new("relative")).contains("absolute"));
-    assert!(refused(&house, &house.theirs.path().join("none")).contains("no directory"));
+    assert!(refused(&house, &house.theirs.path().join("none")).contains("not a directory"));
     assert!(refused(&house, house.theirs.path()).contains("no home of a known kind"));
     assert!(refused(&house, house.ours.path()).contains("own home"));
     assert!(refused(&house, Path::new("/")).contains("own home"));
@@ -192,7 +192,7 @@ fn large_files_and_broken_text_are_warnings() {
     fs::write(house.theirs.path().join("workspace/AGENTS.md"), b"caf\xff").unwrap();
     let home = house.opened();
     assert!(home.manifest(0).unwrap().contains("caf\u{fffd}"));
-    assert!(home.warnings().iter().any(|warning| warning.contains("at most")), "{:?}", home.warnings());
+    assert!(home.warnings().iter().any(|warning| warning.contains("the limit is")), "{:?}", home.warnings());
     let history = home.history(0).unwrap();
     assert!(!history.says_something() && history.warnings.len() == 1);
 }

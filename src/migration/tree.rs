@@ -34,9 +34,9 @@ impl Tree {
     fn resolve(&self, path: &Path) -> Result<PathBuf, String> {
         let plain = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
         let shown = path.display();
-        let place = plain.then(|| self.root.join(path)).ok_or_else(|| format!("{shown} leads out of the home"))?;
+        let place = plain.then(|| self.root.join(path)).ok_or_else(|| format!("{shown} is outside the home"))?;
         let place = fs::canonicalize(place).map_err(|error| format!("{shown}: {error}"))?;
-        if place.starts_with(&self.root) { Ok(place) } else { Err(format!("{shown} leads out of the home")) }
+        if place.starts_with(&self.root) { Ok(place) } else { Err(format!("{shown} is outside the home")) }
     }
 
     /// Is `path` a file in here?
@@ -73,7 +73,7 @@ impl Tree {
         let shown = path.display();
         let (file, size) = self.file(path)?;
         if size > bytes_max {
-            return Err(format!("{shown} has {size} bytes, at most {bytes_max} are read"));
+            return Err(format!("{shown} is {size} bytes long; the limit is {bytes_max}"));
         }
         let mut bytes = Vec::new();
         file.take(bytes_max).read_to_end(&mut bytes).map_err(|error| format!("{shown}: {error}"))?;
@@ -103,7 +103,7 @@ impl Tree {
         // Opening a pipe would wait for its other end.
         let found = fs::metadata(&place).map_err(failed)?;
         if !found.is_file() {
-            return Err(format!("{} is no file", path.display()));
+            return Err(format!("{} is not a file", path.display()));
         }
         Ok((File::open(place).map_err(failed)?, found.len()))
     }

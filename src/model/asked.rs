@@ -36,7 +36,7 @@ pub(crate) enum AnswerForm {
     Json,
     /// JSON that fits this schema.
     Schema {
-        /// What it is called.
+        /// Name.
         name: String,
         /// The JSON schema.
         schema: Value,

@@ -59,14 +59,14 @@ impl Messages {
     fn length(&self, from: usize) -> Result<Option<usize>, String> {
         let Some(prelude) = self.open[from..].first_chunk::<PRELUDE>() else { return Ok(None) };
         if number(&prelude[8..]) != sum(&prelude[..8]) {
-            return Err("the stream is damaged: a prelude does not match its sum".to_owned());
+            return Err("the stream is corrupt: wrong checksum of a prelude".to_owned());
         }
         let (length, headers) = (number(prelude) as usize, number(&prelude[4..]) as usize);
         if length > self.bytes_max {
-            return Err(format!("the stream holds a message of more than {} bytes", self.bytes_max));
+            return Err(format!("the stream contains a message of more than {} bytes", self.bytes_max));
         }
         if length < PRELUDE + headers.saturating_add(SUM) {
-            return Err("the stream is damaged: a message is shorter than its parts".to_owned());
+            return Err("the stream is corrupt: a message is shorter than its parts".to_owned());
         }
         Ok(Some(length))
     }
@@ -76,10 +76,10 @@ impl Messages {
 fn give(message: &[u8], take: &mut dyn FnMut(Frame<'_>)) -> Result<(), String> {
     let (content, own_sum) = message.split_at(message.len() - SUM);
     if number(own_sum) != sum(content) {
-        return Err("the stream is damaged: a message does not match its sum".to_owned());
+        return Err("the stream is corrupt: wrong checksum of a message".to_owned());
     }
     let (headers, payload) = content[PRELUDE..].split_at(number(&content[4..]) as usize);
-    let headers = Headers::read(headers).ok_or("the stream is damaged: headers cannot be read")?;
+    let headers = Headers::read(headers).ok_or("the stream is corrupt: malformed headers")?;
     let payload = String::from_utf8_lossy(payload);
     let (name, text) = match headers.message.as_ref() {
         "exception" => (format!("{EXCEPTION}{}", headers.exception).into(), payload),

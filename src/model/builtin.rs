@@ -28,9 +28,9 @@ use crate::kernel::toolset::ToolSpec;
 /// What it says of itself.
 const SELF: &str = "I am agentsvc's built-in offline model";
 /// What it can do, for people.
-const ABILITIES: &str = "I answer by fixed rules and understand: hello, echo X, summarise, what did I say, \
-    count to N, how many messages, and a line `/tool <name> <json>` that calls a tool. \
-    For real answers, give the agent a provider and its key.";
+const ABILITIES: &str = "I follow fixed rules and understand: hello, echo X, summarize, what did I say, count to N, \
+    how many messages, and a line `/tool <name> <json>` that calls a tool. For real answers, give the agent a \
+    provider and its key.";
 /// How far it counts.
 const COUNT_MAX: u32 = 10_000;
 /// Bytes of a message that it quotes.
@@ -144,7 +144,7 @@ fn reply_with(said: &str, before: &[ChatMessage], attached: &[String]) -> String
 fn report(results: &ChatMessage) -> String {
     let lines = results.blocks.iter().filter_map(|block| match block {
         Block::ToolResult { name, content, is_error: false, .. } => {
-            Some(format!("The tool {name} answered: {content}"))
+            Some(format!("The tool {name} returned: {content}"))
         }
         Block::ToolResult { name, content, .. } => Some(format!("The tool {name} failed: {content}")),
         _ => None,
@@ -166,7 +166,7 @@ fn tool_calls(said: &str, tools: &[ToolSpec]) -> Option<Answer> {
         } else {
             let offered: Vec<&str> = tools.iter().map(|tool| tool.name.as_ref()).collect();
             let offered = if offered.is_empty() { "none".to_owned() } else { offered.join(", ") };
-            answer.text.push_str(&format!("I have no tool called {}. Tools I have: {offered}.\n", quote(name)));
+            answer.text.push_str(&format!("I have no tool named {}. Available tools: {offered}.\n", quote(name)));
         }
     }
     answer.text.truncate(answer.text.trim_end().len());
@@ -178,7 +178,7 @@ fn reply(said: &str, before: &[ChatMessage]) -> String {
     let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|w| !w.is_empty()).collect();
     let earlier = || before.iter().filter(|message| message.role == Role::User).map(ChatMessage::plain_text);
     match words.as_slice() {
-        [] => format!("{SELF}. Your message holds no words."),
+        [] => format!("{SELF}. Your message contains no words."),
         ["echo" | "say" | "repeat", ..] => echoed(said).to_owned(),
         ["count", "to", number, ..] => count_to(number),
         ["help", ..] => format!("{SELF}. {ABILITIES}"),
@@ -204,7 +204,7 @@ fn reply(said: &str, before: &[ChatMessage]) -> String {
         _ => {
             let verb = if said.ends_with('?') { "asked" } else { "said" };
             format!(
-                "You {verb}: {} {SELF}, so I can only reflect that; say \"help\" for what I understand.",
+                "You {verb}: {} {SELF}, so I can only repeat that; say \"help\" to see what I understand.",
                 quote(said)
             )
         }
@@ -236,7 +236,7 @@ fn count_to(number: &str) -> String {
 
 fn summary(said: Vec<String>) -> String {
     if said.is_empty() {
-        return "There is nothing to summarise yet: this is your first message here.".to_owned();
+        return "There is nothing to summarize yet: this is your first message here.".to_owned();
     }
     let skipped = said.len().saturating_sub(SUMMARY_LINES_MAX);
     let mut text = format!("So far you said ({} message{}):", said.len(), if said.len() == 1 { "" } else { "s" });
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(said("What did I say?"), "You said: \"and ships\".");
         assert_eq!(said("please summarise"), "So far you said (2 messages):\n- I like tea\n- and ships");
         assert!(said("How many messages?").contains("3 messages"));
-        assert!(says("summarize").contains("nothing to summarise"));
+        assert!(says("summarize").contains("nothing to summarize"));
     }
 
     #[test]
@@ -356,6 +356,6 @@ mod tests {
         };
         let results = ChatMessage { role: Role::Tool, blocks: vec![result(false), result(true)] };
         let report = answer(&prompt(vec![user("x"), results]), &tools);
-        assert_eq!(report.text, "The tool system_time answered: noon\nThe tool system_time failed: noon");
+        assert_eq!(report.text, "The tool system_time returned: noon\nThe tool system_time failed: noon");
     }
 }

@@ -82,7 +82,7 @@ struct Prepared {
 /// Begins a call. Never blocks.
 pub(crate) fn begin(models: &Arc<Models>, call: Box<ModelCall>) {
     let reply = models.calls.enter(call.attempt, |attempt| {
-        let message = "The model call failed inside the daemon; its log says more.".to_owned();
+        let message = "The model call failed with an internal error; see the daemon's log.".to_owned();
         let failure = ModelFailure { code: FailureCode::Internal, message, spent: Vec::new() };
         ModelOutcome(attempt, ModelEnd::Failed(failure))
     });
@@ -231,7 +231,7 @@ impl Running {
 
     fn fall_back(mut self, error: &CallError) {
         tracing::warn!(turn = %self.call.turn(), code = error.code.as_str(), message = error.message,
-            "the model failed; the next fallback model is asked");
+            "the model failed; trying the next fallback model");
         self.candidate += 1;
         self.submit();
     }
@@ -317,13 +317,13 @@ pub(crate) async fn ask(
         }
         let Some(wait) = wait else { return Err(error) };
         tracing::debug!(turn = %request.attempt.job, code = error.code.as_str(), message = error.message,
-            wait_ms = wait.as_millis() as u64, "a model call is tried again");
+            wait_ms = wait.as_millis() as u64, "retrying a model call");
         draft.clear();
         last = Some(error);
         tokio::time::sleep(wait).await;
     }
     // Not reached: the plan ends the loop.
-    Err(CallError::last(FailureCode::Internal, "The model call was tried too often."))
+    Err(CallError::last(FailureCode::Internal, "The model call failed after too many attempts."))
 }
 
 /// A try that gave no answer.

@@ -11,7 +11,7 @@ use crate::kernel::cli::{Error, Run};
 /// Options of `models`.
 #[derive(Debug, Args)]
 pub(crate) struct Models {
-    /// Only those of this provider
+    /// Only models of this provider
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
 }

@@ -22,26 +22,28 @@ const RETRY_AFTER_MS: &str = "retry-after-ms";
 
 /// The endpoint cannot be used.
 pub(crate) fn bad_url(target: &Target) -> CallError {
-    let message = format!("The base_url for provider {} is not an http or https URL.", target.provider);
+    let message = format!("The base_url of provider {} is not an http or https URL.", target.provider);
     CallError::last(FailureCode::ProviderRefused, message)
 }
 
 /// The key holds what no header may hold.
 pub(crate) fn bad_key(target: &Target) -> CallError {
-    let message =
-        format!("The key of provider {} cannot be sent: it holds line breaks or other controls.", target.provider);
+    let message = format!(
+        "The key of provider {} cannot be sent: it contains line breaks or other control characters.",
+        target.provider
+    );
     CallError::last(FailureCode::ProviderAuth, message)
 }
 
 /// The answer is not what the protocol says.
 pub(crate) fn protocol(target: &Target, what: &str) -> CallError {
-    let message = format!("The answer of provider {} could not be read: {what}.", target.provider);
+    let message = format!("The response of provider {} is not valid: {what}.", target.provider);
     CallError::last(FailureCode::ProviderProtocol, message)
 }
 
 /// The stream ended before the answer did.
 pub(crate) fn broken_off(target: &Target) -> CallError {
-    let message = format!("Provider {} broke off in the middle of its answer.", target.provider);
+    let message = format!("Provider {} closed the connection in the middle of its response.", target.provider);
     CallError::passing(FailureCode::ProviderError, message)
 }
 
@@ -53,18 +55,18 @@ pub(crate) fn transport(target: &Target, error: &reqwest::Error, answering: bool
         return bad_url(target);
     }
     if error.is_connect() {
-        let cause = if error.is_timeout() { "no connection in time".to_owned() } else { root_cause(error) };
-        let message = format!("Provider {provider} at {host} cannot be reached: {cause}.");
+        let cause = if error.is_timeout() { "connection timed out".to_owned() } else { root_cause(error) };
+        let message = format!("Provider {provider} at {host} is unreachable: {cause}.");
         return CallError::passing(FailureCode::ProviderUnreachable, message);
     }
     if error.is_timeout() {
-        let message = format!("Provider {provider} at {host} did not answer in time.");
+        let message = format!("Provider {provider} at {host} did not respond in time.");
         return CallError::last(FailureCode::ProviderTimeout, message);
     }
     if answering {
         return broken_off(target);
     }
-    let message = format!("Provider {provider} at {host} closed the connection without an answer.");
+    let message = format!("Provider {provider} at {host} closed the connection without a response.");
     CallError::passing(FailureCode::ProviderError, message)
 }
 
@@ -170,7 +172,7 @@ pub(crate) fn in_answer(target: &Target, error: &Value) -> CallError {
     let error = match code.and_then(|code| StatusCode::from_u16(code).ok()).filter(|status| !status.is_success()) {
         Some(status) => of_status(target, status, words, is_quota_used_up(error)),
         None => {
-            let message = format!("Provider {} answered with an error{}", target.provider, colon(target, words));
+            let message = format!("Provider {} returned an error{}", target.provider, colon(target, words));
             CallError::last(FailureCode::ProviderError, message)
         }
     };

@@ -111,7 +111,7 @@ impl Lines {
 
     fn within(&self, more: usize) -> Result<(), String> {
         if self.open.len() + more > self.bytes_max {
-            return Err(format!("the stream holds a line of more than {} bytes", self.bytes_max));
+            return Err(format!("the stream contains a line of more than {} bytes", self.bytes_max));
         }
         Ok(())
     }

@@ -13,12 +13,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 /// What stands for an image that is older than those that are sent.
-pub(crate) const LEFT_OUT: &str = "[image: left out, newer ones are sent]";
+pub(crate) const LEFT_OUT: &str = "[image omitted: only newer images are sent]";
 /// What stands for an image that is not there any more.
-pub(crate) const GONE: &str = "[image: the file is not there any more]";
+pub(crate) const GONE: &str = "[image omitted: the file no longer exists]";
 
 /// What stands for an image that the model would not take.
-pub(crate) const NOT_TAKEN: &str = "[image: left out, the model takes no pictures]";
+pub(crate) const NOT_TAKEN: &str = "[image omitted: the model does not support images]";
 
 /// The images of one prompt, by upload.
 #[derive(Debug)]

@@ -74,11 +74,7 @@ pub const DOMAIN: Domain = Domain {
     name: "model",
     uses: &["tool"],
     performers,
-    commands: &[Subcommand::new::<cli::Models>(
-        7,
-        "models",
-        "List the models of the catalog: what they cost and can do",
-    )],
+    commands: &[Subcommand::new::<cli::Models>(7, "models", "List models with prices and capabilities")],
     ..Domain::EMPTY
 };
 

@@ -46,7 +46,7 @@ pub struct Provider {
     pub base_url: Box<str>,
     /// The environment variable with its key, where it has one.
     pub api_key_env: Option<Box<str>>,
-    /// A call without a key is pointless.
+    /// Whether calls need a key.
     pub needs_key: bool,
     /// The model to ask when only the provider is named; empty when there is no good one.
     pub default_model: Box<str>,
@@ -90,7 +90,7 @@ pub struct ProviderSettings {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A new provider without an endpoint.
-    #[error("provider {name} is not a known one and has no base_url")]
+    #[error("unknown provider {name} without a base_url")]
     NoBaseUrl {
         /// The provider.
         name: String,
@@ -282,13 +282,13 @@ impl Providers {
         };
         let model = if choice.model.is_empty() { provider.default_model.clone() } else { choice.model.clone() };
         if model.is_empty() {
-            let message = format!("No model is named for provider {}.", provider.name);
+            let message = format!("No model is set for provider {}.", provider.name);
             return Err(CallError::last(FailureCode::UnknownProvider, message));
         }
         let base_url = own_url.map_or_else(|| provider.base_url.clone(), Into::into);
         if base_url.is_empty() && provider.has_no_place() {
             let name = &provider.name;
-            let message = format!("Provider {name} has no base_url of its own: set `[providers.{name}] base_url`.");
+            let message = format!("Provider {name} has no base_url; set `[providers.{name}] base_url`.");
             return Err(CallError::last(FailureCode::ProviderRefused, message));
         }
         let table = self.catalog.table();
@@ -309,7 +309,7 @@ impl Providers {
 
     fn unknown(&self, name: &str) -> CallError {
         let known: Vec<&str> = self.by_name.keys().map(AsRef::as_ref).collect();
-        let message = format!("Provider {name:?} is not known and has no base_url. Known are: {}.", known.join(", "));
+        let message = format!("Unknown provider {name:?} without a base_url. Known providers: {}.", known.join(", "));
         CallError::last(FailureCode::UnknownProvider, message)
     }
 

@@ -19,7 +19,7 @@ const BUDGET_MAX: u32 = 16_384;
 /// How the model thinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Thinking {
-    /// Not at all.
+    /// Still open.
     Off,
     /// As much as it wants.
     Adaptive,

@@ -15,30 +15,30 @@ impl Word for DriverKind {
 table! {
     /// `[providers.<name>]`. What is left out is the provider's own default.
     pub struct Provider {
-        /// The root of the provider's API.
+        /// Base URL of the provider's API.
         base_url: Option<Box<str>> => url(provider_url).example("https://api.openai.com/v1"),
-        /// What it speaks: openai, openai-responses, anthropic, gemini, ollama, bedrock or azure. Default: as the
-        /// catalog says, else openai.
+        /// API protocol: openai, openai-responses, anthropic, gemini, ollama, bedrock or azure. Default: as in the
+        /// catalog, else openai.
         driver: Option<DriverKind> => choice(DriverKind::WORDS).example("openai"),
-        /// The environment variable that holds the key; empty: it needs none.
+        /// Environment variable of the key; empty if the provider needs no key.
         api_key_env: Option<Box<str>> => variable().example("OPENAI_API_KEY"),
-        /// Tokens of its models' context, 512 to 100000000; prompts are fitted into it.
+        /// Context window of its models in tokens, 512 to 100000000. Prompts are truncated to fit.
         context_tokens: Option<u32> => integer(512..=100_000_000).example("128000").writable(),
-        /// Where signing in by a device flow (RFC 8628) begins. Known of github-copilot.
+        /// Device authorization endpoint (RFC 8628) for sign-in. Preset for github-copilot.
         device_auth_url: Option<Box<str>> => url(base_url)
             .example("https://github.com/login/device/code")
             .at_restart(),
-        /// Where the sign-in's token is got.
+        /// Token endpoint for sign-in.
         token_url: Option<Box<str>> => url(base_url)
             .example("https://github.com/login/oauth/access_token")
             .at_restart(),
-        /// Where the token is exchanged for a short one that goes with calls. Default: the token itself goes.
+        /// Endpoint that exchanges the token for a short-lived one. Default: the token itself is used.
         exchange_url: Option<Box<str>> => url(base_url)
             .example("https://api.github.com/copilot_internal/v2/token")
             .at_restart(),
-        /// The public name of the client that signs in.
+        /// OAuth client id for sign-in.
         client_id: Option<Box<str>> => text(plain).example("Iv1.b507a08c87ecfe98").at_restart(),
-        /// What the sign-in asks for.
+        /// OAuth scope for sign-in.
         scope: Option<Box<str>> => text(plain).example("read:user").at_restart(),
     }
 }
@@ -60,20 +60,20 @@ impl Provider {
 fn plain(text: &str) -> Result<Box<str>, String> {
     let text = text.trim();
     let is_plain = !text.is_empty() && text.len() <= 256 && !text.chars().any(char::is_control);
-    if is_plain { Ok(text.into()) } else { Err("must be a text of one line, 1 to 256 bytes".to_owned()) }
+    if is_plain { Ok(text.into()) } else { Err("must be one line of 1 to 256 bytes".to_owned()) }
 }
 
 table! {
     /// `[default_model]`, as written: what is left out is the provider's own default.
     pub struct DefaultModel {
-        /// Default: the first known provider whose key is in the environment, such as openai with OPENAI_API_KEY;
-        /// else builtin, the offline model that needs no key.
+        /// Default: the first provider whose key is set, such as openai with OPENAI_API_KEY, else the built-in offline
+        /// model.
         provider: Option<Box<str>> => text(name).example("openai").writable(),
-        /// The model's id. Default: the provider's own.
+        /// Model id. Default: the provider's default model.
         model: Option<Box<str>> => text(name).example("gpt-4o-mini").writable(),
-        /// The environment variable that holds the key.
+        /// Environment variable of the key.
         api_key_env: Option<Box<str>> => variable().example("OPENAI_API_KEY"),
-        /// Another endpoint than the provider's own.
+        /// Base URL, if it differs from the provider's.
         base_url: Option<Box<str>> => url(provider_url).example("https://api.openai.com/v1"),
     }
 }

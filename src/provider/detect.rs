@@ -76,7 +76,7 @@ pub(super) async fn look(clients: &Clients, runtime: Runtime, provider: &str, ba
     let root = base_url.split('?').next().unwrap_or(base_url).trim_end_matches('/');
     let root = root.strip_suffix("/v1").or_else(|| root.strip_suffix("/api")).unwrap_or(root);
     let looked = tokio::time::timeout(TIME_MAX, (runtime.look)(Near { clients, root })).await;
-    let looked = looked.unwrap_or_else(|_| Err("it did not answer in time".to_owned()));
+    let looked = looked.unwrap_or_else(|_| Err("the request timed out".to_owned()));
     let detected = Detected { provider: provider.to_owned(), base_url: base_url.to_owned(), ..Detected::default() };
     match looked {
         Ok(Found { version, mut models }) => {
@@ -95,26 +95,31 @@ impl Near<'_> {
 
     /// Asks for JSON. The error is one sentence without the URL.
     async fn ask(&self, path: &str, body: Option<Value>) -> Result<Value, String> {
-        let url = Url::parse(&format!("{}{path}", self.root)).map_err(|_| "its base_url is no URL".to_owned())?;
+        let url = Url::parse(&format!("{}{path}", self.root)).map_err(|_| "the base_url is not a URL".to_owned())?;
         let client = self.clients.get(&url).map_err(|error| error.message)?;
         let request = match body {
             Some(body) => client.post(url).header("content-type", "application/json").body(body.to_string()),
             None => client.get(url),
         };
         let mut response = request.send().await.map_err(|error| {
-            if error.is_timeout() { "it did not answer in time".to_owned() } else { "nothing answers there".to_owned() }
+            if error.is_timeout() {
+                "the request timed out".to_owned()
+            } else {
+                "no program responds at this address".to_owned()
+            }
         })?;
         if !response.status().is_success() {
-            return Err(format!("it answered {path} with {}", response.status()));
+            return Err(format!("{path} returned {}", response.status()));
         }
         let mut text = Vec::new();
-        while let Some(piece) = response.chunk().await.map_err(|_| "its answer broke off".to_owned())? {
+        while let Some(piece) = response.chunk().await.map_err(|_| "the response ended early".to_owned())? {
             text.extend_from_slice(&piece);
             if text.len() > ANSWER_BYTES_MAX {
-                return Err("its answer is too long".to_owned());
+                return Err("the response is too long".to_owned());
             }
         }
-        serde_json::from_slice(&text).map_err(|_| "its answer is not JSON: something else runs there".to_owned())
+        serde_json::from_slice(&text)
+            .map_err(|_| "the response is not JSON; another program uses this address".to_owned())
     }
 }
 
@@ -128,7 +133,7 @@ fn list<'a>(answer: &'a Value, key: &str) -> Result<&'a Vec<Value>, String> {
     answer
         .get(key)
         .and_then(Value::as_array)
-        .ok_or_else(|| "its answer lists no models: something else runs there".to_owned())
+        .ok_or_else(|| "the response lists no models; another program uses this address".to_owned())
 }
 
 async fn ollama(near: Near<'_>) -> Result<Found, String> {
@@ -223,7 +228,7 @@ mod tests {
         for name in names() {
             let found = look(&clients, runtime(name).unwrap(), name, base_url).await;
             assert!(!found.available && found.models.is_empty(), "{name}");
-            assert_eq!(found.reason.as_deref(), Some("nothing answers there"), "{name}");
+            assert_eq!(found.reason.as_deref(), Some("no program responds at this address"), "{name}");
         }
         assert!(runtime("openai").is_none());
     }

@@ -45,7 +45,8 @@ impl Endpoints {
         base_urls.retain(|provider, url| {
             let is_sound = provider_url(url).is_ok();
             if !is_sound {
-                tracing::error!(%provider, "the stored endpoint of a provider is no URL; the configured one is used");
+                tracing::error!(%provider, "the stored endpoint of a provider is not a URL; the configured endpoint \
+                    is used");
             }
             is_sound
         });

@@ -40,7 +40,7 @@ impl Front for Accounts {
             self.note(AuditKind::ProviderKeySet, json!({ "provider": name })).await?;
             let (overrides, provider) = (Arc::clone(&self.parts.overrides), name.clone());
             on_disk(move || overrides.put_key(&provider, key)).await?.map_err(not_kept)?;
-            tracing::info!(provider = name, "a key was put in the vault");
+            tracing::info!(provider = name, "a key was stored in the vault");
             self.keys_changed().await;
             Ok(())
         })
@@ -59,7 +59,7 @@ impl Front for Accounts {
             let (overrides, provider) = (Arc::clone(&self.parts.overrides), name.clone());
             let was_there = on_disk(move || overrides.remove(&provider)).await?.map_err(not_kept)?;
             if was_there {
-                tracing::info!(provider = name, "a key was taken out of the vault");
+                tracing::info!(provider = name, "a key was deleted from the vault");
                 self.keys_changed().await;
             }
             Ok(was_there)
@@ -73,7 +73,7 @@ impl Front for Accounts {
     ) -> BoxFuture<'static, Result<ProviderTested, ProviderError>> {
         through(async move {
             self.provider(&name)?;
-            let tests = "too many tests of providers are under way; wait for one to end";
+            let tests = "too many provider tests are running; try again later";
             let _turn = self.tests.try_acquire().map_err(|_| ProviderError::TooMany(tests.to_owned()))?;
             let asked = probe::Asked { providers: self.providers(), name, model: model.unwrap_or_default() };
             probe::test(&self.drivers, &self.parts.bridge, asked).await
@@ -88,7 +88,7 @@ impl Front for Accounts {
         through(async move {
             let provider = self.provider(&name)?;
             if provider.driver == DriverKind::Builtin {
-                return Err(ProviderError::NotOfThisKind(format!("provider {name} is asked over no network")));
+                return Err(ProviderError::NotOfThisKind(format!("provider {name} does not use the network")));
             }
             let unfit = |message: String| ProviderError::Unfit { field: "url", message };
             let url = url.map(|url| provider_url(&url).map_err(unfit)).transpose()?;
@@ -108,7 +108,7 @@ impl Front for Accounts {
             })?;
             self.parts.overrides.set_base_urls(base_urls);
             let in_force = self.providers().base_url_of(&provider).into_string();
-            tracing::info!(provider = name, base_url = in_force, "where a provider is asked was set");
+            tracing::info!(provider = name, base_url = in_force, "the base URL of a provider was set");
             Ok(in_force)
         })
     }
@@ -119,7 +119,7 @@ impl Front for Accounts {
             let base_url = self.providers().base_url_of(&provider);
             let probe = detect::runtime(&name).ok_or_else(|| {
                 let known = detect::names().collect::<Vec<_>>().join(", ");
-                ProviderError::NotOfThisKind(format!("provider {name} is no local runtime; known are {known}"))
+                ProviderError::NotOfThisKind(format!("provider {name} is not a local runtime; local runtimes: {known}"))
             })?;
             Ok(detect::look(&self.near, probe, &name, &base_url).await)
         })
@@ -152,7 +152,7 @@ impl Front for Accounts {
             let (overrides, provider) = (Arc::clone(&self.parts.overrides), name.clone());
             on_disk(move || overrides.put_login(&provider, login)).await?.map_err(not_kept)?;
             let state = pending.authorized();
-            tracing::info!(provider = name, "somebody signed in; what it gave is in the vault");
+            tracing::info!(provider = name, "a sign-in completed; its token was stored in the vault");
             // What does not work now is tried again with the first call, and told in the provider's detail.
             self.refresher.refresh(&name).await;
             self.keys_changed().await;
@@ -168,8 +168,8 @@ fn through<T: Send + 'static>(
     let task = tokio::spawn(work);
     Box::pin(async move {
         task.await.unwrap_or_else(|error| {
-            tracing::error!(%error, "work on a provider broke off");
-            Err(ProviderError::NotKept { code: "not_stored", message: "it broke off".to_owned() })
+            tracing::error!(%error, "a provider operation was interrupted");
+            Err(ProviderError::NotKept { code: "not_stored", message: "interrupted".to_owned() })
         })
     })
 }
@@ -185,14 +185,14 @@ impl Accounts {
     pub(super) fn takes_a_key(&self, name: &str) -> Result<(), ProviderError> {
         let provider = self.provider(name)?;
         if provider.driver == DriverKind::Builtin {
-            return Err(ProviderError::NotOfThisKind(format!("provider {name} takes no key")));
+            return Err(ProviderError::NotOfThisKind(format!("provider {name} does not use a key")));
         }
         Ok(())
     }
 
     fn flow_of(&self, name: &str) -> Result<&oauth::DeviceFlow, ProviderError> {
         let flow = self.parts.device_flows.get(name);
-        flow.ok_or_else(|| ProviderError::NotOfThisKind(format!("one does not sign in at provider {name}: set a key")))
+        flow.ok_or_else(|| ProviderError::NotOfThisKind(format!("provider {name} does not support sign-in; set a key")))
     }
 }
 
@@ -207,15 +207,15 @@ pub(super) fn checked(text: &str) -> Result<Secret, ProviderError> {
         return Err(unfit("is longer than 8192 bytes"));
     }
     if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(unfit("must be printable ASCII without spaces, so that a header can carry it"));
+        return Err(unfit("must be printable ASCII without spaces"));
     }
     Ok(Secret::new(key))
 }
 
 /// The log gets the reason, with its paths; the client does not.
 fn not_kept(error: vault::Error) -> ProviderError {
-    tracing::error!(%error, "the vault cannot be used");
-    let message = "the vault cannot be used, nothing was changed; the reason is in the daemon's log".to_owned();
+    tracing::error!(%error, "the vault is unavailable");
+    let message = "the vault is unavailable and nothing was changed; see the daemon's log for the reason".to_owned();
     ProviderError::NotKept { code: "vault_unavailable", message }
 }
 

@@ -52,7 +52,7 @@ pub const DOMAIN: Domain = Domain {
     commands: &[Subcommand::group::<cli::Providers>(
         15,
         "providers",
-        "List, test and sign in at model providers, and set their keys",
+        "List and test model providers, set keys and sign in",
     )],
     ..Domain::EMPTY
 };
@@ -181,7 +181,7 @@ impl Accounts {
 /// Runs what waits for the disk on a thread that may.
 async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ProviderError> {
     tokio::task::spawn_blocking(work).await.map_err(|error| {
-        tracing::error!(%error, "a change of a provider broke off");
-        ProviderError::NotKept { code: "not_stored", message: "the change broke off".to_owned() }
+        tracing::error!(%error, "a provider change was interrupted");
+        ProviderError::NotKept { code: "not_stored", message: "the change was interrupted".to_owned() }
     })
 }

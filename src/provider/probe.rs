@@ -78,8 +78,8 @@ pub(super) async fn test(drivers: &Drivers, bridge: &Bridge, asked: Asked) -> Re
     let begun = Instant::now();
     let called = AssertUnwindSafe(drivers.get(target.driver).call(&request, &mut draft)).catch_unwind().await;
     let ended = called.unwrap_or_else(|_| {
-        tracing::error!(provider = &*target.provider, "the test of a provider ended in a panic");
-        Err(CallError::last(FailureCode::ProviderError, "the call broke off"))
+        tracing::error!(provider = &*target.provider, "the test of a provider panicked");
+        Err(CallError::last(FailureCode::ProviderError, "the call was interrupted"))
     });
     let latency_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let usage = match &ended {
@@ -127,7 +127,7 @@ async fn settle_later(world: Bridge, note: NoteModelCall) {
 async fn settle(asked: Asked) -> Result<Target, ProviderError> {
     let Asked { providers, name, model } = asked;
     if model.is_empty() && providers.get(&name).is_some_and(|provider| provider.default_model.is_empty()) {
-        let message = format!("provider {name} has no default model: name one, as in ?model=...");
+        let message = format!("provider {name} has no default model; set one with ?model=");
         return Err(ProviderError::Unfit { field: "model", message });
     }
     let choice = ModelChoice { provider: name.into(), model: model.into(), ..ModelChoice::default() };

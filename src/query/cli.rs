@@ -19,10 +19,10 @@ pub(crate) struct Query {
     /// Print CSV
     #[arg(long, conflicts_with = "watch")]
     csv: bool,
-    /// Print the answer again whenever it changes
+    /// Print the result again whenever it changes
     #[arg(short, long)]
     watch: bool,
-    /// How often it is looked at with --watch, such as 2s
+    /// Interval for --watch, such as 2s
     #[arg(long, value_name = "DURATION", default_value = "2s", requires = "watch")]
     every: String,
 }
@@ -56,8 +56,8 @@ impl Query {
                 match event.name.as_str() {
                     "result" if context.json() => output::line(&event.data)?,
                     "result" => output::line(&render(&data))?,
-                    "lagged" => output::note(&format!("{} looks were left out", data["missed"])),
-                    "error" => output::note(&format!("the world does not answer: {}", output::field(&data, "/error"))),
+                    "lagged" => output::note(&format!("{} results were skipped", data["missed"])),
+                    "error" => output::note(&format!("the world does not respond: {}", output::field(&data, "/error"))),
                     _ => {}
                 }
             }
@@ -97,7 +97,7 @@ fn foot(answer: &Value, rows: usize) -> String {
     let of = if total as usize == rows { String::new() } else { format!(" of {total}") };
     let noun = if rows == 1 && of.is_empty() { "row" } else { "rows" };
     let complete = if answer["complete"] == true { "" } else { ", NOT COMPLETE" };
-    format!("({rows}{of} {noun}, {} looked at, {} ms{complete})\n", answer["looked_at"], answer["took_ms"])
+    format!("({rows}{of} {noun}, {} scanned, {} ms{complete})\n", answer["looked_at"], answer["took_ms"])
 }
 
 /// A cell for people: on one line, durations in their units.
@@ -132,7 +132,7 @@ mod tests {
                         a[31m b       5  1 h 1 min\n\
                         long      12345\n\
                         x           0.5      1.5 s\n\
-                        (3 of 40 rows, 41 looked at, 1.2 ms, NOT COMPLETE)\n";
+                        (3 of 40 rows, 41 scanned, 1.2 ms, NOT COMPLETE)\n";
         assert_eq!(render(&answer), expected);
     }
 
@@ -143,6 +143,6 @@ mod tests {
             "total": 1, "looked_at": 1, "complete": true, "took_ms": 1,
         });
         let text = render(&answer);
-        assert!(text.contains(&format!("{}…\n(1 row, 1 looked at, 1 ms)", "ü".repeat(60))), "{text}");
+        assert!(text.contains(&format!("{}…\n(1 row, 1 scanned, 1 ms)", "ü".repeat(60))), "{text}");
     }
 }

@@ -9,6 +9,6 @@ use crate::kernel::domain::Domain;
 pub const DOMAIN: Domain = Domain {
     name: "query",
     uses: &[],
-    commands: &[Subcommand::new::<cli::Query>(18, "query", "Ask the running world for entities and figures over them")],
+    commands: &[Subcommand::new::<cli::Query>(18, "query", "Query the running world")],
     ..Domain::EMPTY
 };

@@ -22,22 +22,22 @@ const LINES_MAX: usize = 10;
 /// Options of `rehearse`.
 #[derive(Debug, Args)]
 pub(crate) struct Rehearse {
-    /// How long, such as 7d, 12h or 1d12h
+    /// Duration, such as 7d, 12h or 1d12h
     #[arg(long = "for", value_name = "LENGTH", required_unless_present = "until", conflicts_with = "until")]
     length: Option<String>,
-    /// Until when, RFC 3339
+    /// End time, RFC 3339
     #[arg(long, value_name = "MOMENT")]
     until: Option<String>,
-    /// The world to begin with: now, or the id of a snapshot
+    /// The world to start from: now, or the id of a snapshot
     #[arg(long, value_name = "FROM", default_value = "now")]
     from: String,
-    /// Who answers for the models: builtin, or recorded (as the agents' turns were so far)
+    /// Source of model responses: builtin, or recorded (from the agents' past turns)
     #[arg(long, value_name = "MODEL", default_value = "builtin")]
     model: String,
-    /// All the randomness: the same seed gives the same fires
+    /// Random seed; the same seed gives the same fires
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// Write every fire into this file as CSV
+    /// Write all fires to this CSV file
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 }
@@ -155,7 +155,7 @@ fn summary(ended: &Value) -> String {
             field(overlaps, "/refused")
         ),
     );
-    text += &line("approvals", format!("{} would wait for a person", field(report, "/approvals/requested")));
+    text += &line("approvals", format!("{} would wait for approval", field(report, "/approvals/requested")));
     if !report["busiest_minute"].is_null() {
         let (at, fires) = (field(report, "/busiest_minute/at"), field(report, "/busiest_minute/fires"));
         text += &line("busiest", format!("{fires} fires in the minute of {at}"));
@@ -204,7 +204,7 @@ fn push(text: &mut String, report: &Value, key: &str, table: &Table) {
     text.push('\n');
     text.push_str(&table.render());
     if count > LINES_MAX {
-        text.push_str(&format!("... and {} more; --json has them\n", count - LINES_MAX));
+        text.push_str(&format!("... and {} more; use --json to list all\n", count - LINES_MAX));
     }
 }
 

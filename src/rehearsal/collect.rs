@@ -52,7 +52,7 @@ struct SourceTally {
 struct AgentTally {
     fires: u64,
     turns: u64,
-    /// Those without an answer.
+    /// Failed turns.
     failed: u64,
     /// Those of them that a budget ended.
     over_budget: u64,
@@ -216,7 +216,7 @@ impl Collector {
         }
         if self.fires > limit::REHEARSAL_FIRES_MAX {
             let most = limit::REHEARSAL_FIRES_MAX;
-            self.failed = Some(format!("it fires more than {most} times; rehearse a shorter time"));
+            self.failed = Some(format!("more than {most} fires; rehearse a shorter time"));
         }
     }
 

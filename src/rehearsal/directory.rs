@@ -44,7 +44,7 @@ pub struct Card {
     pub name: Option<Box<str>>,
     /// The rule, or the pattern as JSON text.
     pub rule: Box<str>,
-    /// Who acts.
+    /// Agent.
     pub agent: AgentId,
 }
 

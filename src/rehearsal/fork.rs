@@ -40,7 +40,7 @@ pub enum Pace {
 pub struct Step {
     /// When, in virtual time.
     pub now: Timestamp,
-    /// What happened.
+    /// An event.
     pub events: Vec<Happened>,
     /// What fires came to.
     pub notes: Vec<Note>,
@@ -52,10 +52,10 @@ pub trait Watcher {
     fn step(&mut self, step: Step, engine: &mut Engine) -> ControlFlow<()>;
 }
 
-/// What became of the injected events.
+/// Results of the injected events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
-    /// How many the world took.
+    /// Number accepted.
     pub told: u64,
     /// Those it did not, by their place in the request, with the reason.
     pub refused: Vec<(usize, String)>,
@@ -108,7 +108,7 @@ impl Fork {
         self
     }
 
-    /// Its virtual time.
+    /// Current virtual time.
     pub const fn now(&self) -> Timestamp {
         self.now
     }

@@ -121,7 +121,7 @@ fn sweep(dir: &Path) {
         if path.extension().is_some_and(|extension| extension == FIRES)
             && let Err(error) = std::fs::remove_file(&path)
         {
-            tracing::warn!(path = %path.display(), %error, "what a rehearsal left could not be removed");
+            tracing::warn!(path = %path.display(), %error, "files of a rehearsal could not be removed");
         }
     }
 }
@@ -134,7 +134,7 @@ fn end_of(plan: &Plan, from: Timestamp) -> Result<Timestamp, RehearsalError> {
         PlanEnd::At(at) => at,
     };
     if until <= from {
-        return Err(wrong("until", format!("until: must be behind the beginning, {from}")));
+        return Err(wrong("until", format!("until: must be after the start, {from}")));
     }
     if until.0.saturating_sub(from.0) > limit::REHEARSAL_MS_MAX {
         let days = limit::REHEARSAL_MS_MAX / 86_400_000;
@@ -185,7 +185,7 @@ impl Entry {
         let rehearsed = std::panic::catch_unwind(AssertUnwindSafe(|| run::run(order, path, &self.shared)));
         let done = rehearsed.unwrap_or_else(|panic| {
             let error = format!("the copy of the world panicked: {}", panic_text(&*panic));
-            tracing::error!(id = %self.id, %error, "a rehearsal broke off; the live world is not touched");
+            tracing::error!(id = %self.id, %error, "a rehearsal was interrupted; the live world is not affected");
             let _gone_or_never_there = std::fs::remove_file(path);
             Done::failed(error)
         });
@@ -199,13 +199,13 @@ impl Entry {
 impl Rehearsals for Keeper {
     fn begin(&self, plan: Plan) -> Result<Status, RehearsalError> {
         let failed = |error: &dyn std::fmt::Display| {
-            tracing::error!(%error, "a rehearsal could not be begun");
-            RehearsalError::Failed("the rehearsal could not be begun; the reason is in the daemon's log".to_owned())
+            tracing::error!(%error, "a rehearsal could not be started");
+            RehearsalError::Failed("the rehearsal could not be started; see the daemon's log for the reason".to_owned())
         };
         // Held until it is among them, so that two at once are not both the only one.
         let mut entries = self.entries.lock();
         if let Some(running) = entries.iter().find(|entry| entry.runs()) {
-            let text = format!("rehearsal {} runs; wait for its end or cancel it", running.id);
+            let text = format!("rehearsal {} is running; wait for it or cancel it", running.id);
             return Err(RehearsalError::Running(text));
         }
         let (origin, from, from_at) = self.origin(plan.from)?;
@@ -249,7 +249,12 @@ impl Rehearsals for Keeper {
         let missing = || RehearsalError::NotFound(format!("rehearsal {id} does not exist"));
         let entry = self.entry(id).ok_or_else(missing)?;
         let end = entry.end.lock().clone();
-        let running = || RehearsalError::Running(format!("rehearsal {id} runs; its fires are there when it has ended"));
+        let running = || {
+            RehearsalError::Running(format!(
+                "rehearsal {id} is still running; its fires are available \
+            when it has ended"
+            ))
+        };
         let Some(listing) = end.ok_or_else(running)?.listing else { return Ok(FirePage::default()) };
         listing.page(range).map_err(|error| {
             tracing::error!(%error, path = %listing.path.display(), "the list of fires cannot be read");

@@ -42,7 +42,7 @@ pub const DOMAIN: Domain = Domain {
     commands: &[Subcommand::new::<cli::Rehearse>(
         16,
         "rehearse",
-        "Run a copy of the world ahead: what will fire, overlap, run out of budget, and what it will cost",
+        "Simulate the coming days on a copy of the world: fires, overlaps, budgets and cost",
     )],
     ..Domain::EMPTY
 };

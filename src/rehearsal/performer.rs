@@ -84,7 +84,7 @@ impl Performer {
                 AnyOutcome::from(ModelOutcome(attempt, ModelEnd::Aborted(nothing)))
             }
             Err(_) => {
-                let written = Err("it was given up".to_owned());
+                let written = Err("cancelled".to_owned());
                 SummaryOutcome(attempt, SummaryEnd { usage: Usage::default(), written, calls: Vec::new() }).into()
             }
         };

@@ -22,7 +22,7 @@ use crate::kernel::store::view::StoreView;
 /// What a thread and those who look at it share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    /// Its virtual time.
+    /// Current virtual time.
     pub(super) at: AtomicI64,
     /// Fires so far.
     pub(super) fires: AtomicU64,
@@ -52,7 +52,7 @@ pub(super) struct Order {
     pub(super) model: Model,
     /// All the randomness.
     pub(super) seed: u64,
-    /// What happens on the way.
+    /// Events to inject.
     pub(super) events: Vec<Injected>,
     /// The settings of the live world.
     pub(super) settings: Settings,
@@ -83,7 +83,7 @@ pub(super) fn run(order: Order, path: &Path, shared: &Shared) -> Done {
         Ok(done) => done,
         Err(error) => {
             if let Err(error) = std::fs::remove_file(path) {
-                tracing::debug!(%error, "there was no list of fires");
+                tracing::debug!(%error, "the list of fires does not exist");
             }
             if shared.cancel.load(Ordering::Relaxed) {
                 return Done { state: "cancelled", error: None, report: None, listing: None };

@@ -48,7 +48,7 @@ pub enum Error {
     #[error(transparent)]
     Record(#[from] record::Error),
     /// Somebody wants it no more.
-    #[error("it was cancelled")]
+    #[error("cancelled")]
     Cancelled,
 }
 

@@ -42,21 +42,21 @@ pub struct Row {
     pub kind: SourceKind,
     /// Which.
     pub id: Uuid,
-    /// Who acts.
+    /// Agent.
     pub agent: AgentId,
-    /// The slot, or when the event happened.
+    /// Slot, or time of the event.
     pub nominal: Timestamp,
-    /// When it came to its end.
+    /// End time.
     pub fired: Timestamp,
     /// Its place in [`OUTCOMES`].
     pub outcome: u8,
-    /// It waited for the run before it.
+    /// Whether it waited for the previous run.
     pub queued: bool,
     /// How many slots.
     pub count: u32,
     /// Its place in the table of reasons; 0 is none.
     pub reason: u32,
-    /// The kind of a trigger's event.
+    /// Event kind of a trigger.
     pub event: Option<EventKind>,
 }
 

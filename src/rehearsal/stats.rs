@@ -38,8 +38,8 @@ impl RehearsalStats {
 impl Probe for RehearsalStats {
     fn gather(&self, out: &mut MetricsText) {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        out.gauge("agentsvc_rehearsals_running", "Rehearsals that run.", load(&self.running));
-        out.family("agentsvc_rehearsals_total", "Rehearsals that have ended, by what became of them.", "counter");
+        out.gauge("agentsvc_rehearsals_running", "Running rehearsals.", load(&self.running));
+        out.family("agentsvc_rehearsals_total", "Ended rehearsals, by outcome.", "counter");
         let ends = [("completed", &self.completed), ("failed", &self.failed), ("cancelled", &self.cancelled)];
         for (word, counter) in ends {
             out.sample("agentsvc_rehearsals_total", &format!("outcome=\"{word}\""), load(counter));

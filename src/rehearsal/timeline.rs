@@ -11,7 +11,7 @@ const WIDTHS: [i64; 12] = [60, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_60
 /// One part while it is counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Part {
-    /// Turns that began.
+    /// Turns started.
     pub(super) fires: u64,
     /// What began none.
     pub(super) skips: u64,

@@ -29,10 +29,10 @@ pub(crate) struct Replay {
     /// The last step [default: the newest in the log]
     #[arg(long, value_name = "STEP")]
     to: Option<u64>,
-    /// Show what this step took in and stored
+    /// Show the inputs and stored records of this step
     #[arg(long, value_name = "STEP")]
     at: Option<u64>,
-    /// Write the whole world as it was at --to into this file of rows; needs the daemon to be stopped
+    /// Write the world as of --to to this rows file; the daemon must be stopped
     #[arg(long, value_name = "FILE", requires = "to", conflicts_with_all = ["from", "at"])]
     out: Option<PathBuf>,
 }
@@ -91,13 +91,13 @@ fn closed_store(home: &Home, data_dir: Option<&Path>) -> Option<Store> {
 fn write_past(context: &Context, folder: &Path, step: u64, world: &Path, out: &Path) -> Result<(), Error> {
     let failed = |error: std::io::Error| Error::Failed(format!("{}: {error}", out.display()));
     if !is_store(world) {
-        return Err(Error::NotFound(format!("there is no store at {}", world.display())));
+        return Err(Error::NotFound(format!("no store at {}", world.display())));
     }
     let store = Store::open(world).map_err(|error| match error {
         crate::kernel::store::Error::InUse { .. } => {
             let text = format!(
-                "the daemon has the store open; take a snapshot of step {step} instead: \
-                 POST /api/world/snapshots {{\"step\": {step}}}"
+                "the daemon is using the store; create a snapshot of step {step} instead: POST /api/world/snapshots \
+                 {{\"step\": {step}}}"
             );
             Error::Conflict(text)
         }
@@ -133,7 +133,7 @@ fn write_past(context: &Context, folder: &Path, step: u64, world: &Path, out: &P
     }
     output::print(&format!(
         "the world at step {} of {} is in {}: {} records and {} rows of content\nworld hash {}\n\
-         not to be had any more: {} erased conversations, {} overwritten texts\n",
+         no longer available: {} erased conversations, {} overwritten texts\n",
         past.step.number,
         past.step.at,
         out.display(),
@@ -184,9 +184,9 @@ fn lost(report: &Report) -> String {
 /// A line between two epochs that do not continue each other.
 fn render_seam(seam: Seam, begun_by: Option<&str>) -> String {
     let what = match seam {
-        Seam::OtherWorld => "another world took the place of this one".to_owned(),
+        Seam::OtherWorld => "the world was replaced by a restore".to_owned(),
         Seam::Lost { from, to } => format!("steps {from} to {to} are not in the log"),
-        Seam::Renumbered { after } => format!("another store: steps are numbered on from {after}"),
+        Seam::Renumbered { after } => format!("another store; step numbers continue after {after}"),
     };
     let begun_by = begun_by.map_or(String::new(), |input| format!("; what follows began with {input}"));
     format!("--- {what}{begun_by}\n")

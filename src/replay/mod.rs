@@ -40,7 +40,7 @@ pub const DOMAIN: Domain = Domain {
     commands: &[Subcommand::new::<cli::Replay>(
         17,
         "replay",
-        "Live through steps of the world again and compare; the daemon may run",
+        "Re-run recorded steps and compare the results; works while the daemon runs",
     )],
     ..Domain::EMPTY
 };
@@ -123,7 +123,7 @@ pub fn replay_cast(
             break;
         }
     }
-    let player = player.ok_or_else(|| Error::NotKept("there are no inputs of this range".to_owned()))?;
+    let player = player.ok_or_else(|| Error::NotKept("no inputs are recorded for this range".to_owned()))?;
     Ok((run.finish(&player), player))
 }
 
@@ -142,7 +142,7 @@ fn seam(before: &Player, to: u64, after: u64, rows: &Rows) -> Option<Seam> {
 
 /// The newest epoch that has `step`; the newest of all when none is asked for.
 fn beginning(all: &[EpochFolder], step: Option<u64>) -> Result<usize, Error> {
-    let nothing = || Error::NotKept("nothing was written to the input log here".to_owned());
+    let nothing = || Error::NotKept("the input log is empty".to_owned());
     let newest_of_all = all.len().checked_sub(1).ok_or_else(nothing)?;
     let Some(step) = step else { return Ok(newest_of_all) };
     for (at, folder) in all.iter().enumerate().rev() {
@@ -151,7 +151,7 @@ fn beginning(all: &[EpochFolder], step: Option<u64>) -> Result<usize, Error> {
         }
     }
     let (oldest, last) = (all[0].after + 1, newest(&all[newest_of_all])?);
-    Err(Error::NotKept(format!("there are no inputs of step {step}; those of {oldest} to {last} are kept")))
+    Err(Error::NotKept(format!("no inputs are recorded for step {step}; steps {oldest} to {last} are available")))
 }
 
 /// A replay under way.

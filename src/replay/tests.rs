@@ -115,7 +115,7 @@ fn a_torn_tail_is_cut_off_and_the_rest_is_equal() {
     assert!(report.equal && report.to < house.newest(), "{report:?}");
     assert_eq!(report.epochs[0].end.as_deref(), Some("torn"));
     let missing = replay(&house.inputs(), Range { to: Some(house.newest()), ..Range::default() }, None);
-    assert!(missing.err().unwrap().to_string().contains("no inputs of step"));
+    assert!(missing.err().unwrap().to_string().contains("no inputs are recorded for step"));
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl Past {
         if !report.equal {
             let why = report.stopped.clone().unwrap_or_else(|| {
                 let first = report.first_difference.as_ref().map_or(0, |difference| difference.step);
-                format!("this release does something else than the one that ran it, first in step {first}")
+                format!("this release produces a different result, first in step {first}")
             });
             return Err(Error::NotKept(format!("the world at step {step} cannot be rebuilt: {why}")));
         }

@@ -21,8 +21,8 @@ const PAGE_DEFAULT: usize = 50;
 /// Creates a schedule.
 pub(crate) const SCHEDULE_CREATE: Tool = Tool::new::<NewOne>(
     "schedule_create",
-    "Makes a schedule that wakes you by time with a prompt: once (`in 2h`, `at 2026-12-01T09:00Z`), at intervals \
-        (`every 15m`), or by a cron expression (`30 9 * * MON-FRI`, read in UTC unless `timezone` says otherwise).",
+    "Creates a schedule that sends you a prompt: once (`in 2h`, `at 2026-12-01T09:00Z`), at intervals (`every 15m`), \
+     or by a cron expression (`30 9 * * MON-FRI`, in UTC unless you set `timezone`).",
     create::<NewOne>,
 )
 .order(27);
@@ -30,7 +30,7 @@ pub(crate) const SCHEDULE_CREATE: Tool = Tool::new::<NewOne>(
 /// Deletes a schedule.
 pub(crate) const SCHEDULE_DELETE: Tool = Tool::new::<OldOne>(
     "schedule_delete",
-    "Deletes one of your own schedules. A turn that it began goes on.",
+    "Deletes one of your own schedules. A turn that it started continues.",
     remove::<OldOne>,
 )
 .order(28);
@@ -38,7 +38,7 @@ pub(crate) const SCHEDULE_DELETE: Tool = Tool::new::<OldOne>(
 /// Lists schedules.
 pub(crate) const SCHEDULE_LIST: Tool = Tool::new::<ListInput>(
     "schedule_list",
-    "Lists your own schedules, oldest first: id, rule, prompt, next and last run. Long lists come in pages.",
+    "Lists your own schedules, oldest first: id, rule, prompt, next and last run. Long lists are paged.",
     |context, text| Box::pin(list(context, text, ScheduleKind::Schedule, "schedules")),
 )
 .safe()
@@ -47,7 +47,7 @@ pub(crate) const SCHEDULE_LIST: Tool = Tool::new::<ListInput>(
 /// Deletes a cron job.
 pub(crate) const CRON_CANCEL: Tool = Tool::new::<OldJob>(
     "cron_cancel",
-    "Deletes one of your own cron jobs. A turn that it began goes on.",
+    "Deletes one of your own cron jobs. A turn that it started continues.",
     remove::<OldJob>,
 )
 .order(22);
@@ -55,8 +55,8 @@ pub(crate) const CRON_CANCEL: Tool = Tool::new::<OldJob>(
 /// Creates a cron job.
 pub(crate) const CRON_CREATE: Tool = Tool::new::<NewJob>(
     "cron_create",
-    "Makes a named cron job that wakes you with a prompt whenever its expression says, such as `0 9 * * MON` or \
-        `@daily`, read in UTC unless `timezone` says otherwise; `every 15m`, `in 2h` and `at <moment>` work too.",
+    "Creates a named cron job that sends you a prompt, by a cron expression such as `0 9 * * MON` or `@daily`, in \
+     UTC unless you set `timezone`; `every 15m`, `in 2h` and `at <timestamp>` work too.",
     create::<NewJob>,
 )
 .order(23);
@@ -64,7 +64,7 @@ pub(crate) const CRON_CREATE: Tool = Tool::new::<NewJob>(
 /// Lists cron jobs.
 pub(crate) const CRON_LIST: Tool = Tool::new::<ListInput>(
     "cron_list",
-    "Lists your own cron jobs, oldest first: id, name, rule, prompt, next and last run. Long lists come in pages.",
+    "Lists your own cron jobs, oldest first: id, name, rule, prompt, next and last run. Long lists are paged.",
     |context, text| Box::pin(list(context, text, ScheduleKind::Cron, "jobs")),
 )
 .safe()
@@ -82,13 +82,14 @@ struct Wanted {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewOne {
-    /// When: a cron expression of 5 or 6 fields, `@daily` and the like, `every 15m`, `in 2h` or `at 2026-12-01T09:00Z`.
+    /// Rule: a cron expression of 5 or 6 fields, a macro such as `@daily`, `every 15m`, `in 2h` or `at
+    /// 2026-12-01T09:00Z`.
     cron: String,
-    /// What you are told then.
+    /// Prompt to send to you.
     prompt: String,
-    /// The IANA time zone of a cron expression, such as Europe/Berlin; UTC when left out.
+    /// IANA time zone of a cron expression, such as Europe/Berlin. Default: UTC.
     timezone: Option<String>,
-    /// A name for it.
+    /// Name.
     name: Option<String>,
 }
 
@@ -101,13 +102,14 @@ impl From<NewOne> for Wanted {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewJob {
-    /// A name for it.
+    /// Name.
     name: String,
-    /// When: a cron expression of 5 or 6 fields, `@daily` and the like, `every 15m`, `in 2h` or `at 2026-12-01T09:00Z`.
+    /// Rule: a cron expression of 5 or 6 fields, a macro such as `@daily`, `every 15m`, `in 2h` or `at
+    /// 2026-12-01T09:00Z`.
     schedule: String,
-    /// What you are told then.
+    /// Prompt to send to you.
     prompt: String,
-    /// The IANA time zone of the expression, such as Europe/Berlin; UTC when left out.
+    /// IANA time zone of the expression, such as Europe/Berlin. Default: UTC.
     timezone: Option<String>,
 }
 
@@ -147,9 +149,9 @@ impl From<OldJob> for (ScheduleKind, Uuid) {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListInput {
-    /// At most so many, 1 to 100; 50 when left out.
+    /// Maximum number, 1 to 100. Default: 50.
     limit: Option<usize>,
-    /// Go on after this one: `next` of an earlier page.
+    /// `next` of the previous page.
     after: Option<Uuid>,
 }
 

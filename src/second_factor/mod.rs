@@ -59,7 +59,7 @@ impl Totp {
     pub fn announce(&self) {
         let Ok(state) = self.load() else { return };
         if self.settings.load().enforced && state.active.is_none() {
-            tracing::warn!("approving needs a code, but no second factor is confirmed: nothing can be approved");
+            tracing::warn!("approvals need a code, but no second factor is confirmed; nothing can be approved");
         }
     }
 
@@ -77,7 +77,12 @@ impl Totp {
         let Some(stored) = stored else { return Ok(State::default()) };
         serde_json::from_slice(&stored).map_err(|error| {
             // The error of a text that was authenticated shows no part of it but a place.
-            tracing::error!(line = error.line(), column = error.column(), "the second factor in the vault is not ours");
+            tracing::error!(
+                line = error.line(),
+                column = error.column(),
+                "the second factor in the vault has an \
+                unknown format"
+            );
             FactorError::Unavailable
         })
     }
@@ -111,7 +116,7 @@ impl Totp {
             self.store(&after)?;
         }
         if changed == Err(FactorError::Wrong) {
-            tracing::warn!("a wrong code of the second factor");
+            tracing::warn!("wrong second factor code");
         }
         changed
     }
@@ -126,7 +131,7 @@ impl Totp {
 
 /// The log gets the reason, with its paths; the client does not.
 fn unavailable(error: vault::Error) -> FactorError {
-    tracing::error!(%error, "the vault cannot be used");
+    tracing::error!(%error, "the vault is unavailable");
     FactorError::Unavailable
 }
 
@@ -146,7 +151,7 @@ impl SecondFactor for Totp {
     fn setup(&self, code: Option<&str>, on_record: OnRecord<'_>) -> Result<NewSecret, FactorError> {
         let _alone = self.graces.lock();
         let (fresh, recovery_codes) = Enrolment::random().map_err(|_| {
-            tracing::error!("no randomness for the second factor");
+            tracing::error!("cannot create a secret: the system's random number generator failed");
             FactorError::Unavailable
         })?;
         let (base32, uri) = (fresh.secret().base32(), fresh.secret().uri());
@@ -157,7 +162,7 @@ impl SecondFactor for Totp {
             state.pending = Some(fresh);
             Ok(())
         })?;
-        tracing::info!("a second factor was set up and waits to be confirmed");
+        tracing::info!("a second factor was set up and needs confirmation");
         Ok(NewSecret { base32, uri, recovery_codes })
     }
 

@@ -70,7 +70,7 @@ impl Enrolment {
         &self.secret
     }
 
-    /// Recovery codes that were not used yet.
+    /// Number of unused recovery codes.
     pub(super) fn recovery_codes(&self) -> usize {
         self.recovery.remaining()
     }
@@ -83,9 +83,9 @@ impl Enrolment {
             return Ok(());
         }
         if accept == Accept::Code {
-            return Err(FactorError::Malformed("a code has six digits"));
+            return Err(FactorError::Malformed("a code has 6 digits"));
         }
-        let malformed = FactorError::Malformed("a code has six digits, a recovery code 32 hexadecimal digits");
+        let malformed = FactorError::Malformed("a code has 6 digits; a recovery code has 32 hexadecimal digits");
         let recovery = recovery::parse(text).ok_or(malformed)?;
         if self.recovery.take(&recovery) { Ok(()) } else { Err(FactorError::Wrong) }
     }
@@ -97,7 +97,7 @@ impl State {
         self.attempts.check(now)?;
         let pending = self.pending.as_mut().filter(|_| or_pending);
         let enrolment = self.active.as_mut().or(pending);
-        let enrolment = enrolment.ok_or(FactorError::NotEnrolled("no second factor is confirmed: set it up first"))?;
+        let enrolment = enrolment.ok_or(FactorError::NotEnrolled("no second factor is confirmed; set it up first"))?;
         let checked = enrolment.accept(text, accept, now);
         self.attempts.note(&checked, now);
         checked
@@ -106,7 +106,7 @@ impl State {
     /// Makes the secret that waits the one that counts.
     pub(super) fn confirm(&mut self, text: &str, now: u64) -> Result<(), FactorError> {
         self.attempts.check(now)?;
-        let nothing = FactorError::NotEnrolled("there is nothing to confirm: call setup first");
+        let nothing = FactorError::NotEnrolled("there is nothing to confirm; call setup first");
         let checked = self.pending.as_mut().ok_or(nothing)?.accept(text, Accept::Code, now);
         self.attempts.note(&checked, now);
         checked?;

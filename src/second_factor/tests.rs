@@ -263,7 +263,7 @@ fn the_grace_of_so_many_clients_is_remembered_and_others_need_a_code_each_time()
 fn what_cannot_be_put_on_record_is_not_done_and_uses_no_code_up() {
     let (rig, codes) = Rig::confirmed(ENFORCED);
     let stored = rig.dir.path().join("vault/totp.sealed");
-    let refused = || Err::<(), _>(Refusal::busy("the world is loading", 1));
+    let refused = || Err::<(), _>(Refusal::busy("the daemon is loading; try again in a moment", 1));
     let unrecorded = FactorError::Unrecorded(refused().unwrap_err());
     let before = std::fs::read(&stored).unwrap();
     assert_eq!(rig.totp.setup(Some(&codes[0]), &refused).err(), Some(unrecorded.clone()));

@@ -11,19 +11,19 @@ table! {
     /// `[security]`. `taint_approve` and `taint_deny` hold whatever `taint` says, save for `off`.
     #[check(Self::note_combinations)]
     pub struct Security {
-        /// off, mark or block: text from outside that looks like orders is shown to models as data, or withheld.
+        /// Untrusted text that looks like instructions: off, mark (show it to models as data) or block (withhold it).
         #[serde(serialize_with = "word")]
         prompt_injection: InjectionPolicy => choice(InjectionPolicy::WORDS).protected().at_restart(),
-        /// off, audit, approve or deny: sensitive tool calls of turns that have read untrusted content.
+        /// Sensitive tool calls of turns that have read untrusted content: off, audit, approve or deny.
         #[serde(serialize_with = "word")]
         taint: TaintPolicy => choice(TaintPolicy::WORDS).protected(),
-        /// Tools whose calls wait for a person then: names or globs.
+        /// Tools that need approval after reading untrusted content: names or globs.
         taint_approve: Vec<Box<str>> => list(tool_pattern).protected(),
-        /// Tools whose calls are refused then: names or globs.
+        /// Tools that are refused after reading untrusted content: names or globs.
         taint_deny: Vec<Box<str>> => list(tool_pattern).protected(),
-        /// Ed25519 public keys, 32 bytes in hex or base64, that may sign manifests.
+        /// Ed25519 public keys that can sign manifests, 32 bytes in hex or base64.
         manifest_keys: Vec<ManifestKey> => list(manifest_key).protected().at_restart(),
-        /// Whether agents are created from signed manifests only.
+        /// Only create agents from signed manifests.
         require_signed_manifests: bool => flag().protected().at_restart(),
     }
 }
@@ -45,7 +45,7 @@ impl Word for TaintPolicy {
 impl Security {
     fn note_combinations(&self, reader: &mut Reader<'_, '_>) {
         if self.require_signed_manifests && self.manifest_keys.is_empty() {
-            let message = "needs a key in `manifest_keys`; without one no agent could be created";
+            let message = "needs at least one key in `manifest_keys`";
             reader.problem("require_signed_manifests", message.to_owned());
         }
         for (key, list) in [("taint_approve", &self.taint_approve), ("taint_deny", &self.taint_deny)] {
@@ -90,7 +90,7 @@ mod tests {
             ("taint = \"refuse\"", "security.taint: must be one of `off`, `audit`, `approve`, `deny`"),
             ("prompt_injection = \"marks\"", "did you mean `mark`?"),
             ("manifest_keys = [\"abc\"]", "security.manifest_keys: must be the 32 bytes of an Ed25519 public key"),
-            ("require_signed_manifests = true", "needs a key in `manifest_keys`"),
+            ("require_signed_manifests = true", "needs at least one key in `manifest_keys`"),
             ("taint_deny = [\"\"]", "security.taint_deny: must name a tool"),
         ] {
             let error = parse(&format!("[security]\n{text}\n")).unwrap_err().to_string();

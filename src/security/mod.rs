@@ -44,18 +44,19 @@ impl Systems {
             SystemStatus::when(
                 "secret_zeroization",
                 probes::secrets_are_wiped(),
-                "secrets of the vault, its key, the API key and the keys that the log knows are wiped when they go",
+                "secrets of the vault, its key, the API key and the keys known to the log are wiped from memory \
+                 after use",
             ),
             SystemStatus::when(
                 "capability_inheritance_validation",
                 probes::children_are_bounded(),
-                "an agent that an agent spawns has at most what its parent has",
+                "a spawned agent never has more rights than its parent",
             ),
-            SystemStatus::when("loop_guard", loop_guard_holds(), "repeated and too many tool calls are refused"),
+            SystemStatus::when("loop_guard", loop_guard_holds(), "repeated and excessive tool calls are refused"),
             SystemStatus::when(
                 "session_repair",
                 probes::sessions_are_repaired(),
-                "tool calls without results, and results without calls, are made whole in every prompt",
+                "tool calls without results and results without calls are repaired in every prompt",
             ),
         ]
     }
@@ -84,7 +85,7 @@ fn sandboxed(sandbox: Sandbox) -> SystemStatus {
     let name = "subprocess_sandbox";
     let Sandbox { landlock_abi, namespaces, seccomp, commands, .. } = sandbox;
     if commands == "deny" {
-        return SystemStatus::when(name, true, "no command runs at all: [exec_policy] mode is \"deny\"");
+        return SystemStatus::when(name, true, "commands are disabled: [exec_policy] mode is \"deny\"");
     }
     let Some(abi) = landlock_abi else {
         let detail = format!("this kernel has no Landlock: commands ({commands}) read what the daemon may read");
@@ -100,15 +101,15 @@ fn sandboxed(sandbox: Sandbox) -> SystemStatus {
 }
 
 fn paths(sandbox: Sandbox) -> SystemStatus {
-    let detail = format!("paths of workspaces are resolved beneath their root by {}", sandbox.files);
+    let detail = format!("workspace paths are resolved beneath their root with {}", sandbox.files);
     SystemStatus::when("path_traversal_prevention", probes::paths_stay_beneath(), detail)
 }
 
 fn ssrf(web: &Web) -> SystemStatus {
     let (tried, open) = private_places_open(&web.settings().allowed);
     let detail = match open.as_slice() {
-        [] => "private, local and metadata addresses are refused at every hop".to_owned(),
-        open => format!("refused at every hop, except what ssrf_allowed_hosts opens, such as {}", open.join(", ")),
+        [] => "private, local and metadata addresses are refused at every redirect".to_owned(),
+        open => format!("refused at every redirect, except hosts in ssrf_allowed_hosts, such as {}", open.join(", ")),
     };
     SystemStatus::when("ssrf_protection", open.len() < tried, detail)
 }

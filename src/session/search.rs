@@ -16,9 +16,8 @@ const HITS_MAX: usize = 50;
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "session_search",
-    "Searches your own earlier conversations for a text, ignoring case, in their labels and messages. \
-        Gives the sessions and the place in the message. With much to read, the answer has a `next`: ask again with it \
-        as `cursor`.",
+    "Searches the labels and messages of your own past conversations for a text, case-insensitively. Returns the \
+     sessions and the position in the message. If the answer has a `next`, continue with it as `cursor`.",
     run,
 )
 .safe()
@@ -27,11 +26,11 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// The text to look for.
+    /// The text to search for.
     query: String,
-    /// Sessions at most, 1 to 50; 10 when left out.
+    /// Maximum number of sessions, 1 to 50. Default: 10.
     limit: Option<usize>,
-    /// Go on here: `next` of an earlier answer.
+    /// `next` of the previous result.
     cursor: Option<String>,
 }
 
@@ -48,7 +47,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
             limit: limit.unwrap_or(HITS_DEFAULT).clamp(1, HITS_MAX),
         };
         let cursor = cursor.map(|cursor| cursor.parse()).transpose();
-        let cursor = cursor.map_err(|()| "The `cursor` is not one of an earlier answer.".to_owned())?;
+        let cursor = cursor.map_err(|()| "The `cursor` is not valid.".to_owned())?;
         let content = std::sync::Arc::clone(&context.calls.content);
         let found = search(&context.parts.bridge, content, wanted, cursor).await;
         let found = found.map_err(|error| format!("The search failed: {}.", error.message()))?;

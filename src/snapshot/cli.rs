@@ -39,7 +39,7 @@ pub(crate) struct Create {
 pub(crate) struct Restore {
     /// Its id
     id: Uuid,
-    /// Do it; without this only say what would be done
+    /// Apply the restore; without this option, only show what would change
     #[arg(long)]
     apply: bool,
 }
@@ -102,8 +102,8 @@ fn gone(deleted: &Value) -> String {
 
 fn planned(snapshot: &Value) -> String {
     format!(
-        "nothing was changed, --apply does it: the world of {} takes the place of the present one, of which a snapshot \
-         is taken first\n{}",
+        "dry run, nothing was changed; use --apply to restore the world of {}. A snapshot of the current world is \
+         created first.\n{}",
         field(snapshot, "/created_at"),
         taken(snapshot)
     )
@@ -111,11 +111,11 @@ fn planned(snapshot: &Value) -> String {
 
 fn restored(answer: &Value) -> String {
     let before = match answer["before"]["id"].as_str() {
-        Some(id) => format!("the world before is snapshot {id}\n"),
+        Some(id) => format!("the previous world was saved as snapshot {id}\n"),
         None => String::new(),
     };
     format!(
-        "the world is that of {} ({} ms without a world)\n{before}",
+        "restored {} (unavailable for {} ms)\n{before}",
         field(answer, "/snapshot/created_at"),
         field(answer, "/pause_ms")
     )

@@ -5,13 +5,13 @@ use crate::kernel::config::table;
 table! {
     /// `[snapshots]`.
     pub struct Snapshots {
-        /// Whether the daemon takes one before a restore, a migration and the deletion of 100 agents or more.
+        /// Create a snapshot before a restore, a migration and the deletion of 100 agents or more.
         automatic: bool = true => flag().protected(),
-        /// Automatic snapshots that stay, the newest, 1 to 500.
+        /// Number of automatic snapshots to keep, 1 to 500.
         keep: u32 = 10 => integer(1..=500).protected(),
-        /// Days after which automatic snapshots go, 0 to 36500; 0 keeps them.
+        /// Delete automatic snapshots after this many days, 0 to 36500; 0 keeps them.
         max_age_days: u32 = 30 => integer(0..=36_500).protected(),
-        /// Snapshots taken by clients that stay, the newest, 0 to 500; 0 keeps all.
+        /// Number of manual snapshots to keep, 0 to 500; 0 keeps all.
         keep_manual: u32 => integer(0..=500).protected(),
     }
 }

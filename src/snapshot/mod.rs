@@ -24,7 +24,7 @@ pub const DOMAIN: Domain = Domain {
     commands: &[Subcommand::group::<cli::Snapshot>(
         10,
         "snapshot",
-        "Take, list, delete and restore snapshots of the whole world",
+        "Create, list, delete and restore snapshots of the world",
     )],
     ..Domain::EMPTY
 };

@@ -93,7 +93,8 @@ impl Shelf {
             match disk::there(read_card(&path)) {
                 // It may be deleted in this moment.
                 Ok(snapshot) => found.extend(snapshot),
-                Err(error) => tracing::warn!(path = %path.display(), %error, "what this is of cannot be read"),
+                Err(error) => tracing::warn!(path = %path.display(), %error, "the metadata of this snapshot cannot \
+                    be read"),
             }
         }
         // Ids grow with time.

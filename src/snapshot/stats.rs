@@ -47,12 +47,12 @@ impl Probe for SnapshotStats {
     fn gather(&self, out: &mut MetricsText) {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let name = "agentsvc_snapshots_total";
-        out.family(name, "Snapshots of the world, by who wanted them and what became of them.", "counter");
+        out.family(name, "Snapshots of the world, by reason and outcome.", "counter");
         for (reason, outcomes) in [("manual", &self.manual), ("auto", &self.auto)] {
             out.sample(name, &format!("reason=\"{reason}\",outcome=\"taken\""), load(&outcomes.taken));
             out.sample(name, &format!("reason=\"{reason}\",outcome=\"failed\""), load(&outcomes.failed));
         }
-        out.gauge("agentsvc_snapshots_kept", "Snapshots on the disk.", load(&self.kept));
-        out.gauge("agentsvc_snapshots_kept_bytes", "Bytes of snapshots on the disk.", load(&self.kept_bytes));
+        out.gauge("agentsvc_snapshots_kept", "Snapshots on disk.", load(&self.kept));
+        out.gauge("agentsvc_snapshots_kept_bytes", "Bytes of snapshots on disk.", load(&self.kept_bytes));
     }
 }

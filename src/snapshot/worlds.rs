@@ -117,9 +117,9 @@ impl Snapshots {
     fn busy(&self) -> Refusal {
         let what = match self.underway() {
             Some(Underway { kind: "restore", id, .. }) => format!("snapshot {id} is being restored"),
-            _ => "another snapshot is being taken".to_owned(),
+            _ => "another snapshot is being created".to_owned(),
         };
-        Refusal::conflict(format!("{what}; try again when that is done")).with_code("snapshot_underway")
+        Refusal::conflict(format!("{what}; try again later")).with_code("snapshot_underway")
     }
 
     /// Says what is under way from here on.
@@ -168,7 +168,7 @@ impl Snapshots {
         past: Option<u64>,
     ) -> Result<Snapshot, Refusal> {
         if self.shelf.list().map_err(|error| failed(&error))?.len() >= limit::SNAPSHOTS_MAX {
-            let text = format!("there are {} snapshots already; delete some", limit::SNAPSHOTS_MAX);
+            let text = format!("the limit of {} snapshots is reached; delete some first", limit::SNAPSHOTS_MAX);
             return Err(Refusal::conflict(text).with_code("too_many_snapshots"));
         }
         let now = self.now();
@@ -204,7 +204,7 @@ impl Snapshots {
             sha256: hex(&written.totals.sha256),
         };
         self.shelf.put(&snapshot).map_err(|error| failed(&error))?;
-        tracing::info!(%id, rows = written.counts.rows, bytes = written.size_bytes, "a snapshot was taken");
+        tracing::info!(%id, rows = written.counts.rows, bytes = written.size_bytes, "a snapshot was created");
         self.prune(spare);
         Ok(snapshot)
     }
@@ -227,7 +227,7 @@ impl Snapshots {
         let retention = Retention { keep, max_age_days: config.max_age_days, keep_manual };
         let all = match self.shelf.list() {
             Ok(all) => all,
-            Err(error) => return tracing::warn!(%error, "old snapshots stay"),
+            Err(error) => return tracing::warn!(%error, "old snapshots could not be deleted"),
         };
         let mut gone = Vec::new();
         for snapshot in retention.outdated(&all, self.now()) {
@@ -259,7 +259,7 @@ impl Snapshots {
             if let store::Error::Rows { source } = &error { damaged(source) } else { failed(&error) }
         })?;
         if hex(&totals.sha256) != snapshot.sha256 {
-            return Err(damaged(&"its rows are those of another snapshot"));
+            return Err(damaged(&"the rows belong to another snapshot"));
         }
         self.exchange.try_out(records).map_err(|error| damaged(&error))
     }
@@ -286,7 +286,7 @@ impl Snapshots {
         let entry = Entry { actor, kind: AuditKind::SnapshotRestored, details };
         let pause = self.exchange.replace(&self.exchange.next_dir(), entry, || Ok(()))?;
         let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
-        tracing::info!(id = %snapshot.id, pause_ms, "the world is that of a snapshot");
+        tracing::info!(id = %snapshot.id, pause_ms, "a snapshot was restored");
         Ok(Restored { status: "restored", snapshot, before, pause_ms })
     }
 }
@@ -369,17 +369,17 @@ fn not_kept(error: &inputs::Error) -> Refusal {
 
 /// A snapshot that cannot be restored; nothing was changed.
 fn damaged(reason: &dyn std::fmt::Display) -> Refusal {
-    let text = format!("the snapshot is damaged and nothing was changed: {reason}");
+    let text = format!("the snapshot is damaged; nothing was changed: {reason}");
     Refusal::conflict(text).with_code("snapshot_damaged")
 }
 
 /// The disk failed, or the store; where it is stays in the log.
 fn failed(error: &(dyn std::error::Error + 'static)) -> Refusal {
-    tracing::error!(%error, "the work on a snapshot failed");
+    tracing::error!(%error, "a snapshot operation failed");
     if is_full(error) {
-        return Refusal::new(RefusalKind::NoRoom, "the disk has no room for the snapshot").with_code("storage_full");
+        return Refusal::new(RefusalKind::NoRoom, "not enough disk space for the snapshot").with_code("storage_full");
     }
-    Refusal::new(RefusalKind::Failed, "the snapshot could not be written or read; the reason is in the daemon's log")
+    Refusal::new(RefusalKind::Failed, "the snapshot could not be written or read; see the daemon's log for the reason")
 }
 
 /// A UUID of version 7: ids grow with time.

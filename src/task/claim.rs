@@ -13,17 +13,18 @@ use crate::task::shape as task_shape;
 /// The table row. Safe to repeat: the world claims the task and settles the call in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "task_claim",
-    "Claims a task of the shared queue for you: the one of `task_id`, or the oldest that is assigned to \
-        you, or else the oldest that is nobody's. Nobody else gets it then. Do it, and say so with task_complete; a claim \
-        that nobody ends is given up after a while.",
+    "Claims a task of the shared queue for you: the one of `task_id`, or the oldest assigned to you, or else the \
+     oldest unassigned one. No other agent can claim it then. Do it and end it with task_complete; unfinished claims \
+     expire after a while.",
     run,
-).safe()
+)
+.safe()
 .order(30);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// The task; the next one for you when left out.
+    /// The task. Default: the next one for you.
     task_id: Option<Uuid>,
 }
 
@@ -39,5 +40,5 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
 }
 
 fn told_next(view: &Option<TaskView>) -> String {
-    view.as_ref().map_or_else(|| "No task waits for you.".to_owned(), task_shape::told)
+    view.as_ref().map_or_else(|| "No task is available.".to_owned(), task_shape::told)
 }

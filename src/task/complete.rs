@@ -13,8 +13,8 @@ use crate::task::shape as task_shape;
 /// The table row. Safe to repeat: the world ends the task and settles the call in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "task_complete",
-    "Ends a task that you have claimed: with `result` when it is done, or with `error` when it cannot be \
-        done. A failed task can be retried by its owner.",
+    "Ends a task that you have claimed: with `result` when it is done, or with `error` when it cannot be done. Its \
+     owner can retry a failed task.",
     run,
 )
 .safe()
@@ -25,9 +25,9 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 struct Input {
     /// The task.
     task_id: Uuid,
-    /// What came out; at most 8 KiB.
+    /// Result; at most 8 KiB.
     result: Option<String>,
-    /// Why it failed, when it did; at most 8 KiB.
+    /// Reason of the failure; at most 8 KiB.
     error: Option<String>,
 }
 

@@ -12,9 +12,9 @@ const CALLS: std::ops::RangeInclusive<u64> = 1..=EFFECTS_OUT_MAX as u64;
 table! {
     /// `[queue]`.
     pub struct Queue {
-        /// Seconds after which a claimed task that nobody ended waits again, 1 to 2678400.
+        /// Seconds until an unfinished task claim expires, 1 to 2678400.
         claim_timeout_secs: u64 = CLAIM_TIMEOUT_SECS_DEFAULT => integer(1..=2_678_400).writable(),
-        /// How much runs at once; the rest waits, fairly over agents.
+        /// Concurrency limits. Other calls wait, shared fairly between agents.
         concurrency: Concurrency => table(),
     }
 }
@@ -22,9 +22,9 @@ table! {
 table! {
     /// `[queue.concurrency]`: what exceeds a bound waits, fairly over agents.
     pub struct Concurrency {
-        /// Model calls out at once for each provider, 1 to 65536.
+        /// Concurrent model calls per provider, 1 to 65536.
         provider_calls: u32 = PROVIDER_CALLS_DEFAULT => integer(CALLS).writable(),
-        /// The same for single providers, by name. Default: none.
+        /// The same for individual providers, by name. Default: none.
         providers: BTreeMap<Box<str>, u64> => named_integers(CALLS).example("{ openai = 64 }"),
     }
 }
@@ -67,6 +67,6 @@ mod tests {
         let text = "[queue.concurrency]\nprovider_calls = 0\n[queue.concurrency.providers]\na = \"x\"\n";
         let error = parse(text).unwrap_err().to_string();
         assert!(error.contains("c:2:18: queue.concurrency.provider_calls: must be 1 to 65536"), "{error}");
-        assert!(error.contains("c:4:5: queue.concurrency.providers.a: must be an integer, 1 to 65536"), "{error}");
+        assert!(error.contains("c:4:5: queue.concurrency.providers.a: must be an integer from 1 to 65536"), "{error}");
     }
 }

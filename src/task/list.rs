@@ -19,8 +19,7 @@ const PAGE_MAX: usize = 50;
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "task_list",
-    "Lists the tasks of the shared queue, oldest first, those that ended lately included. Long lists come in \
-        pages.",
+    "Lists the tasks of the shared queue, oldest first, including recently ended ones. Long lists are paged.",
     run,
 )
 .safe()
@@ -30,13 +29,13 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// Only tasks in this status; all when left out.
+    /// Only tasks in this status. Default: all.
     status: Option<Status>,
-    /// Only tasks assigned to this id or name; the empty text means those that are nobody's.
+    /// Only tasks assigned to this id or name; empty for unassigned tasks.
     assignee: Option<String>,
-    /// At most so many, 1 to 50; 20 when left out.
+    /// Maximum number, 1 to 50. Default: 20.
     limit: Option<usize>,
-    /// Go on after this task: `next` of an earlier page.
+    /// `next` of the previous page.
     after: Option<Uuid>,
 }
 

@@ -11,8 +11,8 @@ use crate::task::shape as task_shape;
 /// The table row. Safe to repeat: the world posts the task and settles the call in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "task_post",
-    "Puts a task in the shared queue, for one agent or for whoever comes first. It does not wait: the task \
-        is done when an agent claims and completes it, which task_status shows. Gives the task's id.",
+    "Posts a task to the shared queue, for one agent or for any agent. It does not wait for the result; use \
+     task_status to follow it. Returns the task's id.",
     run,
 )
 .safe()
@@ -22,12 +22,12 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// What is to be done, in a line of at most 256 bytes.
+    /// Title: one line of at most 256 bytes.
     title: String,
-    /// All that whoever does it has to know; at most 8 KiB.
+    /// Everything needed to do the task; at most 8 KiB.
     #[serde(default)]
     description: String,
-    /// The id or name of the agent that is to do it; whoever comes first when left out.
+    /// Id or name of the assigned agent. Default: any agent.
     assignee: Option<String>,
 }
 

@@ -14,8 +14,8 @@ use crate::task::shape as task_shape;
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "task_status",
-    "Shows one task of the shared queue with its result, or, without `task_id`, how many tasks wait, are \
-        being done, or ended.",
+    "Shows one task of the shared queue with its result, or, without `task_id`, how many tasks are pending, running \
+     or ended.",
     run,
 )
 .safe()
@@ -25,7 +25,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// The task; the whole queue when left out.
+    /// The task. Default: the whole queue.
     task_id: Option<Uuid>,
 }
 

@@ -83,7 +83,7 @@ fn read(path: &Path) -> io::Result<Option<Result<String, String>>> {
         Err(error) => return Err(error),
     }
     if bytes.len() > MANIFEST_BYTES_MAX {
-        return Ok(Some(Err(format!("the file has more than {MANIFEST_BYTES_MAX} bytes"))));
+        return Ok(Some(Err(format!("the file is larger than {MANIFEST_BYTES_MAX} bytes"))));
     }
     Ok(Some(String::from_utf8(bytes).map_err(|_| "the file is not UTF-8 text".to_owned())))
 }

@@ -17,9 +17,9 @@ const FILES_MAX: usize = 200;
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "apply_patch",
-    "Changes text files of your private workspace by a patch, all of them or none. Either a unified diff \
+    "Changes text files of your private workspace with a patch, all or none. Either a unified diff \
         (`--- a/FILE`, `+++ b/FILE`, `@@ -LINE,COUNT +LINE,COUNT @@`; /dev/null for a new or deleted file), or this \
-        form:\n*** Begin Patch\n*** Update File: FILE\n@@ a line before the place, may be left out\n kept line\n-old \
+        form:\n*** Begin Patch\n*** Update File: FILE\n@@ a line before the change, optional\n kept line\n-old \
         line\n+new line\n*** Add File: FILE\n+line\n*** Delete File: FILE\n*** End Patch\nGive about three lines of \
         context around each change.",
     run,
@@ -51,7 +51,7 @@ struct Target {
 fn apply(workspace: &Workspace, text: &str) -> Result<String, String> {
     let changes = patch::read(text)?;
     if changes.len() > FILES_MAX {
-        return Err(format!("The patch changes {} files; {FILES_MAX} are allowed.", changes.len()));
+        return Err(format!("The patch changes {} files; the limit is {FILES_MAX}.", changes.len()));
     }
     let mut targets = Vec::new();
     let mut said = Vec::new();
@@ -128,7 +128,7 @@ fn write_all(workspace: &Workspace, targets: &[Target]) -> Result<(), String> {
             let state = if stuck.is_empty() {
                 "Nothing was changed.".to_owned()
             } else {
-                format!("These files were changed and could not be put back: {}.", stuck.join(", "))
+                format!("These files were changed and could not be restored: {}.", stuck.join(", "))
             };
             return Err(format!("{} {state}", sentence(error)));
         }
@@ -185,10 +185,10 @@ mod tests {
         let w = workspace(&dir);
         let first = "*** Begin Patch\n*** Update File: a\n-1\n+one\n";
         for (rest, why) in [
-            ("*** Update File: b\n-y\n+z\n", "b: Change 1: no line of the file says \"y\""),
+            ("*** Update File: b\n-y\n+z\n", "b: Change 1: no line of the file matches \"y\""),
             ("*** Delete File: none\n", "none does not exist."),
             ("*** Add File: b\n+z\n", "b exists already"),
-            ("*** Add File: ../out\n+z\n", "has a part \"..\""),
+            ("*** Add File: ../out\n+z\n", "contains \"..\""),
             ("*** Add File: /etc/x\n+z\n", "is absolute"),
             // It can only be found out when it is written.
             ("*** Add File: b/under\n+z\n", "is not a directory"),

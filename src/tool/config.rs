@@ -10,9 +10,9 @@ table! {
     /// `[tool_invoke]`. Closed unless it is opened, tool by tool.
     #[check(Self::note_unknown)]
     pub struct ToolInvoke {
-        /// True: clients may call the tools of `allowlist` without an agent's turn.
+        /// Allow clients to call the tools of `allowlist` directly.
         enabled: bool => flag().protected(),
-        /// Exact names of tools, such as "web_fetch"; patterns are not read here.
+        /// Exact tool names, such as "web_fetch". Patterns are not supported.
         allowlist: Vec<Box<str>> => list(name).protected(),
     }
 }
@@ -20,7 +20,7 @@ table! {
 impl ToolInvoke {
     fn note_unknown(&self, reader: &mut Reader<'_, '_>) {
         for name in self.allowlist.iter().filter(|name| built_in().find(name).is_none()) {
-            reader.warning("allowlist", format!("is not the name of a built-in tool: {name}"));
+            reader.warning("allowlist", format!("unknown built-in tool: {name}"));
         }
     }
 }
@@ -41,7 +41,7 @@ fn name(text: &str) -> Result<Box<str>, String> {
         return Err(format!("must be the name of a tool, at most {NAME_BYTES_MAX} bytes"));
     }
     if text.contains(['*', '?']) {
-        return Err("must be the exact name of a tool; patterns are not read here".to_owned());
+        return Err("must be the exact name of a tool; patterns are not supported".to_owned());
     }
     Ok(text.into())
 }
@@ -77,6 +77,6 @@ mod tests {
             assert!(error.contains(expected), "{error}");
         }
         let loaded = parse("[tool_invoke]\nallowlist = [\"web_fech\"]\n").unwrap();
-        assert!(loaded.warnings[0].to_string().contains("not the name of a built-in tool: web_fech"));
+        assert!(loaded.warnings[0].to_string().contains("unknown built-in tool: web_fech"));
     }
 }

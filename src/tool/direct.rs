@@ -24,7 +24,7 @@ use super::run::ToolRunner;
 use crate::kernel::toolset::{Context, Ended, Fault, Need, Place, Repeat, Tool, ToolSpec, Tools, grant};
 
 /// What is said when a tool leaves its result to a turn that is not there; none that clients may call does.
-const NO_TURN: &str = "The tool gives its result to a turn, and there is none.";
+const NO_TURN: &str = "This tool only works inside a turn.";
 
 /// What the operator says of direct calls. Nothing may be called unless it is named.
 #[derive(Clone, Debug, Default)]

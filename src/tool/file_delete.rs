@@ -10,8 +10,8 @@ use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
 /// The table row. Never repeated: a second time could take away what was made in between.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "file_delete",
-    "Deletes a file or an empty directory of your private workspace; with `recursive` a directory and \
-        everything in it. What is deleted cannot be brought back.",
+    "Deletes a file or an empty directory of your private workspace; with `recursive`, a directory and everything in \
+     it. This cannot be undone.",
     run,
 )
 .needs(Need::Files)
@@ -20,7 +20,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// The file or directory; paths begin at the workspace.
+    /// The file or directory, relative to the workspace.
     path: String,
     /// Delete a directory with everything in it.
     #[serde(default)]

@@ -16,8 +16,8 @@ const ENTRIES_DEFAULT: usize = 500;
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "file_list",
-    "Lists a directory of your private workspace: kind, size in bytes, time of the last change and path of \
-        each entry, sorted by name. With `recursive` everything below it too.",
+    "Lists a directory of your private workspace: kind, size in bytes, modification time and path of each entry, \
+     sorted by name. With `recursive`, everything below it too.",
     run,
 )
 .safe()
@@ -30,10 +30,10 @@ struct Input {
     /// The directory. Default: the workspace itself.
     #[serde(default)]
     path: String,
-    /// Also what is in its directories.
+    /// Include subdirectories.
     #[serde(default)]
     recursive: bool,
-    /// Entries wanted, at most. Default: 500.
+    /// Maximum number of entries. Default: 500.
     limit: Option<u64>,
 }
 
@@ -53,7 +53,7 @@ fn shown(Listing { entries, more }: &Listing) -> String {
     }
     let mut text: String = entries.iter().map(line).collect();
     if *more {
-        text.push_str("[There is more. List a directory of its own, or raise `limit`.]\n");
+        text.push_str("[There are more entries. List a subdirectory, or raise `limit`.]\n");
     }
     text
 }
@@ -87,7 +87,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "dir           0 2026-11-21T12:00:00Z a");
         assert_eq!(lines[1], "file         12 2026-11-21T12:00:00Z a/x\u{fffd}y");
-        assert!(lines[2].starts_with("[There is more."));
+        assert!(lines[2].starts_with("[There are more entries."));
         assert_eq!(shown(&Listing::default()), "[The directory is empty.]");
     }
 }

@@ -22,8 +22,8 @@ const SNIFFED_BYTES: usize = 8 << 10;
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "file_read",
-    "Reads a text file of your private workspace. Long files come in parts: the last line of the result \
-        says how to read on. Files that are not text are not shown.",
+    "Reads a text file of your private workspace. Long files are returned in parts: the last line of the result says \
+     how to continue. Binary files are not shown.",
     run,
 )
 .safe()
@@ -33,11 +33,11 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// The file, such as "notes/today.md"; paths begin at the workspace.
+    /// The file, relative to the workspace, such as "notes/today.md".
     path: String,
-    /// The first line wanted, from 1. Default: 1.
+    /// First line, from 1. Default: 1.
     offset: Option<u64>,
-    /// Lines wanted, at most. Default: 1000.
+    /// Maximum number of lines. Default: 1000.
     limit: Option<u64>,
 }
 
@@ -56,7 +56,7 @@ fn read(workspace: &Workspace, input: &Input) -> Result<String, String> {
     }
     let (file, entry) = workspace.open_file(&input.path).map_err(sentence)?;
     if entry.size > FILE_BYTES_MAX {
-        return Err(format!("{:?} has {} bytes; files up to {FILE_BYTES_MAX} can be read.", input.path, entry.size));
+        return Err(format!("{:?} is {} bytes long; the limit is {FILE_BYTES_MAX}.", input.path, entry.size));
     }
     let failed = |error: std::io::Error| format!("{:?} cannot be read: {error}.", input.path);
     let mut reader = BufReader::with_capacity(SNIFFED_BYTES, file.take(FILE_BYTES_MAX));
@@ -109,18 +109,18 @@ impl Part {
 
     fn into_text(self, first: usize, path: &str) -> Result<String, String> {
         if self.taken == 0 {
-            return Err(format!("{path:?} has {} lines; there is no line {first}.", self.lines));
+            return Err(format!("{path:?} has {} lines; line {first} does not exist.", self.lines));
         }
         let last = first + self.taken - 1;
         let mut text = String::from_utf8_lossy(&self.bytes).into_owned();
         if self.cut > 0 {
-            text.push_str(&format!("\n[Line {first} goes on for {} bytes, which are not shown.]", self.cut));
+            text.push_str(&format!("\n[Line {first} has {} more bytes, which are not shown.]", self.cut));
         }
         if last < self.lines {
             let newline = if text.ends_with('\n') { "" } else { "\n" };
             let next = last + 1;
             text.push_str(&format!(
-                "{newline}[Lines {first} to {last} of {}. To read on, call file_read with offset {next}.]",
+                "{newline}[Lines {first} to {last} of {}. To continue, call file_read with offset {next}.]",
                 self.lines
             ));
         }
@@ -151,17 +151,17 @@ mod tests {
         w.write("f", b"1\n2\n3\n4", Write::Overwrite).unwrap();
         assert_eq!(lines(&w, None, None).unwrap(), "1\n2\n3\n4");
         let part = lines(&w, Some(2), Some(2)).unwrap();
-        assert_eq!(part, "2\n3\n[Lines 2 to 3 of 4. To read on, call file_read with offset 4.]");
+        assert_eq!(part, "2\n3\n[Lines 2 to 3 of 4. To continue, call file_read with offset 4.]");
         assert_eq!(lines(&w, Some(4), Some(9)).unwrap(), "4");
-        assert!(lines(&w, Some(5), None).unwrap_err().contains("has 4 lines; there is no line 5"));
+        assert!(lines(&w, Some(5), None).unwrap_err().contains("has 4 lines; line 5 does not exist"));
         assert!(lines(&w, Some(0), None).is_err() && lines(&w, None, Some(0)).is_err());
         w.write("f", "x".repeat(99).repeat(1_000).as_bytes(), Write::Overwrite).unwrap();
-        assert!(lines(&w, None, None).unwrap().contains("[Line 1 goes on for"));
+        assert!(lines(&w, None, None).unwrap().contains("[Line 1 has"));
         w.write("f", format!("{}\n", "x".repeat(99)).repeat(1_000).as_bytes(), Write::Overwrite).unwrap();
         assert!(
             lines(&w, None, None)
                 .unwrap()
-                .ends_with("[Lines 1 to 307 of 1000. To read on, call file_read with offset 308.]")
+                .ends_with("[Lines 1 to 307 of 1000. To continue, call file_read with offset 308.]")
         );
     }
 
@@ -176,6 +176,6 @@ mod tests {
         w.write("f", b"caf\xe9", Write::Overwrite).unwrap();
         assert_eq!(lines(&w, None, None).unwrap(), "caf\u{fffd}");
         let missing = read(&w, &Input { path: "../f".to_owned(), offset: None, limit: None }).unwrap_err();
-        assert_eq!(missing, "The path \"../f\" has a part \"..\", which is not followed.");
+        assert_eq!(missing, "The path \"../f\" contains \"..\", which is not allowed.");
     }
 }

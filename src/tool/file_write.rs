@@ -11,8 +11,8 @@ use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
 /// The table row. Never repeated: what `append` adds twice is there twice.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "file_write",
-    "Writes a text file of your private workspace: a whole new content, an addition at the end, or a file \
-        that must not exist yet. Missing directories are made. To change a part of a file, use apply_patch.",
+    "Writes a text file of your private workspace: replaces it, appends to it, or creates a file that must not \
+     exist. Missing directories are created. To change part of a file, use apply_patch.",
     run,
 )
 .needs(Need::Files)
@@ -21,11 +21,11 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// The file, such as "notes/today.md"; paths begin at the workspace.
+    /// The file, relative to the workspace, such as "notes/today.md".
     path: String,
     /// The text.
     content: String,
-    /// What happens with a file that is there: overwrite it (the default), append to it, or create only a new one.
+    /// Overwrite an existing file (default), append to it, or only create a new one.
     #[serde(default)]
     mode: Mode,
 }

@@ -15,7 +15,7 @@ pub(crate) async fn in_workspace<T: Send + 'static>(
         let workspace = workspaces.open(run.agent, &run.agent_name).map_err(sentence)?;
         work(&workspace)
     });
-    task.await.map_err(|_| "The file operation failed inside the daemon.".to_owned())?
+    task.await.map_err(|_| "The file operation failed with an internal error.".to_owned())?
 }
 
 /// An error as the model reads it.

@@ -14,8 +14,8 @@ const PIECE_BYTES_MAX: usize = 30 << 10;
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "result_read",
-    "Reads a piece of an earlier tool result of this conversation that was too long to be shown whole. \
-        The shortened result names it and says where to read on.",
+    "Reads part of an earlier tool result of this conversation that was truncated. The truncated result gives its \
+     name and the offset to continue from.",
     run,
 )
 .safe()
@@ -25,12 +25,12 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// Which result, such as "3.2": the shortened result names it.
+    /// Name of the result, such as "3.2", as given in the truncated result.
     result: String,
-    /// Where to begin, in bytes.
+    /// Offset in bytes.
     #[serde(default)]
     offset: usize,
-    /// How many bytes; 16384 when left out, at most 30720.
+    /// Number of bytes, at most 30720. Default: 16384.
     length: Option<usize>,
 }
 
@@ -39,11 +39,11 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let Input { result, offset, length } = input(&text)?;
         let place = result.split_once('.').and_then(|(turn, row)| Some((turn.parse().ok()?, row.parse().ok()?)));
         let (ordinal, index) =
-            place.ok_or_else(|| format!("There is no result {result:?}; names look like \"3.2\"."))?;
+            place.ok_or_else(|| format!("Result {result:?} does not exist; names look like \"3.2\"."))?;
         let (content, log) = (context.calls.content.clone(), context.run.log);
         let read = tokio::task::spawn_blocking(move || content.result(log, ordinal, index)).await;
         let whole = read.map_err(|_| "The result could not be read.")?.map_err(|error| error.to_string())?;
-        let whole = whole.ok_or_else(|| format!("There is no long result {result:?} in this conversation."))?;
+        let whole = whole.ok_or_else(|| format!("Truncated result {result:?} does not exist in this conversation."))?;
         piece(&whole, offset, length.unwrap_or(PIECE_BYTES)).map(Ended::Text)
     })
 }
@@ -56,7 +56,7 @@ fn piece(text: &str, offset: usize, length: usize) -> Result<String, String> {
     let start = text.floor_char_boundary(offset);
     let end = text.ceil_char_boundary((start + length.clamp(1, PIECE_BYTES_MAX)).min(text.len()));
     let rest = if end < text.len() {
-        format!("\n[... {} bytes follow; read on from offset {end} ...]", text.len() - end)
+        format!("\n[... {} more bytes; continue from offset {end} ...]", text.len() - end)
     } else {
         "\n[end of the result]".to_owned()
     };

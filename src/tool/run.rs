@@ -20,8 +20,8 @@ use crate::kernel::toolset::{Context, Ended, Repeat, Tool, ToolParts, Tools, gra
 const ABORTED: &str = "The tool call was stopped before it ended.";
 
 /// What the model reads as the result of a call that may or may not have taken effect.
-const UNKNOWN: &str = "Unknown: the daemon was restarted while this call ran. Nobody knows whether it took effect; it \
-    was not run again. Check before you repeat it.";
+const UNKNOWN: &str = "Unknown: the daemon was restarted while this call ran. It may or may not have taken effect; \
+    it was not run again. Check before you repeat it.";
 
 /// Runs tools.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ pub(crate) struct ToolRunner {
 /// Begins a tool call. Never blocks.
 pub(crate) fn begin(runner: &ToolRunner, run: Box<ToolRun>) {
     let run: Arc<ToolRun> = Arc::from(run);
-    let panicked = failed(&run, "The tool failed inside the daemon.");
+    let panicked = failed(&run, "The tool failed with an internal error.");
     let reply = runner.calls.enter(run.attempt, |attempt| ToolOutcome(attempt, panicked));
     let span = span::of("run_tool", &run.call.name, run.attempt, run.agent, run.trace.as_deref());
     let task = Running { runner: runner.clone(), run, reply }.run().instrument(span);
@@ -142,8 +142,8 @@ fn find<'a>(tools: &'a Tools, run: &ToolRun) -> Result<&'a Tool, String> {
     let offered: Vec<&str> = granted().map(|tool| &*tool.name).collect();
     let offered = if offered.is_empty() { "none".to_owned() } else { offered.join(", ") };
     let known = tools.find(name).is_some();
-    let why = if known { "This agent may not call the tool" } else { "There is no tool called" };
-    Err(format!("{why} {name:?}. Tools you may call: {offered}."))
+    let why = if known { "This agent is not allowed to call the tool" } else { "There is no tool named" };
+    Err(format!("{why} {name:?}. Available tools: {offered}."))
 }
 
 /// The input as valid JSON, for subscribers: as the model wrote it where that is valid.
@@ -198,10 +198,10 @@ mod tests {
     fn refusals_tell_the_model_what_it_may_do() {
         assert_eq!(refusal(&["*"], "system_time"), None);
         let unknown = refusal(&["*"], "rm").unwrap();
-        assert!(unknown.starts_with("There is no tool called \"rm\". Tools you may call: "), "{unknown}");
+        assert!(unknown.starts_with("There is no tool named \"rm\". Available tools: "), "{unknown}");
         assert!(unknown.contains("system_time"), "{unknown}");
         let forbidden = refusal(&["web_*"], "system_time").unwrap();
-        assert_eq!(forbidden, "This agent may not call the tool \"system_time\". Tools you may call: none.");
+        assert_eq!(forbidden, "This agent is not allowed to call the tool \"system_time\". Available tools: none.");
     }
 
     #[test]

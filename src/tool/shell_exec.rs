@@ -11,12 +11,14 @@ use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
 /// The table row. Its time is bounded by `timeout_secs`.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "shell_exec",
-    "Runs a command in your private workspace and gives its exit code and what it wrote. Give either \
-        `command`, a line for /bin/sh, or `argv`, a program and its arguments without a shell; some machines and agents \
-        allow only `argv`. There is no input and no terminal. The command can read the system's programs and change \
-        your workspace, nothing else; what it leaves running is ended.",
+    "Runs a command in your private workspace and returns its exit code and output. Give either `command`, a line \
+     for /bin/sh, or `argv`, a program and its arguments without a shell; some machines and agents allow only \
+     `argv`. There is no input and no terminal. The command can read the system's programs and change your \
+     workspace, nothing else; processes that it leaves running are killed.",
     run,
-).needs(Need::Shell).untimed()
+)
+.needs(Need::Shell)
+.untimed()
 .order(17);
 
 #[derive(Deserialize, JsonSchema)]
@@ -26,7 +28,7 @@ struct Input {
     command: Option<String>,
     /// A program and its arguments, such as ["ls", "-l"].
     argv: Option<Vec<String>>,
-    /// Seconds it may take, 1 to 600. Default: the machine's, usually 60.
+    /// Timeout in seconds, 1 to 600. Default: as configured, usually 60.
     timeout_secs: Option<u64>,
 }
 
@@ -65,7 +67,7 @@ fn report(ran: Ran) -> Result<Ended, String> {
     let mut text = match code {
         Some(code @ 129..=192) => format!("Exit code: {code} (ended by signal {})", code - 128),
         Some(code) => format!("Exit code: {code}"),
-        None => format!("It took more than {timeout_secs} seconds and was killed, with everything it had started."),
+        None => format!("It timed out after {timeout_secs} seconds and was killed with everything it had started."),
     };
     text.push_str(&format!("\nSeconds: {:.1}\n", elapsed.as_secs_f32()));
     for (name, output) in [("stdout", stdout), ("stderr", stderr)] {
@@ -98,7 +100,7 @@ mod tests {
         };
         assert_eq!(text(Some(0)), "Exit code: 0\nSeconds: 1.3\n--- stdout\nout\n");
         assert!(text(Some(137)).starts_with("Exit code: 137 (ended by signal 9)\n"));
-        assert!(text(None).starts_with("It took more than 2 seconds and was killed"));
+        assert!(text(None).starts_with("It timed out after 2 seconds and was killed"));
         assert!(report(ran(None)).is_err() && report(ran(Some(1))).is_ok());
     }
 }

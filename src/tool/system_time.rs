@@ -11,8 +11,7 @@ use crate::kernel::toolset::{Context, Ended, Tool, input};
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "system_time",
-    "Tells the current date and time in UTC. Without arguments it gives all forms as a JSON object; \
-        with `format` it gives that form alone.",
+    "Returns the current date and time in UTC, in all formats as a JSON object, or only in the given `format`.",
     run,
 )
 .safe()
@@ -22,7 +21,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// The one form wanted, such as rfc3339 for 2026-11-21T10:55:00Z.
+    /// A single format, such as rfc3339 for 2026-11-21T10:55:00Z.
     format: Option<Format>,
 }
 
@@ -88,7 +87,7 @@ mod tests {
         let wrong = |text| at_noon(text).unwrap_err();
         assert!(wrong(r#"{"zone":"CET"}"#).contains("unknown field `zone`, expected `format`"));
         assert!(wrong(r#"{"format":"iso"}"#).contains("unknown variant `iso`"));
-        assert!(wrong(r#"{"format":7}"#).contains("The arguments are wrong"));
+        assert!(wrong(r#"{"format":7}"#).contains("The arguments are not valid"));
         assert!(wrong(r#"{"format":"#).contains("not valid JSON"));
         assert!(wrong("[]").contains("not a JSON object"));
         assert!(wrong("null").contains("not a JSON object"));

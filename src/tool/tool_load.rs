@@ -15,7 +15,7 @@ pub(super) const NAME: &str = "tool_load";
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     NAME,
-    "Loads tools by name, so that you can call them from your next step on. tool_search finds names.",
+    "Loads tools by name so that you can call them in your next step. Find names with tool_search.",
     run,
 )
 .safe()
@@ -37,7 +37,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
             names.iter().partition(|name| granted.iter().any(|tool| tool.name == name.as_str()));
         let list = |names: &[&String]| names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
         match (known.is_empty(), unknown.is_empty()) {
-            (true, _) => Err(format!("None of these is a tool that you may use: {}.", list(&unknown))),
+            (true, _) => Err(format!("None of these tools is available to you: {}.", list(&unknown))),
             (false, true) => Ok(Ended::Text(format!("Loaded: {}.", list(&known)))),
             (false, false) => Ok(Ended::Text(format!("Loaded: {}. Not found: {}.", list(&known), list(&unknown)))),
         }

@@ -15,8 +15,7 @@ pub(super) const NAME: &str = "tool_search";
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     NAME,
-    "Searches all tools that you may use, those included that you do not see. Load what you find with \
-        tool_load before you call it.",
+    "Searches all tools available to you, including those not listed. Load a tool with tool_load before you call it.",
     run,
 )
 .safe()

@@ -5,11 +5,11 @@ use crate::kernel::config::table;
 table! {
     /// `[triggers]` (spec 1, Triggers, rule 2).
     pub struct Triggers {
-        /// Seconds between two fires of a trigger that has no `cooldown_secs`.
+        /// Default of a trigger's `cooldown_secs`: minimum seconds between two fires.
         default_cooldown_secs: u32 = 5 => integer(0..=315_360_000).writable(),
-        /// Fired turns that may follow from each other in a row, 1 to 100.
+        /// Maximum depth of turns that trigger each other, 1 to 100.
         max_depth: u8 = 8 => integer(1..=100).writable(),
-        /// Fires of one trigger in a minute for events that fired turns cause, 1 to 1000000.
+        /// Maximum fires per minute of a trigger for events caused by triggered turns, 1 to 1000000.
         cascade_per_minute: u32 = 60 => integer(1..=1_000_000).writable(),
     }
 }

@@ -60,7 +60,7 @@ impl Said {
 
 /// What to say when a stream ends before its turn.
 pub(crate) fn ended_early() -> Error {
-    Error::Protocol("the stream ended early; the daemon finishes the turn on its own".to_owned())
+    Error::Protocol("the stream ended early; the turn continues in the daemon".to_owned())
 }
 
 /// A turn that ended without an answer.

@@ -21,10 +21,10 @@ pub(crate) struct Message {
     agent: String,
     /// The message; `-` reads it from standard input
     text: String,
-    /// The session to continue, or to begin under this id
+    /// The session to continue, or the id of a new one
     #[arg(long, value_name = "UUID")]
     session: Option<Uuid>,
-    /// Print the answer while it is written
+    /// Stream the response
     #[arg(long)]
     stream: bool,
 }
@@ -45,7 +45,7 @@ impl Run for Message {
 }
 
 async fn ask(context: &Context, client: &Client, agent: &str, text: &str, session: Option<Uuid>) -> Result<(), Error> {
-    let waiting = Waiting::on("waiting for the answer");
+    let waiting = Waiting::on("waiting for the response");
     let path = format!("/api/agents/{agent}/message");
     let answer = client.post(&path, Some(&turn::body(text, session))).await;
     drop(waiting);
@@ -82,7 +82,7 @@ async fn stream(
             _ if context.json() => {}
             Said::Chunk(content) => answer.add(&content)?,
             Said::Notice(text) => output::note(&format!("notice: {text}")),
-            Said::Lagged(missed) => output::note(&format!("{missed} events of the stream were missed")),
+            Said::Lagged(missed) => output::note(&format!("{missed} stream events were missed")),
             Said::Tool(_) | Said::Other => {}
         }
     }

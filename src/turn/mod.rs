@@ -15,7 +15,7 @@ use agentsvc_components::turn::trace::TrimTraces;
 pub const DOMAIN: Domain = Domain {
     name: "turn",
     uses: &[],
-    commands: &[Subcommand::new::<message::Message>(6, "message", "Send one message and print the answer")],
+    commands: &[Subcommand::new::<message::Message>(6, "message", "Send one message and print the response")],
     performers,
     ..Domain::EMPTY
 };

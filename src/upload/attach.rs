@@ -25,7 +25,7 @@ use super::uploads::{Uploads, failed};
 const TEXT_BYTES: u64 = ATTACHMENT_CHARS_MAX as u64 * 4 + 4;
 
 /// What stands behind a text that was cut.
-const CUT: &str = "\n[... cut: only the first 200,000 characters are shown ...]";
+const CUT: &str = "\n[... truncated: only the first 200,000 characters are shown ...]";
 
 /// The block that an upload of `agent` becomes; `None` for one of no known class.
 ///
@@ -47,7 +47,7 @@ pub(super) fn block(
         Some(Class::Pdf) => format!("[Attached PDF: {filename}]\n{}", of_pdf(pdfs.read(file))),
         Some(Class::Text) => format!("[Attached file: {filename}]\n{}", of_text(file, size)?),
         None => {
-            tracing::warn!(upload = %id, %agent, %content_type, "an attachment of no known class is skipped");
+            tracing::warn!(upload = %id, %agent, %content_type, "an attachment of an unknown type was skipped");
             return Ok(None);
         }
     };

@@ -7,11 +7,11 @@ use crate::kernel::config::table;
 table! {
     /// `[uploads]`. One file written to a workspace over HTTP is bounded like an upload.
     pub struct Uploads {
-        /// Bytes that one file may have, 1 to 67108864.
+        /// Maximum size of a file in bytes, 1 to 67108864.
         max_bytes: u64 = 25 << 20 => integer(1..=FILE_BYTES_MAX).writable(),
-        /// Bytes that all uploads may have together; more are refused.
+        /// Maximum size of all uploads in bytes.
         max_total_bytes: u64 = 10 << 30 => integer(1..=1 << 50).writable(),
-        /// Days after which an upload is deleted; 0 keeps them.
+        /// Delete uploads after this many days; 0 keeps them.
         retention_days: u32 => integer(0..=36_500).writable(),
     }
 }

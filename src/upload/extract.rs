@@ -26,7 +26,7 @@ const PARENTS_MAX: usize = 32;
 pub(crate) fn run() -> Result<(), &'static str> {
     bound_process();
     let read = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(read_and_write);
-    read.map_err(|_| "there is no thread to read it")?.join().unwrap_or(Err("it cannot be read"))
+    read.map_err(|_| "no thread is available to read it")?.join().unwrap_or(Err("it cannot be read"))
 }
 
 /// Takes from this process what reading a PDF does not need. A bound that cannot be set is no reason not to read.

@@ -36,7 +36,7 @@ pub const DOMAIN: Domain = Domain {
     commands: &[Subcommand::new::<cli::PdfText>(
         20,
         "pdf-text",
-        "Write the text of a PDF on stdin to stdout; the daemon starts it for attachments",
+        "Extract the text of a PDF from stdin (used by the daemon)",
     )
     .hidden()],
     ..Domain::EMPTY

@@ -49,7 +49,7 @@ impl PdfReader {
         match start(file) {
             Ok(child) => gather(child),
             Err(error) => {
-                tracing::error!(%error, "the process that reads PDFs could not be started");
+                tracing::error!(%error, "the PDF reader process could not be started");
                 nothing
             }
         }

@@ -52,6 +52,6 @@ impl Sweeper {
 
 fn sweep(uploads: &Uploads, forgotten: &HashSet<AgentId>) {
     if let Err(error) = uploads.sweep(forgotten) {
-        tracing::warn!(%error, "the uploads could not be gone over");
+        tracing::warn!(%error, "the uploads could not be swept");
     }
 }

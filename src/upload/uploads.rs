@@ -244,7 +244,7 @@ impl Room {
             return Ok(());
         }
         self.give_back(bytes);
-        Err(FilesError::Full(format!("the uploads are full: together they may have {most} bytes")))
+        Err(FilesError::Full(format!("the limit of {most} bytes for all uploads is reached; delete some first")))
     }
 
     fn give_back(&self, bytes: u64) {
@@ -263,7 +263,7 @@ impl Slot {
     fn take(room: &Arc<Room>) -> Result<Self, FilesError> {
         if room.open.fetch_add(1, Ordering::Relaxed) >= limit::UPLOADS_OPEN_MAX {
             room.open.fetch_sub(1, Ordering::Relaxed);
-            return Err(FilesError::Busy("too many uploads at once".to_owned()));
+            return Err(FilesError::Busy("too many concurrent uploads".to_owned()));
         }
         Ok(Self { room: Arc::clone(room), bytes: 0 })
     }
@@ -405,7 +405,7 @@ fn plain_name(filename: &str) -> Result<String, FilesError> {
 fn mint() -> Result<FileId, FilesError> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| {
-        tracing::error!(%error, "no randomness for the id of an upload");
+        tracing::error!(%error, "cannot create an upload id: the system's random number generator failed");
         FilesError::Failed
     })?;
     Ok(FileId(uuid::Builder::from_random_bytes(random).into_uuid()))
@@ -422,7 +422,7 @@ fn remove_quietly(path: &Path) {
     if let Err(error) = fs::remove_file(path)
         && error.kind() != io::ErrorKind::NotFound
     {
-        tracing::warn!(%error, "a leftover of an upload could not be removed");
+        tracing::warn!(%error, "a temporary file of an upload could not be removed");
     }
 }
 

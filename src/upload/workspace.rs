@@ -92,7 +92,7 @@ pub(super) fn begin(
 ) -> Result<Box<dyn FileWriter<Written>>, FilesError> {
     let path = sandbox::WorkspacePath::parse(path)?;
     if path.is_root() {
-        return Err(FilesError::Wrong("the path names no file".to_owned()));
+        return Err(FilesError::Wrong("the path does not name a file".to_owned()));
     }
     let workspace = workspaces.open(owner.agent, &owner.name)?;
     Ok(Box::new(Incoming { workspace, path: path.as_str().to_owned(), spool }))

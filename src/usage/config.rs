@@ -13,7 +13,7 @@ pub(crate) const DOLLARS: std::ops::RangeInclusive<f64> = 0.0..=1e12;
 table! {
     /// `[usage]`.
     pub struct Usage {
-        /// Days that usage events and daily sums are kept, 1 to 36500.
+        /// Days to keep usage events and daily totals, 1 to 36500.
         retention_days: u32 = 90 => integer(1..=36_500).writable(),
     }
 }
@@ -26,13 +26,13 @@ pub(crate) fn micros(usd: f64) -> Micros {
 table! {
     /// `[prices."<provider>/<model>"]`. `*` as model is every other one of the provider.
     pub struct Price {
-        /// Dollars for a million tokens of prompts.
+        /// Price of one million prompt tokens in dollars.
         input_per_m: f64 => number(DOLLARS).example("0.15").writable(),
-        /// Dollars for a million tokens of answers.
+        /// Price of one million output tokens in dollars.
         output_per_m: f64 => number(DOLLARS).example("0.6").writable(),
-        /// Dollars for a million cached tokens of prompts. Default: as input_per_m.
+        /// Price of one million cached prompt tokens in dollars. Default: input_per_m.
         cached_input_per_m: Option<f64> => number(DOLLARS).example("0.075").writable(),
-        /// Dollars for a million tokens of prompts that are written into the cache. Default: as input_per_m.
+        /// Price of one million prompt tokens written to the cache in dollars. Default: input_per_m.
         cache_write_per_m: Option<f64> => number(DOLLARS).example("0.1875").writable(),
     }
 }

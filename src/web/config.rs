@@ -8,9 +8,9 @@ use crate::web::search::{self, SearchSettings};
 table! {
     /// `[web]`.
     pub struct Web {
-        /// What the web tools of agents may reach; private addresses are refused.
+        /// Fetching by web tools. Private addresses are refused.
         fetch: WebFetch => table(),
-        /// Who answers the tool web_search.
+        /// Provider of the tool web_search.
         search: WebSearch => table(),
     }
 }
@@ -41,14 +41,14 @@ impl Web {
 table! {
     /// `[web.fetch]`: the fetcher of all web tools.
     pub struct WebFetch {
-        /// Private hosts that may be reached all the same: names, addresses or blocks, with or without a port, such
-        /// as "wiki.corp", "*.corp:8080", "10.0.0.0/8".
+        /// Private hosts that web tools can reach: names, addresses or blocks, with an optional port, such as
+        /// "wiki.corp", "*.corp:8080", "10.0.0.0/8".
         ssrf_allowed_hosts: Vec<Box<str>> => list(host).protected(),
-        /// Bytes of a body, unpacked, 1024 to 67108864; the rest is not read.
+        /// Maximum bytes of a decompressed body, 1024 to 67108864; the rest is not read.
         max_bytes: u64 = MAX_BYTES_DEFAULT => integer(1_024..=64 << 20).writable(),
-        /// Seconds for a whole fetch, redirects included, 1 to 110.
+        /// Timeout of a fetch in seconds, including redirects, 1 to 110.
         timeout_secs: u64 = TIMEOUT_SECS_DEFAULT => integer(1..=110).writable(),
-        /// Characters of a page that one call of web_fetch gives, 100 to 250000.
+        /// Characters of a page returned by one call of web_fetch, 100 to 250000.
         max_chars: u64 = MAX_CHARS_DEFAULT => integer(100..=250_000).writable(),
     }
 }
@@ -66,13 +66,13 @@ table! {
     /// `[web.search]`: who answers `web_search`. Its endpoint is trusted: it may be private.
     #[check(Self::note_endpoint)]
     pub struct WebSearch {
-        /// searxng, brave, tavily or duckduckgo, the only one that needs neither a key nor a server; it may refuse.
+        /// searxng, brave, tavily or duckduckgo. Only duckduckgo needs no key or server, but it may refuse searches.
         provider: Option<Box<str>> => one_of(providers).meaning(search::DEFAULT_NAME).writable(),
-        /// Another endpoint than the provider's own; needed for searxng. May be a private host.
+        /// Base URL of the search provider; required for searxng. Private hosts are allowed.
         base_url: Option<Box<str>> => url(base_url).example("https://html.duckduckgo.com"),
-        /// The environment variable of the key. Default: BRAVE_API_KEY or TAVILY_API_KEY.
+        /// Environment variable of the key. Default: BRAVE_API_KEY or TAVILY_API_KEY.
         api_key_env: Option<Box<str>> => variable().example("BRAVE_API_KEY"),
-        /// Results of one search at most, 1 to 20.
+        /// Maximum results of a search, 1 to 20.
         max_results: u64 = search::RESULTS_DEFAULT => integer(1..=search::RESULTS_MAX).writable(),
     }
 }
@@ -80,7 +80,7 @@ table! {
 impl WebSearch {
     fn note_endpoint(&self, reader: &mut Reader<'_, '_>) {
         if self.provider.as_deref().is_some_and(search::needs_base_url) && self.base_url.is_none() {
-            reader.problem("provider", "needs `base_url` beside it: where your server is".to_owned());
+            reader.problem("provider", "needs `base_url`, the address of your server".to_owned());
         }
     }
 }

@@ -12,8 +12,7 @@ use crate::kernel::toolset::{Context, Ended, Tool, input};
 /// by the steps of the workflow.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "workflow_run",
-    "Runs a workflow, a pipeline of steps that other agents carry out, waits for its end and gives its \
-        output.",
+    "Runs a workflow, a pipeline of steps that other agents perform, waits for it and returns its output.",
     run,
 )
 .safe()
@@ -26,7 +25,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 struct Input {
     /// The workflow's name or id.
     workflow: String,
-    /// What the first step is given.
+    /// Input of the first step.
     #[serde(default)]
     input: String,
 }

@@ -11,6 +11,6 @@ use crate::kernel::domain::Domain;
 pub const DOMAIN: Domain = Domain {
     name: "world",
     uses: &[],
-    commands: &[Subcommand::new::<cli::Status>(3, "status", "Show whether the daemon runs, and how it is")],
+    commands: &[Subcommand::new::<cli::Status>(3, "status", "Show the daemon's status")],
     ..Domain::EMPTY
 };

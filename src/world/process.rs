@@ -10,8 +10,8 @@ pub(crate) struct MemoryProbe;
 impl Probe for MemoryProbe {
     fn gather(&self, out: &mut MetricsText) {
         let families = [
-            ("agentsvc_memory_resident_bytes", "VmRSS:", "Bytes of the process in memory."),
-            ("agentsvc_memory_anonymous_bytes", "RssAnon:", "Of them bytes without a file behind them."),
+            ("agentsvc_memory_resident_bytes", "VmRSS:", "Resident memory in bytes."),
+            ("agentsvc_memory_anonymous_bytes", "RssAnon:", "Anonymous resident memory in bytes."),
         ];
         for (name, field, help) in families {
             if let Some(bytes) = process_bytes(field) {

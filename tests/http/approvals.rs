@@ -134,16 +134,16 @@ fn nobody_decides_in_time() {
     let agent = daemon.agent_with("a", TOOLS);
     model.script([Reply::calls(&[("1", "file_write", WRITE)])]);
     assert_eq!(answered(ask(&daemon, &agent))["response"], "echo: go");
-    assert!(told(&model).contains("nobody decided in time"));
+    assert!(told(&model).contains("no decision was made in time"));
     let [item] = &list(&daemon, "status=expired")[..] else { panic!("one approval") };
-    assert!(item["decided_at"].is_string() && item["reason"] == "nobody decided in time");
+    assert!(item["decided_at"].is_string() && item["reason"] == "no decision was made in time");
     decide(&daemon, item, "approve", &json!({})).refused(409);
     assert!(!written(&daemon).exists());
     let (kind, actor, details) = noted(&daemon).pop().expect("an entry");
     assert_eq!((&*kind, &*actor, &details["approval"]), ("approval_decided", "system", &item["id"]));
     assert_eq!(
         (&details["decision"], &details["reason"]),
-        (&json!("expired"), &json!("nobody decided in time")),
+        (&json!("expired"), &json!("no decision was made in time")),
         "that nobody decided is a decision too"
     );
 }

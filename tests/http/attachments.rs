@@ -89,9 +89,9 @@ fn long_texts_are_cut_by_characters() {
         let kept = said.strip_prefix("[Attached file: longer.txt]\n").unwrap();
         assert_eq!(
             kept.matches(letter).count(),
-            CHARS_MAX + "[... cut: only the first 200,000 characters are shown ...]".matches(letter).count()
+            CHARS_MAX + "[... truncated: only the first 200,000 characters are shown ...]".matches(letter).count()
         );
-        assert!(kept.ends_with("\n[... cut: only the first 200,000 characters are shown ...]"));
+        assert!(kept.ends_with("\n[... truncated: only the first 200,000 characters are shown ...]"));
         daemon.post(&format!("/api/agents/{agent}/session/reset"), &json!({})).expect(200);
     }
 }
@@ -216,7 +216,7 @@ fn an_image_that_is_gone_becomes_a_word() {
     let request = model.requests().pop().unwrap();
     let first =
         &request["messages"].as_array().unwrap().iter().find(|message| message["role"] == "user").unwrap()["content"];
-    assert_eq!(first, "see\n\n[image: the file is not there any more]");
+    assert_eq!(first, "see\n\n[image omitted: the file no longer exists]");
 }
 
 #[test]

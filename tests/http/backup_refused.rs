@@ -93,7 +93,7 @@ fn rows_that_make_no_world_are_refused_whole() {
         },
     );
     let refused = daemon.post("/api/restore", &json!({ "filename": "dangling.tar.zst" })).expect(400);
-    assert!(text(&refused["error"]).contains("no world can be made"), "{refused}");
+    assert!(text(&refused["error"]).contains("no world can be created"), "{refused}");
     let elsewhere = daemon.home().join("backups/elsewhere.tar.zst");
     rewritten(&path, &elsewhere, |name, content| match name {
         "config.toml" => b"data_dir = \"/srv/other\"\n".to_vec(),

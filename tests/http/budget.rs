@@ -82,7 +82,7 @@ fn a_budget_that_is_used_up_answers_429_before_the_model_is_asked() {
     let mut socket = Socket::open(&daemon, &agent);
     socket.say("x");
     let told = socket.until("error").pop().expect("an error");
-    assert!(text(&told["content"]).contains("daily budget of the whole service"), "{told}");
+    assert!(text(&told["content"]).contains("daily budget of all agents"), "{told}");
     assert_eq!(model.requests().len(), asked, "no model was asked");
     assert_eq!(budget(&daemon)["status"], "exceeded");
     daemon.restart();

@@ -270,7 +270,7 @@ fn pictures_are_left_out_for_models_that_were_declared_to_take_none() {
         let request = model.requests().pop().unwrap();
         let heard = request["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
         assert_eq!(heard.contains("data:image/png;base64,"), is_sent, "{name}: {heard}");
-        assert_eq!(heard.contains("takes no pictures"), !is_sent, "{name}: {heard}");
+        assert_eq!(heard.contains("does not support images"), !is_sent, "{name}: {heard}");
     }
 }
 
@@ -299,7 +299,7 @@ fn a_damaged_file_does_not_stop_the_start() {
     std::fs::write(&path, "{ broken").unwrap();
     daemon.restart();
     show(&daemon, "m").refused(404);
-    assert!(daemon.stderr().contains("put aside"), "{}", daemon.stderr());
+    assert!(daemon.stderr().contains("renamed"), "{}", daemon.stderr());
     daemon.post("/api/models/custom", &custom("m")).expect(201);
     let aside = daemon.home().join("data/custom_models.json.damaged");
     assert_eq!(std::fs::read_to_string(aside).unwrap(), "{ broken");

@@ -149,7 +149,7 @@ fn whatever_is_wrong_with_it_the_old_catalog_stays() {
     remote.put("/catalog.toml.sha256", "ab".repeat(32));
     fails("SHA-256 is");
     publish(&remote, "version = \"2099-01-01\"\n");
-    fails("not a catalog");
+    fails("not a valid catalog");
     // One that would leave no model at all.
     let stranger =
         "version = \"2099-01-01\"\n[[models]]\nid = \"m\"\nprovider = \"of-a-later-release\"\ncontext_window = 8000\n";

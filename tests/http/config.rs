@@ -129,7 +129,7 @@ fn what_needs_a_restart_is_saved_and_said_until_then() {
     assert_eq!(daemon.get("/api/config").expect(200)["world"]["tick_hz"], 50, "the file");
     assert_eq!(daemon.get("/api/config/export").expect(200)["world"]["tick_hz"], 20, "what is in force");
     let warnings = daemon.get("/api/health/detail").expect(200)["config_warnings"].to_string();
-    assert!(warnings.contains("world.tick_hz was changed and takes effect with the next start"), "{warnings}");
+    assert!(warnings.contains("world.tick_hz was changed; the change takes effect at the next start"), "{warnings}");
     daemon.restart();
     assert_eq!(daemon.get("/api/config/export").expect(200)["world"]["tick_hz"], 50);
     assert_eq!(daemon.get("/api/health/detail").expect(200)["config_warnings"], json!([]));
@@ -250,12 +250,12 @@ fn an_export_is_the_configuration_in_force_as_json_or_toml() {
     let accepted = daemon.send("GET", "/api/config/export", &[("accept", "application/toml")], None);
     assert_eq!(accepted.text(), toml.text());
     daemon.get("/api/config/export?format=yaml").refused_field(400, "format");
-    // It is no way to an open door: what stands for a secret is not taken for one.
+    // It is no way to an open door: what the mask of a hidden secret is not taken for one.
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join("config.toml"), toml.text()).unwrap();
     let checked = command(home.path()).args(["config", "check"]).output().unwrap();
     let said = String::from_utf8_lossy(&checked.stderr).into_owned();
-    assert!(!checked.status.success() && said.contains("stands for a secret"), "{said}");
+    assert!(!checked.status.success() && said.contains("the mask of a hidden secret"), "{said}");
 }
 
 #[test]
@@ -268,11 +268,11 @@ fn the_command_line_sets_over_the_api_and_without_it() {
     assert_eq!(run(&daemon, &["config", "set", "triggers.max_depth", "3"]), (true, "applied\n".to_owned()));
     assert_eq!(run(&daemon, &["config", "get", "triggers.max_depth"]), (true, "3\n".to_owned()));
     let (_, said) = run(&daemon, &["config", "set", "world.tick_hz", "30"]);
-    assert_eq!(said, "saved; it takes effect with the next start\n");
+    assert_eq!(said, "saved; takes effect at the next start\n");
     let (done, said) = run(&daemon, &["config", "set", "exec_policy.mode", "full"]);
-    assert!(!done && said.contains("bounds what clients and agents may do"), "{said}");
+    assert!(!done && said.contains("limits what clients and agents can do"), "{said}");
     let (done, said) = run(&daemon, &["config", "set", "world", "1"]);
-    assert!(!done && said.contains("whole table"), "{said}");
+    assert!(!done && said.contains("is a table"), "{said}");
     let path = daemon.home().join("config.toml");
     fs::write(&path, file(&daemon).replace("max_depth = 3", "max_depth = 4")).unwrap();
     let (done, said) = run(&daemon, &["config", "reload"]);
@@ -308,7 +308,7 @@ fn mistakes_are_printed_by_check_one_a_line() {
         "config.toml:1:1: api_lisen: unknown key; did you mean `api_listen`?",
         "config.toml:2:13: log_level: must be one of",
         "config.toml:4:11: world.tick_hz: must be 1 to 1000",
-        "config.toml:5:1: world.beats: unknown key; the keys here are `tick_hz`",
+        "config.toml:5:1: world.beats: unknown key; expected one of `tick_hz`",
         "config.toml:7:22: queue.claim_timeout_secs: must be an integer, not a string",
     ] {
         assert!(said.contains(expected), "'{expected}' is missing: {said}");

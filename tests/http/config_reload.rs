@@ -289,7 +289,7 @@ fn commands_follow_the_policy_of_the_moment() {
         let request = model.requests().pop().unwrap();
         request["messages"].as_array().unwrap().last().unwrap().to_string()
     };
-    assert!(call().contains("turned off"));
+    assert!(call().contains("disabled"));
     rewrite(&daemon, &policy("full"));
     reload(&daemon);
     let said = call();
@@ -297,7 +297,7 @@ fn commands_follow_the_policy_of_the_moment() {
     assert_eq!(daemon.get("/api/health/detail").expect(200)["sandbox"]["commands"], "full");
     rewrite(&daemon, &policy("deny"));
     reload(&daemon);
-    assert!(call().contains("turned off"));
+    assert!(call().contains("disabled"));
 }
 
 #[test]

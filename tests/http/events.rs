@@ -55,6 +55,6 @@ fn an_agent_publishes_events() {
         text(&request["messages"].as_array().unwrap().last().unwrap()["content"])
     };
     assert_eq!(ask(json!({ "event_type": "report.ready", "payload": { "pages": 3 } })), "Published.");
-    assert!(ask(json!({ "event_type": "No!" })).contains("event_type may hold"));
+    assert!(ask(json!({ "event_type": "No!" })).contains("event_type must contain only"));
     published(&daemon, 1);
 }

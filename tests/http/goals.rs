@@ -237,8 +237,8 @@ fn an_agent_changes_its_own_goals_and_sets_new_ones() {
             .unwrap();
     let part = read(&daemon, &text(&made["goal_id"])).expect(200);
     assert_eq!((&part["agent_id"], &part["parent_id"]), (&json!(agent), &json!(own)));
-    assert!(ask(json!({ "goal_id": foreign, "status": "completed" })).contains("not this agent's own"));
-    assert!(ask(json!({ "title": "below", "parent_id": foreign })).contains("not this agent's own"));
+    assert!(ask(json!({ "goal_id": foreign, "status": "completed" })).contains("belongs to another agent"));
+    assert!(ask(json!({ "title": "below", "parent_id": foreign })).contains("belongs to another agent"));
     assert!(ask(json!({ "status": "completed" })).contains("`goal_id`"));
     assert!(ask(json!({ "goal_id": own, "due_at": "soon" })).contains("`due_at`"));
     assert!(ask(json!({ "goal_id": NOBODY, "status": "completed" })).contains("not found"));

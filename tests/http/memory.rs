@@ -172,7 +172,7 @@ fn agents_use_the_memory_that_is_granted() {
     assert_eq!(kv(&daemon, &agent, "notes.tea").expect(200)["value"], json!(["Black tea"]));
     put(&daemon, &agent, "free", &json!("by the owner"));
     assert!(ask("memory_recall", json!({ "key": "free" })).contains("by the owner"));
-    assert!(ask("memory_recall", json!({ "key": "nothing" })).contains("nothing under"));
+    assert!(ask("memory_recall", json!({ "key": "nothing" })).contains("does not exist"));
     let found = ask("memory_recall", json!({ "query": "BLACK tea" }));
     assert!(found.contains("notes.tea") && !found.contains("free"), "{found}");
     let listed = ask("memory_list", json!({}));

@@ -129,7 +129,7 @@ fn an_agent_that_was_changed_since_is_not_taken_over_again() {
     write(theirs.path(), "agents/coder/agent.yaml", changed);
     let again = daemon.post("/api/migrate", &everything(theirs.path())).expect(200);
     assert_eq!(counts(&again), ([1, 0, 1], [1, 1, 2]));
-    assert!(again["warnings"].to_string().contains("has changed there since"), "{again}");
+    assert!(again["warnings"].to_string().contains("has changed at the source"), "{again}");
     assert_eq!(names(&daemon), ["mine", "newer"]);
     assert_eq!(daemon.detail(&id)["system_prompt"], "Code well.");
     let sessions = daemon.get(&format!("/api/agents/{id}/sessions")).expect(200);
@@ -256,7 +256,7 @@ fn a_secret_that_stands_in_a_manifest_is_never_stored() {
     assert_eq!(counts(&done).0, [2, 0, 0]);
     let warnings: Vec<String> = done["warnings"].as_array().unwrap().iter().map(text).collect();
     for key in ["api_key", "model.token", "extra.auth.client_secret", "extra.auth.password", "agent.api_key"] {
-        let said = format!("its {key:?} is not taken over: set the provider's key anew");
+        let said = format!("{key:?} is not imported; set the provider's key again");
         assert!(warnings.iter().any(|warning| warning.contains(&said)), "{key}: {warnings:?}");
     }
     let written = daemon.get("/api/templates/scout/toml").text();

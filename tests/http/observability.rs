@@ -158,7 +158,8 @@ fn the_reader_of_metrics_sees_mistakes() {
     assert_eq!(wrong("# HELP agentsvc_a_total A.\n# TYPE agentsvc_a_total counter\nagentsvc_a_total 1\n"), 0);
     assert_eq!(wrong("# HELP agentsvc_a A.\n# TYPE agentsvc_a counter\nagentsvc_a 1\n"), 1);
     assert_eq!(wrong("# HELP agentsvc_a_ms A.\n# TYPE agentsvc_a_ms gauge\nagentsvc_a_ms 1\n"), 1);
-    let half = "# HELP agentsvc_a A.\n# TYPE agentsvc_a histogram\nagentsvc_a_bucket{le=\"1\"} 2\nagentsvc_a_sum 1\nagentsvc_a_count 3\n";
+    let half = "# HELP agentsvc_a A.\n# TYPE agentsvc_a histogram\nagentsvc_a_bucket{le=\"1\"} 2\nagentsvc_a_sum \
+        1\nagentsvc_a_count 3\n";
     assert_eq!(wrong(half), 1);
 }
 
@@ -232,7 +233,7 @@ fn a_trace_goes_through_the_daemon() {
     daemon.send("POST", "/api/shutdown", &[("traceparent", stop)], None).expect(200);
     let logged = until("the stop is in the log", || {
         let lines = daemon.stderr();
-        lines.lines().find(|line| line.contains("a client asked for a shutdown")).map(str::to_owned)
+        lines.lines().find(|line| line.contains("a client requested a shutdown")).map(str::to_owned)
     });
     assert!(logged.contains("00000000000000000000000000abc123"), "{logged}");
 }

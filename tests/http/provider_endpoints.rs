@@ -88,7 +88,7 @@ fn runtime(name: &'static str) -> ModelServer {
             ("vllm", "/v1/models") => json!({"data": [{"id": "Qwen/Qwen3-8B", "max_model_len": 32_768}]}),
             ("vllm", "/version") => json!({"version": "0.11.0"}),
             ("odd", _) => return Reply::raw(200, &[("content-type", "text/html")], "<html>"),
-            _ => return Reply::error(404, "no such path"),
+            _ => return Reply::error(404, "unknown path"),
         };
         Reply::raw(200, &[("content-type", "application/json")], &answer.to_string())
     });
@@ -143,7 +143,7 @@ fn runtimes_on_this_machine_are_found_with_their_models() {
     assert_eq!((&odd["available"], &odd["models"]), (&json!(false), &json!([])));
     drop(servers);
     let gone = detect("llamacpp");
-    assert_eq!((&gone["available"], &gone["reason"]), (&json!(false), &json!("nothing answers there")));
+    assert_eq!((&gone["available"], &gone["reason"]), (&json!(false), &json!("no program responds at this address")));
     assert_eq!(daemon.get("/api/providers/openai/detect").expect(400)["code"], "wrong_provider");
     daemon.get("/api/providers/nobody/detect").refused(404);
 }
@@ -156,7 +156,7 @@ fn the_query_of_an_endpoint_says_what_its_driver_reads_there_and_nothing_else() 
             "/api/chat" => json!({"model": "m", "message": {"role": "assistant", "content": "hi"}, "done": true,
                 "done_reason": "stop", "prompt_eval_count": 3, "eval_count": 1}),
             "/api/tags" => json!({"models": [{"name": "m"}]}),
-            _ => return Reply::error(404, "no such path"),
+            _ => return Reply::error(404, "unknown path"),
         };
         Reply::raw(200, &[("content-type", "application/json")], &answer.to_string())
     });

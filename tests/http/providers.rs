@@ -289,7 +289,7 @@ fn a_change_is_on_record_before_it_is_made_and_one_that_is_refused_is_not() {
     assert_eq!(noted(&daemon), ["provider_key_set"]);
     // What fails at the disk left its entry before.
     fs::remove_file(daemon.home().join("vault/vault.key")).unwrap();
-    fs::write(daemon.home().join("data/providers.json"), "not ours").unwrap();
+    fs::write(daemon.home().join("data/providers.json"), "unknown format").unwrap();
     daemon.restart();
     assert_eq!(set(&daemon, "mine", KEY).expect(500)["code"], "vault_unavailable");
     let reply = daemon.put("/api/providers/mine/url", &json!({ "url": null }));
@@ -308,7 +308,7 @@ fn a_test_asks_once_measures_and_is_metered() {
     let priced = "[prices.\"mine/*\"]\ninput_per_m = 1.0\noutput_per_m = 1.0\n";
     let daemon = Daemon::with(&format!("{}{priced}", config(&model)));
     let refused = test_of(&daemon, "mine", "m");
-    assert_eq!(refused.expect(409)["code"], "provider_auth", "there is no key");
+    assert_eq!(refused.expect(409)["code"], "provider_auth", "no key is set");
     assert!(model.requests().is_empty());
     set_key(&daemon, "mine", KEY);
     daemon.poke("/api/providers/mine/test").refused_field(400, "model");
@@ -337,7 +337,7 @@ fn a_test_asks_once_measures_and_is_metered() {
     assert!(failed(Reply::error(401, "no such key"), 502, "provider_auth").contains("no such key"));
     failed(Reply::error(429, "slow down"), 502, "provider_rate_limited");
     failed(Reply::error(503, "overloaded"), 502, "provider_error");
-    failed(Reply::error(404, "no such model"), 502, "provider_refused");
+    failed(Reply::error(404, "the model does not exist"), 502, "provider_refused");
     failed(Reply::raw(200, &[("content-type", "application/json")], "<html>"), 502, "provider_protocol");
     failed(Reply::error(408, "too slow"), 504, "provider_timeout");
     daemon.poke("/api/providers/nobody/test").refused(404);

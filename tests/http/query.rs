@@ -228,7 +228,7 @@ fn the_command_line_asks_too() {
     };
     let (code, table, error) = run(&["query", "agents where name ~ 'ops-*' select name, tokens sort by name"]);
     assert_eq!(code, Some(0), "{error}");
-    assert!(table.starts_with("name     tokens\nops-one       0\nops-two       0\n(2 rows, 3 looked at, "), "{table}");
+    assert!(table.starts_with("name     tokens\nops-one       0\nops-two       0\n(2 rows, 3 scanned, "), "{table}");
     let (_, csv, _) = run(&["query", "agents select id sort by name limit 1", "--csv"]);
     assert_eq!(csv, format!("\"id\"\r\n{}\r\n", agents[0]));
     let (_, json, _) = run(&["query", "agents count", "--json"]);

@@ -74,7 +74,7 @@ fn any_step_can_be_put_back() {
     let session = text(&daemon.say(&agent, "the last one")["session_id"]);
     let transcript = daemon.transcript(&session);
     let now = daemon.post("/api/world/snapshots", &json!({})).expect(201);
-    let step = now["step"].as_u64().expect("steps are numbered");
+    let step = now["step"].as_u64().expect("step numbers continue");
     daemon.put(&format!("/api/memory/agents/{agent}/kv/k"), &json!({ "value": "other" })).expect(200);
     daemon.say(&agent, "later");
     daemon.delete(&format!("/api/agents/{agent}")).expect(200);
@@ -150,7 +150,7 @@ fn what_of_an_older_step_cannot_come_back_is_counted() {
     assert_eq!(seams, [&Value::Null, &Value::Null, &json!("other_world")], "{report}");
     assert!(text(&report["epochs"][2]["begun_by"]).starts_with("note_action from api"), "{report}");
     let page = String::from_utf8(daemon.cli(&["replay", "--from", "1"]).stdout).unwrap();
-    assert!(page.contains("--- another world took the place of this one") && page.ends_with("equal\n"), "{page}");
+    assert!(page.contains("--- the world was replaced by a restore") && page.ends_with("equal\n"), "{page}");
 }
 
 #[test]

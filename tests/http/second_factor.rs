@@ -310,7 +310,7 @@ fn a_vault_that_does_not_open_blocks_approving_and_loses_nothing() {
         assert!(!sentence.contains(&daemon.home().display().to_string()), "{sentence}");
     }
     daemon.get("/api/approvals/totp/status").refused(500);
-    until("the log says why", || daemon.stderr().contains("is another key, or the file is damaged").then_some(()));
+    until("the log says why", || daemon.stderr().contains("is the wrong key, or the file is damaged").then_some(()));
     fs::remove_file(&key).unwrap();
     daemon.get("/api/approvals/totp/status").refused(500);
     assert!(!key.exists() && fs::read(&sealed).unwrap() == kept, "nothing was made in its place");

@@ -237,7 +237,7 @@ fn agents_post_take_and_end_tasks() {
     .unwrap();
     let task = text(&posted["task_id"]);
     assert_eq!(read(&daemon, &task)["posted_by"], json!(boss));
-    assert!(ask(&boss, "task_claim", json!({})).contains("No task waits"), "it is the worker's");
+    assert!(ask(&boss, "task_claim", json!({})).contains("No task is available"), "it is the worker's");
     assert!(ask(&boss, "task_claim", json!({ "task_id": task })).contains("assigned to another agent"));
     let taken = ask(&worker, "task_claim", json!({}));
     assert!(taken.contains(&task) && taken.contains("the sheep"), "{taken}");
@@ -266,6 +266,6 @@ fn an_agent_without_the_grant_is_told_so() {
     let daemon = Daemon::with(&model.config());
     let agent = daemon.agent_with("a", "[capabilities]\ntools = [\"system_time\"]\n");
     let told = call(&daemon, &model, &agent, "task_post", &json!({ "title": "t" }));
-    assert!(told.contains("may not call the tool"), "{told}");
+    assert!(told.contains("is not allowed to call the tool"), "{told}");
     assert_eq!(daemon.get("/api/tasks").expect(200)["total"], 0);
 }

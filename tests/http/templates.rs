@@ -366,7 +366,7 @@ fn the_command_line_makes_agents_from_them() {
     assert!(named.status.success(), "{}", String::from_utf8_lossy(&named.stderr));
     let agent = daemon.get("/api/agents?name=my%20coder").expect(200)[0].clone();
     assert_eq!(agent["model_name"], "m1");
-    assert_eq!(run(&["agent", "new", "coder"]).status.code(), Some(6), "the name is taken");
+    assert_eq!(run(&["agent", "new", "coder"]).status.code(), Some(6), "the name is already taken");
     let unknown = run(&["agent", "new", "no-such-type"]);
     assert_eq!(unknown.status.code(), Some(4));
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("no-such-type"));

@@ -46,7 +46,7 @@ fn parallel_calls_come_back_in_order_and_bad_ones_are_explained() {
     assert_eq!(results.len(), 5);
     assert!(results[0].ends_with("day"), "{results:?}");
     assert!(results[1].contains("not valid JSON"));
-    assert!(results[2].starts_with("There is no tool called \"no_such_tool\""));
+    assert!(results[2].starts_with("There is no tool named \"no_such_tool\""));
     assert!(results[3].contains("unknown variant `noon`"));
     assert!(results[4].contains("\"unix_seconds\""));
 }
@@ -58,7 +58,10 @@ fn a_tool_that_is_not_granted_does_not_run() {
     model.script([Reply::calls(&[("1", "system_time", "{}"), ("2", "agent_spawn", r#"{"name":"b"}"#)])]);
     daemon.say(&agent, "look");
     let results = results(&model);
-    assert!(results.iter().all(|result| result.starts_with("This agent may not call the tool")), "{results:?}");
+    assert!(
+        results.iter().all(|result| result.starts_with("This agent is not allowed to call the tool")),
+        "{results:?}"
+    );
     assert_eq!(daemon.get("/api/agents?name=b").expect(200).as_array().map(Vec::len), Some(0));
     let offered = model.requests()[0]["tools"].to_string();
     assert!(!offered.contains("system_time") && !offered.contains("agent_spawn") && offered.contains("agent_list"));
@@ -134,7 +137,7 @@ fn a_long_result_is_stored_and_read_on() {
     let read = results(&model);
     let piece = &read[read.len() - 3];
     assert!(piece.contains("read on from offset 8292"), "{piece}");
-    assert!(read[read.len() - 2].starts_with("There is no long result") && read[read.len() - 1].contains("look like"));
+    assert!(read[read.len() - 2].starts_with("Truncated result") && read[read.len() - 1].contains("look like"));
 }
 
 #[test]
@@ -156,7 +159,7 @@ fn agents_spawn_ask_and_kill_others_within_their_own_rights() {
     assert!(read[0].contains("\"name\":\"intern\""), "{read:?}");
     assert!(read[1].contains("capabilities.shell"), "{read:?}");
     assert_eq!(read[2], "three");
-    assert!(read[3].starts_with("Killed intern") && read[4].contains("only kill agents that it spawned"), "{read:?}");
+    assert!(read[3].starts_with("Killed intern") && read[4].contains("only delete its own descendants"), "{read:?}");
     let asked = &model.requests()[2];
     assert_eq!(asked["messages"][0]["content"], "Count.");
     assert_eq!(asked["messages"][1]["content"], "one two");

@@ -165,7 +165,7 @@ fn an_agent_lends_its_workspace_and_its_grants_and_no_more() {
     invoke(&daemon, "memory_store", Some(&one), &json!({ "key": "k", "value": [1] })).expect(200);
     let recalled = |agent| invoke(&daemon, "memory_recall", Some(agent), &json!({ "key": "k" })).expect(200);
     let (own, other) = (text(&recalled(&one)["content"]), text(&recalled(&two)["content"]));
-    assert!(own.contains("[1]") && other.contains("nothing under"), "{own} {other}");
+    assert!(own.contains("[1]") && other.contains("does not exist"), "{own} {other}");
     let schedule = json!({ "cron": "every 1h", "prompt": "look" });
     invoke(&daemon, "schedule_create", Some(&one), &schedule).expect(200);
     let schedules = daemon.get("/api/schedules").expect(200).to_string();

@@ -85,7 +85,7 @@ fn agents_that_go_and_lifecycles_are_events_too() {
     let events: Vec<_> =
         fires(&daemon, &life)["fires"].as_array().unwrap().iter().map(|f| f["event"].clone()).collect();
     let expected = ["agent_terminated", "agent_updated", "agent_started", "agent_stopped", "agent_spawned"];
-    assert_eq!(events, expected, "the newest first");
+    assert_eq!(events, expected, "the backups, newest first");
 }
 
 #[test]

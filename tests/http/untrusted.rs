@@ -237,7 +237,7 @@ fn a_tainted_turn_carries_no_secret_away_in_an_address() {
     daemon.say(&agent, "go");
     let told = results(&model);
     assert!(told[0].contains("The weather is fine"), "a turn that has read nothing may: {told:?}");
-    assert!(told[1].starts_with("Refused: the URL holds what looks like a secret"), "{told:?}");
+    assert!(told[1].starts_with("Refused: the URL contains what looks like a secret"), "{told:?}");
     assert!(told[2].starts_with("Refused: the URL carries a long encoded text"), "{told:?}");
     assert!(told[3].contains("The weather is fine"), "{told:?}");
     assert!(audited(&daemon, "tool_refused").iter().all(|entry| entry["reason"] == "exfiltration"));

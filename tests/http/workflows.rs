@@ -306,7 +306,7 @@ fn an_attempt_that_takes_too_long_is_given_up() {
     let id = make(&daemon, "w", &json!([{ "name": "slow", "agent_name": "a", "timeout_secs": 1 }]));
     model.hold();
     let reply = run(&daemon, &id, "x");
-    assert_eq!(reply.refused(500), "step \"slow\" failed: it took more than 1 seconds");
+    assert_eq!(reply.refused(500), "step \"slow\" failed: timed out after 1 seconds");
     until("its turn is stopped", || {
         let traces = daemon.get(&format!("/api/agents/{agent}/traces")).expect(200);
         (traces["traces"][0]["status"] == "stopped").then_some(())

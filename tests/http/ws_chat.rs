@@ -145,7 +145,7 @@ fn models_and_providers_are_listed_and_no_key_is_shown() {
     let models = command(&mut socket, "/models");
     assert!(models.contains("builtin") && models.contains("gpt-4o-mini"), "{models}");
     let providers = command(&mut socket, "/providers");
-    for line in ["groq: key set", "openai: key not set", "builtin: no key needed"] {
+    for line in ["groq: key set", "openai: key not set", "builtin: no key required"] {
         assert!(providers.contains(line), "{providers}");
     }
     assert!(!providers.contains("secret") && !models.contains("secret"));

@@ -85,7 +85,7 @@ async fn tools_run_and_explain() {
     for (name, input, ended, part) in [
         ("system_time", "{\"format\":\"date\"}", ToolStatus::Ok, "-"),
         ("system_time", "{broken", ToolStatus::Error, "not valid JSON"),
-        ("rm", "{}", ToolStatus::Refused, "There is no tool called"),
+        ("rm", "{}", ToolStatus::Refused, "There is no tool named"),
     ] {
         house.performer.perform(tool_run(&house.manifest, name, input));
         let ToolOutcome(of, ToolEnd { index, call, content, status, .. }) =

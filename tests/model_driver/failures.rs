@@ -62,7 +62,7 @@ async fn retries_are_bounded() {
     house.call(false);
     let failure = house.failure().await;
     assert_eq!(failure.code, FailureCode::ProviderRateLimited);
-    assert!(failure.message.contains("left alone"), "{}", failure.message);
+    assert!(failure.message.contains("paused"), "{}", failure.message);
     assert_eq!(server.requests().len(), 5, "nor is it asked again before its time");
 
     let mut house = House::new(&server.base_url());
@@ -86,7 +86,7 @@ async fn lasting_failures_are_not_retried() {
         (Reply::error(401, &format!("Incorrect API key provided: {KEY}")), FailureCode::ProviderAuth),
         (Reply::error(403, "not yours"), FailureCode::ProviderAuth),
         (Reply::error(400, "context too long"), FailureCode::ProviderRefused),
-        (Reply::error(404, "no such model"), FailureCode::ProviderRefused),
+        (Reply::error(404, "the model does not exist"), FailureCode::ProviderRefused),
         (Reply::raw(307, &[("location", "http://elsewhere.example/")], ""), FailureCode::ProviderProtocol),
         (Reply::raw(200, &[("content-type", "application/json")], "<html>"), FailureCode::ProviderProtocol),
         (Reply::raw(200, &[("content-type", "application/json")], "{}"), FailureCode::ProviderProtocol),
@@ -139,7 +139,7 @@ async fn fallback_models_are_asked_in_order() {
     let nowhere = ModelChoice { provider: "nowhere".into(), model: "x".into(), ..ModelChoice::default() };
     let second = ModelChoice { model: "m-2".into(), ..ModelChoice::default() };
     house.manifest.fallback_models = vec![nowhere, second];
-    server.push(Reply::error(404, "no such model"));
+    server.push(Reply::error(404, "the model does not exist"));
     server.push(Reply::text("from the second"));
     house.call(false);
     let answer = house.answer().await;

@@ -17,7 +17,7 @@ fn files_come_and_go() {
     let exists = house.call("file_write", &json!({ "path": "notes/a.txt", "content": "", "mode": "create" }));
     assert_eq!(exists, "\"notes/a.txt\" exists already.");
     let part = house.call("file_read", &json!({ "path": "notes/a.txt", "offset": 2, "limit": 1 }));
-    assert_eq!(part, "two\n[Lines 2 to 2 of 3. To read on, call file_read with offset 3.]");
+    assert_eq!(part, "two\n[Lines 2 to 2 of 3. To continue, call file_read with offset 3.]");
     let patch = "--- a/notes/a.txt\n+++ b/notes/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n";
     assert_eq!(house.call("apply_patch", &json!({ "patch": patch })), "Done.\nM notes/a.txt");
     assert_eq!(fs::read_to_string(house.workspace().join("notes/a.txt")).unwrap(), "one\nTWO\nthree\n");
@@ -82,7 +82,7 @@ fn an_agent_without_files_has_none() {
     let house = House::new("", "file_system = false\n");
     for tool in ["file_read", "file_write", "file_list", "file_delete", "apply_patch"] {
         let refused = house.call(tool, &json!({ "path": "x", "content": "x", "patch": "x" }));
-        assert!(refused.contains("may not call the tool"), "{refused}");
+        assert!(refused.contains("is not allowed to call the tool"), "{refused}");
     }
     assert!(!house.workspace().exists());
 }

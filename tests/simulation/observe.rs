@@ -75,9 +75,9 @@ fn trail(house: &mut House) -> Result<(), String> {
     for (key, row) in
         house.disk.content.range(walk.from()..).take_while(|(key, _)| key.starts_with(&record::AUDIT_PREFIX))
     {
-        walk.row(key, row).map_err(|broken| format!("the audit trail is broken at {broken}"))?;
+        walk.row(key, row).map_err(|broken| format!("the audit log is broken at {broken}"))?;
     }
-    walk.end().map(|_| ()).map_err(|broken| format!("the audit trail is broken at its end: {broken}"))
+    walk.end().map(|_| ()).map_err(|broken| format!("the audit log is broken at its end: {broken}"))
 }
 
 /// Everything the client was told is still so.

@@ -114,7 +114,7 @@ impl Daemon {
     /// Waits until the process ends by itself.
     #[track_caller]
     pub(crate) fn wait(&mut self) -> ExitStatus {
-        until("the daemon ends", || self.child.try_wait().expect("the child can be waited for"))
+        until("the daemon is shutting down", || self.child.try_wait().expect("the child can be waited for"))
     }
 
     /// True while the process runs.

@@ -29,7 +29,7 @@ def case_times(stage):
     stage.expect_refusals(400)
     stage.daemon.agent("clock")
     page = stage.open("#/automation")
-    expect(page.get_by_role("heading", name="Nothing is planned")).to_be_visible()
+    expect(page.get_by_role("heading", name="No schedules yet")).to_be_visible()
     page.get_by_role("button", name="New schedule").first.click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Agent", exact=True).fill("nobody")
@@ -41,7 +41,7 @@ def case_times(stage):
     expect(dialog.get_by_text("Next runs")).to_be_visible()
     expect(dialog.locator(".preview li")).to_have_count(5)
     dialog.get_by_role("button", name="Create").click()
-    expect(dialog.locator(".field .fault").filter(has_text="No agent is called “nobody”")).to_be_visible()
+    expect(dialog.locator(".field .fault").filter(has_text="There is no agent named “nobody”")).to_be_visible()
     dialog.get_by_label("Agent", exact=True).fill("clock")
     dialog.get_by_label("Name", exact=True).fill("Talking clock")
     access.check(page, "the form of a schedule")
@@ -68,7 +68,7 @@ def case_times(stage):
     line.get_by_role("button", name="More for Talking clock").click()
     page.get_by_role("menuitem", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    expect(page.get_by_role("heading", name="Nothing is planned")).to_be_visible()
+    expect(page.get_by_role("heading", name="No schedules yet")).to_be_visible()
     assert stage.daemon.call("GET", "/api/cron/jobs")["total"] == 0
 
 
@@ -144,7 +144,7 @@ def case_triggers(stage):
     dialog.get_by_label("When").select_option("custom")
     dialog.get_by_label("Agent", exact=True).fill("bookkeeper")
     dialog.get_by_role("button", name="Create").click()
-    expect(dialog.locator(".field .fault").filter(has_text="Say which events.")).to_be_visible()
+    expect(dialog.locator(".field .fault").filter(has_text="Enter the event type.")).to_be_visible()
     dialog.get_by_label("Event type").fill("invoice.paid")
     dialog.get_by_label("Prompt").fill("Book {{event}}")
     access.check(page, "the form of a trigger")
@@ -155,7 +155,7 @@ def case_triggers(stage):
     dialog.get_by_label("Event type").fill("invoice.paid")
     dialog.get_by_label("Payload").fill("{no json")
     dialog.get_by_role("button", name="Publish").click()
-    expect(dialog.locator(".field .fault").filter(has_text="This is no JSON")).to_be_visible()
+    expect(dialog.locator(".field .fault").filter(has_text="Invalid JSON")).to_be_visible()
     dialog.get_by_label("Payload").fill('{"amount": 12}')
     dialog.get_by_role("button", name="Publish").click()
     toast(page, "Published")
@@ -227,7 +227,7 @@ def case_goals(stage):
     dialog.get_by_label("Agent").fill("ops")
     dialog.get_by_role("button", name="Create").click()
     page.get_by_role("button", name="More for Launch").click()
-    page.get_by_role("menuitem", name="Add a part").click()
+    page.get_by_role("menuitem", name="Add a subgoal").click()
     dialog.get_by_label("Title").fill("Payment")
     dialog.get_by_role("button", name="Create").click()
     root = page.get_by_role("treeitem", name=re.compile("^Launch"))
@@ -252,10 +252,10 @@ def case_tasks(stage):
     """A task goes over the board: posted, given to an agent, failed, tried again."""
     stage.daemon.agent("worker")
     page = stage.open("#/automation/tasks")
-    page.get_by_role("button", name="Post a task").first.click()
+    page.get_by_role("button", name="New task").first.click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Title").fill("Find the leak")
-    dialog.get_by_role("button", name="Post").click()
+    dialog.get_by_role("button", name="Create").click()
 
     def column(name):
         return page.get_by_role("region", name=name)
@@ -264,17 +264,17 @@ def case_tasks(stage):
         page.get_by_role("button", name="More for Find the leak").click()
         page.get_by_role("menuitem", name=name).click()
 
-    expect(column("Waiting")).to_contain_text("Find the leak")
-    act("Give to an agent")
+    expect(column("Pending")).to_contain_text("Find the leak")
+    act("Assign to an agent")
     dialog.get_by_label("Agent").fill("worker")
-    dialog.get_by_role("button", name="Give").click()
+    dialog.get_by_role("button", name="Assign").click()
     expect(column("Running")).to_contain_text("worker")
     act("Mark as failed")
-    dialog.get_by_label("What went wrong").fill("No ladder")
+    dialog.get_by_label("Error").fill("No ladder")
     dialog.get_by_role("button", name="Save").click()
     expect(column("Failed")).to_contain_text("No ladder")
     act("Try again")
-    expect(column("Waiting")).to_contain_text("Find the leak")
+    expect(column("Pending")).to_contain_text("Find the leak")
 
 
 def fill_house(stage):

@@ -71,7 +71,7 @@ def case_an_agent_is_created_from_a_type_and_from_a_manifest(stage):
     page.get_by_role("button", name="New agent").first.click()
     dialog = page.get_by_role("dialog", name="New agent")
     expect(dialog.get_by_role("option").first).to_contain_text("Empty manifest")
-    expect(dialog.get_by_role("status")).to_contain_text("A good manifest")
+    expect(dialog.get_by_role("status")).to_contain_text("Valid. ")
     manifest = dialog.get_by_label("Manifest", exact=True)
     manifest.fill('name = "mine"\nsystem_prompt = 5\n')
     expect(dialog.get_by_role("alert").filter(has_text="system_prompt")).to_be_visible()
@@ -83,7 +83,7 @@ def case_an_agent_is_created_from_a_type_and_from_a_manifest(stage):
     dialog.get_by_label("Name", exact=True).fill("assistant")
     expect(dialog.get_by_role("alert").filter(has_text="already")).to_be_visible()
     dialog.get_by_label("Name", exact=True).fill("mine")
-    expect(dialog.get_by_role("status")).to_contain_text("A good manifest")
+    expect(dialog.get_by_role("status")).to_contain_text("Valid. ")
     dialog.get_by_role("button", name="Create agent").click()
     expect(page.get_by_role("heading", name="mine", level=1)).to_be_visible()
     # From a type: the first that the daemon brought.
@@ -94,7 +94,7 @@ def case_an_agent_is_created_from_a_type_and_from_a_manifest(stage):
     chosen.click()
     expect(dialog.get_by_label("Name", exact=True)).to_have_value(name)
     dialog.get_by_label("Name", exact=True).fill("of-a-type")
-    expect(dialog.get_by_role("status")).to_contain_text("A good manifest")
+    expect(dialog.get_by_role("status")).to_contain_text("Valid. ")
     stage.shoot("chat-new-agent")
     dialog.get_by_role("button", name="Create agent").click()
     expect(page.get_by_role("heading", name="of-a-type", level=1)).to_be_visible()
@@ -332,7 +332,7 @@ def case_sessions_are_named_searched_and_exported(stage):
     say(page, "nothing of it here")
     settled(page)
     page.get_by_role("button", name="More").last.click()
-    page.get_by_role("menuitem", name="Name this session").click()
+    page.get_by_role("menuitem", name="Rename this session").click()
     page.get_by_role("textbox", name="Name").fill("second thoughts")
     page.keyboard.press("Enter")
     sessions = page.get_by_role("listbox", name="Sessions")
@@ -346,8 +346,8 @@ def case_sessions_are_named_searched_and_exported(stage):
     expect(turns(page).locator(".said")).to_contain_text("rhubarb")
     search.fill("second")
     expect(sessions.get_by_role("option")).to_contain_text("second thoughts")
-    search.fill("no such thing")
-    expect(page.get_by_text("Nothing found for")).to_be_visible()
+    search.fill("not found")
+    expect(page.get_by_text("No results for")).to_be_visible()
     search.fill("")
     page.get_by_role("button", name="More").last.click()
     with page.expect_download() as download:
@@ -389,7 +389,7 @@ def case_the_key_is_asked_for_and_kept_in_the_tab_only(stage):
     access.check(page, "login")
     field.fill("wrong")
     page.keyboard.press("Enter")
-    expect(login.get_by_role("alert")).to_contain_text("not accepted")
+    expect(login.get_by_role("alert")).to_contain_text("not valid")
     stage.shoot("login-wrong")
     page.keyboard.press("Escape")
     expect(login).to_be_visible()
@@ -550,7 +550,7 @@ def case_pictures_of_the_agents_own_files_are_shown(stage):
     body = turns(page).locator(".md")
     until("the picture is shown", lambda: body.locator("img").count() == 1 and body.locator("img").evaluate("(image) => image.naturalWidth") == 16)
     expect(body.get_by_role("button", name="Open the chart")).to_be_visible()
-    expect(body).to_contain_text("gone is gone")
+    expect(body).to_contain_text("gone was deleted")
     expect(body.get_by_role("link", name="far")).to_have_attribute("href", "https://example.com/x.png")
 
 
@@ -562,7 +562,7 @@ def case_the_daemon_goes_and_comes_back(stage):
     stage.allowed += ["Failed to load resource", "ERR_"]
     stage.daemon.stop()
     say(page, "into the void")
-    expect(page.locator(".toast.bad")).to_contain_text("cannot be reached")
+    expect(page.locator(".toast.bad")).to_contain_text("is unreachable")
     expect(page.locator(".health")).to_have_text("offline")
     # What was typed is not lost.
     expect(prompt(page)).to_have_value("into the void")

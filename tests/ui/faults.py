@@ -29,7 +29,7 @@ def case_the_daemon_is_killed_in_the_middle_of_an_answer(stage):
     gate.let()
     expect(chat.turns(page).locator(".md")).to_have_text("the first half ")
     stage.daemon.stop()
-    expect(chat.turns(page)).to_contain_text("The connection broke off")
+    expect(chat.turns(page)).to_contain_text("The connection was lost")
     expect(chat.turns(page).locator(".md")).to_have_text("the first half ")
     expect(health(page)).to_have_text("offline")
     access.check(page, "an answer that broke off")
@@ -39,7 +39,7 @@ def case_the_daemon_is_killed_in_the_middle_of_an_answer(stage):
     stage.daemon.restart()
     expect(health(page)).to_have_text("online")
     # The page reads by itself what became of the turn; nobody reloads it.
-    expect(chat.turns(page).filter(has_text="The connection broke off")).to_have_count(0)
+    expect(chat.turns(page).filter(has_text="The connection was lost")).to_have_count(0)
     chat.settled(page, 1)
     session = page.url.rsplit("/", 1)[1]
     messages = stage.daemon.call("GET", f"/api/sessions/{session}/messages")["messages"]
@@ -57,7 +57,7 @@ def case_pages_that_follow_come_back_after_a_restart(stage):
     stage.allowed += ["Failed to load resource", "ERR_"]
     page = stage.open("#/world/events")
     state = page.locator(".tab-actions").get_by_role("status")
-    table = page.get_by_role("table", name="Events, the newest first")
+    table = page.get_by_role("table", name="Events, newest first")
     stage.daemon.agent("before")
     expect(table).to_contain_text("agent spawned")
     expect(state).to_have_text("live")
@@ -92,7 +92,7 @@ def case_a_key_that_was_changed_is_asked_for(stage):
     stage.daemon.restart()
     login = page.get_by_role("dialog", name="Sign in to agentsvc")
     expect(login).to_be_visible()
-    expect(login.get_by_role("alert")).to_contain_text("does not take this tab's key any more")
+    expect(login.get_by_role("alert")).to_contain_text("no longer valid")
     access.check(page, "the key was changed")
     stage.shoot("faults-key-changed")
     login.get_by_label("API key").fill("second-key")
@@ -114,7 +114,7 @@ def restoring(call, snapshot):
 
 
 def case_a_restore_is_waited_for(stage):
-    """While the world is exchanged the page says so and waits; afterwards it shows the world that is there."""
+    """While the world is exchanged the page says so and waits; afterwards it shows the world that came of it."""
     stage.expect_refusals(503)
     call = stage.daemon.call
     page = stage.page
@@ -127,7 +127,7 @@ def case_a_restore_is_waited_for(stage):
     later = call("POST", f"/api/agents/{agent}/sessions", {"label": "made later"})["session_id"]
     # For a while every call is answered as the daemon answers in the moments of an exchange.
     held = {"on": True}
-    refusal = {"error": "the world is being exchanged for another; try again", "code": "exchanging"}
+    refusal = {"error": "a restore is in progress; try again in a moment", "code": "exchanging"}
 
     def exchanging(route):
         if not held["on"]:
@@ -154,12 +154,12 @@ def case_a_restore_is_waited_for(stage):
     # A session that the restored world never had is left for the present one.
     stage.expect_refusals(404)
     stage.open(f"#/chat/{agent}/{later}")
-    expect(page.locator(".toast.bad").filter(has_text="gone")).to_be_visible()
+    expect(page.locator(".toast.bad").filter(has_text="no longer exists")).to_be_visible()
     expect(chat.turns(page).first).to_contain_text("echo: kept")
 
 
 def case_a_session_that_goes_with_a_restore_is_left(stage):
-    """The session that is open was made after the snapshot: after the restore the page shows the one that is there."""
+    """The session that is open was made after the snapshot: after the restore the page shows the one that came of it."""
     stage.expect_refusals(503, 404)
     call = stage.daemon.call
     page = stage.page
@@ -171,7 +171,7 @@ def case_a_session_that_goes_with_a_restore_is_left(stage):
     stage.open(f"#/chat/{agent}/{session}")
     expect(page.get_by_text("Say hello to ada")).to_be_visible()
     with restoring(call, snapshot):
-        expect(page.locator(".toast").filter(has_text="That session is gone")).to_be_visible()
+        expect(page.locator(".toast").filter(has_text="That session no longer exists")).to_be_visible()
     expect(chat.turns(page)).to_contain_text("echo: kept")
     until("the address is that of the session", lambda: session not in page.url)
 
@@ -180,14 +180,14 @@ def case_old_numbers_are_called_old(stage):
     """A page that cannot be read anew keeps what it shows and says since when and why; and no more once it can."""
     stage.expect_refusals(500)
     page = stage.open("#/money/approvals")
-    expect(page.get_by_role("heading", name="Nothing waits")).to_be_visible()
+    expect(page.get_by_role("heading", name="No pending approvals")).to_be_visible()
     note = page.locator(".tab-note")
     expect(note).to_have_text("")
     answer = {"status": 500, "headers": {"content-type": "application/json"}, "body": json.dumps({"error": "it broke"})}
     page.route("**/api/approvals?*", lambda route: route.fulfill(**answer))
-    expect(note).to_contain_text("Not read since")
+    expect(note).to_contain_text("Not updated since")
     expect(note).to_contain_text("it broke")
-    expect(page.get_by_role("heading", name="Nothing waits")).to_be_visible()
+    expect(page.get_by_role("heading", name="No pending approvals")).to_be_visible()
     access.check(page, "a page that is not read")
     page.unroute("**/api/approvals?*")
     expect(note).to_have_text("")
@@ -196,7 +196,7 @@ def case_old_numbers_are_called_old(stage):
 def case_a_toast_over_a_dialog_is_dismissed(stage):
     """What is said while a dialog is open is dismissed there; what is left when it closes stands on the page."""
     page = stage.open("#/automation/tasks")
-    page.get_by_role("button", name="Post a task").first.click()
+    page.get_by_role("button", name="New task").first.click()
     say = """async (text) => {
       const at = document.querySelector("script[type=module]").src.replace("app.js", "lib/dialogs.js");
       (await import(at)).toast(text, { kind: "bad" });

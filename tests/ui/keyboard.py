@@ -49,7 +49,7 @@ def case_a_walk(stage):
     expect(name).to_be_focused()
     keys.press("Control+a")
     keys.type("by-keys")
-    expect(dialog.get_by_role("status")).to_contain_text("A good manifest")
+    expect(dialog.get_by_role("status")).to_contain_text("Valid. ")
     keys.press("Enter")
     expect(page.get_by_role("heading", name="by-keys", level=1)).to_be_visible()
     expect(chat.prompt(page)).to_be_focused()
@@ -116,7 +116,7 @@ def case_a_walk(stage):
         expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
     keys.press("g")
     keys.press("a")
-    expect(page.get_by_role("heading", name="Nothing is planned")).to_be_visible()
+    expect(page.get_by_role("heading", name="No schedules yet")).to_be_visible()
     page.locator("main").focus()
     tab_to(page, "^New schedule$", steps=4)
     keys.press("Enter")
@@ -129,10 +129,10 @@ def case_a_walk(stage):
     keys.press("Enter")
     expect(page.get_by_role("heading", name="The queue is empty")).to_be_visible()
     keys.press("n")
-    expect(page.get_by_role("dialog", name="Post a task").get_by_label("Title")).to_be_focused()
+    expect(page.get_by_role("dialog", name="New task").get_by_label("Title")).to_be_focused()
     keys.type("By hand")
     keys.press("Enter")
-    expect(page.get_by_role("region", name="Waiting")).to_contain_text("By hand")
+    expect(page.get_by_role("region", name="Pending")).to_contain_text("By hand")
 
 
 def case_a_list_that_grows(stage):

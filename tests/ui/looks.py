@@ -58,7 +58,7 @@ def case_automation(stage):
     stage.shoot_all("workflow-run", "#/automation/workflows", run)
     stage.shoot_all("workflow-step", "#/automation/workflows", step)
     stage.shoot_all("form-goal", "#/automation/goals", goals)
-    stage.shoot_all("form-task", "#/automation/tasks", press("Post a task"))
+    stage.shoot_all("form-task", "#/automation/tasks", press("New task"))
 
 
 @config('[approval]\nsecond_factor = "totp"\n')
@@ -70,13 +70,13 @@ def case_money(stage):
 
     def code(page):
         page.locator(".approval").first.get_by_role("button", name="Approve").click()
-        dialog(page).get_by_label("Code of your authenticator").fill("000000")
+        dialog(page).get_by_label("Code from your authenticator app").fill("000000")
         dialog(page).get_by_role("button", name="Approve").click()
-        expect(dialog(page).get_by_label("Code of your authenticator")).to_have_attribute("aria-invalid", "true")
+        expect(dialog(page).get_by_label("Code from your authenticator app")).to_have_attribute("aria-invalid", "true")
 
     def verified(page):
-        page.get_by_role("button", name="Verify the trail").click()
-        expect(page.get_by_text("The trail is whole")).to_be_visible()
+        page.get_by_role("button", name="Verify the log").click()
+        expect(page.get_by_text("The log is intact")).to_be_visible()
 
     stage.expect_refusals(400)
     stage.shoot_all("second-factor-set-up", "#/money/approvals", press("Set up"))
@@ -94,11 +94,11 @@ def case_settings(stage):
 
     def looked_for(page):
         for name in ["ollama", "vllm"]:
-            settings.card(page, name).get_by_role("button", name="Look for it").click()
+            settings.card(page, name).get_by_role("button", name="Detect").click()
             expect(settings.card(page, name).get_by_role("status")).to_be_visible()
 
     def sign_in(page):
-        page.get_by_label("Find a provider").fill("acme")
+        page.get_by_label("Search providers").fill("acme")
         settings.card(page, "acme").get_by_role("button", name="Sign in").click()
         expect(dialog(page).locator(".user-code")).to_have_text("WDJB-MJHT")
 
@@ -110,8 +110,8 @@ def case_settings(stage):
 
     def dry_run(page):
         page.get_by_role("button", name="Restore…").first.click()
-        dialog(page).get_by_role("button", name="Look what would change").click()
-        expect(dialog(page).get_by_role("heading", name="This would change")).to_be_visible()
+        dialog(page).get_by_role("button", name="Preview changes").click()
+        expect(dialog(page).get_by_role("heading", name="Changes")).to_be_visible()
 
     for _ in range(2):
         stage.daemon.agent(f"agent-{time.monotonic_ns()}")
@@ -143,13 +143,13 @@ def case_world(stage):
 
     def fault(page):
         page.get_by_role("combobox", name="Query").fill("agents where toknes > 1")
-        page.get_by_role("button", name="Ask", exact=True).click()
+        page.get_by_role("button", name="Run", exact=True).click()
         expect(page.locator(".query-fault")).to_contain_text("tokens")
 
     stage.shoot_all("event", "#/world/events", event)
     stage.shoot_all("query-fault", "#/world/query", fault)
     stage.shoot_all("query-answer", "#/world/query?q=agents%20select%20name%2C%20state%2C%20tokens%2C%20cost%20sort%20by%20tokens%20desc", lambda page: page.locator(".query-result .t-row, .query-fault:not(:empty)").first.wait_for())
-    stage.shoot_all("form-snapshot", "#/world/snapshots", press("Take a snapshot"))
+    stage.shoot_all("form-snapshot", "#/world/snapshots", press("Create a snapshot"))
     stage.shoot_all("restore", "#/world/snapshots", press("Restore"))
     stage.shoot_all("form-rehearsal", "#/world/rehearsals", press("Rehearse"))
     stage.shoot_all("rehearsal-busy", "#/world/rehearsals", lambda page: page.locator(".cost-figure").wait_for())
@@ -195,7 +195,7 @@ def case_chat(stage):
         if toggle.is_visible():
             toggle.click()
         page.get_by_role("button", name="New agent").first.click()
-        expect(dialog(page).get_by_role("status")).to_contain_text("A good manifest")
+        expect(dialog(page).get_by_role("status")).to_contain_text("Valid. ")
 
     def failed(page):
         chat.say(page, "please fail")

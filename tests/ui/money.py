@@ -47,19 +47,19 @@ def case_spending(stage):
     expect(page.get_by_role("table", name="By agent")).to_contain_text("spender")
     page.get_by_role("button", name="Budgets").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Dollars a day").fill("-1")
+    dialog.get_by_label("Dollars per day").fill("-1")
     dialog.get_by_role("button", name="Save").click()
-    expect(dialog.get_by_label("Dollars a day")).to_have_attribute("aria-invalid", "true")
-    dialog.get_by_label("Dollars a day").fill("5")
-    dialog.get_by_label("Dollars a month").fill("80.5")
+    expect(dialog.get_by_label("Dollars per day")).to_have_attribute("aria-invalid", "true")
+    dialog.get_by_label("Dollars per day").fill("5")
+    dialog.get_by_label("Dollars per month").fill("80.5")
     access.check(page, "the form of a budget")
     dialog.get_by_role("button", name="Save").click()
-    toast(page, "The budget is set")
+    toast(page, "Budget saved")
     expect(page.get_by_role("meter", name=re.compile(r"^Today: .* of \$5\.00$"))).to_be_visible()
     budget = stage.daemon.call("GET", "/api/budget")
     assert (budget["daily_limit_usd"], budget["monthly_limit_usd"]) == (5, 80.5), budget
     page.get_by_role("table", name="By agent").get_by_role("button", name="spender").click()
-    dialog.get_by_label("Tokens an hour").fill("1000000")
+    dialog.get_by_label("Tokens per hour").fill("1000000")
     dialog.get_by_role("button", name="Save").click()
     until("the agent has its budget", lambda: stage.daemon.call("GET", f"/api/budget/agents/{agent}")["hourly_token_limit"] == 1000000)
 
@@ -68,7 +68,7 @@ def case_approvals(stage):
     """One is approved, one rejected with a reason, two are approved together; new ones come by themselves."""
     agent = stage.daemon.agent("ops")
     page = stage.open("#/money/approvals")
-    expect(page.get_by_role("heading", name="Nothing waits")).to_be_visible()
+    expect(page.get_by_role("heading", name="No pending approvals")).to_be_visible()
     first = ask_for(stage, agent, "shell_exec")
     expect(page.locator(".approval")).to_have_count(1)
     second, third, fourth = (ask_for(stage, agent, action) for action in ["web_fetch", "file_delete", "agent_kill"])
@@ -86,10 +86,10 @@ def case_approvals(stage):
     until("it is rejected", lambda: status_of(stage, second) == "rejected")
     assert stage.daemon.call("GET", f"/api/approvals/{second}")["reason"] == "Not today"
     expect(page.locator(".approval")).to_have_count(2)
-    page.get_by_label("Choose all").check()
+    page.get_by_label("Select all").check()
     page.locator(".batch-bar").get_by_role("button", name="Approve").click()
     dialog.get_by_role("button", name="Approve").click()
-    expect(page.get_by_role("heading", name="Nothing waits")).to_be_visible()
+    expect(page.get_by_role("heading", name="No pending approvals")).to_be_visible()
     assert {status_of(stage, third), status_of(stage, fourth)} == {"approved"}
     expect(page.get_by_role("table", name="Decided approvals")).to_contain_text("rejected")
 
@@ -104,11 +104,11 @@ def case_second_factor(stage):
     dialog = page.get_by_role("dialog")
     secret = dialog.locator("pre").first.inner_text().replace(" ", "")
     expect(dialog.locator("pre").nth(2)).to_contain_text("\n")
-    dialog.get_by_label("Code that it shows now").fill(code_of(secret, time.time()))
+    dialog.get_by_label("Code from the app").fill(code_of(secret, time.time()))
     dialog.get_by_role("button", name="Confirm").click()
-    toast(page, "The second factor is set up")
+    toast(page, "Second factor enabled")
     page.locator(".approval").get_by_role("button", name="Approve").click()
-    field = dialog.get_by_label("Code of your authenticator")
+    field = dialog.get_by_label("Code from your authenticator app")
     field.fill("000000")
     dialog.get_by_role("button", name="Approve").click()
     expect(field).to_have_attribute("aria-invalid", "true")
@@ -131,8 +131,8 @@ def case_audit(stage):
     table.get_by_role("button", name="agent spawned").click()
     expect(page.get_by_role("dialog").locator("pre")).to_contain_text('"name": "seen"')
     page.get_by_role("dialog").get_by_role("button", name="Close").last.click()
-    page.get_by_role("button", name="Verify the trail").click()
-    expect(page.get_by_text("The trail is whole")).to_be_visible()
+    page.get_by_role("button", name="Verify the log").click()
+    expect(page.get_by_text("The log is intact")).to_be_visible()
 
 
 def case_security(stage):
@@ -142,7 +142,7 @@ def case_security(stage):
     expect(items).to_have_count(16)
     told = stage.daemon.call("GET", "/api/security")
     active = sum(state == "active" for state in told["security_systems"].values())
-    expect(page.get_by_text(f"{active} of 16 in force")).to_be_visible()
+    expect(page.get_by_text(f"{active} of 16 active")).to_be_visible()
     expect(items.first).to_contain_text("off")
 
 

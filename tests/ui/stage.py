@@ -385,7 +385,7 @@ def from_disk(route):
     types = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html"}
     file = UI / name
     if not file.is_file():
-        return route.fulfill(status=404, body="no such file")
+        return route.fulfill(status=404, body="the file does not exist")
     text = file.read_text().replace("{version}", "dev") if name == "index.html" else file.read_text()
     csp = ("default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
            "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")

@@ -28,7 +28,7 @@ const STEP_ITEMS_MAX: usize = 256;
 /// What a bulk request costs the client's rate budget.
 const COST: u32 = 10;
 
-const DONE: Reply = Reply::json::<Results>(200, "what became of each item, in order");
+const DONE: Reply = Reply::json::<Results>(200, "the result of each item, in order");
 const RESULTS: &[Reply] = &[DONE];
 
 pub(crate) const ROUTES: &[Route] = &[
@@ -37,13 +37,13 @@ pub(crate) const ROUTES: &[Route] = &[
         .body_max(CREATE_BODY_MAX)
         .body::<CreateMany>()
         .replies(RESULTS),
-    Route::delete("/api/agents/bulk", "Kill several agents", |call| Box::pin(remove(call)))
+    Route::delete("/api/agents/bulk", "Delete several agents", |call| Box::pin(remove(call)))
         .cost(COST)
         .body::<IdsBody>()
         .replies(&[
             DONE,
-            Reply::error(409, "the snapshot before it cannot be taken now; nothing was done"),
-            Reply::error(507, "the disk has no room for the snapshot before it; nothing was done"),
+            Reply::error(409, "the automatic snapshot cannot be created now; nothing was changed"),
+            Reply::error(507, "not enough disk space for the automatic snapshot; nothing was changed"),
         ]),
     Route::post("/api/agents/bulk/start", "Start several stopped agents", |call| Box::pin(start(call)))
         .cost(COST)
@@ -58,19 +58,19 @@ pub(crate) const ROUTES: &[Route] = &[
 /// The agents to create: an object, or the bare array.
 #[derive(Deserialize, JsonSchema)]
 struct CreateMany {
-    /// Each an object with `manifest_toml`. Read one by one, so that a bad one does not stop the others.
+    /// Objects with `manifest_toml`. An invalid item does not affect the others.
     #[schemars(with = "Vec<CreateBody>")]
     agents: Vec<Value>,
 }
 
-/// The agents meant: an object, or the bare array. Ids that are no UUIDs fail alone.
+/// The agents: an object, or the bare array. An invalid id does not affect the others.
 #[derive(Deserialize, JsonSchema)]
 struct IdsBody {
     #[serde(alias = "ids")]
     agent_ids: Vec<String>,
 }
 
-/// What became of each item.
+/// Result of each item.
 #[derive(Serialize, JsonSchema)]
 struct Results {
     results: Vec<ItemResult>,
@@ -79,15 +79,15 @@ struct Results {
     failed: usize,
 }
 
-/// What became of one item: `status`, or `error`.
+/// Result of one item: `status` or `error`.
 #[derive(Default, Serialize, JsonSchema)]
 struct ItemResult {
-    /// The item's place in the request.
+    /// Index of the item in the request.
     index: usize,
-    /// The agent; where the item was no UUID, what it was.
+    /// Agent id, or the invalid value.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent_id: Option<String>,
-    /// The same, under the name that agents have in lists.
+    /// The same as in agent lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,7 +125,7 @@ fn check_count(field: &str, count: usize) -> Result<(), Error> {
     if count <= BULK_ITEMS_MAX {
         return Ok(());
     }
-    Err(Error::bad_field(field, format!("{field} has {count} items, at most {BULK_ITEMS_MAX} are allowed")))
+    Err(Error::bad_field(field, format!("{field} has {count} items; the limit is {BULK_ITEMS_MAX}")))
 }
 
 async fn create(call: Call) -> Result<Response, Error> {
@@ -135,7 +135,7 @@ async fn create(call: Call) -> Result<Response, Error> {
     let api = Arc::clone(&call.api);
     let parse = move || items.into_iter().map(|item| parse_item(&api, item)).collect::<Vec<_>>();
     let parsed = tokio::task::spawn_blocking(parse).await;
-    let parsed = parsed.map_err(|_| Error::internal("reading the manifests broke off"))?;
+    let parsed = parsed.map_err(|_| Error::internal("reading the manifests was interrupted"))?;
     let mut results = Vec::with_capacity(parsed.len());
     let mut good = Vec::new();
     for (index, item) in parsed.into_iter().enumerate() {

@@ -29,32 +29,34 @@ const WORDS_MAX: usize = 1_000;
 const WORD_BYTES_MAX: usize = 256;
 
 const DETAIL: &[Reply] = &[
-    Reply::json::<AgentDetail<'_>>(200, "the agent as it is now"),
-    Reply::error(409, "the name is taken, or the agent is Stable"),
+    Reply::json::<AgentDetail<'_>>(200, "the updated agent"),
+    Reply::error(409, "the name is already taken, or the agent's mode is Stable"),
 ];
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::patch("/api/agents/{id}", "Change fields of an agent", |call| Box::pin(change(call)))
+    Route::patch("/api/agents/{id}", "Update an agent", |call| Box::pin(change(call)))
         .body::<ChangeBody>()
         .replies(DETAIL),
-    Route::patch("/api/agents/{id}/config", "Change the configuration of an agent", |call| Box::pin(change(call)))
+    Route::patch("/api/agents/{id}/config", "Update the configuration of an agent", |call| Box::pin(change(call)))
         .body::<ChangeBody>()
         .replies(DETAIL),
-    Route::patch("/api/agents/{id}/identity", "Change how an agent presents itself", |call| Box::pin(identify(call)))
+    Route::patch("/api/agents/{id}/identity", "Update the identity of an agent", |call| Box::pin(identify(call)))
         .body::<IdentityBody>()
         .replies(DETAIL),
-    Route::put("/api/agents/{id}/update", "Change description, prompt and tags", |call| Box::pin(update(call)))
-        .body::<UpdateBody>()
-        .replies(&[Reply::json::<Updated>(200, "updated")]),
-    Route::put("/api/agents/{id}/mode", "Pin the model and freeze the skills, or not", |call| Box::pin(mode(call)))
+    Route::put("/api/agents/{id}/update", "Update the description, prompt and tags of an agent", |call| {
+        Box::pin(update(call))
+    })
+    .body::<UpdateBody>()
+    .replies(&[Reply::json::<Updated>(200, "updated")]),
+    Route::put("/api/agents/{id}/mode", "Set the mode of an agent", |call| Box::pin(mode(call)))
         .body::<ModeBody>()
         .replies(&[Reply::json::<ModeSet>(200, "updated")]),
-    Route::put("/api/agents/{id}/model", "Set the model", |call| Box::pin(model(call)))
+    Route::put("/api/agents/{id}/model", "Set the model of an agent", |call| Box::pin(model(call)))
         .body::<ModelBody>()
-        .replies(&[Reply::json::<ModelSet>(200, "updated"), Reply::error(409, "the agent is Stable")]),
+        .replies(&[Reply::json::<ModelSet>(200, "updated"), Reply::error(409, "the agent's mode is Stable")]),
 ];
 
-/// The fields to change; what is left out, or null, stays. The numbers are cleared by null.
+/// Fields to change; omitted or null fields are unchanged, except that null clears numbers.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ChangeBody {
@@ -63,7 +65,7 @@ struct ChangeBody {
     system_prompt: Option<String>,
     tags: Option<Vec<String>>,
     provider: Option<String>,
-    /// A model's id or alias, or an object with `provider`, `model`, `temperature` and `max_tokens`.
+    /// Model id or alias, or an object with `provider`, `model`, `temperature` and `max_tokens`.
     model: Option<ModelField>,
     #[serde(deserialize_with = "given")]
     temperature: Option<Option<f32>>,
@@ -80,21 +82,21 @@ struct ChangeBody {
     identity: Option<IdentityBody>,
 }
 
-/// What the agent may do.
+/// Capabilities of the agent.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct CapabilitiesBody {
     tools: Option<Vec<String>>,
 }
 
-/// How the agent presents itself.
+/// Identity of the agent.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct IdentityBody {
     name: Option<String>,
     /// A URL, an emoji or a data URI.
     avatar: Option<String>,
-    /// A few words on how it speaks.
+    /// A short description of its tone.
     persona: Option<String>,
 }
 
@@ -148,7 +150,7 @@ fn text(field: &str, text: Option<String>, bytes_max: usize) -> Result<Option<Bo
     match text {
         Some(long) if long.len() > bytes_max => {
             let bytes = long.len();
-            let message = format!("{field} has {bytes} bytes, at most {bytes_max} are allowed");
+            let message = format!("{field} is {bytes} bytes long; the limit is {bytes_max}");
             Err(Error::bad_field(field, message))
         }
         fits => Ok(fits.map(Into::into)),
@@ -158,7 +160,7 @@ fn text(field: &str, text: Option<String>, bytes_max: usize) -> Result<Option<Bo
 /// A provider's or model's name; empty means the daemon's default.
 fn word(field: &str, word: Option<String>) -> Result<Option<Box<str>>, Error> {
     if word.as_ref().is_some_and(|word| word.chars().any(char::is_control)) {
-        return Err(Error::bad_field(field, format!("{field} must not hold control characters")));
+        return Err(Error::bad_field(field, format!("{field} must not contain control characters")));
     }
     text(field, word, WORD_BYTES_MAX)
 }
@@ -176,7 +178,7 @@ pub(crate) fn words(field: &str, words: Option<Vec<String>>) -> Result<Option<Ve
         let fault = match word {
             empty if empty.trim().is_empty() => "must not be empty",
             long if long.len() > WORD_BYTES_MAX => "is longer than 256 bytes",
-            odd if odd.chars().any(char::is_control) => "must not hold control characters",
+            odd if odd.chars().any(char::is_control) => "must not contain control characters",
             _ => continue,
         };
         let place = format!("{field}[{index}]");
@@ -206,7 +208,7 @@ async fn identify(call: Call) -> Result<Response, Error> {
     reply::ok(&AgentDetail::of(&apply(&call, agent, body.into_patch()?).await?))
 }
 
-/// The fields of a runtime update.
+/// Fields of a runtime update.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct UpdateBody {
@@ -215,7 +217,7 @@ struct UpdateBody {
     tags: Option<Vec<String>>,
 }
 
-/// An agent was changed.
+/// The agent was updated.
 #[derive(Serialize, JsonSchema)]
 struct Updated {
     status: &'static str,
@@ -260,9 +262,9 @@ async fn mode(call: Call) -> Result<Response, Error> {
 /// The model to set.
 #[derive(Deserialize, JsonSchema)]
 struct ModelBody {
-    /// A model's id or alias.
+    /// Model id or alias.
     model: String,
-    /// Its provider; the agent's own when left out.
+    /// Provider. Default: the agent's provider.
     provider: Option<String>,
 }
 

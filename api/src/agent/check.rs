@@ -12,26 +12,26 @@ use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 
 pub(crate) const ROUTES: &[Route] =
-    &[Route::post("/api/agents/check", "Check a manifest without creating the agent", |call| Box::pin(check(call)))
+    &[Route::post("/api/agents/check", "Validate a manifest without creating an agent", |call| Box::pin(check(call)))
         .body::<CreateBody>()
         .replies(&[
-            Reply::json::<Checked>(200, "the manifest is good; nothing was created"),
+            Reply::json::<Checked>(200, "the manifest is valid; nothing was created"),
             Reply::error(403, "the signature is missing or wrong"),
         ])];
 
-/// What the manifest would make.
+/// Result of a validation.
 #[derive(Serialize, JsonSchema)]
 struct Checked {
     name: Box<str>,
-    /// An agent has this name already: creating would be refused.
+    /// Whether the name is already taken.
     name_taken: bool,
     description: Box<str>,
-    /// The provider and model that are written there; empty for the daemon's default.
+    /// Provider and model of the manifest; empty for the daemon's default.
     provider: Box<str>,
     model: Box<str>,
-    /// The tools that are granted, by name or glob.
+    /// Granted tools, by name or glob.
     tools: Vec<Box<str>>,
-    /// Triggers that would be made with the agent.
+    /// Triggers that would be created with the agent.
     triggers: usize,
 }
 

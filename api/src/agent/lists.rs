@@ -14,31 +14,34 @@ use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/agents/{id}/tools", "Read the tool lists", |call| Box::pin(tools(call)))
-        .replies(&[Reply::json::<Tools<'_>>(200, "the tools granted, allowed and blocked")]),
-    Route::put("/api/agents/{id}/tools", "Replace the tool lists", |call| Box::pin(set_tools(call)))
+    Route::get("/api/agents/{id}/tools", "Get the tool lists of an agent", |call| Box::pin(tools(call)))
+        .replies(&[Reply::json::<Tools<'_>>(200, "the granted, allowed and blocked tools")]),
+    Route::put("/api/agents/{id}/tools", "Replace the tool lists of an agent", |call| Box::pin(set_tools(call)))
         .body::<ToolsBody>()
-        .replies(&[Reply::json::<Tools<'_>>(200, "the lists as they are now")]),
-    Route::get("/api/agents/{id}/skills", "Read the skill list", |call| Box::pin(skills(call)))
+        .replies(&[Reply::json::<Tools<'_>>(200, "the updated lists")]),
+    Route::get("/api/agents/{id}/skills", "Get the skills of an agent", |call| Box::pin(skills(call)))
         .replies(&[Reply::json::<Skills<'_>>(200, "the skills")]),
-    Route::put("/api/agents/{id}/skills", "Replace the skill list", |call| Box::pin(set_skills(call)))
+    Route::put("/api/agents/{id}/skills", "Replace the skills of an agent", |call| Box::pin(set_skills(call)))
         .body::<SkillsBody>()
-        .replies(&[Reply::json::<Skills<'_>>(200, "the list as it is now"), Reply::error(409, "the agent is Stable")]),
-    Route::get("/api/agents/{id}/mcp_servers", "Read the attached MCP servers", |call| Box::pin(servers(call)))
-        .replies(&[Reply::json::<Servers<'_>>(200, "the servers' names")]),
-    Route::put("/api/agents/{id}/mcp_servers", "Set the attached MCP servers", |call| Box::pin(set_servers(call)))
+        .replies(&[
+            Reply::json::<Skills<'_>>(200, "the updated list"),
+            Reply::error(409, "the agent's mode is Stable"),
+        ]),
+    Route::get("/api/agents/{id}/mcp_servers", "Get the MCP servers of an agent", |call| Box::pin(servers(call)))
+        .replies(&[Reply::json::<Servers<'_>>(200, "the server names")]),
+    Route::put("/api/agents/{id}/mcp_servers", "Set the MCP servers of an agent", |call| Box::pin(set_servers(call)))
         .body::<ServersBody>()
-        .replies(&[Reply::json::<Servers<'_>>(200, "the list as it is now")]),
+        .replies(&[Reply::json::<Servers<'_>>(200, "the updated list")]),
 ];
 
 /// The tool lists.
 #[derive(Serialize, JsonSchema)]
 struct Tools<'a> {
-    /// Granted, by name or glob; `*` grants all.
+    /// Granted tools, by name or glob; `*` grants all.
     tools: Words<'a>,
-    /// When not empty: only these.
+    /// If not empty, only these tools.
     tool_allowlist: Words<'a>,
-    /// Never these.
+    /// Blocked tools.
     tool_blocklist: Words<'a>,
 }
 
@@ -58,7 +61,7 @@ async fn tools(call: Call) -> Result<Response, Error> {
     reply::ok(&Tools::of(&view))
 }
 
-/// The tool lists to set: an object, or the bare array of the tools granted. What is left out stays.
+/// The new tool lists: an object, or the bare array of granted tools. Omitted lists are unchanged.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ToolsBody {
@@ -75,7 +78,7 @@ async fn set_tools(call: Call) -> Result<Response, Error> {
         call.json()?
     };
     if body.tools.is_none() && body.tool_allowlist.is_none() && body.tool_blocklist.is_none() {
-        return Err(Error::bad_field("tools", "tools: missing; send a list of tool names"));
+        return Err(Error::bad_field("tools", "tools: missing; expected a list of tool names"));
     }
     let patch = AgentPatch {
         tools: words("tools", body.tools)?,
@@ -97,7 +100,7 @@ async fn skills(call: Call) -> Result<Response, Error> {
     reply::ok(&Skills { skills: &view.manifest.manifest.skills })
 }
 
-/// The skill list to set: an object, or the bare array.
+/// The new skill list: an object, or the bare array.
 #[derive(Deserialize, JsonSchema)]
 struct SkillsBody {
     skills: Vec<String>,
@@ -122,7 +125,7 @@ async fn servers(call: Call) -> Result<Response, Error> {
     reply::ok(&Servers { mcp_servers: &view.manifest.manifest.mcp_servers })
 }
 
-/// The MCP servers to attach: an object, or the bare array.
+/// The new MCP servers: an object, or the bare array.
 #[derive(Deserialize, JsonSchema)]
 struct ServersBody {
     mcp_servers: Vec<String>,

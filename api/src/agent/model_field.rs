@@ -9,17 +9,17 @@ use serde::{Deserialize, Deserializer};
 
 use crate::http::json::given;
 
-/// A model's name, or what the manifest has under `[model]`.
+/// A model name, or an object with keys of `[model]` of the manifest.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 pub(crate) enum ModelField {
-    /// A model's id or alias.
+    /// Model id or alias.
     Name(String),
     /// Any of the keys.
     Table(ModelTable),
 }
 
-/// What the manifest has under `[model]`; what is left out stays.
+/// Keys of `[model]` of the manifest; omitted keys are unchanged.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct ModelTable {
@@ -54,7 +54,7 @@ impl<'de> Visitor<'de> for NameOrTable {
     type Value = ModelField;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a model's name or an object")
+        f.write_str("a model name or an object")
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<ModelField, E> {

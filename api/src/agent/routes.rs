@@ -31,30 +31,30 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[
             Reply::json::<Created<'_>>(201, "created"),
             Reply::error(403, "the manifest is not signed by a trusted key"),
-            Reply::error(409, "the name is taken"),
+            Reply::error(409, "the name is already taken"),
         ]),
-    Route::get("/api/agents/{id}", "Read an agent", |call| Box::pin(show(call)))
+    Route::get("/api/agents/{id}", "Get an agent", |call| Box::pin(show(call)))
         .replies(&[Reply::json::<AgentDetail<'_>>(200, "the agent")]),
-    Route::delete("/api/agents/{id}", "Kill an agent", |call| Box::pin(remove(call)))
-        .replies(&[Reply::json::<Killed>(200, "killed, with its sessions and their history")]),
-    Route::post("/api/agents/{id}/clone", "Clone an agent, with a fresh session", |call| Box::pin(clone(call)))
+    Route::delete("/api/agents/{id}", "Delete an agent", |call| Box::pin(remove(call)))
+        .replies(&[Reply::json::<Killed>(200, "deleted with its sessions and their history")]),
+    Route::post("/api/agents/{id}/clone", "Clone an agent with a new session", |call| Box::pin(clone(call)))
         .body::<CloneBody>()
-        .replies(&[Reply::json::<Created<'_>>(201, "created"), Reply::error(409, "the name is taken")]),
+        .replies(&[Reply::json::<Created<'_>>(201, "created"), Reply::error(409, "the name is already taken")]),
 ];
 
-/// Which agents to list.
+/// Filter for agents.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct AgentsQuery {
-    /// Answer one page of at most so many items, and say in `x-next-cursor` where the next one begins.
+    /// Maximum number of items. The response header `x-next-cursor` leads to the next page.
     limit: Option<usize>,
-    /// Begin here: the cursor of an earlier answer.
+    /// Cursor of the previous page.
     cursor: Option<String>,
-    /// Exactly this name.
+    /// Exact name.
     name: Option<String>,
-    /// A part of the name, ignoring case.
+    /// Part of the name, case-insensitive.
     q: Option<String>,
-    /// Only in this state.
+    /// Only with this state.
     state: Option<State>,
     /// Only with this tag.
     tag: Option<String>,
@@ -78,12 +78,12 @@ async fn list(call: Call) -> Result<Response, Error> {
 pub(crate) struct CreateBody {
     /// The manifest as TOML text.
     pub(crate) manifest_toml: String,
-    /// An Ed25519 signature of that text, in hex or base64, by a key that the daemon trusts.
+    /// Ed25519 signature of the text by a trusted key, in hex or base64.
     #[serde(default)]
     pub(crate) manifest_signature: Option<String>,
 }
 
-/// A new agent's identity.
+/// The created agent.
 #[derive(Serialize, JsonSchema)]
 struct Created<'a> {
     agent_id: Uuid,
@@ -119,14 +119,14 @@ pub(crate) fn check_signature(api: &Api, name: &str, text: &str, signature: Opti
     Ok(())
 }
 
-/// Puts on record that a manifest was refused for its signature.
+/// Puts on record that a manifest was refused because of its signature.
 pub(crate) async fn note_refused(call: &Call, name: &str, refusal: &Refusal) {
     let reason = refusal.code.as_deref().unwrap_or("manifest_signature_unreadable");
-    tracing::warn!(%name, %reason, "a manifest was refused for its signature");
+    tracing::warn!(%name, %reason, "a manifest was refused because of its signature");
     let details = json!({ "name": name, "reason": reason });
     let entry = NoteAction { kind: AuditKind::ManifestRefused, agent: None, details };
     if let Err(error) = call.ask(entry).await {
-        tracing::error!(%error, "the refusal of a manifest is not on record");
+        tracing::error!(%error, "the refusal of a manifest could not be recorded in the audit log");
     }
 }
 
@@ -155,7 +155,7 @@ async fn show(call: Call) -> Result<Response, Error> {
     reply::ok(&AgentDetail::of(&view))
 }
 
-/// An agent that is gone.
+/// The deleted agent.
 #[derive(Serialize, JsonSchema)]
 struct Killed {
     status: &'static str,
@@ -171,11 +171,11 @@ async fn remove(call: Call) -> Result<Response, Error> {
     reply::ok(&Killed { status: "killed", agent_id: agent.0 })
 }
 
-/// How to name the clone.
+/// Options of the clone.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct CloneBody {
-    /// Its name; `<name>-copy`, then `<name>-copy-2` and so on, when left out.
+    /// Name. Default: `<name>-copy`, `<name>-copy-2` and so on.
     name: Option<String>,
 }
 
@@ -200,7 +200,7 @@ pub(crate) async fn manifest_text(
 ) -> Result<String, Error> {
     let content = call.api.service::<dyn ManifestTexts>()?;
     let read = tokio::task::spawn_blocking(move || content.manifest_text(agent)).await;
-    let written = read.map_err(|_| Error::internal("reading the manifest broke off"))??;
+    let written = read.map_err(|_| Error::internal("reading the manifest was interrupted"))??;
     Ok(written.unwrap_or_else(|| manifest::render("", name, &typed.manifest)))
 }
 

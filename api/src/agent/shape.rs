@@ -70,7 +70,7 @@ pub(crate) struct AgentDetail<'a> {
     output_tokens: u64,
 }
 
-/// The model that answers, the daemon's defaults filled in.
+/// The model in effect, including the daemon's defaults.
 #[derive(Serialize, JsonSchema)]
 struct ModelShape<'a> {
     provider: &'a str,
@@ -81,7 +81,7 @@ struct ModelShape<'a> {
     max_tokens: Option<u32>,
 }
 
-/// What the agent may do.
+/// Capabilities of the agent.
 #[derive(Serialize, JsonSchema)]
 struct CapabilitiesShape<'a> {
     tools: Words<'a>,
@@ -93,7 +93,7 @@ struct CapabilitiesShape<'a> {
     file_system: bool,
 }
 
-/// How the agent presents itself.
+/// Identity of the agent.
 #[derive(Serialize, JsonSchema)]
 struct IdentityShape<'a> {
     avatar: &'a str,
@@ -160,7 +160,7 @@ impl<'a> IdentityShape<'a> {
     }
 }
 
-/// An agent's mode in bodies.
+/// Mode of an agent.
 #[derive(Clone, Copy, Serialize, JsonSchema)]
 pub(crate) enum Mode {
     /// Follows the default model and new skills.
@@ -199,16 +199,16 @@ impl From<Mode> for AgentMode {
 /// An agent's state in queries.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 pub(crate) enum State {
-    /// Takes messages.
+    /// Accepts messages.
     #[serde(alias = "running")]
     Running,
-    /// Refuses messages until started again.
+    /// Refuses messages until it is started.
     #[serde(alias = "stopped")]
     Stopped,
-    /// Failed in a way that needs a person.
+    /// Failed and needs attention.
     #[serde(alias = "crashed")]
     Crashed,
-    /// Gone.
+    /// Deleted.
     #[serde(alias = "terminated")]
     Terminated,
 }

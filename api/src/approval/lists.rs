@@ -20,40 +20,37 @@ use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/approvals", "List approvals, those that wait first", |call| Box::pin(list(call)))
+    Route::get("/api/approvals", "List approvals, pending ones first", |call| Box::pin(list(call)))
         .query::<ListQuery>()
-        .replies(&[Reply::json::<ApprovalList>(
-            200,
-            "those that wait, the oldest first, then those that were decided",
-        )]),
-    Route::get("/api/approvals/audit", "List decisions, the newest first", |call| Box::pin(audit(call)))
+        .replies(&[Reply::json::<ApprovalList>(200, "pending approvals, oldest first, then decided ones")]),
+    Route::get("/api/approvals/audit", "List decided approvals, newest first", |call| Box::pin(audit(call)))
         .query::<AuditQuery>()
-        .replies(&[Reply::json::<ApprovalList>(200, "those that were decided")]),
+        .replies(&[Reply::json::<ApprovalList>(200, "the decided approvals")]),
 ];
 
-/// Which approvals to list.
+/// Filter for approvals.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ListQuery {
-    /// Only these: `pending`, `approved`, `rejected` or `expired`.
+    /// Only with this status: `pending`, `approved`, `rejected` or `expired`.
     status: Option<String>,
     /// Only of this agent.
     agent_id: Option<String>,
-    /// Answer one page of at most so many, and say in `next_cursor` where the next one begins.
+    /// Maximum number of items. `next_cursor` of the response leads to the next page.
     limit: Option<usize>,
-    /// Begin here: the cursor of an earlier answer.
+    /// Cursor of the previous page.
     cursor: Option<String>,
 }
 
-/// Which decisions to list.
+/// Filter for decisions.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct AuditQuery {
     /// Only of this agent.
     agent_id: Option<String>,
-    /// Answer one page of at most so many, and say in `next_cursor` where the next one begins.
+    /// Maximum number of items. `next_cursor` of the response leads to the next page.
     limit: Option<usize>,
-    /// Begin here: the cursor of an earlier answer.
+    /// Cursor of the previous page.
     cursor: Option<String>,
 }
 
@@ -139,8 +136,13 @@ async fn answer(call: &Call, filter: Filter, limit: Option<usize>, cursor: Optio
 fn state(text: &str) -> Result<ApprovalState, Error> {
     use ApprovalState::{Approved, Expired, Pending, Rejected};
     let found = [Pending, Approved, Rejected, Expired].into_iter().find(|state| state.as_str() == text);
-    found
-        .ok_or_else(|| Error::bad_field("status", "query parameter 'status' is pending, approved, rejected or expired"))
+    found.ok_or_else(|| {
+        Error::bad_field(
+            "status",
+            "query parameter 'status': expected pending, approved, rejected or \
+            expired",
+        )
+    })
 }
 
 /// The query's `agent_id`.

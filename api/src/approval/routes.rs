@@ -24,51 +24,51 @@ use crate::second_factor::factor;
 const BATCH_COST: u32 = 10;
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::post("/api/approvals", "Ask for an approval", |call| Box::pin(request(call)))
+    Route::post("/api/approvals", "Request an approval", |call| Box::pin(request(call)))
         .body::<RequestBody>()
-        .replies(&[Reply::json::<Item>(201, "it waits for a person")]),
+        .replies(&[Reply::json::<Item>(201, "the approval is pending")]),
     Route::get("/api/approvals/count", "Count approvals", |call| Box::pin(count(call)))
-        .replies(&[Reply::json::<Counts>(200, "how many there are")]),
+        .replies(&[Reply::json::<Counts>(200, "the counts")]),
     Route::post("/api/approvals/batch", "Decide several approvals, all or none", |call| Box::pin(batch(call)))
         .cost(BATCH_COST)
         .body::<BatchBody>()
         .replies(&[
             Reply::json::<ApprovalList>(200, "decided"),
-            Reply::error(409, "one of them was decided before; none is now"),
+            Reply::error(409, "one of them was already decided; nothing was changed"),
         ]),
-    Route::get("/api/approvals/{id}", "Read an approval", |call| Box::pin(read(call)))
+    Route::get("/api/approvals/{id}", "Get an approval", |call| Box::pin(read(call)))
         .replies(&[Reply::json::<Item>(200, "the approval")]),
     Route::post("/api/approvals/{id}/approve", "Approve", |call| Box::pin(approve(call)))
         .body::<ApproveBody>()
-        .replies(&[Reply::json::<Item>(200, "approved"), Reply::error(409, "it was decided before")]),
+        .replies(&[Reply::json::<Item>(200, "approved"), Reply::error(409, "already decided")]),
     Route::post("/api/approvals/{id}/reject", "Reject", |call| Box::pin(reject(call)))
         .body::<RejectBody>()
-        .replies(&[Reply::json::<Item>(200, "rejected"), Reply::error(409, "it was decided before")]),
+        .replies(&[Reply::json::<Item>(200, "rejected"), Reply::error(409, "already decided")]),
 ];
 
-/// One approval.
+/// An approval.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Item {
     id: Uuid,
-    /// On whose behalf.
+    /// Agent.
     agent_id: Uuid,
-    /// What is to be done, in a word: the tool's name of a tool call.
+    /// Action: the tool name for a tool call.
     action: Box<str>,
     description: Box<str>,
-    /// The particulars: the input of a tool call, as text where the model wrote no JSON.
+    /// Payload: the input of a tool call, as text if the model wrote invalid JSON.
     #[schemars(with = "Value")]
     payload: Box<RawValue>,
     /// `pending`, `approved`, `rejected` or `expired`.
     status: &'static str,
     created_at: Moment,
-    /// Refused then, unless it was decided before.
+    /// Expiry time.
     expires_at: Moment,
     decided_at: Option<Moment>,
-    /// What was said to the decision, or why it expired.
+    /// Reason of the decision or expiry.
     reason: Option<Box<str>>,
-    /// The turn that waits; null when a client asked, or calls the tool itself.
+    /// Waiting turn; null if a client requested it.
     turn_id: Option<Uuid>,
-    /// SHA-256, in hex, of the tool's name, a zero byte and the input: the call that may run; null when a client asked.
+    /// SHA-256 in hex of the tool name, a zero byte and the input; null if a client requested it.
     call_hash: Option<String>,
 }
 
@@ -103,21 +103,21 @@ fn as_json(text: String) -> Box<RawValue> {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ApprovalList {
     approvals: Vec<Item>,
-    /// How many there are in all: those that wait with `status=pending`, those that were decided with another one.
+    /// Total number: pending approvals with `status=pending`, otherwise decided ones.
     total: usize,
 }
 
-/// What a client asks for.
+/// An approval request.
 #[derive(Deserialize, JsonSchema)]
 struct RequestBody {
-    /// On whose behalf.
+    /// Agent.
     agent_id: String,
-    /// What is to be done, in a word.
+    /// Action.
     action: String,
-    /// The same for people.
+    /// Description.
     #[serde(default)]
     description: String,
-    /// The particulars.
+    /// Payload.
     #[serde(default)]
     payload: Map<String, Value>,
 }
@@ -135,14 +135,14 @@ async fn read(call: Call) -> Result<Response, Error> {
     reply::ok(&Item::from(call.ask(GetApproval(id)).await?))
 }
 
-/// How many approvals there are.
+/// Number of approvals.
 #[derive(Serialize, JsonSchema)]
 struct Counts {
-    /// That wait for a person.
+    /// Pending approvals.
     count: usize,
     /// The same.
     pending: usize,
-    /// That were decided and are still kept.
+    /// Decided approvals that are still stored.
     decided: usize,
 }
 
@@ -151,21 +151,21 @@ async fn count(call: Call) -> Result<Response, Error> {
     reply::ok(&Counts { count: counts.pending, pending: counts.pending, decided: counts.decided })
 }
 
-/// What is said to one approval.
+/// Options of an approval.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ApproveBody {
-    /// The code of the authenticator, when the configuration has `second_factor = "totp"`.
+    /// Code of the second factor; required with `second_factor = "totp"`.
     totp_code: Option<String>,
     /// Shown with the approval.
     reason: Option<String>,
 }
 
-/// What is said to a rejected one.
+/// Options of a rejection.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct RejectBody {
-    /// Shown with the approval, and told to the model.
+    /// Shown with the approval and to the model.
     reason: Option<String>,
 }
 
@@ -208,13 +208,13 @@ async fn decide(
     call.ask(DecideApprovals { ids, decision, reason: reason.map(Into::into) }).await
 }
 
-/// What is said to several approvals.
+/// Decision on several approvals.
 #[derive(Deserialize, JsonSchema)]
 struct BatchBody {
     /// At most 1,000.
     ids: Vec<String>,
     decision: BatchDecision,
-    /// The code of the authenticator, when approving needs one: one for all.
+    /// Code of the second factor, if required; one for all.
     #[serde(default)]
     totp_code: Option<String>,
     /// Shown with each.
@@ -222,14 +222,14 @@ struct BatchBody {
     reason: Option<String>,
 }
 
-/// What is said to all of them.
+/// The decision.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum BatchDecision {
-    /// They may be done.
+    /// Approve.
     #[serde(alias = "approved")]
     Approve,
-    /// They must not.
+    /// Reject.
     #[serde(alias = "rejected")]
     Reject,
 }
@@ -241,7 +241,7 @@ async fn batch(call: Call) -> Result<Response, Error> {
     }
     if ids.len() > limit::APPROVAL_BATCH_MAX {
         let most = limit::APPROVAL_BATCH_MAX;
-        return Err(Error::bad_field("ids", format!("ids: more than {most} approvals at once")));
+        return Err(Error::bad_field("ids", format!("ids: more than {most} approvals in one request")));
     }
     let parsed = ids.iter().enumerate().map(|(at, text)| {
         let wrong = |_| Error::bad_field(&format!("ids[{at}]"), format!("ids[{at}] is not a valid UUID"));

@@ -26,18 +26,18 @@ const RECENT_DEFAULT: usize = 50;
 const COST: u32 = 10;
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/audit/recent", "The newest entries of the audit trail", |call| Box::pin(recent(call)))
+    Route::get("/api/audit/recent", "List the newest audit log entries", |call| Box::pin(recent(call)))
         .query::<RecentQuery>()
         .replies(&[Reply::json::<Recent>(200, "the entries, newest first")]),
-    Route::get("/api/audit/verify", "Walk the whole audit trail", |call| Box::pin(verify(call)))
+    Route::get("/api/audit/verify", "Verify the audit log", |call| Box::pin(verify(call)))
         .cost(COST)
-        .replies(&[Reply::json::<Verified>(200, "`valid`, or `broken` with the first entry that is")]),
+        .replies(&[Reply::json::<Verified>(200, "`valid`, or `broken` with the first broken entry")]),
 ];
 
-/// What to read.
+/// Options of the list.
 #[derive(Deserialize, JsonSchema)]
 struct RecentQuery {
-    /// Entries at most: 50 when left out; more than 500 is cut.
+    /// Maximum number of entries, up to 500. Default: 50.
     limit: Option<u64>,
 }
 
@@ -45,27 +45,27 @@ struct RecentQuery {
 #[derive(Serialize, JsonSchema)]
 struct Recent {
     entries: Vec<Entry>,
-    /// Entries of the whole trail that are kept.
+    /// Total number of stored entries.
     total: u64,
 }
 
-/// One entry (spec 3, Audit entry).
+/// An audit log entry.
 #[derive(Serialize, JsonSchema)]
 struct Entry {
-    /// Counted from 1, without gaps.
+    /// Sequence number from 1, without gaps.
     id: u64,
     timestamp: Moment,
-    /// What happened, such as `agent_spawned`.
+    /// Event type, such as `agent_spawned`.
     event_type: Box<str>,
-    /// The agent it is about; null when it is about none.
+    /// Agent that it is about; null if none.
     agent_id: Option<Uuid>,
-    /// Who did it: `api`, `agent:<id>/turn:<id>` or `system`.
+    /// Actor: `api`, `agent:<id>/turn:<id>` or `system`.
     actor: Box<str>,
-    /// More about it: a JSON object as text.
+    /// Details: a JSON object as text.
     details: Box<str>,
     /// SHA-256 of the entry, in hex.
     hash: String,
-    /// That of the entry before; zeros in the first.
+    /// Hash of the previous entry; zeros in the first.
     prev_hash: String,
 }
 
@@ -89,11 +89,11 @@ fn trail(call: &Call) -> Result<Arc<dyn Trail>, Error> {
     call.api
         .services
         .get::<dyn Trail>()
-        .ok_or_else(|| Refusal::busy("the world is loading", 1).with_code("loading").into())
+        .ok_or_else(|| Refusal::busy("the daemon is loading; try again in a moment", 1).with_code("loading").into())
 }
 
 fn failed() -> Error {
-    Error::internal("the audit trail could not be read")
+    Error::internal("the audit log could not be read")
 }
 
 async fn recent(call: Call) -> Result<Response, Error> {
@@ -110,29 +110,29 @@ async fn recent(call: Call) -> Result<Response, Error> {
     reply::ok(&Recent { entries: entries.into_iter().map(Entry::from).collect(), total: head.kept() })
 }
 
-/// What a walk over the trail found.
+/// Result of a verification.
 #[derive(Default, Serialize, JsonSchema)]
 struct Verified {
     /// `valid` or `broken`.
     status: &'static str,
-    /// Entries that the trail has, or, broken, that it must have.
+    /// Number of entries found, or expected if the log is broken.
     chain_length: u64,
-    /// When the first kept entry happened.
+    /// Time of the oldest entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_entry: Option<Moment>,
-    /// When the newest entry happened.
+    /// Time of the newest entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_entry: Option<Moment>,
-    /// Signed checkpoints that were checked.
+    /// Number of verified checkpoints.
     #[serde(skip_serializing_if = "Option::is_none")]
     checkpoints: Option<u64>,
-    /// Up to which entry the trail is signed; 0 when it is not.
+    /// Newest signed entry; 0 if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     signed_up_to: Option<u64>,
-    /// The first entry that is not as it was written.
+    /// First broken entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     broken_at: Option<u64>,
-    /// What is wrong with it.
+    /// Reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     /// The Ed25519 key that checkpoints are signed with, in hex.

@@ -26,7 +26,7 @@ pub trait Trail: Send + Sync + 'static {
     fn fault(&self) -> Option<&'static str>;
 }
 
-/// What a walk over the trail found.
+/// Result of a verification.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     /// Where the trail ended when the walk began.
@@ -62,7 +62,8 @@ impl Walks {
     /// 503 when too many wait already.
     pub(crate) async fn enter(&self) -> Result<Walking, Refusal> {
         let place = Arc::clone(&self.places).try_acquire_owned();
-        let place = place.map_err(|_| Refusal::busy("too many requests walk over the audit trail", 10))?;
+        let place =
+            place.map_err(|_| Refusal::busy("too many audit verifications are running; try again later", 10))?;
         Ok(Walking { _place: place, _walking: Arc::clone(&self.walking).lock_owned().await })
     }
 }

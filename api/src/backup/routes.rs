@@ -15,32 +15,29 @@ use crate::http::{reply, served};
 /// What such a request costs the client's rate budget: it reads the whole world.
 const COST: u32 = 10;
 
-const BUSY: Reply = Reply::error(409, "a backup or restore is under way");
-const FULL: Reply = Reply::error(507, "the disk has no room for it");
+const BUSY: Reply = Reply::error(409, "a backup or restore is running");
+const FULL: Reply = Reply::error(507, "not enough disk space");
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::post("/api/backup", "Make a backup", |call| Box::pin(create(call))).cost(COST).replies(&[
-        Reply::json::<BackupMade>(200, "it is made"),
+    Route::post("/api/backup", "Create a backup", |call| Box::pin(create(call))).cost(COST).replies(&[
+        Reply::json::<BackupMade>(200, "created"),
         BUSY,
         FULL,
     ]),
-    Route::get("/api/backups", "The backups", |call| Box::pin(list(call)))
-        .replies(&[Reply::json::<BackupList>(200, "the newest first")]),
-    Route::get("/api/backups/status", "What is under way", |call| Box::pin(status(call))).replies(&[Reply::json::<
-        BackupStatus,
-    >(
-        200,
-        "how far it is, and the last backup by schedule",
-    )]),
+    Route::get("/api/backups", "List backups", |call| Box::pin(list(call)))
+        .replies(&[Reply::json::<BackupList>(200, "the backups, newest first")]),
+    Route::get("/api/backups/status", "Get the backup status", |call| Box::pin(status(call))).replies(&[
+        Reply::json::<BackupStatus>(200, "the progress of the running operation and the last scheduled backup"),
+    ]),
     Route::get("/api/backups/{filename}", "Download a backup", |call| Box::pin(get(call)))
         .cost(COST)
         .replies(&[Reply::plain(200, "the archive", "application/zstd")]),
     Route::delete("/api/backups/{filename}", "Delete a backup", |call| Box::pin(delete(call)))
-        .replies(&[Reply::json::<BackupDeleted>(200, "it is gone"), BUSY]),
+        .replies(&[Reply::json::<BackupDeleted>(200, "deleted"), BUSY]),
     Route::post("/api/restore", "Restore a backup", |call| Box::pin(restore(call)))
         .cost(COST)
         .body::<RestoreBody>()
-        .replies(&[Reply::json::<BackupRestored>(200, "it is restored; with `dry_run` what would change"), BUSY, FULL]),
+        .replies(&[Reply::json::<BackupRestored>(200, "restored; with `dry_run`, what would change"), BUSY, FULL]),
 ];
 
 /// The backups.
@@ -50,7 +47,7 @@ struct BackupList {
     total: usize,
 }
 
-/// A backup that is gone.
+/// The deleted backup.
 #[derive(Serialize, JsonSchema)]
 struct BackupDeleted {
     /// `deleted`.
@@ -58,18 +55,19 @@ struct BackupDeleted {
     filename: String,
 }
 
-/// What to restore.
+/// Options of the restore.
 #[derive(Deserialize, JsonSchema)]
 struct RestoreBody {
-    /// A backup of the list.
+    /// File name of a backup.
     filename: String,
-    /// Leave the configuration and the secrets of this home as they are.
+    /// Keep the configuration and the secrets of this home.
     #[serde(default)]
     keep_config: bool,
-    /// Only these: `config`, `cron_jobs`, `hand_state`, `custom_models`, `agents`, `skills`, `workflows`, `data`.
+    /// Components to restore: `config`, `cron_jobs`, `hand_state`, `custom_models`, `agents`, `skills`, `workflows`,
+    /// `data`. Default: all.
     #[serde(default)]
     components: Option<Vec<String>>,
-    /// Change nothing, and say what would change.
+    /// Show the changes without applying them
     #[serde(default)]
     dry_run: bool,
 }
@@ -80,11 +78,11 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce(&dyn Backups) -> Result<T, BackupError> + Send + 'static,
 ) -> Result<T, Error> {
     let Some(backups) = call.api.services.get::<dyn Backups>() else {
-        return Err(Error::unavailable("the daemon is not ready yet", 1));
+        return Err(Error::unavailable("the daemon is still loading; try again in a moment", 1));
     };
     let done = tokio::task::spawn_blocking(move || work(&*backups)).await.map_err(|error| {
-        tracing::error!(%error, "a backup or restore broke off");
-        Error::internal("it broke off; the reason is in the daemon's log")
+        tracing::error!(%error, "a backup or restore was interrupted");
+        Error::internal("interrupted; see the daemon's log for the reason")
     })?;
     Ok(done?)
 }
@@ -99,8 +97,13 @@ async fn list(call: Call) -> Result<Response, Error> {
 }
 
 async fn status(call: Call) -> Result<Response, Error> {
-    let backups =
-        call.api.services.get::<dyn Backups>().ok_or_else(|| Error::unavailable("the daemon is not ready yet", 1))?;
+    let backups = call.api.services.get::<dyn Backups>().ok_or_else(|| {
+        Error::unavailable(
+            "the daemon is still loading; try \
+            again in a moment",
+            1,
+        )
+    })?;
     reply::ok(&backups.status())
 }
 

@@ -10,27 +10,27 @@ use serde::{Deserialize, Serialize};
 use crate::http::error::Error;
 use crate::http::files::FileReader;
 
-/// A backup that was made.
+/// A created backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BackupMade {
-    /// Its file, in the directory of backups.
+    /// File name in the backup directory.
     pub filename: String,
     /// Bytes of it.
     pub size_bytes: u64,
-    /// When the view was taken that it was made from (RFC 3339).
+    /// Time of the data in it (RFC 3339).
     pub created_at: String,
-    /// The newest step that is in it; absent while steps are not numbered.
+    /// Newest step in it; absent if steps are not numbered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<u64>,
-    /// What is in it, by component.
+    /// Contents by component.
     pub components: BTreeMap<String, ComponentContent>,
-    /// What is in its world, by kind: `agents`, `sessions`, `messages`...
+    /// Contents of its world by kind: `agents`, `sessions`, `messages`...
     pub counts: BTreeMap<String, u64>,
-    /// What was left out.
+    /// Skipped items.
     pub warnings: Vec<String>,
 }
 
-/// What a component has in a backup.
+/// Contents of a component in a backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ComponentContent {
     /// Entries of the archive.
@@ -41,29 +41,29 @@ pub struct ComponentContent {
     pub bytes: u64,
 }
 
-/// A file in the directory of backups.
+/// A file in the backup directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BackupLine {
     /// Its name.
     pub filename: String,
     /// Bytes.
     pub size_bytes: u64,
-    /// Its manifest can be read: it is a backup that this release may restore.
+    /// Whether it is a backup that this release can restore.
     pub valid: bool,
-    /// Why it is none.
+    /// Why it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// When it was made (RFC 3339); by the file where there is no manifest.
+    /// Creation time (RFC 3339); of the file if there is no manifest.
     pub created_at: String,
-    /// The release that made it.
+    /// Release that created it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub release: Option<String>,
-    /// The newest step that is in it.
+    /// Newest step in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<u64>,
-    /// What is in it, by component.
+    /// Contents by component.
     pub components: BTreeMap<String, ComponentContent>,
-    /// What is in its world, by kind.
+    /// Contents of its world by kind.
     pub counts: BTreeMap<String, u64>,
 }
 
@@ -80,29 +80,29 @@ pub struct RestoreWanted {
     pub dry_run: bool,
 }
 
-/// What a restore did, or would do.
+/// Result of a restore or dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BackupRestored {
     /// `restored`, or `dry_run`.
     pub status: &'static str,
     /// The backup.
     pub filename: String,
-    /// When it was made (RFC 3339).
+    /// Creation time (RFC 3339).
     pub created_at: String,
-    /// The newest step that is in it.
+    /// Newest step in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<u64>,
-    /// What changes, by component; `other` belongs to none.
+    /// Changes by component; `other` belongs to none.
     pub components: BTreeMap<String, ComponentChanges>,
-    /// Keys of the configuration that take effect with the next start.
+    /// Configuration keys that take effect at the next start.
     pub restart_required: Vec<String>,
-    /// Milliseconds for which no world took commands; 0 when the world went on.
+    /// Milliseconds without a running world; 0 if it kept running.
     pub pause_ms: u64,
-    /// What was left out.
+    /// Skipped items.
     pub warnings: Vec<String>,
 }
 
-/// What a restore changes of a component.
+/// Changes of a component by a restore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ComponentChanges {
     /// Rows of the store.
@@ -111,16 +111,16 @@ pub struct ComponentChanges {
     pub files: Changes,
 }
 
-/// What becomes of things that are there, or in the archive, or both.
+/// Counts of items by change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Changes {
     /// Only in the archive.
     pub added: u64,
-    /// Only here.
+    /// Only in this home.
     pub removed: u64,
-    /// Otherwise in the archive than here.
+    /// Different in the archive and this home.
     pub replaced: u64,
-    /// The same here and there.
+    /// Equal in both.
     pub unchanged: u64,
 }
 
@@ -133,31 +133,31 @@ impl std::ops::AddAssign for Changes {
     }
 }
 
-/// What is under way, and what was last.
+/// Running operation and last scheduled backup.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BackupStatus {
-    /// `backup`, `restore` or `dry_run`; null when nothing is under way.
+    /// `backup`, `restore` or `dry_run`; null if nothing is running.
     pub running: Option<&'static str>,
-    /// What it does: `counting`, `packing`, `checking`, `comparing`, `building`, `exchanging`; `idle`.
+    /// Phase: `counting`, `packing`, `checking`, `comparing`, `building`, `exchanging` or `idle`.
     pub phase: &'static str,
-    /// Bytes done in this phase.
+    /// Processed bytes of this phase.
     pub done_bytes: u64,
-    /// Bytes there are in this phase; 0 while nobody knows.
+    /// Total bytes of this phase; 0 if unknown.
     pub total_bytes: u64,
-    /// Seconds since it began.
+    /// Seconds since it started.
     pub seconds: u64,
-    /// The last backup that was made by itself, or was to be.
+    /// Last scheduled backup.
     pub scheduled: Option<ScheduledBackup>,
-    /// When the next one is due (RFC 3339); null without a schedule.
+    /// Next scheduled time (RFC 3339); null without a schedule.
     pub next_scheduled: Option<String>,
 }
 
-/// A backup that was due.
+/// A scheduled backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ScheduledBackup {
-    /// When it began (RFC 3339).
+    /// Start time (RFC 3339).
     pub at: String,
-    /// Its file; null when it failed.
+    /// File name; null if it failed.
     pub filename: Option<String>,
     /// Why it failed.
     pub error: Option<String>,
@@ -183,10 +183,10 @@ pub enum BackupError {
         message: String,
     },
     /// There is no such backup (404).
-    #[error("there is no backup {0:?}")]
+    #[error("backup {0:?} does not exist")]
     Unknown(String),
     /// Another one is under way (409).
-    #[error("a {0} is under way")]
+    #[error("a {0} is already running; try again later")]
     Busy(&'static str),
     /// Somebody else is in the way, such as one who reads the whole world (409).
     #[error("{message}")]

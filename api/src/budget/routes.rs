@@ -15,42 +15,46 @@ use crate::http::route::{Reply, Route};
 use crate::http::timestamp::Moment;
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/budget", "The budget of everybody together", |call| Box::pin(read(call)))
-        .replies(&[Reply::json::<BudgetBody>(200, "limits and what is spent")]),
-    Route::put("/api/budget", "Set the budget of everybody together", |call| Box::pin(set(call)))
+    Route::get("/api/budget", "Get the global budget", |call| Box::pin(read(call)))
+        .replies(&[Reply::json::<BudgetBody>(200, "limits and spending")]),
+    Route::put("/api/budget", "Set the global budget", |call| Box::pin(set(call)))
         .body::<LimitsBody>()
-        .replies(&[Reply::json::<BudgetBody>(200, "the budget as it is now")]),
-    Route::get("/api/budget/agents", "What each agent has spent, the most first", |call| Box::pin(list(call)))
-        .replies(&[Reply::json::<Vec<AgentRow>>(200, "agents that asked a model")]),
-    Route::get("/api/budget/agents/{id}", "The budget of an agent", |call| Box::pin(read_agent(call)))
-        .replies(&[Reply::json::<BudgetBody>(200, "limits and what is spent")]),
+        .replies(&[Reply::json::<BudgetBody>(200, "the updated budget")]),
+    Route::get("/api/budget/agents", "List agents by spending", |call| Box::pin(list(call))).replies(&[Reply::json::<
+        Vec<AgentRow>,
+    >(
+        200,
+        "the agents with model calls, highest spending first",
+    )]),
+    Route::get("/api/budget/agents/{id}", "Get the budget of an agent", |call| Box::pin(read_agent(call)))
+        .replies(&[Reply::json::<BudgetBody>(200, "limits and spending")]),
     Route::put("/api/budget/agents/{id}", "Set the budget of an agent", |call| Box::pin(set_agent(call)))
         .body::<LimitsBody>()
-        .replies(&[Reply::json::<BudgetBody>(200, "the budget as it is now")]),
+        .replies(&[Reply::json::<BudgetBody>(200, "the updated budget")]),
 ];
 
-/// A budget. A limit of 0 is none.
+/// A budget. A limit of 0 means unlimited.
 #[derive(Serialize, JsonSchema)]
 struct BudgetBody {
-    /// Absent for everybody's.
+    /// Absent for the global budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent_id: Option<Uuid>,
     #[serde(skip_serializing_if = "Option::is_none")]
     agent_name: Option<Box<str>>,
     daily_limit_usd: f64,
     monthly_limit_usd: f64,
-    /// Tokens of a clock hour.
+    /// Tokens per clock hour.
     hourly_token_limit: u64,
     today_spent_usd: f64,
     month_spent_usd: f64,
     hourly_tokens_used: u64,
-    /// Since ever.
+    /// All time.
     total_cost_usd: f64,
     /// The same as `today_spent_usd`.
     today_cost_usd: f64,
-    /// Reserved for calls that are out.
+    /// Reserved for active calls.
     reserved_usd: f64,
-    /// `ok`, `warning` (80 % of a limit are spent) or `exceeded`.
+    /// `ok`, `warning` (80 % of a limit used) or `exceeded`.
     status: &'static str,
     daily_reset_at: Moment,
     monthly_reset_at: Moment,
@@ -80,17 +84,17 @@ impl From<BudgetView> for BudgetBody {
     }
 }
 
-/// New limits. What is left out stays; 0 or null takes a limit away.
+/// New limits. Omitted limits are unchanged; 0 or null removes a limit.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct LimitsBody {
-    /// Dollars of a UTC day.
+    /// Dollars per UTC day.
     #[serde(deserialize_with = "given")]
     daily_limit_usd: Option<Option<f64>>,
-    /// Dollars of a calendar month.
+    /// Dollars per calendar month.
     #[serde(deserialize_with = "given")]
     monthly_limit_usd: Option<Option<f64>>,
-    /// Tokens of a clock hour.
+    /// Tokens per clock hour.
     #[serde(deserialize_with = "given")]
     hourly_token_limit: Option<Option<u64>>,
 }
@@ -103,7 +107,7 @@ fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Res
 impl LimitsBody {
     fn limits(self) -> Result<Limits, Error> {
         let dollars = |field: &str, given: Option<Option<f64>>| {
-            let wrong = || Error::bad_field(field, format!("{field}: expected an amount of dollars, 0 or more"));
+            let wrong = || Error::bad_field(field, format!("{field}: expected an amount in dollars, 0 or more"));
             given.map(|usd| Micros::from_usd(usd.unwrap_or(0.0)).ok_or_else(wrong)).transpose()
         };
         Ok(Limits {
@@ -123,7 +127,7 @@ async fn set(call: Call) -> Result<Response, Error> {
     reply::ok(&BudgetBody::from(call.ask(SetBudget { scope: Scope::Global, limits }).await?))
 }
 
-/// What one agent has spent.
+/// Spending of an agent.
 #[derive(Serialize, JsonSchema)]
 struct AgentRow {
     agent_id: Uuid,

@@ -19,32 +19,32 @@ use crate::http::route::{Reply, Route};
 const COST: u32 = 2;
 
 pub(crate) const ROUTES: &[Route] =
-    &[Route::post("/api/agents/{id}/command", "Type a command of the chat", |call| Box::pin(run(call)))
+    &[Route::post("/api/agents/{id}/command", "Run a chat command", |call| Box::pin(run(call)))
         .cost(COST)
         .body::<CommandBody>()
         .replies(&[
-            Reply::json::<CommandAnswer>(200, "what the command has to say"),
+            Reply::json::<CommandAnswer>(200, "the output of the command"),
             Reply::error(403, "the session belongs to another agent"),
         ])];
 
-/// What is typed.
+/// A chat command.
 #[derive(Deserialize, JsonSchema)]
 struct CommandBody {
-    /// The command and what follows it, such as `/model gpt-4o`.
+    /// The command with its arguments, such as `/model gpt-4o`.
     command: String,
-    /// The session in which it is typed; the current one when left out.
+    /// Session. Default: the current session.
     #[serde(default)]
     session_id: Option<Uuid>,
-    /// The messages of this chat ask for extended thinking, which `/think` turns over.
+    /// Whether extended thinking is on; `/think` toggles it.
     #[serde(default)]
     thinking: bool,
 }
 
-/// What the command has to say.
+/// Output of the command.
 #[derive(Serialize, JsonSchema)]
 struct CommandAnswer {
     response: String,
-    /// Whether the messages that follow should ask for extended thinking (`thinking` of a message).
+    /// Whether extended thinking is on for the following messages (`thinking` of a message).
     thinking: bool,
 }
 
@@ -52,7 +52,7 @@ async fn run(call: Call) -> Result<Response, Error> {
     let agent = call.id("id")?;
     let CommandBody { command, session_id, thinking } = call.json()?;
     if !command::is_command(&command) {
-        return Err(Error::bad_field("command", "command: must begin with a slash, such as /help"));
+        return Err(Error::bad_field("command", "command: must start with a slash, such as /help"));
     }
     let sessions = match session_id.map(SessionId) {
         Some(session) => vec![call.ask(GetSession::Of(agent, session)).await?.id],

@@ -13,18 +13,19 @@ use crate::http::reply;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 
-pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/bindings", "List the bindings of the web chat", |call| Box::pin(list(call)))
-        .replies(&[Reply::json::<BindingList>(200, "in their order")]),
-    Route::post("/api/bindings", "Add a binding of the web chat", |call| Box::pin(add(call)))
-        .body::<BindingBody>()
-        .replies(&[
-            Reply::json::<BindingItem>(201, "added"),
-            Reply::error(409, "the key is bound already, or there are too many"),
-        ]),
-    Route::delete("/api/bindings/{index}", "Remove a binding of the web chat", |call| Box::pin(remove(call)))
-        .replies(&[Reply::json::<Removed>(200, "removed; those behind it move up")]),
-];
+pub(crate) const ROUTES: &[Route] =
+    &[
+        Route::get("/api/bindings", "List web chat key bindings", |call| Box::pin(list(call)))
+            .replies(&[Reply::json::<BindingList>(200, "the bindings in order")]),
+        Route::post("/api/bindings", "Add a web chat key binding", |call| Box::pin(add(call)))
+            .body::<BindingBody>()
+            .replies(&[
+                Reply::json::<BindingItem>(201, "added"),
+                Reply::error(409, "the key is already bound, or the limit of bindings is reached"),
+            ]),
+        Route::delete("/api/bindings/{index}", "Delete a web chat key binding", |call| Box::pin(remove(call)))
+            .replies(&[Reply::json::<Removed>(200, "deleted; later bindings move up")]),
+    ];
 
 /// Asks the disk on a thread that may wait for it.
 async fn ask<T: Send + 'static>(
@@ -33,7 +34,7 @@ async fn ask<T: Send + 'static>(
 ) -> Result<T, Error> {
     let bindings = call.api.service::<dyn Bindings>()?;
     let asked = tokio::task::spawn_blocking(move || ask(&*bindings)).await;
-    Ok(asked.map_err(|_| Error::internal("reading the bindings broke off"))??)
+    Ok(asked.map_err(|_| Error::internal("reading the bindings was interrupted"))??)
 }
 
 /// The bindings.
@@ -41,19 +42,19 @@ async fn ask<T: Send + 'static>(
 struct BindingList {
     bindings: Vec<BindingItem>,
     total: usize,
-    /// What a binding may do beside the commands of the chat.
+    /// Actions available in addition to chat commands.
     actions: Vec<ActionItem>,
 }
 
 /// One binding.
 #[derive(Serialize, JsonSchema)]
 struct BindingItem {
-    /// Its place in the list, by which it is removed.
+    /// Index in the list, used to delete it.
     index: usize,
     event: When,
-    /// The key, such as `Mod+K` (Ctrl, or Cmd on a Mac); null for another event.
+    /// Key, such as `Mod+K` (Ctrl, or Cmd on a Mac); null for another event.
     key: Option<String>,
-    /// An action of the page, or a command of the chat such as `/new notes`.
+    /// An action of the page, or a chat command such as `/new notes`.
     command: String,
     description: String,
 }
@@ -65,7 +66,7 @@ impl BindingItem {
     }
 }
 
-/// What the page itself can do.
+/// Actions of the page.
 #[derive(Serialize, JsonSchema)]
 struct ActionItem {
     name: &'static str,
@@ -83,15 +84,15 @@ async fn list(call: Call) -> Result<Response, Error> {
 /// A new binding.
 #[derive(Deserialize, JsonSchema)]
 struct BindingBody {
-    /// When it is carried out; `key` when left out.
+    /// Event that runs it. Default: `key`.
     #[serde(default)]
     event: When,
     /// The key, for the event `key`: modifiers (`Mod`, `Ctrl`, `Meta`, `Alt`, `Shift`) and a key, joined by `+`.
     #[serde(default)]
     key: Option<String>,
-    /// An action of the page, or a command of the chat.
+    /// An action of the page, or a chat command.
     command: String,
-    /// For people; at most 256 bytes.
+    /// Description; at most 256 bytes.
     #[serde(default)]
     description: String,
 }
@@ -106,7 +107,7 @@ async fn add(call: Call) -> Result<Response, Error> {
     reply::created(&BindingItem::of(index, binding))
 }
 
-/// A binding that is gone.
+/// The deleted binding.
 #[derive(Serialize, JsonSchema)]
 struct Removed {
     /// `removed`.

@@ -12,15 +12,15 @@ const DESCRIPTION_BYTES_MAX: usize = 256;
 
 /// What the page itself can do: name and description. `api/src/web/bindings.js` carries them out.
 pub(crate) const ACTIONS: &[(&str, &str)] = &[
-    ("search", "search the agents"),
-    ("focus_prompt", "go to the message box"),
-    ("new_session", "begin a new session"),
+    ("search", "search agents"),
+    ("focus_prompt", "focus the message box"),
+    ("new_session", "start a new session"),
     ("new_agent", "create an agent"),
-    ("stop", "stop the answer that is being written, and close the list"),
-    ("open_list", "show the agents and sessions"),
-    ("close_list", "hide the agents and sessions"),
-    ("scroll_end", "go to the end of the conversation"),
-    ("reload", "read the session again"),
+    ("stop", "stop the response and close the list"),
+    ("open_list", "show agents and sessions"),
+    ("close_list", "hide agents and sessions"),
+    ("scroll_end", "scroll to the end of the conversation"),
+    ("reload", "reload the session"),
 ];
 
 /// The keys that need no modifier: nobody types with them.
@@ -45,14 +45,14 @@ const NAMED_KEYS: &[&str] = &[
 /// The modifiers, in the order in which they are written; `Mod` is Ctrl, or Cmd on a Mac.
 const MODIFIERS: &[&str] = &["Mod", "Ctrl", "Meta", "Alt", "Shift"];
 
-/// When a binding is carried out.
+/// Event that runs a binding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
     /// A key is pressed.
     #[default]
     Key,
-    /// An answer is complete.
+    /// A response is complete.
     Done,
     /// A turn failed.
     Error,
@@ -94,8 +94,8 @@ impl Binding {
         let Self { event, key, command, description } = self;
         let key = match (event, key) {
             (When::Key, Some(key)) => Some(checked_key(&key).map_err(|why| Error::bad_field("key", why))?),
-            (When::Key, None) => return Err(Error::bad_field("key", "key is needed for the event `key`")),
-            (_, Some(_)) => return Err(Error::bad_field("key", "key is for the event `key` only")),
+            (When::Key, None) => return Err(Error::bad_field("key", "key is required for the event `key`")),
+            (_, Some(_)) => return Err(Error::bad_field("key", "key is only allowed with the event `key`")),
             (_, None) => None,
         };
         check_command(&command).map_err(|why| Error::bad_field("command", why))?;
@@ -140,9 +140,9 @@ fn check_command(command: &str) -> Result<(), String> {
         let (name, argument) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
         let line = command::lines().find(|line| line.name.eq_ignore_ascii_case(name));
         return match line {
-            None => Err("command: there is no such command of the chat; GET /api/commands lists them".to_owned()),
+            None => Err("command: unknown chat command; GET /api/commands lists all commands".to_owned()),
             Some(line) if line.argument.is_empty() && !argument.trim().is_empty() => {
-                Err(format!("command: /{} takes nothing after it", line.name))
+                Err(format!("command: /{} takes no arguments", line.name))
             }
             Some(_) => Ok(()),
         };
@@ -151,7 +151,7 @@ fn check_command(command: &str) -> Result<(), String> {
         return Ok(());
     }
     let names: Vec<&str> = ACTIONS.iter().map(|(name, _)| *name).collect();
-    Err(format!("command must be one of {}, or a command of the chat such as \"/new\"", names.join(", ")))
+    Err(format!("command must be one of {}, or a chat command such as \"/new\"", names.join(", ")))
 }
 
 /// `key` in the one form that it has: modifiers in their order, then the key.
@@ -180,7 +180,7 @@ fn checked_key(written: &str) -> Result<String, String> {
     // Shift alone types capitals.
     let types = held.iter().all(|modifier| MODIFIERS[*modifier] == "Shift");
     if types && !BARE_KEYS.contains(&&*key) {
-        return Err(format!("key: {key} is needed for typing; add Mod, Ctrl, Meta or Alt"));
+        return Err(format!("key: {key} is a typing key; add Mod, Ctrl, Meta or Alt"));
     }
     Ok(held.iter().map(|modifier| format!("{}+", MODIFIERS[*modifier])).chain([key]).collect())
 }
@@ -192,7 +192,7 @@ pub enum BindingsError {
     #[error("{1}")]
     Conflict(&'static str, String),
     /// There is no such binding (404).
-    #[error("there is no binding {0}")]
+    #[error("binding {0} does not exist")]
     NotFound(usize),
     /// The disk failed, or what it holds are no bindings; the reason is in the log (500).
     #[error("the bindings could not be read or written")]

@@ -12,10 +12,14 @@ use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/commands", "List the commands of the chat", |call| Box::pin(list(call)))
-        .replies(&[Reply::json::<CommandList>(200, "in the order of /help")]),
-    Route::get("/api/commands/{name}", "Read a command of the chat", |call| Box::pin(show(call)))
-        .replies(&[Reply::json::<CommandItem>(200, "the command")]),
+    Route::get("/api/commands", "List chat commands", |call| Box::pin(list(call)))
+        .replies(&[Reply::json::<CommandList>(200, "the commands, in the order of /help")]),
+    Route::get("/api/commands/{name}", "Get a chat command", |call| Box::pin(show(call))).replies(&[Reply::json::<
+        CommandItem,
+    >(
+        200,
+        "the command",
+    )]),
 ];
 
 /// The commands.
@@ -30,12 +34,12 @@ struct CommandList {
 struct CommandItem {
     /// Without the slash.
     name: &'static str,
-    /// As it is typed, such as `/new`.
+    /// As typed, such as `/new`.
     command: String,
-    /// What may follow it, such as `[label]`; empty when nothing may.
+    /// Arguments, such as `[label]`; empty if it takes none.
     argument: &'static str,
     description: &'static str,
-    /// It asks a model and may take long.
+    /// Whether it calls a model and can take long.
     slow: bool,
 }
 

@@ -18,20 +18,20 @@ use crate::http::route::{Reply, Route};
 use crate::http::server::Line;
 
 pub(crate) const ROUTES: &[Route] =
-    &[Route::get("/api/agents/{id}/ws", "Talk with an agent over a WebSocket", |call| Box::pin(open(call)))
+    &[Route::get("/api/agents/{id}/ws", "Chat with an agent over a WebSocket", |call| Box::pin(open(call)))
         .socket()
         .query::<SocketQuery>()
         .replies(&[
-            Reply::empty(101, "the connection is a WebSocket from here on"),
-            Reply::error(403, "this origin may not open a WebSocket"),
-            Reply::error(426, "the request asks for no WebSocket of version 13"),
+            Reply::empty(101, "the connection is upgraded to a WebSocket"),
+            Reply::error(403, "this origin is not allowed to open a WebSocket"),
+            Reply::error(426, "the request is not a WebSocket upgrade of version 13"),
         ])];
 
-/// What may stand in the query. It is read where the key is checked.
+/// Query parameters of the handshake.
 #[derive(Deserialize, JsonSchema)]
 #[allow(dead_code, reason = "its shape is for the OpenAPI document")]
 struct SocketQuery {
-    /// The key, for clients that can set neither the header `authorization` nor the subprotocols `bearer, <key>`.
+    /// API key, for clients that cannot set the header `authorization` or the subprotocols `bearer, <key>`.
     token: Option<String>,
 }
 
@@ -41,7 +41,7 @@ async fn open(mut call: Call) -> Result<Response, Error> {
     let answer = handshake::answer(&call.parts)?;
     let extensions = &mut call.parts.extensions;
     let (Some(upgrade), Some(line)) = (extensions.remove::<OnUpgrade>(), extensions.remove::<Line>()) else {
-        return Err(handshake::upgrade_required("this connection cannot become a WebSocket"));
+        return Err(handshake::upgrade_required("this connection cannot be upgraded to a WebSocket"));
     };
     let agent = AgentSummary {
         id: view.id,
@@ -59,7 +59,7 @@ async fn open(mut call: Call) -> Result<Response, Error> {
                 line.activity.upgrade();
                 Conversation::hold(api, partner, TokioIo::new(io)).await;
             }
-            Err(error) => tracing::debug!(%error, "a WebSocket was not taken"),
+            Err(error) => tracing::debug!(%error, "a WebSocket upgrade failed"),
         }
         // The connection counts as open until here.
         drop(line);

@@ -148,7 +148,7 @@ async fn a_message_too_many_is_refused() {
     daemon.model_call().await;
     assert_eq!(client.next().await["type"], "thinking");
     let refused = client.next().await;
-    assert!(refused["content"].as_str().unwrap().contains("wait for their answers"), "{refused}");
+    assert!(refused["content"].as_str().unwrap().contains("waiting for a response"), "{refused}");
 }
 
 #[tokio::test]

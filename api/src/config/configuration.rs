@@ -13,16 +13,16 @@ use serde_json::{Value, json};
 use crate::http::error::Error;
 use crate::provider::accounts::ProviderError;
 
-/// One thing that is wrong with the file.
+/// A problem in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ConfigProblem {
     /// The line, from 1.
     pub line: usize,
     /// The character in the line, from 1.
     pub column: usize,
-    /// The key; empty where the text is not TOML.
+    /// Key; empty if the text is not TOML.
     pub key: String,
-    /// What is wrong, and what would be right.
+    /// Description of the problem and the expected value.
     pub message: String,
 }
 
@@ -44,7 +44,7 @@ pub enum ConfigError {
     #[error("{}", said(.0))]
     Invalid(Vec<ConfigProblem>),
     /// The file is wrong already, elsewhere than where it was to be changed (409).
-    #[error("config.toml has to be put right first: {}", said(.0))]
+    #[error("config.toml is not valid; correct it first: {}", said(.0))]
     Broken(Vec<ConfigProblem>),
     /// What is there already forbids it (409).
     #[error("{0}")]
@@ -58,7 +58,7 @@ pub enum ConfigError {
         refusal: Refusal,
     },
     /// The file cannot be read or written; the reason is in the log (500).
-    #[error("config.toml cannot be read or written; the reason is in the daemon's log")]
+    #[error("config.toml cannot be read or written; see the daemon's log for the reason")]
     Failed,
 }
 
@@ -94,33 +94,33 @@ impl From<ConfigError> for Error {
     }
 }
 
-/// What came of setting a key.
+/// Result of setting a key.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ConfigSet {
-    /// `applied`, or `saved` when it is in the file and not yet in effect.
+    /// `applied`, or `saved` if it takes effect at the next start.
     pub status: &'static str,
     /// The key.
     pub path: String,
-    /// Its value now, as GET /api/config shows it.
+    /// New value, as shown by GET /api/config.
     pub value: Value,
-    /// It takes effect with the next start.
+    /// Whether it takes effect at the next start.
     pub restart_required: bool,
-    /// Other keys that the file had been edited at by hand and that this put in force, too.
+    /// Other keys that had been edited in the file and took effect as well.
     pub also_changed: Vec<String>,
 }
 
-/// What came of reading the file anew.
+/// Result of a reload.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ConfigReloaded {
     /// `reloaded`, or `unchanged`.
     pub status: &'static str,
-    /// The keys whose values changed.
+    /// Keys whose values changed.
     pub changed: Vec<String>,
-    /// Those of them that are in effect.
+    /// Changed keys that are in effect.
     pub applied: Vec<String>,
-    /// Keys whose values in the file wait for the next start, those of earlier changes included.
+    /// Keys that take effect at the next start, including earlier changes.
     pub restart_required: Vec<String>,
-    /// What is written but has no effect.
+    /// Keys in the file without effect.
     pub warnings: Vec<String>,
 }
 
@@ -137,22 +137,22 @@ pub struct ConfigInit {
     pub force: bool,
 }
 
-/// What came of a first configuration.
+/// Result of an initialization.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ConfigInitialized {
-    /// `initialized`, or `unchanged` when all of it was there.
+    /// `initialized`, or `unchanged` if everything was already set.
     pub status: &'static str,
-    /// There was no file, and now there is one.
+    /// Whether the file was created.
     pub config_created: bool,
-    /// The keys that were written.
+    /// Keys that were written.
     pub changed: Vec<String>,
-    /// The provider that answers by default now.
+    /// Default provider.
     pub provider: String,
     /// Its model.
     pub model: String,
-    /// The key that this provider needs is there, or it needs none.
+    /// Whether the provider's key is set or not required.
     pub key_present: bool,
-    /// The environment variable that the key is looked for in; null: it needs none.
+    /// Environment variable of the key; null if not required.
     pub api_key_env: Option<String>,
 }
 
@@ -219,7 +219,7 @@ pub(crate) async fn ask<T: Send + 'static>(
     match tokio::task::spawn_blocking(move || call(&*configuration)).await {
         Ok(answer) => answer.map_err(Error::from),
         Err(error) => {
-            tracing::error!(%error, "a change of the configuration broke off");
+            tracing::error!(%error, "a configuration change was interrupted");
             Err(ConfigError::Failed.into())
         }
     }
@@ -227,5 +227,5 @@ pub(crate) async fn ask<T: Send + 'static>(
 
 /// 503.
 pub(crate) fn not_ready() -> Error {
-    Error::unavailable("the configuration is not known yet", 1)
+    Error::unavailable("the configuration is still loading; try again in a moment", 1)
 }

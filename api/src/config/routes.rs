@@ -22,35 +22,39 @@ use crate::provider::accounts::ProviderError;
 const COST: u32 = 10;
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/config", "The configuration, section for section", |call| Box::pin(read(call)))
-        .replies(&[Reply::plain(200, "the configuration, secrets masked", "application/json")]),
-    Route::get("/api/config/schema", "The JSON Schema of the configuration", |call| Box::pin(schema(call)))
+    Route::get("/api/config", "Get the configuration", |call| Box::pin(read(call))).replies(&[Reply::plain(
+        200,
+        "the configuration with secrets masked",
+        "application/json",
+    )]),
+    Route::get("/api/config/schema", "the JSON Schema", |call| Box::pin(schema(call))).replies(&[Reply::plain(
+        200,
+        "a JSON Schema (draft 2020-12)",
+        "application/json",
+    )]),
+    Route::get("/api/registry/schema", "Get the JSON Schema of the configuration", |call| Box::pin(schema(call)))
         .replies(&[Reply::plain(200, "a JSON Schema (draft 2020-12)", "application/json")]),
-    Route::get("/api/registry/schema", "The JSON Schema of the configuration, for editors", |call| {
-        Box::pin(schema(call))
-    })
-    .replies(&[Reply::plain(200, "a JSON Schema (draft 2020-12)", "application/json")]),
-    Route::get("/api/config/export", "The configuration in force", |call| Box::pin(export(call)))
+    Route::get("/api/config/export", "Export the configuration in effect", |call| Box::pin(export(call)))
         .query::<ExportQuery>()
-        .replies(&[Reply::plain(200, "the configuration, secrets masked; JSON or TOML", "application/json")]),
-    Route::post("/api/config/set", "Set a key of the configuration", |call| Box::pin(set(call)))
+        .replies(&[Reply::plain(200, "the configuration with secrets masked; JSON or TOML", "application/json")]),
+    Route::post("/api/config/set", "Set a configuration key", |call| Box::pin(set(call)))
         .cost(COST)
         .body::<SetBody>()
         .replies(&[
-            Reply::json::<ConfigSet>(200, "it is in the file"),
-            Reply::error(403, "a key that is edited in the file only, a whole table, or no key"),
-            Reply::error(409, "the file is wrong elsewhere and has to be put right first"),
+            Reply::json::<ConfigSet>(200, "stored in config.toml"),
+            Reply::error(403, "the key is unknown, is a table, or can only be changed in config.toml"),
+            Reply::error(409, "config.toml has other errors; correct them first"),
         ]),
-    Route::post("/api/config/reload", "Read the configuration anew", |call| Box::pin(reload(call)))
+    Route::post("/api/config/reload", "Reload the configuration", |call| Box::pin(reload(call)))
         .cost(COST)
-        .replies(&[Reply::json::<ConfigReloaded>(200, "it is in force")]),
-    Route::post("/api/init", "Write the first configuration", |call| Box::pin(init(call)))
+        .replies(&[Reply::json::<ConfigReloaded>(200, "the new configuration is in effect")]),
+    Route::post("/api/init", "Initialize the configuration", |call| Box::pin(init(call)))
         .cost(COST)
         .body::<InitBody>()
         .replies(&[
-            Reply::json::<ConfigInitialized>(200, "what was done"),
-            Reply::error(409, "the file was edited and `force` is not set"),
-            Reply::error(500, "the vault cannot keep the key; `initialized` says what was written"),
+            Reply::json::<ConfigInitialized>(200, "the result"),
+            Reply::error(409, "config.toml was edited and `force` is not set"),
+            Reply::error(500, "the vault cannot store the key; `initialized` says what was written"),
         ]),
 ];
 
@@ -65,7 +69,7 @@ async fn schema(call: Call) -> Result<Response, Error> {
     reply::ok(&call.api.services.get::<dyn Configuration>().ok_or_else(configuration::not_ready)?.schema())
 }
 
-/// How an export is written.
+/// Format of an export.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ExportQuery {
@@ -94,9 +98,9 @@ async fn export(call: Call) -> Result<Response, Error> {
 /// A key and its new value.
 #[derive(Deserialize, JsonSchema)]
 struct SetBody {
-    /// Such as `default_model.model`; at most three segments.
+    /// Key path, such as `default_model.model`; at most three segments.
     path: String,
-    /// A string, a number, a boolean or a list of strings; null takes the key out of the file.
+    /// A string, a number, a boolean or a list of strings; null removes the key from the file.
     #[serde(default, deserialize_with = "given")]
     value: Option<Value>,
 }
@@ -108,7 +112,7 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D:
 
 async fn set(call: Call) -> Result<Response, Error> {
     let SetBody { path, value } = call.json()?;
-    let value = value.ok_or_else(|| Error::bad_field("value", "value: is missing"))?;
+    let value = value.ok_or_else(|| Error::bad_field("value", "value: missing"))?;
     let done = configuration::ask(call.api.services.get::<dyn Configuration>(), move |known| {
         known.set(Actor::Api, &path, &value)
     });
@@ -121,24 +125,24 @@ async fn reload(call: Call) -> Result<Response, Error> {
     )
 }
 
-/// The first configuration. What is left out keeps its default.
+/// The first configuration. Omitted keys keep their defaults.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct InitBody {
-    /// Who answers by default.
+    /// Default provider.
     provider: Option<String>,
-    /// With which model; the provider's own by default.
+    /// Default model. Default: the provider's default model.
     model: Option<String>,
-    /// The environment variable that holds the provider's key.
+    /// Environment variable of the provider's key.
     api_key_env: Option<String>,
-    /// The provider's key, which is kept in the vault and never in the configuration. Needs `provider`.
+    /// The provider's key, stored in the vault. Requires `provider`.
     api_key: Option<String>,
-    /// Change these keys in a file that somebody edited, too; everything else in it stays.
+    /// Also change a file that has been edited; its other keys are unchanged.
     force: bool,
 }
 
 /// What is said of a body of another shape.
-const INIT_SHAPE: &str = "a JSON object is expected: `provider`, `model`, `api_key_env` and `api_key` are texts, \
+const INIT_SHAPE: &str = "expected a JSON object; `provider`, `model`, `api_key_env` and `api_key` are strings, \
     `force` is true or false";
 
 async fn init(call: Call) -> Result<Response, Error> {
@@ -151,10 +155,10 @@ async fn init(call: Call) -> Result<Response, Error> {
     let keys = call.api.services.get::<dyn ProviderKeys>();
     let kept = match (api_key, &provider) {
         (None, _) => None,
-        (Some(_), None) => return Err(Error::bad_field("provider", "provider: is needed beside api_key")),
+        (Some(_), None) => return Err(Error::bad_field("provider", "provider: required with api_key")),
         (Some(key), Some(provider)) => {
-            let message =
-                "api_key: this daemon keeps no keys; put it into the environment and name the variable in api_key_env";
+            let message = "api_key: this daemon has no vault; set the key in the environment and name the variable in \
+                 api_key_env";
             let keys = keys.ok_or_else(|| Error::bad_field("api_key", message))?;
             Some((keys, provider.clone(), key))
         }
@@ -170,8 +174,8 @@ async fn init(call: Call) -> Result<Response, Error> {
     let mut done = done.await?;
     if let Some((keys, provider, key)) = kept {
         let kept = tokio::task::spawn_blocking(move || keys.keep(&provider, &key)).await.unwrap_or_else(|error| {
-            tracing::error!(%error, "the keeping of a provider's key broke off");
-            let message = "the key was not kept; the reason is in the daemon's log".to_owned();
+            tracing::error!(%error, "storing a provider's key was interrupted");
+            let message = "the key was not stored; see the daemon's log for the reason".to_owned();
             Err(ProviderError::NotKept { code: "not_stored", message })
         });
         // The configuration is written by now, and the answer says so.

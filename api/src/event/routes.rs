@@ -16,22 +16,22 @@ use crate::http::route::{Reply, Route};
 pub(crate) const ROUTES: &[Route] =
     &[Route::post("/api/events", "Publish a custom event", |call| Box::pin(publish(call)))
         .body::<EventBody>()
-        .replies(&[Reply::json::<Published>(200, "published; triggers that match it will fire")])];
+        .replies(&[Reply::json::<Published>(200, "published; matching triggers will fire")])];
 
-/// What happened.
+/// An event.
 #[derive(Deserialize, JsonSchema)]
 struct EventBody {
-    /// What kind of thing: `a` to `z`, digits, `_`, `.` and `-`, at most 128 bytes.
+    /// Event type: `a` to `z`, digits, `_`, `.` and `-`, at most 128 bytes.
     event_type: String,
-    /// Any JSON, at most 16 KiB in its compact form.
+    /// Any JSON, at most 16 KiB in compact form.
     #[serde(default)]
     payload: Value,
-    /// The agent that it is about.
+    /// Agent that the event is about.
     #[serde(default)]
     agent_id: Option<Uuid>,
 }
 
-/// It was told.
+/// The event was published.
 #[derive(Serialize, JsonSchema)]
 struct Published {
     status: &'static str,

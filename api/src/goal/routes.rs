@@ -24,35 +24,33 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[Reply::json::<GoalList>(200, "the goals in order of creation")]),
     Route::post("/api/goals", "Set a goal", |call| Box::pin(create(call)))
         .body::<CreateBody>()
-        .replies(&[Reply::json::<GoalItem>(201, "the goal"), Reply::error(429, "there are too many goals")]),
-    Route::get("/api/goals/templates", "List templates for goals", |call| Box::pin(templates(call)))
-        .replies(&[Reply::json::<TemplateList>(200, "what to fill a new goal with")]),
-    Route::get("/api/goals/{id}", "Read a goal", |call| Box::pin(show(call)))
+        .replies(&[Reply::json::<GoalItem>(201, "the goal"), Reply::error(429, "the limit of goals is reached")]),
+    Route::get("/api/goals/templates", "List goal templates", |call| Box::pin(templates(call)))
+        .replies(&[Reply::json::<TemplateList>(200, "titles and descriptions for new goals")]),
+    Route::get("/api/goals/{id}", "Get a goal", |call| Box::pin(show(call)))
         .replies(&[Reply::json::<GoalItem>(200, "the goal")]),
-    Route::put("/api/goals/{id}", "Change fields of a goal", |call| Box::pin(change(call)))
-        .body::<ChangeBody>()
-        .replies(&[
-            Reply::json::<GoalItem>(200, "the goal as it is now"),
-            Reply::error(429, "the texts of all goals are too long"),
-        ]),
-    Route::delete("/api/goals/{id}", "Delete a goal and all goals below it", |call| Box::pin(remove(call)))
+    Route::put("/api/goals/{id}", "Update a goal", |call| Box::pin(change(call))).body::<ChangeBody>().replies(&[
+        Reply::json::<GoalItem>(200, "the updated goal"),
+        Reply::error(429, "the total text limit of goals is reached"),
+    ]),
+    Route::delete("/api/goals/{id}", "Delete a goal and its subgoals", |call| Box::pin(remove(call)))
         .replies(&[Reply::json::<Deleted>(200, "deleted")]),
-    Route::get("/api/goals/{id}/children", "List the goals right below a goal", |call| Box::pin(children(call)))
+    Route::get("/api/goals/{id}/children", "List the direct subgoals of a goal", |call| Box::pin(children(call)))
         .query::<ListQuery>()
         .replies(&[Reply::json::<ChildList>(200, "the goals in order of creation")]),
 ];
 
-/// One goal.
+/// A goal.
 #[derive(Serialize, JsonSchema)]
 struct GoalItem {
     id: Uuid,
     title: Box<str>,
     description: Box<str>,
-    /// The last word of whoever works on it.
+    /// Latest note.
     note: Box<str>,
-    /// Whose goal.
+    /// Agent.
     agent_id: Option<Uuid>,
-    /// The goal that it is a part of.
+    /// Parent goal.
     parent_id: Option<Uuid>,
     /// `pending`, `in_progress`, `completed` or `cancelled`.
     status: &'static str,
@@ -61,7 +59,7 @@ struct GoalItem {
     updated_at: Moment,
     /// When it was reached.
     completed_at: Option<Moment>,
-    /// Are there goals below it?
+    /// Whether it has subgoals.
     has_children: bool,
 }
 
@@ -103,19 +101,19 @@ list_schema! {
     }
 }
 
-/// Which goals to list.
+/// Filter for goals.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct GoalsQuery {
-    /// Only this agent's; `none` for those of nobody.
+    /// Only goals of this agent; `none` for goals without an agent.
     agent_id: Option<String>,
-    /// Only those right below this goal; `none` for those without a parent.
+    /// Only direct subgoals of this goal; `none` for goals without a parent.
     parent_id: Option<String>,
-    /// Only in this status.
+    /// Only goals with this status.
     status: Option<String>,
-    /// Answer one page of at most so many items, and say in `next_cursor` where the next one begins.
+    /// Maximum number of items. `next_cursor` of the response leads to the next page.
     limit: Option<usize>,
-    /// Begin here: the cursor of an earlier answer.
+    /// Cursor of the previous page.
     cursor: Option<String>,
 }
 
@@ -152,7 +150,7 @@ fn id_or_none(field: &str, text: Option<String>) -> Result<Option<Option<Uuid>>,
         None => Ok(None),
         Some("none") => Ok(Some(None)),
         Some(text) => {
-            let wrong = |_| Error::bad_field(field, format!("query parameter '{field}' is neither a UUID nor 'none'"));
+            let wrong = |_| Error::bad_field(field, format!("query parameter '{field}': expected a UUID or 'none'"));
             Uuid::try_parse(text).map(|id| Some(Some(id))).map_err(wrong)
         }
     }
@@ -169,24 +167,24 @@ async fn show(call: Call) -> Result<Response, Error> {
     reply::ok(&GoalItem::from(view))
 }
 
-/// The goal to set.
+/// A goal to create.
 #[derive(Deserialize, JsonSchema)]
 struct CreateBody {
-    /// What is to be reached, on one line of at most 256 bytes.
+    /// Title: one line of at most 256 bytes.
     title: String,
-    /// More about it, at most 8 KiB.
+    /// Description, at most 8 KiB.
     #[serde(default)]
     description: Option<String>,
-    /// Whose goal; nobody's when left out.
+    /// Agent. Default: none.
     #[serde(default)]
     agent_id: Option<Uuid>,
-    /// The goal that it is a part of.
+    /// Parent goal.
     #[serde(default)]
     parent_id: Option<Uuid>,
     /// RFC 3339.
     #[serde(default)]
     due_at: Option<String>,
-    /// `pending` when left out.
+    /// Default: `pending`.
     #[serde(default)]
     status: Option<String>,
 }
@@ -205,13 +203,13 @@ async fn create(call: Call) -> Result<Response, Error> {
     reply::created(&GoalItem::from(call.ask(command).await?))
 }
 
-/// The fields to change; what is left out stays. Null clears `due_at`, `agent_id` and `parent_id`, and leaves the others.
+/// Fields to change; omitted fields are unchanged. Null clears `due_at`, `agent_id` and `parent_id`.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ChangeBody {
     title: Option<String>,
     description: Option<String>,
-    /// A word on how far it is, at most 1 KiB.
+    /// Progress note, at most 1 KiB.
     note: Option<String>,
     /// `pending`, `in_progress`, `completed` or `cancelled`.
     status: Option<String>,
@@ -245,12 +243,12 @@ async fn change(call: Call) -> Result<Response, Error> {
     reply::ok(&GoalItem::from(view))
 }
 
-/// A goal is gone, with all below it.
+/// The goal and its subgoals were deleted.
 #[derive(Serialize, JsonSchema)]
 struct Deleted {
     status: &'static str,
     goal_id: Uuid,
-    /// How many goals went, this one included.
+    /// Number of deleted goals, including this one.
     deleted: usize,
 }
 

@@ -3,21 +3,21 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A goal and its parts, to fill in. What stands in angle brackets is for the person to say.
+/// A goal with subgoals to fill in. Replace the text in angle brackets.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Template {
     id: &'static str,
-    /// What it is called.
+    /// Name.
     name: &'static str,
     /// The goal's title.
     title: &'static str,
     /// The goal's description.
     description: &'static str,
-    /// The goals below it, in order.
+    /// Subgoals, in order.
     children: &'static [Part],
 }
 
-/// A part of a template's goal.
+/// A subgoal of a template.
 #[derive(Serialize, JsonSchema)]
 struct Part {
     title: &'static str,
@@ -34,21 +34,21 @@ pub(crate) const TEMPLATES: &[Template] = &[
         id: "research",
         name: "Research a question",
         title: "Answer: <question>",
-        description: "Find out what is known, from several sources that do not copy from each other, and write it down so \
-            that someone who was not there can act on it.",
+        description: "Find out what is known from several independent sources, and write it down so that others can \
+            act on it.",
         children: &[
-            part("Collect sources", "At least five, with what each says and how far it can be trusted."),
-            part("Compare them", "Where they agree, where they do not, and what nobody says."),
-            part("Write the answer", "One page: the answer first, then the reasons, then what is still open."),
+            part("Collect sources", "At least five, with the claims and the reliability of each."),
+            part("Compare them", "Note where they agree, where they differ and what they leave out."),
+            part("Write the answer", "One page: the answer first, then the reasons, then the open questions."),
         ],
     },
     Template {
         id: "watch",
-        name: "Keep an eye on something",
+        name: "Monitor something",
         title: "Watch <what> and report changes",
-        description: "Look at it regularly, keep what was seen last in memory, and tell the owner only what is new.",
+        description: "Check it regularly, store the last state in memory, and notify the owner of changes only.",
         children: &[
-            part("Say what counts as a change", "Write it down under a key of the memory, so that it stays the same."),
+            part("Define what counts as a change", "Store the definition in memory so that it stays the same."),
             part("Take the first reading", "Store it with its date."),
         ],
     },
@@ -56,33 +56,33 @@ pub(crate) const TEMPLATES: &[Template] = &[
         id: "release",
         name: "Ship a release",
         title: "Ship <product> <version>",
-        description: "The version is out, its users know what changed, and the way back is known.",
+        description: "The version is published, users know what changed, and the rollback is documented.",
         children: &[
-            part("Close what must be in it", "List what is open; finish it or put it off."),
-            part("Test it", "On a fresh machine, and over the version that people have."),
-            part("Write the notes", "What is new, what was fixed, what someone has to do."),
-            part("Publish it", "And look at it an hour and a day later."),
+            part("Finish the open work", "List what is open; finish it or postpone it."),
+            part("Test it", "On a fresh machine, and as an upgrade of the current version."),
+            part("Write the notes", "New features, fixes and required actions."),
+            part("Publish it", "Check it again after an hour and after a day."),
         ],
     },
     Template {
         id: "backlog",
-        name: "Work off a backlog",
+        name: "Clear a backlog",
         title: "Bring <backlog> below <number> entries",
-        description: "Sort it once, then take the entries one by one through the task queue.",
+        description: "Sort it once, then process the entries one by one through the task queue.",
         children: &[
-            part("Sort it", "Drop what is out of date and join what is the same."),
-            part("Post the tasks", "One task for each entry, with all that whoever does it has to know."),
-            part("Look after failures", "Retry those that failed for a passing reason; report the others."),
+            part("Sort it", "Remove outdated entries and merge duplicates."),
+            part("Post the tasks", "One task per entry, with everything needed to complete it."),
+            part("Handle failures", "Retry temporary failures; report the others."),
         ],
     },
     Template {
         id: "report",
         name: "Write a regular report",
         title: "Report on <subject> every <period>",
-        description: "The same form each time, so that reports can be compared; the numbers first.",
+        description: "Use the same format each time so that reports can be compared; numbers first.",
         children: &[
-            part("Agree on the form", "Which numbers, from where, for whom."),
-            part("Write the first one", "And ask whoever reads it what was missing."),
+            part("Agree on the format", "Which numbers, from which source, for whom."),
+            part("Write the first one", "Ask the readers what was missing."),
         ],
     },
 ];

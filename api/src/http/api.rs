@@ -125,11 +125,11 @@ impl Api {
     /// `/api/metrics` as it is now.
     pub(crate) fn render_metrics(&self) -> String {
         let mut out = MetricsText::default();
-        out.gauge("agentsvc_uptime_seconds", "Seconds since the start.", self.health.uptime_seconds());
-        out.counter("agentsvc_panics_total", "Panics that were caught.", self.health.panics());
-        out.gauge("agentsvc_bridge_waiting", "Commands that wait for the world.", self.bridge.waiting());
-        out.gauge("agentsvc_bodies_bytes", "Bytes of bodies and messages that are held.", self.permits.bytes());
-        out.gauge("agentsvc_rate_clients", "Clients the rate limiter remembers.", self.access.policy().clients());
+        out.gauge("agentsvc_uptime_seconds", "Seconds since the daemon started.", self.health.uptime_seconds());
+        out.counter("agentsvc_panics_total", "Panics caught.", self.health.panics());
+        out.gauge("agentsvc_bridge_waiting", "Commands waiting for the world.", self.bridge.waiting());
+        out.gauge("agentsvc_bodies_bytes", "Bytes of request bodies and messages in memory.", self.permits.bytes());
+        out.gauge("agentsvc_rate_clients", "Clients tracked by the rate limiter.", self.access.policy().clients());
         for gather in self.domains.list().iter().filter_map(|domain| domain.gather) {
             gather(self, &mut out);
         }
@@ -151,7 +151,7 @@ impl Health {
         Self { started: Instant::now(), store_down: AtomicBool::new(false), panics: AtomicU64::new(0), restarts }
     }
 
-    /// Seconds since the start.
+    /// Seconds since the daemon started.
     #[must_use]
     pub fn uptime_seconds(&self) -> u64 {
         self.started.elapsed().as_secs()

@@ -69,11 +69,11 @@ enum Stop {
 }
 
 fn broken_off() -> Error {
-    Error::bad_request("the body broke off")
+    Error::bad_request("the request body ended early")
 }
 
 fn too_slow(time: Duration) -> Error {
-    let text = format!("the body did not arrive within {} seconds", time.as_secs());
+    let text = format!("the request body was not received within {} seconds", time.as_secs());
     Error::new(StatusCode::REQUEST_TIMEOUT, text)
 }
 
@@ -110,7 +110,8 @@ pub(crate) fn expects(parts: &Parts) -> bool {
 
 /// The error of a body over `max` bytes.
 fn too_large(max: u64) -> Error {
-    Error::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is larger than {max} bytes")).with("limit_bytes", max)
+    Error::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the request body is larger than {max} bytes"))
+        .with("limit_bytes", max)
 }
 
 /// Reads what is left of a body that nobody wants, within bounds.

@@ -113,7 +113,7 @@ fn admit<'t>(
             Ok(Admitted::Preflight(preflight(allow, class)))
         }
         Found::OtherMethods(allow) => Err(Error::method_not_allowed((*allow).clone())),
-        Found::Nothing => Err(Error::not_found("no such path; GET /api/openapi.json lists them all")),
+        Found::Nothing => Err(Error::not_found("unknown path; GET /api/openapi.json lists all paths")),
     }
 }
 
@@ -122,7 +122,7 @@ fn check_size(api: &Api, parts: &Parts) -> Result<(), Error> {
     let limits = &api.settings.limits;
     let uri_bytes = parts.uri.path_and_query().map_or(0, |uri| uri.as_str().len());
     if uri_bytes > limits.uri_bytes_max {
-        let message = format!("path and query are longer than {} bytes", limits.uri_bytes_max);
+        let message = format!("the path and query are longer than {} bytes", limits.uri_bytes_max);
         return Err(Error::new(StatusCode::URI_TOO_LONG, message));
     }
     if header_bytes(&parts.headers) > limits.header_bytes_max {

@@ -22,7 +22,7 @@ pub struct Queue {
     /// What is counted.
     unit: &'static str,
     length: usize,
-    /// Null when it is bounded by something else than a length.
+    /// Null if it is not limited by length.
     bound: Option<usize>,
 }
 

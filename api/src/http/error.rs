@@ -19,7 +19,7 @@ pub enum ContentError {
     #[error("the content store could not be read: {0}")]
     Failed(String),
     /// One world is taking the place of another; trying again helps.
-    #[error("the world is being exchanged for another")]
+    #[error("a restore is in progress")]
     Exchanging,
 }
 
@@ -58,7 +58,7 @@ impl Error {
     /// 401 with the challenge that RFC 6750 asks for.
     #[must_use]
     pub fn unauthorized() -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "missing or invalid bearer token: send 'Authorization: Bearer <api_key>'")
+        Self::new(StatusCode::UNAUTHORIZED, "missing or invalid bearer token; send 'Authorization: Bearer <api_key>'")
             .header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
     }
 
@@ -212,7 +212,7 @@ impl From<ContentError> for Error {
         if matches!(error, ContentError::Exchanging) {
             return crate::http::bridge::exchanging().into();
         }
-        tracing::error!(%error, "content could not be read");
+        tracing::error!(%error, "stored content could not be read");
         Self::internal("the content store could not be read")
     }
 }

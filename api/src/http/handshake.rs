@@ -30,15 +30,15 @@ pub(crate) fn answer(parts: &Parts) -> Result<Response, Error> {
         && says(headers, &CONNECTION, "upgrade")
         && says(headers, &UPGRADE, "websocket");
     if !asks {
-        return Err(upgrade_required("this path speaks WebSocket: connect with a WebSocket client over HTTP/1.1"));
+        return Err(upgrade_required("this path requires a WebSocket connection over HTTP/1.1"));
     }
     if headers.get(SEC_WEBSOCKET_VERSION).is_none_or(|version| version != "13") {
-        return Err(upgrade_required("this WebSocket version is not spoken: version 13 is"));
+        return Err(upgrade_required("unsupported WebSocket version; use version 13"));
     }
     let key = headers.get(SEC_WEBSOCKET_KEY).map_or(&b""[..], HeaderValue::as_bytes);
     let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     if key.len() != KEY_CHARS || !key.ends_with(b"==") || !key[..KEY_CHARS - 2].iter().all(is_base64) {
-        return Err(Error::bad_field("sec-websocket-key", "sec-websocket-key must be 16 bytes as base64"));
+        return Err(Error::bad_field("sec-websocket-key", "sec-websocket-key must be 16 bytes in base64"));
     }
     let accept = HeaderValue::from_str(&derive_accept_key(key));
     let mut response = Response::new(Body::empty());
@@ -47,7 +47,7 @@ pub(crate) fn answer(parts: &Parts) -> Result<Response, Error> {
     answer.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     answer.insert(UPGRADE, WEBSOCKET);
     // Base64 is always a valid header value.
-    answer.insert(SEC_WEBSOCKET_ACCEPT, accept.map_err(|_| Error::internal("the handshake cannot be answered"))?);
+    answer.insert(SEC_WEBSOCKET_ACCEPT, accept.map_err(|_| Error::internal("the WebSocket handshake failed"))?);
     if protocols(headers).any(|protocol| protocol.eq_ignore_ascii_case(BEARER)) {
         answer.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(BEARER));
     }

@@ -27,7 +27,7 @@ pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), Error> {
     if is_json {
         return Ok(());
     }
-    Err(Error::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported content type: send application/json"))
+    Err(Error::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported content type; send application/json"))
 }
 
 /// Arrays and objects that may stand in each other; the bound that serde_json keeps for what it reads itself.
@@ -44,7 +44,7 @@ pub(crate) fn read_object<T: DeserializeOwned>(
     warning: Option<&OnceLock<String>>,
 ) -> Result<T, Error> {
     if body.trim_ascii_start().starts_with(b"[") {
-        return Err(Error::bad_request("bad body: a JSON object is required, not an array"));
+        return Err(Error::bad_request("invalid body: expected a JSON object, found an array"));
     }
     read(body, closed, warning)
 }
@@ -146,7 +146,7 @@ fn explain(error: &serde_json::Error, path: &str) -> Error {
                 None => parent,
             };
             if field.is_empty() {
-                Error::bad_request(format!("bad body: {message}"))
+                Error::bad_request(format!("invalid body: {message}"))
             } else {
                 Error::bad_field(&field, format!("{field}: {message}"))
             }

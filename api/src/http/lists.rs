@@ -53,7 +53,7 @@ macro_rules! list_schema {
             $(#[$of])*
             total: $total,
             $($(#[$doc])* $more: $type,)*
-            /// Where the next page begins, when the list was asked for with `limit`.
+            /// Cursor of the next page if `limit` was given.
             next_cursor: Option<String>,
         }
     };
@@ -151,7 +151,7 @@ pub(crate) fn limit(limit: Option<usize>) -> Result<Option<usize>, Error> {
 /// # Errors
 /// 400 naming `cursor` when it is not one of ours.
 pub(crate) fn cursor<C: FromStr>(cursor: Option<&str>) -> Result<Option<C>, Error> {
-    let wrong = |_| Error::bad_field("cursor", "query parameter 'cursor' is not a cursor of this list");
+    let wrong = |_| Error::bad_field("cursor", "query parameter 'cursor' is not a valid cursor of this list");
     cursor.map(|text| text.parse().map_err(wrong)).transpose()
 }
 

@@ -81,15 +81,15 @@ impl Metrics {
     /// Writes the server's counts and what the probes know.
     pub(crate) fn render(&self, out: &mut MetricsText) {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        out.gauge("agentsvc_http_requests_in_flight", "Requests being answered.", load(&self.in_flight));
+        out.gauge("agentsvc_http_requests_in_flight", "Requests in progress.", load(&self.in_flight));
         out.gauge("agentsvc_http_connections", "Open connections.", load(&self.connections));
-        out.counter("agentsvc_http_connections_accepted_total", "Connections taken.", load(&self.accepted));
+        out.counter("agentsvc_http_connections_accepted_total", "Connections accepted.", load(&self.accepted));
         out.counter(
             "agentsvc_http_connections_refused_total",
-            "Connections sent away because too many were open.",
+            "Connections refused because too many were open.",
             load(&self.turned_away),
         );
-        out.family("agentsvc_http_requests_total", "Answers by route and class of status.", "counter");
+        out.family("agentsvc_http_requests_total", "Responses by route and status class.", "counter");
         self.each_route(|labels, counts| {
             for (class, count) in counts.statuses.iter().enumerate().filter(|(_, count)| load(count) > 0) {
                 let labels = format!("{labels},status=\"{}xx\"", class + 1);
@@ -97,7 +97,7 @@ impl Metrics {
             }
         });
         let name = "agentsvc_http_request_duration_seconds";
-        out.family(name, "Time to the first byte of the answer.", "histogram");
+        out.family(name, "Time to the first byte of the response.", "histogram");
         self.each_route(|labels, counts| {
             let mut total = 0;
             for (at, count) in counts.buckets.iter().enumerate() {
@@ -129,7 +129,7 @@ fn seconds(us: u64) -> f64 {
     us as f64 / 1e6
 }
 
-/// Metrics in the Prometheus text format, as far as they are written.
+/// Get metrics in the Prometheus text format, as far as they are written.
 #[derive(Default)]
 pub struct MetricsText {
     text: String,

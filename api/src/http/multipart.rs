@@ -31,11 +31,11 @@ impl Multipart {
         let value = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
         let essence = value.split(';').next().unwrap_or("").trim();
         if !essence.eq_ignore_ascii_case("multipart/form-data") {
-            let text = "unsupported content type: send multipart/form-data";
+            let text = "unsupported content type; send multipart/form-data";
             return Err(Error::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
         }
         let boundary = multer::parse_boundary(value)
-            .map_err(|_| Error::bad_request("the content type multipart/form-data names no boundary"))?;
+            .map_err(|_| Error::bad_request("the content type multipart/form-data has no boundary"))?;
         let head_left = Arc::new(AtomicI64::new(HEAD_BYTES_MAX));
         let pieces = stream::unfold((body, Arc::clone(&head_left)), async |(mut body, head_left)| {
             // The parser takes whatever is ready at once; one piece at a time keeps it from gathering the whole body.
@@ -61,7 +61,7 @@ impl Multipart {
 
 async fn next(body: &mut BodyStream, head_left: &AtomicI64) -> Result<Option<Bytes>, Error> {
     if head_left.load(Ordering::Relaxed) <= 0 {
-        return Err(Error::bad_request("malformed form: the head of a part is too large"));
+        return Err(Error::bad_request("malformed form: the headers of a part are too large"));
     }
     let piece = body.next().await?;
     head_left.fetch_sub(piece.as_ref().map_or(0, |piece| piece.len() as i64), Ordering::Relaxed);

@@ -9,7 +9,7 @@ use crate::http::settings::Build;
 
 /// Errors that any route may answer with, beside those that depend on what it takes.
 const COMMON_ERRORS: [(u16, &str); 3] =
-    [(429, "the rate limit is exceeded"), (500, "something of ours failed"), (503, "not ready or full; try again")];
+    [(429, "the rate limit is exceeded"), (500, "internal error"), (503, "not ready or overloaded; try again later")];
 
 /// The document.
 pub(crate) fn document(routes: &[Route], build: &Build) -> Value {
@@ -33,7 +33,7 @@ pub(crate) fn document(routes: &[Route], build: &Build) -> Value {
         "info": {
             "title": "agentsvc",
             "version": build.version,
-            "description": "Hosts LLM-driven agents.",
+            "description": "Run and supervise AI agents.",
             "license": {"name": "MIT OR Apache-2.0"},
         },
         "paths": paths,
@@ -130,20 +130,20 @@ fn responses(route: &Route, answers: &mut SchemaGenerator) -> Value {
     let mut responses = Map::new();
     let mut errors = COMMON_ERRORS.to_vec();
     if route.auth != Auth::Public {
-        errors.push((401, "no key or a wrong one"));
+        errors.push((401, "the API key is missing or wrong"));
     }
     let has_params = route.param_names().next().is_some();
     if has_params {
-        errors.push((404, "no such thing"));
+        errors.push((404, "not found"));
     }
     if has_params || route.query.is_some() || route.request.is_some() {
-        errors.push((400, "something in the request is wrong; `field` names it"));
+        errors.push((400, "invalid request; `field` names the parameter or key"));
     }
     if route.request.is_some() {
-        errors.extend([(413, "the body is too large"), (415, "the body is no JSON")]);
+        errors.extend([(413, "the request body is too large"), (415, "the request body is not JSON")]);
     }
     if route.closed {
-        errors.push((422, "an unknown key"));
+        errors.push((422, "unknown field"));
     }
     for (status, text) in errors {
         responses.insert(status.to_string(), error_response(text));
@@ -179,9 +179,9 @@ fn error_schema() -> Value {
         "type": "object",
         "required": ["error"],
         "properties": {
-            "error": {"type": "string", "description": "One sentence for people."},
-            "code": {"type": "string", "description": "A stable word for programs, where there is one."},
-            "field": {"type": "string", "description": "The parameter or key at fault, where there is one."},
+            "error": {"type": "string", "description": "A human-readable message."},
+            "code": {"type": "string", "description": "A stable error code for programs, if there is one."},
+            "field": {"type": "string", "description": "The invalid parameter or key, if there is one."},
         },
     })
 }
@@ -200,7 +200,7 @@ mod tests {
     #[derive(Deserialize, JsonSchema)]
     #[allow(dead_code)]
     struct Ask {
-        /// What to call it.
+        /// Label.
         name: String,
         size: Option<u32>,
     }

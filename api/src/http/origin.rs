@@ -73,13 +73,15 @@ impl Origins {
         if is_address(host) && same {
             return Ok(());
         }
-        Err(Error::forbidden("this origin may not open a WebSocket: list it in cors_origin").code("origin"))
+        Err(Error::forbidden("this origin is not allowed to open a WebSocket; add it to cors_origin").code("origin"))
     }
 
     /// The guard of an open API: a page of a foreign origin, and a name that is not ours (DNS rebinding), get 403.
     pub(crate) fn check_open(&self, parts: &Parts, class: OriginClass) -> Result<(), Error> {
         if class == OriginClass::Foreign {
-            return Err(Error::forbidden("this origin may not call the API: list it in cors_origin").code("origin"));
+            return Err(
+                Error::forbidden("this origin is not allowed to call the API; add it to cors_origin").code("origin")
+            );
         }
         let host = match parts.headers.get(HOST) {
             Some(host) => host.to_str().unwrap_or(""),
@@ -94,8 +96,8 @@ impl Origins {
             return Ok(());
         }
         Err(Error::forbidden(
-            "without an api_key only local names are answered: use 127.0.0.1 or localhost, or list the origin in \
-             cors_origin",
+            "without an api_key the API only accepts local host names; use 127.0.0.1 or localhost, or add the origin \
+             to cors_origin",
         )
         .code("host"))
     }

@@ -75,14 +75,14 @@ impl Shape {
     }
 }
 
-/// The query keys that every list takes.
+/// Query parameters of every list.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ListQuery {
-    /// Answer at most so many items, and say where the next ones begin (`x-next-cursor`; also `next_cursor` where
-    /// the list is an object). Without it the whole list is sent.
+    /// Maximum number of items. The response header `x-next-cursor`, and `next_cursor` of an object, lead to the next
+    /// page. Default: the whole list.
     pub limit: Option<usize>,
-    /// Begin here: the cursor of an earlier answer.
+    /// Cursor of the previous page.
     pub cursor: Option<String>,
 }
 
@@ -167,7 +167,7 @@ impl<C, F> Rest<C, F> {
         let page = (self.next)(cursor).await;
         let page = page.and_then(|page| write_items(&mut piece, &page.items, self.written == 0).map(|()| page));
         let page = page.map_err(|error| {
-            tracing::warn!(%error, "a list broke off");
+            tracing::warn!(%error, "a list was interrupted");
             BrokenOff(error.message().to_owned())
         })?;
         self.written += page.items.len();

@@ -123,7 +123,7 @@ fn parts(bytes: usize) -> (usize, usize) {
 }
 
 fn full() -> Error {
-    Error::unavailable("too much is being sent to the daemon at once", RETRY_SECS).code("bodies_full")
+    Error::unavailable("too many request bodies are in memory; try again later", RETRY_SECS).code("bodies_full")
 }
 
 /// Does `work` with what its request holds. The commands that it sends hold it on; those of small bodies need not, for

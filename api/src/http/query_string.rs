@@ -24,7 +24,7 @@ pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
             _ => path,
         };
         if field.is_empty() {
-            return Error::bad_request(format!("bad query: {message}"));
+            return Error::bad_request(format!("invalid query: {message}"));
         }
         let sentence = match message.strip_prefix(&format!("{field}: ")) {
             Some(rest) => format!("query parameter '{field}': {rest}"),

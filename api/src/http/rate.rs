@@ -91,7 +91,7 @@ impl<C: Clock + Clone> RateLimit<C> {
         let wait = refused.wait_time_from(self.clock.now());
         let secs = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         let secs = u32::try_from(secs).unwrap_or(u32::MAX);
-        Err(Error::new(hyper::StatusCode::TOO_MANY_REQUESTS, "rate limit exceeded: slow down")
+        Err(Error::new(hyper::StatusCode::TOO_MANY_REQUESTS, "rate limit exceeded; slow down")
             .code("rate_limited")
             .retry_after(secs))
     }

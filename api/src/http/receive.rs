@@ -74,7 +74,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => {
-            tracing::error!(%error, "work on files broke off");
+            tracing::error!(%error, "a file operation was interrupted");
             Err(FilesError::Failed)
         }
     }

@@ -26,7 +26,7 @@ pub type Pieces = Pin<Box<dyn Stream<Item = Result<Bytes, BrokenOff>> + Send>>;
 
 /// A streamed body could not be finished; the reason is in the log.
 #[derive(Debug, thiserror::Error)]
-#[error("the body broke off: {0}")]
+#[error("the request body ended early: {0}")]
 pub struct BrokenOff(pub String);
 
 /// A response body.
@@ -77,7 +77,8 @@ impl hyper::body::Body for Body {
 /// # Errors
 /// 500 when `value` cannot be written as JSON, such as a map with keys that are not strings.
 pub fn json<T: Serialize + ?Sized>(status: StatusCode, value: &T) -> Result<Response, Error> {
-    let body = serde_json::to_vec(value).map_err(|e| Error::internal(format!("the answer cannot be written: {e}")))?;
+    let body =
+        serde_json::to_vec(value).map_err(|e| Error::internal(format!("the response cannot be serialized: {e}")))?;
     Ok(bytes(status, JSON, body))
 }
 

@@ -61,7 +61,7 @@ pub async fn serve(api: Arc<Api>, listener: TcpListener) {
     // Connections end themselves at the deadline; the little more is for them to notice.
     let drain = api.settings.limits.drain_time_max + Duration::from_secs(1);
     if timeout(drain, slots.acquire_many(all)).await.is_err() {
-        tracing::warn!("some connections did not end in time");
+        tracing::warn!("some connections did not close in time");
     }
 }
 
@@ -82,7 +82,7 @@ async fn accept(api: &Arc<Api>, listener: &TcpListener, slots: &Arc<Semaphore>) 
             Err(error) if is_of_one_client(&error) => continue,
             Err(error) => {
                 // Out of file descriptors or memory: trying again at once would only spin.
-                tracing::warn!(%error, "no connection can be taken");
+                tracing::warn!(%error, "cannot accept connections");
                 tokio::select! {
                     () = &mut stop => return,
                     () = sleep(pause) => {}

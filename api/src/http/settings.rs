@@ -18,7 +18,7 @@ pub struct ApiSettings {
     pub rate_limit_per_second: u32,
     /// Starts of this home so far that followed a crash.
     pub restart_count: u64,
-    /// What was built.
+    /// Version and build details.
     pub build: Build,
     /// Bounds of the server.
     pub limits: Limits,

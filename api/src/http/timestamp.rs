@@ -21,7 +21,15 @@ const MS_PER_DAY: i64 = 86_400_000;
 /// # Errors
 /// 400 naming the key.
 pub(crate) fn parse(field: &str, text: &str) -> Result<Timestamp, Error> {
-    let wrong = |_| Error::bad_field(field, format!("{field}: not an RFC 3339 moment such as 2026-11-21T10:55:00Z"));
+    let wrong = |_| {
+        Error::bad_field(
+            field,
+            format!(
+                "{field}: invalid timestamp; expected RFC 3339, for example \
+        2026-11-21T10:55:00Z"
+            ),
+        )
+    };
     DateTime::parse_from_rfc3339(text).map(|moment| Timestamp(moment.timestamp_millis())).map_err(wrong)
 }
 

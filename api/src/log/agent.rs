@@ -27,7 +27,7 @@ use crate::turn::traces;
 const LINES_DEFAULT: usize = 100;
 
 pub(crate) const ROUTES: &[Route] =
-    &[Route::get("/api/agents/{id}/logs", "Recent log lines about an agent", |call| Box::pin(logs(call)))
+    &[Route::get("/api/agents/{id}/logs", "List recent log lines of an agent", |call| Box::pin(logs(call)))
         .query::<LogQuery>()
         .replies(&[Reply::json::<LogsBody>(200, "the lines, newest first")])];
 
@@ -35,9 +35,9 @@ pub(crate) const ROUTES: &[Route] =
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct LogQuery {
-    /// Lines of this level and worse: `error`, `warn`, `info`, `debug` or `trace`; all when left out.
+    /// Minimum level: `error`, `warn`, `info`, `debug` or `trace`. Default: all levels.
     level: Option<Level>,
-    /// At most so many lines; 100 when left out.
+    /// Maximum number of lines. Default: 100.
     limit: Option<usize>,
 }
 
@@ -68,10 +68,10 @@ impl Level {
 /// The lines.
 #[derive(Serialize, JsonSchema)]
 struct LogsBody {
-    /// Newest first. Each has `timestamp`, `level`, `message` or `kind`, and whatever else was logged; lines made of
+    /// Newest first. Each has `timestamp`, `level`, `message` or `kind`, and the other logged fields; lines made from
     /// traces have the `target` `trace`.
     logs: Vec<Map<String, Value>>,
-    /// Lines in this answer.
+    /// Number of lines in this response.
     total: usize,
 }
 

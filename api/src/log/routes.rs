@@ -11,9 +11,8 @@ use crate::http::route::{Reply, Route};
 use crate::http::sse;
 use crate::log::hub::{LogDelivery, LogHub, LogSubscription};
 
-pub(crate) const ROUTES: &[Route] =
-    &[Route::get("/api/logs/stream", "Log lines as they are written", |call| Box::pin(logs(call)))
-        .replies(&[Reply::plain(200, "events `log` (one JSON object each) and `lagged`", "text/event-stream")])];
+pub(crate) const ROUTES: &[Route] = &[Route::get("/api/logs/stream", "Stream log lines", |call| Box::pin(logs(call)))
+    .replies(&[Reply::plain(200, "events `log` (one JSON object each) and `lagged`", "text/event-stream")])];
 
 async fn logs(call: Call) -> Result<Response, Error> {
     let lines = stream::unfold(call.api.state::<LogHub>().subscribe(), next_line);

@@ -42,13 +42,13 @@ pub struct NewEntry {
     pub updated_at: Option<Timestamp>,
 }
 
-/// What to do with a key that is there already.
+/// What to do with existing keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnConflict {
     /// The new value takes its place.
     #[default]
     Overwrite,
-    /// The old one stays.
+    /// Keep the existing value.
     Skip,
     /// Nothing is stored at all.
     Fail,
@@ -103,7 +103,7 @@ impl AgentMemory {
             let wanted = Arc::clone(&entries);
             let (puts, written) = self.read(move |store, agent| seen(store, agent, &wanted, on_conflict)).await?;
             if on_conflict == OnConflict::Fail && written.updated > 0 {
-                let refusal = Refusal::conflict(format!("{} keys are there already", written.updated));
+                let refusal = Refusal::conflict(format!("{} keys already exist", written.updated));
                 return Err(refusal.with_code("memory_key_exists"));
             }
             if puts.is_empty() {
@@ -184,5 +184,5 @@ fn is_changed(refusal: &Refusal) -> bool {
 }
 
 fn busy() -> Refusal {
-    Refusal::busy("too many changes of the same memory keys at once", 1).with_code(CHANGED)
+    Refusal::busy("too many concurrent changes of the same memory keys", 1).with_code(CHANGED)
 }

@@ -35,28 +35,28 @@ const PAGE_ENTRIES: usize = 256;
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/agents/{id}/memory/export", "Export the memory of an agent", |call| Box::pin(export(call)))
         .cost(COST)
-        .replies(&[Reply::json::<Export>(200, "every entry, in the order of keys")]),
-    Route::post("/api/agents/{id}/memory/import", "Import entries, all or none", |call| Box::pin(import(call)))
+        .replies(&[Reply::json::<Export>(200, "all entries, sorted by key")]),
+    Route::post("/api/agents/{id}/memory/import", "Import memory entries, all or none", |call| Box::pin(import(call)))
         .cost(COST)
         .body_max(IMPORT_BYTES_MAX)
         .body::<ImportBody>()
         .replies(&[
             Reply::json::<Imported>(200, "imported"),
-            Reply::error(409, "the memory is full, or a key is there"),
+            Reply::error(409, "the memory is full, or a key already exists"),
         ]),
     Route::get("/api/memory/agents/{id}/kv", "List the memory of an agent", |call| Box::pin(list(call)))
         .query::<KvQuery>()
-        .replies(&[Reply::json::<KvList>(200, "keys and values, in the order of keys")]),
-    Route::get("/api/memory/agents/{id}/kv/{key}", "Read one value", |call| Box::pin(read(call)))
+        .replies(&[Reply::json::<KvList>(200, "keys and values, sorted by key")]),
+    Route::get("/api/memory/agents/{id}/kv/{key}", "Get a memory value", |call| Box::pin(read(call)))
         .replies(&[Reply::json::<Entry>(200, "the value")]),
-    Route::put("/api/memory/agents/{id}/kv/{key}", "Store one value", |call| Box::pin(store(call)))
+    Route::put("/api/memory/agents/{id}/kv/{key}", "Store a memory value", |call| Box::pin(store(call)))
         .body::<ValueBody>()
         .replies(&[Reply::json::<Done>(200, "stored"), Reply::error(409, "the memory is full")]),
-    Route::delete("/api/memory/agents/{id}/kv/{key}", "Delete one value", |call| Box::pin(remove(call)))
+    Route::delete("/api/memory/agents/{id}/kv/{key}", "Delete a memory value", |call| Box::pin(remove(call)))
         .replies(&[Reply::json::<Done>(200, "deleted")]),
 ];
 
-/// The whole memory of an agent; `POST .../memory/import` takes it as it is.
+/// The whole memory of an agent, in the format of `POST .../memory/import`.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 struct Export {
@@ -64,7 +64,7 @@ struct Export {
     agent_id: uuid::Uuid,
     agent_name: String,
     exported_at: String,
-    /// The form of the export.
+    /// Format version.
     version: u32,
     total: u64,
 }
@@ -133,40 +133,40 @@ async fn export(call: Call) -> Result<Response, Error> {
 #[derive(Deserialize, JsonSchema)]
 struct ImportBody {
     entries: Vec<ImportEntry>,
-    /// What to do with a key that is there already.
+    /// What to do with existing keys.
     #[serde(default)]
     on_conflict: ConflictRule,
-    /// The form of the export: 1.
+    /// Format version: 1.
     #[serde(default)]
     version: Option<u32>,
-    /// Not looked at: where the export came from.
+    /// Ignored: source of the export.
     #[serde(default)]
-    #[expect(dead_code, reason = "taken so that an export can be sent as it is")]
+    #[expect(dead_code, reason = "accepted so that an export can be imported unchanged")]
     agent_id: Option<Value>,
-    /// Not looked at.
+    /// Ignored.
     #[serde(default)]
-    #[expect(dead_code, reason = "as above")]
+    #[expect(dead_code, reason = "accepted so that an export can be imported unchanged")]
     agent_name: Option<Value>,
-    /// Not looked at.
+    /// Ignored.
     #[serde(default)]
-    #[expect(dead_code, reason = "as above")]
+    #[expect(dead_code, reason = "accepted so that an export can be imported unchanged")]
     exported_at: Option<Value>,
-    /// Not looked at.
+    /// Ignored.
     #[serde(default)]
-    #[expect(dead_code, reason = "as above")]
+    #[expect(dead_code, reason = "accepted so that an export can be imported unchanged")]
     total: Option<Value>,
 }
 
-/// What to do with a key that is there already.
+/// What to do with existing keys.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum ConflictRule {
-    /// The imported value takes its place.
+    /// Replace the value.
     #[default]
     Overwrite,
-    /// The old one stays.
+    /// Keep the existing value.
     Skip,
-    /// 409, and nothing is imported.
+    /// Fail with 409 and import nothing.
     Fail,
 }
 
@@ -177,10 +177,10 @@ struct ImportEntry {
     /// Any JSON, null too.
     #[serde(deserialize_with = "any")]
     value: Value,
-    /// RFC 3339; now when left out.
+    /// RFC 3339. Default: now.
     #[serde(default)]
     created_at: Option<String>,
-    /// RFC 3339; now when left out.
+    /// RFC 3339. Default: now.
     #[serde(default)]
     updated_at: Option<String>,
 }
@@ -190,7 +190,7 @@ fn any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     Value::deserialize(deserializer)
 }
 
-/// What an import did.
+/// Result of an import.
 #[derive(Serialize, JsonSchema)]
 struct Imported {
     status: &'static str,
@@ -205,7 +205,10 @@ async fn import(call: Call) -> Result<Response, Error> {
     let memory = memory(&call)?;
     let ImportBody { entries, on_conflict, version, .. } = call.json()?;
     if version.is_some_and(|version| version != VERSION) {
-        return Err(Error::bad_field("version", format!("version: this release imports version {VERSION}")));
+        return Err(Error::bad_field(
+            "version",
+            format!("version: unsupported; this release imports version {VERSION}"),
+        ));
     }
     let entries = new_entries(entries)?;
     let rule = match on_conflict {
@@ -243,13 +246,19 @@ fn new_entries(entries: Vec<ImportEntry>) -> Result<Vec<NewEntry>, Error> {
         check_value(&value).map_err(|refusal| bad("value", &refusal.message))?;
         let moment = |field: &str, text: Option<String>| {
             let parsed = text.map(|text| DateTime::parse_from_rfc3339(&text)).transpose();
-            let parsed = parsed.map_err(|_| bad(field, "not an RFC 3339 moment such as 2026-11-21T10:55:00Z"))?;
+            let parsed = parsed.map_err(|_| {
+                bad(
+                    field,
+                    "invalid timestamp; expected RFC 3339, for example \
+                2026-11-21T10:55:00Z",
+                )
+            })?;
             Ok::<_, Error>(parsed.map(|moment| Timestamp(moment.timestamp_millis())))
         };
         let (created_at, updated_at) = (moment("created_at", created_at)?, moment("updated_at", updated_at)?);
         let key: Box<str> = key.into();
         if !known.insert(key.clone()) {
-            return Err(bad("key", "the key stands twice"));
+            return Err(bad("key", "duplicate key"));
         }
         checked.push(NewEntry { key, value, created_at, updated_at });
     }
@@ -260,11 +269,11 @@ fn new_entries(entries: Vec<ImportEntry>) -> Result<Vec<NewEntry>, Error> {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct KvQuery {
-    /// Only keys that begin so.
+    /// Only keys with this prefix.
     prefix: Option<String>,
-    /// Answer one page of at most so many entries, and say in `next_cursor` where the next one begins.
+    /// Maximum number of entries. `next_cursor` of the response leads to the next page.
     limit: Option<usize>,
-    /// Begin here: the cursor of an earlier answer.
+    /// Cursor of the previous page.
     cursor: Option<String>,
 }
 

@@ -28,20 +28,20 @@ const COST: u32 = 10;
 const SUFFIX: &str = "-imported";
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/migrate/detect", "Look for homes of other programs", |call| Box::pin(detect(call)))
+    Route::get("/api/migrate/detect", "Find homes of other programs", |call| Box::pin(detect(call)))
         .cost(COST)
-        .replies(&[Reply::json::<Detected>(200, "the homes at their usual places")]),
-    Route::post("/api/migrate/scan", "Look into a home of another program", |call| Box::pin(scan(call)))
+        .replies(&[Reply::json::<Detected>(200, "the homes found at their usual locations")]),
+    Route::post("/api/migrate/scan", "Inspect a home of another program", |call| Box::pin(scan(call)))
         .cost(COST)
         .body::<ScanBody>()
-        .replies(&[Reply::json::<Scanned>(200, "what is in it, and what of it can be taken over")]),
-    Route::post("/api/migrate", "Take over agents, skills and conversations", |call| Box::pin(migrate(call)))
+        .replies(&[Reply::json::<Scanned>(200, "what it contains and what can be imported")]),
+    Route::post("/api/migrate", "Import agents, skills and conversations", |call| Box::pin(migrate(call)))
         .cost(COST)
         .body::<MigrateBody>()
         .replies(&[
-            Reply::json::<Migrated>(200, "what was taken over; with `dry_run` what would be"),
-            Reply::error(409, "the snapshot before it cannot be taken now; nothing was done"),
-            Reply::error(507, "the disk has no room for the snapshot before it; nothing was done"),
+            Reply::json::<Migrated>(200, "what was imported; with `dry_run`, what would be"),
+            Reply::error(409, "the automatic snapshot cannot be created now; nothing was changed"),
+            Reply::error(507, "not enough disk space for the automatic snapshot; nothing was changed"),
         ]),
 ];
 
@@ -52,7 +52,7 @@ struct Detected {
 
 #[derive(Deserialize, JsonSchema)]
 struct ScanBody {
-    /// The home: an absolute path on the daemon's machine.
+    /// Home directory: an absolute path on the daemon's machine.
     path: String,
 }
 
@@ -67,16 +67,16 @@ struct Scanned {
 
 #[derive(Deserialize, JsonSchema)]
 struct MigrateBody {
-    /// The home: an absolute path on the daemon's machine.
+    /// Home directory: an absolute path on the daemon's machine.
     source: String,
     #[serde(default)]
     import_agents: bool,
     #[serde(default)]
     import_skills: bool,
-    /// Conversations of agents that are here: imported now or before.
+    /// Conversations of imported agents.
     #[serde(default)]
     import_sessions: bool,
-    /// Changes nothing and says what would be taken over.
+    /// Show what would be imported without changing anything.
     #[serde(default)]
     dry_run: bool,
 }
@@ -88,7 +88,7 @@ struct Migrated {
     agents_imported: usize,
     skills_imported: usize,
     sessions_imported: usize,
-    /// What was here already, by an earlier import.
+    /// Items already imported before.
     agents_skipped: usize,
     skills_skipped: usize,
     sessions_skipped: usize,
@@ -110,7 +110,7 @@ async fn scan(call: Call) -> Result<Response, Error> {
 async fn migrate(call: Call) -> Result<Response, Error> {
     let body: MigrateBody = call.json()?;
     if !(body.import_agents || body.import_skills || body.import_sessions) {
-        let text = "import_agents: nothing is asked for; set import_agents, import_skills or import_sessions";
+        let text = "import_agents: nothing to import; set import_agents, import_skills or import_sessions";
         return Err(Error::bad_field("import_agents", text));
     }
     let home: Arc<dyn ForeignHome> = open(&call, body.source.clone(), "source").await?.into();
@@ -143,10 +143,10 @@ async fn blocking<T: Send + 'static>(
     look: impl FnOnce(&dyn Migration) -> T + Send + 'static,
 ) -> Result<T, Error> {
     let Some(migration) = call.api.services.get::<dyn Migration>() else {
-        return Err(Error::unavailable("the daemon is not ready yet", 1));
+        return Err(Error::unavailable("the daemon is still loading; try again in a moment", 1));
     };
     tokio::task::spawn_blocking(move || look(&*migration)).await.map_err(|error| {
-        tracing::error!(%error, "a look at another home broke off");
+        tracing::error!(%error, "reading another home was interrupted");
         Error::internal("the directory could not be read")
     })
 }
@@ -189,7 +189,7 @@ impl Run<'_> {
         let Some((text, from)) = text.zip(origin) else {
             if create {
                 let reason = item.reason.as_deref().unwrap_or("it cannot be converted");
-                self.warn(format!("agent {:?} is left out: {reason}", item.name));
+                self.warn(format!("agent {:?} was skipped: {reason}", item.name));
             }
             return Ok(None);
         };
@@ -200,7 +200,7 @@ impl Run<'_> {
         let parsed = match manifest::parse(&text) {
             Ok(parsed) => parsed,
             Err(error) => {
-                self.warn(format!("agent {:?} is left out: {error}", item.name));
+                self.warn(format!("agent {:?} was skipped: {error}", item.name));
                 return Ok(None);
             }
         };
@@ -214,7 +214,7 @@ impl Run<'_> {
                     return Ok(Some(Here { agent: Some(agent), name }));
                 }
                 Some(_) if taken => {
-                    self.warn(format!("agent {:?} is left out: {name:?} is another agent too", item.name));
+                    self.warn(format!("agent {:?} was skipped: {name:?} is another agent as well", item.name));
                     return Ok(None);
                 }
                 Some(_) => name = format!("{}{SUFFIX}", item.name),
@@ -225,11 +225,11 @@ impl Run<'_> {
             return Ok(None);
         }
         if name != item.name {
-            self.warn(format!("agent {:?} becomes {name:?}: another agent has its name", item.name));
+            self.warn(format!("agent {:?} was imported as {name:?}: another agent has its name", item.name));
         }
         // What another program wrote is not signed.
         if let Err(refusal) = check_signature(&self.call.api, &name, &text, None) {
-            self.warn(format!("agent {:?} is left out: {}", item.name, refusal.message));
+            self.warn(format!("agent {:?} was skipped: {}", item.name, refusal.message));
             return Ok(None);
         }
         self.done.agents_imported += 1;
@@ -242,7 +242,7 @@ impl Run<'_> {
             Ok(spawned) => spawned.agent,
             Err(refusal) => {
                 self.done.agents_imported -= 1;
-                self.warn(format!("agent {:?} is left out: {}", item.name, refusal.message()));
+                self.warn(format!("agent {:?} was skipped: {}", item.name, refusal.message()));
                 return Ok(None);
             }
         };
@@ -256,7 +256,7 @@ impl Run<'_> {
         if create && !found.same_text {
             let name = &found.name;
             self.warn(format!(
-                "agent {name:?} was imported before and has changed there since: it stays as it is here"
+                "agent {name:?} was imported before and has changed at the source; it was left unchanged here"
             ));
         }
         Ok(Some(Here { agent: Some(found.agent), name: found.name.into() }))
@@ -266,7 +266,7 @@ impl Run<'_> {
         let (home, to) = (Arc::clone(&self.home), name.to_owned());
         let copied = blocking(self.call, move |_| home.copy_files(n, agent, &to)).await?;
         if let Err(why) = copied {
-            self.warn(format!("files of agent {name:?} are left out: {why}"));
+            self.warn(format!("files of agent {name:?} were skipped: {why}"));
         }
         Ok(())
     }
@@ -284,7 +284,7 @@ impl Run<'_> {
         for (n, item) in self.home.skills().into_iter().enumerate() {
             if !item.convertible {
                 let reason = item.reason.unwrap_or_default();
-                self.warn(format!("skill {:?} is left out: {reason}", item.name));
+                self.warn(format!("skill {:?} was skipped: {reason}", item.name));
                 continue;
             }
             if self.dry {
@@ -295,7 +295,7 @@ impl Run<'_> {
             match blocking(self.call, move |_| home.install_skill(n)).await? {
                 Ok(Taken::Now) => self.done.skills_imported += 1,
                 Ok(Taken::Before) => self.done.skills_skipped += 1,
-                Err(why) => self.warn(format!("skill {:?} is left out: {why}", item.name)),
+                Err(why) => self.warn(format!("skill {:?} was skipped: {why}", item.name)),
             }
         }
         Ok(())
@@ -304,13 +304,13 @@ impl Run<'_> {
     async fn sessions(&mut self, agents: &[Option<Here>]) -> Result<(), Error> {
         for (n, of) in self.home.sessions().into_iter().enumerate() {
             let Some(here) = agents.get(of).cloned().flatten() else {
-                self.warn("a conversation is left out: its agent is not here");
+                self.warn("a conversation was skipped: its agent does not exist here");
                 continue;
             };
             let home = Arc::clone(&self.home);
             match blocking(self.call, move |_| home.history(n)).await? {
                 Ok(history) => self.session(&here, history).await?,
-                Err(why) => self.warn(format!("a conversation of {:?} is left out: {why}", here.name)),
+                Err(why) => self.warn(format!("a conversation of {:?} was skipped: {why}", here.name)),
             }
         }
         Ok(())
@@ -333,7 +333,7 @@ impl Run<'_> {
         match self.call.ask(import).await {
             Ok(true) => self.done.sessions_imported += 1,
             Ok(false) => self.done.sessions_skipped += 1,
-            Err(error) => self.warn(format!("a conversation of {:?} is left out: {}", here.name, error.message())),
+            Err(error) => self.warn(format!("a conversation of {:?} was skipped: {}", here.name, error.message())),
         }
         Ok(())
     }

@@ -8,15 +8,15 @@ use agentsvc_systems::session::ImportedMessage;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Where another program keeps its agents, on this machine.
+/// A home of another program on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Source {
-    /// What kind of home it is: `openclaw`, `openclaw-yaml` or `openfang`.
+    /// Kind: `openclaw`, `openclaw-yaml` or `openfang`.
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// Where it is.
     pub path: String,
-    /// The version that wrote it, where it says so; empty otherwise.
+    /// Version that wrote it; empty if unknown.
     pub version: String,
     /// Agents in it.
     pub agents_found: usize,
@@ -27,11 +27,11 @@ pub struct Source {
 /// An agent or skill of such a home.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Item {
-    /// The name that it gets here.
+    /// Name after the import.
     pub name: String,
-    /// How it is written there, such as `agent.yaml`.
+    /// Source format, such as `agent.yaml`.
     pub format: &'static str,
-    /// It can be taken over.
+    /// Whether it can be imported.
     pub convertible: bool,
     /// Why not.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,7 +76,7 @@ pub enum MigrationError {
     #[error("{0}")]
     Wrong(String),
     /// The disk failed (500); the reason is in the log.
-    #[error("the directory could not be read; the reason is in the daemon's log")]
+    #[error("the directory could not be read; see the daemon's log for the reason")]
     Failed,
 }
 

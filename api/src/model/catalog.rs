@@ -26,133 +26,133 @@ impl From<&ModelChoice> for DefaultModel {
     }
 }
 
-/// One model (spec 2, Model). A price that is not known is null.
+/// A model. Unknown prices are null.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ModelEntry {
-    /// As its provider takes it; may contain slashes.
+    /// The provider's id for the model; may contain slashes.
     pub id: String,
-    /// Whose it is.
+    /// Provider.
     pub provider: String,
-    /// Its name for people.
+    /// Display name.
     pub display_name: String,
-    /// `frontier`, `smart` or `fast`; null for a client's model that does not say.
+    /// `frontier`, `smart` or `fast`; null for a custom model without a tier.
     pub tier: Option<&'static str>,
-    /// Tokens of question and answer together.
+    /// Context window: prompt and output tokens together.
     pub context_window: u32,
-    /// The most tokens of an answer; null when not known.
+    /// Maximum output tokens; null if unknown.
     pub max_output_tokens: Option<u32>,
-    /// Dollars for a million tokens of prompts.
+    /// Price of one million prompt tokens in dollars.
     pub input_cost_per_m: Option<f64>,
-    /// Dollars for a million tokens of answers.
+    /// Price of one million output tokens in dollars.
     pub output_cost_per_m: Option<f64>,
-    /// Dollars for a million tokens of prompts that are in the provider's cache; null costs as much as the others.
+    /// Price of one million cached prompt tokens in dollars; null means the prompt price.
     pub cached_input_cost_per_m: Option<f64>,
-    /// Dollars for a million tokens of prompts that are written into the cache; null costs as much as the others.
+    /// Price of one million prompt tokens written to the cache in dollars; null means the prompt price.
     pub cache_write_cost_per_m: Option<f64>,
-    /// It calls tools.
+    /// Whether it supports tool calls.
     pub supports_tools: bool,
-    /// It takes pictures, or its name lets one think so.
+    /// Whether it supports images, as declared or guessed from its name.
     pub supports_vision: bool,
-    /// How that is known: `supported`, `unsupported` or `unknown`. Only `unsupported` keeps pictures from it.
+    /// `supported`, `unsupported` or `unknown` (guessed from the name). Images are only withheld if `unsupported`.
     pub vision_support: &'static str,
-    /// It answers piece by piece.
+    /// Whether it supports streaming.
     pub supports_streaming: bool,
-    /// It can be asked to think before it answers.
+    /// Whether it supports extended thinking.
     pub supports_reasoning: bool,
-    /// Names that stand for it.
+    /// Aliases.
     pub aliases: Vec<String>,
     /// `builtin`, `remote` (a fetched catalog) or `custom`.
     pub source: &'static str,
 }
 
-/// A model to add (spec 2, POST /api/models/custom).
+/// A custom model to add.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct NewModel {
-    /// As its provider takes it.
+    /// The provider's id for the model.
     pub id: String,
     /// A known provider.
     pub provider: String,
-    /// Its name for people; the id when left out.
+    /// Display name. Default: the id.
     pub display_name: Option<String>,
-    /// Tokens of question and answer together, 512 to 20000000.
+    /// Context window in tokens, 512 to 20000000.
     pub context_window: u64,
     /// `frontier`, `smart` or `fast`.
     pub tier: Option<String>,
-    /// The most tokens of an answer.
+    /// Maximum output tokens.
     pub max_output_tokens: Option<u64>,
-    /// Dollars for a million tokens of prompts, 0 to 1000.
+    /// Price of one million prompt tokens in dollars, 0 to 1000.
     pub input_cost_per_m: Option<f64>,
-    /// Dollars for a million tokens of answers, 0 to 1000.
+    /// Price of one million output tokens in dollars, 0 to 1000.
     pub output_cost_per_m: Option<f64>,
-    /// Dollars for a million cached tokens of prompts, 0 to 1000.
+    /// Price of one million cached prompt tokens in dollars, 0 to 1000.
     pub cached_input_cost_per_m: Option<f64>,
-    /// Dollars for a million tokens of prompts written into the cache, 0 to 1000.
+    /// Price of one million prompt tokens written to the cache in dollars, 0 to 1000.
     pub cache_write_cost_per_m: Option<f64>,
-    /// True when left out.
+    /// Default: true.
     pub supports_tools: Option<bool>,
-    /// Guessed from the id when left out.
+    /// Default: guessed from the id.
     pub supports_vision: Option<bool>,
-    /// True when left out.
+    /// Default: true.
     pub supports_streaming: Option<bool>,
-    /// False when left out.
+    /// Default: false.
     pub supports_reasoning: Option<bool>,
 }
 
-/// How the catalog is (spec 2, GET /api/catalog/status).
+/// Status of the model catalog.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CatalogStatus {
-    /// The day that its models are of.
+    /// Version: the date of the models.
     pub version: String,
-    /// `builtin` or `remote`: where they come from.
+    /// Source of the models: `builtin` or `remote`.
     pub source: &'static str,
-    /// When a catalog was fetched that is in use or would be if it were newer; null when never.
+    /// Time of the last successful fetch; null if never.
     pub last_updated: Option<String>,
-    /// Models, those of clients included.
+    /// Number of models, including custom models.
     pub models: usize,
-    /// Models of clients.
+    /// Number of custom models.
     pub custom_models: usize,
     /// Aliases.
     pub aliases: usize,
     /// Providers.
     pub providers: usize,
-    /// Where newer catalogs come from; null when `[catalog] url` is not set.
+    /// URL of the remote catalog; null if `[catalog] url` is not set.
     pub url: Option<String>,
-    /// How they are proven: `public_key`, `sha256` or `checksum_file`; null without `url`.
+    /// Verification method: `public_key`, `sha256` or `checksum_file`; null without `url`.
     pub proof: Option<&'static str>,
-    /// The last look at the remote; null when there was none since the start.
+    /// Last check of the remote catalog; null if none since the start.
     pub last_check: Option<LastCheck>,
-    /// The newer version that the last look found and that is not in use; null when it found none.
+    /// Newer version found by the last check and not in use; null if none.
     pub available_version: Option<String>,
 }
 
-/// A look at the remote.
+/// A check of the remote catalog.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct LastCheck {
     /// When.
     pub at: String,
-    /// The version that stood there; null when the look failed.
+    /// Remote version; null if the check failed.
     pub version: Option<String>,
-    /// Why it failed; null when it did not.
+    /// Reason of the failure; null if it succeeded.
     pub error: Option<String>,
 }
 
-/// What an update did.
+/// Result of an update.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct UpdateReport {
-    /// `updated`, `up_to_date`, or `available` for a look that changes nothing.
+    /// `updated`, `up_to_date`, or `available` for a check only.
     pub status: &'static str,
-    /// The version in use now.
+    /// Version in use.
     pub version: String,
-    /// The version in use before.
+    /// Previous version.
     pub previous_version: String,
-    /// The version that the remote has.
+    /// Remote version.
     pub remote_version: String,
-    /// Models of the remote's catalog.
+    /// Number of models in the remote catalog.
     pub models: usize,
-    /// Models left out because this release does not know their provider.
+    /// Number of models skipped because their provider is unknown.
     pub skipped: usize,
-    /// SHA-256 of the remote's catalog, in hex.
+    /// SHA-256 of the remote catalog, in hex.
     pub sha256: String,
 }
 
@@ -183,7 +183,7 @@ pub enum CatalogError {
     #[error("the catalog cannot be updated: {0}")]
     Remote(String),
     /// The disk did not take it; the reason is in the log (500).
-    #[error("the change could not be stored; the reason is in the daemon's log")]
+    #[error("the change could not be stored; see the daemon's log for the reason")]
     Unstored,
 }
 

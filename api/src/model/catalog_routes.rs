@@ -16,25 +16,24 @@ use crate::model::routes::{known, note};
 /// What an update costs the client's rate budget: it asks another machine.
 const COST: u32 = 10;
 
-pub(crate) const ROUTES: &[Route] =
-    &[
-        Route::post("/api/catalog/update", "Fetch a newer catalog", |call| Box::pin(update(call)))
-            .cost(COST)
-            .body::<UpdateBody>()
-            .replies(&[
-                Reply::json::<UpdateReport>(200, "what became of it"),
-                Reply::error(409, "no remote is configured, or an update is under way"),
-                Reply::error(502, "the remote has no catalog that can be used; the old one stays"),
-            ]),
-        Route::get("/api/catalog/status", "How the catalog is", |call| Box::pin(status(call)))
-            .replies(&[Reply::json::<CatalogStatus>(200, "version, source, last update")]),
-    ];
+pub(crate) const ROUTES: &[Route] = &[
+    Route::post("/api/catalog/update", "Update the model catalog", |call| Box::pin(update(call)))
+        .cost(COST)
+        .body::<UpdateBody>()
+        .replies(&[
+            Reply::json::<UpdateReport>(200, "the result of the update"),
+            Reply::error(409, "no remote catalog is configured, or an update is already running"),
+            Reply::error(502, "the remote catalog is not valid; the current catalog is unchanged"),
+        ]),
+    Route::get("/api/catalog/status", "Get the catalog status", |call| Box::pin(status(call)))
+        .replies(&[Reply::json::<CatalogStatus>(200, "version, source and last update")]),
+];
 
-/// How to update. May be left out.
+/// Options of the update. Optional.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct UpdateBody {
-    /// Only look whether there is a newer one.
+    /// Only check for a newer version.
     dry_run: bool,
 }
 

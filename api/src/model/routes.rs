@@ -16,37 +16,45 @@ use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::model::catalog::{ModelEntry, Models, NewModel};
 
-pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/models", "The models of the catalog", |call| Box::pin(list(call)))
-        .query::<Filter>()
-        .replies(&[Reply::json::<ModelList>(200, "the models, in the order of the catalog")]),
-    Route::get("/api/models/aliases", "Names that stand for models", |call| Box::pin(aliases(call)))
-        .replies(&[Reply::json::<AliasList>(200, "alias to model id")]),
-    Route::post("/api/models/aliases", "Let a name stand for a model", |call| Box::pin(add_alias(call)))
-        .body::<AliasBody>()
-        .replies(&[
-            Reply::json::<AliasAdded>(201, "it does"),
-            Reply::error(404, "no such model"),
-            Reply::error(409, "the name is taken"),
-        ]),
-    Route::delete("/api/models/aliases/{alias}", "Forget an alias", |call| Box::pin(remove_alias(call)))
-        .replies(&[Reply::json::<Removed>(200, "it is forgotten")]),
-    Route::post("/api/models/custom", "Add a model", |call| Box::pin(add_model(call)))
-        .body::<NewModel>()
-        .replies(&[Reply::json::<ModelEntry>(201, "the model"), Reply::error(409, "there is a model with this id")]),
-    Route::delete("/api/models/custom/{*id}", "Remove a model that was added", |call| Box::pin(remove_model(call)))
-        .replies(&[Reply::json::<ModelRemoved>(200, "it is removed"), Reply::error(409, "it was not added")]),
-    Route::get("/api/models/{*id}", "One model, by its id or as provider/id", |call| Box::pin(show(call)))
-        .replies(&[Reply::json::<ModelEntry>(200, "the model")]),
-];
+pub(crate) const ROUTES: &[Route] =
+    &[
+        Route::get("/api/models", "List models", |call| Box::pin(list(call)))
+            .query::<Filter>()
+            .replies(&[Reply::json::<ModelList>(200, "the models in catalog order")]),
+        Route::get("/api/models/aliases", "List model aliases", |call| Box::pin(aliases(call)))
+            .replies(&[Reply::json::<AliasList>(200, "aliases with their model ids")]),
+        Route::post("/api/models/aliases", "Create a model alias", |call| Box::pin(add_alias(call)))
+            .body::<AliasBody>()
+            .replies(&[
+                Reply::json::<AliasAdded>(201, "the alias was created"),
+                Reply::error(404, "the model does not exist"),
+                Reply::error(409, "the name is already taken"),
+            ]),
+        Route::delete("/api/models/aliases/{alias}", "Delete a model alias", |call| Box::pin(remove_alias(call)))
+            .replies(&[Reply::json::<Removed>(200, "the alias was deleted")]),
+        Route::post("/api/models/custom", "Add a model", |call| Box::pin(add_model(call))).body::<NewModel>().replies(
+            &[
+                Reply::json::<ModelEntry>(201, "the model"),
+                Reply::error(
+                    409,
+                    "a model with this id already \
+            exists",
+                ),
+            ],
+        ),
+        Route::delete("/api/models/custom/{*id}", "Delete a custom model", |call| Box::pin(remove_model(call)))
+            .replies(&[Reply::json::<ModelRemoved>(200, "deleted"), Reply::error(409, "not a custom model")]),
+        Route::get("/api/models/{*id}", "Get a model by id or as provider/id", |call| Box::pin(show(call)))
+            .replies(&[Reply::json::<ModelEntry>(200, "the model")]),
+    ];
 
-/// Which models.
+/// Filter for models.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Filter {
-    /// Of this provider.
+    /// Only models of this provider.
     provider: Option<String>,
-    /// Of this tier.
+    /// Only models of this tier.
     tier: Option<String>,
 }
 
@@ -58,16 +66,16 @@ struct ModelList {
 
 #[derive(Serialize, JsonSchema)]
 struct AliasList {
-    /// Alias to the id of a model; `<provider>/<id>` where the id alone means another one.
+    /// Aliases with model ids; `<provider>/<id>` if the id alone is ambiguous.
     aliases: BTreeMap<String, String>,
     total: usize,
 }
 
-/// A name and what it is to stand for.
+/// An alias and its model.
 #[derive(Deserialize, JsonSchema)]
 struct AliasBody {
     alias: String,
-    /// The id of a model of the catalog, or `<provider>/<id>`.
+    /// Id of a catalog model, or `<provider>/<id>`.
     model_id: String,
 }
 
@@ -92,13 +100,19 @@ struct ModelRemoved {
     /// `removed`.
     status: &'static str,
     id: String,
-    /// Aliases that went with it.
+    /// Aliases that were deleted with it.
     aliases: Vec<String>,
 }
 
 /// Who knows the models.
 pub(crate) fn known(call: &Call) -> Result<Arc<dyn Models>, Error> {
-    call.api.services.get::<dyn Models>().ok_or_else(|| Error::unavailable("the model catalog is not ready yet", 1))
+    call.api.services.get::<dyn Models>().ok_or_else(|| {
+        Error::unavailable(
+            "the model catalog is still loading; try \
+        again in a moment",
+            1,
+        )
+    })
 }
 
 /// Puts a change that was made on record.
@@ -119,7 +133,7 @@ async fn list(call: Call) -> Result<Response, Error> {
 async fn show(call: Call) -> Result<Response, Error> {
     let id = call.param("id")?;
     let model = known(&call)?.model(&id);
-    reply::ok(&model.ok_or_else(|| Error::not_found(format!("there is no model {id:?} in the catalog")))?)
+    reply::ok(&model.ok_or_else(|| Error::not_found(format!("the catalog has no model {id:?}")))?)
 }
 
 async fn aliases(call: Call) -> Result<Response, Error> {

@@ -75,7 +75,7 @@ struct WireCall<'a> {
 #[derive(Serialize, JsonSchema)]
 struct CalledFunction<'a> {
     name: &'a str,
-    /// JSON as text, as the model wrote it.
+    /// JSON as text.
     arguments: &'a str,
 }
 

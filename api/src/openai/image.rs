@@ -45,11 +45,11 @@ impl Image {
             .get(..5)
             .filter(|scheme| scheme.eq_ignore_ascii_case("data:"))
             .and_then(|_| url[5..].split_once(','))
-            .ok_or_else(|| bad("only data URIs (data:image/png;base64,...) are taken; addresses are not fetched"))?;
+            .ok_or_else(|| bad("only data URIs (data:image/png;base64,...) are supported; URLs are not fetched"))?;
         let mut words = kind.split(';').map(str::trim);
         let named = words.next().unwrap_or_default();
         let media_type = TYPES.iter().find(|known| named.eq_ignore_ascii_case(known));
-        let media_type = media_type.ok_or_else(|| bad("an image of type png, jpeg, webp or gif is required"))?;
+        let media_type = media_type.ok_or_else(|| bad("the image must be png, jpeg, webp or gif"))?;
         if !words.any(|word| word.eq_ignore_ascii_case("base64")) {
             return Err(bad("the data URI must be base64"));
         }
@@ -84,7 +84,7 @@ impl Stored {
             })?;
             stored.ids.push(upload.id);
             if !TYPES.contains(&upload.content_type.as_str()) {
-                let message = format!("{}: the content is no {}", image.field, image.media_type);
+                let message = format!("{}: the content is not a {}", image.field, image.media_type);
                 return Err(Error::bad_field(&image.field, message));
             }
             let block = Block::Image { media_type: upload.content_type, file: upload.id, bytes: upload.size };

@@ -13,16 +13,16 @@ use serde::{Deserialize, Deserializer};
 use super::image::Image;
 use crate::http::error::Error;
 
-/// One message as it comes.
+/// A message.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct WireMessage {
     /// `system`, `developer`, `user`, `assistant` or `tool`.
     role: String,
     #[schemars(with = "Option<serde_json::Value>")]
     content: Option<Content>,
-    /// The calls that an assistant message made.
+    /// Tool calls of an assistant message.
     tool_calls: Option<Vec<WireCall>>,
-    /// The call that a tool message answers.
+    /// Call that a tool message responds to.
     tool_call_id: Option<String>,
     // What the official client sends back of an answer, and we have no use for.
     #[serde(rename = "name")]
@@ -41,14 +41,14 @@ pub(crate) struct WireMessage {
     _function_call: Option<IgnoredAny>,
 }
 
-/// A call as OpenAI writes it.
+/// A tool call in OpenAI's format.
 #[derive(Deserialize, JsonSchema)]
 struct WireCall {
     id: String,
     #[serde(rename = "type")]
     kind: Option<String>,
     function: CalledFunction,
-    /// Stands in the pieces of a stream that a client may send back.
+    /// Present in stream chunks that a client may send back.
     #[serde(rename = "index")]
     #[schemars(skip)]
     _index: Option<IgnoredAny>,
@@ -93,7 +93,7 @@ impl<'de> Deserialize<'de> for Content {
             type Value = Content;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text or a list of parts")
+                f.write_str("a string or a list of parts")
             }
 
             fn visit_str<E>(self, text: &str) -> Result<Content, E> {
@@ -139,7 +139,7 @@ impl Dialogue {
         }
         if wire.len() > limit::CONVERSATION_MESSAGES_MAX {
             let most = limit::CONVERSATION_MESSAGES_MAX;
-            return Err(Error::bad_field("messages", format!("messages: at most {most} are taken")));
+            return Err(Error::bad_field("messages", format!("messages: the limit is {most}")));
         }
         let mut dialogue = Self::default();
         // The calls of the last assistant message that still want a result.
@@ -148,10 +148,7 @@ impl Dialogue {
             dialogue.take(&Place(format!("messages[{at}]")), message, &mut open)?;
         }
         if dialogue.messages.iter().all(|message| message.role != Role::User) {
-            return Err(Error::bad_field(
-                "messages",
-                "messages: at least one user message that is not empty is required",
-            ));
+            return Err(Error::bad_field("messages", "messages: at least one non-empty user message is required"));
         }
         Ok(dialogue)
     }
@@ -176,7 +173,7 @@ impl Dialogue {
             "assistant" => {
                 *open = place.calls(tool_calls.unwrap_or_default())?;
                 if open.is_empty() && content.is_none() {
-                    return place.bad("content", "an assistant message has content or tool_calls");
+                    return place.bad("content", "an assistant message must have content or tool_calls");
                 }
                 let text = content.map_or(Ok(String::new()), |content| place.text(content))?;
                 let mut blocks = if text.is_empty() { Vec::new() } else { vec![Block::Text { text }] };
@@ -186,13 +183,13 @@ impl Dialogue {
             "tool" => {
                 let Some(id) = tool_call_id else { return place.bad("tool_call_id", "missing field `tool_call_id`") };
                 let Some(answered) = open.iter().position(|call| call.id == id) else {
-                    return place.bad("tool_call_id", "no call with this id waits in the assistant message before");
+                    return place.bad("tool_call_id", "the preceding assistant message has no tool call with this id");
                 };
                 let name = open.remove(answered).name;
                 let content = place.text(required(place, content)?)?;
                 self.push(Role::Tool, vec![Block::ToolResult { call_id: id, name, content, is_error: false }]);
             }
-            _ => return place.bad("role", "system, developer, user, assistant or tool is required"),
+            _ => return place.bad("role", "expected system, developer, user, assistant or tool"),
         }
         Ok(())
     }
@@ -216,7 +213,7 @@ impl Dialogue {
             .filter(|at| self.messages[*at].role == Role::Tool || Some(*at) == last_user)
             .collect();
         if keep.is_empty() {
-            let text = "messages: the last message must come from the user, or answer a tool call";
+            let text = "messages: the last message must be a user message or a tool result";
             return Err(Error::bad_field("messages", text));
         }
         self.images.retain_mut(|image| {
@@ -264,7 +261,7 @@ impl Place {
         match (part.kind.as_str(), part.text, part.refusal) {
             ("text", Some(text), _) | ("refusal", _, Some(text)) => Ok(text),
             ("text", None, _) => self.bad(&format!("content[{at}].text"), "missing field `text`"),
-            _ => self.bad(&format!("content[{at}].type"), "only text is taken in a message of this role"),
+            _ => self.bad(&format!("content[{at}].type"), "a message of this role can only contain text"),
         }
     }
 
@@ -290,7 +287,7 @@ impl Place {
                 ("image_url", _, None) => {
                     return self.bad(&format!("content[{at}].image_url"), "missing field `image_url`");
                 }
-                _ => return self.bad(&format!("content[{at}].type"), "text or image_url is required"),
+                _ => return self.bad(&format!("content[{at}].type"), "expected text or image_url"),
             };
             if text.is_empty() && part.kind == "text" {
                 continue;
@@ -310,10 +307,10 @@ impl Place {
         let mut calls: Vec<ToolCall> = Vec::with_capacity(wire.len());
         for (at, call) in wire.into_iter().enumerate() {
             if call.kind.is_some_and(|kind| kind != "function") {
-                return self.bad(&format!("tool_calls[{at}].type"), "only \"function\" is taken");
+                return self.bad(&format!("tool_calls[{at}].type"), "expected \"function\"");
             }
             if call.id.is_empty() || calls.iter().any(|other| other.id == call.id) {
-                return self.bad(&format!("tool_calls[{at}].id"), "an id of its own is required");
+                return self.bad(&format!("tool_calls[{at}].id"), "the id must be unique");
             }
             calls.push(ToolCall { id: call.id, name: call.function.name, input: call.function.arguments });
         }

@@ -19,34 +19,34 @@ const TOOL_NAME_BYTES_MAX: usize = 64;
 /// A chat completion request.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ChatBody {
-    /// `agentsvc:<name>`, an agent's id or name; anything else means the first agent.
+    /// `agentsvc:<name>`, an agent's id or name; any other value selects the first agent.
     pub(crate) model: String,
     /// The conversation, oldest first.
     pub(crate) messages: Vec<WireMessage>,
-    /// Answer as server-sent events.
+    /// Stream the response as server-sent events.
     #[serde(default)]
     pub(crate) stream: Option<bool>,
-    /// Accepted; the last chunk always has the usage.
+    /// Accepted; the last chunk always contains the usage.
     #[serde(default, rename = "stream_options")]
     _stream_options: Option<StreamOptions>,
     /// Sampling temperature, 0 to 2.
     temperature: Option<f64>,
-    /// Bound of the answer in tokens.
+    /// Maximum output tokens.
     max_tokens: Option<u32>,
-    /// The same; wins over `max_tokens`.
+    /// The same; overrides `max_tokens`.
     max_completion_tokens: Option<u32>,
     /// Tools that the client runs itself.
     tools: Option<Vec<WireTool>>,
     /// `none`, `auto`, `required`, or one function.
     #[schemars(with = "Option<serde_json::Value>")]
     tool_choice: Option<Box<RawValue>>,
-    /// Whether one answer may hold several calls.
+    /// Whether a response can contain several tool calls.
     parallel_tool_calls: Option<bool>,
-    /// Answers wanted; only 1.
+    /// Number of choices; must be 1.
     n: Option<u32>,
-    /// Names a user whose conversation with the agent goes on from request to request.
+    /// User id; requests with the same user continue one conversation.
     pub(crate) user: Option<String>,
-    /// Given to the model as it is, as are those below.
+    /// Passed to the model unchanged, like the fields below.
     #[schemars(with = "Option<f64>")]
     top_p: Option<Box<RawValue>>,
     #[schemars(with = "Option<serde_json::Value>")]
@@ -85,7 +85,7 @@ struct WireTool {
     function: Option<WireFunction>,
 }
 
-/// What the model is told of it.
+/// Description for the model.
 #[derive(Deserialize, JsonSchema)]
 struct WireFunction {
     name: String,
@@ -103,14 +103,14 @@ impl ChatBody {
     /// 400 naming the key.
     pub(crate) fn turn_request(&self, system: Option<String>) -> Result<TurnRequest, Error> {
         if self.n.is_some_and(|n| n != 1) {
-            return Err(Error::bad_field("n", "n: only one answer can be asked for"));
+            return Err(Error::bad_field("n", "n: must be 1"));
         }
         if self.temperature.is_some_and(|value| !(0.0..=2.0).contains(&value)) {
-            return Err(Error::bad_field("temperature", "temperature: a number from 0 to 2 is required"));
+            return Err(Error::bad_field("temperature", "temperature: expected a number from 0 to 2"));
         }
         for (key, value) in [("max_tokens", self.max_tokens), ("max_completion_tokens", self.max_completion_tokens)] {
             if value == Some(0) {
-                return Err(Error::bad_field(key, format!("{key}: at least 1 is required")));
+                return Err(Error::bad_field(key, format!("{key}: must be at least 1")));
             }
         }
         let tools = self.client_tools()?;
@@ -131,14 +131,14 @@ impl ChatBody {
         let wire = self.tools.as_deref().unwrap_or_default();
         if wire.len() > limit::CLIENT_TOOLS_MAX {
             let most = limit::CLIENT_TOOLS_MAX;
-            return Err(Error::bad_field("tools", format!("tools: at most {most} are taken")));
+            return Err(Error::bad_field("tools", format!("tools: the limit is {most}")));
         }
         let mut tools: Vec<ClientTool> = Vec::with_capacity(wire.len());
         for (at, tool) in wire.iter().enumerate() {
             let made = tool.checked(&format!("tools[{at}]"))?;
             if tools.iter().any(|other| other.name == made.name) {
                 let field = format!("tools[{at}].function.name");
-                return Err(Error::bad_field(&field, format!("{field}: another tool is called {:?}", made.name)));
+                return Err(Error::bad_field(&field, format!("{field}: duplicate tool name {:?}", made.name)));
             }
             tools.push(made);
         }
@@ -169,16 +169,16 @@ impl WireTool {
     fn checked(&self, at: &str) -> Result<ClientTool, Error> {
         let bad = |key: &str, why: &str| Err(Error::bad_field(&format!("{at}.{key}"), format!("{at}.{key}: {why}")));
         if self.kind != "function" {
-            return bad("type", "only tools of type \"function\" are taken");
+            return bad("type", "only tools of type \"function\" are supported");
         }
         let Some(function) = &self.function else { return bad("function", "missing field `function`") };
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
         if function.name.is_empty() || function.name.len() > TOOL_NAME_BYTES_MAX || !function.name.bytes().all(plain) {
-            return bad("function.name", "1 to 64 letters, digits, underscores and dashes are required");
+            return bad("function.name", "must be 1 to 64 letters, digits, underscores and dashes");
         }
         let parameters = function.parameters.as_ref().map_or(NO_PARAMETERS, |parameters| parameters.get());
         if !parameters.starts_with('{') {
-            return bad("function.parameters", "a JSON schema, an object, is required");
+            return bad("function.parameters", "must be a JSON schema object");
         }
         Ok(ClientTool {
             name: function.name.as_str().into(),
@@ -215,5 +215,5 @@ fn checked_choice(choice: &RawValue) -> Result<String, Error> {
         return Ok(text.to_owned());
     }
     let wanted = "\"none\", \"auto\", \"required\" or {\"type\": \"function\", \"function\": {\"name\": ...}}";
-    Err(Error::bad_field("tool_choice", format!("tool_choice: {wanted} is required")))
+    Err(Error::bad_field("tool_choice", format!("tool_choice: expected {wanted}")))
 }

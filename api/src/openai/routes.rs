@@ -40,23 +40,19 @@ const PREFIX: &str = "agentsvc:";
 const X_SESSION: HeaderName = HeaderName::from_static("x-agentsvc-session");
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::post("/v1/chat/completions", "Ask an agent, as OpenAI's clients do", |call| Box::pin(chat(call)))
+    Route::post("/v1/chat/completions", "Create a chat completion (OpenAI-compatible)", |call| Box::pin(chat(call)))
         .cost(COST)
         .body_max(limit::CONVERSATION_BYTES_MAX)
         .body::<ChatBody>()
         .replies(&[
-            Reply::json::<Completion<'_>>(200, "the completion; with `stream`, chunks as server-sent events"),
+            Reply::json::<Completion<'_>>(200, "the completion, or chunks as server-sent events with `stream`"),
             Reply::error(403, "the session belongs to another agent"),
-            Reply::error(409, "the agent is not running, or was removed meanwhile"),
+            Reply::error(409, "the agent is not running or was deleted"),
         ]),
-    Route::get("/v1/models", "The agents, as models", |call| Box::pin(models(call)))
-        .replies(&[Reply::json::<ModelList>(200, "one model for each agent")]),
-    Route::get("/v1/models/{model}", "One agent, as a model", |call| Box::pin(model(call))).replies(&[Reply::json::<
-        Model,
-    >(
-        200,
-        "the model",
-    )]),
+    Route::get("/v1/models", "List agents as models (OpenAI-compatible)", |call| Box::pin(models(call)))
+        .replies(&[Reply::json::<ModelList>(200, "one model per agent")]),
+    Route::get("/v1/models/{model}", "Get an agent as a model (OpenAI-compatible)", |call| Box::pin(model(call)))
+        .replies(&[Reply::json::<Model>(200, "the model")]),
 ];
 
 /// One agent as a model.
@@ -66,7 +62,7 @@ struct Model {
     id: String,
     /// `model`
     object: &'static str,
-    /// Unix seconds: when the agent was created.
+    /// Creation time of the agent in Unix seconds.
     created: i64,
     /// `agentsvc`
     owned_by: &'static str,
@@ -119,7 +115,9 @@ async fn model(call: Call) -> Result<Response, Error> {
         Err(_) => call.ask(FindAgent(name.strip_prefix(PREFIX).unwrap_or(&name).into())).await,
     };
     let agent = found.map_err(|error| match error.status().as_u16() {
-        404 => Error::not_found(format!("there is no model {name:?}")).with("field", "model").code("model_not_found"),
+        404 => {
+            Error::not_found(format!("model {name:?} does not exist")).with("field", "model").code("model_not_found")
+        }
         _ => error,
     })?;
     reply::ok(&Model::new(&agent.name, agent.created_at))
@@ -171,7 +169,7 @@ async fn kept_session(
 }
 
 fn bad_session() -> Error {
-    let text = "x-agentsvc-session: \"current\" or the id of a session is required";
+    let text = "x-agentsvc-session: expected \"current\" or the id of a session";
     Error::bad_field(X_SESSION.as_str(), text)
 }
 

@@ -199,7 +199,7 @@ impl Follower {
 }
 
 /// What a reader is told that lost pieces of the text for good.
-const LAGGED: &str = "the stream was read too slowly and a part of the answer is lost";
+const LAGGED: &str = "the client read too slowly; part of the response was dropped";
 
 /// An error in the middle of a stream, in OpenAI's shape: clients of theirs raise it with its message.
 fn error(message: &str, code: &str) -> Bytes {

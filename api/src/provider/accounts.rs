@@ -23,7 +23,7 @@ pub enum ProviderError {
     Unfit {
         /// The key or parameter.
         field: &'static str,
-        /// What is wrong with it.
+        /// Reason.
         message: String,
     },
     /// The provider is of another kind than the route is for (400).
@@ -81,128 +81,128 @@ impl From<ProviderError> for Error {
     }
 }
 
-/// One provider (spec 2, Provider).
+/// A provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ProviderView {
-    /// Its name in manifests and routes.
+    /// Name used in manifests and routes.
     pub name: String,
-    /// Its name for people.
+    /// Display name.
     pub display_name: String,
     /// `configured`, `no_key_needed` or `not_configured`.
     pub auth_status: &'static str,
-    /// Where its key comes from: `vault`, `oauth` or `environment`; null when there is none.
+    /// Source of its key: `vault`, `oauth` or `environment`; null if it has none.
     pub key_source: Option<&'static str>,
-    /// The environment variable of its key; absent for providers without one.
+    /// Environment variable of its key; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env_var: Option<String>,
-    /// Where it is asked.
+    /// Base URL.
     pub base_url: String,
-    /// Models that the catalog has of it.
+    /// Number of its models in the catalog.
     pub model_count: usize,
-    /// A runtime on this machine: it can be looked for (`detect`).
+    /// Whether it is a local runtime, which `detect` can find.
     pub local: bool,
-    /// A key can be had by signing in (`oauth/start`).
+    /// Whether it supports sign-in (`oauth/start`).
     pub device_flow: bool,
 }
 
-/// One provider in detail.
+/// A provider in detail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ProviderDetail {
     /// As in the list.
     #[serde(flatten)]
     pub view: ProviderView,
-    /// Who speaks with it: `openai`, `anthropic`, ...
+    /// Driver: `openai`, `anthropic`, ...
     pub driver: &'static str,
-    /// A call without a key is pointless.
+    /// Whether calls need a key.
     pub needs_key: bool,
-    /// The model that is asked when only the provider is named; null when there is none.
+    /// Default model; null if it has none.
     pub default_model: Option<String>,
-    /// Tokens of the context of models of which nothing better is known.
+    /// Context window of models without a known one, in tokens.
     pub context_tokens: u32,
-    /// `base_url` was set over the API.
+    /// Whether `base_url` was set over the API.
     pub base_url_override: bool,
-    /// Why a key that is kept cannot be used; null when nothing is wrong.
+    /// Why the stored key cannot be used; null if it can.
     pub problem: Option<String>,
 }
 
-/// A call that was made to see whether a provider answers.
+/// Result of a provider test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ProviderTested {
     /// Always `ok`.
     pub status: &'static str,
     /// The provider.
     pub provider: String,
-    /// Milliseconds from the request to the end of the answer.
+    /// Milliseconds from the request to the end of the response.
     pub latency_ms: u64,
-    /// The model that was asked.
+    /// Model.
     pub model_tested: String,
-    /// Tokens of the question.
+    /// Prompt tokens.
     pub input_tokens: u64,
-    /// Tokens of the answer.
+    /// Output tokens.
     pub output_tokens: u64,
 }
 
-/// A runtime on this machine.
+/// A local model runtime.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Detected {
     /// The provider.
     pub provider: String,
-    /// It runs and answers.
+    /// Whether it is running.
     pub available: bool,
-    /// Where it was looked for.
+    /// Base URL that was checked.
     pub base_url: String,
-    /// Its version, where it says so.
+    /// Version, if it reports one.
     pub version: Option<String>,
     /// Its models.
     pub models: Vec<DetectedModel>,
     /// How many.
     pub total: usize,
-    /// Why it is not available; null when it is.
+    /// Why it is not available; null if it is.
     pub reason: Option<String>,
 }
 
-/// A model of a runtime on this machine.
+/// A model of a local runtime.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DetectedModel {
-    /// As a manifest names it.
+    /// Name to use in manifests.
     pub id: String,
-    /// Tokens of its context; null when the runtime does not say.
+    /// Context window in tokens; null if not reported.
     pub context_window: Option<u64>,
-    /// Bytes on disk; null when the runtime does not say.
+    /// Bytes on disk; null if not reported.
     pub size_bytes: Option<u64>,
-    /// It is in memory; null when the runtime does not say.
+    /// Whether it is loaded in memory; null if not reported.
     pub loaded: Option<bool>,
 }
 
-/// A sign-in that was begun (RFC 8628).
+/// A started sign-in (RFC 8628).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LoginStarted {
     /// The provider.
     pub provider: String,
-    /// Asks how it went.
+    /// URL to poll for the status.
     pub poll_id: Uuid,
-    /// The code of this sign-in between the daemon and the provider; of no use without the provider's client.
+    /// Device code of this sign-in.
     pub device_code: String,
-    /// What the person enters.
+    /// User code to enter.
     pub user_code: String,
     /// Where.
     pub verification_uri: String,
-    /// The same with the code in it; null when the provider gives none.
+    /// Address that includes the code; null if the provider has none.
     pub verification_uri_complete: Option<String>,
-    /// Seconds that the codes hold.
+    /// Seconds until the codes expire.
     pub expires_in: u64,
     /// Seconds between two polls.
     pub interval: u64,
 }
 
-/// How a sign-in went.
+/// Status of a sign-in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LoginState {
     /// `pending`, `authorized`, `expired` or `denied`.
     pub status: &'static str,
     /// The provider.
     pub provider: String,
-    /// Seconds until the next poll is passed on; null when there is nothing to wait for.
+    /// Seconds until the next poll; null if there is nothing to wait for.
     pub retry_after: Option<u64>,
 }
 

@@ -19,7 +19,7 @@ impl KeyStatus {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::NotNeeded => "no key needed",
+            Self::NotNeeded => "no key required",
             Self::Set => "key set",
             Self::Missing => "key not set",
         }

@@ -12,14 +12,16 @@ use crate::provider::accounts::{LoginStarted, LoginState};
 use crate::provider::routes::{COST, accounts};
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::post("/api/providers/{name}/oauth/start", "Begin to sign in", |call| Box::pin(start(call)))
+    Route::post("/api/providers/{name}/oauth/start", "Start a sign-in", |call| Box::pin(start(call)))
         .cost(COST)
         .replies(&[
-            Reply::json::<LoginStarted>(200, "the code that a person enters, and where"),
-            Reply::error(502, "the provider failed or cannot be reached"),
+            Reply::json::<LoginStarted>(200, "the user code and the address to enter it at"),
+            Reply::error(502, "the provider failed or is unreachable"),
         ]),
-    Route::get("/api/providers/{name}/oauth/poll/{poll_id}", "How the sign-in went", |call| Box::pin(poll(call)))
-        .replies(&[Reply::json::<LoginState>(200, "how it is"), Reply::error(404, "no such sign-in")]),
+    Route::get("/api/providers/{name}/oauth/poll/{poll_id}", "Get the status of a sign-in", |call| {
+        Box::pin(poll(call))
+    })
+    .replies(&[Reply::json::<LoginState>(200, "the status"), Reply::error(404, "the sign-in does not exist")]),
 ];
 
 async fn start(call: Call) -> Result<Response, Error> {

@@ -18,46 +18,57 @@ pub(crate) const COST: u32 = 10;
 const BODY_BYTES_MAX: usize = 64 << 10;
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/providers", "Every provider and whether there is a key for it", |call| Box::pin(list(call)))
+    Route::get("/api/providers", "List providers and the status of their keys", |call| Box::pin(list(call)))
         .replies(&[Reply::json::<List>(200, "the providers")]),
-    Route::get("/api/providers/{name}", "One provider", |call| Box::pin(show(call)))
-        .replies(&[Reply::json::<ProviderDetail>(200, "the provider"), Reply::error(404, "no such provider")]),
-    Route::post("/api/providers/{name}/key", "Keep a key of the provider", |call| Box::pin(set_key(call)))
+    Route::get("/api/providers/{name}", "Get a provider", |call| Box::pin(show(call))).replies(&[
+        Reply::json::<ProviderDetail>(200, "the provider"),
+        Reply::error(404, "the provider does not exist"),
+    ]),
+    Route::post("/api/providers/{name}/key", "Set the key of a provider", |call| Box::pin(set_key(call)))
         .cost(COST)
         .body_max(BODY_BYTES_MAX)
         .body::<KeyBody>()
         .replies(&[
-            Reply::json::<Done>(200, "it is used from the next call on"),
-            Reply::error(404, "no such provider"),
+            Reply::json::<Done>(200, "stored; the next call uses it"),
+            Reply::error(404, "the provider does not exist"),
         ]),
-    Route::delete("/api/providers/{name}/key", "Forget the key of the provider", |call| Box::pin(remove_key(call)))
+    Route::delete("/api/providers/{name}/key", "Delete the key of a provider", |call| Box::pin(remove_key(call)))
         .cost(COST)
         .replies(&[
-            Reply::json::<Done>(200, "it is used no more"),
-            Reply::error(404, "no such provider, or no key of it is kept"),
+            Reply::json::<Done>(200, "deleted"),
+            Reply::error(404, "the provider does not exist or has no stored key"),
         ]),
-    Route::post("/api/providers/{name}/test", "Ask the provider for next to nothing", |call| Box::pin(test(call)))
-        .cost(COST)
-        .query::<TestQuery>()
-        .replies(&[
-            Reply::json::<ProviderTested>(200, "it answered"),
-            Reply::error(404, "no such provider"),
-            Reply::error(409, "there is no key"),
-            Reply::error(429, "everybody's budget has no room for it, or too many tests are under way"),
-            Reply::error(502, "it failed, refused or cannot be reached"),
-            Reply::error(504, "it did not answer in time"),
-        ]),
-    Route::put("/api/providers/{name}/url", "Set where the provider is asked", |call| Box::pin(set_url(call)))
+    Route::post("/api/providers/{name}/test", "Test the key of a provider with a minimal model call", |call| {
+        Box::pin(test(call))
+    })
+    .cost(COST)
+    .query::<TestQuery>()
+    .replies(&[
+        Reply::json::<ProviderTested>(200, "the test succeeded"),
+        Reply::error(404, "the provider does not exist"),
+        Reply::error(409, "no key is set"),
+        Reply::error(429, "the global budget is exhausted, or too many tests are running"),
+        Reply::error(502, "the provider failed, refused the call or is unreachable"),
+        Reply::error(504, "the request timed out"),
+    ]),
+    Route::put("/api/providers/{name}/url", "Set the base URL of a provider", |call| Box::pin(set_url(call)))
         .cost(COST)
         .body_max(BODY_BYTES_MAX)
         .body::<UrlBody>()
-        .replies(&[Reply::json::<UrlSet>(200, "where it is asked from now on"), Reply::error(404, "no such provider")]),
-    Route::get("/api/providers/{name}/detect", "Look for a runtime on this machine", |call| Box::pin(detect(call)))
+        .replies(&[
+            Reply::json::<UrlSet>(200, "the base URL in effect"),
+            Reply::error(
+                404,
+                "the provider does not \
+            exist",
+            ),
+        ]),
+    Route::get("/api/providers/{name}/detect", "Detect a local model runtime", |call| Box::pin(detect(call)))
         .cost(COST)
-        .replies(&[Reply::json::<Detected>(200, "whether it runs, and its models")]),
+        .replies(&[Reply::json::<Detected>(200, "whether it is running, and its models")]),
 ];
 
-/// Every provider.
+/// All providers.
 #[derive(Serialize, JsonSchema)]
 struct List {
     providers: Vec<ProviderView>,
@@ -68,11 +79,11 @@ struct List {
 /// A key.
 #[derive(Deserialize, JsonSchema)]
 struct KeyBody {
-    /// The key: at most 8 KiB of printable ASCII without spaces. It is never shown again.
+    /// The key: at most 8 KiB of printable ASCII without spaces. It cannot be read back.
     api_key: String,
 }
 
-/// What is done.
+/// Result.
 #[derive(Serialize, JsonSchema)]
 struct Done {
     /// `configured` or `removed`.
@@ -80,33 +91,39 @@ struct Done {
     provider: String,
 }
 
-/// What to test with.
+/// Options of the test.
 #[derive(Deserialize, JsonSchema)]
 struct TestQuery {
-    /// The model to ask; the provider's default one when it is left out.
+    /// Model. Default: the provider's default model.
     model: Option<String>,
 }
 
-/// Where a provider is.
+/// Base URL of a provider.
 #[derive(Deserialize, JsonSchema)]
 struct UrlBody {
-    /// The root of its API; null or empty goes back to the configuration.
+    /// Base URL of its API; null or empty restores the configured one.
     url: Option<String>,
 }
 
-/// Where a provider is asked.
+/// Base URL in effect.
 #[derive(Serialize, JsonSchema)]
 struct UrlSet {
     /// `updated` or `removed`.
     status: &'static str,
     provider: String,
-    /// The URL in force.
+    /// Base URL in effect.
     base_url: String,
 }
 
 /// Who knows the providers.
 pub(crate) fn accounts(call: &Call) -> Result<Arc<dyn Accounts>, Error> {
-    call.api.services.get::<dyn Accounts>().ok_or_else(|| Error::unavailable("the providers are not ready yet", 1))
+    call.api.services.get::<dyn Accounts>().ok_or_else(|| {
+        Error::unavailable(
+            "the providers are still loading; try \
+        again in a moment",
+            1,
+        )
+    })
 }
 
 /// Looks at the providers on a thread that may wait for the disk.
@@ -116,7 +133,7 @@ async fn look<T: Send + 'static>(
 ) -> Result<T, Error> {
     let accounts = accounts(call)?;
     let looked = tokio::task::spawn_blocking(move || look(&*accounts)).await;
-    looked.map_err(|_| Error::internal("the providers could not be looked at"))
+    looked.map_err(|_| Error::internal("the providers could not be read"))
 }
 
 async fn list(call: Call) -> Result<Response, Error> {
@@ -135,7 +152,7 @@ async fn set_key(call: Call) -> Result<Response, Error> {
     let name = call.param("name")?.into_owned();
     // What serde says of a wrong value may repeat it, and here it may be the key.
     let KeyBody { api_key } = call.json().map_err(|error| match error.status().as_u16() {
-        400 => Error::bad_field("api_key", "api_key: a JSON object with the key as text is expected"),
+        400 => Error::bad_field("api_key", "api_key: expected a JSON object whose field `api_key` is a string"),
         _ => error,
     })?;
     accounts(&call)?.set_key(name.clone(), api_key).await?;
@@ -145,7 +162,7 @@ async fn set_key(call: Call) -> Result<Response, Error> {
 async fn remove_key(call: Call) -> Result<Response, Error> {
     let name = call.param("name")?.into_owned();
     if !accounts(&call)?.remove_key(name.clone()).await? {
-        return Err(Error::not_found(format!("no key of provider {name} is kept")));
+        return Err(Error::not_found(format!("provider {name} has no stored key")));
     }
     reply::ok(&Done { status: "removed", provider: name })
 }

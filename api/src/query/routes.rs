@@ -28,15 +28,15 @@ const X_TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
 const X_QUERY_COMPLETE: HeaderName = HeaderName::from_static("x-query-complete");
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/world/query", "Asks for entities and figures over them", |call| Box::pin(query(call)))
+    Route::get("/api/world/query", "Query the world", |call| Box::pin(query(call)))
         .cost(COST)
         .query::<QueryParams>()
         .replies(&[
-            Reply::json::<AnswerBody<'static>>(200, "columns and rows; `text/csv` when that is asked for"),
-            Reply::error(429, "too many queries are under way"),
+            Reply::json::<AnswerBody<'static>>(200, "columns and rows; CSV if requested"),
+            Reply::error(429, "too many queries are running; try again later"),
         ]),
-    Route::get("/api/world/query/schema", "What queries can ask for", |call| Box::pin(show_schema(call)))
-        .replies(&[Reply::json::<Schema>(200, "kinds, fields and bounds")]),
+    Route::get("/api/world/query/schema", "Get the query schema", |call| Box::pin(show_schema(call)))
+        .replies(&[Reply::json::<Schema>(200, "kinds, fields and limits")]),
 ];
 
 /// A query.
@@ -44,7 +44,7 @@ pub(crate) const ROUTES: &[Route] = &[
 struct QueryParams {
     /// The query, such as `agents where state = "Running" sort by tokens desc limit 20`.
     q: String,
-    /// `json` or `csv`; else what `Accept` asks for.
+    /// `json` or `csv`. Default: the `Accept` header.
     #[serde(default)]
     format: Option<Format>,
 }
@@ -110,7 +110,7 @@ pub(crate) fn every_ms(every: Option<&str>) -> Result<u64, Error> {
     let (least, most) = limit::QUERY_EVERY_MS;
     let ms = agentsvc_systems::query::duration_ms(text).filter(|ms| (least..=most).contains(ms));
     ms.ok_or_else(|| {
-        let message = format!("every: a duration from {least}ms to {}s, such as 2s", most / 1_000);
+        let message = format!("every: expected a duration from {least}ms to {}s, such as 2s", most / 1_000);
         Error::bad_field("every", message)
     })
 }

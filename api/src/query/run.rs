@@ -38,7 +38,7 @@ pub(crate) struct Answered {
 }
 
 impl Queries {
-    /// Queries that are carried out.
+    /// Running queries.
     pub(crate) fn running(&self) -> usize {
         limit::QUERIES_MAX - self.runs.available_permits()
     }
@@ -54,7 +54,7 @@ impl Queries {
     /// 429 when there is none.
     pub(crate) fn stream_permit(&self) -> Result<OwnedSemaphorePermit, Error> {
         let permit = Arc::clone(&self.streams).try_acquire_owned();
-        permit.map_err(|_| Error::too_many("standing queries are open", limit::QUERY_STREAMS_MAX))
+        permit.map_err(|_| Error::too_many("query streams are open", limit::QUERY_STREAMS_MAX))
     }
 
     /// Carries a query out.
@@ -63,7 +63,7 @@ impl Queries {
     /// 429 when [`limit::QUERIES_MAX`] are under way; 503 when the world takes no commands, or is another one before the end.
     pub(crate) async fn run(&self, bridge: &Bridge, plan: Arc<Plan>) -> Result<Answered, Error> {
         let permit = Arc::clone(&self.runs).try_acquire_owned();
-        let permit = permit.map_err(|_| Error::too_many("queries are under way", limit::QUERIES_MAX))?;
+        let permit = permit.map_err(|_| Error::too_many("queries are running", limit::QUERIES_MAX))?;
         // Its places in the indexes of one world mean nothing in another.
         let bridge = bridge.of_this_world();
         let started = Instant::now();
@@ -80,8 +80,8 @@ impl Queries {
             found
         };
         let found = tokio::task::spawn_blocking(finish).await.map_err(|error| {
-            tracing::error!(%error, "the end of a query broke off");
-            Error::internal("the query broke off; the reason is in the daemon's log")
+            tracing::error!(%error, "a query was interrupted");
+            Error::internal("the query was interrupted; see the daemon's log for the reason")
         })?;
         Ok(Answered { found, took: started.elapsed() })
     }
@@ -90,8 +90,8 @@ impl Queries {
 /// Its share of `/api/metrics`.
 pub(crate) fn gather(api: &Api, out: &mut MetricsText) {
     let queries = api.state::<Queries>();
-    out.gauge("agentsvc_queries", "Queries that are carried out.", queries.running());
-    out.gauge("agentsvc_query_streams", "Standing queries.", queries.standing());
+    out.gauge("agentsvc_queries", "Running queries.", queries.running());
+    out.gauge("agentsvc_query_streams", "Open query streams.", queries.standing());
 }
 
 /// Its queues.

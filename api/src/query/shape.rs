@@ -10,22 +10,22 @@ use serde::{Serialize, Serializer};
 use crate::http::csv;
 use crate::query::run::Answered;
 
-/// The answer of a query.
+/// Result of a query.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AnswerBody<'a> {
     columns: Vec<Column<'a>>,
-    /// As many cells each as there are columns. Times are RFC 3339, durations are seconds, nothing is null.
+    /// One cell per column. Times are RFC 3339, durations are in seconds.
     #[schemars(with = "Vec<Vec<serde_json::Value>>")]
     rows: Rows<'a>,
-    /// Rows, or groups, without the limit.
+    /// Total number of rows or groups, without the limit.
     total: u64,
-    /// Entities that were looked at.
+    /// Number of entities scanned.
     looked_at: u64,
-    /// Everything was looked at, and everything that belongs to the answer was kept.
+    /// Whether all entities were scanned and the result is complete.
     complete: bool,
-    /// The newest step that changed something; null when steps have no numbers.
+    /// Newest step that changed something; null if steps have no numbers.
     step: Option<u64>,
-    /// The world's time when the query began.
+    /// World time at the start of the query.
     at: Option<String>,
     took_ms: f64,
 }
@@ -139,7 +139,7 @@ pub(crate) fn csv(found: &Found) -> String {
     out
 }
 
-/// What queries can ask for.
+/// Get the query schema.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Schema {
     kinds: Vec<KindShape>,
@@ -153,7 +153,7 @@ pub(crate) struct Schema {
 struct KindShape {
     name: &'static str,
     text: &'static str,
-    /// The fields that are shown when a query names none.
+    /// Fields shown by default.
     shown: &'static [&'static str],
     fields: Vec<FieldShape>,
     relations: Vec<RelationShape>,
@@ -163,7 +163,7 @@ struct KindShape {
 struct FieldShape {
     name: &'static str,
     r#type: &'static str,
-    /// The words that a `word` may be.
+    /// Possible values of a `word`.
     #[serde(skip_serializing_if = "Option::is_none")]
     words: Option<&'static [&'static str]>,
     text: &'static str,
@@ -172,7 +172,7 @@ struct FieldShape {
 #[derive(Serialize, JsonSchema)]
 struct RelationShape {
     name: &'static str,
-    /// The kind that it leads to.
+    /// Kind of the relation.
     to: &'static str,
     text: &'static str,
 }
@@ -200,7 +200,7 @@ const EXAMPLES: &[&str] = &[
     "approvals where state = \"pending\" and deadline - now < 10m",
 ];
 
-/// What queries can ask for; the same for every world.
+/// Get the query schema; the same for every world.
 pub(crate) fn schema() -> Schema {
     let kinds = KINDS.iter().map(|kind| KindShape {
         name: kind.name,

@@ -28,22 +28,22 @@ use crate::world::vitals::step;
 const COST: u32 = 20;
 
 pub(crate) const ROUTES: &[Route] =
-    &[Route::get("/api/world/query/stream", "The answer of a query whenever it changes", |call| {
+    &[Route::get("/api/world/query/stream", "Stream the result of a query whenever it changes", |call| {
         Box::pin(stream_of(call))
     })
     .cost(COST)
     .query::<StreamParams>()
     .replies(&[
         Reply::plain(200, "events `result`, `lagged` and `error`", "text/event-stream"),
-        Reply::error(429, "too many standing queries"),
+        Reply::error(429, "too many query streams are open"),
     ])];
 
-/// A standing query.
+/// A query stream.
 #[derive(Deserialize, JsonSchema)]
 struct StreamParams {
     /// The query.
     q: String,
-    /// How often it is asked, such as `2s`: `500ms` to `1h`.
+    /// Interval, such as `2s`: `500ms` to `1h`.
     #[serde(default)]
     every: Option<String>,
 }

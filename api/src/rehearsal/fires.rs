@@ -31,36 +31,38 @@ const COST: u32 = 5;
 const HEADER: &str =
     "number,kind,id,name,agent_id,agent_name,nominal_at,fired_at,outcome,queued,count,reason,event\r\n";
 
-const RUNNING: Reply = Reply::error(409, "the rehearsal runs still");
+const RUNNING: Reply = Reply::error(409, "the rehearsal is still running");
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/world/rehearsals/{id}/fires", "The fires of a rehearsal", |call| Box::pin(fires(call)))
+    Route::get("/api/world/rehearsals/{id}/fires", "List the fires of a rehearsal", |call| Box::pin(fires(call)))
         .cost(COST)
         .query::<FireQuery>()
-        .replies(&[Reply::json::<Listed>(200, "fires in the order in which they happened"), RUNNING]),
-    Route::get("/api/world/rehearsals/{id}/fires.csv", "The fires of a rehearsal as CSV", |call| Box::pin(csv(call)))
-        .cost(COST)
-        .query::<CsvQuery>()
-        .replies(&[Reply::plain(200, "one line for each fire", "text/csv"), RUNNING]),
+        .replies(&[Reply::json::<Listed>(200, "the fires in order of time"), RUNNING]),
+    Route::get("/api/world/rehearsals/{id}/fires.csv", "Export the fires of a rehearsal as CSV", |call| {
+        Box::pin(csv(call))
+    })
+    .cost(COST)
+    .query::<CsvQuery>()
+    .replies(&[Reply::plain(200, "one line per fire", "text/csv"), RUNNING]),
 ];
 
-/// Which fires.
+/// Filter for fires.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct FireQuery {
-    /// Only those that ended so.
+    /// Only fires with this outcome.
     outcome: Option<String>,
-    /// Answer one page of at most so many, and say in `next_cursor` where the next one begins.
+    /// Maximum number of items. `next_cursor` of the response leads to the next page.
     limit: Option<usize>,
-    /// Begin here: the cursor of an earlier answer.
+    /// Cursor of the previous page.
     cursor: Option<String>,
 }
 
-/// Which fires.
+/// Filter for fires.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct CsvQuery {
-    /// Only those that ended so.
+    /// Only fires with this outcome.
     outcome: Option<String>,
 }
 
@@ -68,11 +70,11 @@ struct CsvQuery {
 #[derive(JsonSchema, Serialize)]
 struct Listed {
     fires: Vec<Line>,
-    /// All lines, whatever their outcome.
+    /// Total number of fires with any outcome.
     total: u64,
 }
 
-/// One fire.
+/// A fire.
 #[derive(Serialize, JsonSchema)]
 struct Line {
     number: u64,
@@ -82,18 +84,18 @@ struct Line {
     name: Option<Box<str>>,
     agent_id: Uuid,
     agent_name: Box<str>,
-    /// The slot, or when the event happened.
+    /// Slot, or time of the event.
     nominal_at: Moment,
-    /// When it came to its end.
+    /// End time.
     fired_at: Moment,
     outcome: &'static str,
-    /// It waited for the run before it.
+    /// Whether it waited for the previous run.
     queued: bool,
-    /// Slots that it stands for.
+    /// Number of slots it represents.
     count: u32,
-    /// Why there is no turn.
+    /// Why no turn was started.
     reason: Option<Box<str>>,
-    /// The kind of a trigger's event.
+    /// Event kind of a trigger.
     event: Option<&'static str>,
 }
 

@@ -29,68 +29,69 @@ const SEED_MAX: u64 = 1 << 53;
 const SEED: u64 = 1;
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::post("/api/world/rehearsals", "Run a copy of the world ahead in virtual time", |call| Box::pin(begin(call)))
+    Route::post("/api/world/rehearsals", "Start a rehearsal", |call| Box::pin(begin(call)))
         .cost(COST)
         .body_max(limit::REHEARSAL_BODY_BYTES_MAX)
         .body::<BeginBody>()
         .replies(&[
-            Reply::json::<Status>(202, "it runs; `Location` is where to look"),
-            Reply::error(404, "no such snapshot"),
-            Reply::error(409, "another one runs"),
+            Reply::json::<Status>(202, "started; `Location` is its path"),
+            Reply::error(404, "the snapshot does not exist"),
+            Reply::error(409, "another rehearsal is running"),
         ]),
-    Route::get("/api/world/rehearsals", "List rehearsals, the newest first", |call| Box::pin(list(call)))
-        .replies(&[Reply::json::<Listed>(200, "all that are kept")]),
-    Route::get("/api/world/rehearsals/{id}", "A rehearsal and its report", |call| Box::pin(show(call)))
-        .replies(&[Reply::json::<Whole>(200, "its state, and the report once it has ended")]),
-    Route::delete("/api/world/rehearsals/{id}", "Cancel or remove a rehearsal", |call| Box::pin(remove(call)))
-        .replies(&[Reply::json::<Cancelling>(202, "it runs, and will end soon"), Reply::empty(204, "it is gone")]),
+    Route::get("/api/world/rehearsals", "List rehearsals, newest first", |call| Box::pin(list(call)))
+        .replies(&[Reply::json::<Listed>(200, "the rehearsals")]),
+    Route::get("/api/world/rehearsals/{id}", "Get a rehearsal and its report", |call| Box::pin(show(call)))
+        .replies(&[Reply::json::<Whole>(200, "its state, and its report once it has ended")]),
+    Route::delete("/api/world/rehearsals/{id}", "Cancel or delete a rehearsal", |call| Box::pin(remove(call))).replies(
+        &[Reply::json::<Cancelling>(202, "it was running and is being cancelled"), Reply::empty(204, "deleted")],
+    ),
 ];
 
-/// What is to be rehearsed.
+/// Options of the rehearsal.
 #[derive(Deserialize, JsonSchema)]
 struct BeginBody {
-    /// `now`, which is also meant when it is left out, or the id of a snapshot.
+    /// `now` (default) or the id of a snapshot.
     #[serde(default)]
     from: Option<String>,
-    /// How long, such as `7d`, `12h` or `1d12h`; this or `until`.
+    /// Duration, such as `7d`, `12h` or `1d12h`; either this or `until`.
     #[serde(default, rename = "for")]
     length: Option<String>,
-    /// When it ends, RFC 3339; this or `for`.
+    /// End time, RFC 3339; either this or `for`.
     #[serde(default)]
     until: Option<String>,
-    /// `builtin`, which is also meant when it is left out, or `recorded`.
+    /// `builtin` (default) or `recorded`.
     #[serde(default)]
     model: Option<String>,
-    /// All its randomness, 0 to 2^53; 1 when it is left out.
+    /// Random seed, 0 to 2^53. Default: 1.
     #[serde(default)]
     seed: Option<u64>,
-    /// What happens on the way.
+    /// Events to inject.
     #[serde(default)]
     events: Vec<EventBody>,
 }
 
-/// Something that happens on the way.
+/// An event to inject.
 #[derive(Deserialize, JsonSchema)]
 struct EventBody {
-    /// When, RFC 3339, within the rehearsal.
+    /// Time within the rehearsal, RFC 3339.
     at: String,
     /// `custom` or `message`.
     kind: String,
-    /// Of a custom event: its type.
+    /// Type of a custom event.
     #[serde(default)]
     event_type: Option<String>,
-    /// Of a custom event: any JSON.
+    /// Payload of a custom event: any JSON.
     #[serde(default)]
     payload: Value,
-    /// Who gets the message, or whom the event is about.
+    /// Agent that receives the message or that the event is about.
     #[serde(default)]
     agent_id: Option<Uuid>,
-    /// Of a message: what is said.
+    /// Text of a message.
     #[serde(default)]
     message: Option<String>,
 }
 
-/// All that are kept.
+/// All stored tasks.
 #[derive(Serialize, JsonSchema)]
 struct Listed {
     rehearsals: Vec<Status>,
@@ -105,7 +106,7 @@ struct Whole {
     report: Option<Arc<Report>>,
 }
 
-/// It will end soon.
+/// The rehearsal is being cancelled.
 #[derive(Serialize, JsonSchema)]
 struct Cancelling {
     status: &'static str,
@@ -116,14 +117,14 @@ async fn begin(call: Call) -> Result<Response, Error> {
     let from = match body.from.as_deref() {
         None | Some("now") => None,
         Some(text) => {
-            Some(text.parse().map_err(|_| Error::bad_field("from", "from: must be \"now\" or the id of a snapshot"))?)
+            Some(text.parse().map_err(|_| Error::bad_field("from", "from: expected \"now\" or the id of a snapshot"))?)
         }
     };
     let end = end_of(body.length.as_deref(), body.until.as_deref())?;
     let model = match body.model.as_deref() {
         None | Some("builtin") => Model::Builtin,
         Some("recorded") => Model::Recorded,
-        Some(_) => return Err(Error::bad_field("model", "model: must be \"builtin\" or \"recorded\"")),
+        Some(_) => return Err(Error::bad_field("model", "model: expected \"builtin\" or \"recorded\"")),
     };
     let seed = body.seed.unwrap_or(SEED);
     if seed > SEED_MAX {
@@ -131,7 +132,7 @@ async fn begin(call: Call) -> Result<Response, Error> {
     }
     let most = limit::REHEARSAL_EVENTS_MAX;
     if body.events.len() > most {
-        return Err(Error::bad_field("events", format!("events: at most {most} can be injected")));
+        return Err(Error::bad_field("events", format!("events: the limit is {most}")));
     }
     let events = body.events.into_iter().enumerate().map(|(n, event)| event.read(n)).collect::<Result<_, _>>()?;
     let settings = call.ask(ReadSettings).await?;
@@ -147,15 +148,21 @@ async fn begin(call: Call) -> Result<Response, Error> {
 /// When it ends, by the two keys of which one must be there.
 fn end_of(length: Option<&str>, until: Option<&str>) -> Result<PlanEnd, Error> {
     match (length, until) {
-        (None, None) => Err(Error::bad_field("for", "for: say how long, such as \"7d\", or give until")),
-        (Some(_), Some(_)) => Err(Error::bad_field("until", "until: give this or for, not both")),
+        (None, None) => Err(Error::bad_field("for", "for: missing; set a duration such as \"7d\", or set until")),
+        (Some(_), Some(_)) => Err(Error::bad_field("until", "until: cannot be combined with `for`")),
         (None, Some(until)) => Ok(PlanEnd::At(timestamp::parse("until", until)?)),
         (Some(length), None) => {
-            let wrong = || Error::bad_field("for", "for: not a length such as \"7d\", \"12h\", \"30m\" or \"1d12h\"");
+            let wrong = || {
+                Error::bad_field(
+                    "for",
+                    "for: invalid duration; expected a form like \"7d\", \"12h\", \
+                \"30m\" or \"1d12h\"",
+                )
+            };
             let ms = length_ms(length).ok_or_else(wrong)?;
             if ms == 0 || ms > limit::REHEARSAL_MS_MAX {
                 let days = limit::REHEARSAL_MS_MAX / 86_400_000;
-                return Err(Error::bad_field("for", format!("for: must be more than nothing and at most {days}d")));
+                return Err(Error::bad_field("for", format!("for: must be longer than 0 and at most {days}d")));
             }
             Ok(PlanEnd::After(ms))
         }
@@ -252,7 +259,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
 ) -> Result<T, Error> {
     let rehearsals = rehearsals(call)?;
     tokio::task::spawn_blocking(move || look(&*rehearsals)).await.map_err(|error| {
-        tracing::error!(%error, "a look at a rehearsal broke off");
+        tracing::error!(%error, "reading a rehearsal was interrupted");
         Error::internal("the rehearsal could not be read")
     })
 }

@@ -64,7 +64,7 @@ impl Model {
     }
 }
 
-/// Something that happens on the way.
+/// An event to inject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Injected {
     /// When.
@@ -73,7 +73,7 @@ pub struct Injected {
     pub what: InjectedKind,
 }
 
-/// What happens on the way.
+/// Events to inject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InjectedKind {
     /// A custom event is published.
@@ -82,7 +82,7 @@ pub enum InjectedKind {
         event_type: String,
         /// Compact JSON.
         payload: Box<str>,
-        /// The agent that it is about.
+        /// Agent that the event is about.
         agent: Option<AgentId>,
     },
     /// An agent gets a message.
@@ -105,27 +105,27 @@ pub struct Fire {
     pub id: Uuid,
     /// The name of a cron job.
     pub name: Option<Box<str>>,
-    /// Who acts.
+    /// Agent.
     pub agent: AgentId,
     /// The agent's name.
     pub agent_name: Box<str>,
-    /// The slot, or when the event happened.
+    /// Slot, or time of the event.
     pub nominal_at: Timestamp,
-    /// When it came to its end.
+    /// End time.
     pub fired_at: Timestamp,
     /// How it ended.
     pub outcome: &'static str,
-    /// It waited for the run before it.
+    /// Whether it waited for the previous run.
     pub queued: bool,
     /// How many slots it stands for.
     pub count: u32,
-    /// Why there is no turn.
+    /// Why no turn was started.
     pub reason: Option<Box<str>>,
-    /// The kind of a trigger's event.
+    /// Event kind of a trigger.
     pub event: Option<&'static str>,
 }
 
-/// Which fires.
+/// Filter for fires.
 #[derive(Clone, Copy, Debug)]
 pub struct FireRange {
     /// Those behind this number; 0 is from the first.
@@ -143,7 +143,7 @@ pub struct FirePage {
     pub fires: Vec<Fire>,
     /// Where the next page begins; `None` behind the last.
     pub next: Option<u64>,
-    /// All lines, whatever their outcome.
+    /// Total number of fires with any outcome.
     pub total: u64,
 }
 
@@ -186,7 +186,7 @@ pub enum RehearsalError {
     #[error("{0}")]
     Running(String),
     /// The daemon is not ready (503).
-    #[error("the daemon is not ready yet")]
+    #[error("the daemon is still loading; try again in a moment")]
     NotReady,
     /// The disk failed (500); the reason is in the log.
     #[error("{0}")]

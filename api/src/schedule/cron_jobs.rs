@@ -27,34 +27,36 @@ pub(crate) const ROUTES: &[Route] = &[
         .query::<ScheduleQuery>()
         .replies(&[
             Reply::json::<JobList>(200, "the cron jobs in order of creation"),
-            Reply::error(404, "no such agent"),
+            Reply::error(404, "the agent does not exist"),
         ]),
     Route::post("/api/cron/jobs", "Create a cron job", |call| Box::pin(create(call)))
         .body::<CreateBody>()
-        .replies(&[Reply::json::<ScheduleShape<'_>>(201, "created"), Reply::error(404, "no such agent")]),
-    Route::get("/api/cron/preview", "Read the next times of a rule", |call| Box::pin(preview(call)))
+        .replies(&[Reply::json::<ScheduleShape<'_>>(201, "created"), Reply::error(404, "the agent does not exist")]),
+    Route::get("/api/cron/preview", "Preview the next times of a rule", |call| Box::pin(preview(call)))
         .query::<PreviewQuery>()
         .replies(&[Reply::json::<Preview>(200, "the next times")]),
-    Route::get("/api/cron/jobs/{id}", "Read a cron job", |call| Box::pin(show(call))).replies(&[Reply::json::<
+    Route::get("/api/cron/jobs/{id}", "Get a cron job", |call| Box::pin(show(call))).replies(&[Reply::json::<
         ScheduleShape<'_>,
     >(
         200, "the cron job"
     )]),
-    Route::put("/api/cron/jobs/{id}", "Change a cron job", |call| Box::pin(update(call)))
+    Route::put("/api/cron/jobs/{id}", "Update a cron job", |call| Box::pin(update(call)))
         .body::<UpdateBody>()
-        .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the cron job as it is now")]),
+        .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the updated cron job")]),
     Route::delete("/api/cron/jobs/{id}", "Delete a cron job", |call| Box::pin(remove(call))).replies(&[Reply::json::<
         Removed,
     >(
         200, "deleted",
     )]),
     Route::post("/api/cron/jobs/{id}/run", "Run a cron job now", |call| Box::pin(run(call)))
-        .replies(&[Reply::json::<Started>(200, "a turn began"), Reply::error(409, "the agent is not running")]),
+        .replies(&[Reply::json::<Started>(200, "a turn was started"), Reply::error(409, "the agent is not running")]),
     Route::put("/api/cron/jobs/{id}/enable", "Enable or disable a cron job", |call| Box::pin(enable(call)))
         .body::<EnableBody>()
-        .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the cron job as it is now")]),
-    Route::get("/api/cron/jobs/{id}/status", "Read the last result and the next time", |call| Box::pin(status(call)))
-        .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the cron job with its results")]),
+        .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the updated cron job")]),
+    Route::get("/api/cron/jobs/{id}/status", "Get the last result and the next time of a cron job", |call| {
+        Box::pin(status(call))
+    })
+    .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the cron job with its results")]),
 ];
 
 list_schema! {
@@ -71,7 +73,7 @@ schedule_family! {
     rule: schedule, name: String
 }
 
-/// A cron job is gone.
+/// The cron job was deleted.
 #[derive(Serialize, JsonSchema)]
 struct Removed {
     status: &'static str,
@@ -84,10 +86,10 @@ async fn remove(call: Call) -> Result<Response, Error> {
     reply::ok(&Removed { status: "removed", job_id: id.0 })
 }
 
-/// Is the job to fire?
+/// Options of enabling a job.
 #[derive(Deserialize, JsonSchema)]
 struct EnableBody {
-    /// Enabled, its times are counted from now; disabled, it does not fire.
+    /// Whether the job is enabled. When enabled, its times count from now.
     enabled: bool,
 }
 

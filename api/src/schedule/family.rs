@@ -9,21 +9,21 @@ macro_rules! schedule_family {
         $(#[$about])*
         struct CreateBody {
             agent_id: Uuid,
-            /// A cron expression of 5 or 6 fields, a short form such as `@daily`, or an interval: `every 15m`, `in 2h`,
-            /// `at 2026-12-01T09:00Z`.
+            /// A cron expression of 5 or 6 fields, a macro such as `@daily`, or an interval: `every 15m`, `in 2h`, `at
+            /// 2026-12-01T09:00Z`.
             $rule: String,
-            /// What the agent is told.
+            /// Prompt for the agent.
             prompt: String,
-            /// true when left out.
+            /// Default: true.
             enabled: Option<bool>,
             name: $name,
-            /// The IANA time zone of a cron expression; UTC when left out.
+            /// IANA time zone of a cron expression. Default: UTC.
             timezone: Option<String>,
-            /// `one` when left out.
+            /// Default: `one`.
             missed_policy: Option<Missed>,
-            /// `queue` when left out.
+            /// Default: `queue`.
             overlap_policy: Option<Overlap>,
-            /// As the agent's manifest says when left out.
+            /// Default: as in the agent's manifest.
             session_mode: Option<Mode>,
         }
 
@@ -46,15 +46,15 @@ macro_rules! schedule_family {
             reply::created(&ScheduleShape::named(&view))
         }
 
-        /// Which rule to preview.
+        /// The rule to preview.
         #[derive(Default, Deserialize, JsonSchema)]
         #[serde(default)]
         struct PreviewQuery {
             /// The rule.
             $rule: Option<String>,
-            /// The IANA time zone of a cron expression; UTC when left out.
+            /// IANA time zone of a cron expression. Default: UTC.
             timezone: Option<String>,
-            /// How many times, 1 to 100; 5 when left out.
+            /// Number of times, 1 to 100. Default: 5.
             count: Option<usize>,
         }
 
@@ -68,21 +68,21 @@ macro_rules! schedule_family {
             reply::ok(&ScheduleShape::of(&view))
         }
 
-        /// The fields to change; what is left out, or null, stays. All are taken, or none.
+        /// Fields to change; omitted or null fields are unchanged. All changes apply, or none.
         #[derive(Default, Deserialize, JsonSchema)]
         #[serde(default)]
         struct UpdateBody {
             agent_id: Option<Uuid>,
-            /// Another rule counts from now.
+            /// A new rule counts from now.
             $rule: Option<String>,
             prompt: Option<String>,
             enabled: Option<bool>,
             name: Option<String>,
-            /// Another zone counts from now.
+            /// A new zone counts from now.
             timezone: Option<String>,
             missed_policy: Option<Missed>,
             overlap_policy: Option<Overlap>,
-            /// null follows the agent's manifest again.
+            /// null restores the setting of the agent's manifest.
             #[serde(deserialize_with = "given")]
             session_mode: Option<Option<Mode>>,
         }

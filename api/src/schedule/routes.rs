@@ -22,34 +22,35 @@ use crate::schedule::shape::{Missed, Mode, Overlap, Preview, ScheduleQuery, Sche
 
 const KIND: ScheduleKind = ScheduleKind::Schedule;
 
-pub(crate) const ROUTES: &[Route] =
-    &[
-        Route::get("/api/schedules", "List schedules", |call| Box::pin(shape::list(call, KIND, "schedules")))
-            .query::<ScheduleQuery>()
-            .replies(&[
-                Reply::json::<ScheduleList>(200, "the schedules in order of creation"),
-                Reply::error(404, "no such agent"),
-            ]),
-        Route::post("/api/schedules", "Create a schedule", |call| Box::pin(create(call)))
-            .body::<CreateBody>()
-            .replies(&[Reply::json::<ScheduleShape<'_>>(201, "created"), Reply::error(404, "no such agent")]),
-        Route::get("/api/schedules/preview", "Read the next times of a rule", |call| Box::pin(preview(call)))
-            .query::<PreviewQuery>()
-            .replies(&[Reply::json::<Preview>(200, "the next times")]),
-        Route::get("/api/schedules/{id}", "Read a schedule", |call| Box::pin(show(call))).replies(&[Reply::json::<
-            ScheduleShape<'_>,
-        >(
-            200,
-            "the schedule",
-        )]),
-        Route::put("/api/schedules/{id}", "Change a schedule", |call| Box::pin(update(call)))
-            .body::<UpdateBody>()
-            .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the schedule as it is now")]),
-        Route::delete("/api/schedules/{id}", "Delete a schedule", |call| Box::pin(remove(call)))
-            .replies(&[Reply::json::<Removed>(200, "deleted")]),
-        Route::post("/api/schedules/{id}/run", "Run a schedule now", |call| Box::pin(run(call)))
-            .replies(&[Reply::json::<Started>(200, "a turn began"), Reply::error(409, "the agent is not running")]),
-    ];
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/schedules", "List schedules", |call| Box::pin(shape::list(call, KIND, "schedules")))
+        .query::<ScheduleQuery>()
+        .replies(&[
+            Reply::json::<ScheduleList>(200, "the schedules in order of creation"),
+            Reply::error(404, "the agent does not exist"),
+        ]),
+    Route::post("/api/schedules", "Create a schedule", |call| Box::pin(create(call)))
+        .body::<CreateBody>()
+        .replies(&[Reply::json::<ScheduleShape<'_>>(201, "created"), Reply::error(404, "the agent does not exist")]),
+    Route::get("/api/schedules/preview", "Preview the next times of a rule", |call| Box::pin(preview(call)))
+        .query::<PreviewQuery>()
+        .replies(&[Reply::json::<Preview>(200, "the next times")]),
+    Route::get("/api/schedules/{id}", "Get a schedule", |call| Box::pin(show(call))).replies(&[Reply::json::<
+        ScheduleShape<'_>,
+    >(
+        200, "the schedule"
+    )]),
+    Route::put("/api/schedules/{id}", "Update a schedule", |call| Box::pin(update(call)))
+        .body::<UpdateBody>()
+        .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the updated schedule")]),
+    Route::delete("/api/schedules/{id}", "Delete a schedule", |call| Box::pin(remove(call))).replies(&[Reply::json::<
+        Removed,
+    >(
+        200, "deleted",
+    )]),
+    Route::post("/api/schedules/{id}/run", "Run a schedule now", |call| Box::pin(run(call)))
+        .replies(&[Reply::json::<Started>(200, "a turn was started"), Reply::error(409, "the agent is not running")]),
+];
 
 list_schema! {
     /// A list of schedules.
@@ -66,7 +67,7 @@ schedule_family! {
     rule: cron, name: Option<String>
 }
 
-/// A schedule is gone.
+/// The schedule was deleted.
 #[derive(Serialize, JsonSchema)]
 struct Removed {
     status: &'static str,

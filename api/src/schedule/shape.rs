@@ -16,27 +16,27 @@ use crate::http::reply::Response;
 use crate::http::timestamp::Moment;
 use crate::http::{lists, reply};
 
-/// What happens to slots that passed unnoticed.
+/// Missed policy.
 #[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Missed {
-    /// Those that are late by more than a minute do not fire.
+    /// Slots more than a minute late do not fire.
     Skip,
-    /// The newest fires.
+    /// Only the newest missed slot fires.
     One,
-    /// Each fires.
+    /// Every missed slot fires.
     All,
 }
 
-/// What happens to a slot while a turn of the same schedule is open.
+/// Overlap policy.
 #[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Overlap {
-    /// It does not fire.
+    /// The slot is skipped.
     Skip,
-    /// It waits.
+    /// The slot waits.
     Queue,
-    /// It fires, in a session of its own.
+    /// The slot fires in a new session.
     Parallel,
 }
 
@@ -46,7 +46,7 @@ pub(crate) enum Overlap {
 pub(crate) enum Mode {
     /// The agent's current session.
     Persistent,
-    /// A new session for each.
+    /// A new session for each turn.
     New,
 }
 
@@ -83,10 +83,10 @@ impl From<Mode> for SessionMode {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ScheduleShape<'a> {
     id: Uuid,
-    /// The same as `id`; of a schedule that was just created.
+    /// The same as `id`; only for a schedule that was just created.
     #[serde(skip_serializing_if = "Option::is_none")]
     schedule_id: Option<Uuid>,
-    /// The same as `id`; of a cron job that was just created, and of a status.
+    /// The same as `id`; only for a cron job that was just created, and in its status.
     #[serde(skip_serializing_if = "Option::is_none")]
     job_id: Option<Uuid>,
     agent_id: Uuid,
@@ -103,31 +103,31 @@ pub(crate) struct ScheduleShape<'a> {
     enabled: bool,
     missed_policy: Missed,
     overlap_policy: Overlap,
-    /// null: as the agent's manifest says.
+    /// null means as in the agent's manifest.
     session_mode: Option<Mode>,
     created_at: Moment,
     updated_at: Moment,
-    /// The slot that fired last, or the moment of a later run by hand.
+    /// Slot that fired last, or the time of a later manual run.
     last_run: Option<Moment>,
-    /// The next slot; null when it is disabled.
+    /// Next slot; null if it is disabled.
     next_run: Option<Moment>,
     last_result: Option<ResultShape<'a>>,
-    /// Turns begun so far, runs by hand included.
+    /// Turns started so far, including manual runs.
     run_count: u64,
     /// Turns that have not ended.
     open_runs: u32,
-    /// Slots that wait for the open turn to end.
+    /// Slots waiting for the open turn to end.
     waiting: usize,
     outcomes: Outcomes,
 }
 
-/// What came of the last slot or run.
+/// Result of the last slot or run.
 #[derive(Serialize, JsonSchema)]
 struct ResultShape<'a> {
-    /// `completed`, `failed`, `stopped`; without a turn `missed`, `overlapped`, `refused`, `agent_stopped`; with
-    /// or without one `over_budget`.
+    /// `completed`, `failed` or `stopped`; without a turn, `missed`, `overlapped`, `refused` or `agent_stopped`; in
+    /// either case, `over_budget`.
     status: &'static str,
-    /// The answer, or a sentence that says what happened.
+    /// The response, or a description of the outcome.
     text: &'a str,
     at: Moment,
 }
@@ -138,7 +138,7 @@ impl<'a> ResultShape<'a> {
     }
 }
 
-/// How slots (`fired` to `over_budget`) and turns (`completed` to `stopped`) ended, counted.
+/// Counts of slots (`fired` to `over_budget`) and turns (`completed` to `stopped`) by outcome.
 #[derive(Serialize, JsonSchema)]
 struct Outcomes {
     fired: u64,
@@ -224,11 +224,11 @@ impl Serialize for Item {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct ScheduleQuery {
-    /// Only this agent's.
+    /// Only of this agent.
     agent_id: Option<Uuid>,
-    /// Answer one page of at most so many, and say in `next_cursor` where the next one begins.
+    /// Maximum number of items. `next_cursor` of the response leads to the next page.
     limit: Option<usize>,
-    /// Begin here: the cursor of an earlier answer.
+    /// Cursor of the previous page.
     cursor: Option<String>,
 }
 
@@ -284,7 +284,7 @@ pub(crate) async fn preview(
     reply::ok(&Preview { rule, timezone, next_runs: slots.into_iter().map(Moment).collect() })
 }
 
-/// A run by hand that began.
+/// A started manual run.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Started {
     status: &'static str,

@@ -19,19 +19,19 @@ use crate::http::error::Error;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FactorError {
     /// There is no code, and there must be one (400).
-    #[error("a code of the authenticator is needed")]
+    #[error("a code of the second factor is required")]
     Missing,
     /// It has not the form of a code (400). Does not count as an attempt.
     #[error("{0}")]
     Malformed(&'static str),
     /// It is not the code of this moment, or was used before (400).
-    #[error("the code is wrong, too old, or was used before")]
+    #[error("the code is wrong, expired or already used")]
     Wrong,
     /// There is no second factor that could be asked (400).
     #[error("{0}")]
     NotEnrolled(&'static str),
     /// Too many wrong codes (429).
-    #[error("too many wrong codes; wait before the next one")]
+    #[error("too many wrong codes; wait before you try again")]
     Locked {
         /// Seconds until the next code is looked at.
         retry_after_secs: u32,
@@ -40,7 +40,7 @@ pub enum FactorError {
     #[error("{}", .0.message)]
     Unrecorded(Refusal),
     /// The vault cannot be read or written; the reason is in the log (500).
-    #[error("the vault cannot be used; the reason is in the daemon's log")]
+    #[error("the vault is unavailable; see the daemon's log for the reason")]
     Unavailable,
 }
 
@@ -63,16 +63,16 @@ impl FactorError {
     }
 }
 
-/// How the second factor is (spec 3, TOTP status).
+/// Status of the second factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TotpStatus {
-    /// There is a secret, confirmed or not.
+    /// Whether a secret is set, confirmed or not.
     pub enrolled: bool,
-    /// It was confirmed with a code: its codes count.
+    /// Whether the secret is confirmed.
     pub confirmed: bool,
-    /// Approving needs a code (`[approval] second_factor = "totp"`).
+    /// Whether approvals need a code (`[approval] second_factor = "totp"`).
     pub enforced: bool,
-    /// Recovery codes that were not used yet.
+    /// Number of unused recovery codes.
     pub remaining_recovery_codes: usize,
 }
 
@@ -137,10 +137,10 @@ pub(crate) async fn ask<T: Send + 'static>(
 ) -> Result<T, Error> {
     // Fail closed: who cannot be asked allows nothing.
     let Some(factor) = call.api.services.get::<dyn SecondFactor>() else {
-        return Err(Error::unavailable("the second factor is not ready yet", 1));
+        return Err(Error::unavailable("the second factor is still loading; try again in a moment", 1));
     };
     let looked = tokio::task::spawn_blocking(move || look(&*factor)).await.unwrap_or_else(|error| {
-        tracing::error!(%error, "a look at the second factor broke off");
+        tracing::error!(%error, "checking the second factor was interrupted");
         Err(FactorError::Unavailable)
     });
     if matches!(looked, Err(FactorError::Wrong)) {

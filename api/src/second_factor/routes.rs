@@ -17,51 +17,51 @@ use crate::second_factor::factor::{NewSecret, TotpStatus};
 const COST: u32 = 10;
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::post("/api/approvals/totp/setup", "Make a new secret", |call| Box::pin(setup(call)))
+    Route::post("/api/approvals/totp/setup", "Set up the second factor", |call| Box::pin(setup(call)))
         .cost(COST)
         .body::<SetupBody>()
-        .replies(&[Reply::json::<Secret>(200, "the secret, shown once; it counts once it is confirmed")]),
-    Route::post("/api/approvals/totp/confirm", "Confirm the new secret", |call| Box::pin(confirm(call)))
+        .replies(&[Reply::json::<Secret>(200, "the secret, shown only once; confirm it to activate it")]),
+    Route::post("/api/approvals/totp/confirm", "Confirm the second factor", |call| Box::pin(confirm(call)))
         .cost(COST)
         .body::<CodeBody>()
-        .replies(&[Reply::json::<Done>(200, "its codes count from now on")]),
-    Route::get("/api/approvals/totp/status", "The second factor", |call| Box::pin(status(call)))
-        .replies(&[Reply::json::<TotpStatus>(200, "how it is")]),
-    Route::delete("/api/approvals/totp", "Forget the secret", |call| Box::pin(revoke(call)))
+        .replies(&[Reply::json::<Done>(200, "the second factor is active")]),
+    Route::get("/api/approvals/totp/status", "Get the status of the second factor", |call| Box::pin(status(call)))
+        .replies(&[Reply::json::<TotpStatus>(200, "the status")]),
+    Route::delete("/api/approvals/totp", "Revoke the second factor", |call| Box::pin(revoke(call)))
         .cost(COST)
         .body::<CodeBody>()
-        .replies(&[Reply::json::<Done>(200, "its codes count no more")]),
-    Route::post("/api/approvals/totp/revoke", "Forget the secret", |call| Box::pin(revoke(call)))
+        .replies(&[Reply::json::<Done>(200, "the second factor is revoked")]),
+    Route::post("/api/approvals/totp/revoke", "Revoke the second factor", |call| Box::pin(revoke(call)))
         .cost(COST)
         .body::<CodeBody>()
-        .replies(&[Reply::json::<Done>(200, "its codes count no more")]),
+        .replies(&[Reply::json::<Done>(200, "the second factor is revoked")]),
 ];
 
-/// What a new secret needs.
+/// Options of the setup.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct SetupBody {
-    /// A code, or a recovery code, of the confirmed secret; needed while there is one.
+    /// A code or recovery code of the confirmed secret; required if one is confirmed.
     code: Option<String>,
 }
 
 /// A code.
 #[derive(Deserialize, JsonSchema)]
 struct CodeBody {
-    /// Six digits; for revoking also a recovery code.
+    /// 6 digits; to revoke, also a recovery code.
     code: String,
 }
 
-/// A new secret. It is shown this once.
+/// A new secret. It is shown only once.
 #[derive(Serialize, JsonSchema)]
 struct Secret {
     /// In base32: 32 letters and digits.
     secret: String,
-    /// The same for an authenticator's camera.
+    /// The same as a URI for authenticator apps.
     otpauth_uri: String,
-    /// Each revokes, or allows a new setup, once.
+    /// Recovery codes. Each allows one revocation or new setup.
     recovery_codes: Vec<String>,
-    /// Always false: confirm it with a code.
+    /// Always false; confirm it with a code.
     confirmed: bool,
 }
 

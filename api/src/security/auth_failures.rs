@@ -73,13 +73,13 @@ pub(crate) fn note(api: &Arc<Api>, peer: IpAddr, route: &'static str) {
 async fn write(api: &Api, details: Value) {
     let entry = NoteAction { kind: AuditKind::AuthFailed, agent: None, details };
     if let Err(refusal) = api.bridge.ask(entry).await {
-        tracing::warn!(%refusal, "failed authentications are not on the audit trail");
+        tracing::warn!(%refusal, "failed authentications could not be recorded in the audit log");
     }
 }
 
 /// Its share of `/api/metrics`.
 pub(crate) fn gather(api: &Api, out: &mut MetricsText) {
-    let help = "Requests without the key or with a wrong one.";
+    let help = "Requests with a missing or wrong API key.";
     out.counter("agentsvc_auth_failures_total", help, api.state::<AuthFailures>().total());
 }
 

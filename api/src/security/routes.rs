@@ -14,19 +14,19 @@ use crate::security::systems;
 use crate::security::systems::Status;
 
 pub(crate) const ROUTES: &[Route] =
-    &[Route::get("/api/security", "The security systems and whether each is in force", |call| Box::pin(show(call)))
-        .replies(&[Reply::json::<SecurityBody>(200, "each system")])];
+    &[Route::get("/api/security", "List the security systems and their status", |call| Box::pin(show(call)))
+        .replies(&[Reply::json::<SecurityBody>(200, "the security systems")])];
 
 /// The security systems.
 #[derive(Serialize, JsonSchema)]
 struct SecurityBody {
-    /// Each by its name: `active`, `inactive` (off, or this machine lacks what it needs) or `not_available` (not in
-    /// this build).
+    /// Status by name: `active`, `inactive` (disabled or not supported by this machine) or `not_available` (not in this
+    /// build).
     security_systems: BTreeMap<&'static str, &'static str>,
-    /// What is in force of each, or why it is not.
+    /// Details by name.
     details: BTreeMap<&'static str, String>,
     total_systems: usize,
-    /// Is each of them `active`?
+    /// Whether all systems are `active`.
     all_active: bool,
 }
 

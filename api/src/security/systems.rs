@@ -1,4 +1,4 @@
-//! The security systems and whether each is in force (spec 3, GET /api/security). What the front does itself it looks
+//! List the security systems and their status (spec 3, GET /api/security). What the front does itself it looks
 //! at itself; what lies behind it the daemon says.
 
 use serde_json::Value;
@@ -98,7 +98,7 @@ pub(crate) fn all(api: &Api) -> Vec<SystemStatus> {
 }
 
 fn audit_trail(api: &Api) -> SystemStatus {
-    let whole = "every action is chained by SHA-256 and signed with Ed25519 now and then";
+    let whole = "every action is chained by SHA-256; checkpoints are signed with Ed25519";
     let fault = api.services.get::<dyn Trail>().map_or(Some("the store is being opened"), |trail| trail.fault());
     SystemStatus::when("merkle_audit_trail", fault.is_none(), fault.unwrap_or(whole))
 }
@@ -112,7 +112,7 @@ fn headers() -> SystemStatus {
     };
     let missing: Vec<&str> = HEADERS.iter().filter(|header| !has(header)).map(|(name, _)| *name).collect();
     let detail = if missing.is_empty() {
-        "on every answer, also on refusals".to_owned()
+        "on every response, including errors".to_owned()
     } else {
         format!("missing: {}", missing.join(", "))
     };
@@ -128,7 +128,7 @@ fn health(api: &Api) -> SystemStatus {
     let says_more = told.iter().any(|key| !PUBLIC_HEALTH.contains(&key.as_str()));
     let detail_is_open =
         api.table.routes().iter().any(|route| route.path == "/api/health/detail" && route.auth == Auth::Public);
-    let detail = "the public answer holds no paths, names or versions; the detail needs the key";
+    let detail = "the public response has no paths, names or versions; details need the API key";
     SystemStatus::when("health_redaction", !told.is_empty() && !says_more && !detail_is_open, detail)
 }
 
@@ -146,13 +146,13 @@ fn signing(api: &Api) -> SystemStatus {
     let name = "manifest_signing";
     match api.services.get::<dyn ManifestSignatures>().map(|judge| (judge.keys(), judge.is_required())) {
         None | Some((0, _)) => {
-            SystemStatus::when(name, false, "no key in [security] manifest_keys: nothing can be verified")
+            SystemStatus::when(name, false, "[security] manifest_keys is empty; signatures cannot be verified")
         }
-        Some((keys, true)) => SystemStatus::when(name, true, format!("required, {keys} trusted keys")),
+        Some((keys, true)) => SystemStatus::when(name, true, format!("required; {keys} trusted keys")),
         Some((keys, false)) => SystemStatus::when(
             name,
             true,
-            format!("checked where there is a signature, not required; {keys} trusted keys"),
+            format!("optional; signatures are checked when present; {keys} trusted keys"),
         ),
     }
 }

@@ -24,41 +24,38 @@ const SESSION: &[Reply] = &[Reply::json::<Transcript>(200, "the session and its 
 const COMPACT_COST: u32 = 10;
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/agents/{id}/session", "Read the current session", |call| Box::pin(current(call)))
+    Route::get("/api/agents/{id}/session", "Get the current session of an agent", |call| Box::pin(current(call)))
         .query::<TranscriptQuery>()
         .replies(SESSION),
-    Route::post("/api/agents/{id}/session/reset", "Begin a fresh session in place of the current one", |call| {
-        Box::pin(reset(call))
+    Route::post("/api/agents/{id}/session/reset", "Reset the current session", |call| Box::pin(reset(call)))
+        .replies(&[Reply::json::<Reset>(200, "reset")]),
+    Route::post("/api/agents/{id}/session/compact", "Compact a session", |call| Box::pin(compact(call)))
+        .cost(COMPACT_COST)
+        .body::<CompactBody>()
+        .replies(&[
+            Reply::json::<Compacted>(200, "compacted, or nothing to compact"),
+            Reply::error(403, "the session belongs to another agent"),
+            Reply::error(409, "the history was cleared in the meantime"),
+            Reply::error(500, "no summary could be created; nothing was changed"),
+        ]),
+    Route::delete("/api/agents/{id}/history", "Clear the history of all sessions of an agent", |call| {
+        Box::pin(clear(call))
     })
-    .replies(&[Reply::json::<Reset>(200, "reset")]),
-    Route::post("/api/agents/{id}/session/compact", "Summarise the older messages of a session", |call| {
-        Box::pin(compact(call))
-    })
-    .cost(COMPACT_COST)
-    .body::<CompactBody>()
-    .replies(&[
-        Reply::json::<Compacted>(200, "compacted, or nothing to compact"),
-        Reply::error(403, "the session belongs to another agent"),
-        Reply::error(409, "the history went meanwhile"),
-        Reply::error(500, "no summary came; nothing has changed"),
-    ]),
-    Route::delete("/api/agents/{id}/history", "Clear the history of every session", |call| Box::pin(clear(call)))
-        .replies(&[Reply::json::<Cleared>(200, "cleared; the sessions stay")]),
+    .replies(&[Reply::json::<Cleared>(200, "cleared; the sessions are kept")]),
     Route::get("/api/agents/{id}/sessions", "List the sessions of an agent", |call| Box::pin(list(call)))
         .query::<PageQuery>()
         .replies(&[Reply::json::<SessionList>(200, "the sessions in order of creation")]),
     Route::post("/api/agents/{id}/sessions", "Create a session", |call| Box::pin(create(call)))
         .body::<CreateBody>()
-        .replies(&[Reply::json::<Created>(201, "created"), Reply::error(409, "the label is taken")]),
-    Route::post("/api/agents/{id}/sessions/{session_id}/switch", "Make a session the current one", |call| {
-        Box::pin(switch(call))
-    })
-    .replies(&[Reply::json::<Switched>(200, "switched"), Reply::error(403, "the session belongs to another agent")]),
-    Route::get("/api/agents/{id}/sessions/by-label/{label}", "Find a session by its label", |call| {
-        Box::pin(by_label(call))
-    })
-    .query::<TranscriptQuery>()
-    .replies(SESSION),
+        .replies(&[Reply::json::<Created>(201, "created"), Reply::error(409, "the label is already taken")]),
+    Route::post("/api/agents/{id}/sessions/{session_id}/switch", "Switch to a session", |call| Box::pin(switch(call)))
+        .replies(&[
+            Reply::json::<Switched>(200, "switched"),
+            Reply::error(403, "the session belongs to another agent"),
+        ]),
+    Route::get("/api/agents/{id}/sessions/by-label/{label}", "Get a session by label", |call| Box::pin(by_label(call)))
+        .query::<TranscriptQuery>()
+        .replies(SESSION),
 ];
 
 async fn current(call: Call) -> Result<Response, Error> {
@@ -90,7 +87,7 @@ async fn reset(call: Call) -> Result<Response, Error> {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct CompactBody {
-    /// A session of the agent; the current one when left out.
+    /// A session of the agent. Default: the current session.
     session_id: Option<Uuid>,
 }
 
@@ -98,14 +95,14 @@ struct CompactBody {
 #[derive(Serialize, JsonSchema)]
 struct Compacted {
     status: &'static str,
-    /// One sentence that gives the counts.
+    /// A sentence with the counts.
     message: String,
     agent_id: Uuid,
     session_id: Uuid,
     messages_before: u32,
     /// The summary counts as one.
     messages_after: u32,
-    /// Messages that the summary replaces; 0 when there was nothing to compact.
+    /// Messages replaced by the summary; 0 if there was nothing to compact.
     messages_summarised: u32,
 }
 
@@ -139,15 +136,15 @@ async fn clear(call: Call) -> Result<Response, Error> {
     reply::ok(&Cleared { status: "cleared", agent_id: agent.0, messages_removed })
 }
 
-/// One page, or the whole list.
+/// Options of the list.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct PageQuery {
-    /// Answer one page of at most so many items, and say in `next_cursor` where the next one begins.
+    /// Maximum number of items. `next_cursor` of the response leads to the next page.
     limit: Option<usize>,
-    /// Begin here: the cursor of an earlier answer.
+    /// Cursor of the previous page.
     cursor: Option<String>,
-    /// `newest`: the last made first; in order of creation when left out.
+    /// `newest`: newest first. Default: in order of creation.
     order: Option<String>,
 }
 
@@ -157,7 +154,7 @@ async fn list(call: Call) -> Result<Response, Error> {
     let newest_first = match order.as_deref() {
         None | Some("oldest") => false,
         Some("newest") => true,
-        Some(_) => return Err(Error::bad_field("order", "query parameter 'order': must be oldest or newest")),
+        Some(_) => return Err(Error::bad_field("order", "query parameter 'order': expected oldest or newest")),
     };
     routes::list_of(&call, Which { agent: Some(agent), newest_first, limit, cursor }).await
 }
@@ -166,7 +163,7 @@ async fn list(call: Call) -> Result<Response, Error> {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct CreateBody {
-    /// A name for it, unique within the agent.
+    /// Label, unique within the agent.
     label: Option<String>,
 }
 

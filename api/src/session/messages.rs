@@ -28,19 +28,20 @@ const PAGE_BYTES_MAX: usize = 4 << 20;
 const RESULT_BYTES_MAX: usize = 64 << 10;
 
 pub(crate) const ROUTES: &[Route] =
-    &[Route::get("/api/sessions/{id}/messages", "Read the newest messages of a session in full", |call| {
-        Box::pin(show(call))
-    })
-    .query::<MessagesQuery>()
-    .replies(&[Reply::json::<Messages>(200, "a page of whole turns, oldest first; older ones on the next page")])];
+    &[Route::get("/api/sessions/{id}/messages", "List the newest messages of a session", |call| Box::pin(show(call)))
+        .query::<MessagesQuery>()
+        .replies(&[Reply::json::<Messages>(
+            200,
+            "a page of whole turns, oldest first; the next page has older turns",
+        )])];
 
-/// Which page.
+/// Options of the page.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct MessagesQuery {
-    /// About so many messages (100): turns are not split.
+    /// Approximate number of messages; turns are not split. Default: 100.
     limit: Option<usize>,
-    /// The page before: the `next_cursor` of an earlier answer.
+    /// `next_cursor` of the previous page.
     cursor: Option<u32>,
 }
 
@@ -51,15 +52,15 @@ struct Messages {
     agent_id: Uuid,
     agent_name: Box<str>,
     label: Option<Box<str>>,
-    /// Is it the agent's current session?
+    /// Whether it is the agent's current session.
     current: bool,
-    /// Turns that run or wait.
+    /// Open turns.
     queued: u32,
-    /// Turns before this one stand in a summary, for the model; they are all shown here.
+    /// First turn that is not part of the model's summary. All turns are listed here.
     compacted_turns: u32,
     /// Oldest first.
     messages: Vec<Message>,
-    /// Where the older messages are; null at the beginning of the session.
+    /// Cursor of older messages; null at the start of the session.
     next_cursor: Option<u32>,
 }
 
@@ -69,9 +70,9 @@ struct Messages {
 struct Message {
     /// `User`, `Assistant` or `Tool`.
     role: &'static str,
-    /// All text of the message; attached texts of a user's message follow it, each behind an empty line.
+    /// Text of the message, followed by attached texts, separated by blank lines.
     content: String,
-    /// What the model thought before it wrote this, where it can be read.
+    /// The model's thinking, if available.
     #[serde(skip_serializing_if = "String::is_empty")]
     thinking: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -80,17 +81,17 @@ struct Message {
     tool_results: Vec<ToolResult>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     images: Vec<Image>,
-    /// The place of its turn in the session, from 0 on.
+    /// Index of its turn in the session, from 0.
     turn: u32,
     turn_id: Uuid,
     created_at: Moment,
-    /// Tokens of the model call that wrote it; answers only.
+    /// Tokens of its model call; responses only.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Tokens>,
-    /// `provider/model` that wrote it; answers only.
+    /// `provider/model` of its model call; responses only.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<Box<str>>,
-    /// The answer was cut off by a stop.
+    /// Whether the response was stopped early.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stopped: bool,
 }
@@ -100,30 +101,30 @@ struct Message {
 struct ToolCall {
     id: String,
     name: String,
-    /// The arguments; a string when the model wrote something that is no JSON.
+    /// Arguments; a string if the model wrote invalid JSON.
     #[schemars(with = "Value")]
     input: Box<RawValue>,
 }
 
-/// What a tool gave back.
+/// Result of a tool call.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ToolResult2")]
 struct ToolResult {
-    /// The `id` of the call.
+    /// Id of the call.
     call_id: String,
     name: String,
     /// At most 64 KiB.
     content: String,
-    /// Bytes that are missing at its end.
+    /// Number of truncated bytes.
     cut_bytes: usize,
     is_error: bool,
 }
 
-/// A picture, to be read from `/api/uploads/{file_id}`.
+/// An image, available at `/api/uploads/{file_id}`.
 #[derive(Serialize, JsonSchema)]
 struct Image {
     file_id: Uuid,
-    /// Null when the upload is gone.
+    /// Null if the upload was deleted.
     filename: Option<String>,
     media_type: String,
     bytes: u64,
@@ -135,7 +136,7 @@ struct Image {
 struct Tokens {
     input_tokens: u64,
     output_tokens: u64,
-    /// What it cost; 0 where the price is not known.
+    /// Cost; 0 if the price is unknown.
     cost_usd: f64,
 }
 
@@ -149,7 +150,7 @@ async fn show(call: Call) -> Result<Response, Error> {
         let name_of = |file| Some(files.upload(file).ok()?.filename);
         Ok::<_, ContentError>((rows.into_iter().map(|row| Message::of(row, name_of)).collect(), next))
     });
-    let (messages, next_cursor) = read.await.map_err(|_| Error::internal("reading the messages broke off"))??;
+    let (messages, next_cursor) = read.await.map_err(|_| Error::internal("reading the messages was interrupted"))??;
     reply::ok(&Messages {
         session_id: session.id.0,
         agent_id: session.agent.0,

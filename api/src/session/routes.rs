@@ -27,31 +27,31 @@ pub(crate) const ROUTES: &[Route] =
         Route::get("/api/sessions", "List the sessions of all agents", |call| Box::pin(list(call)))
             .query::<SessionsQuery>()
             .replies(&[
-                Reply::json::<SessionList>(200, "the sessions, agent by agent"),
-                Reply::error(404, "no such agent"),
+                Reply::json::<SessionList>(200, "the sessions, grouped by agent"),
+                Reply::error(404, "the agent does not exist"),
             ]),
-        Route::post("/api/sessions/cleanup", "Remove old sessions", |call| Box::pin(cleanup(call)))
+        Route::post("/api/sessions/cleanup", "Delete old sessions", |call| Box::pin(cleanup(call)))
             .body::<CleanupBody>()
-            .replies(&[Reply::json::<CleanedUp>(200, "how many were removed")]),
-        Route::get("/api/sessions/{id}", "Read a session", |call| Box::pin(show(call)))
+            .replies(&[Reply::json::<CleanedUp>(200, "the number of deleted sessions")]),
+        Route::get("/api/sessions/{id}", "Get a session", |call| Box::pin(show(call)))
             .query::<TranscriptQuery>()
             .replies(&[Reply::json::<Transcript>(200, "the session and its messages, oldest first")]),
         Route::delete("/api/sessions/{id}", "Delete a session", |call| Box::pin(remove(call)))
             .replies(&[Reply::json::<Removed>(200, "deleted")]),
         Route::put("/api/sessions/{id}/label", "Label a session", |call| Box::pin(label(call)))
             .body::<LabelBody>()
-            .replies(&[Reply::json::<Labelled>(200, "labelled"), Reply::error(409, "the label is taken")]),
+            .replies(&[Reply::json::<Labelled>(200, "labelled"), Reply::error(409, "the label is already taken")]),
     ];
 
-/// Which sessions to list.
+/// Filter for sessions.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct SessionsQuery {
-    /// Answer one page of at most so many items, and say in `next_cursor` where the next one begins.
+    /// Maximum number of items. `next_cursor` of the response leads to the next page.
     limit: Option<usize>,
-    /// Begin here: the cursor of an earlier answer.
+    /// Cursor of the previous page.
     cursor: Option<String>,
-    /// Only this agent's.
+    /// Only of this agent.
     agent_id: Option<Uuid>,
 }
 
@@ -92,13 +92,13 @@ async fn show(call: Call) -> Result<Response, Error> {
     transcript::respond(&call.api, &session, call.query()?).await
 }
 
-/// A session is gone.
+/// The session was deleted.
 #[derive(Serialize, JsonSchema)]
 struct Removed {
     status: &'static str,
     session_id: Uuid,
     agent_id: Uuid,
-    /// The agent's fresh current session, when the deleted one was current.
+    /// The agent's new current session if the deleted one was current.
     #[serde(skip_serializing_if = "Option::is_none")]
     new_session_id: Option<Uuid>,
 }
@@ -113,13 +113,13 @@ async fn remove(call: Call) -> Result<Response, Error> {
     })
 }
 
-/// The label to set; empty takes it away.
+/// New label; empty removes it.
 #[derive(Deserialize, JsonSchema)]
 struct LabelBody {
     label: String,
 }
 
-/// The session bears this label now.
+/// The label was set.
 #[derive(Serialize, JsonSchema)]
 struct Labelled {
     status: &'static str,
@@ -134,15 +134,15 @@ async fn label(call: Call) -> Result<Response, Error> {
     reply::ok(&Labelled { status: "updated", session_id: session.0, label })
 }
 
-/// Which sessions are old.
+/// Which sessions to delete.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct CleanupBody {
-    /// Sessions not used for so many days go; 30 when left out. Current, labelled and busy ones stay.
+    /// Delete sessions unused for this many days. Default: 30. Current, labeled and busy sessions are kept.
     older_than_days: Option<u32>,
 }
 
-/// What went.
+/// Deleted sessions.
 #[derive(Serialize, JsonSchema)]
 struct CleanedUp {
     status: &'static str,

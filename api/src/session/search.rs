@@ -28,13 +28,13 @@ const PAGE_SESSIONS: usize = 256;
 /// Characters of a message that are shown before and after the place found.
 const EXCERPT_CHARS: usize = 60;
 
-/// What to look for. All that is given must hold.
+/// Search criteria. All given criteria must match.
 pub struct SearchFor {
-    /// A part of the label, the agent's name or a message, ignoring case.
+    /// Part of the label, agent name or a message, case-insensitive.
     pub text: Option<String>,
-    /// A part of the label, ignoring case.
+    /// Part of the label, case-insensitive.
     pub label: Option<String>,
-    /// Only this agent's sessions.
+    /// Only sessions of this agent.
     pub agent: Option<AgentId>,
     /// At most so many sessions.
     pub limit: usize,
@@ -46,7 +46,7 @@ pub struct Hit {
     pub session: SessionView,
     /// `label`, `agent_name` or `message`; `None` when no text was looked for.
     pub matched: Option<&'static str>,
-    /// The place in the message.
+    /// Position in the message.
     pub excerpt: Option<String>,
 }
 
@@ -164,7 +164,7 @@ impl Search {
             self.look(sessions, row)?;
             Ok::<_, ContentError>(self)
         });
-        Ok(looked.await.map_err(|_| Error::internal("the search broke off"))??)
+        Ok(looked.await.map_err(|_| Error::internal("the search was interrupted"))??)
     }
 
     fn look(&mut self, sessions: Vec<SessionView>, mut row: Option<Place>) -> Result<(), ContentError> {

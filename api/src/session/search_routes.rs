@@ -21,25 +21,27 @@ const HITS_DEFAULT: usize = 50;
 const COST: u32 = 10;
 
 pub(crate) const ROUTES: &[Route] =
-    &[Route::get("/api/sessions/search", "Search labels, agent names and messages", |call| Box::pin(find(call)))
-        .cost(COST)
-        .query::<SearchQuery>()
-        .replies(&[Reply::json::<Found<'_>>(200, "the sessions found"), Reply::error(404, "no such agent")])];
+    &[Route::get("/api/sessions/search", "Search sessions by label, agent name and message", |call| {
+        Box::pin(find(call))
+    })
+    .cost(COST)
+    .query::<SearchQuery>()
+    .replies(&[Reply::json::<Found<'_>>(200, "the matching sessions"), Reply::error(404, "the agent does not exist")])];
 
-/// What to look for. All that is given must hold.
+/// Search criteria. All given criteria must match.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct SearchQuery {
-    /// A part of the label, the agent's name or a message, ignoring case.
+    /// Part of the label, agent name or a message, case-insensitive.
     #[serde(alias = "query")]
     q: Option<String>,
-    /// Only this agent's sessions.
+    /// Only sessions of this agent.
     agent_id: Option<Uuid>,
-    /// A part of the label, ignoring case.
+    /// Part of the label, case-insensitive.
     label: Option<String>,
-    /// At most so many sessions; 50 when left out.
+    /// Maximum number of sessions. Default: 50.
     limit: Option<usize>,
-    /// Go on here: the `next_cursor` of an earlier answer.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -47,22 +49,22 @@ struct SearchQuery {
 #[derive(Serialize, JsonSchema)]
 struct Found<'a> {
     sessions: Vec<HitShape<'a>>,
-    /// Sessions in this answer.
+    /// Number of sessions in this response.
     total: usize,
-    /// The search stopped before it had looked at everything.
+    /// Whether the search stopped before it was complete.
     truncated: bool,
-    /// Where to go on.
+    /// Cursor to continue the search.
     next_cursor: Option<String>,
 }
 
-/// A session and why it was found.
+/// A matching session.
 #[derive(Serialize, JsonSchema)]
 struct HitShape<'a> {
     #[serde(flatten)]
     session: SessionShape<'a>,
     /// `label`, `agent_name` or `message`; null without `q`.
     matched: Option<&'static str>,
-    /// The place in the message.
+    /// Position in the message.
     excerpt: Option<&'a str>,
 }
 

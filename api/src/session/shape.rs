@@ -12,8 +12,7 @@ use uuid::Uuid;
 use crate::http::lists::list_schema;
 use crate::http::timestamp::Moment;
 
-/// A session without its messages. The id stands under both names: lists call it `id`, the session object
-/// `session_id`.
+/// A session without its messages. `id` and `session_id` are the same.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SessionShape<'a> {
     id: Uuid,
@@ -27,7 +26,7 @@ pub(crate) struct SessionShape<'a> {
     updated_at: Moment,
     /// The agent's current session.
     current: bool,
-    /// Turns that run or wait.
+    /// Open turns.
     queued: u32,
 }
 

@@ -41,21 +41,21 @@ const COST: u32 = 10;
 
 pub(crate) const ROUTES: &[Route] = &[Route::get(
     "/api/agents/{id}/sessions/{session_id}/trajectory",
-    "Export a session, without secrets and personal data",
+    "Export a session without secrets and personal data",
     |call| Box::pin(export(call)),
 )
 .cost(COST)
 .query::<TrajectoryQuery>()
 .replies(&[
-    Reply::json::<Trajectory>(200, "metadata and messages; with `format=jsonl` one of them a line"),
-    Reply::plain(200, "the metadata, then one message a line", "application/x-ndjson"),
+    Reply::json::<Trajectory>(200, "metadata and messages; with `format=jsonl` one per line"),
+    Reply::plain(200, "the metadata, then one message per line", "application/x-ndjson"),
 ])];
 
-/// In which form.
+/// Format.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct TrajectoryQuery {
-    /// `json` or `jsonl`; `json` when left out.
+    /// `json` (default) or `jsonl`.
     format: Option<String>,
 }
 
@@ -79,7 +79,7 @@ impl Format {
     }
 }
 
-/// The whole export. Documents the body that is written piece by piece.
+/// The whole export.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 struct Trajectory {
@@ -87,10 +87,10 @@ struct Trajectory {
     messages: Vec<Line>,
 }
 
-/// What the messages belong to.
+/// Metadata of the session.
 #[derive(Serialize, JsonSchema)]
 struct Metadata<'a> {
-    /// Tells the first line of `jsonl` from the others: `metadata`.
+    /// `metadata`: marks the first line of `jsonl`.
     r#type: &'static str,
     agent_id: Uuid,
     agent_name: String,
@@ -98,7 +98,7 @@ struct Metadata<'a> {
     label: Option<String>,
     provider: &'a str,
     model: &'a str,
-    /// SHA-256 of the system prompt as it is now, in hex behind `sha256:`.
+    /// SHA-256 of the current system prompt, in hex after `sha256:`.
     system_prompt_fingerprint: String,
     service: &'static str,
     version: &'static str,
@@ -106,9 +106,9 @@ struct Metadata<'a> {
     created_at: Moment,
     updated_at: Moment,
     exported_at: Moment,
-    /// User messages and answers; rows with tool results come on top.
+    /// User messages and responses, without tool results.
     message_count: u32,
-    /// What stands in prompts for older messages, oldest first. The messages themselves are all exported.
+    /// Summaries of older messages, oldest first. All messages are exported as well.
     summaries: Vec<SummaryShape>,
     /// Every text passed the privacy redactor.
     redacted: bool,
@@ -117,11 +117,11 @@ struct Metadata<'a> {
 /// A summary of older messages (compaction).
 #[derive(Serialize, JsonSchema)]
 struct SummaryShape {
-    /// It stands for the turns from this one on ...
+    /// First summarized turn.
     from_turn: u32,
-    /// ... and before this one.
+    /// First turn after the summarized ones.
     upto_turn: u32,
-    /// Messages that it stands for.
+    /// Number of summarized messages.
     messages: u32,
     content: String,
     created_at: Moment,
@@ -150,7 +150,7 @@ struct Line {
     r#type: &'static str,
     /// `User`, `Assistant` or `Tool`.
     role: &'static str,
-    /// All text of the message; tool calls and results stand beside it.
+    /// Text of the message, without tool calls and results.
     content: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<CallShape>,
@@ -158,7 +158,7 @@ struct Line {
     tool_results: Vec<ResultShape>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     images: Vec<ImageShape>,
-    /// The place of its turn in the session, from 0 on; summaries name turns by it.
+    /// Index of its turn in the session, from 0.
     turn: u32,
     turn_id: Uuid,
     created_at: Moment,
@@ -166,7 +166,7 @@ struct Line {
     usage: Option<UsageShape>,
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<Box<str>>,
-    /// The answer was cut off by a stop.
+    /// Whether the response was stopped early.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stopped: bool,
 }
@@ -176,12 +176,12 @@ struct Line {
 struct CallShape {
     id: String,
     name: String,
-    /// The arguments; a string when the model wrote something that is no JSON.
+    /// Arguments; a string if the model wrote invalid JSON.
     #[schemars(with = "Value")]
     input: Box<RawValue>,
 }
 
-/// What a tool gave back.
+/// Result of a tool call.
 #[derive(Serialize, JsonSchema)]
 struct ResultShape {
     call_id: String,
@@ -198,12 +198,12 @@ struct ImageShape {
     bytes: u64,
 }
 
-/// Tokens of the call that wrote an answer.
+/// Tokens of a model call.
 #[derive(Serialize, JsonSchema)]
 struct UsageShape {
     input_tokens: u64,
     output_tokens: u64,
-    /// What it cost; 0 where the price is not known.
+    /// Cost; 0 if the price is unknown.
     cost_usd: f64,
 }
 
@@ -293,7 +293,7 @@ async fn export(call: Call) -> Result<Response, Error> {
         let summaries = content.summaries(log)?;
         Ok::<_, ContentError>(summaries.into_iter().map(SummaryShape::from).collect())
     });
-    let summaries = summaries.await.map_err(|_| Error::internal("reading the summaries broke off"))??;
+    let summaries = summaries.await.map_err(|_| Error::internal("reading the summaries was interrupted"))??;
     let metadata = metadata(&call, &view, &session, summaries);
     let unwritable = |error| Error::internal(format!("the metadata cannot be written: {error}"));
     let metadata = serde_json::to_vec(&metadata).map_err(unwritable)?;
@@ -312,7 +312,7 @@ async fn export(call: Call) -> Result<Response, Error> {
         }
         let Some(writer) = rest else { return Ok(None) };
         let (body, rest) = chunk(writer, Vec::new()).await.map_err(|error| {
-            tracing::warn!(%error, "a trajectory broke off");
+            tracing::warn!(%error, "an export was interrupted");
             BrokenOff(error.message().to_owned())
         })?;
         Ok(Some((Bytes::from(body), (None, rest))))
@@ -355,7 +355,7 @@ async fn chunk(mut writer: Writer, mut body: Vec<u8>) -> Result<(Vec<u8>, Option
         let end = writer.write(&mut body)?;
         Ok::<_, ContentError>((body, (!end).then_some(writer)))
     });
-    Ok(write.await.map_err(|_| Error::internal("reading the messages broke off"))??)
+    Ok(write.await.map_err(|_| Error::internal("reading the messages was interrupted"))??)
 }
 
 /// The messages on their way out.

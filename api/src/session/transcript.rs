@@ -33,13 +33,13 @@ const ROWS_MAX: usize = 512;
 /// Bytes that a chunk should have; one long message may be more.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// Which messages of a session to show.
+/// Options of the message list.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct TranscriptQuery {
-    /// Show at most so many messages, and say in `next_cursor` where the next ones begin. Without it all are shown.
+    /// Maximum number of messages. `next_cursor` of the response leads to the next page. Default: all.
     limit: Option<usize>,
-    /// Begin here: the `next_cursor` of an earlier answer.
+    /// `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -49,12 +49,12 @@ pub(crate) struct TranscriptQuery {
 pub(crate) struct Transcript {
     #[serde(flatten)]
     session: SessionShape<'static>,
-    /// Of a compacted session the summary first, as a `User` message that begins with
-    /// `[Summary of the earlier conversation]`, then the messages that were kept.
+    /// A compacted session starts with the summary, a `User` message that begins with `[Summary of the earlier
+    /// conversation]`, followed by the kept messages.
     messages: Vec<Said<'static>>,
     /// The estimated tokens of the messages shown: 4 and a quarter of its bytes for each.
     context_window_tokens: u64,
-    /// Where the next messages begin, when `limit` cut the list short.
+    /// Cursor of the next messages if `limit` truncated the list.
     next_cursor: Option<String>,
 }
 
@@ -140,7 +140,7 @@ pub(crate) async fn respond(api: &Api, session: &SessionView, query: TranscriptQ
             }
             let Some(writer) = rest else { return Ok(None) };
             let (body, rest) = chunk(writer, Vec::new()).await.map_err(|error| {
-                tracing::warn!(%error, "a session's messages broke off");
+                tracing::warn!(%error, "reading a session's messages was interrupted");
                 BrokenOff(error.message().to_owned())
             })?;
             Ok(Some((Bytes::from(body), (None, rest))))
@@ -167,7 +167,7 @@ async fn summary(api: &Api, session: &SessionView) -> Result<Option<String>, Err
         return Ok(None);
     }
     let read = tokio::task::spawn_blocking(move || content.summary(log, upto));
-    let found = read.await.map_err(|_| Error::internal("reading the summary broke off"))??;
+    let found = read.await.map_err(|_| Error::internal("reading the summary was interrupted"))??;
     Ok(found.map(|summary| summary.text))
 }
 
@@ -177,7 +177,7 @@ async fn chunk(mut writer: Writer, mut body: Vec<u8>) -> Result<(Vec<u8>, Option
         let end = writer.write(&mut body)?;
         Ok::<_, ContentError>((body, (!end).then_some(writer)))
     });
-    let read = read.await.map_err(|_| Error::internal("reading the messages broke off"))?;
+    let read = read.await.map_err(|_| Error::internal("reading the messages was interrupted"))?;
     Ok(read?)
 }
 

@@ -21,44 +21,45 @@ use crate::snapshot::store::{Before, Restored, Snapshot, Underway, Worlds};
 /// What a snapshot or a restore costs the client's rate budget: it reads the whole world.
 const COST: u32 = 50;
 
-pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/world/snapshots", "List the snapshots of the world", |call| Box::pin(list(call)))
-        .replies(&[Reply::json::<SnapshotList>(200, "the newest first, and what is under way")]),
-    Route::post("/api/world/snapshots", "Take a snapshot of the world", |call| Box::pin(create(call)))
-        .cost(COST)
-        .body::<CreateBody>()
-        .replies(&[
-            Reply::json::<Snapshot>(201, "taken; it is on the disk"),
-            Reply::error(409, "another one is being taken or restored"),
-            Reply::error(507, "the disk has no room for it; nothing of it is left"),
-        ]),
-    Route::get("/api/world/snapshots/{id}", "Show a snapshot", |call| Box::pin(show(call))).replies(&[Reply::json::<
-        SnapshotShown,
-    >(
-        200,
-        "what is in it, and how far a restore is",
-    )]),
-    Route::delete("/api/world/snapshots/{id}", "Delete a snapshot", |call| Box::pin(remove(call)))
-        .replies(&[Reply::json::<Deleted>(200, "deleted"), Reply::error(409, "it is being restored")]),
-    Route::post(
-        "/api/world/snapshots/{id}/restore",
-        "Put the world of a snapshot in place of the present one",
-        |call| Box::pin(restore(call)),
-    )
-    .cost(COST)
-    .replies(&[
-        Reply::json::<Restored>(200, "the world is that of the snapshot"),
-        Reply::error(409, "another one is being taken or restored, or the snapshot is damaged; nothing was changed"),
-        Reply::error(507, "the disk has no room for it; nothing was changed"),
-    ]),
-];
+pub(crate) const ROUTES: &[Route] =
+    &[
+        Route::get("/api/world/snapshots", "List snapshots", |call| Box::pin(list(call))).replies(&[Reply::json::<
+            SnapshotList,
+        >(
+            200,
+            "snapshots, newest first, and the running operation",
+        )]),
+        Route::post("/api/world/snapshots", "Create a snapshot", |call| Box::pin(create(call)))
+            .cost(COST)
+            .body::<CreateBody>()
+            .replies(&[
+                Reply::json::<Snapshot>(201, "created and stored"),
+                Reply::error(409, "another snapshot is being created or restored"),
+                Reply::error(507, "not enough disk space; nothing was stored"),
+            ]),
+        Route::get("/api/world/snapshots/{id}", "Get a snapshot", |call| Box::pin(show(call)))
+            .replies(&[Reply::json::<SnapshotShown>(200, "the snapshot, with the progress of a restore")]),
+        Route::delete("/api/world/snapshots/{id}", "Delete a snapshot", |call| Box::pin(remove(call)))
+            .replies(&[Reply::json::<Deleted>(200, "deleted"), Reply::error(409, "the snapshot is being restored")]),
+        Route::post("/api/world/snapshots/{id}/restore", "Restore a snapshot", |call| Box::pin(restore(call)))
+            .cost(COST)
+            .replies(&[
+                Reply::json::<Restored>(200, "restored"),
+                Reply::error(
+                    409,
+                    "another snapshot is being created or restored, or the snapshot is damaged; nothing was \
+            changed",
+                ),
+                Reply::error(507, "not enough disk space; nothing was changed"),
+            ]),
+    ];
 
-/// The snapshots there are.
+/// All snapshots.
 #[derive(Serialize, JsonSchema)]
 struct SnapshotList {
     snapshots: Vec<Snapshot>,
     total: usize,
-    /// What is being taken or restored now; absent when nothing is.
+    /// Running operation; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     underway: Option<Underway>,
 }
@@ -68,7 +69,7 @@ struct SnapshotList {
 struct SnapshotShown {
     #[serde(flatten)]
     snapshot: Snapshot,
-    /// What is being done with it now; absent when nothing is.
+    /// Running operation on it; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     underway: Option<Underway>,
 }
@@ -76,9 +77,9 @@ struct SnapshotShown {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct CreateBody {
-    /// What to call it.
+    /// Label.
     label: Option<String>,
-    /// The step whose world it is to be, as far as the input log goes back; the newest one when left out.
+    /// Step to save, as far back as the input log reaches. Default: the newest step.
     step: Option<u64>,
 }
 
@@ -97,8 +98,8 @@ async fn ask<T: Send + 'static>(
     let worlds = api.service::<dyn Worlds>()?;
     let asked = tokio::task::spawn_blocking(move || ask(&*worlds)).await;
     let asked = asked.map_err(|error| {
-        tracing::error!(%error, "the work on a snapshot broke off");
-        Error::internal("the work on the snapshot broke off; the reason is in the daemon's log")
+        tracing::error!(%error, "a snapshot operation was interrupted");
+        Error::internal("the snapshot operation was interrupted; see the daemon's log for the reason")
     })?;
     Ok(asked?)
 }
@@ -122,7 +123,7 @@ async fn create(call: Call) -> Result<Response, Error> {
         check_label(label)?;
     }
     if step == Some(0) {
-        return Err(Error::bad_field("step", "step: steps are counted from 1"));
+        return Err(Error::bad_field("step", "step: must be at least 1"));
     }
     let taken = ask(&call.api, move |worlds| match step {
         Some(step) => worlds.take_at(Actor::Api, label, step),

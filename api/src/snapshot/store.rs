@@ -7,45 +7,45 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// A snapshot: the world as of one committed step, in a file of its own.
+/// A snapshot: the world as of one committed step, in one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Snapshot {
     /// Its id.
     pub id: Uuid,
-    /// When it was taken (RFC 3339).
+    /// Creation time (RFC 3339).
     pub created_at: String,
-    /// The number of the newest step in it; absent when the world's steps were not numbered yet.
+    /// Newest step in it; absent if steps were not numbered yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<u64>,
-    /// Bytes of its file.
+    /// File size in bytes.
     pub size_bytes: u64,
-    /// `manual` when a client asked for it, `auto` when the daemon took it before something that cannot be undone.
+    /// `manual` if a client created it, `auto` if the daemon created it before an irreversible operation.
     pub reason: Reason,
-    /// What an automatic one was taken before.
+    /// Operation that caused an automatic snapshot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Before>,
-    /// What the client called it.
+    /// Label.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// What is missing in it, when it was taken of an older step; absent otherwise.
+    /// Content missing from a snapshot of an older step; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,
-    /// What is in it.
+    /// Contents.
     pub counts: SnapshotCounts,
-    /// SHA-256 of its rows, in hex: equal for equal worlds.
+    /// SHA-256 of its rows, in hex; equal for equal worlds.
     pub sha256: String,
 }
 
-/// What of the content of an older step cannot come back.
+/// Content of an older step that cannot be restored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Lost {
-    /// Conversations whose messages were erased since.
+    /// Conversations whose messages have been erased since.
     pub logs: u64,
-    /// Manifests as written and entries of memory that were changed or removed since, and whose older form is not known.
+    /// Manifests and memory entries that have been changed or deleted since.
     pub overwritten: u64,
 }
 
-/// Who wanted a snapshot.
+/// Reason of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -55,15 +55,15 @@ pub enum Reason {
     Auto,
 }
 
-/// What the daemon takes a snapshot before.
+/// Operation that the daemon creates a snapshot before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Before {
-    /// Another world takes the place of the present one.
+    /// A restore.
     Restore,
-    /// Agents of another program are taken over.
+    /// A migration.
     Migration,
-    /// Many agents are deleted at once.
+    /// Deletion of many agents.
     Deletion,
 }
 
@@ -79,7 +79,7 @@ impl Before {
     }
 }
 
-/// What is in a snapshot.
+/// Contents of a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SnapshotCounts {
@@ -89,7 +89,7 @@ pub struct SnapshotCounts {
     pub sessions: u64,
     /// Messages of all sessions.
     pub messages: u64,
-    /// Open turns that have a record of their own.
+    /// Open turns with their own record.
     pub turns: u64,
     /// Triggers.
     pub triggers: u64,
@@ -101,24 +101,24 @@ pub struct SnapshotCounts {
     pub goals: u64,
     /// Tasks.
     pub tasks: u64,
-    /// Entries of agents' memory.
+    /// Memory entries.
     pub memories: u64,
-    /// Rows of the store in all.
+    /// Rows in total.
     pub rows: u64,
-    /// Bytes of all rows, not compressed.
+    /// Uncompressed bytes of all rows.
     pub bytes: u64,
 }
 
-/// Something that is under way.
+/// A running operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Underway {
     /// `snapshot` or `restore`.
     pub kind: &'static str,
-    /// The snapshot that is taken or restored.
+    /// The snapshot being created or restored.
     pub id: Uuid,
-    /// What it does now: `writing`, `reading` or `exchanging`.
+    /// Current phase: `writing`, `reading` or `exchanging`.
     pub phase: &'static str,
-    /// When it began (RFC 3339).
+    /// Start time (RFC 3339).
     pub started_at: String,
     /// Rows written or read so far.
     pub rows: u64,
@@ -126,17 +126,17 @@ pub struct Underway {
     pub bytes: u64,
 }
 
-/// A restore that is done.
+/// A completed restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Restored {
     /// `restored`.
     pub status: &'static str,
-    /// The snapshot whose world this is now.
+    /// Restored snapshot.
     pub snapshot: Snapshot,
-    /// The snapshot of the world before, unless automatic ones are switched off.
+    /// Snapshot of the previous world, unless automatic snapshots are disabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Snapshot>,
-    /// Milliseconds for which no world took commands.
+    /// Milliseconds without a running world.
     pub pause_ms: u64,
 }
 

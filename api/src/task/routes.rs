@@ -19,47 +19,50 @@ use crate::http::route::{Reply, Route};
 use crate::http::timestamp::Moment;
 use crate::http::{lists, reply};
 
-const LIST: &[Reply] = &[Reply::json::<TaskList>(200, "the tasks in the order of their posting")];
+const LIST: &[Reply] = &[Reply::json::<TaskList>(200, "the tasks in order of creation")];
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/tasks", "List tasks", |call| Box::pin(list(call))).query::<TasksQuery>().replies(LIST),
     Route::post("/api/tasks", "Post a task", |call| Box::pin(post(call)))
         .body::<PostBody>()
-        .replies(&[Reply::json::<TaskItem>(201, "the task"), Reply::error(429, "the queue is full")]),
-    Route::get("/api/tasks/list", "List queued tasks and those that ended lately", |call| Box::pin(list(call)))
+        .replies(&[Reply::json::<TaskItem>(201, "the task"), Reply::error(429, "the task queue is full")]),
+    Route::get("/api/tasks/list", "List queued and recently ended tasks", |call| Box::pin(list(call)))
         .query::<TasksQuery>()
         .replies(LIST),
-    Route::get("/api/tasks/status", "Count tasks by their state", |call| Box::pin(status(call)))
-        .replies(&[Reply::json::<StatusSummary>(200, "how many there are")]),
-    Route::get("/api/tasks/{id}", "Read a task", |call| Box::pin(show(call)))
+    Route::get("/api/tasks/status", "Count tasks by state", |call| Box::pin(status(call))).replies(&[Reply::json::<
+        StatusSummary,
+    >(
+        200,
+        "the counts",
+    )]),
+    Route::get("/api/tasks/{id}", "Get a task", |call| Box::pin(show(call)))
         .replies(&[Reply::json::<TaskItem>(200, "the task")]),
-    Route::delete("/api/tasks/{id}", "Cancel and remove a task", |call| Box::pin(remove(call)))
+    Route::delete("/api/tasks/{id}", "Delete a task", |call| Box::pin(remove(call)))
         .replies(&[Reply::json::<Removed>(200, "removed")]),
     Route::post("/api/tasks/{id}/claim", "Claim a pending task for an agent", |call| Box::pin(claim(call)))
         .body::<ClaimBody>()
         .replies(&[
-            Reply::json::<TaskItem>(200, "the task as it is now"),
-            Reply::error(409, "the task is not pending, or another agent's"),
+            Reply::json::<TaskItem>(200, "the updated task"),
+            Reply::error(409, "the task is not pending or is assigned to another agent"),
         ]),
-    Route::post("/api/tasks/{id}/complete", "End a claimed task: it is done", |call| Box::pin(complete(call)))
+    Route::post("/api/tasks/{id}/complete", "Complete a claimed task", |call| Box::pin(complete(call)))
         .body::<CompleteBody>()
         .replies(ENDED),
-    Route::post("/api/tasks/{id}/fail", "End a claimed task: it was not done", |call| Box::pin(fail(call)))
+    Route::post("/api/tasks/{id}/fail", "Fail a claimed task", |call| Box::pin(fail(call)))
         .body::<FailBody>()
         .replies(ENDED),
-    Route::post("/api/tasks/{id}/retry", "Put a failed task in the queue again", |call| Box::pin(retry(call))).replies(
-        &[Reply::json::<TaskItem>(200, "the task as it is now"), Reply::error(409, "the task has not failed")],
-    ),
-    Route::get("/api/queue/status", "Read depth and throughput of the task queue", |call| Box::pin(queue(call)))
+    Route::post("/api/tasks/{id}/retry", "Retry a failed task", |call| Box::pin(retry(call)))
+        .replies(&[Reply::json::<TaskItem>(200, "the updated task"), Reply::error(409, "the task has not failed")]),
+    Route::get("/api/queue/status", "Get the depth and throughput of the task queue", |call| Box::pin(queue(call)))
         .replies(&[Reply::json::<QueueSummary>(200, "depth and throughput")]),
 ];
 
 const ENDED: &[Reply] = &[
-    Reply::json::<TaskItem>(200, "the task as it is now"),
-    Reply::error(409, "the task is not claimed, or another agent has it"),
+    Reply::json::<TaskItem>(200, "the updated task"),
+    Reply::error(409, "the task is not claimed or is claimed by another agent"),
 ];
 
-/// One task.
+/// A task.
 #[derive(Serialize, JsonSchema)]
 struct TaskItem {
     id: Uuid,
@@ -67,24 +70,24 @@ struct TaskItem {
     task_id: Uuid,
     title: Box<str>,
     description: Box<str>,
-    /// Who is to do it, as it was given.
+    /// Assignee as given.
     assignee: Option<Box<str>>,
     /// `pending`, `running`, `completed` or `failed`.
     status: &'static str,
     /// The agent that posted it.
     posted_by: Option<Uuid>,
-    /// The agent that has claimed it, or ended it.
+    /// Agent that claimed it.
     claimed_by: Option<Uuid>,
     claimed_at: Option<Moment>,
-    /// How often it was claimed.
+    /// Number of claims.
     attempts: u32,
-    /// What came out.
+    /// Result.
     result: Option<Box<str>>,
     /// Why it failed.
     error: Option<Box<str>>,
     created_at: Moment,
     updated_at: Moment,
-    /// When it was done or failed.
+    /// End time.
     ended_at: Option<Moment>,
 }
 
@@ -122,17 +125,17 @@ list_schema! {
     }
 }
 
-/// Which tasks to list.
+/// Filter for tasks.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct TasksQuery {
-    /// Only in this state.
+    /// Only with this state.
     status: Option<String>,
-    /// Only those assigned to exactly this; empty for those that are nobody's.
+    /// Only tasks with exactly this assignee; empty for unassigned tasks.
     assignee: Option<String>,
-    /// Answer one page of at most so many items, and say in `next_cursor` where the next one begins.
+    /// Maximum number of items. `next_cursor` of the response leads to the next page.
     limit: Option<usize>,
-    /// Begin here: the cursor of an earlier answer.
+    /// Cursor of the previous page.
     cursor: Option<String>,
 }
 
@@ -149,15 +152,15 @@ fn state_of(word: Option<String>) -> Result<Option<TaskState>, Error> {
     TaskState::parse(&word).map(Some).ok_or_else(wrong)
 }
 
-/// The task to post.
+/// A task to create.
 #[derive(Deserialize, JsonSchema)]
 struct PostBody {
-    /// What is to be done, on one line of at most 256 bytes.
+    /// Title: one line of at most 256 bytes.
     title: String,
-    /// More about it, at most 8 KiB.
+    /// Description, at most 8 KiB.
     #[serde(default)]
     description: Option<String>,
-    /// Who is to do it: an agent's id or name. Left out, null or empty: whoever comes first.
+    /// Assignee: an agent's id or name. Omitted, null or empty means any agent.
     #[serde(default)]
     assignee: Option<String>,
 }
@@ -173,10 +176,10 @@ async fn show(call: Call) -> Result<Response, Error> {
     reply::ok(&TaskItem::from(view))
 }
 
-/// A task is gone.
+/// The task was deleted.
 #[derive(Serialize, JsonSchema)]
 struct Removed {
-    /// `cancelled` when it was still open, `removed` otherwise.
+    /// `cancelled` if it was open, `removed` otherwise.
     status: &'static str,
     task_id: Uuid,
 }
@@ -187,10 +190,10 @@ async fn remove(call: Call) -> Result<Response, Error> {
     reply::ok(&Removed { status: if cancelled { "cancelled" } else { "removed" }, task_id: removed.id.0 })
 }
 
-/// Who claims.
+/// The claiming agent.
 #[derive(Deserialize, JsonSchema)]
 struct ClaimBody {
-    /// The agent that will do it.
+    /// Agent that claims the task.
     agent_id: Uuid,
 }
 
@@ -201,13 +204,13 @@ async fn claim(call: Call) -> Result<Response, Error> {
     reply::ok(&TaskItem::from(view))
 }
 
-/// What came out.
+/// Result.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct CompleteBody {
     /// At most 8 KiB.
     result: Option<String>,
-    /// Only if this agent has it.
+    /// Only if this agent has claimed the task.
     agent_id: Option<Uuid>,
 }
 
@@ -217,13 +220,13 @@ async fn complete(call: Call) -> Result<Response, Error> {
     end(&call, EndTask { task, failed: false, result, only_of: agent_id.map(AgentId), by: None }).await
 }
 
-/// Why it was not done.
+/// Reason of the failure.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct FailBody {
     /// At most 8 KiB.
     error: Option<String>,
-    /// Only if this agent has it.
+    /// Only if this agent has claimed the task.
     agent_id: Option<Uuid>,
 }
 
@@ -242,18 +245,18 @@ async fn retry(call: Call) -> Result<Response, Error> {
     reply::ok(&TaskItem::from(view))
 }
 
-/// How many tasks there are.
+/// Number of tasks by state.
 #[derive(Serialize, JsonSchema)]
 struct StatusSummary {
     pending: usize,
     running: usize,
-    /// Those that are still kept.
+    /// Ended tasks that are still stored.
     completed: usize,
-    /// Those that are still kept.
+    /// Ended tasks that are still stored.
     failed: usize,
     /// Since the daemon started.
     cancelled: u64,
-    /// All that are kept.
+    /// All stored tasks.
     total: usize,
 }
 
@@ -269,25 +272,25 @@ async fn status(call: Call) -> Result<Response, Error> {
     })
 }
 
-/// Depth and throughput.
+/// Depth and throughput of the queue.
 #[derive(Serialize, JsonSchema)]
 struct QueueSummary {
-    /// Tasks that wait.
+    /// Pending tasks.
     depth: usize,
     /// The same.
     pending: usize,
     running: usize,
     completed: usize,
     failed: usize,
-    /// When the oldest task that waits was posted.
+    /// Creation time of the oldest pending task.
     oldest_pending_at: Option<Moment>,
     throughput: ThroughputSummary,
-    /// Claims given up since the daemon started, because nobody ended them in time.
+    /// Claims expired since the daemon started.
     claims_expired: u64,
     turns: TurnsSummary,
 }
 
-/// How many tasks ended lately.
+/// Recently ended tasks.
 #[derive(Serialize, JsonSchema)]
 struct ThroughputSummary {
     completed_last_minute: u64,
@@ -296,12 +299,12 @@ struct ThroughputSummary {
     failed_last_hour: u64,
 }
 
-/// The turns of all agents, which wait for models and tools.
+/// Turns of all agents.
 #[derive(Serialize, JsonSchema)]
 struct TurnsSummary {
-    /// Those that have not ended.
+    /// Open turns.
     open: usize,
-    /// Those of them that wait for a slot of their provider.
+    /// Open turns waiting for a slot of their provider.
     waiting: usize,
 }
 

@@ -35,33 +35,33 @@ const LOOK_AHEAD: usize = 8 * PAGE_ITEMS_MAX;
 
 const TOML: HeaderValue = HeaderValue::from_static("application/toml");
 
-pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/templates", "List agent types and the manifests of live agents", |call| Box::pin(list(call)))
-        .query::<ListQuery>()
-        .replies(&[Reply::json::<TemplateList>(200, "in order of their names")]),
-    Route::post("/api/templates", "Make an agent type", |call| Box::pin(create(call))).body::<CreateBody>().replies(&[
-        Reply::json::<TemplateDocument>(201, "made"),
-        Reply::error(409, "there is an agent type, or a live agent, of this name"),
-    ]),
-    Route::get("/api/templates/{name}", "Read an agent type", |call| Box::pin(show(call))).replies(&[Reply::json::<
-        TemplateDocument,
-    >(
-        200,
-        "the agent type, or the manifest of the agent of this name",
-    )]),
-    Route::get("/api/templates/{name}/toml", "Read the TOML of an agent type", |call| Box::pin(raw(call)))
-        .replies(&[Reply::plain(200, "as it is written", "application/toml")]),
-    Route::put("/api/templates/{name}", "Change an agent type", |call| Box::pin(change(call)))
-        .body::<PatchBody>()
-        .closed()
-        .replies(&[
-            Reply::json::<TemplateDocument>(200, "changed"),
-            Reply::error(409, "the name is a live agent's, or the stored text is no manifest"),
-            Reply::error(422, "a key that is none of these"),
+pub(crate) const ROUTES: &[Route] =
+    &[
+        Route::get("/api/templates", "List agent types and the manifests of live agents", |call| Box::pin(list(call)))
+            .query::<ListQuery>()
+            .replies(&[Reply::json::<TemplateList>(200, "sorted by name")]),
+        Route::post("/api/templates", "Create an agent type", |call| Box::pin(create(call)))
+            .body::<CreateBody>()
+            .replies(&[
+                Reply::json::<TemplateDocument>(201, "made"),
+                Reply::error(409, "an agent type or an agent with this name already exists"),
+            ]),
+        Route::get("/api/templates/{name}", "Get an agent type", |call| Box::pin(show(call))).replies(&[
+            Reply::json::<TemplateDocument>(200, "the agent type, or the manifest of the agent with this name"),
         ]),
-    Route::delete("/api/templates/{name}", "Delete an agent type", |call| Box::pin(remove(call)))
-        .replies(&[Reply::json::<Deleted>(200, "deleted"), Reply::error(409, "the name is a live agent's")]),
-];
+        Route::get("/api/templates/{name}/toml", "Get the TOML text of an agent type", |call| Box::pin(raw(call)))
+            .replies(&[Reply::plain(200, "the TOML text", "application/toml")]),
+        Route::put("/api/templates/{name}", "Update an agent type", |call| Box::pin(change(call)))
+            .body::<PatchBody>()
+            .closed()
+            .replies(&[
+                Reply::json::<TemplateDocument>(200, "changed"),
+                Reply::error(409, "the name belongs to an agent, or the stored text is not a valid manifest"),
+                Reply::error(422, "unknown field"),
+            ]),
+        Route::delete("/api/templates/{name}", "Delete an agent type", |call| Box::pin(remove(call)))
+            .replies(&[Reply::json::<Deleted>(200, "deleted"), Reply::error(409, "the name belongs to an agent")]),
+    ];
 
 /// Asks the disk on a thread that may wait for it.
 async fn ask<T: Send + 'static>(
@@ -70,7 +70,7 @@ async fn ask<T: Send + 'static>(
 ) -> Result<T, Error> {
     let templates = call.api.service::<dyn Templates>()?;
     let asked = tokio::task::spawn_blocking(move || ask(&*templates)).await;
-    Ok(asked.map_err(|_| Error::internal("reading the agent types broke off"))??)
+    Ok(asked.map_err(|_| Error::internal("reading the agent types was interrupted"))??)
 }
 
 list_schema! {
@@ -204,7 +204,7 @@ fn not_found(name: &str) -> Error {
 async fn not_stored(call: &Call, name: &str) -> Error {
     match agent_named(call, name).await {
         Ok(Some(_)) => {
-            let text = format!("template_not_editable: {name:?} is a live agent; change it through the agent routes");
+            let text = format!("template_not_editable: {name:?} is an agent; update it through the agent routes");
             Error::conflict(text).code("template_not_editable")
         }
         Ok(None) => not_found(name),
@@ -240,7 +240,7 @@ async fn raw(call: Call) -> Result<Response, Error> {
 /// A new agent type.
 #[derive(Deserialize, JsonSchema)]
 struct CreateBody {
-    /// That of neither an agent type nor a live agent.
+    /// Name; must not be in use by an agent type or an agent.
     name: String,
     #[serde(default)]
     description: Option<String>,
@@ -260,14 +260,14 @@ async fn create(call: Call) -> Result<Response, Error> {
     let CreateBody { name, description, system_prompt, provider, model, tools, skills } = call.json()?;
     check(&name)?;
     let exists = || {
-        let text = format!("template_exists: there is an agent type named {name:?} already");
+        let text = format!("template_exists: agent type {name:?} already exists");
         Error::conflict(text).with("field", "name").code("template_exists")
     };
     if stored(&call, &name).await?.is_some() {
         return Err(exists());
     }
     if agent_named(&call, &name).await?.is_some() {
-        let text = format!("template_name_taken: a live agent is named {name:?}");
+        let text = format!("template_name_taken: an agent named {name:?} already exists");
         return Err(Error::conflict(text).with("field", "name").code("template_name_taken"));
     }
     let flat = Flat { description, system_prompt, provider, model, tools, skills };
@@ -288,7 +288,7 @@ fn wrong(error: &manifest::Error) -> Error {
     }
 }
 
-/// What is to change; a key that is not sent keeps its value, an empty string clears it.
+/// Fields to change; omitted fields are unchanged, an empty string clears a field.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct PatchBody {
@@ -329,7 +329,7 @@ async fn change(call: Call) -> Result<Response, Error> {
 /// The stored text with the change in it.
 fn merged(flat: Flat, text: Result<String, String>) -> Result<String, Error> {
     let broken = |why: String| {
-        let text = format!("the stored text is no manifest, so that nothing can be merged into it: {why}");
+        let text = format!("the stored text is not a valid manifest: {why}");
         Error::conflict(text).code("template_broken")
     };
     let text = text.map_err(broken)?;
@@ -339,7 +339,7 @@ fn merged(flat: Flat, text: Result<String, String>) -> Result<String, Error> {
     flat.merge(&text).map_err(|error| wrong(&error))
 }
 
-/// An agent type that is gone.
+/// The deleted agent type.
 #[derive(Serialize, JsonSchema)]
 struct Deleted {
     deleted: bool,

@@ -17,14 +17,14 @@ use crate::template::store::TemplateFile;
 pub(crate) struct TemplateRow {
     pub(crate) name: String,
     description: String,
-    /// Empty: the daemon's default answers.
+    /// Empty means the daemon's default.
     provider: String,
     model: String,
-    /// `agent-type` for a file, `agent` for a live agent's own manifest.
+    /// `agent-type` for a file, `agent` for the manifest of an agent.
     source: &'static str,
     /// True only for an agent type.
     editable: bool,
-    /// Why its text is no manifest; only where it is none.
+    /// Why its text is not a valid manifest; absent if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -115,18 +115,18 @@ pub(crate) struct TemplateDocument {
     /// `agent-type` or `agent`.
     source: &'static str,
     editable: bool,
-    /// The flat shape; null where the text is no manifest.
+    /// The flat fields; null if the text is not a valid manifest.
     spec: Option<FlatShape>,
-    /// Everything that the text says; null where it is not TOML.
+    /// The parsed text; null if it is not TOML.
     manifest: Option<Map<String, Value>>,
     /// The text as it is written.
     manifest_toml: String,
-    /// Why the text is no manifest; only where it is none.
+    /// Why the text is not a valid manifest; absent if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-/// The keys that PUT takes.
+/// The fields that PUT accepts.
 #[derive(Serialize, JsonSchema)]
 struct FlatShape {
     name: String,

@@ -16,7 +16,7 @@ pub struct TemplateFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplatesError {
     /// There are as many as there may be (409).
-    #[error("there are {0} agent types already; delete some first")]
+    #[error("the limit of {0} agent types is reached; delete some first")]
     Full(usize),
     /// The disk failed; the reason is in the log (500).
     #[error("the agent types could not be read or written")]

@@ -11,17 +11,16 @@ use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::tool::profiles::{PROFILES, Profile};
 
-pub(crate) const ROUTES: &[Route] =
-    &[
-        Route::get("/api/profiles", "List the profiles of tools", |call| Box::pin(list(call)))
-            .replies(&[Reply::json::<ProfileList>(200, "from the narrowest to the widest")]),
-        Route::get("/api/profiles/{name}", "Read a profile", |call| Box::pin(show(call))).replies(&[Reply::json::<
-            ProfileDetail,
-        >(
-            200,
-            "the profile, with what it grants",
-        )]),
-    ];
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/profiles", "List tool profiles", |call| Box::pin(list(call)))
+        .replies(&[Reply::json::<ProfileList>(200, "the profiles, from the fewest rights to the most")]),
+    Route::get("/api/profiles/{name}", "Get a profile", |call| Box::pin(show(call))).replies(&[Reply::json::<
+        ProfileDetail,
+    >(
+        200,
+        "the profile with its grants",
+    )]),
+];
 
 /// The profiles.
 #[derive(Serialize, JsonSchema)]
@@ -34,7 +33,7 @@ struct ProfileList {
 #[derive(Serialize, JsonSchema)]
 struct ProfileRow {
     name: &'static str,
-    /// How far it reaches: `basic`, `standard`, `extended` or `full`.
+    /// Range of rights: `basic`, `standard`, `extended` or `full`.
     tier: &'static str,
     description: &'static str,
 }
@@ -55,11 +54,11 @@ async fn list(_call: Call) -> Result<Response, Error> {
 struct ProfileDetail {
     #[serde(flatten)]
     row: ProfileRow,
-    /// The tools that it grants: names, or `*`.
+    /// Granted tools: names, or `*`.
     tools: &'static [&'static str],
     /// All of `[capabilities]`, the tools included.
     capabilities: Map<String, Value>,
-    /// The same as a piece of a manifest.
+    /// The same as manifest TOML.
     manifest_toml: String,
 }
 
@@ -69,7 +68,7 @@ async fn show(call: Call) -> Result<Response, Error> {
     let profile = found.ok_or_else(|| {
         let known: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
         let shown: String = name.chars().take(64).collect();
-        Error::not_found(format!("profile not found: {shown}; there are {}", known.join(", ")))
+        Error::not_found(format!("profile not found: {shown}; available profiles: {}", known.join(", ")))
     })?;
     let tools = std::iter::once(("tools", Value::from(profile.tools)));
     let lists = profile.lists.iter().map(|(key, words)| (*key, Value::from(*words)));

@@ -23,12 +23,12 @@ const ALL: &[&str] = &["*"];
 const MEMORY: &[(&str, &[&str])] = &[("memory_read", ALL), ("memory_write", ALL)];
 const NO_FILES: &[(&str, bool)] = &[("file_system", false)];
 
-/// Every profile, from the narrowest to the widest.
+/// Every profile, the profiles, from the fewest rights to the most.
 pub const PROFILES: &[Profile] = &[
     Profile {
         name: "minimal",
         tier: "basic",
-        description: "Talks, knows the time, reads its own past and leaves notes to its owner.",
+        description: "Chats, tells the time, reads its own past sessions and notifies its owner.",
         tools: &["system_time", "notify_owner", "session_search", "result_read"],
         lists: &[],
         switches: NO_FILES,
@@ -36,7 +36,7 @@ pub const PROFILES: &[Profile] = &[
     Profile {
         name: "messaging",
         tier: "basic",
-        description: "Remembers those it talks with, passes messages on to other agents and posts tasks.",
+        description: "Remembers the people it talks to, sends messages to other agents and posts tasks.",
         tools: &[
             "system_time",
             "notify_owner",
@@ -80,7 +80,7 @@ pub const PROFILES: &[Profile] = &[
     Profile {
         name: "automation",
         tier: "standard",
-        description: "Wakes itself by time, works on tasks and goals, runs workflows and publishes events.",
+        description: "Schedules itself, works on tasks and goals, runs workflows and publishes events.",
         tools: &[
             "system_time",
             "notify_owner",
@@ -114,7 +114,7 @@ pub const PROFILES: &[Profile] = &[
     Profile {
         name: "coding",
         tier: "extended",
-        description: "Reads, changes and tests code in its workspace; commands as far as [exec_policy] lets them run.",
+        description: "Reads, changes and tests code in its workspace; runs the commands that [exec_policy] allows.",
         tools: &[
             "system_time",
             "result_read",
@@ -135,7 +135,7 @@ pub const PROFILES: &[Profile] = &[
     Profile {
         name: "full",
         tier: "full",
-        description: "Every tool there is, other agents included. For an agent that you would give your own keyboard.",
+        description: "All tools, including those that control other agents. Only for agents that you fully trust.",
         tools: ALL,
         lists: &[("network", ALL), ("shell", ALL), ("memory_read", ALL), ("memory_write", ALL)],
         switches: &[("agent_spawn", true)],

@@ -25,17 +25,17 @@ const INVOKE_COST: u32 = 10;
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/tools", "List the tools", |call| Box::pin(list(call)))
-        .replies(&[Reply::json::<ToolNames>(200, "their names")]),
-    Route::get("/api/tools/{name}", "Read a tool", |call| Box::pin(show(call)))
-        .replies(&[Reply::json::<ToolShape>(200, "the tool, with its input schema")]),
-    Route::post("/api/tools/{name}/invoke", "Run a tool without a turn", |call| Box::pin(invoke(call)))
+        .replies(&[Reply::json::<ToolNames>(200, "the tool names")]),
+    Route::get("/api/tools/{name}", "Get a tool", |call| Box::pin(show(call)))
+        .replies(&[Reply::json::<ToolShape>(200, "the tool with its input schema")]),
+    Route::post("/api/tools/{name}/invoke", "Call a tool directly", |call| Box::pin(invoke(call)))
         .cost(INVOKE_COST)
         .body::<Map<String, Value>>()
         .query::<InvokeQuery>()
         .replies(&[
-            Reply::json::<ToolResult>(200, "the tool ran"),
+            Reply::json::<ToolResult>(200, "the result of the tool"),
             Reply::error(403, "not enabled, not in the allowlist, not granted to the agent, or not approved"),
-            Reply::error(409, "the agent does not run"),
+            Reply::error(409, "the agent is not running"),
         ]),
 ];
 
@@ -59,28 +59,27 @@ async fn list(call: Call) -> Result<Response, Error> {
 #[derive(Serialize, JsonSchema)]
 struct ToolShape {
     name: Cow<'static, str>,
-    /// What it does, as models are told.
+    /// Description given to models.
     description: Cow<'static, str>,
     /// The JSON schema of its input.
     #[schemars(with = "Map<String, Value>")]
     input_schema: Arc<RawValue>,
-    /// The configuration has a person approve each call; a manifest may ask for it besides.
+    /// Whether the configuration requires approval of each call. A manifest can require it as well.
     requires_approval: bool,
     /// After a crash: `safe` runs again; `never` is reported as unknown.
     repeat: &'static str,
-    /// The manifest keys that grant it.
+    /// Manifest keys that grant it.
     grants: Vec<String>,
     /// Direct calls.
     invoke: InvokeShape,
 }
 
-/// Whether and how clients may call a tool.
+/// Direct calls of a tool.
 #[derive(Serialize, JsonSchema)]
 struct InvokeShape {
-    /// The configuration allows it.
+    /// Whether the configuration allows it.
     allowed: bool,
-    /// Where a call makes sense: `anywhere`; on behalf of an `agent`, so that `agent_id` is needed; in a `turn` alone, so
-    /// that no client can.
+    /// Scope: `anywhere`; `agent`, which requires `agent_id`; or `turn`, which clients cannot call.
     scope: Scope,
 }
 
@@ -104,24 +103,23 @@ async fn show(call: Call) -> Result<Response, Error> {
     })
 }
 
-/// On whose behalf a tool runs.
+/// Options of a direct call.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct InvokeQuery {
-    /// The agent whose workspace, memory and grants the call uses. Needed for most tools, and for all whose calls a
-    /// person must approve.
+    /// Agent whose workspace, memory and grants the call uses. Required for most tools and for all that need approval.
     agent_id: Option<String>,
 }
 
-/// What a tool gave.
+/// Result of a direct call.
 #[derive(Serialize, JsonSchema)]
 struct ToolResult {
     tool: Cow<'static, str>,
-    /// What a model would read: the result, or what the tool found wrong.
+    /// Result or error, as given to a model.
     content: String,
-    /// The tool could not do what it was asked.
+    /// Whether the tool failed.
     is_error: bool,
-    /// Bytes that were cut off the end of the content; it has at most 1 MiB.
+    /// Number of bytes truncated from the content, which has at most 1 MiB.
     cut_bytes: usize,
 }
 
@@ -152,7 +150,7 @@ async fn invoke(call: Call) -> Result<Response, Error> {
     let invocation = Invocation { tool: name.clone(), input, invoker: cleared? };
     let Invoked { content, is_error, cut_bytes } = toolbox.invoke(invocation).await.map_err(|why| match why {
         NotRun::NotGranted => not_granted(&name),
-        NotRun::Full => Error::unavailable("too many tools run for clients already", 1).code("busy"),
+        NotRun::Full => Error::unavailable("too many direct tool calls are running; try again later", 1).code("busy"),
     })?;
     reply::ok(&ToolResult { tool: tool.name, content, is_error, cut_bytes })
 }
@@ -160,7 +158,7 @@ async fn invoke(call: Call) -> Result<Response, Error> {
 fn refuse(denied: Denied, name: &str) -> Error {
     match denied {
         Denied::Disabled => {
-            let text = "direct tool calls are not enabled; set `enabled = true` in [tool_invoke] of config.toml";
+            let text = "direct tool calls are disabled; set `enabled = true` in [tool_invoke] of config.toml";
             Error::forbidden(text).code("tool_invoke_disabled")
         }
         Denied::NotListed => {
@@ -182,11 +180,11 @@ fn wrong_input(fault: InputFault) -> Error {
 fn check_scope(tool: &ToolDetail, agent: Option<AgentId>) -> Result<(), Error> {
     match (tool.scope, agent) {
         (Scope::Turn, _) => {
-            let text = format!("{} works on the conversation of a turn; only an agent can call it", tool.name);
+            let text = format!("{} needs the conversation of a turn; only an agent can call it", tool.name);
             Err(Error::bad_request(text).code("tool_needs_turn"))
         }
         (Scope::Agent, None) => {
-            let text = format!("agent_id is needed: {} works on what is an agent's", tool.name);
+            let text = format!("agent_id is required for {}", tool.name);
             Err(Error::bad_field("agent_id", text).code("tool_needs_agent"))
         }
         _ => Ok(()),
@@ -216,7 +214,7 @@ impl Drop for Waiting {
         let id = self.id;
         runtime.spawn(async move {
             if let Err(refusal) = bridge.ask(WithdrawInvocation { id }).await {
-                tracing::warn!(%refusal, "an approval that nobody waits for could not be withdrawn");
+                tracing::warn!(%refusal, "an abandoned approval could not be withdrawn");
             }
         });
     }

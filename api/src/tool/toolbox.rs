@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Where a call of a tool makes sense.
+/// Scope of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
@@ -29,7 +29,7 @@ pub enum Scope {
 pub struct ToolDetail {
     /// Its name.
     pub name: Cow<'static, str>,
-    /// What it does, as models are told.
+    /// Description given to models.
     pub description: Cow<'static, str>,
     /// The JSON schema of its input.
     pub input_schema: Arc<RawValue>,
@@ -77,7 +77,7 @@ pub struct Invocation {
 pub struct Invoked {
     /// What the tool gave, or what it found wrong.
     pub content: String,
-    /// The tool could not do what it was asked.
+    /// Whether the tool failed.
     pub is_error: bool,
     /// Bytes that were cut off the end of `content`.
     pub cut_bytes: usize,

@@ -23,36 +23,34 @@ use crate::http::route::{Reply, Route};
 use crate::http::timestamp::Moment;
 use crate::http::{lists, reply};
 
-pub(crate) const ROUTES: &[Route] =
-    &[
-        Route::get("/api/triggers", "List triggers", |call| Box::pin(list(call)))
-            .query::<TriggersQuery>()
-            .replies(&[Reply::json::<Vec<TriggerShape>>(200, "triggers in the order of their creation")]),
-        Route::post("/api/triggers", "Create a trigger", |call| Box::pin(create(call)))
-            .body::<CreateBody>()
-            .replies(&[Reply::json::<Created>(201, "created")]),
-        Route::get("/api/triggers/{id}", "Read a trigger", |call| Box::pin(show(call))).replies(&[Reply::json::<
-            TriggerShape,
-        >(
-            200,
-            "the trigger",
-        )]),
-        Route::patch("/api/triggers/{id}", "Change fields of a trigger", |call| Box::pin(change(call)))
-            .body::<ChangeBody>()
-            .replies(&[Reply::json::<TriggerShape>(200, "the trigger as it is now")]),
-        Route::delete("/api/triggers/{id}", "Delete a trigger", |call| Box::pin(remove(call)))
-            .replies(&[Reply::json::<Removed>(200, "deleted")]),
-        Route::get("/api/triggers/{id}/fires", "How the matches of a trigger ended", |call| Box::pin(fires(call)))
-            .replies(&[Reply::json::<FiresShape>(200, "counts by outcome, and the last fires")]),
-    ];
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/triggers", "List triggers", |call| Box::pin(list(call)))
+        .query::<TriggersQuery>()
+        .replies(&[Reply::json::<Vec<TriggerShape>>(200, "the triggers in order of creation")]),
+    Route::post("/api/triggers", "Create a trigger", |call| Box::pin(create(call)))
+        .body::<CreateBody>()
+        .replies(&[Reply::json::<Created>(201, "created")]),
+    Route::get("/api/triggers/{id}", "Get a trigger", |call| Box::pin(show(call)))
+        .replies(&[Reply::json::<TriggerShape>(200, "the trigger")]),
+    Route::patch("/api/triggers/{id}", "Update a trigger", |call| Box::pin(change(call)))
+        .body::<ChangeBody>()
+        .replies(&[Reply::json::<TriggerShape>(200, "the updated trigger")]),
+    Route::delete("/api/triggers/{id}", "Delete a trigger", |call| Box::pin(remove(call))).replies(&[Reply::json::<
+        Removed,
+    >(
+        200, "deleted"
+    )]),
+    Route::get("/api/triggers/{id}/fires", "Get the outcomes of a trigger", |call| Box::pin(fires(call)))
+        .replies(&[Reply::json::<FiresShape>(200, "counts by outcome and the latest fires")]),
+];
 
-/// Where fired turns run.
+/// Session of triggered turns.
 #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum ModeShape {
     /// In the current session.
     Persistent,
-    /// In a new session each.
+    /// In a new session each time.
     New,
 }
 
@@ -65,22 +63,22 @@ impl From<ModeShape> for SessionMode {
     }
 }
 
-/// A trigger (spec 1, Trigger).
+/// A trigger.
 #[derive(Serialize, JsonSchema)]
 struct TriggerShape {
     id: Uuid,
     agent_id: Uuid,
-    /// An object whose single key names the kind.
+    /// An object with one key, the event kind.
     pattern: Value,
     prompt_template: Box<str>,
     enabled: bool,
     fire_count: u64,
-    /// 0 is without bound.
+    /// 0 means unlimited.
     max_fires: u64,
     created_at: Moment,
-    /// Null is the daemon's default.
+    /// Null means the daemon's default.
     cooldown_secs: Option<u32>,
-    /// Null is as the manifest says.
+    /// Null means as in the manifest.
     session_mode: Option<ModeShape>,
     target_agent_id: Option<Uuid>,
 }
@@ -106,15 +104,15 @@ impl From<TriggerView> for TriggerShape {
     }
 }
 
-/// Which triggers to list.
+/// Filter for triggers.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct TriggersQuery {
-    /// Only those of this owner.
+    /// Only triggers of this agent.
     agent_id: Option<Uuid>,
-    /// Answer one page of at most so many items, and say in `x-next-cursor` where the next one begins.
+    /// Maximum number of items. The response header `x-next-cursor` leads to the next page.
     limit: Option<usize>,
-    /// Begin here: the cursor of an earlier answer.
+    /// Cursor of the previous page.
     cursor: Option<String>,
 }
 
@@ -128,25 +126,25 @@ async fn list(call: Call) -> Result<Response, Error> {
 /// A new trigger.
 #[derive(Deserialize, JsonSchema)]
 struct CreateBody {
-    /// Who owns it.
+    /// Agent that owns it.
     agent_id: Uuid,
-    /// An object whose single key names the kind, such as `{"agent_spawned": {"name_pattern": "web-*"}}`.
+    /// An object with one key, the event kind, such as `{"agent_spawned": {"name_pattern": "web-*"}}`.
     pattern: Value,
-    /// The message; `{{event}}` stands for the event's compact JSON.
+    /// The message; `{{event}}` is replaced with the event as compact JSON.
     prompt_template: String,
-    /// False: it is made switched off.
+    /// Default: true.
     #[serde(default)]
     enabled: Option<bool>,
-    /// Fires it has in all; 0, the default, is without bound.
+    /// Maximum number of fires; 0 (default) means unlimited.
     #[serde(default)]
     max_fires: Option<u64>,
-    /// Seconds between two fires; the daemon's default when left out.
+    /// Minimum seconds between two fires. Default: the daemon's default.
     #[serde(default)]
     cooldown_secs: Option<u32>,
-    /// As the manifest says when left out.
+    /// Default: as in the manifest.
     #[serde(default)]
     session_mode: Option<ModeShape>,
-    /// Who gets the message instead of the owner.
+    /// Agent that receives the message instead of the owner.
     #[serde(default)]
     target_agent_id: Option<Uuid>,
 }
@@ -177,7 +175,7 @@ async fn show(call: Call) -> Result<Response, Error> {
     reply::ok(&TriggerShape::from(call.ask(GetTrigger(call.id("id")?)).await?))
 }
 
-/// The fields to change; what is left out stays. Null takes an override away and restores the default.
+/// Fields to change; omitted fields are unchanged. Null restores the default.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ChangeBody {
@@ -214,7 +212,7 @@ async fn change(call: Call) -> Result<Response, Error> {
     reply::ok(&TriggerShape::from(call.ask(UpdateTrigger { trigger, patch }).await?))
 }
 
-/// A trigger is gone.
+/// The trigger was deleted.
 #[derive(Serialize, JsonSchema)]
 struct Removed {
     status: &'static str,
@@ -227,25 +225,25 @@ async fn remove(call: Call) -> Result<Response, Error> {
     reply::ok(&Removed { status: "removed", trigger_id: trigger.0 })
 }
 
-/// What a trigger did.
+/// History of a trigger.
 #[derive(Serialize, JsonSchema)]
 struct FiresShape {
     trigger_id: Uuid,
-    /// Matches by how they ended; every match ends in one of these.
+    /// Matches by outcome.
     outcomes: Map<String, Value>,
-    /// The time of the event that it last fired for.
+    /// Time of the event that last fired it.
     last_fired_at: Option<Moment>,
-    /// The time of the event that it last matched.
+    /// Time of the event that it last matched.
     last_matched_at: Option<Moment>,
-    /// How that match ended.
+    /// Outcome of the last match.
     last_outcome: Option<&'static str>,
-    /// The last fires, the newest first.
+    /// Latest fires, newest first.
     fires: Vec<FireShape>,
-    /// Fires in all.
+    /// Total number of fires.
     total: u64,
 }
 
-/// One fire.
+/// A fire.
 #[derive(Serialize, JsonSchema)]
 struct FireShape {
     /// The time of the event.
@@ -254,7 +252,7 @@ struct FireShape {
     event: &'static str,
     agent_id: Uuid,
     turn_id: Uuid,
-    /// The session that holds the answer.
+    /// Session of the turn.
     session_id: Uuid,
     /// `open`, `done`, `failed`, `stopped` or `interrupted`.
     status: &'static str,

@@ -91,7 +91,7 @@ impl Shared {
 }
 
 /// What a watcher is told when another world takes the place of the one that was watched.
-pub(crate) const BROKEN_OFF: &str = "the world was exchanged for another; read the session and ask again";
+pub(crate) const BROKEN_OFF: &str = "the world was restored from a copy; read the session and send the message again";
 
 /// What a subscriber gets next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -432,7 +432,7 @@ struct Failure<'a> {
 /// Its share of `/api/metrics`.
 pub(crate) fn gather(api: &Api, out: &mut MetricsText) {
     let watched = api.state::<StreamHub>().watched();
-    out.gauge("agentsvc_stream_sessions_watched", "Sessions that someone watches.", watched);
+    out.gauge("agentsvc_stream_sessions_watched", "Sessions with stream subscribers.", watched);
 }
 
 /// Its queues.

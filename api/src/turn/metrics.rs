@@ -23,24 +23,24 @@ use crate::turn::traces;
 const COST: u32 = 5;
 
 pub(crate) const ROUTES: &[Route] =
-    &[Route::get("/api/agents/{id}/metrics", "How an agent has done", |call| Box::pin(metrics(call)))
+    &[Route::get("/api/agents/{id}/metrics", "Get the metrics of an agent", |call| Box::pin(metrics(call)))
         .cost(COST)
         .replies(&[Reply::json::<MetricsBody>(200, "tokens, rates and latencies")])];
 
-/// How an agent has done.
+/// Metrics of an agent.
 #[derive(Serialize, JsonSchema)]
 struct MetricsBody {
     agent_id: Uuid,
     /// Tokens of all its model calls since it was created.
     tokens: Tokens,
-    /// What they cost; nothing for models without a price.
+    /// Their cost; null for models without a price.
     cost_usd: f64,
-    /// What everything below is made of.
+    /// Turns that the values below are computed from.
     window: Window,
     turns: Turns,
-    /// Failed turns of the turns in the window; 0 when there are none.
+    /// Share of failed turns in the window; 0 if there are none.
     error_rate: f64,
-    /// Milliseconds from a message to the end of its turn, waiting included.
+    /// Milliseconds from a message to the end of its turn, including waiting.
     latency_ms: Latency,
     model_calls: Calls,
     tool_calls: Calls,
@@ -57,30 +57,30 @@ struct Tokens {
 /// The newest ended turns.
 #[derive(Serialize, JsonSchema)]
 struct Window {
-    /// How many are looked at.
+    /// Number of turns in the window.
     turns: usize,
-    /// How many are looked at at most.
+    /// Maximum size of the window.
     turns_max: usize,
-    /// When the oldest of them began.
+    /// Start of the oldest turn.
     from: Option<Moment>,
-    /// When the newest of them ended.
+    /// End of the newest turn.
     to: Option<Moment>,
 }
 
-/// Turns by their end.
+/// Turns by outcome.
 #[derive(Default, Serialize, JsonSchema)]
 struct Turns {
     done: usize,
     failed: usize,
     stopped: usize,
     interrupted: usize,
-    /// Turns that have not ended, queued ones included; not part of the window.
+    /// Open turns, including queued ones; not part of the window.
     open: usize,
-    /// Model calls for each turn of the window, on average.
+    /// Average model calls per turn of the window.
     iterations_avg: f64,
 }
 
-/// Times; 0 when there are none.
+/// Durations; 0 if there are none.
 #[derive(Default, Serialize, JsonSchema)]
 struct Latency {
     avg: f64,
@@ -94,9 +94,9 @@ struct Latency {
 #[derive(Serialize, JsonSchema)]
 struct Calls {
     total: usize,
-    /// Those that ended in an error, or whose end is not known.
+    /// Calls that failed or whose outcome is unknown.
     errors: usize,
-    /// Those that the loop guard refused.
+    /// Calls refused by the loop guard.
     refused: usize,
     error_rate: f64,
     latency_ms: Latency,

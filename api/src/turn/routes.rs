@@ -24,20 +24,20 @@ const COST: u32 = 10;
 
 const EVENTS: Reply = Reply::plain(
     200,
-    "events of the turn: chunk, tool_use, tool_result, owner_notice, lagged, then done or error",
+    "the events chunk, tool_use, tool_result, owner_notice and lagged, then done or error",
     "text/event-stream",
 );
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::post("/api/agents/{id}/message", "Send a message and wait for the answer", |call| Box::pin(send(call)))
+    Route::post("/api/agents/{id}/message", "Send a message and wait for the response", |call| Box::pin(send(call)))
         .cost(COST)
         .body::<MessageBody>()
         .replies(&[
-            Reply::json::<Answer>(200, "the answer"),
+            Reply::json::<Answer>(200, "the response"),
             Reply::error(403, "the session belongs to another agent"),
-            Reply::error(409, "the agent is not running, or was removed meanwhile"),
+            Reply::error(409, "the agent is not running or was deleted"),
         ]),
-    Route::post("/api/agents/{id}/message/stream", "Send a message and stream the answer", |call| {
+    Route::post("/api/agents/{id}/message/stream", "Send a message and stream the response", |call| {
         Box::pin(stream(call))
     })
     .cost(COST)
@@ -47,36 +47,36 @@ pub(crate) const ROUTES: &[Route] = &[
         Reply::error(403, "the session belongs to another agent"),
         Reply::error(409, "the agent is not running"),
     ]),
-    Route::get("/api/agents/{id}/attach", "Watch the running turn, or the next one", |call| Box::pin(attach(call)))
+    Route::get("/api/agents/{id}/attach", "Stream the running turn or the next one", |call| Box::pin(attach(call)))
         .query::<AttachQuery>()
         .replies(&[EVENTS, Reply::error(403, "the session belongs to another agent")]),
     Route::post("/api/agents/{id}/stop", "Stop the running turns of an agent", |call| Box::pin(stop(call)))
         .body::<StopBody>()
-        .replies(&[Reply::json::<Stopped>(200, "stopped, or nothing was running")]),
+        .replies(&[Reply::json::<Stopped>(200, "stopped, or no turn was running")]),
     Route::post(
         "/api/agents/{agent_id}/sessions/{session_id}/interrupt",
         "Interrupt the running turn of a session at its next tool call",
         |call| Box::pin(interrupt(call)),
     )
     .replies(&[
-        Reply::empty(204, "the flag is set"),
+        Reply::empty(204, "the turn will stop at its next tool call"),
         Reply::error(403, "the session belongs to another agent"),
-        Reply::error(404, "no such agent or session"),
+        Reply::error(404, "the agent or session does not exist"),
     ]),
 ];
 
 /// A message.
 #[derive(Deserialize, JsonSchema)]
 struct MessageBody {
-    /// What is said; may be left out when something is attached.
+    /// Text; optional with attachments.
     #[serde(default)]
     message: Option<String>,
-    /// The session it goes to: the current one when left out; an unknown id makes a new session under that id.
+    /// Session. Default: the current session. An unknown id creates a session with that id.
     session_id: Option<Uuid>,
-    /// Uploads of this agent, at most 32. One that is neither picture, PDF nor text is skipped.
+    /// Uploads of this agent, at most 32. Only images, PDFs and text are used.
     #[serde(default)]
     attachments: Option<Vec<Attachment>>,
-    /// Ask for extended thinking, where the model has it.
+    /// Request extended thinking if the model supports it.
     #[serde(default)]
     thinking: Option<bool>,
 }
@@ -100,7 +100,7 @@ impl Message {
         let body: MessageBody = call.json()?;
         let files = body.attachments.unwrap_or_default();
         if body.message.is_none() && files.is_empty() {
-            return Err(Error::bad_field("message", "message: missing field `message`"));
+            return Err(Error::bad_field("message", "missing field `message`"));
         }
         let Attached { blocks, taint, found } =
             attachments::blocks(&call.api, agent, body.message.unwrap_or_default(), &files).await?;
@@ -113,25 +113,25 @@ impl Message {
     }
 }
 
-/// The answer to a message.
+/// The response to a message.
 #[derive(Serialize, JsonSchema)]
 struct Answer {
     response: String,
     input_tokens: u64,
     output_tokens: u64,
-    /// Model calls made.
+    /// Model calls.
     iterations: u32,
-    /// What it cost; 0 where the price is not known.
+    /// Cost; 0 if the price is unknown.
     cost_usd: f64,
     session_id: Uuid,
     turn_id: Uuid,
-    /// What the agent has to tell its owner; absent when it has nothing to tell.
+    /// Notes from the agent to its owner; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner_notice: Option<String>,
-    /// The turn was stopped; `response` is what was written so far.
+    /// Whether the turn was stopped; `response` is the partial text.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stopped: bool,
-    /// The turn was interrupted between tool calls; `response` is what was written so far.
+    /// Whether the turn was interrupted between tool calls; `response` is the partial text.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     interrupted: bool,
 }
@@ -169,21 +169,20 @@ async fn stream(call: Call) -> Result<Response, Error> {
         Ok::<_, Refusal>((subscription.only(taken.turn), taken.turn))
     };
     let posted = tokio::spawn(post.in_current_span()).await.map_err(|error| {
-        tracing::error!(%error, "the post of a message broke off");
-        Error::internal("the message broke off; the reason is in the daemon's log")
+        tracing::error!(%error, "sending a message was interrupted");
+        Error::internal("the message was interrupted; see the daemon's log for the reason")
     })?;
     let (subscription, turn) = posted?;
     Ok(stream::response(&call.api, stream::of_turn(subscription, turn)))
 }
 
-/// What to watch.
+/// Options of the stream.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct AttachQuery {
-    /// A session of the agent; the current one when left out.
+    /// A session of the agent. Default: the current session.
     session_id: Option<Uuid>,
-    /// `start`: first what the running turn has said since somebody first watched it; `now` (the default): only what
-    /// follows.
+    /// `start`: replay the running turn from the first subscription on; `now` (default): only new events.
     from: Option<String>,
 }
 
@@ -193,7 +192,7 @@ async fn attach(call: Call) -> Result<Response, Error> {
     let from_start = match from.as_deref() {
         None | Some("now") => false,
         Some("start") => true,
-        Some(_) => return Err(Error::bad_field("from", "query parameter 'from': must be now or start")),
+        Some(_) => return Err(Error::bad_field("from", "query parameter 'from': expected now or start")),
     };
     let which = match session_id {
         Some(session) => GetSession::Of(agent, SessionId(session)),
@@ -205,15 +204,15 @@ async fn attach(call: Call) -> Result<Response, Error> {
     Ok(stream::response(&call.api, events))
 }
 
-/// What to stop.
+/// Options of the stop.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct StopBody {
-    /// Only the turn of this session; those of all sessions when left out.
+    /// Only the turn of this session. Default: all sessions.
     session_id: Option<Uuid>,
 }
 
-/// What was stopped.
+/// Result of the stop.
 #[derive(Serialize, JsonSchema)]
 struct Stopped {
     status: &'static str,

@@ -49,7 +49,7 @@ pub(crate) fn of_next_turn(
             }
             if is_gone(&bridge, session).await {
                 follower.ended = true;
-                break error("the session is gone", "session_removed");
+                break error("the session no longer exists", "session_removed");
             }
         };
         Some((wire, (follower, bridge)))

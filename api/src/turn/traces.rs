@@ -33,23 +33,23 @@ const OPEN_MAX: usize = 256;
 const PAGE_TRACES: usize = 256;
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/agents/{id}/traces", "What the turns of an agent did", |call| Box::pin(traces(call)))
+    Route::get("/api/agents/{id}/traces", "List the traces of an agent's turns", |call| Box::pin(traces(call)))
         .query::<TraceQuery>()
-        .replies(&[Reply::json::<TraceList>(200, "turns that have ended, newest first, and those that run")]),
-    Route::get("/api/agents/{id}/deliveries", "Messages that came in for an agent", |call| Box::pin(deliveries(call)))
+        .replies(&[Reply::json::<TraceList>(200, "ended turns, newest first, and running turns")]),
+    Route::get("/api/agents/{id}/deliveries", "List the messages sent to an agent", |call| Box::pin(deliveries(call)))
         .query::<TraceQuery>()
         .replies(&[Reply::json::<DeliveryList>(200, "the messages, newest first")]),
 ];
 
-/// Which turns to show.
+/// Filter for turns.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct TraceQuery {
     /// Only turns of this session.
     session_id: Option<Uuid>,
-    /// Answer one page of at most so many items, and say in `next_cursor` where the next one begins.
+    /// Maximum number of items. `next_cursor` of the response leads to the next page.
     limit: Option<usize>,
-    /// Begin here: the cursor of an earlier answer.
+    /// Cursor of the previous page.
     cursor: Option<String>,
 }
 
@@ -73,43 +73,43 @@ list_schema! {
     }
 }
 
-/// One ended turn.
+/// An ended turn.
 #[derive(Serialize, JsonSchema)]
 struct TraceShape {
     turn_id: Uuid,
     session_id: Uuid,
-    /// Where its message came from: `api`, `websocket`, `openai`, `agent`, `trigger`, `schedule` or `workflow`.
+    /// Source of the message: `api`, `websocket`, `openai`, `agent`, `trigger`, `schedule` or `workflow`.
     origin: &'static str,
-    /// The turn of another agent that sent it.
+    /// Turn of another agent that sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     parent_turn_id: Option<Uuid>,
     /// `done`, `failed`, `stopped` or `interrupted`.
     status: &'static str,
     started_at: Moment,
     ended_at: Moment,
-    /// From the message to the end, waiting included.
+    /// Time from the message to the end, including waiting.
     duration_ms: u64,
-    /// A stable word for a failure.
+    /// Error code of a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<Box<str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Box<str>>,
     input_tokens: u64,
     output_tokens: u64,
-    /// What its model calls cost; 0 where the price is not known.
+    /// Cost of its model calls; 0 if the price is unknown.
     cost_usd: f64,
-    /// Model calls begun.
+    /// Model calls.
     iterations: u32,
-    /// Tool calls asked for.
+    /// Tool calls.
     tool_calls: u32,
-    /// Model and tool calls in the order of their ends.
+    /// Model and tool calls in order of completion.
     steps: Vec<StepShape>,
     /// Notes to the owner.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notices: Vec<Box<str>>,
 }
 
-/// One model or tool call.
+/// A model or tool call.
 #[derive(Serialize, JsonSchema)]
 struct StepShape {
     /// `model` or `tool`.
@@ -128,7 +128,7 @@ struct StepShape {
     cost_usd: Option<f64>,
 }
 
-/// A turn that has not ended.
+/// An open turn.
 #[derive(Serialize, JsonSchema)]
 struct OpenShape {
     turn_id: Uuid,
@@ -144,7 +144,7 @@ struct OpenShape {
     tool_calls: u32,
 }
 
-/// A message that came in.
+/// A received message.
 #[derive(Serialize, JsonSchema)]
 struct DeliveryShape {
     /// The same as `turn_id`.
@@ -156,7 +156,7 @@ struct DeliveryShape {
     channel: &'static str,
     /// `queued`, `running`, `answered`, `failed`, `stopped` or `interrupted`.
     status: &'static str,
-    /// When its turn ended.
+    /// End time of its turn.
     answered_at: Option<Moment>,
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<Box<str>>,
@@ -307,7 +307,7 @@ pub(crate) async fn read<T: Send + 'static>(
     read: impl FnOnce(&dyn TraceStore) -> Result<T, crate::http::error::ContentError> + Send + 'static,
 ) -> Result<T, Error> {
     let read = tokio::task::spawn_blocking(move || read(&*content)).await;
-    Ok(read.map_err(|_| Error::internal("reading the traces broke off"))??)
+    Ok(read.map_err(|_| Error::internal("reading the traces was interrupted"))??)
 }
 
 /// A page of ended turns as `I`; with a session it may be short, even empty, and still have a next one.

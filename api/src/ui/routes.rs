@@ -20,12 +20,15 @@ const BY_ENCODING: HeaderValue = HeaderValue::from_static("Accept-Encoding");
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/", "The web page", |call| Box::pin(page(call)))
+    Route::get("/", "Get the web page", |call| Box::pin(page(call)))
         .public()
-        .replies(&[Reply::plain(200, "the page", "text/html"), Reply::empty(304, "the client has it already")]),
-    Route::get("/assets/{version}/{*file}", "A file of the web page", |call| Box::pin(file(call)))
+        .replies(&[Reply::plain(200, "the page", "text/html"), Reply::empty(304, "not modified")]),
+    Route::get("/assets/{version}/{*file}", "Get a file of the web page", |call| Box::pin(file(call)))
         .public()
-        .replies(&[Reply::plain(200, "the file", "application/octet-stream"), Reply::error(404, "no such file")]),
+        .replies(&[
+            Reply::plain(200, "the file", "application/octet-stream"),
+            Reply::error(404, "the file does not exist"),
+        ]),
 ];
 
 async fn page(call: Call) -> Result<Response, Error> {
@@ -54,9 +57,9 @@ async fn page(call: Call) -> Result<Response, Error> {
 async fn file(call: Call) -> Result<Response, Error> {
     // A page of an earlier daemon must not get half of it from this one: it then offers to load itself anew.
     if call.param("version")? != assets::version() {
-        return Err(Error::not_found("the web page was updated: load it again"));
+        return Err(Error::not_found("the web page was updated; reload it"));
     }
-    let asset = assets::asset(&call.param("file")?).ok_or_else(|| Error::not_found("no such file"))?;
+    let asset = assets::asset(&call.param("file")?).ok_or_else(|| Error::not_found("the file does not exist"))?;
     let content_type = HeaderValue::from_static(asset.content_type());
     let mut response = if takes_gzip(call.headers()) {
         let packed = blocking(|| Ok(asset.packed())).await?;

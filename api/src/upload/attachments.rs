@@ -23,7 +23,7 @@ static READING: Semaphore = Semaphore::const_new(limit::ATTACHING_MAX);
 /// One attachment of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub(crate) struct Attachment {
-    /// The upload, as the upload's answer names it.
+    /// Upload id.
     file_id: Uuid,
 }
 
@@ -62,7 +62,7 @@ pub(crate) async fn blocks(
     let too_many = attachments.len() > limit::ATTACHMENTS_MAX;
     if too_many {
         let most = limit::ATTACHMENTS_MAX;
-        return Err(Error::bad_field("attachments", format!("attachments: at most {most} in one message")));
+        return Err(Error::bad_field("attachments", format!("attachments: the limit is {most} per message")));
     }
     let mut blocks = Vec::with_capacity(1 + attachments.len());
     if !is_silent {
@@ -71,7 +71,7 @@ pub(crate) async fn blocks(
     if attachments.is_empty() {
         return Ok(Attached { blocks, ..Attached::default() });
     }
-    let _place = READING.acquire().await.map_err(|_| Error::internal("attachments cannot be read any more"))?;
+    let _place = READING.acquire().await.map_err(|_| Error::internal("attachments could not be read"))?;
     let (mut attached_bytes, mut found) = (0, Vec::new());
     let policy = *api.state::<InjectionPolicy>();
     for (at, attachment) in attachments.iter().enumerate() {
@@ -89,12 +89,12 @@ pub(crate) async fn blocks(
         }
         if attached_bytes > limit::ATTACHED_BYTES_MAX {
             let most = limit::ATTACHED_BYTES_MAX;
-            return Err(Error::bad_field("attachments", format!("attachments: together longer than {most} bytes")));
+            return Err(Error::bad_field("attachments", format!("attachments: longer than {most} bytes in total")));
         }
         blocks.extend(block);
     }
     if blocks.is_empty() {
-        return Err(Error::bad_field("attachments", "attachments: none of them can be used, and there is no message"));
+        return Err(Error::bad_field("attachments", "attachments: none could be read, and the message is empty"));
     }
     Ok(Attached { blocks, taint: Taint::UPLOAD, found })
 }

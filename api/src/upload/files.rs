@@ -34,7 +34,7 @@ pub struct Upload {
     pub created_at: Timestamp,
 }
 
-/// What an entry of a workspace is.
+/// Type of a workspace entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
@@ -80,7 +80,7 @@ pub struct OpenFile {
     pub content: FileReader,
 }
 
-/// A file that was written.
+/// A written file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// As it is in the workspace now.

@@ -35,32 +35,30 @@ const PART: &str = "file";
 const SHOWN_IN_PLACE: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::post("/api/agents/{id}/upload", "Send a file to an agent", |call| Box::pin(upload(call)))
+    Route::post("/api/agents/{id}/upload", "Upload a file for an agent", |call| Box::pin(upload(call)))
         .cost(COST)
         .streamed("multipart/form-data")
         .replies(&[
-            Reply::json::<Uploaded>(201, "kept; attach it to a message by its id"),
+            Reply::json::<Uploaded>(201, "stored; attach it to a message by its id"),
             Reply::error(413, "the file is too large"),
-            Reply::error(415, "the body is no multipart form"),
-            Reply::error(507, "there is no room for more uploads"),
+            Reply::error(415, "the body is not a multipart form"),
+            Reply::error(507, "the upload limit is reached or the disk is full"),
         ]),
-    Route::get("/api/uploads/{file_id}", "An uploaded file", |call| Box::pin(download(call))).replies(&[
-        Reply::plain(200, "the file", "application/octet-stream"),
-        Reply::empty(304, "the client has it already"),
-    ]),
+    Route::get("/api/uploads/{file_id}", "Get an uploaded file", |call| Box::pin(download(call)))
+        .replies(&[Reply::plain(200, "the file", "application/octet-stream"), Reply::empty(304, "not modified")]),
 ];
 
-/// A file that was kept.
+/// A stored upload.
 #[derive(Serialize, JsonSchema)]
 struct Uploaded {
-    /// Names it in `attachments` of a message, and in `/api/uploads/{file_id}`.
+    /// Id for `attachments` of a message and `/api/uploads/{file_id}`.
     file_id: Uuid,
     filename: String,
-    /// Found in its first bytes, else as declared, else by the name's ending.
+    /// Content type, detected from its first bytes, else as declared, else from the file extension.
     content_type: String,
     /// Bytes.
     size: u64,
-    /// Where its copy is in the agent's workspace.
+    /// Path of its copy in the agent's workspace.
     path: String,
 }
 
@@ -77,7 +75,7 @@ async fn upload(call: Call) -> Result<Response, Error> {
             continue;
         }
         if received.is_some() {
-            return Err(Error::bad_field(PART, "file: the form has two parts 'file'; send one file at a time"));
+            return Err(Error::bad_field(PART, "file: the form has two parts named 'file'; send one file per request"));
         }
         let (files, filename) = (api.service::<dyn Files>()?, part.filename().unwrap_or("upload").to_owned());
         let content_type = part.content_type().to_owned();
@@ -89,7 +87,7 @@ async fn upload(call: Call) -> Result<Response, Error> {
         received = Some(receiver);
     }
     let Some(receiver) = received else {
-        return Err(Error::bad_field(PART, "file: the form has no part 'file'"));
+        return Err(Error::bad_field(PART, "file: the form has no part named 'file'"));
     };
     let upload = receiver.finish().await.map_err(of_file)?;
     let files = api.service::<dyn Files>()?;

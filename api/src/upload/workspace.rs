@@ -1,4 +1,4 @@
-//! The files of an agent's workspace (spec 1, Other agent routes). A name may hold slashes, plain or as `%2F`.
+//! List the files of a workspace (spec 1, Other agent routes). A name may hold slashes, plain or as `%2F`.
 
 use agentsvc_components::AgentId;
 use agentsvc_components::audit::AuditKind;
@@ -23,33 +23,31 @@ use crate::upload::files::{Entry, EntryKind, Files, Owner};
 /// What writing a file costs the client's rate budget.
 const COST: u32 = 10;
 
-const NOT_A_FILE: Reply = Reply::error(409, "there is something else than a file under this name");
+const NOT_A_FILE: Reply = Reply::error(409, "the path exists and is not a file");
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/agents/{id}/files", "The files of an agent's workspace", |call| Box::pin(list(call)))
-        .replies(&[Reply::json::<FileList>(200, "the files, by path")]),
-    Route::get("/api/agents/{id}/files/{*filename}", "A file of the workspace", |call| Box::pin(get(call)))
+    Route::get("/api/agents/{id}/files", "List the files of a workspace", |call| Box::pin(list(call)))
+        .replies(&[Reply::json::<FileList>(200, "the files, sorted by path")]),
+    Route::get("/api/agents/{id}/files/{*filename}", "Get a file of a workspace", |call| Box::pin(get(call)))
         .replies(&[Reply::plain(200, "the file", "application/octet-stream"), NOT_A_FILE]),
-    Route::put("/api/agents/{id}/files/{*filename}", "Write a file of the workspace", |call| Box::pin(put(call)))
+    Route::put("/api/agents/{id}/files/{*filename}", "Write a file of a workspace", |call| Box::pin(put(call)))
         .cost(COST)
         .streamed("*/*")
         .replies(&[
-            Reply::json::<FileWritten>(200, "written over what was there"),
+            Reply::json::<FileWritten>(200, "replaced"),
             Reply::json::<FileWritten>(201, "written"),
             NOT_A_FILE,
             Reply::error(413, "the file is too large"),
-            Reply::error(507, "there is no room for it"),
+            Reply::error(507, "not enough disk space"),
         ]),
-    Route::delete("/api/agents/{id}/files/{*filename}", "Delete a file of the workspace", |call| {
-        Box::pin(delete(call))
-    })
-    .replies(&[Reply::json::<FileDeleted>(200, "deleted"), NOT_A_FILE]),
+    Route::delete("/api/agents/{id}/files/{*filename}", "Delete a file of a workspace", |call| Box::pin(delete(call)))
+        .replies(&[Reply::json::<FileDeleted>(200, "deleted"), NOT_A_FILE]),
 ];
 
 /// A file of a workspace.
 #[derive(Serialize, JsonSchema)]
 struct FileShape {
-    /// From the workspace on, with `/`; what stands in `/api/agents/{id}/files/{filename}`.
+    /// Path relative to the workspace, for `/api/agents/{id}/files/{filename}`.
     filename: String,
     /// The same.
     path: String,
@@ -57,7 +55,7 @@ struct FileShape {
     /// Bytes.
     size: u64,
     modified_at: Moment,
-    /// By the name's ending.
+    /// Content type from the file extension.
     content_type: &'static str,
 }
 
@@ -68,16 +66,16 @@ impl From<Entry> for FileShape {
     }
 }
 
-/// The files of a workspace, those of its directories included.
+/// The files of a workspace, including subdirectories.
 #[derive(Serialize, JsonSchema)]
 struct FileList {
     files: Vec<FileShape>,
     total: usize,
-    /// There are more than are listed.
+    /// Whether the list is truncated.
     truncated: bool,
 }
 
-/// A file that was written.
+/// A written file.
 #[derive(Serialize, JsonSchema)]
 struct FileWritten {
     /// `created` or `updated`.
@@ -86,7 +84,7 @@ struct FileWritten {
     file: FileShape,
 }
 
-/// A file that is gone.
+/// A deleted file.
 #[derive(Serialize, JsonSchema)]
 struct FileDeleted {
     /// `deleted`.

@@ -28,7 +28,7 @@ impl DayRange {
         if let (Some(from), Some(to)) = (from, to)
             && to < from
         {
-            return Err(Error::bad_field("end_date", "end_date: is before start_date"));
+            return Err(Error::bad_field("end_date", "end_date: must not be before start_date"));
         }
         Ok(Self { from, to })
     }
@@ -55,7 +55,7 @@ impl DayRange {
 
 /// What to do for more days.
 pub(crate) fn too_many() -> String {
-    format!("at most {} days are given at once; GET /api/usage/export has them all", limit::USAGE_DAYS_MAX)
+    format!("the range can cover at most {} days; GET /api/usage/export returns all of them", limit::USAGE_DAYS_MAX)
 }
 
 /// The day of a date `YYYY-MM-DD`, in exactly this form.
@@ -67,7 +67,10 @@ fn day(field: &str, text: &str) -> Result<i64, Error> {
             .all(|(at, byte)| if at == 4 || at == 7 { byte == b'-' } else { byte.is_ascii_digit() });
     let date = has_form.then(|| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()).flatten();
     let date = date.ok_or_else(|| {
-        Error::bad_field(field, format!("{field}: not a date such as 2026-11-21 (UTC): {:?}", clipped(text)))
+        Error::bad_field(
+            field,
+            format!("{field}: invalid date {:?}; expected a UTC date such as 2026-11-21", clipped(text)),
+        )
     })?;
     Ok(i64::from(date.num_days_from_ce()) - EPOCH_FROM_CE)
 }

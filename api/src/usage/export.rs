@@ -33,12 +33,12 @@ const HEADER: &str = "timestamp,agent_id,agent_name,billed_agent_id,provider,mod
                       tool_calls,latency_ms,user_id,channel,session_id\r\n";
 
 pub(crate) const ROUTES: &[Route] =
-    &[Route::get("/api/usage/export", "Every usage event as CSV, oldest first", |call| Box::pin(export(call)))
+    &[Route::get("/api/usage/export", "Export usage events as CSV, oldest first", |call| Box::pin(export(call)))
         .cost(COST)
         .query::<ExportQuery>()
-        .replies(&[Reply::plain(200, "one line for each model call", "text/csv")])];
+        .replies(&[Reply::plain(200, "one line per model call", "text/csv")])];
 
-/// Which events.
+/// Filter for events.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct ExportQuery {
@@ -46,7 +46,7 @@ struct ExportQuery {
     start_date: Option<String>,
     /// The last day.
     end_date: Option<String>,
-    /// `csv`, which is also meant when it is left out.
+    /// `csv` (default).
     format: Option<String>,
 }
 
@@ -54,7 +54,7 @@ async fn export(call: Call) -> Result<Response, Error> {
     let query: ExportQuery = call.query()?;
     let days = DayRange::read(query.start_date.as_deref(), query.end_date.as_deref())?;
     if query.format.as_deref().is_some_and(|format| format != "csv") {
-        return Err(Error::bad_field("format", "format: only csv is there"));
+        return Err(Error::bad_field("format", "format: the only format is csv"));
     }
     let name = match (days.from.map(date_of), days.to.map(date_of)) {
         (None, None) => "usage.csv".to_owned(),

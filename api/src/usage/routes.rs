@@ -18,25 +18,25 @@ use crate::usage::days::{DayRange, date_of, too_many};
 use crate::usage::store::UsageStore;
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/usage", "What model calls used in a time", |call| Box::pin(usage(call)))
+    Route::get("/api/usage", "Get the usage of a period", |call| Box::pin(usage(call)))
         .query::<UsageQuery>()
         .replies(&[Reply::json::<UsageBody>(200, "totals")]),
-    Route::get("/api/usage/summary", "What model calls used today", |call| Box::pin(summary(call)))
+    Route::get("/api/usage/summary", "Get today's usage", |call| Box::pin(summary(call)))
         .query::<RangeQuery>()
-        .replies(&[Reply::json::<SummaryBody>(200, "today, and the tokens of this hour")]),
-    Route::get("/api/usage/by-model", "What each model used", |call| Box::pin(by_model(call)))
+        .replies(&[Reply::json::<SummaryBody>(200, "the usage of today and the tokens of this hour")]),
+    Route::get("/api/usage/by-model", "Get the usage by model", |call| Box::pin(by_model(call)))
         .query::<RangeQuery>()
-        .replies(&[Reply::json::<ByModelBody>(200, "models, the dearest first")]),
-    Route::get("/api/usage/daily", "What model calls used on each day", |call| Box::pin(daily(call)))
+        .replies(&[Reply::json::<ByModelBody>(200, "models, most expensive first")]),
+    Route::get("/api/usage/daily", "Get the usage by day", |call| Box::pin(daily(call)))
         .query::<DailyQuery>()
-        .replies(&[Reply::json::<DailyBody>(200, "days, the oldest first")]),
+        .replies(&[Reply::json::<DailyBody>(200, "days, oldest first")]),
 ];
 
-/// Which time: a rolling window, or whole days.
+/// The period: a rolling window, or whole days.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct UsageQuery {
-    /// `hour`, `day`, `week` or `month`: the last 1, 24, 168 or 720 hours; `day` when left out.
+    /// `hour`, `day`, `week` or `month`: the last 1, 24, 168 or 720 hours. Default: `day`.
     period: Option<String>,
     /// The first day, `YYYY-MM-DD` in UTC.
     start_date: Option<String>,
@@ -44,7 +44,7 @@ struct UsageQuery {
     end_date: Option<String>,
 }
 
-/// Which days.
+/// The range of days.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct RangeQuery {
@@ -54,17 +54,17 @@ struct RangeQuery {
     end_date: Option<String>,
 }
 
-/// Totals of a time.
+/// Totals of a period.
 #[derive(Serialize, JsonSchema)]
 struct UsageBody {
-    /// The period that was asked for; `range` for days.
+    /// The requested period; `range` for days.
     period: &'static str,
     total_input_tokens: u64,
     total_output_tokens: u64,
     total_cost_usd: f64,
-    /// Model calls, however they ended.
+    /// Model calls with any outcome.
     request_count: u64,
-    /// Agents that asked a model.
+    /// Agents with model calls.
     active_agents: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     start_date: Option<String>,
@@ -87,7 +87,7 @@ async fn usage(call: Call) -> Result<Response, Error> {
         return reply::ok(&body(period, totals, range));
     }
     if named.is_some() {
-        return Err(Error::bad_field("period", "period: not together with start_date or end_date"));
+        return Err(Error::bad_field("period", "period: cannot be combined with start_date or end_date"));
     }
     let mut totals = call.ask(GetUsage(UsageWindow::Days(range.from, range.to))).await?;
     let content = call.api.service::<dyn UsageStore>()?;
@@ -111,7 +111,7 @@ fn body(period: &'static str, totals: UsageTotals, range: DayRange) -> UsageBody
     }
 }
 
-/// One sum.
+/// Totals of one model, day or agent.
 #[derive(Serialize, JsonSchema)]
 struct Sum {
     input_tokens: u64,
@@ -131,18 +131,18 @@ impl From<UsageSum> for Sum {
 /// Tokens of this hour.
 #[derive(Serialize, JsonSchema)]
 struct Quota {
-    /// 0 when unlimited.
+    /// 0 if unlimited.
     hourly_token_limit: u64,
     hourly_tokens_used: u64,
     hourly_reset_at: Moment,
 }
 
-/// How today is.
+/// Usage of today.
 #[derive(Serialize, JsonSchema)]
 struct SummaryBody {
     today: Sum,
     quota: Quota,
-    /// The days that were asked for.
+    /// The requested days.
     #[serde(skip_serializing_if = "Option::is_none")]
     range: Option<Sum>,
 }
@@ -167,7 +167,7 @@ async fn summary(call: Call) -> Result<Response, Error> {
     })
 }
 
-/// What one model used.
+/// Usage of a model.
 #[derive(Serialize, JsonSchema)]
 struct ModelRow {
     model: Box<str>,
@@ -178,7 +178,7 @@ struct ModelRow {
     request_count: u64,
 }
 
-/// What each model used.
+/// Usage by model.
 #[derive(Serialize, JsonSchema)]
 struct ByModelBody {
     models: Vec<ModelRow>,
@@ -199,11 +199,11 @@ async fn by_model(call: Call) -> Result<Response, Error> {
     reply::ok(&ByModelBody { models: rows.collect() })
 }
 
-/// Which days.
+/// The range of days.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct DailyQuery {
-    /// The last so many days, today included: 1 to 366; 7 when left out. Not together with dates.
+    /// Number of days up to today, 1 to 366. Default: 7. Cannot be combined with dates.
     days: Option<String>,
     /// The first day, `YYYY-MM-DD` in UTC.
     start_date: Option<String>,
@@ -224,7 +224,7 @@ struct DayRow {
 /// The days.
 #[derive(Serialize, JsonSchema)]
 struct DailyBody {
-    /// Those without usage too.
+    /// Including days without usage.
     days: Vec<DayRow>,
     total: usize,
 }
@@ -234,7 +234,7 @@ async fn daily(call: Call) -> Result<Response, Error> {
     let range = DayRange::read(query.start_date.as_deref(), query.end_date.as_deref())?;
     let days = match query.days.as_deref() {
         Some(_) if !range.is_open() => {
-            return Err(Error::bad_field("days", "days: not together with start_date or end_date"));
+            return Err(Error::bad_field("days", "days: cannot be combined with start_date or end_date"));
         }
         Some(text) => Days::Last(window(text)?),
         None if range.is_open() => Days::Last(7),
@@ -265,7 +265,7 @@ fn window(text: &str) -> Result<u32, Error> {
         Ok(days) if days > 0 => days,
         // A number that is too long for any type is too large, not no number.
         Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => u32::MAX,
-        _ => return Err(Error::bad_field("days", "days: expected a whole number from 1 on")),
+        _ => return Err(Error::bad_field("days", "days: expected a whole number of at least 1")),
     };
     if days > limit::USAGE_DAYS_MAX {
         return Err(Error::bad_field("days", format!("days: {}", too_many())));

@@ -19,38 +19,38 @@ use crate::http::timestamp::Moment;
 use crate::http::{lists, reply};
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/workflows", "List the workflows", |call| Box::pin(list(call)))
+    Route::get("/api/workflows", "List workflows", |call| Box::pin(list(call)))
         .query::<ListQuery>()
         .replies(&[Reply::json::<Vec<Item>>(200, "the workflows, oldest first")]),
     Route::post("/api/workflows", "Create a workflow", |call| Box::pin(create(call)))
         .body::<WorkflowBody>()
         .replies(&[Reply::json::<Created>(201, "created")]),
-    Route::get("/api/workflows/{id}", "Read a workflow", |call| Box::pin(show(call))).replies(&[Reply::json::<
+    Route::get("/api/workflows/{id}", "Get a workflow", |call| Box::pin(show(call))).replies(&[Reply::json::<
         Definition,
     >(
         200,
         "the definition",
     )]),
-    Route::put("/api/workflows/{id}", "Change a workflow", |call| Box::pin(update(call)))
+    Route::put("/api/workflows/{id}", "Update a workflow", |call| Box::pin(update(call)))
         .body::<PatchBody>()
-        .replies(&[Reply::json::<Definition>(200, "the definition as it is now")]),
+        .replies(&[Reply::json::<Definition>(200, "the updated definition")]),
     Route::delete("/api/workflows/{id}", "Delete a workflow and its runs", |call| Box::pin(remove(call)))
-        .replies(&[Reply::json::<Removed>(200, "deleted; runs under way are cancelled")]),
+        .replies(&[Reply::json::<Removed>(200, "deleted; open runs are cancelled")]),
 ];
 
-/// How a step is carried out.
+/// Mode of a step.
 #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum ModeWord {
     /// After the step before it.
     Sequential,
-    /// Beside its neighbours of the same mode, on the same input.
+    /// In parallel with adjacent steps of the same mode, on the same input.
     FanOut,
-    /// Joins the outputs of the fan_out steps before it; no agent is asked.
+    /// Joins the outputs of the preceding fan_out steps, without an agent.
     Collect,
-    /// Only when its condition holds.
+    /// Only if its condition is true.
     Conditional,
-    /// Again and again on its own output, until its condition holds.
+    /// Repeatedly on its own output, until its condition is true.
     Loop,
 }
 
@@ -66,15 +66,15 @@ impl From<ModeWord> for StepMode {
     }
 }
 
-/// What a failed step does to its run.
+/// Error mode of a step.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum ErrorWord {
     /// The run fails.
     Fail,
-    /// The run goes on without the step.
+    /// The run continues without the step.
     Skip,
-    /// It is tried again after a pause, so often; then the run fails.
+    /// The step is retried with backoff; then the run fails.
     Retry,
 }
 
@@ -88,32 +88,32 @@ impl From<ErrorWord> for ErrorMode {
     }
 }
 
-/// A step. `agent_id` or `agent_name` says who carries it out; a `collect` step needs neither.
+/// A step. It needs `agent_id` or `agent_name`, except for a `collect` step.
 #[derive(Deserialize, JsonSchema)]
 struct StepBody {
-    /// `step-1` and so on when left out.
+    /// Default: `step-1` and so on.
     name: Option<String>,
-    /// The agent's id; it is looked up when the step begins.
+    /// Agent id; looked up when the step starts.
     agent_id: Option<Uuid>,
-    /// The agent's name; it is looked up when the step begins.
+    /// Agent name; looked up when the step starts.
     agent_name: Option<String>,
-    /// The message, with `{{input}}` and `{{<output_var>}}`; `{{input}}` when left out.
+    /// The message, with `{{input}}` and `{{<output_var>}}`. Default: `{{input}}`.
     prompt: Option<String>,
-    /// `sequential` when left out.
+    /// Default: `sequential`.
     mode: Option<ModeWord>,
-    /// Seconds of one attempt, 1 to 86400; 120 when left out.
+    /// Timeout of an attempt in seconds, 1 to 86400. Default: 120.
     timeout_secs: Option<u64>,
-    /// `fail` when left out.
+    /// Default: `fail`.
     error_mode: Option<ErrorWord>,
-    /// Attempts after the first one, for `retry`; 3 when left out.
+    /// Attempts after the first, for `retry`. Default: 3.
     max_retries: Option<u64>,
     /// The variable that stores the output for later steps.
     output_var: Option<String>,
-    /// When the step runs, for `conditional`.
+    /// Condition, for `conditional`.
     condition: Option<String>,
-    /// How often it runs at most, for `loop`, 1 to 50; 5 when left out.
+    /// Maximum number of iterations, for `loop`, 1 to 50. Default: 5.
     max_iterations: Option<u64>,
-    /// When it has run enough, for `loop`.
+    /// End condition, for `loop`.
     until: Option<String>,
 }
 
@@ -136,7 +136,7 @@ impl From<StepBody> for NewStep {
     }
 }
 
-/// A step as it is kept.
+/// A stored step.
 #[derive(Serialize, JsonSchema)]
 struct StepShown {
     name: Box<str>,
@@ -188,7 +188,7 @@ struct Item {
     id: Uuid,
     name: Box<str>,
     description: Box<str>,
-    /// How many steps it has.
+    /// Number of steps.
     steps: usize,
     created_at: Moment,
 }
@@ -210,11 +210,11 @@ struct WorkflowBody {
     name: String,
     #[serde(default)]
     description: Option<String>,
-    /// One at least, 64 at most.
+    /// 1 to 64 steps.
     steps: Vec<StepBody>,
 }
 
-/// It is there.
+/// The created workflow.
 #[derive(Serialize, JsonSchema)]
 struct Created {
     workflow_id: Uuid,
@@ -257,7 +257,7 @@ async fn show(call: Call) -> Result<Response, Error> {
     reply::ok(&Definition::from(call.ask(GetWorkflow(call.id("id")?)).await?))
 }
 
-/// What to change; what is left out stays. `steps` replaces all of them.
+/// Fields to change; omitted fields are unchanged. `steps` replaces all steps.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct PatchBody {
@@ -279,7 +279,7 @@ async fn update(call: Call) -> Result<Response, Error> {
 struct Removed {
     status: &'static str,
     workflow_id: Uuid,
-    /// Runs that were under way.
+    /// Number of cancelled runs.
     runs_cancelled: usize,
 }
 

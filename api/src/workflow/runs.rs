@@ -28,32 +28,32 @@ pub(crate) const ROUTES: &[Route] = &[
         .cost(COST)
         .body::<RunBody>()
         .replies(&[
-            Reply::json::<Ended>(200, "the run is completed"),
-            Reply::json::<Begun>(202, "the run has begun, with `async`"),
+            Reply::json::<Ended>(200, "the run has completed"),
+            Reply::json::<Begun>(202, "the run was started (with `async`)"),
             Reply::error(409, "the run was cancelled"),
             Reply::error(500, "the run failed"),
         ]),
     Route::get("/api/workflows/{id}/runs", "List the runs of a workflow", |call| Box::pin(list(call)))
         .query::<ListQuery>()
         .replies(&[Reply::json::<Vec<Item>>(200, "the runs, oldest first")]),
-    Route::get("/api/workflows/runs/{id}", "Read a run and its steps", |call| Box::pin(show(call)))
+    Route::get("/api/workflows/runs/{id}", "Get a run and its steps", |call| Box::pin(show(call)))
         .replies(&[Reply::json::<Detail>(200, "the run")]),
     Route::post("/api/workflows/runs/{id}/cancel", "Cancel a run", |call| Box::pin(cancel(call)))
         .replies(&[Reply::json::<Begun>(200, "cancelled"), Reply::error(409, "the run has ended")]),
 ];
 
-/// What to run on.
+/// Options of the run.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct RunBody {
-    /// What `{{input}}` of the first step stands for; empty when left out.
+    /// Value of `{{input}}` in the first step. Default: empty.
     input: Option<String>,
-    /// Do not wait for the end: 202 with the run's id.
+    /// Return 202 with the run's id instead of waiting.
     #[serde(rename = "async")]
     is_async: Option<bool>,
 }
 
-/// A run that is completed.
+/// A completed run.
 #[derive(Serialize, JsonSchema)]
 struct Ended {
     run_id: Uuid,
@@ -61,7 +61,7 @@ struct Ended {
     status: &'static str,
 }
 
-/// A run that goes on, or is cancelled.
+/// A started or cancelled run.
 #[derive(Serialize, JsonSchema)]
 struct Begun {
     run_id: Uuid,
@@ -97,10 +97,10 @@ struct Item {
     workflow_name: Box<str>,
     /// `Pending`, `Running`, `Completed`, `Failed` or `Cancelled`.
     state: &'static str,
-    /// Steps that gave an output.
+    /// Completed steps.
     steps_completed: usize,
     started_at: Moment,
-    /// Null while the run is under way.
+    /// Null while the run is open.
     completed_at: Option<Moment>,
     /// Why it failed or was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,35 +133,35 @@ async fn list(call: Call) -> Result<Response, Error> {
 struct Detail {
     #[serde(flatten)]
     item: Item,
-    /// What it was given; of an ended run the first 8 KiB.
+    /// Input; the first 8 KiB of an ended run.
     input: Arc<str>,
-    /// What it gave; null until it is completed.
+    /// Output; null until it is completed.
     output: Option<Arc<str>>,
     steps: Vec<StepDetail>,
 }
 
-/// How far one step of a run is.
+/// State of a step of a run.
 #[derive(Serialize, JsonSchema)]
 struct StepDetail {
     name: Box<str>,
     mode: &'static str,
     /// `Pending`, `Running`, `Retrying`, `Completed`, `Skipped`, `Failed` or `Cancelled`.
     state: &'static str,
-    /// Attempts begun, over all iterations.
+    /// Attempts over all iterations.
     attempts: u32,
-    /// Iterations that gave an output.
+    /// Completed iterations.
     iterations: u32,
     started_at: Option<Moment>,
     completed_at: Option<Moment>,
-    /// When the attempt runs out of time, or the next one begins.
+    /// Timeout of the attempt, or start of the next one.
     #[serde(skip_serializing_if = "Option::is_none")]
     due_at: Option<Moment>,
-    /// The turn that carries it out now.
+    /// Its running turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     turn_id: Option<Uuid>,
-    /// What it gave; of an ended run the first 8 KiB.
+    /// Output; the first 8 KiB of an ended run.
     output: Option<Arc<str>>,
-    /// Why its last attempt failed.
+    /// Reason of the last failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Box<str>>,
 }

@@ -23,7 +23,7 @@ pub(crate) struct Kept {
     pub(crate) number: u64,
     /// Of which start.
     start: u64,
-    /// What happened.
+    /// An event.
     pub(crate) happened: Happened,
     wire: OnceLock<Bytes>,
 }

@@ -20,22 +20,22 @@ use crate::world::event_hub::{EventWatch, Told};
 use crate::world::watch::WorldWatch;
 
 pub(crate) const ROUTES: &[Route] =
-    &[Route::get("/api/world/events", "What happens, as it becomes durable", |call| Box::pin(events(call)))
+    &[Route::get("/api/world/events", "Stream durable events", |call| Box::pin(events(call)))
         .query::<EventsQuery>()
         .replies(&[
             Reply::plain(200, "events `event` and `lagged`", "text/event-stream"),
             Reply::error(429, "too many streams are open"),
         ])];
 
-/// Which events.
+/// Filter for events.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct EventsQuery {
-    /// Only these kinds, with commas between.
+    /// Only these kinds, separated by commas.
     kind: Option<String>,
-    /// Only those about this agent.
+    /// Only events about this agent.
     agent_id: Option<Uuid>,
-    /// At most so many of those that are kept come first; all of them when it is left out.
+    /// Number of stored events to send first. Default: all.
     last: Option<usize>,
 }
 
@@ -64,8 +64,7 @@ async fn events(call: Call) -> Result<Response, Error> {
     let EventsQuery { kind, agent_id, last } = call.query()?;
     let words = kind.iter().flat_map(|kinds| kinds.split(',')).map(str::trim).filter(|word| !word.is_empty());
     let kinds = words.map(|word| {
-        EventKind::parse(word)
-            .ok_or_else(|| Error::bad_field("kind", format!("kind: there are no events of the kind '{word}'")))
+        EventKind::parse(word).ok_or_else(|| Error::bad_field("kind", format!("kind: unknown event kind '{word}'")))
     });
     let filter = Filter { kinds: kinds.collect::<Result<_, _>>()?, agent: agent_id.map(AgentId) };
     let world = call.api.state::<WorldWatch>();

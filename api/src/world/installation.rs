@@ -14,18 +14,19 @@ pub struct Installation {
     pub sandbox: Sandbox,
 }
 
-/// What keeps agents to their place, as far as this machine has it.
+/// Status of the sandbox on this machine.
 #[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 pub struct Sandbox {
-    /// How paths of workspaces are resolved: `openat2`, or `openat`, name by name.
+    /// How workspace paths are resolved: `openat2`, or `openat` name by name.
     pub files: &'static str,
-    /// The version of the kernel's Landlock rules that commands run under; null: none, they read what the daemon reads.
+    /// Landlock version of the kernel; null if it has none, so that commands can read everything that the daemon can
+    /// read.
     pub landlock_abi: Option<u32>,
     /// Whether commands run in namespaces of their own, where they see no other processes, files and networks; null where
     /// no command may run.
     pub namespaces: Option<bool>,
     /// Whether filters refuse the system calls that commands do not need; null where no command may run.
     pub seccomp: Option<bool>,
-    /// What commands may run: `deny`, `allowlist` or `full`.
+    /// Command policy: `deny`, `allowlist` or `full`.
     pub commands: &'static str,
 }

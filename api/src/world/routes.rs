@@ -1,4 +1,4 @@
-//! The world at work: beat, steps, systems, memory, queues and rates, as one reading or as a stream (`docs/world.md`).
+//! The world at work: ticks, steps, systems, memory, queues and rates, as one reading or as a stream (`docs/world.md`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,34 +30,36 @@ const PERIOD: Duration = Duration::from_secs(1);
 const COST: u32 = 2;
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/world", "How the world is at work", |call| Box::pin(world(call)))
+    Route::get("/api/world", "Get live statistics of the world", |call| Box::pin(world(call)))
         .cost(COST)
-        .replies(&[Reply::json::<WorldBody>(200, "beat, steps, systems, memory, queues and rates")]),
-    Route::get("/api/world/stream", "The same in short, about once a second", |call| Box::pin(watch(call))).replies(&[
+        .replies(&[Reply::json::<WorldBody>(200, "ticks, steps, systems, memory, queues and rates")]),
+    Route::get("/api/world/stream", "Stream a summary of the live statistics, about once a second", |call| {
+        Box::pin(watch(call))
+    })
+    .replies(&[
         Reply::plain(200, "events `world`", "text/event-stream"),
         Reply::error(429, "too many streams are open"),
     ]),
 ];
 
-/// The world at work.
+/// Live statistics of the world.
 #[derive(Serialize, JsonSchema)]
 struct WorldBody {
     release: Release,
-    /// `running`; `loading` until the world has taken its first step; `exchanging` while a restore puts another world in its
-    /// place.
+    /// `running`; `loading` until the first step; `exchanging` during a restore.
     state: &'static str,
     uptime_seconds: u64,
     step: Step,
     beat: Beat,
     steps: Steps,
-    /// In the order in which they run.
+    /// In execution order.
     systems: Vec<System>,
     stages: Vec<Stage>,
     entities: Vec<Kind>,
     memory: Memory,
     queues: Vec<Queue>,
     store: Store,
-    /// Of the last ten seconds.
+    /// During the last ten seconds.
     rates: Rates,
     turns: Turns,
     totals: Totals,
@@ -72,9 +74,9 @@ struct Release {
 
 #[derive(Serialize, JsonSchema)]
 struct Step {
-    /// The newest step that changed something, counted over all restarts; null when steps have no numbers.
+    /// Newest step that changed something, counted across restarts; null if steps have no numbers.
     number: Option<u64>,
-    /// Steps since the start, those that changed nothing included.
+    /// Steps since the start, including steps without changes.
     since_start: u64,
 }
 
@@ -82,7 +84,7 @@ struct Step {
 struct Beat {
     /// As configured.
     hz: u32,
-    /// What the last ten seconds had.
+    /// Measured during the last ten seconds.
     achieved_hz: f64,
     total: u64,
     missed_total: u64,
@@ -99,11 +101,11 @@ struct Steps {
 
 #[derive(Serialize, JsonSchema)]
 struct Memory {
-    /// Of the whole process; null where the system does not say.
+    /// Of the whole process; null if the system does not report it.
     rss_bytes: Option<u64>,
     /// Of the kinds below.
     estimated_bytes: usize,
-    /// The world did not answer in time, or is being asked already: the kinds are those of the last reading.
+    /// Whether the kinds are from an earlier reading because the world did not respond in time.
     stale: bool,
     kinds: Vec<KindMemory>,
 }
@@ -114,9 +116,9 @@ struct KindMemory {
     count: usize,
     /// Exact.
     rows_bytes: usize,
-    /// Measured on a few and multiplied.
+    /// Extrapolated from a sample.
     heap_bytes: usize,
-    /// A fixed guess for each.
+    /// A fixed estimate per item.
     index_bytes: usize,
     bytes: usize,
 }
@@ -133,16 +135,16 @@ struct Store {
     up: bool,
     backlog_bytes: usize,
     commits_total: u64,
-    /// Time from the end of a step to its being on disk.
+    /// Time from the end of a step until it is on disk.
     lag: Times,
-    /// Time of one batch.
+    /// Duration of a batch.
     commit_time: Times,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Turns3")]
 struct Turns {
-    /// Queued ones included.
+    /// Including queued turns.
     open: usize,
     waiting: usize,
     calls_out: usize,
@@ -152,7 +154,7 @@ struct Turns {
 #[derive(Serialize, JsonSchema)]
 struct Totals {
     events: u64,
-    /// Turns that triggers, schedules and cron jobs began.
+    /// Turns started by triggers, schedules and cron jobs.
     fires: u64,
     messages: u64,
     turns_completed: u64,

@@ -20,7 +20,7 @@ pub(crate) struct System {
     total_us: u64,
     mean_us: f64,
     max_us: u64,
-    /// Of the time of all systems.
+    /// Share of the time of all systems.
     share: f64,
 }
 

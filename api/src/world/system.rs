@@ -24,33 +24,30 @@ use crate::model::catalog::DefaultModel;
 use crate::world::installation::{Installation, Sandbox};
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/health", "Is the daemon well?", |call| Box::pin(health(call))).public().replies(&[Reply::json::<
-        HealthBody,
-    >(
-        200,
-        "how the daemon is",
-    )]),
-    Route::get("/api/health/detail", "Is the daemon well, in detail?", |call| Box::pin(health_detail(call)))
-        .replies(&[Reply::json::<HealthDetailBody>(200, "how the daemon is")]),
-    Route::get("/api/status", "The daemon and its agents", |call| Box::pin(status(call)))
+    Route::get("/api/health", "Check the health of the daemon", |call| Box::pin(health(call)))
+        .public()
+        .replies(&[Reply::json::<HealthBody>(200, "the health")]),
+    Route::get("/api/health/detail", "Check the health of the daemon in detail", |call| Box::pin(health_detail(call)))
+        .replies(&[Reply::json::<HealthDetailBody>(200, "the health")]),
+    Route::get("/api/status", "Get the status of the daemon and its agents", |call| Box::pin(status(call)))
         .query::<StatusQuery>()
-        .replies(&[Reply::json::<StatusBody>(200, "the daemon and its agents")]),
-    Route::get("/api/version", "What was built", |call| Box::pin(version(call)))
-        .replies(&[Reply::json::<VersionBody>(200, "what was built")]),
-    Route::get("/api/versions", "API versions and their stability", |call| Box::pin(versions(call)))
+        .replies(&[Reply::json::<StatusBody>(200, "the status of the daemon and its agents")]),
+    Route::get("/api/version", "Get the version and build details", |call| Box::pin(version(call)))
+        .replies(&[Reply::json::<VersionBody>(200, "version and build details")]),
+    Route::get("/api/versions", "List API versions and their stability", |call| Box::pin(versions(call)))
         .replies(&[Reply::json::<VersionsBody>(200, "the versions")]),
-    Route::get("/api/openapi.json", "This description", |call| Box::pin(openapi_document(call)))
+    Route::get("/api/openapi.json", "Get this OpenAPI document", |call| Box::pin(openapi_document(call)))
         .replies(&[Reply::plain(200, "an OpenAPI 3.0 document", "application/json")]),
-    Route::get("/api/metrics", "Metrics in the Prometheus text format", |call| Box::pin(metrics(call)))
+    Route::get("/api/metrics", "Get metrics in the Prometheus text format", |call| Box::pin(metrics(call)))
         .replies(&[Reply::plain(200, "the metrics", "text/plain")]),
-    Route::post("/api/shutdown", "Stops the daemon gracefully", |call| Box::pin(shutdown(call)))
-        .replies(&[Reply::json::<ShutdownBody>(200, "it stops")]),
+    Route::post("/api/shutdown", "Stop the daemon gracefully", |call| Box::pin(shutdown(call)))
+        .replies(&[Reply::json::<ShutdownBody>(200, "the daemon is stopping")]),
 ];
 
-/// What anyone may know.
+/// Public health.
 #[derive(Serialize, JsonSchema)]
 struct HealthBody {
-    /// `ok`, or `degraded` when the store cannot be written.
+    /// `ok`, or `degraded` if the store cannot be written.
     status: &'static str,
     uptime_seconds: u64,
     panic_count: u64,
@@ -78,7 +75,7 @@ pub(crate) fn health_keys() -> Value {
     serde_json::to_value(body).unwrap_or_default()
 }
 
-/// What the operator may know.
+/// Detailed health.
 #[derive(Serialize, JsonSchema)]
 struct HealthDetailBody {
     #[serde(flatten)]
@@ -122,7 +119,7 @@ struct StatusBody {
     agents: Vec<AgentItem>,
 }
 
-/// One agent (spec 1, Agent summary).
+/// Summary of an agent.
 #[derive(Serialize, JsonSchema)]
 struct AgentItem {
     id: Uuid,
@@ -146,11 +143,11 @@ impl From<AgentSummary> for AgentItem {
     }
 }
 
-/// How many agents to show.
+/// Options of the status.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct StatusQuery {
-    /// At most so many agents, 1 to 1000; all when left out. `agent_count` counts all of them.
+    /// Maximum number of agents, 1 to 1000. Default: all. `agent_count` is the total.
     limit: Option<usize>,
 }
 
@@ -185,7 +182,7 @@ fn items_of(page: Page<AgentSummary, AgentId>) -> Page<AgentItem, AgentId> {
     Page { items: page.items.into_iter().map(AgentItem::from).collect(), next: page.next, total: page.total }
 }
 
-/// What was built.
+/// Version and build details.
 #[derive(Serialize, JsonSchema)]
 struct VersionBody {
     name: &'static str,
@@ -210,15 +207,15 @@ async fn version(call: Call) -> Result<Response, Error> {
     })
 }
 
-/// Every API version.
+/// All API versions.
 #[derive(Serialize, JsonSchema)]
 struct VersionsBody {
     versions: Vec<ApiVersion>,
-    /// The version that new clients should use.
+    /// Version recommended for new clients.
     current: &'static str,
 }
 
-/// One API version.
+/// An API version.
 #[derive(Serialize, JsonSchema)]
 struct ApiVersion {
     version: &'static str,
@@ -252,7 +249,7 @@ struct ShutdownBody {
 
 /// The answer is still sent: a stop waits for what is being answered.
 async fn shutdown(call: Call) -> Result<Response, Error> {
-    tracing::info!(request = %call.request_id, "a client asked for a shutdown");
+    tracing::info!(request = %call.request_id, "a client requested a shutdown");
     // While the world loads there is no trail yet, and a stop must not wait for it.
     let entry = NoteAction { kind: AuditKind::ShutdownRequested, agent: None, details: json!({}) };
     let _not_ready = call.ask(entry).await;

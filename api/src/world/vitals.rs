@@ -26,29 +26,29 @@ pub(crate) fn step(api: &Api) -> Option<u64> {
     api.services.get::<dyn Vitals>()?.step()
 }
 
-/// How long something took in the last minute, in microseconds. Percentiles are exact to 4 %.
+/// Durations of the last minute in microseconds. Percentiles are accurate to 4 %.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Times {
-    /// Half of them took no longer.
+    /// Median.
     pub p50_us: u64,
-    /// All but one in a hundred took no longer.
+    /// 99th percentile.
     pub p99_us: u64,
-    /// The longest, exactly.
+    /// Exact maximum.
     pub max_us: u64,
-    /// How many there were; with none everything is 0.
+    /// Number of measurements; if 0, all values are 0.
     pub count: u64,
 }
 
-/// How often things happened in the last ten seconds, for each second.
+/// Rates per second during the last ten seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Rates {
-    /// Events that became durable.
+    /// Durable events.
     pub events_per_second: f64,
-    /// Turns that triggers, schedules and cron jobs began.
+    /// Turns started by triggers, schedules and cron jobs.
     pub fires_per_second: f64,
     /// Messages taken.
     pub messages_per_second: f64,
-    /// Commands carried out or refused.
+    /// Commands run or refused.
     pub commands_per_second: f64,
     /// Steps of the world.
     #[serde(skip)]
@@ -73,13 +73,13 @@ pub struct VitalSigns {
     pub beats_missed: u64,
     /// Beats left out in the last minute.
     pub beats_missed_last_minute: u64,
-    /// Time of one beat's systems.
+    /// Duration of the systems of a tick.
     pub beat_time: Times,
     /// Time of one step.
     pub step_time: Times,
     /// Each system.
     pub systems: Vec<Timing>,
-    /// Time from the end of a step to its being durable.
+    /// Time from the end of a step until it is durable.
     pub store_lag: Times,
     /// Time of one durable batch.
     pub commit_time: Times,

@@ -87,7 +87,7 @@ impl WorldWatch {
 
 /// Its share of `/api/metrics`.
 pub(crate) fn gather(api: &Api, out: &mut MetricsText) {
-    let help = "Streams of /api/world/stream and /api/world/events.";
+    let help = "Open streams of /api/world/stream and /api/world/events.";
     out.gauge("agentsvc_world_streams", help, api.state::<WorldWatch>().open_streams());
 }
 

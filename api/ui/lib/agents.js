@@ -67,7 +67,7 @@ export function agentField(label, { id = null, optional = false, hint = "" } = {
     if (name === "") throw faultAt(made, "Choose an agent.");
     if (id && name === nameOf(id)) return id;
     const { items } = await page("/api/agents", "agents", { name, limit: 1 });
-    if (items.length === 0) throw faultAt(made, `No agent is called “${name}”. Choose one from the list.`);
+    if (items.length === 0) throw faultAt(made, `There is no agent named “${name}”. Choose one from the list.`);
     made.fault("");
     return items[0].id;
   };

@@ -52,7 +52,7 @@ export function address(path) {
 
 /**
  * Sends a request and gives the `Response`. On 401 it waits for a key and sends again. `body` is sent as JSON, but a
- * FormData, Blob or string as it is, with `type` for its content type. While the world is being exchanged for another, what
+ * FormData, Blob or string as it is, with `type` for its content type. While a restore is in progress, what
  * only reads waits and is sent again, and so does what is `patient`; everything else is refused as the daemon refused it.
  */
 export async function send(method, path, { body, type, signal, accept = "application/json", patient = method === "GET" } = {}) {
@@ -71,7 +71,7 @@ export async function send(method, path, { body, type, signal, accept = "applica
     } catch (error) {
       if (error.name === "AbortError") throw error;
       reached("away");
-      throw new Failure("The daemon cannot be reached. Check that it runs; this page tries again by itself.", 0);
+      throw new Failure("The daemon is unreachable. Check that it is running. This page retries automatically.", 0);
     }
     if (response.ok) {
       reached("up");
@@ -95,7 +95,7 @@ export async function send(method, path, { body, type, signal, accept = "applica
 
 /** Calls that need a key at the same time wait for one question. */
 function newKey(old) {
-  const reason = old === null ? "" : old === taken ? "The daemon does not take this tab's key any more. Type the one it has now." : "That key was not accepted.";
+  const reason = old === null ? "" : old === taken ? "The API key of this tab is no longer valid. Enter the current key." : "The key is not valid.";
   asking ??= askForKey(reason).finally(() => {
     asking = null;
   });
@@ -126,7 +126,7 @@ export async function failure(response) {
   } catch {
     // Not JSON: something between this page and the daemon answered.
   }
-  let message = typeof body?.error === "string" && body.error !== "" ? body.error : `The daemon answered ${response.status}.`;
+  let message = typeof body?.error === "string" && body.error !== "" ? body.error : `The daemon returned ${response.status}.`;
   const wait = response.headers.get("retry-after");
   if (wait) message += ` (try again in ${wait} s)`;
   return new Failure(message, response.status, body ?? {});
@@ -183,7 +183,7 @@ async function follow(response, onEvent) {
   } catch (error) {
     if (error.name === "AbortError") throw error;
     // What was asked for has begun at the daemon.
-    throw Object.assign(new Failure("The connection broke off.", 0), { hasBegun: true });
+    throw Object.assign(new Failure("The connection was lost.", 0), { hasBegun: true });
   }
 }
 

@@ -11,7 +11,7 @@ export const numberInput = (value = "", props = {}) => h("input", { type: "numbe
 /** Text of several lines. */
 export const textBox = (value = "", rows = 4, props = {}) => h("textarea", { rows, value: value ?? "", ...props });
 
-/** A choice: `choice([["skip", "Leave it out"]], "skip")`. */
+/** A choice: `choice([["skip", "Skip"]], "skip")`. */
 export function choice(options, value, props = {}) {
   return h("select", props, options.map(([key, label]) => h("option", { value: key, selected: key === value }, label)));
 }

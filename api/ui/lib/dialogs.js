@@ -55,7 +55,7 @@ export function showError(error) {
 export function faultText(error) {
   if (error instanceof Failure) return error.message;
   console.error(error);
-  return `This page has a fault: ${error?.message ?? error}`;
+  return `Error in this page: ${error?.message ?? error}`;
 }
 
 /**

@@ -8,7 +8,7 @@ import { field, h } from "./dom.js";
 export function askForKey(reason) {
   return new Promise((resolve) => {
     const control = h("input", { type: "password", autocomplete: "current-password", required: true, spellcheck: "false" });
-    const input = field("API key", control, { hint: "The api_key of the daemon's config.toml. It stays in this tab and goes when you close it." });
+    const input = field("API key", control, { hint: "The api_key from the daemon's config.toml. It is kept in this tab until you close it." });
     const button = h("button", { class: "primary", type: "submit" }, "Sign in");
     const form = h("form", { class: "login-card", method: "dialog", novalidate: true },
       h("img", { src: new URL("../icon.svg", import.meta.url), alt: "", width: 44, height: 44 }),
@@ -19,7 +19,7 @@ export function askForKey(reason) {
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       const given = control.value.trim();
-      if (given === "") return input.fault("Type the key.");
+      if (given === "") return input.fault("Enter the key.");
       button.disabled = true;
       const fault = await check(given);
       button.disabled = false;
@@ -48,9 +48,9 @@ async function check(given) {
   } catch (error) {
     // Headers cannot carry every character; no key that the daemon takes has such a one.
     return error instanceof TypeError && /header|ByteString|ISO-8859/i.test(error.message)
-      ? "A key has no such characters." : "The daemon cannot be reached. Check that it runs, then try again.";
+      ? "A key cannot contain these characters." : "The daemon is unreachable. Check that it is running, then try again.";
   }
   if (response.ok) return "";
-  if (response.status === 401) return "That key was not accepted. Check the api_key of config.toml.";
+  if (response.status === 401) return "The key is not valid. Check api_key in config.toml.";
   return (await failure(response)).message;
 }

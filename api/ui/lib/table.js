@@ -23,7 +23,7 @@ const CONTROLS = "button, a[href], input, select";
  * its place with the focus. A row whose menu is open stays as it is and where it is until that is closed.
  */
 export class Table {
-  constructor({ label, columns, signal, open = null, more = null, empty = "Nothing here.", rowHeight = 44, slimHeight = null, fit = false, keyOf = (row) => row.id ?? row }) {
+  constructor({ label, columns, signal, open = null, more = null, empty = "No entries.", rowHeight = 44, slimHeight = null, fit = false, keyOf = (row) => row.id ?? row }) {
     Object.assign(this, { columns, open, more, empty, keyOf, wideHeight: rowHeight, slimHeight: slimHeight ?? rowHeight, fit });
     this.rows = [];
     this.shown = [];

@@ -20,7 +20,7 @@ export function mountTabs(root, ctx, { name, title, tabs }) {
   const actions = h("div", { class: "buttons tab-actions" });
   const panel = h("section", { class: "tab-panel", tabindex: "-1" });
   const links = new Map(tabs.map((tab) => [tab.name, h("a", { href: addressOf(tab) }, h("span", {}, tab.label))]));
-  const nav = h("nav", { class: "tabs", "aria-label": `Parts of ${title}` }, [...links.values()]);
+  const nav = h("nav", { class: "tabs", "aria-label": `Subgoals of ${title}` }, [...links.values()]);
   const view = h("div", { class: "scroll" }, h("div", { class: "page-body" },
     h("header", { class: "page-head" }, h("div", { class: "grow" }, h("h1", {}, title), text, note), actions), nav, panel));
   fill(root, view);
@@ -55,7 +55,7 @@ export function mountTabs(root, ctx, { name, title, tabs }) {
     part.onRoute = (run) => part.routes.push(run);
     open = part;
     tellFaults(ending.signal, (fault) => {
-      const said = fault ? `Not read since ${fault.since.toLocaleTimeString()}: ${faultText(fault.error)}` : "";
+      const said = fault ? `Not updated since ${fault.since.toLocaleTimeString()}: ${faultText(fault.error)}` : "";
       if (note.textContent !== said) note.textContent = said;
     });
     for (const [key, link] of links) {
@@ -101,7 +101,7 @@ export function mountTabs(root, ctx, { name, title, tabs }) {
 /** What stands where a part did not come: the reason, and what to do. `absent` says why a route may not be there. */
 export function failed(error, again, absent = "") {
   const isAbsent = error?.status === 404 && absent !== "";
-  const title = isAbsent ? "This daemon does not have it" : "This could not be read";
+  const title = isAbsent ? "Not available in this daemon" : "Could not load this";
   const button = h("button", { class: "primary", type: "button", onclick: again }, icon("retry", 18), "Try again");
   return emptyState({ icon: icon(isAbsent ? "database" : "alert", 28), title, text: isAbsent ? absent : faultText(error), actions: [button] });
 }

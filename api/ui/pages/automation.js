@@ -6,11 +6,11 @@ import { mountTabs } from "../lib/tabs.js";
 export const title = "Automation";
 
 const TABS = [
-  { name: "times", label: "Times", text: "Schedules and cron jobs: when agents act by the clock, and how it went.", load: () => import("./automation/times.js") },
-  { name: "triggers", label: "Triggers", text: "What happens in the world, and which agent is told.", load: () => import("./automation/triggers.js") },
-  { name: "workflows", label: "Workflows", text: "Steps that agents take one after the other, and their runs.", load: () => import("./automation/workflows.js") },
-  { name: "goals", label: "Goals", text: "What agents work towards. Open goals stand in their agent's prompt.", load: () => import("./automation/goals.js") },
-  { name: "tasks", label: "Tasks", text: "Work that waits for whoever takes it.", load: () => import("./automation/tasks.js") },
+  { name: "times", label: "Schedules", text: "Schedules and cron jobs, their next runs and results.", load: () => import("./automation/times.js") },
+  { name: "triggers", label: "Triggers", text: "Send a prompt to an agent when an event happens.", load: () => import("./automation/triggers.js") },
+  { name: "workflows", label: "Workflows", text: "Pipelines of agent steps, and their runs.", load: () => import("./automation/workflows.js") },
+  { name: "goals", label: "Goals", text: "Goals of agents. Open goals are part of the agent's prompt.", load: () => import("./automation/goals.js") },
+  { name: "tasks", label: "Tasks", text: "The shared task queue.", load: () => import("./automation/tasks.js") },
 ];
 
 export async function mount(root, ctx) {

@@ -41,7 +41,7 @@ class Chat {
     /** Grows with each change of agent or session, so that an answer to an earlier question is known as late. */
     this.view = 0;
     this.name = h("h1", { class: "cut" }, "Chat");
-    this.note = h("p", { class: "cut note" }, "Pick an agent to talk to");
+    this.note = h("p", { class: "cut note" }, "Select an agent to chat with");
     this.state = h("span", { class: "badge warn", hidden: true });
     this.startButton = h("button", { class: "small", type: "button", hidden: true, onclick: () => this.startAgent().catch(showError) }, icon("play", 15), "Start");
     this.frame = h("div", { class: "chat" });
@@ -87,7 +87,7 @@ class Chat {
         if (![400, 403, 404].includes(error.status)) throw error;
         // Of an agent that is still there the present session is shown.
         if (session && this.agent?.id === id) return this.gone();
-        toast("That agent or session is gone.", { kind: "bad" });
+        toast("The agent or session no longer exists.", { kind: "bad" });
       }
     }
     const [first] = this.side.agents.items;
@@ -97,7 +97,7 @@ class Chat {
     this.side.show(null, null);
     this.drawHead();
     return this.log.showEmpty({
-      icon: icon("chat", 32), title: "Welcome to agentsvc", text: "Agents live here. Create the first one, and talk to it.",
+      icon: icon("chat", 32), title: "Welcome to agentsvc", text: "Create your first agent and start a conversation.",
       actions: [h("button", { class: "primary", type: "button", onclick: () => this.newAgent().catch(showError) }, icon("plus", 18), "New agent")],
     });
   }
@@ -151,7 +151,7 @@ class Chat {
     this.ctx.setTitle(agent?.name ?? title);
     this.name.textContent = agent?.name ?? "Chat";
     const model = [agent?.model?.provider, agent?.model?.model].filter(Boolean).join(" / ");
-    this.note.textContent = agent ? [this.label ? `#${this.label}` : null, model, agent.description].filter(Boolean).join(" · ") : "Pick an agent to talk to";
+    this.note.textContent = agent ? [this.label ? `#${this.label}` : null, model, agent.description].filter(Boolean).join(" · ") : "Select an agent to chat with";
     const isDown = Boolean(agent && agent.state !== "Running");
     this.state.hidden = !isDown;
     this.state.textContent = agent?.state ?? "";
@@ -180,7 +180,7 @@ class Chat {
     const [agent, session] = [this.agent, this.sessionId];
     if (this.sent.filter(({ live }) => !live.isOver).length >= STREAMS_MAX) {
       this.composer.set(text);
-      throw new this.ctx.api.Failure("This tab waits for several answers already. Send this one when one of them is there.", 0);
+      throw new this.ctx.api.Failure("This tab is already waiting for several responses. Wait for one of them, then send this message.", 0);
     }
     const images = files.filter(({ content_type: type }) => type.startsWith("image/")).map((file) => ({ file_id: file.file_id, filename: file.filename, media_type: file.content_type, url: file.url }));
     const others = files.filter(({ content_type: type }) => !type.startsWith("image/")).map((file) => `📎 ${file.filename}`);
@@ -205,7 +205,7 @@ class Chat {
         if (this.sessionId === session && this.composer.input.value === "") this.composer.set(text);
         showError(error);
       } else if (!live.isOver) {
-        live.event("error", { error: `${error.message} What the agent answers is kept in the session, and shown as soon as the daemon is reached.` });
+        live.event("error", { error: `${error.message} The response is stored in the session and appears when the daemon is reachable again.` });
       }
     } finally {
       this.sent = this.sent.filter((other) => other !== turn);
@@ -259,7 +259,7 @@ class Chat {
 
   /** The open session is no more: it was deleted, or the world was exchanged for one that never had it. */
   async gone() {
-    toast("That session is gone. Here is the present one.", { kind: "bad" });
+    toast("That session no longer exists. This is the current session.", { kind: "bad" });
     const { id } = this.agent;
     this.agent = null;
     this.sessionId = null;
@@ -270,7 +270,7 @@ class Chat {
 
   /** The world was exchanged for another (a restore): everything is read anew. */
   async exchanged(session) {
-    toast("The world was restored from a snapshot or a backup. What you see is what it holds now.");
+    toast("The world was restored from a snapshot or a backup. This page shows the restored state.");
     const { id } = this.agent;
     this.agent = null;
     try {
@@ -302,7 +302,7 @@ class Chat {
   async interrupt() {
     if (!this.isBusy()) return;
     await this.ctx.api.call("POST", `/api/agents/${this.agent.id}/sessions/${this.sessionId}/interrupt`);
-    toast("The turn ends before its next tool call.");
+    toast("The turn stops before its next tool call.");
   }
 
   /** A command of the chat: the daemon's answer is shown, and the agent read again, whose session it may have changed. */
@@ -330,7 +330,7 @@ class Chat {
     if (!made) return;
     this.side.search.clear();
     await this.side.agents.reload("");
-    toast(`${made.name} is there.`);
+    toast(`${made.name} was created.`);
     this.isNew = true;
     this.open(made.agent_id);
   }
@@ -359,8 +359,8 @@ class Chat {
     const { agent, sessionId } = this;
     const isRunning = agent.state === "Running";
     return [
-      { label: "Name this session", icon: "tag", run: () => this.rename() },
-      { label: "Make it the current session", icon: "flag", run: async () => { await api.call("POST", `/api/agents/${agent.id}/sessions/${sessionId}/switch`); await this.side.sessions.reload(); toast("Messages of others go here from now on."); } },
+      { label: "Rename this session", icon: "tag", run: () => this.rename() },
+      { label: "Make this the current session", icon: "flag", run: async () => { await api.call("POST", `/api/agents/${agent.id}/sessions/${sessionId}/switch`); await this.side.sessions.reload(); toast("Other messages to the agent now go to this session."); } },
       { label: "Export as JSON", icon: "download", run: () => exportTrajectory(agent, sessionId, "json") },
       { label: "Export as JSON lines", icon: "download", run: () => exportTrajectory(agent, sessionId, "jsonl") },
       { label: "Compact the history", icon: "branch", run: () => this.command("/compact") },
@@ -373,9 +373,9 @@ class Chat {
 
   async rename() {
     const control = h("input", { type: "text", value: this.label ?? "", maxlength: "128" });
-    const label = field("Name", control, { hint: "Unique within the agent; empty takes it away." });
+    const label = field("Name", control, { hint: "Unique within the agent. Leave empty to remove the name." });
     const done = await ask({
-      title: "Name this session", body: [label], fields: { label },
+      title: "Rename this session", body: [label], fields: { label },
       submit: () => this.ctx.api.call("PUT", `/api/sessions/${this.sessionId}/label`, { label: control.value.trim() }),
     });
     if (!done) return;
@@ -387,7 +387,7 @@ class Chat {
   async removeSession() {
     const session = this.sessionId;
     const run = () => this.ctx.api.call("DELETE", `/api/sessions/${session}`);
-    if (!(await confirm({ title: "Delete this session?", text: "Its messages are gone for good. Other sessions of the agent stay.", run }))) return;
+    if (!(await confirm({ title: "Delete this session?", text: "Its messages are deleted permanently. Other sessions of the agent are kept.", run }))) return;
     await this.side.sessions.reload();
     this.open(this.agent.id);
   }
@@ -395,7 +395,7 @@ class Chat {
   async removeAgent() {
     const { id, name } = this.agent;
     const run = () => this.ctx.api.call("DELETE", `/api/agents/${id}`);
-    if (!(await confirm({ title: `Delete ${name}?`, text: "The agent goes with its sessions, its memory and its uploads. This cannot be undone.", action: "Delete agent", run }))) return;
+    if (!(await confirm({ title: `Delete ${name}?`, text: "This deletes the agent with its sessions, memory and uploads. It cannot be undone.", action: "Delete agent", run }))) return;
     this.agent = null;
     this.sessionId = null;
     await this.side.agents.reload();

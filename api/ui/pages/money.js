@@ -6,10 +6,10 @@ import { mountTabs } from "../lib/tabs.js";
 export const title = "Money & trust";
 
 const TABS = [
-  { name: "spending", label: "Spending", text: "What models cost, against the budgets.", load: () => import("./money/spending.js") },
-  { name: "approvals", label: "Approvals", text: "Actions that wait for a person.", load: () => import("./money/approvals.js") },
-  { name: "audit", label: "Audit", text: "The record of every action, which cannot be changed unseen.", load: () => import("./money/audit.js") },
-  { name: "security", label: "Security", text: "What protects this daemon, and what is off.", load: () => import("./money/security.js") },
+  { name: "spending", label: "Spending", text: "Model cost and budgets.", load: () => import("./money/spending.js") },
+  { name: "approvals", label: "Approvals", text: "Pending approvals.", load: () => import("./money/approvals.js") },
+  { name: "audit", label: "Audit", text: "Tamper-evident log of every action.", load: () => import("./money/audit.js") },
+  { name: "security", label: "Security", text: "Security features and their status.", load: () => import("./money/security.js") },
 ];
 
 export async function mount(root, ctx) {

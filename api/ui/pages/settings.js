@@ -6,11 +6,11 @@ import { mountTabs } from "../lib/tabs.js";
 export const title = "Settings";
 
 const TABS = [
-  { name: "providers", label: "Providers", text: "Where models are asked, and the keys for it. Keys can be set, never read.", load: () => import("./settings/providers.js") },
-  { name: "models", label: "Models", text: "What models there are, what they cost and can do, and short names for them.", load: () => import("./settings/models.js") },
-  { name: "config", label: "Configuration", text: "The keys of config.toml. Comments and order of the file stay as they are.", load: () => import("./settings/config.js") },
-  { name: "backups", label: "Backups", text: "Everything in one file: agents, sessions, memory, configuration.", load: () => import("./settings/backups.js"), absent: "Backups over the API need a daemon that has them. Stop the daemon and copy its home instead." },
-  { name: "health", label: "Health", text: "How the daemon is, and what to look at.", load: () => import("./settings/health.js") },
+  { name: "providers", label: "Providers", text: "Model providers and API keys. Keys are write-only.", load: () => import("./settings/providers.js") },
+  { name: "models", label: "Models", text: "Models, prices, capabilities and aliases.", load: () => import("./settings/models.js") },
+  { name: "config", label: "Configuration", text: "Edit config.toml. Comments and order of the file are kept.", load: () => import("./settings/config.js") },
+  { name: "backups", label: "Backups", text: "Agents, sessions, memory and configuration in one file.", load: () => import("./settings/backups.js"), absent: "This daemon does not support backups over the API. Stop the daemon and copy its home instead." },
+  { name: "health", label: "Health", text: "Health of the daemon.", load: () => import("./settings/health.js") },
 ];
 
 export async function mount(root, ctx) {

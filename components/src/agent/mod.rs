@@ -14,12 +14,12 @@ use crate::taint::AgentTaint;
 /// Where an agent is in its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum AgentState {
-    /// Takes messages.
+    /// Accepts messages.
     #[default]
     Running,
     /// Refuses messages with 409 until started again.
     Stopped,
-    /// Failed in a way that needs a person.
+    /// Failed and needs attention.
     Crashed,
     /// Gone; only events and audit still speak of it.
     Terminated,
@@ -73,13 +73,13 @@ pub struct Agent {
     pub current: Entity,
     /// When it was spawned.
     pub created_at: Timestamp,
-    /// When its manifest, mode, state or current session last changed.
+    /// Time of the last change to its manifest, mode, state or current session.
     pub updated_at: Timestamp,
     /// Tokens of all its model calls so far, prompt side.
     pub input_tokens: u64,
     /// Tokens of all its model calls so far, answer side.
     pub output_tokens: u64,
-    /// Where it is in its life.
+    /// Lifecycle state.
     pub state: AgentState,
     /// Pinned or not.
     pub mode: AgentMode,

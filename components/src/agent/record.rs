@@ -28,7 +28,7 @@ pub struct AgentRecord {
     pub input_tokens: u64,
     /// Answer tokens so far.
     pub output_tokens: u64,
-    /// Where it is in its life.
+    /// Lifecycle state.
     pub state: AgentState,
     /// Pinned or not.
     pub mode: AgentMode,

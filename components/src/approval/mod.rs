@@ -69,9 +69,9 @@ impl GatedCall {
 pub struct Approval {
     /// Who asks.
     pub agent: AgentId,
-    /// What is to be done, in a word: the tool's name of a tool call.
+    /// Action: the tool name for a tool call.
     pub action: Box<str>,
-    /// The same for people.
+    /// Description.
     pub description: Box<str>,
     /// The particulars, as compact JSON: the input of a tool call.
     pub payload: Box<str>,
@@ -81,7 +81,7 @@ pub struct Approval {
     pub created_at: Timestamp,
     /// When it expires.
     pub deadline: Timestamp,
-    /// When it was decided, or expired.
+    /// Time of the decision or expiry.
     #[serde(default)]
     pub decided_at: Option<Timestamp>,
     /// What the person said to the decision, or why it expired.

@@ -46,7 +46,7 @@ impl Effect for SealAudit {}
 /// `systems/src/audit/entry.rs`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// Counted from 1, without gaps.
+    /// Sequence number from 1, without gaps.
     pub id: u64,
     /// When it happened.
     pub at: Timestamp,

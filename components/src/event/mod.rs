@@ -109,7 +109,7 @@ pub enum Event {
         turn: TurnId,
         /// Tokens of the whole turn.
         usage: Usage,
-        /// Model calls made.
+        /// Model calls.
         iterations: u32,
         /// The answer, cut as the text of a message.
         text: Box<str>,
@@ -249,7 +249,7 @@ pub enum Event {
         /// Which.
         #[serde(rename = "schedule_id")]
         schedule: ScheduleId,
-        /// Who acts.
+        /// Agent.
         #[serde(rename = "agent_id")]
         agent: AgentId,
         /// The slot's nominal time; `None` when it was run by hand.
@@ -266,7 +266,7 @@ pub enum Event {
         job: ScheduleId,
         /// The job's name.
         name: String,
-        /// Who acts.
+        /// Agent.
         #[serde(rename = "agent_id")]
         agent: AgentId,
         /// The slot's nominal time; `None` when it was run by hand.

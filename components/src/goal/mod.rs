@@ -66,7 +66,7 @@ pub struct Goal {
     pub agent: Option<AgentId>,
     /// The goal that this one is a part of; it always exists.
     pub parent: Option<GoalId>,
-    /// How far it is.
+    /// Progress.
     pub status: GoalStatus,
     /// When it should be reached.
     pub due_at: Option<Timestamp>,

@@ -37,7 +37,7 @@ pub const CATALOG_BYTES_MAX: usize = 4 << 20;
 pub const CATALOG_MODELS_MAX: usize = 10_000;
 /// Approvals that may be pending. More: a tool call that needs one gets an error result, a client 429.
 pub const APPROVALS_PENDING_MAX: usize = 10_000;
-/// Approvals that one beat ends because nobody decided in time; the rest waits for the next beat.
+/// Approvals that one beat ends because no decision was made in time; the rest waits for the next beat.
 pub const APPROVALS_EXPIRED_MAX: usize = 1_000;
 /// Decided approvals that are kept; the oldest go.
 pub const APPROVALS_DECIDED_MAX: usize = 10_000;

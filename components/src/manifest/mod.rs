@@ -32,7 +32,7 @@ pub type SharedManifest = Arc<Interned>;
 pub struct Manifest {
     /// The author's version of the manifest.
     pub version: Box<str>,
-    /// One sentence about the agent.
+    /// Description of the agent.
     pub description: Box<str>,
     /// Who wrote it.
     pub author: Box<str>,
@@ -46,7 +46,7 @@ pub struct Manifest {
     pub fallback_models: Vec<ModelChoice>,
     /// The text that opens every prompt; written as `system_prompt` at top level or under `[model]`.
     pub system_prompt: Box<str>,
-    /// What the agent may do.
+    /// Capabilities of the agent.
     pub capabilities: Capabilities,
     /// Skills, by name.
     pub skills: Vec<Box<str>>,
@@ -62,7 +62,7 @@ pub struct Manifest {
     pub session_mode: Option<SessionMode>,
     /// At most this many past messages go into a prompt; `None` leaves it to the token budget.
     pub max_history_messages: Option<u32>,
-    /// How the agent presents itself.
+    /// Identity of the agent.
     pub identity: Identity,
     /// What it may spend and use, where the manifest says so (`[limits]`).
     #[serde(skip_serializing_if = "Limits::is_open")]
@@ -80,7 +80,7 @@ pub struct ManifestTrigger {
     pub pattern: Box<str>,
     /// The message; `{{event}}` in it stands for the event's compact JSON.
     pub prompt_template: Box<str>,
-    /// False: it is made switched off.
+    /// Default: true.
     pub enabled: bool,
     /// Fires it has in all; 0 is without bound.
     #[serde(default)]
@@ -116,7 +116,7 @@ pub struct ModelChoice {
     pub temperature: Option<f32>,
     /// At most this many tokens in one answer.
     pub max_tokens: Option<u32>,
-    /// Another endpoint than the provider's own.
+    /// Base URL, if it differs from the provider's.
     pub base_url: Option<Box<str>>,
     /// The environment variable that holds the key, when not the provider's own.
     pub api_key_env: Option<Box<str>>,
@@ -148,7 +148,7 @@ pub struct Capabilities {
 pub struct Identity {
     /// A picture: a URL, an emoji or a data URI.
     pub avatar: Box<str>,
-    /// A few words on how it speaks.
+    /// A short description of its tone.
     pub persona: Box<str>,
 }
 

@@ -54,11 +54,11 @@ pub enum MissedPolicy {
     All,
 }
 
-/// What happens to a slot while a turn of the same schedule is open.
+/// Overlap policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OverlapPolicy {
-    /// It does not fire.
+    /// The slot is skipped.
     Skip,
     /// It waits until the turn has ended.
     #[default]
@@ -80,7 +80,7 @@ pub struct Schedule {
     pub rule: Box<str>,
     /// The IANA name of the zone whose clocks a cron expression is read by.
     pub timezone: Box<str>,
-    /// What the agent is told.
+    /// Prompt for the agent.
     pub prompt: Box<str>,
     /// See there.
     pub missed: MissedPolicy,
@@ -90,7 +90,7 @@ pub struct Schedule {
     pub session_mode: Option<SessionMode>,
     /// When it was created.
     pub created_at: Timestamp,
-    /// When its definition last changed.
+    /// Time of the last change to its definition.
     pub updated_at: Timestamp,
     /// When its rule was set, or it was enabled: `every` and `in` are counted from here.
     pub anchored_at: Timestamp,
@@ -119,11 +119,11 @@ pub struct Past {
     /// Slots that wait for the open turn to end, oldest first; at most
     /// [`SCHEDULE_QUEUE_MAX`](crate::kernel::limit::SCHEDULE_QUEUE_MAX).
     pub queue: Vec<Timestamp>,
-    /// The slot that fired last, or the moment of a later run by hand.
+    /// Slot that fired last, or the time of a later manual run.
     pub last_run: Option<Timestamp>,
-    /// What came of the last slot or run that has ended.
+    /// Outcome of the last slot or run that has ended.
     pub last_result: Option<RunResult>,
-    /// Turns begun so far, runs by hand included.
+    /// Turns started so far, including manual runs.
     pub run_count: u64,
     /// How its slots and turns ended, counted.
     pub tally: Tally,
@@ -134,7 +134,7 @@ pub struct Past {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tally {
-    /// Slots that began a turn.
+    /// Slots that started a turn.
     pub fired: u64,
     /// Slots that passed unnoticed, by the missed policy, or waited when the schedule was disabled.
     pub missed: u64,

@@ -19,14 +19,14 @@ pub struct ScheduleRecord {
     pub agent: AgentId,
     /// Its family.
     pub kind: ScheduleKind,
-    /// What it is called.
+    /// Name.
     #[serde(default)]
     pub name: Option<Box<str>>,
     /// Its rule as written.
     pub rule: Box<str>,
     /// The zone of a cron expression.
     pub timezone: Box<str>,
-    /// What the agent is told.
+    /// Prompt for the agent.
     pub prompt: Box<str>,
     /// See there.
     pub missed: MissedPolicy,
@@ -37,7 +37,7 @@ pub struct ScheduleRecord {
     pub session_mode: Option<SessionMode>,
     /// When it was created.
     pub created_at: Timestamp,
-    /// When its definition last changed.
+    /// Time of the last change to its definition.
     pub updated_at: Timestamp,
     /// When its rule was set, or it was enabled.
     pub anchored_at: Timestamp,

@@ -39,7 +39,7 @@ pub enum Block {
     },
     /// The model asks for a tool.
     ToolCall(ToolCall),
-    /// What a tool gave back.
+    /// Result of a tool call.
     ToolResult {
         /// The [`ToolCall::id`] it answers.
         call_id: String,
@@ -128,7 +128,7 @@ pub fn calls_of(blocks: &[Block]) -> Vec<ToolCall> {
 pub struct Usage {
     /// Tokens of the prompt, cached ones included.
     pub input_tokens: u64,
-    /// Tokens of the answer.
+    /// Output tokens.
     pub output_tokens: u64,
     /// Tokens of the prompt that the provider had in its cache, where it says so.
     #[serde(default, skip_serializing_if = "is_none_cached")]

@@ -21,10 +21,10 @@ pub struct MessageRecord {
     /// Tokens of the call that wrote it; answers only.
     #[serde(default, skip_serializing_if = "is_default")]
     pub usage: Option<Usage>,
-    /// `provider/model` that wrote it; answers only.
+    /// `provider/model` of its model call; responses only.
     #[serde(default, skip_serializing_if = "is_default")]
     pub model: Option<Box<str>>,
-    /// The answer was cut off by a stop.
+    /// Whether the response was stopped early.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stopped: bool,
 }

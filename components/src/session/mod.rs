@@ -21,7 +21,7 @@ pub struct Session {
     pub log: LogId,
     /// When it was created.
     pub created_at: Timestamp,
-    /// When it last took a message, an answer or a label.
+    /// Time of the last message, response or label change.
     pub updated_at: Timestamp,
     /// The turn that runs now: the head of the inbox.
     pub head: Option<Entity>,
@@ -30,7 +30,7 @@ pub struct Session {
     /// A name given by the user, unique within the agent. Boxed twice: most sessions have none, and this way none
     /// takes 8 bytes instead of 16.
     pub label: Option<Box<Box<str>>>,
-    /// User messages and answers so far.
+    /// User messages and responses so far.
     pub message_count: u32,
     /// The ordinal of the next turn; orders the rows of the log.
     pub next_ordinal: u32,

@@ -22,7 +22,7 @@ pub struct SessionRecord {
     pub updated_at: Timestamp,
     /// The user's name for it.
     pub label: Option<Box<str>>,
-    /// User messages and answers so far.
+    /// User messages and responses so far.
     pub message_count: u32,
     /// The ordinal of the next turn.
     pub next_ordinal: u32,

@@ -70,7 +70,7 @@ pub struct Task {
     pub claimed_by: Option<AgentId>,
     /// When it was claimed; `None` while it waits.
     pub claimed_at: Option<Timestamp>,
-    /// How often it was claimed.
+    /// Number of claims.
     pub attempts: u32,
     /// What came out, or why it failed; at most [`TASK_TEXT_BYTES_MAX`](crate::kernel::limit::TASK_TEXT_BYTES_MAX) bytes.
     pub result: Option<Box<str>>,

@@ -17,7 +17,7 @@ use crate::turn::TurnEnd;
 /// What a trigger waits for: the single key of the pattern's object and what stands below it (spec 1, Pattern shapes).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pattern {
-    /// Which events.
+    /// Filter for events.
     pub on: On,
     /// Which of those.
     pub filter: Filter,
@@ -83,7 +83,7 @@ pub enum AssigneeMatch {
 pub struct Trigger {
     /// Who owns it; it goes with its owner.
     pub agent: Entity,
-    /// Who gets the message instead of the owner.
+    /// Agent that receives the message instead of the owner.
     pub target: Option<Entity>,
     /// What it waits for.
     pub pattern: Pattern,
@@ -122,10 +122,10 @@ pub struct FireLog {
     /// The time of the event that it last fired for; the cooldown counts from here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_fired_at: Option<Timestamp>,
-    /// The time of the event that it last matched.
+    /// Time of the event that it last matched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_matched_at: Option<Timestamp>,
-    /// How that match ended.
+    /// Outcome of the last match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_outcome: Option<FireOutcome>,
     /// When the minute began in which fires of cascades are counted.
@@ -168,12 +168,12 @@ impl FireLog {
     }
 }
 
-/// One fire.
+/// A fire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fire {
     /// The time of the event.
     pub at: Timestamp,
-    /// What happened.
+    /// An event.
     pub on: EventKind,
     /// The turn that it began.
     pub turn: TurnId,

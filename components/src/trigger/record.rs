@@ -17,7 +17,7 @@ use crate::turn::record::TurnRecord;
 pub struct TriggerRecord {
     /// Also in the key.
     pub id: TriggerId,
-    /// Who owns it.
+    /// Agent that owns it.
     pub agent: AgentId,
     /// What it waits for, as the API writes it: JSON text of an object with one key.
     pub pattern: Box<str>,
@@ -34,7 +34,7 @@ pub struct TriggerRecord {
     /// Where its turns run, unless as the manifest says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_mode: Option<SessionMode>,
-    /// Who gets the message instead of the owner.
+    /// Agent that receives the message instead of the owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<AgentId>,
     /// When it was made.
@@ -76,7 +76,7 @@ impl Record for TriggerStateRecord {
 pub struct WaveRecord {
     /// Also in the key.
     pub number: u64,
-    /// What happened.
+    /// An event.
     pub kind: EventKind,
     /// The event's compact JSON.
     pub event: Box<str>,
@@ -98,7 +98,7 @@ pub struct WaveRecord {
 pub struct BurstRecord {
     /// Also in the key. Numbers grow, and none is given twice as long as anything stored knows of it.
     pub number: u64,
-    /// What happened.
+    /// An event.
     pub kind: EventKind,
     /// When it happened.
     pub at: Timestamp,

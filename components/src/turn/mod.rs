@@ -149,7 +149,7 @@ pub struct TurnRequest {
     pub tools: Vec<ClientTool>,
     /// Which tool the model should call, as JSON text in OpenAI's form.
     pub tool_choice: Option<String>,
-    /// Whether one answer may hold several calls.
+    /// Whether a response can contain several tool calls.
     pub parallel_tool_calls: Option<bool>,
     /// More keys for the provider as they came, as the text of a JSON object.
     pub parameters: Option<Box<str>>,
@@ -203,13 +203,13 @@ pub struct Turn {
     pub next_index: u32,
     /// Fences outcomes: one that carries another attempt is dropped.
     pub attempt: u32,
-    /// Model calls begun so far.
+    /// Model calls so far.
     pub iteration: u32,
     /// Tool calls asked for so far in this turn.
     pub tool_calls: u32,
     /// Where it is.
     pub state: TurnState,
-    /// Where its message came from.
+    /// Source of the message.
     pub origin: Origin,
     /// How many fired turns lie between it and what a person or the clock began; bounds cascades of triggers.
     pub depth: u8,
@@ -240,7 +240,7 @@ pub struct PendingTool {
     pub index: u32,
     /// The call as the model made it.
     pub call: ToolCall,
-    /// How far it is.
+    /// Progress.
     #[serde(default)]
     pub state: PendingState,
     /// When it went out.

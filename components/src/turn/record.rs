@@ -32,7 +32,7 @@ pub struct TurnRecord {
     /// The last attempt given out.
     #[serde(default, skip_serializing_if = "is_default")]
     pub attempt: u32,
-    /// Model calls begun so far.
+    /// Model calls so far.
     #[serde(default, skip_serializing_if = "is_default")]
     pub iteration: u32,
     /// Tool calls made so far.
@@ -43,7 +43,7 @@ pub struct TurnRecord {
     pub pending: Vec<PendingTool>,
     /// Where it is.
     pub state: TurnState,
-    /// Where its message came from.
+    /// Source of the message.
     #[serde(default, skip_serializing_if = "is_default")]
     pub origin: Origin,
     /// What the request asked for beside its message.
@@ -52,7 +52,7 @@ pub struct TurnRecord {
     /// The turn that began it through `agent_send`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub link: Option<Box<ParentLink>>,
-    /// Fired turns between it and what a person or the clock began.
+    /// Number of triggered turns between this one and its first cause.
     #[serde(default, skip_serializing_if = "is_default")]
     pub depth: u8,
     /// Untrusted content it has read or began with.

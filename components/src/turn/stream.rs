@@ -12,13 +12,13 @@ pub struct StreamItem {
     pub session: SessionId,
     /// The turn that speaks.
     pub turn: TurnId,
-    /// What happened.
+    /// An event.
     pub event: StreamEvent,
 }
 
 impl Effect for StreamItem {}
 
-/// What happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamEvent {
     /// A piece of the answer.
@@ -49,7 +49,7 @@ pub enum StreamEvent {
         usage: Usage,
         /// It was stopped before it was done.
         stopped: bool,
-        /// Model calls made.
+        /// Model calls.
         iterations: u32,
         /// Why the model stopped writing.
         stop: StopReason,
@@ -60,7 +60,7 @@ pub enum StreamEvent {
     },
     /// The turn ended otherwise. The last event of a turn.
     Error {
-        /// One sentence for people.
+        /// A human-readable message.
         error: String,
         /// A stable word for programs.
         code: String,

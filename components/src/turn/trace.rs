@@ -8,7 +8,7 @@ use crate::kernel::time::Timestamp;
 use crate::session::message::Usage;
 use crate::turn::{Origin, TurnEnd};
 
-/// One ended turn.
+/// An ended turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceRecord {
     /// Also in the key.
@@ -19,7 +19,7 @@ pub struct TraceRecord {
     pub log: LogId,
     /// Which turn of the log.
     pub ordinal: u32,
-    /// Where its message came from.
+    /// Source of the message.
     pub origin: Origin,
     /// When the message was taken.
     pub started_at: Timestamp,
@@ -27,17 +27,17 @@ pub struct TraceRecord {
     pub ended_at: Timestamp,
     /// How it ended.
     pub end: TurnEnd,
-    /// A stable word for a failure.
+    /// Error code of a failure.
     pub code: Option<Box<str>>,
     /// One sentence for a failure.
     pub error: Option<Box<str>>,
     /// Tokens of all its model calls.
     pub usage: Usage,
-    /// Model calls begun.
+    /// Model calls.
     pub iterations: u32,
-    /// Tool calls asked for.
+    /// Tool calls.
     pub tool_calls: u32,
-    /// Model and tool calls in the order of their ends.
+    /// Model and tool calls in order of completion.
     pub steps: Vec<TraceStep>,
     /// Notes to the owner.
     pub notices: Vec<Box<str>>,

@@ -16,7 +16,7 @@ use crate::session::message::Usage;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallEnd {
-    /// With an answer.
+    /// Completed.
     #[default]
     Answered,
     /// Without one, or with one that broke off.

@@ -10,7 +10,7 @@ use crate::session::message::Usage;
 pub struct Price {
     /// Tokens of the prompt.
     pub input_per_m: Micros,
-    /// Tokens of the answer.
+    /// Output tokens.
     pub output_per_m: Micros,
     /// Tokens of the prompt that the provider had in its cache; `None` costs as much as the others.
     pub cached_input_per_m: Option<Micros>,

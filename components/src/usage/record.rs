@@ -81,7 +81,7 @@ impl CallRecord {
 pub struct ScopeUseRecord {
     /// Whose; `None` is everybody's. Also in the key.
     pub agent: Option<AgentId>,
-    /// Since ever.
+    /// All time.
     pub total: UsageSum,
     /// Which day `day_cost` is of.
     pub day: i64,

@@ -13,20 +13,20 @@ use crate::kernel::record::StoredComponent;
 use crate::kernel::time::Timestamp;
 use crate::taint::Taint;
 
-/// How a step is carried out.
+/// Mode of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepMode {
     /// After the step before it.
     #[default]
     Sequential,
-    /// Beside its neighbours of the same mode, on the same input.
+    /// In parallel with adjacent steps of the same mode, on the same input.
     FanOut,
-    /// Joins the outputs of the fan_out steps before it; no agent is asked.
+    /// Joins the outputs of the preceding fan_out steps, without an agent.
     Collect,
-    /// Only when its condition holds.
+    /// Only if its condition is true.
     Conditional,
-    /// Again and again on its own output, until its condition holds.
+    /// Repeatedly on its own output, until its condition is true.
     Loop,
 }
 
@@ -47,7 +47,7 @@ impl StepMode {
     }
 }
 
-/// What a failed step does to its run.
+/// Error mode of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorMode {
@@ -56,7 +56,7 @@ pub enum ErrorMode {
     Fail,
     /// The run goes on as if the step were not there.
     Skip,
-    /// It is tried again after a pause, so often; then the run fails.
+    /// The step is retried with backoff; then the run fails.
     Retry,
 }
 
@@ -232,7 +232,7 @@ impl StepState {
     }
 }
 
-/// How far one step of a run is.
+/// State of a step of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StepRun {
@@ -240,11 +240,11 @@ pub struct StepRun {
     pub state: StepState,
     /// The turn that carries it out, while it is [`Running`](StepState::Running).
     pub turn: Option<TurnId>,
-    /// Attempts begun, over all iterations.
+    /// Attempts over all iterations.
     pub attempts: u32,
     /// Attempts of this iteration that failed.
     pub failures: u32,
-    /// Iterations that gave an output.
+    /// Completed iterations.
     pub iterations: u32,
     /// When its first attempt began.
     pub started_at: Option<Timestamp>,
@@ -252,7 +252,7 @@ pub struct StepRun {
     pub ended_at: Option<Timestamp>,
     /// While it is running: when it has run out of time. While it is retrying: when it is tried again.
     pub due: Option<Timestamp>,
-    /// Why its last attempt failed.
+    /// Reason of the last failure.
     pub error: Option<Box<str>>,
 }
 
@@ -280,7 +280,7 @@ pub struct WorkflowRun {
     pub caller: Option<Caller>,
     /// The workflows in whose steps it was begun, outermost first.
     pub above: Vec<WorkflowId>,
-    /// Fired turns between its steps and what a person or the clock began.
+    /// Number of triggered turns between its steps and the first cause.
     pub depth: u8,
     /// Where it is.
     pub state: RunState,
@@ -290,7 +290,7 @@ pub struct WorkflowRun {
     pub started_at: Timestamp,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
-    /// Why it failed, or was cancelled.
+    /// Reason of the failure or cancellation.
     pub error: Option<Box<str>>,
     /// How far each step is.
     pub progress: Vec<StepRun>,

@@ -26,7 +26,7 @@ pub struct RunRecord {
     /// The workflows in whose steps it was begun.
     #[serde(default)]
     pub above: Vec<WorkflowId>,
-    /// Fired turns between its steps and what a person or the clock began.
+    /// Number of triggered turns between its steps and the first cause.
     #[serde(default)]
     pub depth: u8,
     /// Where it is.
@@ -38,7 +38,7 @@ pub struct RunRecord {
     /// When it ended.
     #[serde(default)]
     pub ended_at: Option<Timestamp>,
-    /// Why it failed, or was cancelled.
+    /// Reason of the failure or cancellation.
     #[serde(default)]
     pub error: Option<Box<str>>,
     /// How far each step is.

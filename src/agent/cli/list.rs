@@ -11,7 +11,7 @@ use crate::kernel::cli::output::Table;
 /// Options of `agent list`.
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// At most this many
+    /// Maximum number of agents
     #[arg(long, value_name = "COUNT")]
     limit: Option<u32>,
 }

@@ -21,16 +21,16 @@ pub(crate) struct New {
     /// An agent type of the daemon (`coder`), or a manifest file (`./my.toml`); `-` reads it from standard input
     #[arg(value_name = "TYPE_OR_FILE")]
     manifest: Option<String>,
-    /// The agent's name; overrides that of the manifest
+    /// The agent's name; overrides the manifest
     #[arg(long)]
     name: Option<String>,
-    /// The model's id; overrides that of the manifest
+    /// The model id; overrides the manifest
     #[arg(long)]
     model: Option<String>,
-    /// The model's provider; overrides that of the manifest
+    /// The model provider; overrides the manifest
     #[arg(long)]
     provider: Option<String>,
-    /// The system prompt; overrides that of the manifest
+    /// The system prompt; overrides the manifest
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
 }
@@ -94,8 +94,7 @@ async fn agent_type(client: &Client, name: &str) -> Result<String, Error> {
     match client.get(&path, &[]).await {
         Ok(found) => Ok(field(&found, "/manifest_toml")),
         Err(Error::Answer { status: 404, .. }) => {
-            let text =
-                format!("there is neither an agent type nor a file called {name:?}; `GET /api/templates` lists types");
+            let text = format!("no agent type or file named {name:?}; `GET /api/templates` lists agent types");
             Err(Error::NotFound(text))
         }
         Err(error) => Err(error),

@@ -13,8 +13,8 @@ use crate::kernel::toolset::{Context, Ended, Tool, input};
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "agent_find",
-    "Finds agents by a part of their name (ignoring case), by tag, or both. A page may be empty and still \
-        have a `next`: then ask again with `after`.",
+    "Finds agents by part of their name (case-insensitive), by tag, or both. A page can be empty and still have a \
+     `next`; continue with `after`.",
     run,
 )
 .safe()
@@ -24,11 +24,11 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// A part of the name.
+    /// Part of the name.
     name: Option<String>,
-    /// A tag, exactly.
+    /// Exact tag.
     tag: Option<String>,
-    /// Go on after this agent: `next` of an earlier page.
+    /// `next` of the previous page.
     after: Option<Uuid>,
 }
 

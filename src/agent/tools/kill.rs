@@ -10,7 +10,7 @@ use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "agent_kill",
-    "Removes an agent that you created with agent_spawn, or that one of those created. Its sessions go too.",
+    "Deletes an agent that you or one of your descendants created with agent_spawn, and its sessions.",
     run,
 )
 .needs(Need::Spawn)

@@ -17,7 +17,7 @@ const PAGE_MAX: usize = 100;
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "agent_list",
-    "Lists the agents that live here, oldest first: id, name, state and model. Long lists come in pages.",
+    "Lists all agents, oldest first: id, name, state and model. Long lists are paged.",
     run,
 )
 .safe()
@@ -27,9 +27,9 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// At most so many, 1 to 100; 50 when left out.
+    /// Maximum number, 1 to 100. Default: 50.
     limit: Option<usize>,
-    /// Go on after this agent: `next` of an earlier page.
+    /// `next` of the previous page.
     after: Option<Uuid>,
 }
 

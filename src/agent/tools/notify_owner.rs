@@ -10,8 +10,8 @@ use crate::kernel::toolset::{Context, Ended, Tool, input};
 /// The table row. Safe to repeat: the note leaves with the result of the call, in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "notify_owner",
-    "Leaves a private note to your owner: something they must know and that does not belong into the \
-        answer. They get it when this turn ends.",
+    "Sends a private note to your owner: something they must know that does not belong in the answer. They receive \
+     it when this turn ends.",
     run,
 )
 .safe()
@@ -33,7 +33,7 @@ fn run(_context: Context, text: String) -> BoxFuture<'static, Result<Ended, Stri
             return Err("The note is empty.".to_owned());
         }
         if notice.len() > NOTICE_BYTES_MAX {
-            return Err(format!("The note has {} bytes, at most {NOTICE_BYTES_MAX} are allowed.", notice.len()));
+            return Err(format!("The note is {} bytes long; the limit is {NOTICE_BYTES_MAX}.", notice.len()));
         }
         Ok(Ended::Notice { text: "Noted.".to_owned(), notice: notice.to_owned() })
     })

@@ -14,8 +14,8 @@ use crate::kernel::toolset::{Context, Ended, Tool, input};
 /// a result has sent nothing. Its time is bounded by the other agent's turn.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "agent_send",
-    "Sends a message to another agent and gives its answer. With `async` true it does not wait and gives \
-        a task id instead. The message goes to the other agent's current session unless `session_id` says otherwise.",
+    "Sends a message to another agent and returns its answer. With `async` true it does not wait and returns a task \
+     id instead. The message goes to the other agent's current session unless `session_id` says otherwise.",
     run,
 )
 .safe()
@@ -28,9 +28,9 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 struct Input {
     /// The other agent's name or id.
     agent: String,
-    /// What to say to it.
+    /// The message.
     message: String,
-    /// One of the other agent's sessions; a new id begins a new session under it.
+    /// A session of the other agent; a new id starts a new session.
     session_id: Option<Uuid>,
     /// Do not wait for the answer.
     #[serde(default, rename = "async")]

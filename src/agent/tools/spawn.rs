@@ -13,8 +13,8 @@ use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "agent_spawn",
-    "Creates a new agent that you can then ask with agent_send. Give a name and a system prompt; without \
-        `tools` it gets the tools that you have. It never gets more rights than you have. Gives its id.",
+    "Creates a new agent that you can message with agent_send. Give a name and a system prompt; without `tools` it \
+     gets your tools. It never gets more rights than you have. Returns its id.",
     run,
 )
 .needs(Need::Spawn)
@@ -23,22 +23,22 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// A name that no live agent has.
+    /// Name; must not be in use.
     #[serde(default)]
     name: Option<String>,
-    /// What the agent is told about itself and its work.
+    /// System prompt.
     #[serde(default)]
     system_prompt: Option<String>,
-    /// One sentence about it.
+    /// Description in one sentence.
     #[serde(default)]
     description: Option<String>,
-    /// Tool names or globs that it may use; all of yours when left out.
+    /// Tool names or globs that it can use. Default: all of yours.
     #[serde(default)]
     tools: Option<Vec<String>>,
-    /// The model that it asks; yours when left out.
+    /// Model. Default: yours.
     #[serde(default)]
     model: Option<String>,
-    /// A whole agent manifest in TOML, in place of all other fields.
+    /// A complete agent manifest in TOML, instead of all other fields.
     #[serde(default)]
     manifest_toml: Option<String>,
 }

@@ -115,7 +115,7 @@ fn delete(context: &Context, filename: &str) -> Result<(), Error> {
         let _lock = home.lock()?;
         let dir = backups_dir(context, &home)?;
         if !shelf::remove(&dir, filename)? {
-            return Err(Error::NotFound(format!("there is no backup {filename}")));
+            return Err(Error::NotFound(format!("backup {filename} does not exist")));
         }
         Ok(json!({ "status": "deleted", "filename": filename }))
     })?;

@@ -19,15 +19,15 @@ use crate::kernel::home::{create_private_dir, private_file};
 /// Options of `restore`.
 #[derive(Debug, Args)]
 pub(crate) struct Restore {
-    /// The backup: a name of `backup list`, or a file
+    /// The backup: a name from `backup list`, or a file
     file: String,
-    /// Change nothing, and say what would change
+    /// Show the changes without applying them
     #[arg(long)]
     dry_run: bool,
-    /// Leave config.toml and the secrets of this home as they are
+    /// Keep config.toml and the secrets of this home
     #[arg(long)]
     keep_config: bool,
-    /// Restore only these: config, cron_jobs, hand_state, custom_models, agents, skills, workflows, data
+    /// Restore only these components: config, cron_jobs, hand_state, custom_models, agents, skills, workflows, data
     #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
     components: Option<Vec<String>>,
 }
@@ -63,7 +63,12 @@ impl Restore {
     fn selection(&self) -> Result<Selection, Error> {
         let parse = |name: &String| {
             let names = Component::names();
-            Component::parse(name).ok_or_else(|| Error::Usage(format!("--components: {name:?} is none of {names}")))
+            Component::parse(name).ok_or_else(|| {
+                Error::Usage(format!(
+                    "--components: unknown component {name:?}; \
+                expected one of {names}"
+                ))
+            })
         };
         let components = self.components.as_ref().map(|names| names.iter().map(parse).collect()).transpose()?;
         Ok(Selection { components, keep_config: self.keep_config })
@@ -75,7 +80,7 @@ impl Restore {
             return Ok(self.file.clone());
         }
         if context.is_elsewhere() {
-            return Err(Error::Usage(format!("{}: only names of `backup list` can be restored there", self.file)));
+            return Err(Error::Usage(format!("{}: use a name of `backup list`", self.file)));
         }
         let home = context.home()?;
         let dir = backups_dir(context, &home)?;
@@ -94,7 +99,7 @@ impl Restore {
             copied.map_err(Error::io(format!("cannot copy it to {}", dir.display())))?;
             output::note(&format!("copied to {}", there.display()));
         } else if fs::canonicalize(&there).ok().as_ref() != Some(&path) {
-            return Err(Error::Usage(format!("there is another {filename} in {} already", dir.display())));
+            return Err(Error::Usage(format!("another {filename} already exists in {}", dir.display())));
         }
         Ok(filename)
     }
@@ -133,7 +138,7 @@ fn render(done: &Value) -> String {
             }
         }
     }
-    let head = if done["status"] == "dry_run" { "dry run, nothing was changed; it would restore" } else { "restored" };
+    let head = if done["status"] == "dry_run" { "dry run, nothing was changed; would restore" } else { "restored" };
     let restart = done["restart_required"].as_array().filter(|keys| !keys.is_empty());
     let restart = restart.map(|keys| format!("takes effect with the next start: {}\n", field(&json!(keys), "")));
     format!(

@@ -31,7 +31,7 @@ pub(super) fn watch(backups: &Arc<HomeBackups>) {
             let looking = Arc::clone(&backups);
             let looked = tokio::task::spawn_blocking(move || looking.look(after)).await;
             let (next, wait) = looked.unwrap_or_else(|error| {
-                tracing::error!(%error, "a backup that was due broke off; the next one is tried as the schedule says");
+                tracing::error!(%error, "a scheduled backup was interrupted; the next one runs as scheduled");
                 (backups.now(), LOOK_EVERY)
             });
             after = Some(next);
@@ -86,7 +86,7 @@ impl HomeBackups {
         let lines = match shelf::list(&self.places().backups) {
             Ok(lines) => lines,
             Err(error) => {
-                tracing::warn!(%error, "when the newest backup was made is not known");
+                tracing::warn!(%error, "the time of the newest backup is unknown");
                 return None;
             }
         };
@@ -109,13 +109,13 @@ impl HomeBackups {
             let tried_before = self.schedule.lock().waits_since;
             if is_tried_again(error, tried_before.map_or(0, |first| now.0.saturating_sub(first.0))) {
                 if tried_before.is_none() {
-                    tracing::warn!(%error, "the backup that is due waits for the world");
+                    tracing::warn!(%error, "a scheduled backup is waiting for the world");
                     self.schedule.lock().waits_since = Some(now);
                 }
                 return false;
             }
             self.failed.fetch_add(1, Ordering::Relaxed);
-            tracing::error!(%error, "the backup that was due could not be made");
+            tracing::error!(%error, "a scheduled backup failed");
             self.parts.exchange.note(Actor::System, AuditKind::BackupFailed, json!({ "reason": error.to_string() }));
         }
         let mut schedule = self.schedule.lock();
@@ -129,17 +129,17 @@ impl HomeBackups {
         let dir = self.places().backups;
         let lines = match shelf::list(&dir) {
             Ok(lines) => lines,
-            Err(error) => return tracing::warn!(%error, "old backups stay"),
+            Err(error) => return tracing::warn!(%error, "old backups could not be deleted"),
         };
         let (keep, max_age_days) = (config.keep, config.max_age_days);
         for filename in shelf::outdated(&lines, keep, max_age_days, self.now()) {
             match shelf::remove(&dir, &filename) {
                 Ok(_) => {
-                    tracing::info!(filename, "an old backup goes");
+                    tracing::info!(filename, "an old backup was deleted");
                     let details = json!({ "filename": filename, "reason": "retention" });
                     self.parts.exchange.note(Actor::System, AuditKind::BackupDeleted, details);
                 }
-                Err(error) => tracing::warn!(%error, filename, "an old backup stays"),
+                Err(error) => tracing::warn!(%error, filename, "an old backup could not be deleted"),
             }
         }
     }

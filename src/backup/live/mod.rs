@@ -139,7 +139,7 @@ impl HomeBackups {
 
     fn forget_done(&self) {
         if let Err(error) = place::forget_done(&self.parts.home) {
-            tracing::warn!(%error, "the restore goes on record once more with the next start");
+            tracing::warn!(%error, "the next start records the restore again");
         }
     }
 
@@ -204,7 +204,7 @@ impl HomeBackups {
         self.made.fetch_add(1, Ordering::Relaxed);
         self.note_newest(self.now());
         let seconds = began.elapsed().as_secs_f64();
-        tracing::info!(filename = made.filename, size_bytes = made.size_bytes, seconds, "a backup was made");
+        tracing::info!(filename = made.filename, size_bytes = made.size_bytes, seconds, "a backup was created");
         let details = json!({
             "filename": made.filename,
             "size_bytes": made.size_bytes,
@@ -282,10 +282,10 @@ impl Backups for HomeBackups {
 impl Probe for HomeBackups {
     fn gather(&self, out: &mut MetricsText) {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        out.family("agentsvc_backups_total", "Backups, by what became of them.", "counter");
+        out.family("agentsvc_backups_total", "Backups, by outcome.", "counter");
         out.sample("agentsvc_backups_total", "outcome=\"made\"", load(&self.made));
         out.sample("agentsvc_backups_total", "outcome=\"failed\"", load(&self.failed));
-        let help = "When the newest backup was made, in seconds since 1970; 0 when there is none.";
+        let help = "Time of the newest backup in seconds since 1970; 0 if there is none.";
         out.gauge("agentsvc_backup_newest_seconds", help, load(&self.newest));
     }
 }
@@ -298,7 +298,7 @@ fn of_error(error: backup::Error) -> BackupError {
     }
     match (error.code(), error) {
         (_, backup::Error::NoRoom { needed, free, .. }) => {
-            BackupError::Full(format!("{needed} bytes are needed, and {free} are free"))
+            BackupError::Full(format!("{needed} bytes are needed, but only {free} are free"))
         }
         (Some(code), error) => BackupError::Refused { code, message: error.to_string() },
         (None, backup::Error::Stopped) => BackupError::NotReady("the daemon is shutting down".to_owned()),
@@ -320,7 +320,7 @@ fn of_refusal(refusal: &Refusal) -> BackupError {
 
 fn failed(error: &dyn std::fmt::Display) -> BackupError {
     tracing::error!(%error, "a backup or restore failed");
-    BackupError::Failed("it failed and nothing was changed; the reason is in the daemon's log".to_owned())
+    BackupError::Failed("failed and nothing was changed; see the daemon's log for the reason".to_owned())
 }
 
 #[cfg(test)]
@@ -329,10 +329,11 @@ mod tests {
 
     #[test]
     fn what_is_in_the_way_is_no_missing_world() {
-        let busy = of_refusal(&Refusal::conflict("a rehearsal reads the world"));
+        let busy = of_refusal(&Refusal::conflict("rehearsal is reading the world"));
         assert!(matches!(&busy, BackupError::InTheWay { code, .. } if code == "backup_busy"), "{busy:?}");
-        assert_eq!(busy.to_string(), "a rehearsal reads the world");
-        let full = of_refusal(&Refusal::conflict("there are 1000 snapshots").with_code("too_many_snapshots"));
+        assert_eq!(busy.to_string(), "rehearsal is reading the world");
+        let full =
+            of_refusal(&Refusal::conflict("the limit of 1000 snapshots is reached").with_code("too_many_snapshots"));
         assert!(matches!(&full, BackupError::InTheWay { code, .. } if code == "too_many_snapshots"), "{full:?}");
         assert!(matches!(of_refusal(&Refusal::busy("no world", 1)), BackupError::NotReady(_)));
     }

@@ -97,9 +97,9 @@ impl HomeBackups {
                 self.forget_done();
                 Ok(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX))
             }
-            (Ok(_), None) => Err(failed(&"the world was exchanged without a decision")),
+            (Ok(_), None) => Err(failed(&"the world was replaced without a stored decision")),
             (Err(refusal), decided) => {
-                tracing::error!(%refusal, "the restore was given up");
+                tracing::error!(%refusal, "the restore was cancelled");
                 match decided {
                     Some(decided) => decided.take_back().map_err(of_error)?,
                     None => prepared.discard(),
@@ -128,8 +128,8 @@ impl HomeBackups {
             None => {}
             Some(Ok(reloaded)) => answer.restart_required = reloaded.restart_required,
             Some(Err(error)) => {
-                tracing::error!(%error, "the restored configuration is not in force");
-                let text = format!("config.toml is restored and not in force yet: {error}; POST /api/config/reload");
+                tracing::error!(%error, "the restored configuration is not in effect");
+                let text = format!("config.toml is restored but not in effect: {error}; use POST /api/config/reload");
                 answer.warnings.push(text);
             }
         }
@@ -139,7 +139,8 @@ impl HomeBackups {
 /// Everything is in its place, whatever becomes of the plan.
 fn finish(decided: &Decided) {
     if let Err(error) = decided.finish() {
-        tracing::error!(%error, "a restore is done, and its plan stays: the next start ends it once more");
+        tracing::error!(%error, "a restore is complete, but its plan could not be removed; the next start completes \
+            it again");
     }
 }
 
@@ -149,12 +150,13 @@ fn selection(wanted: &RestoreWanted) -> Result<Selection, BackupError> {
     let components = match &wanted.components {
         None => None,
         Some(names) if names.is_empty() => {
-            let text = format!("names none; leave it out to restore all, or name some of {}", Component::names());
+            let text =
+                format!("must not be empty; omit it to restore all components, or list some of {}", Component::names());
             return Err(wrong(text));
         }
         Some(names) => {
             let parse = |name: &String| {
-                let unknown = || wrong(format!("there is no component {name:?}; there are {}", Component::names()));
+                let unknown = || wrong(format!("unknown component {name:?}; expected one of {}", Component::names()));
                 Component::parse(name).ok_or_else(unknown)
             };
             Some(names.iter().map(parse).collect::<Result<_, _>>()?)

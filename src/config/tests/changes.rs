@@ -26,24 +26,24 @@ fn what_a_client_may_write_is_a_short_list() {
         may(path).unwrap();
     }
     for (path, why) in [
-        ("default_model", "is a whole table"),
-        ("providers", "is a whole table"),
-        ("providers.openai", "is a whole table"),
+        ("default_model", "is a table"),
+        ("providers", "is a table"),
+        ("providers.openai", "is a table"),
         ("api_key", "is a credential"),
         ("default_model.api_key_env", "is a credential"),
         ("providers.openai.api_key_env", "is a credential"),
         ("web.search.api_key_env", "is a credential"),
-        ("api_listen", "surroundings"),
-        ("data_dir", "surroundings"),
-        ("default_model.base_url", "surroundings"),
-        ("exec_policy.mode", "bounds what clients and agents may do"),
-        ("approval.second_factor", "bounds what clients and agents may do"),
-        ("cors_origin", "bounds what clients and agents may do"),
+        ("api_listen", "daemon's environment"),
+        ("data_dir", "daemon's environment"),
+        ("default_model.base_url", "daemon's environment"),
+        ("exec_policy.mode", "limits what clients and agents can do"),
+        ("approval.second_factor", "limits what clients and agents can do"),
+        ("cors_origin", "limits what clients and agents can do"),
         ("queue.concurrency.providers.openai", "more than 3 segments"),
-        ("network.shared_secret", "there is no key"),
-        ("terminal.enabled", "there is no key"),
-        ("nothing", "there is no key"),
-        ("log_level.x", "there is no key"),
+        ("network.shared_secret", "unknown configuration key"),
+        ("terminal.enabled", "unknown configuration key"),
+        ("nothing", "unknown configuration key"),
+        ("log_level.x", "unknown configuration key"),
     ] {
         let said = may(path).unwrap_err();
         assert!(said.contains(why), "{path}: {said}");
@@ -86,7 +86,7 @@ fn a_value_that_the_key_cannot_have_is_named() {
         ("log_level", json!("loud"), "log_level: must be one of"),
         ("log_level", json!({}), "log_level: must be a string, a number"),
         ("default_model.provider", json!("opnai"), "did you mean `openai`?"),
-        ("default_model.provider", json!("ollama"), "needs `model` beside it"),
+        ("default_model.provider", json!("ollama"), "needs `model`"),
         ("prices.gpt.input_per_m", json!(1), "must be named"),
         ("default_model.model", json!("x".repeat(2 << 20)), "would make the file larger than 1048576 bytes"),
     ] {

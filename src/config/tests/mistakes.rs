@@ -7,10 +7,7 @@ use crate::config::{Config, Document, Error};
 /// Each line of the file beside the messages that it gives, as `column: key: message`.
 const FILE: &[(&str, &[&str])] = &[
     ("api_lisen = \"127.0.0.1:1\"", &["1: api_lisen: unknown key; did you mean `api_listen`?"]),
-    (
-        "api_key = \"two words\"",
-        &["11: api_key: must be printable ASCII without spaces, so that a header can carry it"],
-    ),
+    ("api_key = \"two words\"", &["11: api_key: must be printable ASCII without spaces"]),
     ("cors_origin = \"https://a\"", &["15: cors_origin: must be a list of strings, not a string"]),
     (
         "log_level = \"wran\"",
@@ -23,7 +20,7 @@ const FILE: &[(&str, &[&str])] = &[
     ("network_enabled = \"yes\"", &["19: network_enabled: must be true or false, not a string"]),
     (
         "zzzzzzzzzzzz = 1",
-        &["1: zzzzzzzzzzzz: unknown key; the keys here are `api_listen`, `api_key`, `cors_origin`, \
+        &["1: zzzzzzzzzzzz: unknown key; expected one of `api_listen`, `api_key`, `cors_origin`, \
          `log_level`, `mode`, `data_dir`, `rate_limit_per_second`, `network_enabled`, `default_model`, \
          `providers`, `world`, `queue`, `triggers`, `web`, `exec_policy`, `approval`, `tool_invoke`, `uploads`, \
          `budget`, `prices`, `catalog`, `usage`, `audit`, `backup`, `snapshots`, `security`, \
@@ -34,7 +31,7 @@ const FILE: &[(&str, &[&str])] = &[
     ("audit = \"all\"", &["9: audit: must be a table, not a string"]),
     (
         "api_listen = \"0.0.0.0:4545\"",
-        &["14: api_listen: 0.0.0.0:4545 can be reached from other machines: set `api_key`, or listen on \
+        &["14: api_listen: 0.0.0.0:4545 accepts connections from other machines; set `api_key`, or listen on \
          127.0.0.1"],
     ),
     ("[default_model]", &[]),
@@ -55,10 +52,10 @@ const FILE: &[(&str, &[&str])] = &[
          `api_key_env`"],
     ),
     ("context_tokens = 100", &["18: providers.mine.context_tokens: must be 512 to 100000000"]),
-    ("[providers.other]", &["1: providers.other: provider other is not a known one and has no base_url"]),
+    ("[providers.other]", &["1: providers.other: unknown provider other without a base_url"]),
     ("[world]", &[]),
     ("tick_hz = 1001", &["11: world.tick_hz: must be 1 to 1000"]),
-    ("cors_origin = []", &["1: world.cors_origin: unknown key; did you mean `cors_origin` at top level?"]),
+    ("cors_origin = []", &["1: world.cors_origin: unknown key; did you mean the top-level key `cors_origin`?"]),
     ("[queue]", &[]),
     ("claim_timeout_secs = -1", &["22: queue.claim_timeout_secs: must be 1 to 2678400"]),
     ("[queue.concurrency]", &[]),
@@ -66,8 +63,8 @@ const FILE: &[(&str, &[&str])] = &[
     (
         "providers = { openai = 0, mine = \"x\" }",
         &[
-            "24: queue.concurrency.providers.openai: must be an integer, 1 to 65536",
-            "34: queue.concurrency.providers.mine: must be an integer, 1 to 65536",
+            "24: queue.concurrency.providers.openai: must be an integer from 1 to 65536",
+            "34: queue.concurrency.providers.mine: must be an integer from 1 to 65536",
         ],
     ),
     ("[triggers]", &[]),
@@ -102,8 +99,8 @@ const FILE: &[(&str, &[&str])] = &[
     (
         "env_passthrough = [\"A=B\", \"PATH\", 7]",
         &[
-            "20: exec_policy.env_passthrough: must be the name of a variable",
-            "27: exec_policy.env_passthrough: must not be PATH, which commands get from the daemon",
+            "20: exec_policy.env_passthrough: must be the name of an environment variable",
+            "27: exec_policy.env_passthrough: must not be PATH; the daemon sets this variable",
             "35: exec_policy.env_passthrough: must be a list of strings, not an integer",
         ],
     ),

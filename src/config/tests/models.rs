@@ -27,12 +27,12 @@ fn gaps_are_filled_by_the_provider() {
 #[test]
 fn a_provider_that_cannot_answer_is_a_problem() {
     let error = default_model("[default_model]\nprovider = \"opnai\"\n").unwrap_err();
-    let expected = "is not a known provider and has no `base_url`; did you mean `openai`?";
+    let expected = "unknown provider without a `base_url`; did you mean `openai`?";
     assert_eq!(error, format!("c:2:12: default_model.provider: {expected}"));
     let error = default_model("[default_model]\nprovider = \"ollama\"\n").unwrap_err();
     assert!(error.starts_with("c:2:12: default_model.provider: needs `model`"), "{error}");
     let error = default_model("[world]\n[providers.mine]\napi_key_env = \"X\"\n").unwrap_err();
-    assert!(error.starts_with("c:2:1: providers.mine: provider mine is not a known one"), "{error}");
+    assert!(error.starts_with("c:2:1: providers.mine: unknown provider mine"), "{error}");
     let known = "[providers.mine]\nbase_url = \"http://h/v1\"\n[default_model]\nprovider = \"mine\"\nmodel = \"m\"\n";
     assert_eq!(default_model(known).unwrap(), "mine/m");
 }

@@ -57,11 +57,11 @@ fn first(text: &str, wanted: &ConfigInit, file: &ConfigFile) -> Result<(String, 
         let now = before.get("default_model").and_then(|table| table.get(field)).and_then(toml::Value::as_str);
         let Some(value) = value.as_deref().filter(|value| now != Some(*value)) else { continue };
         if is_edited && !force {
-            let message = "config.toml was edited already: set the keys one by one, or `force` to change these in it";
+            let message = "config.toml has been edited; set the keys one by one, or use `force` to overwrite them";
             return Err(ConfigError::Conflict(message.to_owned()));
         }
         if is_edited && field == "api_key_env" {
-            let message = "default_model.api_key_env is a credential, or says where one is: edit it in config.toml";
+            let message = "default_model.api_key_env refers to a credential; edit it in config.toml";
             return Err(ConfigError::Forbidden(message.to_owned()));
         }
         let path = ["default_model".to_owned(), field.to_owned()];

@@ -12,7 +12,7 @@ pub(in crate::daemon) fn watch(runtime: &tokio::runtime::Runtime, live: Arc<Live
     runtime.spawn(async move {
         use tokio::signal::unix::{SignalKind, signal};
         let Ok(mut hangups) = signal(SignalKind::hangup()) else {
-            return tracing::warn!("SIGHUP cannot be watched; use POST /api/config/reload");
+            return tracing::warn!("cannot listen for SIGHUP; use POST /api/config/reload");
         };
         while hangups.recv().await.is_some() {
             let live = Arc::clone(&live);
@@ -23,10 +23,10 @@ pub(in crate::daemon) fn watch(runtime: &tokio::runtime::Runtime, live: Arc<Live
                     for ConfigProblem { line, column, key, message } in problems {
                         tracing::error!("config.toml:{line}:{column}: {key}: {message}");
                     }
-                    tracing::error!("the configuration in force stays");
+                    tracing::error!("the current configuration is unchanged");
                 }
-                Ok(Err(error)) => tracing::error!(%error, "the configuration was not read anew"),
-                Err(error) => tracing::error!(%error, "the reading of the configuration broke off"),
+                Ok(Err(error)) => tracing::error!(%error, "the configuration could not be reloaded"),
+                Err(error) => tracing::error!(%error, "reloading the configuration was interrupted"),
             }
         }
     });

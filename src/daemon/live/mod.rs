@@ -81,7 +81,7 @@ struct State {
     written: Config,
     /// The same, save for what waits for a restart.
     in_force: Config,
-    /// What is written but has no effect.
+    /// Keys in the file without effect.
     warnings: Vec<Warning>,
 }
 
@@ -125,7 +125,7 @@ impl Live {
         let in_force = written.clone().until_restart(&self.started);
         if let Some(message) = in_force.open_to_others() {
             // The file may listen elsewhere; until the next start the daemon does not.
-            return Err(at_top("api_key", format!("the daemon runs at an address that needs it: {message}")));
+            return Err(at_top("api_key", format!("the daemon's current address requires it: {message}")));
         }
         let before = self.parts.providers.load();
         let (catalog, overrides) = (Arc::clone(before.catalog()), Arc::clone(before.overrides()));
@@ -185,7 +185,7 @@ impl Live {
 
     /// What is written and has no effect, or none yet.
     fn warnings(&self, state: &State) -> Vec<String> {
-        let waits = |path| format!("{path} was changed and takes effect with the next start");
+        let waits = |path| format!("{path} was changed; the change takes effect at the next start");
         state.warnings.iter().map(ToString::to_string).chain(self.waiting(state).into_iter().map(waits)).collect()
     }
 
@@ -202,14 +202,14 @@ impl Live {
     ) -> Result<(T, Vec<config::Difference>), ConfigError> {
         let api = self.api.upgrade().filter(|api| api.bridge.is_open());
         if api.is_none() {
-            let refusal = Refusal::busy("the world is loading, or ends", 1);
+            let refusal = Refusal::busy("the daemon is starting or stopping", 1);
             return Err(ConfigError::NotTaken { message: "nothing was changed", refusal });
         }
         let (given, ready) = self.file.change(|text| {
             let (after, given, loaded) = change(text)?;
             Ok::<_, Refused>((after, (given, self.prepare(loaded)?)))
         })?;
-        let message = "it is in config.toml and not in force yet: POST /api/config/reload";
+        let message = "stored in config.toml but not in effect; use POST /api/config/reload";
         let changed = self.apply(ready, WORLD_TRIES);
         Ok((given, changed.map_err(|refusal| ConfigError::NotTaken { message, refusal })?))
     }
@@ -225,7 +225,7 @@ impl Live {
         let Some(api) = self.api.upgrade() else { return };
         let entry = NoteAction { kind, agent: None, details };
         if let Err(refusal) = self.handle.block_on(api.bridge.acting_as(actor).ask(entry)) {
-            tracing::error!(%refusal, "a change of the configuration is not on the audit trail");
+            tracing::error!(%refusal, "a change of the configuration could not be recorded in the audit log");
         }
     }
 }
@@ -241,7 +241,7 @@ impl Configuration for Live {
 
     fn in_force_toml(&self) -> Result<String, ConfigError> {
         config::toml_of(&self.in_force()).map_err(|error| {
-            tracing::error!(%error, "the configuration has no form in TOML");
+            tracing::error!(%error, "the configuration cannot be written as TOML");
             ConfigError::Failed
         })
     }
@@ -271,7 +271,7 @@ impl Configuration for Live {
             details["also_changed"] = json!(also_changed);
         }
         self.note(actor, AuditKind::ConfigSet, details);
-        tracing::info!(path = name, status, ?also_changed, "a key of the configuration was set");
+        tracing::info!(path = name, status, ?also_changed, "a configuration key was set");
         let value = state.written.shown_at(&self.home, &path);
         Ok(ConfigSet { status, path: name, value, restart_required, also_changed })
     }
@@ -285,7 +285,7 @@ impl Configuration for Live {
                 ConfigError::Failed
             }
         })?;
-        let message = "the configuration in force stays";
+        let message = "the current configuration is unchanged";
         let ready = self.prepare(loaded)?;
         let changed = self.apply(ready, 1).map_err(|refusal| ConfigError::NotTaken { message, refusal })?;
         let state = self.state.load();
@@ -295,7 +295,7 @@ impl Configuration for Live {
         let warnings = state.warnings.iter().map(ToString::to_string).collect();
         let status = if changed.is_empty() { "unchanged" } else { "reloaded" };
         let changed: Vec<_> = changed.into_iter().map(|changed| changed.path).collect();
-        tracing::info!(?changed, ?restart_required, "the configuration was read anew");
+        tracing::info!(?changed, ?restart_required, "the configuration was reloaded");
         if !changed.is_empty() {
             let details = json!({ "changed": changed, "restart_required": restart_required });
             self.note(actor, AuditKind::ConfigReloaded, details);

@@ -77,7 +77,7 @@ impl Client {
     /// Writes the body of `GET path` into `to`, piece by piece.
     pub(crate) async fn download(&self, path: &str, to: &mut impl std::io::Write) -> Result<(), Error> {
         let mut response = self.send(Method::GET, path, &[], None).await?;
-        let broke = |error| Error::Protocol(format!("the connection broke: {}", describe(&error)));
+        let broke = |error| Error::Protocol(format!("the connection failed: {}", describe(&error)));
         while let Some(piece) = response.chunk().await.map_err(broke)? {
             to.write_all(&piece).map_err(Error::io("cannot write the file"))?;
         }
@@ -103,7 +103,7 @@ impl Client {
         let found = self.get("/api/agents", &[("name", agent), ("limit", "2")]).await?;
         let mut found = found.as_array().into_iter().flatten();
         let named = found.find(|found| found["name"] == agent).and_then(|found| found["id"].as_str());
-        named.map(str::to_owned).ok_or_else(|| Error::NotFound(format!("no agent is called {agent}")))
+        named.map(str::to_owned).ok_or_else(|| Error::NotFound(format!("agent {agent} does not exist")))
     }
 
     /// Sends a request; an answer that is an error becomes one here.
@@ -169,7 +169,7 @@ impl Events {
             }
             let bytes = self.response.chunk().await;
             let bytes =
-                bytes.map_err(|error| Error::Protocol(format!("the connection broke: {}", describe(&error))))?;
+                bytes.map_err(|error| Error::Protocol(format!("the connection failed: {}", describe(&error))))?;
             let Some(bytes) = bytes else { return Ok(None) };
             let ready = &mut self.ready;
             self.parser.feed(&bytes, |event| {
@@ -183,7 +183,12 @@ async fn read<T: DeserializeOwned>(response: Response) -> Result<T, Error> {
     let bytes = response.bytes().await.map_err(|error| Error::Protocol(describe(&error)))?;
     // 204 and the like: nothing to say.
     let json = if bytes.is_empty() { b"null" } else { bytes.as_ref() };
-    serde_json::from_slice(json).map_err(|error| Error::Protocol(format!("the answer makes no sense: {error}")))
+    serde_json::from_slice(json).map_err(|error| {
+        Error::Protocol(format!(
+            "the daemon returned an invalid response: \
+        {error}"
+        ))
+    })
 }
 
 /// The `error` of a body, else the status. One line: it is printed as such.

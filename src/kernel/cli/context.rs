@@ -15,10 +15,10 @@ pub(crate) struct Global {
     /// The home directory [default: $AGENTSVC_HOME, else ~/.agentsvc]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
-    /// The daemon's URL [default: where the daemon of the home listens]
+    /// The daemon's URL [default: the address of the home's daemon]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// The API key [default: that of the home's config.toml, unless --url is given]
+    /// The API key [default: from the home's config.toml, unless --url is given]
     #[arg(long, global = true, value_name = "KEY", env = "AGENTSVC_API_KEY", hide_env_values = true)]
     pub(crate) api_key: Option<String>,
     /// Print JSON instead of tables and text

@@ -29,9 +29,9 @@ pub enum Error {
     #[error("{0}")]
     Usage(String),
     /// Nobody listens where the daemon should be.
-    #[error("no daemon answers at {url}; start one with `agentsvc start`")]
+    #[error("no daemon is running at {url}; start it with `agentsvc start`")]
     Unreachable {
-        /// Where it was looked for.
+        /// Base URL that was checked.
         url: String,
     },
     /// The daemon answered with an error.

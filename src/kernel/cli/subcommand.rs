@@ -13,7 +13,7 @@ pub(crate) trait Run: FromArgMatches {
 /// One subcommand.
 #[derive(Clone, Copy)]
 pub struct Subcommand {
-    /// What is typed.
+    /// A chat command.
     pub(crate) name: &'static str,
     /// What it does, in one sentence of `--help`.
     about: &'static str,

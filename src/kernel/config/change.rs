@@ -46,8 +46,8 @@ pub trait Editable: Document {
         let path = edit::segments(text).map_err(ChangeError::Path)?;
         match tree::find(Self::KEYS, &path) {
             Place::Leaf(_) => Ok(path),
-            Place::Table => Err(ChangeError::Forbidden(format!("{text} is a whole table: set its keys one by one"))),
-            Place::Nothing => Err(ChangeError::Forbidden(format!("there is no key {text} in the configuration"))),
+            Place::Table => Err(ChangeError::Forbidden(format!("{text} is a table; set its keys one by one"))),
+            Place::Nothing => Err(ChangeError::Forbidden(format!("unknown configuration key {text}"))),
         }
     }
 
@@ -57,7 +57,7 @@ pub trait Editable: Document {
         let forbidden = |why: String| Err(ChangeError::Forbidden(why));
         let name = edit::joined(path);
         if path.len() > SEGMENTS_MAX {
-            return forbidden(format!("{name} has more than {SEGMENTS_MAX} segments: edit it in config.toml"));
+            return forbidden(format!("{name} has more than {SEGMENTS_MAX} segments; edit it in config.toml"));
         }
         let writes = match tree::find(Self::KEYS, path) {
             Place::Leaf(key) => key.writes,
@@ -65,7 +65,7 @@ pub trait Editable: Document {
         };
         match writes.refusal() {
             None => Ok(()),
-            Some(why) => forbidden(format!("{name} {why}: edit it in config.toml")),
+            Some(why) => forbidden(format!("{name} {why}; edit it in config.toml")),
         }
     }
 
@@ -125,5 +125,5 @@ impl<D: Document> Editable for D {}
 
 fn in_words(problems: &Problems) -> String {
     let first = problems.list.first().map(|problem| format!("with it {} {}", problem.key, problem.message));
-    first.unwrap_or_else(|| "makes the configuration invalid".to_owned())
+    first.unwrap_or_else(|| "the configuration would become invalid".to_owned())
 }

@@ -17,7 +17,7 @@ pub fn segments(path: &str) -> Result<Vec<String>, String> {
     let mut rest = path;
     loop {
         let (segment, after) = match rest.strip_prefix('"') {
-            Some(quoted) => quoted.split_once('"').ok_or("a quote in it is not closed")?,
+            Some(quoted) => quoted.split_once('"').ok_or("missing closing quote")?,
             None => rest.split_at(rest.find('.').unwrap_or(rest.len())),
         };
         if segment.is_empty() || segment.chars().any(char::is_control) {
@@ -27,7 +27,7 @@ pub fn segments(path: &str) -> Result<Vec<String>, String> {
         match after.strip_prefix('.') {
             Some(next) => rest = next,
             None if after.is_empty() => return Ok(found),
-            None => return Err("must have a dot behind a quoted part".to_owned()),
+            None => return Err("expected a dot after a quoted part".to_owned()),
         }
     }
 }
@@ -48,9 +48,9 @@ pub fn joined<T: AsRef<str>>(path: &[T]) -> String {
 /// is.
 pub fn set(text: &str, path: &[String], value: &Json) -> Result<String, String> {
     let value = if value.is_null() { None } else { Some(toml_of(value)?) };
-    let not_toml = |_| "config.toml is not TOML".to_owned();
+    let not_toml = |_| "config.toml is not valid TOML".to_owned();
     let before: toml::Table = text.parse().map_err(not_toml)?;
-    let document: DocumentMut = text.parse().map_err(|_| "config.toml is not TOML".to_owned())?;
+    let document: DocumentMut = text.parse().map_err(|_| "config.toml is not valid TOML".to_owned())?;
     let wanted = expected(&before, path, value.as_ref())?;
     if wanted == before {
         return Ok(text.to_owned());
@@ -68,7 +68,7 @@ pub fn set(text: &str, path: &[String], value: &Json) -> Result<String, String> 
     };
     let reads_as_wanted = |text: &String| text.parse::<toml::Table>().is_ok_and(|read| read == wanted);
     let found = ways.into_iter().flatten().map(|way| with_ends_of(text, way)).find(reads_as_wanted);
-    found.ok_or_else(|| "the file is written in a way that this key cannot be put into; edit it by hand".to_owned())
+    found.ok_or_else(|| "cannot insert this key into the file automatically; edit the file by hand".to_owned())
 }
 
 /// `after` with line ends as `before` has them.
@@ -110,7 +110,10 @@ fn expected(before: &toml::Table, path: &[String], value: Option<&Value>) -> Res
     match value {
         None => drop(table.remove(leaf)),
         Some(value) => {
-            let line: toml::Table = format!("value = {value}").parse().map_err(|_| "it has no form in the file")?;
+            let line: toml::Table = format!("value = {value}").parse().map_err(|_| {
+                "the value cannot be written to \
+                the file"
+            })?;
             table.extend(line.into_iter().map(|(_, value)| (leaf.clone(), value)));
         }
     }

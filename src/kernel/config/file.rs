@@ -23,7 +23,7 @@ pub enum Error {
         source: io::Error,
     },
     /// It has more than [`FILE_BYTES_MAX`] bytes.
-    #[error("{} has more than {FILE_BYTES_MAX} bytes", .0.display())]
+    #[error("{} is larger than {FILE_BYTES_MAX} bytes", .0.display())]
     TooLarge(PathBuf),
 }
 

@@ -116,11 +116,11 @@ impl Applies {
 pub enum Writes {
     /// Whoever has the key of the API.
     Api,
-    /// Who can edit the file: it is part of the daemon's surroundings.
+    /// Who can edit the file: it belongs to the daemon's environment.
     Infrastructure,
     /// Who can edit the file: it is a secret, or says where one is.
     Credential,
-    /// Who can edit the file: it bounds what clients and agents may do.
+    /// Who can edit the file: it limits what clients and agents can do.
     Protection,
 }
 
@@ -129,9 +129,9 @@ impl Writes {
     pub const fn refusal(self) -> Option<&'static str> {
         match self {
             Self::Api => None,
-            Self::Infrastructure => Some("is part of the daemon's surroundings"),
-            Self::Credential => Some("is a credential, or says where one is"),
-            Self::Protection => Some("bounds what clients and agents may do"),
+            Self::Infrastructure => Some("belongs to the daemon's environment"),
+            Self::Credential => Some("is a credential or refers to one"),
+            Self::Protection => Some("limits what clients and agents can do"),
         }
     }
 }

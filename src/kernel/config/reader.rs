@@ -233,7 +233,7 @@ impl<'a, 't> Reader<'a, 't> {
             match number.filter(|number| range.contains(number)) {
                 Some(number) => drop(slot.insert(name.get_ref().as_ref().into(), number)),
                 None => {
-                    let message = format!("must be an integer, {} to {}", range.start(), range.end());
+                    let message = format!("must be an integer from {} to {}", range.start(), range.end());
                     self.note(value.span().start, &format!("{key}.{}", name.get_ref()), message);
                 }
             }
@@ -318,11 +318,11 @@ impl<'a, 't> Reader<'a, 't> {
         let elsewhere = nearest(name, all().map(|(_, key)| key));
         let elsewhere = elsewhere.and_then(|near| all().find(|(_, key)| *key == near));
         match elsewhere {
-            Some(("", key)) => format!("unknown key; did you mean `{key}` at top level?"),
+            Some(("", key)) => format!("unknown key; did you mean the top-level key `{key}`?"),
             Some((table, key)) => format!("unknown key; did you mean `{key}` in `[{table}]`?"),
             None => {
                 let names: Vec<_> = self.keys.iter().map(|key| format!("`{}`", key.name)).collect();
-                format!("unknown key; the keys here are {}", names.join(", "))
+                format!("unknown key; expected one of {}", names.join(", "))
             }
         }
     }

@@ -30,15 +30,15 @@ pub(super) fn key_lines(root: &'static [Key]) -> Vec<KeyLine> {
 fn value_of(key: &Key) -> String {
     match key.kind {
         Kind::Text => "text".to_owned(),
-        Kind::Secret => "text, never shown".to_owned(),
-        Kind::Variable => "name of a variable".to_owned(),
+        Kind::Secret => "text, secret".to_owned(),
+        Kind::Variable => "environment variable".to_owned(),
         Kind::Url => "URL".to_owned(),
         Kind::Choice(words) => words().join(", "),
         Kind::Integer { min, max } => format!("integer, {min} to {max}"),
         Kind::Number { min, max } => format!("number, {min} to {max}"),
         Kind::Flag => "true, false".to_owned(),
-        Kind::List => "list of texts".to_owned(),
-        Kind::NamedIntegers { min, max } => format!("integers by name, {min} to {max}"),
+        Kind::List => "list of strings".to_owned(),
+        Kind::NamedIntegers { min, max } => format!("table of integers, {min} to {max}"),
         Kind::Table(_) | Kind::Named(..) => "table".to_owned(),
     }
 }

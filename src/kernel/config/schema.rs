@@ -14,7 +14,7 @@ pub(super) fn schema(root: &'static [Key], reserved: &[&str]) -> Value {
     }
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     schema["title"] = json!("agentsvc config.toml");
-    schema["description"] = json!("The configuration of the daemon. Every key is optional.");
+    schema["description"] = json!("The configuration of the daemon. All keys are optional.");
     schema
 }
 
@@ -22,7 +22,7 @@ pub(super) fn schema(root: &'static [Key], reserved: &[&str]) -> Value {
 fn later(table: &str) -> Value {
     json!({
         "title": table,
-        "description": "Belongs to a later release; has no effect in this one.",
+        "description": "Reserved for a later release; has no effect.",
         "type": ["object", "array"],
         "items": { "type": "object" },
         "x-takes-effect": Applies::Never.as_str(),

@@ -51,7 +51,7 @@ impl Unpack {
         match encoding.trim().to_ascii_lowercase().as_str() {
             "" | "identity" => Ok(Self::Plain(kept)),
             "gzip" | "x-gzip" => Ok(Self::Gzip(Box::new(MultiGzDecoder::new(kept)))),
-            other => Err(Error::Packed(format!("it is packed with {other:?}, which was not asked for"))),
+            other => Err(Error::Packed(format!("it has the unsupported content encoding {other:?}"))),
         }
     }
 

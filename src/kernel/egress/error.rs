@@ -7,10 +7,13 @@ pub(crate) enum Error {
     #[error("The URL {0}.")]
     Url(String),
     /// The manifest does not name the host.
-    #[error("This agent may not reach {0}: [capabilities] network of its manifest does not name that host.")]
+    #[error(
+        "This agent is not allowed to reach {0}: [capabilities] network of its manifest does not include that \
+        host."
+    )]
     NotGranted(String),
     /// An address that is not public.
-    #[error("{host} is refused: its address is not public ({class}). Only the operator can open private hosts.")]
+    #[error("{host} is refused: its address is not public ({class}). Only the operator can allow private hosts.")]
     Private {
         /// The host as the URL names it.
         host: String,
@@ -18,10 +21,10 @@ pub(crate) enum Error {
         class: &'static str,
     },
     /// A name that means this machine or its network.
-    #[error("{0} is refused: the name belongs to this machine or its network. Only the operator can open it.")]
+    #[error("{0} is refused: the name belongs to this machine or its network. Only the operator can allow it.")]
     LocalName(String),
     /// A port of another protocol.
-    #[error("Port {0} is refused: it belongs to another protocol than HTTP.")]
+    #[error("Port {0} is refused: it belongs to a protocol other than HTTP.")]
     Port(u16),
     /// The name has no address.
     #[error("{host} could not be resolved: {why}.")]
@@ -40,19 +43,19 @@ pub(crate) enum Error {
         why: String,
     },
     /// Too slow, all in all.
-    #[error("The fetch took more than {0} seconds and was given up.")]
+    #[error("The fetch timed out after {0} seconds.")]
     Timeout(u64),
     /// One redirect after the other.
     #[error("The fetch was redirected more than {0} times.")]
     Redirects(usize),
     /// A redirect that says no place to go to.
-    #[error("The answer is a redirect without a usable place to go to.")]
+    #[error("The response is a redirect without a valid location.")]
     Location,
     /// A redirect where none is followed.
-    #[error("The answer is a redirect to {0}, which is not followed here.")]
+    #[error("The response is a redirect to {0}, which is not followed.")]
     Redirected(String),
     /// A redirect from https to http.
-    #[error("The redirect from https to {0} is refused: it would leave encryption.")]
+    #[error("The redirect from https to {0} is refused: it is not encrypted.")]
     Downgrade(String),
     /// A redirect to a place that may not be fetched.
     #[error("Redirected to {url}. {cause}")]
@@ -63,10 +66,10 @@ pub(crate) enum Error {
         cause: Box<Error>,
     },
     /// The body cannot be unpacked.
-    #[error("The body cannot be unpacked: {0}.")]
+    #[error("The body cannot be decompressed: {0}.")]
     Packed(String),
     /// Not text.
-    #[error("The content type {0} is not text. Only HTML, plain text, JSON, XML and the like can be read.")]
+    #[error("The content type {0} is not text. Only HTML, plain text, JSON, XML and similar types can be read.")]
     Binary(String),
     /// A fault of the daemon or its machine.
     #[error("The HTTP client could not be built: {0}.")]

@@ -125,7 +125,7 @@ impl Inner {
         // Cannot be; if it ever is, nothing of the answer is used.
         match response.remote_addr() {
             Some(peer) if pinned.iter().any(|address| address.ip() == peer.ip()) => Ok(response),
-            peer => Err(Error::Client(format!("it connected to {peer:?} and not where it was told to"))),
+            peer => Err(Error::Client(format!("connected to the unexpected address {peer:?}"))),
         }
     }
 
@@ -236,7 +236,7 @@ mod tests {
         };
         assert_eq!(next("../d#e").unwrap(), "https://x.example/d");
         assert_eq!(next("//y.example/").unwrap(), "https://y.example/");
-        assert!(next("http://x.example/").unwrap_err().contains("leave encryption"));
+        assert!(next("http://x.example/").unwrap_err().contains("not encrypted"));
         assert!(next("javascript:x").unwrap_err().contains("only http and https"));
         assert!(next("http://[").is_err());
     }

@@ -170,9 +170,9 @@ async fn every_redirect_is_checked_again() {
         ("/metadata", "Redirected to http://169.254.169.254/latest/. 169.254.169.254 is refused"),
         ("/file", "only http and https"),
         ("/port", "Port 1 is refused"),
-        ("/user", "must not hold a user"),
+        ("/user", "must not contain a user"),
         ("/loop", "more than 5 times"),
-        ("/nowhere", "without a usable place"),
+        ("/nowhere", "without a valid location"),
     ] {
         let error = fetch(&at, &server.url(path)).await.unwrap_err().to_string();
         assert!(error.contains(part), "{path}: {error}");

@@ -50,7 +50,7 @@ impl Target {
             return Err(Error::Url(format!("is longer than {URL_BYTES_MAX} bytes")));
         }
         if text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\\') {
-            return Err(Error::Url("holds a space, a backslash or a control character; encode it".to_owned()));
+            return Err(Error::Url("contains a space, a backslash or a control character; encode it".to_owned()));
         }
         let url = Url::parse(text).map_err(|error| {
             let missing = matches!(error.to_string().as_str(), "relative URL without a base");
@@ -66,7 +66,7 @@ impl Target {
             return Err(Error::Url(format!("has the scheme {:?}; only http and https can be fetched", url.scheme())));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Error::Url("must not hold a user or a password".to_owned()));
+            return Err(Error::Url("must not contain a user or a password".to_owned()));
         }
         if url.as_str().len() > URL_BYTES_MAX {
             return Err(Error::Url(format!("is longer than {URL_BYTES_MAX} bytes")));

@@ -174,7 +174,7 @@ impl Exchange {
         match self.common.store.store() {
             Ok(store) => Ok(WorldView { view: store.view(), reader }),
             Err(agentsvc_api::http::error::ContentError::Exchanging) => Err(exchanging()),
-            Err(_) => Err(Refusal::busy("the world is loading", 1).with_code("loading")),
+            Err(_) => Err(Refusal::busy("the daemon is loading; try again in a moment", 1).with_code("loading")),
         }
     }
 
@@ -187,7 +187,7 @@ impl Exchange {
     /// The right to build there, and to remove what stands there. Whoever restores anything has it from the first look at it
     /// to the end: there is room for one, and what stands there is what takes the world's place.
     pub(crate) fn claim_next(&self) -> Result<MutexGuard<'_, ()>, Refusal> {
-        let text = "another world is being restored; try again when that is done";
+        let text = "another restore is running; try again later";
         self.next.try_lock().ok_or_else(|| Refusal::conflict(text).with_code("snapshot_underway"))
     }
 
@@ -215,7 +215,7 @@ impl Exchange {
     /// Can a world come to life from `records`? Costs the memory of one more world while it is tried.
     pub(crate) fn try_out(&self, records: Records) -> Result<(), String> {
         let mut seed = [0; 32];
-        getrandom::fill(&mut seed).map_err(|error| format!("no randomness: {error}"))?;
+        getrandom::fill(&mut seed).map_err(|error| format!("the system's random number generator failed: {error}"))?;
         let mut engine = Engine::new(self.settings(), seed);
         engine.restore(records, (self.common.clock.wall)()).map_err(|error| error.to_string())
     }
@@ -227,7 +227,7 @@ impl Exchange {
         let bridge = self.common.api.bridge.acting_as(actor);
         let entry = NoteAction { kind, agent: None, details };
         if let Err(refusal) = self.common.handle.block_on(bridge.ask(entry)) {
-            tracing::error!(%refusal, kind = kind.as_str(), "an action is not on the audit trail");
+            tracing::error!(%refusal, kind = kind.as_str(), "an action could not be recorded in the audit log");
         }
     }
 
@@ -246,7 +246,7 @@ impl Exchange {
         before_open: impl FnOnce() -> Result<(), String>,
     ) -> Result<Duration, Refusal> {
         if !disk::is_store(next) {
-            return Err(failed(&std::io::Error::other(format!("there is no store at {}", next.display()))));
+            return Err(failed(&std::io::Error::other(format!("no store at {}", next.display()))));
         }
         let put = |_: &Store| {
             if next == self.next_dir() {
@@ -276,7 +276,7 @@ impl Exchange {
         // The configuration stays as it is until the other world has been told of it.
         let _told_alone = handle.block_on(Arc::clone(telling).lock_owned());
         if Arc::strong_count(&self.readers) > 1 {
-            return Err(Refusal::conflict("a backup, a snapshot or a rehearsal reads the world; try again after it"));
+            return Err(Refusal::conflict("a backup, snapshot or rehearsal is reading the world; try again later"));
         }
         let began = Instant::now();
         api.bridge.hold();
@@ -291,8 +291,9 @@ impl Exchange {
         match self.revive(still_open, entry) {
             Ok(world) => *current = Some(world),
             Err(error) if refused.is_none() => {
-                tracing::error!(%error, "the other world does not come to life; the old one comes back");
-                let refusal = Refusal::new(RefusalKind::Failed, format!("the other world does not start: {error}"));
+                tracing::error!(%error, "the restored world cannot be loaded; reverting to the previous world");
+                let refusal =
+                    Refusal::new(RefusalKind::Failed, format!("the restored world cannot be loaded: {error}"));
                 *current = Some(self.go_back(&refusal)?);
                 self.wait_until_open();
                 self.stats.count(false, began.elapsed());
@@ -305,7 +306,7 @@ impl Exchange {
         self.stats.count(refused.is_none(), pause);
         // Nobody hears of it before it is on the trail: a kill behind the answer must not lose the entry.
         if !current.as_ref().is_some_and(|world| world.is_noted_within(OPEN_WAIT)) {
-            tracing::error!("that the world was exchanged is not on the audit trail");
+            tracing::error!("the restore could not be recorded in the audit log");
         }
         self.sweep_leftover();
         refused.map_or(Ok(pause), Err)
@@ -338,9 +339,9 @@ impl Exchange {
         let old = store.watch();
         drop(store);
         if !old.is_closed_within(CLOSE_WAIT) || !next.is_closed_within(CLOSE_WAIT) {
-            return Err((Refusal::busy("somebody still reads the old world; try again", 10), old.store()));
+            return Err((Refusal::busy("the previous world is still being read; try again", 10), old.store()));
         }
-        tracing::info!(rows, "the audit trail goes on in the other world");
+        tracing::info!(rows, "the audit log was copied to the restored world");
         before_open().map_err(|text| (Refusal::new(RefusalKind::Failed, text), None))?;
         disk::exchange(&self.common.world_dir).map_err(|error| (failed(&error), None))
     }
@@ -357,7 +358,7 @@ impl Exchange {
         let watch = store.watch();
         let world = self.host.start(store, self.common.api.bridge.next_world(), entry, false);
         if world.is_err() && !watch.is_closed_within(CLOSE_WAIT) {
-            tracing::warn!("the store of the world that did not start is still open");
+            tracing::warn!("the store of the failed world is still open");
         }
         world
     }
@@ -370,7 +371,7 @@ impl Exchange {
 
     /// There is no world any more: the process ends, and the next start restores what is on the disk.
     fn give_up(&self, error: &dyn std::fmt::Display) -> Refusal {
-        self.host.fatal(format!("the world does not come back after an exchange: {error}"));
+        self.host.fatal(format!("the previous world cannot be loaded again: {error}"));
         Refusal::busy("the daemon is shutting down", 5)
     }
 
@@ -382,7 +383,7 @@ impl Exchange {
         }
         let _in_its_own_time = std::thread::Builder::new().name("world-sweeper".to_owned()).spawn(move || {
             if let Err(error) = remove_dir(&aside) {
-                tracing::warn!(%error, "the store of the old world is removed at the next start");
+                tracing::warn!(%error, "the store of the previous world will be removed at the next start");
             }
         });
     }
@@ -405,11 +406,12 @@ fn stay_entry(refusal: &Refusal) -> Entry {
 
 /// The disk's or the store's error as a client sees it; where it is stays in the log.
 fn failed(error: &(dyn std::error::Error + 'static)) -> Refusal {
-    tracing::error!(%error, "the world cannot be exchanged");
+    tracing::error!(%error, "the world cannot be restored");
     if is_full(error) {
-        return Refusal::new(RefusalKind::NoRoom, "the disk has no room for the other world").with_code("storage_full");
+        return Refusal::new(RefusalKind::NoRoom, "not enough disk space for the restored world")
+            .with_code("storage_full");
     }
-    Refusal::new(RefusalKind::Failed, "the world could not be exchanged; the reason is in the daemon's log")
+    Refusal::new(RefusalKind::Failed, "the world could not be restored; see the daemon's log for the reason")
 }
 
 #[cfg(test)]

@@ -49,14 +49,14 @@ impl ExchangeStats {
 impl Probe for ExchangeStats {
     fn gather(&self, out: &mut MetricsText) {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let help = "Worlds that were ended so that another takes their place, by what became of it.";
+        let help = "Restores that replaced the running world, by outcome.";
         out.family("agentsvc_world_exchanges_total", help, "counter");
         out.sample("agentsvc_world_exchanges_total", "outcome=\"done\"", load(&self.done));
         out.sample("agentsvc_world_exchanges_total", "outcome=\"brought_back\"", load(&self.brought_back));
-        let help = "Time in which no world took commands because it was exchanged.";
+        let help = "Time without a running world because of restores.";
         out.counter("agentsvc_world_exchange_pause_seconds_total", help, load(&self.pause_us) as f64 / 1e6);
         let name = "agentsvc_restores_refused_total";
-        let help = "Restores that were refused and for which no world was ended, by what they restore.";
+        let help = "Refused restores, by source.";
         out.family(name, help, "counter");
         for (source, refused) in &self.refused {
             out.sample(name, &format!("source=\"{source}\""), load(refused));

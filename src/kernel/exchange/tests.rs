@@ -118,7 +118,7 @@ fn whatever_goes_wrong_brings_the_old_world_back() {
     // The other world contradicts itself: its agent has no manifest.
     house.build(|row| row.key[0] != b'm');
     let refused = house.replace(|| Ok(())).unwrap_err();
-    assert!(refused.message.contains("does not start"), "{refused}");
+    assert!(refused.message.contains("cannot be loaded"), "{refused}");
     assert_eq!((house.agents(), house.entries(AuditKind::WorldExchangeFailed)), (1, 2));
 
     // Nobody has built what is to take its place, and nobody else may meanwhile.

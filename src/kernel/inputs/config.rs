@@ -8,11 +8,11 @@ use crate::kernel::config::table;
 table! {
     /// `[inputs]`.
     pub struct Inputs {
-        /// Keep what the world takes in, so that its steps can be replayed.
+        /// Record inputs so that steps can be replayed.
         enabled: bool = true => flag().at_restart(),
-        /// Hours that inputs are kept, 1 to 8760.
+        /// Hours to keep inputs, 1 to 8760.
         keep_hours: u32 = 24 => integer(1..=8_760).at_restart(),
-        /// Megabytes of all inputs together, 16 to 1000000.
+        /// Maximum size of all inputs in megabytes, 16 to 1000000.
         max_mb: u32 = 1_024 => integer(16..=1_000_000).at_restart(),
     }
 }

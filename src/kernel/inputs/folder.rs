@@ -53,7 +53,7 @@ impl EpochFolder {
                 }
             }
         }
-        Err(Error::NotKept("there is no name left for an epoch".to_owned()))
+        Err(Error::NotKept("no name is left for an epoch".to_owned()))
     }
 
     /// Writes how its world began, where nothing says it yet.
@@ -73,7 +73,7 @@ impl EpochFolder {
         let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(|| damaged("it is empty".to_owned()))?;
         let line = String::from_utf8_lossy(&bytes[..end]).into_owned();
         let Some(release) = line.strip_prefix("agentsvc epoch 1 ") else {
-            return Err(damaged("it was written by another release".to_owned()));
+            return Err(damaged("written by another release".to_owned()));
         };
         let epoch = Epoch::from_bytes(&bytes[end + 1..]).map_err(|error| damaged(error.to_string()))?;
         Ok((epoch, release.to_owned()))

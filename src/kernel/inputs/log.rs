@@ -67,7 +67,7 @@ impl InputQueue {
         }
         if self.stats.waiting.load(Ordering::Relaxed) + bytes > limit::INPUTS_WAITING_BYTES_MAX {
             self.stats.lost.fetch_add(1, Ordering::Relaxed);
-            return self.gap("too much waited to be written".to_owned());
+            return self.gap("the write queue was full".to_owned());
         }
         if let Some(name) = step.lost {
             return self.gap(format!("the command {name} has no written form"));
@@ -156,7 +156,7 @@ impl InputLog {
     pub fn stop(self) {
         let _ended = self.queue.messages.send(Message::Stop);
         if self.thread.join().is_err() {
-            tracing::error!("the input log ended in a panic");
+            tracing::error!("the input log panicked");
         }
     }
 }
@@ -280,7 +280,7 @@ impl Running {
         let bytes = open.bytes + open.segment.as_ref().map_or(0, SegmentWriter::bytes);
         let share = u64::from(EPOCHS_OF_A_WINDOW);
         if bytes > self.settings.max_bytes {
-            return self.gap("this epoch alone has more bytes than [inputs] max_mb");
+            return self.gap("this epoch alone exceeds [inputs] max_mb");
         }
         // The one that was prepared may be in force already.
         if self.prepared.is_some() {
@@ -301,7 +301,7 @@ impl Running {
         self.stats.whole.store(false, Ordering::Release);
         self.stats.gaps.fetch_add(1, Ordering::Relaxed);
         self.wants_epoch.store(true, Ordering::Release);
-        tracing::warn!(%why, "the input log has a gap: no step can be replayed until another epoch begins");
+        tracing::warn!(%why, "the input log has a gap; steps cannot be replayed until the next epoch begins");
         self.join_base();
         if let Some(Open { segment: Some(mut segment), .. }) = self.open.take() {
             // When the disk has failed, the end of the file says it.
@@ -327,7 +327,7 @@ impl Running {
         if let Some(base) = self.open.as_mut().and_then(|open| open.base.take())
             && base.join().is_err()
         {
-            tracing::error!("the rows of an epoch were not written: its thread panicked");
+            tracing::error!("the rows of an epoch were not written: the thread panicked");
         }
     }
 }

@@ -64,7 +64,7 @@ pub enum Error {
         source: crate::kernel::store::rows::RowError,
     },
     /// The world of an epoch cannot be restored.
-    #[error("the world that epoch {epoch} began with cannot be restored: {source}")]
+    #[error("the initial world of epoch {epoch} cannot be loaded: {source}")]
     Restore {
         /// Which epoch.
         epoch: String,

@@ -34,12 +34,12 @@ impl Probe for InputStats {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         out.counter("agentsvc_inputs_entries_total", "Steps written to the input log.", load(&self.entries));
         out.counter("agentsvc_inputs_bytes_total", "Bytes written to the input log.", load(&self.bytes));
-        let help = "Times that the input log could not go on: its disk failed or its queue was full.";
+        let help = "Interruptions of the input log: the disk failed or the queue was full.";
         out.counter("agentsvc_inputs_gaps_total", help, load(&self.gaps));
-        let help = "Steps that are missing in the input log because it could not go on.";
+        let help = "Steps missing in the input log because of interruptions.";
         out.counter("agentsvc_inputs_lost_total", help, load(&self.lost));
-        out.counter("agentsvc_inputs_epochs_total", "Epochs of the input log begun.", load(&self.epochs_begun));
-        out.gauge("agentsvc_inputs_waiting_bytes", "Inputs that wait to be written.", load(&self.waiting));
+        out.counter("agentsvc_inputs_epochs_total", "Epochs of the input log started.", load(&self.epochs_begun));
+        out.gauge("agentsvc_inputs_waiting_bytes", "Inputs waiting to be written.", load(&self.waiting));
         out.gauge("agentsvc_inputs_kept_bytes", "Bytes of the input log on disk.", load(&self.kept_bytes));
         out.gauge("agentsvc_inputs_kept_epochs", "Epochs of the input log on disk.", load(&self.kept_epochs));
         let help = "The oldest step that can be replayed.";

@@ -96,13 +96,13 @@ impl Renewal {
         let build = move || {
             let built = restored(epoch, &inputs, &commits, &store);
             if let Err(error) = &built {
-                tracing::warn!(%error, "another epoch of the input log cannot begin");
+                tracing::warn!(%error, "a new epoch of the input log cannot start");
             }
             let _world_has_ended = sender.send(built.unwrap_or_default());
         };
         match std::thread::Builder::new().name("inputs-epoch".to_owned()).spawn(build) {
             Ok(_) => self.building = Some(Building { activity: engine.activity(), done }),
-            Err(error) => tracing::warn!(%error, "another epoch of the input log cannot begin"),
+            Err(error) => tracing::warn!(%error, "a new epoch of the input log cannot start"),
         }
     }
 
@@ -115,7 +115,7 @@ impl Renewal {
         let old = std::mem::replace(engine, fresh);
         // A large world takes a while to fall apart.
         let _dropped_here_else = std::thread::Builder::new().name("inputs-drop".to_owned()).spawn(move || drop(old));
-        tracing::info!(after = engine.newest().number, "another epoch of the input log begins");
+        tracing::info!(after = engine.newest().number, "a new epoch of the input log starts");
     }
 }
 

@@ -100,7 +100,7 @@ impl SegmentReader {
         let mut header = [0; HEADER.len()];
         let torn = match input.read_exact(&mut header) {
             Ok(()) if header == HEADER => false,
-            Ok(()) => return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no input log of this release")),
+            Ok(()) => return Err(io::Error::new(io::ErrorKind::InvalidData, "not an input log of this release")),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => true,
             Err(error) => return Err(error),
         };

@@ -22,7 +22,7 @@ impl Word for Format {
 table! {
     /// `[log]`.
     pub struct Log {
-        /// Log lines on stderr: `human` or `json`. The files are always JSON lines.
+        /// Format on stderr: `human` or `json`. Log files always contain JSON lines.
         format: Format => choice(Format::WORDS).writable().at_restart(),
     }
 }

@@ -168,7 +168,7 @@ impl Shared {
     /// The supervised process, ready to start.
     fn command(&self, rules: &Rules, request: &Request, plan: Plan) -> Result<Command, String> {
         let cage = self.cage(&rules.policy, request, plan.programs);
-        let cage = serde_json::to_string(&cage).map_err(|error| format!("The command cannot be caged: {error}."))?;
+        let cage = serde_json::to_string(&cage).map_err(|error| format!("The sandbox cannot be set up: {error}."))?;
         let mut command = Command::new(&self.launcher);
         command.arg(launcher::SUPERVISE).arg(cage).args(plan.words);
         command.env_clear().envs(rules.environment(request)).current_dir("/");

@@ -18,33 +18,34 @@ const OWN_VARIABLES: &[&str] = &["PATH", "HOME", "TMPDIR", "LANG", "TERM"];
 table! {
     /// `[exec_policy]`.
     pub struct ExecPolicy {
-        /// deny: nothing runs. allowlist: `allowed_commands`, without a shell. full: what the manifest grants.
+        /// deny: no commands. allowlist: only `allowed_commands`, without a shell. full: everything that the manifest
+        /// grants.
         mode: ExecMode => choice(ExecMode::WORDS).protected(),
-        /// Names of programs, or globs, such as "git" or "python3*"; for `allowlist`.
+        /// Program names or globs for `allowlist`, such as "git" or "python3*".
         allowed_commands: Vec<Box<str>> => list(program).protected(),
-        /// Seconds a command may take when the call does not say, 1 to 600.
+        /// Default timeout of a command in seconds, 1 to 600.
         timeout_secs: u64 = 60 => integer(1..=TIMEOUT_SECS_MAX).writable(),
-        /// Bytes kept of each output, 1024 to 262144; the middle of more is cut out.
+        /// Maximum bytes of each output, 1024 to 262144; longer output is truncated in the middle.
         max_output_bytes: usize = 64 << 10 => integer(1_024..=256 << 10).writable(),
-        /// Variables of the daemon that commands get too. Never keys of model providers.
+        /// Environment variables of the daemon passed to commands. Never provider keys.
         env_passthrough: Vec<Box<str>> => list(variable).protected(),
-        /// Directories in which programs are looked for.
+        /// Directories to search for programs.
         path: Vec<PathBuf> = PATH.iter().map(PathBuf::from).collect() => list(directory).protected(),
-        /// More directories that commands may read and run programs from.
+        /// Additional directories that commands can read and run programs from.
         readable_paths: Vec<PathBuf> => list(directory).protected(),
-        /// Run no command where the kernel has no Landlock.
+        /// Refuse commands if the kernel has no Landlock.
         require_landlock: bool => flag().protected(),
-        /// Run no command where this machine lacks a part of the sandbox: namespaces, Landlock or seccomp filters.
+        /// Refuse commands if this machine lacks a part of the sandbox: namespaces, Landlock or seccomp filters.
         require_sandbox: bool => flag().protected(),
-        /// Processor seconds of one process.
+        /// CPU seconds per process.
         max_cpu_secs: u64 = 600 => integer(1..=86_400).protected(),
-        /// Bytes of memory of one process.
+        /// Memory limit per process in bytes.
         max_memory_bytes: u64 = 4 << 30 => integer(16 << 20..=TERA).protected(),
-        /// Processes and threads of the daemon's user, all counted; no bound for root.
+        /// Limit of processes and threads of the daemon's user; not applied to root.
         max_processes: u64 = 4_096 => integer(1..=1_000_000).protected(),
-        /// Open files of one process.
+        /// Open files per process.
         max_open_files: u64 = 1_024 => integer(16..=1_000_000).protected(),
-        /// Bytes of a file that a command writes.
+        /// Maximum size of a file written by a command, in bytes.
         max_file_bytes: u64 = 1 << 30 => integer(4_096..=TERA).protected(),
     }
 }
@@ -90,9 +91,9 @@ fn program(text: &str) -> Result<Box<str>, String> {
 fn variable(text: &str) -> Result<Box<str>, String> {
     let named = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if text.is_empty() || !named {
-        Err("must be the name of a variable".to_owned())
+        Err("must be the name of an environment variable".to_owned())
     } else if OWN_VARIABLES.contains(&text) {
-        Err(format!("must not be {text}, which commands get from the daemon"))
+        Err(format!("must not be {text}; the daemon sets this variable"))
     } else {
         Ok(text.into())
     }
@@ -131,7 +132,7 @@ mod tests {
         assert!(wrong("mode = \"allow\"").contains("must be one of `deny`, `allowlist`, `full`"));
         assert!(wrong("allowed_commands = [\"/bin/ls\"]").contains("without a path"));
         assert!(wrong("allowed_commands = [\"git status\"]").contains("without a path or arguments"));
-        assert!(wrong("env_passthrough = [\"A=B\"]").contains("name of a variable"));
+        assert!(wrong("env_passthrough = [\"A=B\"]").contains("environment variable"));
         assert!(wrong("env_passthrough = [\"PATH\"]").contains("must not be PATH"));
         assert!(wrong("path = [\"bin\"]").contains("absolute"));
         assert!(wrong("timeout_secs = 601").contains("1 to 600"));

@@ -15,7 +15,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// A symbolic link on the way leads out of the workspace.
-    #[error("{0:?} leads out of the workspace")]
+    #[error("{0:?} is outside the workspace")]
     Outside(String),
     /// There is nothing under this name.
     #[error("{0:?} does not exist")]
@@ -27,22 +27,22 @@ pub enum Error {
     #[error("{0:?} is a directory")]
     IsDirectory(String),
     /// A directory was wanted, at the end of the path or on the way.
-    #[error("{0:?} is not a directory, or a part of it is none")]
+    #[error("{0:?}, or a part of it, is not a directory")]
     NotDirectory(String),
     /// Only an empty directory is deleted without `recursive`.
-    #[error("the directory {0:?} is not empty; say `recursive` to delete all in it")]
+    #[error("the directory {0:?} is not empty; use `recursive` to delete everything in it")]
     NotEmpty(String),
     /// A symbolic link where none is followed.
-    #[error("{0:?} is a symbolic link, or a part of it is one; name the real file")]
+    #[error("{0:?}, or a part of it, is a symbolic link; use the real path")]
     Link(String),
     /// A fifo, a socket or a device.
     #[error("{0:?} is neither a file nor a directory")]
     Special(String),
     /// The file has other names, of which one may be outside of the workspace.
-    #[error("{0:?} is one of several hard links to a file; such files are not opened")]
+    #[error("{0:?} has several hard links; such files cannot be opened")]
     HardLink(String),
     /// A file would be, or is, larger than files may be.
-    #[error("{path:?} would take {bytes} bytes; a file may have {max}")]
+    #[error("{path:?} would be {bytes} bytes long; the limit is {max}")]
     TooLarge {
         /// The path.
         path: String,
@@ -53,7 +53,7 @@ pub enum Error {
     },
     /// Directories lie deeper in each other, or hold more, than one operation goes through. What a recursive deletion
     /// removed until then stays removed.
-    #[error("{path:?} holds more than {max} entries, or lies too deep; work on a part of it")]
+    #[error("{path:?} has more than {max} entries or is nested too deeply; use a subdirectory")]
     TooMany {
         /// The path.
         path: String,

@@ -224,7 +224,7 @@ impl Workspace {
 
     /// The directory of a path, opened without following any symbolic link, and the name in it.
     fn parent<'a>(&self, path: &'a WorkspacePath, make: bool) -> Result<(OwnedFd, &'a str), Error> {
-        let whole = || Error::Path { path: String::new(), reason: "is the workspace itself; name something in it" };
+        let whole = || Error::Path { path: String::new(), reason: "is the workspace itself; use a path inside it" };
         let (parents, name) = path.split().ok_or_else(whole)?;
         let parent = walk(self.root.as_fd(), parents, make).map_err(|error| Error::of("open", path.as_str(), error))?;
         Ok((parent, name))

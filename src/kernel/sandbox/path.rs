@@ -29,23 +29,23 @@ impl WorkspacePath {
             return Err(wrong("is too long"));
         }
         if text.starts_with('/') {
-            return Err(wrong("is absolute; paths begin at the workspace, such as \"notes/today.md\""));
+            return Err(wrong("is absolute; use a path relative to the workspace, such as \"notes/today.md\""));
         }
         if text.chars().any(char::is_control) {
-            return Err(wrong("holds a control character"));
+            return Err(wrong("contains a control character"));
         }
         if text.contains('\\') {
-            return Err(wrong("holds a backslash; the separator is /"));
+            return Err(wrong("contains a backslash; use / as separator"));
         }
         let names: Vec<&str> = text.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
         if names.contains(&"..") {
-            return Err(wrong("has a part \"..\", which is not followed"));
+            return Err(wrong("contains \"..\", which is not allowed"));
         }
         if names.iter().any(|name| name.len() > NAME_BYTES_MAX) {
             return Err(wrong("has a name that is too long"));
         }
         if names.len() > PATH_DEPTH_MAX {
-            return Err(wrong("goes too deep"));
+            return Err(wrong("is nested too deeply"));
         }
         Ok(Self(names.join("/")))
     }

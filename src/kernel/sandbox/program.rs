@@ -44,7 +44,7 @@ pub(super) struct Plan {
 pub(super) fn plan(policy: &ExecPolicy, granted: &[Box<str>], asked: &Asked) -> Result<Plan, String> {
     check_size(asked)?;
     if policy.mode == ExecMode::Deny {
-        return Err("Commands are turned off on this machine ([exec_policy] mode is \"deny\").".to_owned());
+        return Err("Commands are disabled on this machine ([exec_policy] mode is \"deny\").".to_owned());
     }
     let everything = policy.mode == ExecMode::Full && granted.iter().any(|pattern| &**pattern == "*");
     let words = match asked {
@@ -57,7 +57,7 @@ pub(super) fn plan(policy: &ExecPolicy, granted: &[Box<str>], asked: &Asked) -> 
         PathBuf::from(name)
     } else {
         check_name(policy, granted, name, &words)?;
-        find(policy, name).ok_or_else(|| format!("There is no program called {name:?} on this machine."))?
+        find(policy, name).ok_or_else(|| format!("Program {name:?} does not exist on this machine."))?
     };
     let programs = if everything { None } else { Some(programs(policy, granted)?) };
     let words = std::iter::once(file.into_os_string()).chain(words[1..].iter().map(OsString::from)).collect();
@@ -71,41 +71,41 @@ fn check_size(asked: &Asked) -> Result<(), String> {
     };
     let bytes: usize = words.iter().map(|word| word.len() + 1).sum();
     if bytes > COMMAND_BYTES_MAX || words.len() > COMMAND_WORDS_MAX {
-        return Err(format!("A command may have {COMMAND_BYTES_MAX} bytes and {COMMAND_WORDS_MAX} words."));
+        return Err(format!("A command can have at most {COMMAND_BYTES_MAX} bytes and {COMMAND_WORDS_MAX} words."));
     }
     if words.iter().any(|word| word.contains('\0')) {
-        return Err("A command cannot hold the character NUL.".to_owned());
+        return Err("A command cannot contain the character NUL.".to_owned());
     }
     Ok(())
 }
 
 fn no_shell(policy: &ExecPolicy) -> String {
     let why = match policy.mode {
-        ExecMode::Full => "This agent may run only some programs, so no shell reads command lines for it.",
-        _ => "This machine runs only the programs of a list, so no shell reads command lines.",
+        ExecMode::Full => "This agent is limited to some programs, so shell command lines are not available.",
+        _ => "This machine only runs programs of an allowlist, so shell command lines are not available.",
     };
-    format!("{why} Give the program and its arguments as `argv`, such as [\"ls\", \"-l\"].")
+    format!("{why} Use `argv` with the program and its arguments, such as [\"ls\", \"-l\"].")
 }
 
 /// May the program of this name run?
 fn check_name(policy: &ExecPolicy, granted: &[Box<str>], name: &str, words: &[String]) -> Result<(), String> {
     if name.contains('/') {
         return Err(format!(
-            "{name:?} is a path; name a program, such as \"ls\". It is looked for in the system's own directories."
+            "{name:?} is a path; use a program name, such as \"ls\". Programs are searched in the system's directories."
         ));
     }
     if policy.mode == ExecMode::Allowlist && !policy.allowed_commands.iter().any(|pattern| glob::matches(pattern, name))
     {
         let list: Vec<&str> = policy.allowed_commands.iter().map(AsRef::as_ref).collect();
         let list = if list.is_empty() { "none".to_owned() } else { list.join(", ") };
-        return Err(format!("This machine does not let agents run {name:?}. Programs it allows: {list}."));
+        return Err(format!("This machine does not allow agents to run {name:?}. Allowed programs: {list}."));
     }
     let joined = words.join(" ");
     let grants = |pattern: &str| glob::matches(pattern, if has_arguments(pattern) { &joined } else { name });
     if granted.iter().any(|pattern| grants(pattern)) {
         return Ok(());
     }
-    Err(format!("This agent may not run {name:?}. Its manifest grants: {}.", granted.join(", ")))
+    Err(format!("This agent is not allowed to run {name:?}. Its manifest grants: {}.", granted.join(", ")))
 }
 
 /// A pattern with a space is for the program and its arguments, joined by spaces.
@@ -139,8 +139,8 @@ fn programs(policy: &ExecPolicy, granted: &[Box<str>]) -> Result<Vec<PathBuf>, S
             }
             if found.len() > PROGRAMS_MAX {
                 return Err(format!(
-                    "The lists of this machine name more than {PROGRAMS_MAX} programs; its owner must \
-                    name fewer, or set [exec_policy] mode = \"full\"."
+                    "The allowlists match more than {PROGRAMS_MAX} programs; the operator must narrow them or set \
+                     [exec_policy] mode = \"full\"."
                 ));
             }
         }
@@ -215,17 +215,19 @@ mod tests {
         let line = Asked::Line("ls | wc".to_owned());
         assert_eq!(decide(&full, &["*"], &line), Ok(None));
         assert_eq!(decide(&full, &["*"], &words(&["./own.sh"])), Ok(None));
-        assert!(decide(&full, &["ls"], &line).unwrap_err().contains("as `argv`"));
+        assert!(decide(&full, &["ls"], &line).unwrap_err().contains("Use `argv`"));
         assert!(decide(&full, &["ls"], &words(&["ls", "-l"])).unwrap().is_some_and(|count| count >= 1));
         assert!(
             decide(&full, &["ls"], &words(&["rm"]))
                 .unwrap_err()
-                .contains("may not run \"rm\". Its manifest grants: ls.")
+                .contains("is not allowed to run \"rm\". Its manifest grants: ls.")
         );
         assert!(decide(&full, &["ls *"], &words(&["ls", "-l"])).is_ok());
         assert!(decide(&full, &["ls *"], &words(&["ls"])).is_err());
         assert!(decide(&full, &["ls"], &words(&["./ls"])).unwrap_err().contains("is a path"));
-        assert!(decide(&full, &["*"], &words(&["no-such-program"])).unwrap_err().contains("no program called"));
+        assert!(
+            decide(&full, &["*"], &words(&["no-such-program"])).unwrap_err().contains("does not exist on this machine")
+        );
     }
 
     #[test]
@@ -233,15 +235,15 @@ mod tests {
         let listed = policy(ExecMode::Allowlist, &["ls", "cat"]);
         assert!(decide(&listed, &["*"], &words(&["ls"])).is_ok());
         assert!(decide(&listed, &["cat"], &words(&["ls"])).unwrap_err().contains("Its manifest grants: cat"));
-        assert!(decide(&listed, &["*"], &words(&["sh"])).unwrap_err().contains("Programs it allows: ls, cat."));
+        assert!(decide(&listed, &["*"], &words(&["sh"])).unwrap_err().contains("Allowed programs: ls, cat."));
         for trick in ["ls; sh", "ls sh", "../bin/sh", "/bin/ls", "l\ns", ""] {
             assert!(decide(&listed, &["*"], &words(&[trick])).is_err(), "{trick}");
         }
-        assert!(decide(&listed, &["*"], &Asked::Line("ls".to_owned())).unwrap_err().contains("no shell"));
+        assert!(decide(&listed, &["*"], &Asked::Line("ls".to_owned())).unwrap_err().contains("shell command lines"));
         let none = policy(ExecMode::Allowlist, &[]);
-        assert!(decide(&none, &["*"], &words(&["ls"])).unwrap_err().contains("Programs it allows: none."));
+        assert!(decide(&none, &["*"], &words(&["ls"])).unwrap_err().contains("Allowed programs: none."));
         let deny = policy(ExecMode::Deny, &["*"]);
-        assert!(decide(&deny, &["*"], &words(&["ls"])).unwrap_err().contains("turned off"));
+        assert!(decide(&deny, &["*"], &words(&["ls"])).unwrap_err().contains("disabled"));
     }
 
     #[test]

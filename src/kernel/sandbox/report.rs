@@ -42,9 +42,12 @@ impl Report {
             );
         }
         if exec_mode != ExecMode::Deny && landlock.is_none() {
-            tracing::warn!("this kernel has no Landlock: commands of agents can read what the daemon's user can read");
+            tracing::warn!(
+                "this kernel has no Landlock: agents' commands can read everything that the daemon's user \
+                can read"
+            );
             if let Err(error) = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable) {
-                tracing::warn!(%error, "the daemon's memory cannot be kept from other processes of its user");
+                tracing::warn!(%error, "the daemon's memory cannot be protected from other processes of its user");
             }
         }
     }

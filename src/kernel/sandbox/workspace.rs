@@ -126,7 +126,7 @@ impl Shared {
         match self.owner(directory) {
             Some(other) if other != agent && self.exists(directory) => {
                 let aside = format!("{directory}.{other}");
-                tracing::info!(%directory, %aside, "workspace of another agent moved aside");
+                tracing::info!(%directory, %aside, "moved the workspace of a deleted agent aside");
                 self.take_over(other, directory, &aside)
             }
             _ => Ok(()),

@@ -23,7 +23,7 @@ pub(super) fn ensure(path: &Path) -> Result<(), Error> {
         return Ok(());
     }
     if holds_something(path).map_err(failed)? {
-        let reason = format!("the directory holds files but not '{MARKER}'");
+        let reason = format!("the directory has files but not '{MARKER}'");
         return Err(Error::Corrupted { path: path.to_owned(), reason });
     }
     whole(path, |store| store.write_format())
@@ -37,7 +37,7 @@ pub(super) fn ensure(path: &Path) -> Result<(), Error> {
 pub(super) fn whole<T>(path: &Path, fill: impl FnOnce(&Store) -> Result<T, Error>) -> Result<T, Error> {
     let failed = |source| Error::Io { path: path.to_owned(), source };
     if holds_something(path).map_err(failed)? {
-        return Err(Error::Corrupted { path: path.to_owned(), reason: "the directory holds files already".to_owned() });
+        return Err(Error::Corrupted { path: path.to_owned(), reason: "the directory is not empty".to_owned() });
     }
     let parent = path.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
     fs::create_dir_all(&parent).map_err(failed)?;

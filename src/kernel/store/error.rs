@@ -9,14 +9,14 @@ use agentsvc_systems::kernel::record;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Another process has the store open.
-    #[error("the store at {} is in use by another process; stop that one first", path.display())]
+    #[error("the store at {} is in use by another process; stop that process first", path.display())]
     InUse {
         /// Where the store is.
         path: PathBuf,
     },
     /// A later release wrote the store.
     #[error(
-        "the store at {} was written by a newer release (format {found}; this one reads up to {supported})",
+        "the store at {} was written by a newer release (format {found}; this release reads up to {supported})",
         path.display()
     )]
     Newer {
@@ -28,7 +28,8 @@ pub enum Error {
         supported: u32,
     },
     /// What is on disk does not make sense.
-    #[error("the store at {} is damaged: {reason}; `agentsvc doctor --repair` saves what can be read, or restore a backup", path.display())]
+    #[error("the store at {} is damaged: {reason}; run `agentsvc doctor --repair` to save the readable data, or \
+        restore a backup", path.display())]
     Corrupted {
         /// Where the store is.
         path: PathBuf,
@@ -36,7 +37,8 @@ pub enum Error {
         reason: String,
     },
     /// One record cannot be read.
-    #[error("the store at {} is damaged: record {key} of kind '{kind}' cannot be read: {reason}; `agentsvc doctor --repair` saves the others, or restore a backup", path.display())]
+    #[error("the store at {} is damaged: record {key} of kind '{kind}' cannot be read: {reason}; run `agentsvc \
+        doctor --repair` to save the other records, or restore a backup", path.display())]
     Record {
         /// Where the store is.
         path: PathBuf,
@@ -44,7 +46,7 @@ pub enum Error {
         key: String,
         /// The kind byte as a character.
         kind: char,
-        /// What is wrong with it.
+        /// Reason.
         reason: String,
     },
     /// The disk or the file system failed.
@@ -56,7 +58,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The rows that a store was to be made of cannot be used.
-    #[error("no store can be made of these rows: {source}")]
+    #[error("no store can be created from these rows: {source}")]
     Rows {
         /// What is wrong with them.
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -68,7 +70,7 @@ pub enum Error {
         epoch: u64,
     },
     /// An earlier write failed; nothing more is written until the next start.
-    #[error("the store has failed earlier and takes no more writes")]
+    #[error("the store has failed and accepts no more writes")]
     Poisoned,
 }
 

@@ -122,7 +122,7 @@ fn undo(world: &Path) {
         sync_parent(world)
     };
     if let Err(error) = undone() {
-        tracing::error!(world = %world.display(), %error, "an exchange of the world is put in order by the next start");
+        tracing::error!(world = %world.display(), %error, "the next start completes the interrupted restore");
     }
 }
 
@@ -167,7 +167,7 @@ pub(crate) fn recover(world: &Path) -> io::Result<()> {
             // An empty directory in its place, which a start has made, gives way.
             step_in(world)?;
         }
-        tracing::warn!(world = %world.display(), "an exchange of the world that was broken off is complete");
+        tracing::warn!(world = %world.display(), "completed an interrupted restore");
     }
     if !is_store(world) && is_store(&before(world)) {
         fs::rename(before(world), world)?;

@@ -34,7 +34,7 @@ impl LateStore {
     /// The store of the present world.
     pub(crate) fn store(&self) -> Result<Store, ContentError> {
         match &*self.0.read() {
-            Place::Opening => Err(ContentError::Failed("it is still being opened".to_owned())),
+            Place::Opening => Err(ContentError::Failed("still being opened".to_owned())),
             Place::Open(store) => Ok(store.clone()),
             Place::Exchanging => Err(ContentError::Exchanging),
         }

@@ -170,10 +170,10 @@ impl Store {
     fn check_format(&self) -> Result<(), Error> {
         let path = self.path.to_path_buf();
         let Some(value) = self.world.get(FORMAT_KEY).map_err(|error| self.failed(error))? else {
-            return Err(Error::Corrupted { path, reason: "it has no format record".to_owned() });
+            return Err(Error::Corrupted { path, reason: "no format record".to_owned() });
         };
         let Ok(bytes) = <[u8; 4]>::try_from(&*value) else {
-            return Err(Error::Corrupted { path, reason: "its format record is malformed".to_owned() });
+            return Err(Error::Corrupted { path, reason: "malformed format record".to_owned() });
         };
         let found = u32::from_be_bytes(bytes);
         if found > FORMAT { Err(Error::Newer { path, found, supported: FORMAT }) } else { Ok(()) }

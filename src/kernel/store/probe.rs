@@ -20,19 +20,19 @@ impl Probe for StoreProbe {
     fn gather(&self, out: &mut MetricsText) {
         let stats = self.store.stats();
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        out.counter("agentsvc_store_commits_total", "Steps of the world made durable.", load(&stats.commits));
-        out.counter("agentsvc_store_batches_total", "Batches written, each with one fsync.", load(&stats.batches));
-        out.counter("agentsvc_store_records_total", "Records stored or removed.", load(&stats.ops));
+        out.counter("agentsvc_store_commits_total", "Durable steps.", load(&stats.commits));
+        out.counter("agentsvc_store_batches_total", "Batches written, one fsync each.", load(&stats.batches));
+        out.counter("agentsvc_store_records_total", "Records written or removed.", load(&stats.ops));
         out.counter("agentsvc_store_bytes_total", "Bytes of keys and values written.", load(&stats.bytes));
-        out.counter("agentsvc_store_rows_erased_total", "Rows of forgotten logs erased.", load(&stats.rows_erased));
+        out.counter("agentsvc_store_rows_erased_total", "Rows of deleted logs erased.", load(&stats.rows_erased));
         out.gauge("agentsvc_store_backlog_bytes", "Bytes not yet durable.", self.commits.backlog_bytes());
-        let help = "Bytes of rows in memtables that are not written out, as the engine counts them.";
+        let help = "Bytes in memtables that are not yet flushed.";
         out.gauge("agentsvc_memory_memtable_bytes", help, self.store.database.write_buffer_size());
-        let help = "Bytes of the store's blocks that are kept in memory.";
+        let help = "Bytes of the store's block cache.";
         out.gauge("agentsvc_memory_cache_bytes", help, self.store.database.cache_size());
-        let help = "Time of one batch: journal, fsync and apply.";
+        let help = "Duration of a batch: journal, fsync and apply.";
         stats.commit_time.gather("agentsvc_store_commit_duration_seconds", help, out);
-        let help = "Time from the end of a step to its being durable.";
+        let help = "Time from the end of a step until it is durable.";
         stats.lag_time.gather("agentsvc_store_lag_seconds", help, out);
     }
 }

@@ -76,22 +76,22 @@ pub enum RowError {
     #[error("the rows cannot be read: {0}")]
     Io(#[from] io::Error),
     /// It is no rows file.
-    #[error("it is no rows file")]
+    #[error("not a rows file")]
     Foreign,
     /// A later release wrote it.
-    #[error("it was written by a newer release (rows version {found}; this one reads version {})", HEADER[15])]
+    #[error("written by a newer release (rows version {found}; this release reads version {})", HEADER[15])]
     Newer {
         /// The version found.
         found: u8,
     },
     /// It ends too early.
-    #[error("it is cut off in row {row}")]
+    #[error("truncated in row {row}")]
     Truncated {
         /// Which row, from 1.
         row: u64,
     },
     /// It is not what was written.
-    #[error("it is damaged at row {row}: {reason}")]
+    #[error("damaged at row {row}: {reason}")]
     Damaged {
         /// Which row, from 1.
         row: u64,
@@ -125,13 +125,13 @@ impl Tally {
     fn add(&mut self, space: Space, key: &[u8], value_bytes: usize) -> Result<(), &'static str> {
         let tag = tag(space);
         if key.is_empty() || key.len() > KEY_BYTES_MAX {
-            return Err("the length of its key makes no sense");
+            return Err("invalid key length");
         }
         if value_bytes > VALUE_BYTES_MAX {
-            return Err("its value is too long");
+            return Err("value too long");
         }
         if (tag, key) <= (self.last.0, self.last.1.as_slice()) {
-            return Err("it is out of order");
+            return Err("rows out of order");
         }
         self.last.0 = tag;
         self.last.1.clear();
@@ -261,13 +261,13 @@ impl<R: Read> RowReader<R> {
             1 => Space::World,
             2 => Space::Content,
             END => return Ok(None),
-            _ => return Err(damaged("it is in no known space")),
+            _ => return Err(damaged("unknown keyspace")),
         };
         let mut key_length = [0; 2];
         self.input.read_exact(&mut key_length).map_err(cut)?;
         let key_bytes = usize::from(u16::from_be_bytes(key_length));
         if key_bytes > KEY_BYTES_MAX {
-            return Err(damaged("the length of its key makes no sense"));
+            return Err(damaged("invalid key length"));
         }
         let mut key = vec![0; key_bytes];
         self.input.read_exact(&mut key).map_err(cut)?;
@@ -294,13 +294,13 @@ impl<R: Read> RowReader<R> {
         let totals = tally.finish();
         let expected = trailer(&totals);
         if written[..24] != expected[..24] {
-            return Err(RowError::Damaged { row, reason: "the end counts other rows than there are" });
+            return Err(RowError::Damaged { row, reason: "the row count does not match" });
         }
         if written != expected {
-            return Err(RowError::Damaged { row, reason: "the checksum at the end is that of other rows" });
+            return Err(RowError::Damaged { row, reason: "the checksum does not match" });
         }
         if self.input.read(&mut [0])? != 0 {
-            return Err(RowError::Damaged { row, reason: "something follows the end" });
+            return Err(RowError::Damaged { row, reason: "data after the end" });
         }
         Ok(totals)
     }

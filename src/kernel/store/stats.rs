@@ -58,11 +58,11 @@ pub struct StoreStats {
     pub commits: AtomicU64,
     /// Batches written; `commits / batches` tells how well commits join.
     pub batches: AtomicU64,
-    /// Records stored or removed.
+    /// Records written or removed.
     pub ops: AtomicU64,
     /// Bytes of keys and values written.
     pub bytes: AtomicU64,
-    /// Rows of forgotten logs erased.
+    /// Rows of deleted logs erased.
     pub rows_erased: AtomicU64,
     /// Time of one durable batch: journal write, fsync and apply.
     pub commit_time: Histogram,

@@ -89,7 +89,7 @@ impl Sweeper {
         self.queue.stopping.store(true, Ordering::Release);
         let _ = self.queue.waiting.send(None);
         if self.thread.join().is_err() {
-            tracing::error!("the sweeper ended in a panic");
+            tracing::error!("the sweeper panicked");
         }
     }
 }

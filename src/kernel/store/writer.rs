@@ -171,7 +171,7 @@ impl Writer {
     pub fn stop(self) {
         let _ = self.queue.messages.send(Message::Stop);
         if self.thread.join().is_err() {
-            tracing::error!("the store writer ended in a panic");
+            tracing::error!("the store writer panicked");
         }
     }
 }
@@ -230,7 +230,7 @@ impl WriterLoop {
             Ok(Ok(())) => return,
             Ok(Err(error)) if is_full(&error) => {
                 format!(
-                    "the store cannot write: {error}; make room and start again: nothing that was acknowledged is lost"
+                    "the store cannot write: {error}; free disk space and start again. No acknowledged change is lost"
                 )
             }
             Ok(Err(error)) => format!("the store cannot write: {error}"),
@@ -238,7 +238,7 @@ impl WriterLoop {
         };
         // Poisoned before anyone is told, so that no command is taken in between.
         self.backlog.poisoned.store(true, Ordering::Release);
-        tracing::error!(%cause, "store failed; the process ends and the next start restores what is on disk");
+        tracing::error!(%cause, "the store failed; the process exits and the next start resumes from disk");
         (self.outlets.fatal)(cause);
     }
 

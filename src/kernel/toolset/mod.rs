@@ -88,5 +88,5 @@ pub(crate) fn input<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     // In two steps, so that a wrong value is not called malformed JSON.
     let object: Map<String, Value> =
         serde_json::from_str(text).map_err(|error| format!("The arguments are not valid JSON: {error}."))?;
-    T::deserialize(Value::Object(object)).map_err(|error| format!("The arguments are wrong: {error}."))
+    T::deserialize(Value::Object(object)).map_err(|error| format!("The arguments are not valid: {error}."))
 }

@@ -60,7 +60,7 @@ impl Tools {
     /// Holds an input against the schema of the tool of this name.
     pub(crate) fn check(&self, name: &str, input: &Value) -> Result<(), Fault> {
         let whole = |message: &str| Fault { field: String::new(), message: message.to_owned() };
-        let Entry { tool, input: schema, .. } = self.entry(name).ok_or_else(|| whole("is for no tool"))?;
+        let Entry { tool, input: schema, .. } = self.entry(name).ok_or_else(|| whole("matches no tool"))?;
         let schema = schema.get_or_init(|| InputSchema::compile(&tool.schema()));
         schema.as_ref().map_err(|why| whole(why))?.check(input)
     }

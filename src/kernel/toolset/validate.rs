@@ -111,7 +111,7 @@ fn fault(error: &ValidationError<'_>) -> Fault {
         Kind::MaxLength { limit } => format!("must have at most {limit} characters"),
         Kind::MinItems { limit } => format!("must have at least {limit} items"),
         Kind::MaxItems { limit } => format!("must have at most {limit} items"),
-        Kind::FalseSchema => "is not taken".to_owned(),
+        Kind::FalseSchema => "is not allowed".to_owned(),
         Kind::Custom { message, .. } => message.clone(),
         Kind::Required { property } => {
             return Fault {
@@ -126,7 +126,7 @@ fn fault(error: &ValidationError<'_>) -> Fault {
         // The first fault stands for all: alternatives are mostly a value or null.
         Kind::AnyOf { context } => match context.first().and_then(|faults| faults.first()) {
             Some(first) => return fault(first),
-            None => "is not taken".to_owned(),
+            None => "is not allowed".to_owned(),
         },
         Kind::OneOfNotValid { context } => one_of(context),
         // Not the value: it may be a secret.
@@ -142,7 +142,7 @@ fn one_of(context: &[Vec<ValidationError<'static>>]) -> String {
         _ => None,
     });
     match listed(constants) {
-        none if none.is_empty() => "has none of the shapes it may have".to_owned(),
+        none if none.is_empty() => "matches none of the allowed schemas".to_owned(),
         list => format!("must be one of {list}"),
     }
 }

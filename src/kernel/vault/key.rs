@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::{Error, io, read, write};
 
-/// The environment variable that holds the key.
+/// Environment variable of the key.
 pub const VARIABLE: &str = "AGENTSVC_VAULT_KEY";
 /// The file that holds it otherwise.
 const FILE: &str = "vault.key";

@@ -47,31 +47,31 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The key is not one.
-    #[error("{place} must be the base64 of 32 bytes, such as `openssl rand -base64 32` gives")]
+    #[error("{place} must be 32 bytes in base64, for example the output of `openssl rand -base64 32`")]
     Key {
-        /// Where it was looked for.
+        /// Base URL that was checked.
         place: String,
     },
     /// Others may read the key.
-    #[error("{} may be read by others: chmod 600 it, and think about replacing what it protects", path.display())]
+    #[error("{} is readable by other users; run chmod 600 on it and consider replacing the secrets it protects", path.display())]
     KeyIsOpen {
         /// The file of the key.
         path: PathBuf,
     },
     /// There are secrets, but their key is gone. A new one would open none of them.
-    #[error("{} is gone, but there are secrets: put it back, or set {VARIABLE}", path.display())]
+    #[error("{} is missing, but the vault contains secrets; restore it or set {VARIABLE}", path.display())]
     KeyIsGone {
         /// The file of the key.
         path: PathBuf,
     },
     /// The file is none of the vault's, or a part of one.
-    #[error("{} is damaged: it is no sealed secret", path.display())]
+    #[error("{} is damaged: not an encrypted secret", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
     },
     /// The key does not open the file.
-    #[error("{} does not open: {key} is another key, or the file is damaged", path.display())]
+    #[error("{} cannot be decrypted: {key} is the wrong key, or the file is damaged", path.display())]
     DoesNotOpen {
         /// The file.
         path: PathBuf,
@@ -79,10 +79,10 @@ pub enum Error {
         key: String,
     },
     /// The system gave no random bytes.
-    #[error("no randomness for the vault")]
+    #[error("cannot create a vault key: the system's random number generator failed")]
     NoRandomness,
     /// A name that is no name of a secret, or a secret that is too long: a fault of the caller.
-    #[error("{0:?} cannot be kept in the vault")]
+    #[error("{0:?} cannot be stored in the vault")]
     Unfit(String),
 }
 

@@ -92,7 +92,7 @@ fn another_key_opens_nothing_and_changes_nothing() {
     assert!(!dir.path().join("vault/vault.key").exists(), "the key is in the environment only");
     let other = with_key(dir.path(), OTHER_KEY);
     let error = other.get("a").unwrap_err().to_string();
-    assert!(error.contains("AGENTSVC_VAULT_KEY is another key"), "{error}");
+    assert!(error.contains("AGENTSVC_VAULT_KEY is the wrong key"), "{error}");
     assert!(!error.contains(OTHER_KEY));
     assert!(other.put("a", b"x").is_err());
     assert!(other.put("b", b"x").is_err(), "nor beside it");

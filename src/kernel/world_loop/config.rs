@@ -5,7 +5,7 @@ use crate::kernel::config::table;
 table! {
     /// `[world]`. Arrivals never wait for a beat.
     pub struct World {
-        /// Beats per second of the time-driven systems, 1 to 1000.
+        /// Ticks per second, 1 to 1000.
         tick_hz: u16 = 20 => integer(1..=1_000).writable().at_restart(),
     }
 }

@@ -86,7 +86,7 @@ impl WorldLoop {
     /// Waits for the thread's end.
     pub fn join(self) {
         if self.thread.join().is_err() {
-            tracing::error!("the world thread ended in a panic");
+            tracing::error!("the world thread panicked");
         }
     }
 }
@@ -120,7 +120,7 @@ impl Running {
         let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(|| self.run_until_stop())) else { return };
         self.parts.intake.close();
         let cause = format!("a step of the world panicked: {}", panic_text(&*panic));
-        tracing::error!(%cause, "nothing of the step is stored; the next start restores the world before it");
+        tracing::error!(%cause, "the step was not stored; the next start resumes from the state before it");
         fatal(cause);
     }
 
@@ -229,7 +229,7 @@ impl Running {
         stats.commands.fetch_add(1, Ordering::Relaxed);
         if store_is_full && envelope.writes() {
             stats.writes_refused.fetch_add(1, Ordering::Relaxed);
-            envelope.refuse(Refusal::busy("too much waits to be stored", 1).with_code("store_backlog"));
+            envelope.refuse(Refusal::busy("the store backlog is full; try again later", 1).with_code("store_backlog"));
         } else {
             envelope.run(engine);
         }
@@ -245,7 +245,7 @@ impl Running {
             self.step(next);
         }
         if let Err(error) = self.parts.commits.flush() {
-            tracing::error!(%error, "the world ends without knowing that its last step is stored");
+            tracing::error!(%error, "the world stopped before its last step was confirmed as stored");
         }
     }
 }

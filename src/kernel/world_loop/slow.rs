@@ -41,7 +41,7 @@ impl SlowSteps {
         self.said = Some(now);
         let systems = systems(&engine.timings_of_step());
         let (took_ms, slow_before) = (took.as_millis() as u64, std::mem::take(&mut self.unsaid));
-        tracing::warn!(took_ms, arrivals, %systems, slow_before, "a step of the world took longer than a beat");
+        tracing::warn!(took_ms, arrivals, %systems, slow_before, "a step of the world took longer than a tick");
     }
 }
 

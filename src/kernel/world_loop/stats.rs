@@ -15,9 +15,9 @@ use crate::kernel::window::Window;
 pub struct LoopStats {
     /// Steps run.
     pub steps: AtomicU64,
-    /// Commands carried out or refused.
+    /// Commands run or refused.
     pub commands: AtomicU64,
-    /// Writing commands refused because too much waited to be stored.
+    /// Writes refused because the store backlog was full.
     pub writes_refused: AtomicU64,
     /// Outcomes taken in.
     pub outcomes: AtomicU64,
@@ -35,7 +35,7 @@ pub struct LoopStats {
     pub beat_window: Window,
     /// The number of the newest step that stored something; 0 when steps have no numbers.
     pub step: AtomicU64,
-    /// Events that became durable.
+    /// Durable events.
     pub events: AtomicU64,
     /// What each system took so far, as of the last beat.
     pub timings: Mutex<Vec<Timing>>,

@@ -82,7 +82,7 @@ fn a_slow_step_is_told_with_the_systems_that_took_the_time() {
     assert!(names.len() > 4, "{names:?}");
     let lines = told(|| SlowSteps::new(20).note(&engine, Duration::from_millis(81), 3));
     let [line] = &lines[..] else { panic!("one line: {lines:?}") };
-    for part in ["WARN", "a step of the world took longer than a beat", "took_ms=81", "arrivals=3", "slow_before=0"] {
+    for part in ["WARN", "a step of the world took longer than a tick", "took_ms=81", "arrivals=3", "slow_before=0"] {
         assert!(line.contains(part), "{part}: {line}");
     }
     for name in &names[..4] {

@@ -73,11 +73,11 @@ impl Answer for Blocks {
     }
 
     fn whole(&mut self, target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-        let message: Message = reading::whole(target, body, "it is no message")?;
+        let message: Message = reading::whole(target, body, "not a message")?;
         if let Some(wrong) = message.error {
             return Err(error(target, &wrong));
         }
-        let content = message.content.ok_or_else(|| failure::protocol(target, "it holds no content"))?;
+        let content = message.content.ok_or_else(|| failure::protocol(target, "no content"))?;
         for block in content {
             let open = begin(target, &block, None, draft)?;
             end(open, None, draft);

@@ -67,8 +67,8 @@ impl Answer for Blocks {
     }
 
     fn whole(&mut self, target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-        let answer: Converse = reading::whole(target, body, "it is no Converse answer")?;
-        let output = answer.output.ok_or_else(|| failure::protocol(target, "it holds no output"))?;
+        let answer: Converse = reading::whole(target, body, "not a Converse response")?;
+        let output = answer.output.ok_or_else(|| failure::protocol(target, "no output"))?;
         for raw in output.message.content {
             let block: Block = serde_json::from_str(raw.get())
                 .map_err(|_| failure::protocol(target, "a content block cannot be read"))?;
@@ -135,7 +135,7 @@ fn set_stop(target: &Target, word: Option<&str>, draft: &mut Draft) -> Result<()
         "guardrail_intervened" | "content_filtered" => StopReason::Filtered,
         // What the model may write rightly the next time.
         "malformed_tool_use" | "malformed_model_output" => {
-            let message = format!("The model of provider {} wrote what cannot be read ({word}).", target.provider);
+            let message = format!("The model of provider {} wrote malformed output ({word}).", target.provider);
             return Err(CallError::passing(FailureCode::ProviderProtocol, message));
         }
         // `end_turn`, `stop_sequence` and later ones.

@@ -9,13 +9,13 @@ table! {
     /// `[catalog]`. Its host is trusted: it may be private.
     #[check(Self::note_unproven)]
     pub struct Catalog {
-        /// Where the newest catalog is; fetched by POST /api/catalog/update alone. Default: nowhere.
+        /// URL of the newest catalog; only fetched by POST /api/catalog/update. Default: none.
         url: Option<Box<str>> => url(base_url).example("https://models.example.org/catalog.toml").at_restart(),
-        /// The Ed25519 key that signs it, in hex or base64; the signature is fetched from <url>.sig.
+        /// Ed25519 public key of the catalog, in hex or base64. The signature is fetched from <url>.sig.
         public_key: Option<Box<str>> => text(key)
             .example("d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a")
             .at_restart(),
-        /// The SHA-256 that it must have. Without a key and without this the checksum is fetched from <url>.sha256.
+        /// Expected SHA-256 of the catalog. Without this and `public_key`, the checksum is fetched from <url>.sha256.
         sha256: Option<Box<str>> => text(sha256)
             .example("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
             .at_restart(),
@@ -27,7 +27,7 @@ impl Catalog {
         let host = self.url.as_deref().filter(|url| url.starts_with("http:")).and_then(host_of);
         let is_proven = self.public_key.is_some() || self.sha256.is_some();
         if host.is_some_and(|host| !is_loopback(&host)) && !is_proven {
-            let message = "needs `public_key` or `sha256` beside it: without https nobody knows whose checksum it is";
+            let message = "needs `public_key` or `sha256`: without https the checksum cannot be trusted";
             reader.problem("url", message.to_owned());
         }
     }

@@ -21,9 +21,9 @@ pub(crate) const VERSION: &str = "2026-01-15";
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderEntry {
-    /// Its name in manifests and routes.
+    /// Name used in manifests and routes.
     pub name: Box<str>,
-    /// Its name for people.
+    /// Display name.
     pub display_name: Box<str>,
     /// Who speaks with it, as [`DriverKind::as_str`].
     pub driver: Box<str>,
@@ -44,7 +44,7 @@ pub struct ProviderEntry {
     /// Where its documentation is.
     #[serde(default)]
     pub docs_url: Option<Box<str>>,
-    /// A runtime on this machine.
+    /// A local model runtime.
     #[serde(default)]
     pub local: bool,
     /// Its key comes from a device flow.

@@ -23,7 +23,7 @@ pub struct Facts {
     pub context_tokens: BTreeMap<Box<str>, u32>,
     /// The same for single models, where it is not the provider's.
     pub model_context_tokens: BTreeMap<Box<str>, BTreeMap<Box<str>, u32>>,
-    /// Names that stand for models.
+    /// List model aliases.
     pub aliases: Arc<Aliases>,
 }
 

@@ -96,7 +96,7 @@ impl Keeper {
         let task = tokio::spawn(change(Arc::clone(&self.inner)));
         Box::pin(async move {
             task.await.unwrap_or_else(|error| {
-                tracing::error!(%error, "a change of the model catalog broke off");
+                tracing::error!(%error, "a change of the model catalog was interrupted");
                 Err(CatalogError::Unstored)
             })
         })
@@ -111,7 +111,7 @@ impl Keeper {
         let _one_at_a_time = inner.changing.lock().await;
         let (files, providers) = (inner.parts.files.clone(), inner.parts.providers.load_full());
         let read = tokio::task::spawn_blocking(move || files.load(&|name| providers.get(name).is_some())).await;
-        let Ok(kept) = read else { return tracing::error!("the stored models were not read again") };
+        let Ok(kept) = read else { return tracing::error!("the stored models could not be reloaded") };
         inner.parts.catalog.set(Table::of(&kept));
         inner.kept.store(Arc::new(kept));
         inner.tell_world().await;
@@ -151,7 +151,7 @@ impl Inner {
     /// A world that loads was given its settings before, and would not hear of a change.
     fn check_open(&self) -> Result<(), CatalogError> {
         let is_open = self.parts.bridge.is_open();
-        if is_open { Ok(()) } else { Err(CatalogError::NotReady("the world is loading")) }
+        if is_open { Ok(()) } else { Err(CatalogError::NotReady("the daemon is loading; try again in a moment")) }
     }
 
     async fn tell_world(&self) {
@@ -171,17 +171,20 @@ impl Inner {
             if !bridge.is_open() {
                 return;
             }
-            tracing::debug!(%refusal, "the world has no room to be told of the catalog");
+            tracing::debug!(%refusal, "the world's queue is full; it was not notified of the catalog");
             tokio::time::sleep(TELL_PAUSE).await;
         }
-        tracing::error!("the world was not told of a change of the model catalog; the next change or start tells it");
+        tracing::error!(
+            "the world was not notified of a change of the model catalog; the next change or start \
+            notifies it"
+        );
     }
 
     pub(super) async fn add_alias(self: Arc<Self>, alias: String, model: String) -> Result<Arc<Model>, CatalogError> {
         let alias = row::id("alias", &alias).map_err(of_row)?;
         row::id("model_id", &model).map_err(of_row)?;
         let make = |kept: &mut Kept, table: &Table| {
-            let unknown = || CatalogError::Unknown(format!("there is no model {:?} in the catalog", model.trim()));
+            let unknown = || CatalogError::Unknown(format!("the catalog has no model {:?}", model.trim()));
             let model = Arc::clone(table.lookup(model.trim()).ok_or_else(unknown)?);
             check_free(table, &alias)?;
             if kept.aliases.len() >= limit::MODEL_ALIASES_MAX {
@@ -198,7 +201,7 @@ impl Inner {
         let make = |kept: &mut Kept, table: &Table| {
             if kept.aliases.remove(alias.as_str()).is_none() {
                 if table.aliases().get(&alias).is_none() {
-                    return Err(CatalogError::Unknown(format!("there is no alias {alias:?}")));
+                    return Err(CatalogError::Unknown(format!("alias {alias:?} does not exist")));
                 }
                 if kept.removed.len() >= limit::MODEL_ALIASES_MAX {
                     return Err(full("removed aliases", limit::MODEL_ALIASES_MAX));
@@ -216,7 +219,7 @@ impl Inner {
         let make = |kept: &mut Kept, table: &Table| {
             let is_there = table.find(&model.provider, &model.id).is_some();
             if is_there || kept.custom.iter().any(|other| other.id == model.id) {
-                return Err(CatalogError::Conflict(format!("there is a model {:?} in the catalog", model.id)));
+                return Err(CatalogError::Conflict(format!("model {:?} already exists in the catalog", model.id)));
             }
             if table.aliases().get(&model.id).is_some() {
                 return Err(CatalogError::Conflict(format!("{:?} is an alias", model.id)));
@@ -238,8 +241,8 @@ impl Inner {
             };
             let Some(at) = kept.custom.iter().position(|model| is_meant(model)) else {
                 return Err(match table.lookup(&id) {
-                    Some(_) => CatalogError::Conflict(format!("{id:?} comes with the catalog and cannot be removed")),
-                    None => CatalogError::Unknown(format!("there is no model {id:?} that a client added")),
+                    Some(_) => CatalogError::Conflict(format!("{id:?} is a built-in model and cannot be deleted")),
+                    None => CatalogError::Unknown(format!("custom model {id:?} does not exist")),
                 });
             };
             let gone = kept.custom.remove(at);
@@ -257,10 +260,10 @@ impl Inner {
 
     pub(super) async fn update(self: Arc<Self>, only_look: bool) -> Result<UpdateReport, CatalogError> {
         let Ok(_one_at_a_time) = self.updating.try_lock() else {
-            return Err(CatalogError::Conflict("an update of the catalog is under way".to_owned()));
+            return Err(CatalogError::Conflict("a catalog update is already running".to_owned()));
         };
         if self.parts.settings.url.is_none() {
-            let text = "there is no remote catalog: `[catalog] url` is not set";
+            let text = "no remote catalog is configured; set `[catalog] url`";
             return Err(CatalogError::Conflict(text.to_owned()));
         }
         self.check_open()?;
@@ -272,7 +275,7 @@ impl Inner {
         };
         *self.looked.write() = Some(LastCheck { at, version, error });
         let fetched = fetched.map_err(|error| {
-            tracing::warn!(error, "the model catalog could not be updated; the old one stays");
+            tracing::warn!(error, "the model catalog could not be updated; the current catalog is unchanged");
             CatalogError::Remote(error)
         })?;
         let previous = self.parts.catalog.table().version().to_owned();
@@ -319,7 +322,7 @@ impl Inner {
 /// An alias is free when neither a model nor another alias has its name.
 fn check_free(table: &Table, alias: &str) -> Result<(), CatalogError> {
     if table.aliases().get(alias).is_some() {
-        return Err(CatalogError::Conflict(format!("there is an alias {alias:?}; delete it first")));
+        return Err(CatalogError::Conflict(format!("alias {alias:?} already exists; delete it first")));
     }
     match table.lookup(alias) {
         Some(_) => Err(CatalogError::Conflict(format!("{alias:?} is the id of a model"))),
@@ -328,7 +331,7 @@ fn check_free(table: &Table, alias: &str) -> Result<(), CatalogError> {
 }
 
 fn full(what: &str, most: usize) -> CatalogError {
-    CatalogError::Full(format!("there are {most} {what} already; remove one first"))
+    CatalogError::Full(format!("the limit of {most} {what} is reached; delete one first"))
 }
 
 fn of_row(wrong: Wrong) -> CatalogError {

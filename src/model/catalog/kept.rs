@@ -60,7 +60,7 @@ pub(super) struct Fetched {
     pub(super) document: Arc<str>,
     /// Its models.
     pub(super) base: Arc<Base>,
-    /// Models left out because this release does not know their provider.
+    /// Number of models skipped because their provider is unknown.
     pub(super) skipped: usize,
 }
 
@@ -156,7 +156,8 @@ impl Files {
         aside.push(".damaged");
         let moved = fs::rename(path, &aside);
         let (path, aside) = (path.display(), Path::new(&aside).display());
-        tracing::error!(%path, %aside, error, moved = moved.is_ok(), "a file of the model catalog cannot be used; it is put aside");
+        tracing::error!(%path, %aside, error, moved = moved.is_ok(), "a file of the model catalog is not valid; it \
+            was renamed to *.damaged");
     }
 
     fn write(&self, name: &str, content: &impl Serialize) -> std::io::Result<()> {
@@ -183,7 +184,7 @@ fn custom_models(file: CustomFile, is_provider: &dyn Fn(&str) -> bool) -> Result
     for row in file.models {
         let id = row.id.clone();
         if row.provider.as_deref().is_none_or(|provider| !is_provider(provider)) {
-            tracing::warn!(model = %id, provider = row.provider, "the provider of a custom model is not known any more");
+            tracing::warn!(model = %id, provider = row.provider, "the provider of a custom model no longer exists");
         }
         // It is kept all the same: the next write must not lose it.
         let model = row.into_model(Origin::Custom, |provider| !provider.is_empty());

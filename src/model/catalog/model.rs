@@ -87,7 +87,7 @@ impl Vision {
 pub struct Costs {
     /// Tokens of the prompt.
     pub input: Option<Micros>,
-    /// Tokens of the answer.
+    /// Output tokens.
     pub output: Option<Micros>,
     /// Tokens of the prompt that were in the provider's cache.
     pub cached_input: Option<Micros>,
@@ -110,29 +110,29 @@ impl Costs {
 /// One model of one provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
-    /// As its provider takes it; may contain slashes.
+    /// The provider's id for the model; may contain slashes.
     pub id: Box<str>,
-    /// Whose it is.
+    /// Provider.
     pub provider: Box<str>,
-    /// Its name for people.
+    /// Display name.
     pub display_name: Box<str>,
     /// How able it is, where someone said so.
     pub tier: Option<Tier>,
-    /// Tokens of question and answer together.
+    /// Context window: prompt and output tokens together.
     pub context_window: u32,
     /// The most tokens that an answer may have, where that is known.
     pub max_output_tokens: Option<u32>,
     /// What it costs.
     pub costs: Costs,
-    /// It calls tools.
+    /// Whether it supports tool calls.
     pub tools: bool,
     /// It takes pictures.
     pub vision: Vision,
     /// It can answer piece by piece.
     pub streaming: bool,
-    /// It can be asked to think before it answers.
+    /// Whether it supports extended thinking.
     pub reasoning: bool,
-    /// Names that stand for it.
+    /// Aliases.
     pub aliases: Box<[Box<str>]>,
     /// Other ids that its provider takes for it.
     pub also: Box<[Box<str>]>,

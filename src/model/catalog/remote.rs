@@ -59,7 +59,7 @@ pub(super) async fn fetch(settings: &CatalogSettings) -> Result<Document, String
             None => first_word(&get(&clients, &format!("{url}.sha256"), PROOF_BYTES_MAX).await?)?,
         };
         if !expected.eq_ignore_ascii_case(&sha256) {
-            return Err(format!("its SHA-256 is {sha256}, not the expected {expected}"));
+            return Err(format!("the SHA-256 is {sha256}; expected {expected}"));
         }
     }
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text")?;
@@ -72,13 +72,13 @@ async fn get(clients: &Clients, url: &str, bytes_max: usize) -> Result<Vec<u8>, 
     let failed = |error: reqwest::Error| format!("{url} cannot be fetched: {}", error.without_url());
     let mut response = client.get(parsed).send().await.map_err(failed)?;
     if response.status() != reqwest::StatusCode::OK {
-        return Err(format!("{url} answers with status {}", response.status().as_u16()));
+        return Err(format!("{url} returned status {}", response.status().as_u16()));
     }
     let mut bytes = Vec::new();
     while let Some(piece) = response.chunk().await.map_err(failed)? {
         bytes.extend_from_slice(&piece);
         if bytes.len() > bytes_max {
-            return Err(format!("{url} has more than {bytes_max} bytes"));
+            return Err(format!("{url} is larger than {bytes_max} bytes"));
         }
     }
     Ok(bytes)
@@ -96,9 +96,9 @@ fn prove(key: &str, document: &[u8], signature: &[u8]) -> Result<(), String> {
     let text = || std::str::from_utf8(signature).ok().and_then(|text| decode(text.trim()));
     let raw = (signature.len() == SIGNATURE_BYTES).then(|| signature.to_vec());
     let signature = raw.or_else(text).filter(|bytes| bytes.len() == SIGNATURE_BYTES);
-    let signature = signature.ok_or("the file of its signature does not hold an Ed25519 signature")?;
+    let signature = signature.ok_or("the signature file does not contain an Ed25519 signature")?;
     let verified = UnparsedPublicKey::new(&ED25519, key).verify(document, &signature);
-    verified.map_err(|_| "its signature is not that of the configured `public_key`".to_owned())
+    verified.map_err(|_| "the signature does not match the configured `public_key`".to_owned())
 }
 
 /// The key in a text, in hex or base64.
@@ -130,16 +130,16 @@ struct CatalogDocument {
 /// The models of a document, and how many were left out because their provider is not known here.
 pub(super) fn parse(text: &str, is_provider: &dyn Fn(&str) -> bool) -> Result<(Base, usize), String> {
     let document: CatalogDocument = if text.trim_start().starts_with('{') {
-        serde_json::from_str(text).map_err(|error| format!("it is not a catalog: {error}"))?
+        serde_json::from_str(text).map_err(|error| format!("not a valid catalog: {error}"))?
     } else {
-        toml::from_str(text).map_err(|error| format!("it is not a catalog: {}", error.message()))?
+        toml::from_str(text).map_err(|error| format!("not a valid catalog: {}", error.message()))?
     };
     let version = document.version.trim();
     if !is_version(version) {
-        return Err("its `version` must be a day, such as \"2026-01-31\" or \"2026-01-31.2\"".to_owned());
+        return Err("`version` must be a date, such as \"2026-01-31\" or \"2026-01-31.2\"".to_owned());
     }
     if document.models.is_empty() || document.models.len() > limit::CATALOG_MODELS_MAX {
-        return Err(format!("it must have 1 to {} models", limit::CATALOG_MODELS_MAX));
+        return Err(format!("the catalog must have 1 to {} models", limit::CATALOG_MODELS_MAX));
     }
     let (mut models, mut skipped) = (Vec::with_capacity(document.models.len()), 0);
     for (at, row) in document.models.into_iter().enumerate() {
@@ -153,7 +153,7 @@ pub(super) fn parse(text: &str, is_provider: &dyn Fn(&str) -> bool) -> Result<(B
         models.push(std::sync::Arc::new(model.map_err(|wrong| format!("models[{at}] ({id}): {wrong}"))?));
     }
     if models.is_empty() {
-        return Err(format!("none of its {skipped} models is of a provider that is known here"));
+        return Err(format!("none of its {skipped} models belongs to a known provider"));
     }
     if let Some(contradiction) = contradiction(&models) {
         return Err(contradiction);
@@ -208,11 +208,11 @@ mod tests {
         };
         let refused =
             |rows: &[String]| parse(&format!("version = \"2026-02-01\"\n{}", rows.concat()), &any).unwrap_err();
-        assert!(refused(&[row("a", ""), row("a", "")]).contains("twice"));
+        assert!(refused(&[row("a", ""), row("a", "")]).contains("duplicate model"));
         assert!(refused(&[row("a", "aliases = [\"x\"]\n"), row("b", "aliases = [\"x\"]\n")]).contains("alias x"));
         assert!(refused(&[row("a", "aliases = [\"b\"]\n"), row("b", "")]).contains("id of a model"));
         assert!(refused(&[row("a", "input_cost_per_m = 5000\n")]).contains("models[0] (a): input_cost_per_m"));
-        assert!(refused(&[row("a", "id = 3\n")]).contains("not a catalog"));
+        assert!(refused(&[row("a", "id = 3\n")]).contains("not a valid catalog"));
         assert!(parse("version = \"2026-02-01\"\nmodels = []\n", &any).unwrap_err().contains("1 to"));
         let unknown = parse(&format!("version = \"2026-02-01\"\n{}", row("a", "")), &|_| false).unwrap_err();
         assert!(unknown.contains("none of its 1 models"), "{unknown}");
@@ -230,10 +230,10 @@ mod tests {
         let hex = agentsvc_systems::kernel::record::hex(signature);
         for form in [signature, base64.as_bytes(), hex.as_bytes()] {
             assert_eq!(prove(&key, b"text", form), Ok(()));
-            assert!(prove(&key, b"texts", form).unwrap_err().contains("signature is not"));
+            assert!(prove(&key, b"texts", form).unwrap_err().contains("signature does not match"));
         }
         assert_eq!(prove(&STANDARD.encode(pair.public_key().as_ref()), b"text", signature), Ok(()));
-        assert!(prove(&key, b"text", b"nonsense").unwrap_err().contains("does not hold"));
+        assert!(prove(&key, b"text", b"nonsense").unwrap_err().contains("does not contain"));
         assert!(key_bytes("short").is_none() && key_bytes("").is_none());
     }
 }

@@ -72,7 +72,7 @@ impl Row {
         let id = id("id", &self.id)?;
         let provider = self.provider.as_deref().map(str::trim).unwrap_or_default();
         if !is_provider(provider) {
-            let message = if provider.is_empty() { "must be given" } else { "is not a known provider" };
+            let message = if provider.is_empty() { "missing" } else { "is not a known provider" };
             return Err(wrong("provider", message));
         }
         let display_name = match self.display_name.trim() {

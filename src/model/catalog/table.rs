@@ -70,7 +70,7 @@ impl Table {
         aliases
     }
 
-    /// The day that its models are of.
+    /// Version: the date of the models.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -148,16 +148,16 @@ pub(super) fn contradiction(models: &[Arc<Model>]) -> Option<String> {
     let mut ids = BTreeSet::new();
     let twice = models.iter().find(|model| !ids.insert((&model.provider, &model.id)));
     if let Some(model) = twice {
-        return Some(format!("{} of {} stands in it twice", model.id, model.provider));
+        return Some(format!("duplicate model {} of {}", model.id, model.provider));
     }
     let names: BTreeSet<&str> = models.iter().flat_map(|model| model.ids()).collect();
     let mut aliases = BTreeSet::new();
     for alias in models.iter().flat_map(|model| &model.aliases) {
         if !aliases.insert(&**alias) {
-            return Some(format!("the alias {alias} stands in it twice"));
+            return Some(format!("duplicate alias {alias}"));
         }
         if names.contains(&**alias) {
-            return Some(format!("the alias {alias} is the id of a model"));
+            return Some(format!("alias {alias} is the id of a model"));
         }
     }
     None

@@ -56,9 +56,9 @@ impl Answer for State {
     }
 
     fn whole(&mut self, target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-        let generated: Generated = reading::whole(target, body, "it is no generated content")?;
+        let generated: Generated = reading::whole(target, body, "not a generateContent response")?;
         if !apply(target, generated, self, draft)? {
-            return Err(failure::protocol(target, "it holds no candidates"));
+            return Err(failure::protocol(target, "no candidates"));
         }
         Ok(())
     }
@@ -130,7 +130,7 @@ fn stop_reason(target: &Target, word: &str, has_spoken: bool) -> Result<StopReas
         | "OTHER"
             if !has_spoken =>
         {
-            let message = format!("Provider {} gave no answer: {}.", target.provider, words_of(word));
+            let message = format!("Provider {} returned no answer: {}.", target.provider, words_of(word));
             return Err(CallError::passing(FailureCode::ProviderProtocol, message));
         }
         _ => StopReason::End,
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(answer.blocks.iter().map(shown).collect::<Vec<_>>(), expected);
         assert_eq!((answer.stop, answer.usage), (StopReason::End, Usage::of(3, 2)));
         let cut = streamed(&events[..4]).unwrap_err();
-        assert!(cut.message.contains("broke off") && cut.retryable, "{}", cut.message);
+        assert!(cut.message.contains("closed the connection") && cut.retryable, "{}", cut.message);
     }
 
     #[test]

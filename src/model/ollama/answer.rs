@@ -27,9 +27,9 @@ impl Answer for Lines {
     }
 
     fn whole(&mut self, target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-        let chat: Chat = reading::whole(target, body, "it is no chat")?;
+        let chat: Chat = reading::whole(target, body, "not a chat response")?;
         if chat.error.is_none() && chat.message.is_none() {
-            return Err(failure::protocol(target, "it holds no message"));
+            return Err(failure::protocol(target, "no message"));
         }
         apply(target, chat, draft).map(drop)
     }
@@ -175,6 +175,6 @@ mod tests {
         }
         assert_eq!(streamed(&["{oops"]).unwrap_err().code, FailureCode::ProviderProtocol);
         let cut = streamed(&[r#"{"message":{"content":"half"},"done":false}"#]).unwrap_err();
-        assert!(cut.message.contains("broke off"), "{}", cut.message);
+        assert!(cut.message.contains("closed the connection"), "{}", cut.message);
     }
 }

@@ -38,9 +38,9 @@ impl Answer for State {
     }
 
     fn whole(&mut self, target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-        let completion: Completion = reading::whole(target, body, "it is no chat completion")?;
+        let completion: Completion = reading::whole(target, body, "not a chat completion")?;
         if !apply(target, completion, self, draft)? {
-            return Err(failure::protocol(target, "it holds no choices"));
+            return Err(failure::protocol(target, "no choices"));
         }
         Ok(())
     }

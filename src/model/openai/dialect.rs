@@ -25,7 +25,7 @@ const THINKING_FAMILIES: &[&str] = &["o1", "o3", "o4", "gpt-5"];
 /// How what the model thought goes back to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Thoughts {
-    /// Not at all.
+    /// Still open.
     Kept,
     /// As the text of `reasoning_content`; with every tool call, even an empty one, where it is a model that thinks.
     Text {

@@ -54,7 +54,7 @@ struct Place {
     waiting: AtomicU32,
     /// Calls that had to wait.
     waits: AtomicU64,
-    /// Calls that were not let through.
+    /// Calls refused by the circuit breaker or the rate limit.
     refused: AtomicU64,
 }
 
@@ -200,7 +200,7 @@ impl Place {
     /// Lets a call through behind those that wait already.
     async fn pass_in_order(self: Arc<Self>, tokens: u64, wait_max: Duration) -> Result<Pass, CallError> {
         let Some(waiting) = Waiting::enter(&self) else {
-            return Err(self.refuse("too many calls wait for it", Duration::ZERO));
+            return Err(self.refuse("too many calls are waiting for it", Duration::ZERO));
         };
         let until = Instant::now() + wait_max;
         let in_order = async {
@@ -219,7 +219,7 @@ impl Place {
         match passed {
             Ok(Ok(is_probe)) => Ok(Pass { place: Some(self), is_probe }),
             Ok(Err(error)) => Err(error),
-            Err(_) => Err(self.refuse("other calls wait for it, too", Duration::ZERO)),
+            Err(_) => Err(self.refuse("other calls are waiting for it", Duration::ZERO)),
         }
     }
 
@@ -228,7 +228,7 @@ impl Place {
         self.refused.fetch_add(1, Ordering::Relaxed);
         let secs = left.as_secs_f64().ceil();
         let message = format!(
-            "Provider {} failed {failures} times in a row; it is left alone for another {secs} s.",
+            "Provider {} failed {failures} times in a row; calls are paused for another {secs} s.",
             self.provider
         );
         CallError { retry_after: Some(left), ..CallError::last(code, message) }
@@ -236,12 +236,12 @@ impl Place {
 
     /// The provider would have to be waited for too long.
     fn too_long(&self, wait: Duration) -> CallError {
-        self.refuse(&format!("it asks to be left alone for another {} s", wait.as_secs_f64().ceil()), wait)
+        self.refuse(&format!("it asked to pause calls for another {} s", wait.as_secs_f64().ceil()), wait)
     }
 
     fn refuse(&self, why: &str, wait: Duration) -> CallError {
         self.refused.fetch_add(1, Ordering::Relaxed);
-        let message = format!("Provider {} is asked as often as it allows: {why}.", self.provider);
+        let message = format!("The rate limit of provider {} is reached: {why}.", self.provider);
         let retry_after = (!wait.is_zero()).then_some(wait);
         CallError { retry_after, ..CallError::last(FailureCode::ProviderRateLimited, message) }
     }
@@ -278,7 +278,7 @@ impl Pass {
             Err(error) if is_illness(error) => {
                 if learned.breaker.fail(error.code, self.is_probe, now) {
                     tracing::warn!(provider = %place.provider, host = %place.host, code = error.code.as_str(),
-                        failures = learned.breaker.failures(), "a provider fails again and again; it is left alone");
+                        failures = learned.breaker.failures(), "a provider keeps failing; calls to it are paused");
                 }
             }
             // Not the provider's doing: it was never asked.

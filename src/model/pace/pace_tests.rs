@@ -117,7 +117,7 @@ async fn too_long_a_pause_is_not_waited_for_and_ends() {
     fail(&pace, limited(86_400_000)).await;
     let error = pass(&pace).await.unwrap_err();
     assert_eq!((error.code, error.retryable), (FailureCode::ProviderRateLimited, false));
-    assert!(error.message.contains("left alone for another 600 s"), "{}", error.message);
+    assert!(error.message.contains("pause calls for another 600 s"), "{}", error.message);
     assert_eq!(pace.status()[0].refused_total, 1);
 }
 

@@ -40,7 +40,7 @@ pub struct PaceStatus {
     pub waiting: u32,
     /// Calls that had to wait for it.
     pub waits_total: u64,
-    /// Calls that were not let through.
+    /// Calls refused by the circuit breaker or the rate limit.
     pub refused_total: u64,
     /// Its limit of calls, where it told of one that is not whole.
     pub requests: Option<LimitLeft>,
@@ -96,8 +96,13 @@ impl Probe for Pace {
             BreakerState::HalfOpen => 1,
             BreakerState::Open => 2,
         });
-        each("agentsvc_provider_waiting", "Calls that wait for their provider.", "gauge", &|of| of.waiting.into());
+        each("agentsvc_provider_waiting", "Calls waiting for their provider.", "gauge", &|of| of.waiting.into());
         each("agentsvc_provider_waits_total", "Calls that had to wait.", "counter", &|of| of.waits_total);
-        each("agentsvc_provider_refused_total", "Calls that were not let through.", "counter", &|of| of.refused_total);
+        each(
+            "agentsvc_provider_refused_total",
+            "Calls refused by the circuit breaker or the rate limit.",
+            "counter",
+            &|of| of.refused_total,
+        );
     }
 }

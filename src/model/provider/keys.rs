@@ -32,7 +32,7 @@ impl Providers {
             return Ok(None);
         }
         let Some(host) = host_of(base_url) else {
-            let message = format!("The base_url for provider {} is not an http or https URL.", provider.name);
+            let message = format!("The base_url of provider {} is not an http or https URL.", provider.name);
             return Err(CallError::last(FailureCode::ProviderRefused, message));
         };
         let named = choice.api_key_env.as_deref().filter(|variable| !variable.is_empty());

@@ -178,7 +178,7 @@ impl Overrides {
     pub fn look_for<'a>(&self, names: impl Iterator<Item = &'a str>) {
         let Some(vault) = &self.vault else { return };
         let there = vault.names().unwrap_or_else(|error| {
-            tracing::error!(%error, "the vault cannot be listed; keys in it are not used");
+            tracing::error!(%error, "the vault cannot be listed; its keys are not used");
             Default::default()
         });
         if there.is_empty() {
@@ -238,7 +238,7 @@ impl Overrides {
                     provider = name,
                     line = error.line(),
                     column = error.column(),
-                    "the key in the vault is not ours"
+                    "the key in the vault has an unknown format"
                 );
                 Kept::Unreadable
             }
@@ -254,13 +254,17 @@ impl Overrides {
                 Some(token) => KeptKey::There(token.clone()),
                 None => {
                     let not_yet = login.is_exchanged && login.session.is_none();
-                    let why =
-                        if not_yet { "its sign-in was not used yet" } else { "its sign-in is over: sign in again" };
+                    let why = if not_yet {
+                        "the sign-in has not been used yet"
+                    } else {
+                        "the sign-in has expired; sign in \
+                            again"
+                    };
                     KeptKey::Lost(login.problem.unwrap_or_else(|| why.to_owned()))
                 }
             },
             Some(Kept::Sealed | Kept::Unreadable) => {
-                KeptKey::Lost("the one in the vault cannot be read; the reason is in the daemon's log".to_owned())
+                KeptKey::Lost("the key in the vault cannot be read; see the daemon's log for the reason".to_owned())
             }
         }
     }
@@ -279,7 +283,7 @@ impl Overrides {
         match self.opened(name)? {
             Kept::Login(login) => login.problem,
             Kept::Unreadable => {
-                Some("the key in the vault cannot be read; the reason is in the daemon's log".to_owned())
+                Some("the key in the vault cannot be read; see the daemon's log for the reason".to_owned())
             }
             Kept::Sealed | Kept::Key(_) => None,
         }

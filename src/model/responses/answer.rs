@@ -76,7 +76,13 @@ impl Answer for State {
             "response.output_item.added" => begin_item(target, event.item.as_deref(), at, self, draft)?,
             "response.output_item.done" => end_item(target, event.item.as_deref(), at, self, draft)?,
             "response.completed" | "response.incomplete" | "response.failed" => {
-                let response = event.response.ok_or_else(|| failure::protocol(target, "its end holds no response"))?;
+                let response = event.response.ok_or_else(|| {
+                    failure::protocol(
+                        target,
+                        "the final event has no \
+                    response",
+                    )
+                })?;
                 conclude(target, response, draft)?;
                 return Ok(Progress::Done);
             }
@@ -93,9 +99,9 @@ impl Answer for State {
     }
 
     fn whole(&mut self, target: &Target, body: &[u8], draft: &mut Draft) -> Result<(), CallError> {
-        let response: Response = reading::whole(target, body, "it is no response")?;
+        let response: Response = reading::whole(target, body, "not a response")?;
         if response.error.is_none() && response.output.is_none() {
-            return Err(failure::protocol(target, "it holds no output"));
+            return Err(failure::protocol(target, "no output"));
         }
         for (at, raw) in (0..).zip(response.output.iter().flatten()) {
             end_item(target, Some(raw), at, self, draft)?;
@@ -181,7 +187,7 @@ fn conclude(target: &Target, response: Response, draft: &mut Draft) -> Result<()
 fn failed(target: &Target, code: Option<&str>, message: Option<&str>) -> CallError {
     let words = provider_words(message.unwrap_or_default(), target.key.as_ref().map(Secret::expose));
     let behind = if words.is_empty() { ".".to_owned() } else { format!(": {words}") };
-    let message = format!("Provider {} failed while it answered{behind}", target.provider);
+    let message = format!("Provider {} failed during its response{behind}", target.provider);
     match code.unwrap_or("server_error") {
         "rate_limit_exceeded" => CallError::passing(FailureCode::ProviderRateLimited, message),
         "insufficient_quota" => CallError::last(FailureCode::ProviderRateLimited, message),

@@ -142,5 +142,5 @@ fn what_cannot_be_read() {
     }
     assert_eq!(streamed(&["{oops"]).unwrap_err().code, FailureCode::ProviderProtocol);
     let cut = streamed(&[r#"{"type":"response.output_text.delta","delta":"half"}"#]).unwrap_err();
-    assert!(cut.message.contains("broke off") && cut.retryable, "{}", cut.message);
+    assert!(cut.message.contains("closed the connection") && cut.retryable, "{}", cut.message);
 }

@@ -26,14 +26,14 @@ impl SetKey {
         let client = context.client()?;
         let key = read()?;
         if key.trim().is_empty() {
-            return Err(Error::Usage("there is no key on standard input".to_owned()));
+            return Err(Error::Usage("no key on standard input".to_owned()));
         }
         let body = json!({ "api_key": key.trim() });
         let answer = context.block_on(client.post(&path(&self.provider, "/key"), Some(&body)))?;
         if context.json() {
             return output::json(&answer);
         }
-        output::line(&format!("the key of {} is set", output::clean(&self.provider)))
+        output::line(&format!("stored the key of {}", output::clean(&self.provider)))
     }
 }
 
@@ -52,14 +52,14 @@ impl RemoveKey {
         if context.json() {
             return output::json(&answer);
         }
-        output::line(&format!("the key of {} is removed", output::clean(&self.provider)))
+        output::line(&format!("deleted the key of {}", output::clean(&self.provider)))
     }
 }
 
 /// One line of standard input; a terminal does not show it.
 fn read() -> Result<Zeroizing<String>, Error> {
     let _silent = io::stdin().is_terminal().then(|| {
-        output::note("Paste the key and press Enter; it is not shown.");
+        output::note("Paste the key and press Enter. The key is not displayed.");
         Silent::begin()
     });
     let mut line = Zeroizing::new(String::new());

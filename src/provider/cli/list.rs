@@ -11,7 +11,7 @@ use crate::kernel::cli::output::{Table, items};
 /// Options of `providers list`.
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Only those that can be asked
+    /// Only providers that are ready to use
     #[arg(long)]
     usable: bool,
 }

@@ -29,7 +29,7 @@ impl Login {
             let (place, code) = (field(&begun, "/verification_uri"), field(&begun, "/user_code"));
             output::note(&format!("Open {place} and enter the code {code}"));
             let poll = path(&self.provider, &format!("/oauth/poll/{}", field(&begun, "/poll_id")));
-            let waiting = Waiting::on("waiting for you");
+            let waiting = Waiting::on("waiting for the sign-in");
             loop {
                 let state = client.get(&poll, &[]).await?;
                 match field(&state, "/status").as_str() {
@@ -44,7 +44,7 @@ impl Login {
                         let pause = state["retry_after"].as_u64().unwrap_or(PAUSE_SECS_DEFAULT).max(1);
                         tokio::time::sleep(Duration::from_secs(pause)).await;
                     }
-                    other => return Err(Error::Usage(format!("the sign-in is over: {other}"))),
+                    other => return Err(Error::Usage(format!("the sign-in ended: {other}"))),
                 }
             }
         })

@@ -15,7 +15,7 @@ use crate::kernel::percent::encoded;
 pub(crate) struct Test {
     /// The provider
     provider: String,
-    /// The model to ask [default: the provider's own]
+    /// The model [default: the provider's default model]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
 }

@@ -85,8 +85,12 @@ pub(super) async fn exchange(
     token: &Secret,
 ) -> Result<Answer, ProviderError> {
     let value = Zeroizing::new(format!("token {}", token.expose()));
-    let mut value = HeaderValue::from_str(&value)
-        .map_err(|_| ProviderError::Failed { code: "oauth_failed", message: "the token cannot be sent".to_owned() })?;
+    let mut value = HeaderValue::from_str(&value).map_err(|_| ProviderError::Failed {
+        code: "oauth_failed",
+        message: "the token contains characters that \
+            cannot be sent"
+            .to_owned(),
+    })?;
     value.set_sensitive(true);
     let request = |client: &reqwest::Client, url: Url| {
         let request = client.get(url).header(AUTHORIZATION, value.clone());
@@ -102,20 +106,20 @@ async fn send(
 ) -> Result<Answer, ProviderError> {
     let host = host_of(url).unwrap_or_default();
     let failed = |message: String| ProviderError::Failed { code: "oauth_failed", message };
-    let url = Url::parse(url).map_err(|_| failed("where one signs in is no URL".to_owned()))?;
+    let url = Url::parse(url).map_err(|_| failed("the sign-in address is not a URL".to_owned()))?;
     let client = clients.get(&url).map_err(|error| failed(error.message))?;
     let mut response = request(client, url).header(ACCEPT, "application/json").send().await.map_err(|error| {
         if error.is_timeout() {
-            ProviderError::Late(format!("{host} did not answer in time"))
+            ProviderError::Late(format!("{host} did not respond in time"))
         } else {
-            failed(format!("{host} cannot be reached"))
+            failed(format!("{host} is unreachable"))
         }
     })?;
     let status = response.status().as_u16();
     let mut body = Zeroizing::new(Vec::with_capacity(ANSWER_BYTES_MAX));
     while let Ok(Some(piece)) = response.chunk().await {
         if body.len() + piece.len() > ANSWER_BYTES_MAX {
-            return Err(failed(format!("the answer of {host} is too long")));
+            return Err(failed(format!("the response of {host} is too long")));
         }
         body.extend_from_slice(&piece);
     }

@@ -119,13 +119,17 @@ fn has_room(flows: &mut HashMap<Uuid, Entry>) -> Result<(), ProviderError> {
     if flows.len() < limit::PROVIDER_LOGINS_MAX {
         return Ok(());
     }
-    Err(ProviderError::TooMany("too many sign-ins are under way; wait for one to end".to_owned()))
+    Err(ProviderError::TooMany("too many sign-ins are pending; try again later".to_owned()))
 }
 
 /// An id that nobody guesses: who knows it learns how the sign-in went.
 fn random_id() -> Result<Uuid, ProviderError> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|_| ProviderError::NotKept { code: "not_stored", message: "no randomness".to_owned() })?;
+    getrandom::fill(&mut bytes).map_err(|_| ProviderError::NotKept {
+        code: "not_stored",
+        message: "the system's random number generator \
+            failed"
+            .to_owned(),
+    })?;
     Ok(Builder::from_random_bytes(bytes).into_uuid())
 }

@@ -57,7 +57,7 @@ impl Refresher {
             Err(error) => {
                 tracing::warn!(provider, %error, "a sign-in could not be refreshed");
                 failed.insert(provider.into(), (Instant::now(), login.grant.clone()));
-                let problem = format!("its sign-in could not be refreshed: {error}");
+                let problem = format!("the sign-in could not be refreshed: {error}");
                 self.overrides.change_login(provider, &login.grant, |login| login.problem = Some(problem));
             }
         }
@@ -111,7 +111,7 @@ impl Refresher {
         let stored = crate::provider::on_disk(move || overrides.renew_login(&name, &before, login)).await?;
         stored.map_err(|error| {
             tracing::error!(%error, "a refreshed sign-in could not be stored");
-            ProviderError::NotKept { code: "vault_unavailable", message: "the vault cannot be used".to_owned() }
+            ProviderError::NotKept { code: "vault_unavailable", message: "the vault is unavailable".to_owned() }
         })
     }
 }

@@ -21,13 +21,13 @@ const SKIPS_MAX: usize = 100;
 
 /// How a rehearsal ended.
 pub struct Ending {
-    /// How far it came.
+    /// Virtual time reached.
     pub until: Timestamp,
     /// How long it took.
     pub took: Duration,
     /// Turns that had not ended.
     pub open: u64,
-    /// What became of the injected events.
+    /// Results of the injected events.
     pub fate: Fate,
 }
 

@@ -41,7 +41,7 @@ pub(super) fn read(lines: &[&str], begin: usize) -> Result<Vec<Change>, String> 
                 Some(Change::Add { text, .. }) => match line.strip_prefix('+') {
                     Some(line) => text.extend([line, "\n"]),
                     None if line.trim().is_empty() => {}
-                    None => return Err(wrong("lines of a new file begin with +.")),
+                    None => return Err(wrong("lines of a new file must start with +.")),
                 },
                 Some(Change::Update { to, hunks, .. }) => update(line, to, hunks).map_err(wrong)?,
                 Some(Change::Delete { .. }) | None if line.trim().is_empty() => {}
@@ -49,7 +49,7 @@ pub(super) fn read(lines: &[&str], begin: usize) -> Result<Vec<Change>, String> 
             }
         }
     }
-    Err(format!("The patch has no line `{END}`; it may have been cut off. Nothing was changed."))
+    Err(format!("The patch has no line `{END}`; it may be truncated. Nothing was changed."))
 }
 
 fn named(line: &str, mark: &str) -> Option<String> {
@@ -60,7 +60,7 @@ fn named(line: &str, mark: &str) -> Option<String> {
 fn update(line: &str, to: &mut Option<String>, hunks: &mut Vec<Hunk>) -> Result<(), &'static str> {
     if let Some(path) = named(line, MOVE) {
         if !hunks.is_empty() || to.is_some() {
-            return Err("`*** Move to:` stands once, right behind `*** Update File:`.");
+            return Err("`*** Move to:` must appear once, directly after `*** Update File:`.");
         }
         *to = Some(path);
     } else if let Some(heading) = line.strip_prefix("@@") {
@@ -77,7 +77,7 @@ fn update(line: &str, to: &mut Option<String>, hunks: &mut Vec<Hunk>) -> Result<
     } else if line.trim_end() == END_OF_FILE {
         hunks.last_mut().ok_or("there is no place yet that could reach to the end.")?.at_end = true;
     } else {
-        let line = Line::read(line).ok_or("lines of a change begin with a space, - or +.")?;
+        let line = Line::read(line).ok_or("lines of a change must start with a space, - or +.")?;
         if hunks.is_empty() {
             hunks.push(Hunk::default());
         }

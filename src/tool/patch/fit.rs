@@ -20,7 +20,7 @@ const LOOKS_MAX: u32 = 10_000_000;
 /// Bytes that take about as long as all else of a comparison.
 const LOOK_BYTES: usize = 64;
 /// What is said at that bound.
-const TOO_LONG: &str = "it takes too long to find its place. Give fewer lines of context, or change less at once.";
+const TOO_LONG: &str = "finding its position takes too long. Give fewer lines of context, or make smaller changes.";
 
 /// How many looks may still be taken.
 struct Looks(Cell<u32>);
@@ -107,7 +107,7 @@ fn place(lines: &[&str], hunk: &Hunk, mut from: usize, looks: &Looks) -> Result<
         let found =
             COMPARISONS.iter().find_map(|same| first(same)).or_else(|| first(&|line, part| line.contains(part)));
         looks.are_enough()?;
-        from = found.ok_or_else(|| format!("no line says {:?}.", shown(heading)))? + 1;
+        from = found.ok_or_else(|| format!("no line matches {:?}.", shown(heading)))? + 1;
     }
     let before: Vec<&str> = hunk.lines.iter().filter_map(Line::before).collect();
     let wanted = hunk.line.map(|line| line.saturating_sub(1));
@@ -147,11 +147,11 @@ fn mismatch(lines: &[&str], before: &[&str], near: usize, looks: &Looks) -> Stri
         return TOO_LONG.to_owned();
     }
     let Some(best) = best.filter(|at| fitting(*at) > 0) else {
-        return format!("no line of the file says {:?}. Read the file and try again.", shown(before[0]));
+        return format!("no line of the file matches {:?}. Read the file and try again.", shown(before[0]));
     };
     let wrong =
         before.iter().enumerate().find(|(at, text)| lines.get(best + at).is_none_or(|line| line.trim() != text.trim()));
-    let Some((at, text)) = wrong else { return "it does not stand behind the change before it.".to_owned() };
+    let Some((at, text)) = wrong else { return "it does not follow the previous change.".to_owned() };
     let instead =
         lines.get(best + at).map_or_else(|| "is not there".to_owned(), |line| format!("says {:?}", shown(line)));
     format!(
@@ -211,7 +211,7 @@ mod tests {
             (&spaced, format!("{}-y\n+z\n", "@@ x\n".repeat(20_000))),
             (&long_lines, format!("{}-y\n+z\n", format!(" {long}\n").repeat(1_000))),
         ] {
-            assert!(envelope(text, &patch).unwrap_err().contains("it takes too long to find its place"));
+            assert!(envelope(text, &patch).unwrap_err().contains("finding its position takes too long"));
         }
         let end = format!("{}-y\n+z\n", " x\n".repeat(20));
         assert_eq!(envelope(&format!("{equal}y\n"), &end).unwrap(), format!("{equal}z\n"));
@@ -252,8 +252,8 @@ mod tests {
             error,
             "Change 1: it does not fit. Nearest is line 1, but line 2 says \"b\" where the patch expects \"x\"."
         );
-        assert!(envelope("a\n", "-zzz\n").unwrap_err().contains("no line of the file says \"zzz\""));
-        assert!(envelope("a\n", "@@ nowhere\n-a\n").unwrap_err().contains("no line says \"nowhere\""));
+        assert!(envelope("a\n", "-zzz\n").unwrap_err().contains("no line of the file matches \"zzz\""));
+        assert!(envelope("a\n", "@@ nowhere\n-a\n").unwrap_err().contains("no line matches \"nowhere\""));
         assert!(envelope("a\n", " a\n b\n-c\n").unwrap_err().contains("line 2 is not there"));
         assert!(envelope("", "-a\n+b\n").is_err());
     }

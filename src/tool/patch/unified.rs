@@ -47,7 +47,7 @@ fn change(from: &str, to: &str, hunks: Vec<Hunk>) -> Result<Change, String> {
             match line {
                 Line::Add(line) => text.extend([line, "\n"]),
                 Line::Keep(line) if line.is_empty() => {}
-                _ => return Err(format!("{to} is a new file; all of its lines begin with +.")),
+                _ => return Err(format!("{to} is a new file; all of its lines must start with +.")),
             }
         }
         if hunks.last().is_some_and(|hunk| hunk.no_newline) {
@@ -99,7 +99,7 @@ fn read_hunks(lines: &[&str], mut at: usize) -> Result<(Vec<Hunk>, usize), Strin
                 }
                 None if header(lines, at).is_none() && !done => {
                     return Err(format!(
-                        "Line {} of the patch, {line:?}: lines of a change begin with a space, - or +.",
+                        "Line {} of the patch, {line:?}: lines of a change must start with a space, - or +.",
                         at + 1
                     ));
                 }

@@ -67,10 +67,10 @@ fn read(text: &str) -> Result<Vec<Hit>, String> {
         }
     }
     if is_challenge && found.is_empty() {
-        return Err("It asks this client to prove that it is a person".to_owned());
+        return Err("It asks this client to solve a CAPTCHA".to_owned());
     }
     if !is_page {
-        return Err("Its answer is not a page of results".to_owned());
+        return Err("Its response is not a result page".to_owned());
     }
     Ok(found.iter().filter_map(|found| Hit::new(&found.title, &found.url, &found.snippet)).collect())
 }
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_challenge_is_not_an_empty_result() {
         let error = read(r#"<div class="anomaly-modal__title">Are you a person?</div>"#).unwrap_err();
-        assert!(error.contains("person"), "{error}");
+        assert!(error.contains("CAPTCHA"), "{error}");
         assert!(read("<html><body>Down for maintenance</body></html>").is_err());
     }
 }

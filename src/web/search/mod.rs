@@ -22,7 +22,7 @@ pub const RESULTS_DEFAULT: u64 = 8;
 /// Bytes of a title or snippet; the rest is cut.
 const PART_BYTES_MAX: usize = 1_000;
 
-/// Every provider.
+/// All providers.
 const PROVIDERS: &[&Provider] = &[&searxng::PROVIDER, &brave::PROVIDER, &tavily::PROVIDER, &duckduckgo::PROVIDER];
 
 /// The provider when none is configured: the only one that needs neither a key nor a server of one's own.
@@ -33,7 +33,7 @@ const DEFAULT: &Provider = &duckduckgo::PROVIDER;
 pub struct SearchSettings {
     /// The provider's name; `None` is the default one.
     pub provider: Option<Box<str>>,
-    /// Another endpoint than the provider's own.
+    /// Base URL, if it differs from the provider's.
     pub base_url: Option<Box<str>>,
     /// Another environment variable for the key than the provider's own.
     pub api_key_env: Option<Box<str>>,
@@ -84,7 +84,7 @@ struct Query<'a> {
     /// The endpoint, without a slash at its end.
     base_url: &'a str,
     text: &'a str,
-    /// Results at most.
+    /// Maximum number of results.
     count: usize,
     /// The key; empty when there is none.
     key: &'a str,
@@ -142,7 +142,7 @@ impl SearchSettings {
     ) -> Result<Vec<Hit>, String> {
         let settings = self;
         let provider = match settings.provider.as_deref() {
-            Some(name) => find(name).ok_or_else(|| format!("There is no search provider called {name:?}."))?,
+            Some(name) => find(name).ok_or_else(|| format!("Unknown search provider {name:?}."))?,
             None => DEFAULT,
         };
         let base_url = settings.base_url.as_deref().unwrap_or(provider.base_url).trim_end_matches('/');
@@ -159,7 +159,7 @@ impl SearchSettings {
         };
         let failed = |why: String| failure(provider, settings, &why);
         let fetched = web.fetch(request).await.map_err(|error| match error {
-            Error::NotGranted(_) => format!("{error} Searches go to that host."),
+            Error::NotGranted(_) => format!("{error} Searches use that host."),
             error => failed(error.to_string()),
         })?;
         let mut hits = read(provider, &fetched).map_err(failed)?;
@@ -173,7 +173,8 @@ impl SearchSettings {
         let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
         match key {
             None if !provider.key_env.is_empty() => Err(format!(
-                "The search provider {} has no key: the environment variable {name} is not set. The operator must set it.",
+                "The search provider {} has no key: the environment variable {name} is not set. The operator must \
+                 set it.",
                 provider.name
             )),
             key => Ok(key.unwrap_or_default()),
@@ -183,16 +184,16 @@ impl SearchSettings {
 
 fn read(provider: &Provider, fetched: &Fetched) -> Result<Vec<Hit>, String> {
     match fetched.status {
-        StatusCode::OK if fetched.cut => Err("Its answer is longer than [web.fetch] max_bytes.".to_owned()),
+        StatusCode::OK if fetched.cut => Err("Its response is longer than [web.fetch] max_bytes.".to_owned()),
         StatusCode::OK => (provider.read)(&fetched.text).map_err(|why| format!("{why}.")),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if !provider.key_env.is_empty() => {
-            Err(format!("It refused the key (status {}).", fetched.status.as_u16()))
+            Err(format!("It rejected the key (status {}).", fetched.status.as_u16()))
         }
         StatusCode::FORBIDDEN if provider.name == searxng::PROVIDER.name => {
-            Err("It answered with status 403: its settings.yml must list `json` under search.formats.".to_owned())
+            Err("It returned status 403: its settings.yml must list `json` under search.formats.".to_owned())
         }
-        StatusCode::TOO_MANY_REQUESTS => Err("It asks for fewer searches (status 429); try again later.".to_owned()),
-        status => Err(format!("It answered with status {}.", status.as_u16())),
+        StatusCode::TOO_MANY_REQUESTS => Err("Its rate limit is reached (status 429); try again later.".to_owned()),
+        status => Err(format!("It returned status {}.", status.as_u16())),
     }
 }
 
@@ -201,7 +202,7 @@ fn failure(provider: &Provider, settings: &SearchSettings, why: &str) -> String 
     let hint = match settings.provider {
         Some(_) => "",
         None => {
-            " No search provider is configured, so that DuckDuckGo's page for people was asked. The operator can set \
+            " No search provider is configured, so the search used DuckDuckGo's HTML page. The operator can set \
              [web.search] provider to searxng (with base_url), brave or tavily (with a key)."
         }
     };
@@ -217,7 +218,7 @@ fn query(pairs: &[(&str, &str)]) -> String {
 
 /// Reads JSON. The error is a sentence without its end.
 fn json<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, String> {
-    serde_json::from_str(text).map_err(|error| format!("Its answer is not what was expected: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("Its response has an unexpected format: {error}"))
 }
 
 #[cfg(test)]

@@ -16,9 +16,8 @@ const ERROR_CHARS_MAX: usize = 500;
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "web_fetch",
-    "Fetches an http or https URL with GET and gives its content as text: web pages as readable text \
-        with headings and links, plain text, JSON and XML as they are. Long content comes in parts; read on with \
-        `offset`.",
+    "Fetches an http or https URL with GET and returns its content as text: web pages as readable text with headings \
+     and links; plain text, JSON and XML unchanged. Long content is returned in parts; continue with `offset`.",
     run,
 )
 .safe()
@@ -31,11 +30,11 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 struct Input {
     /// The whole URL, with http:// or https://.
     url: String,
-    /// Characters to give at most.
+    /// Maximum number of characters.
     max_chars: Option<usize>,
-    /// Characters to leave out at the start, to read on where an earlier part ended.
+    /// Number of characters to skip, to continue after an earlier part.
     offset: Option<usize>,
-    /// True: the source of a web page instead of its readable text.
+    /// True returns the source of a web page instead of its readable text.
     raw: Option<bool>,
 }
 
@@ -74,11 +73,11 @@ fn show(fetched: &Fetched, raw: bool, offset: usize, chars_max: usize) -> Result
     if !fetched.status.is_success() {
         let said: String = text.chars().take(ERROR_CHARS_MAX).collect();
         let said = if said.trim().is_empty() { String::new() } else { format!(" It says:\n{}", said.trim()) };
-        return Err(format!("{} answered with status {}.{said}", fetched.url, fetched.status));
+        return Err(format!("{} returned status {}.{said}", fetched.url, fetched.status));
     }
     let chars = text.chars().count();
     if offset > 0 && offset >= chars {
-        return Err(format!("The content has only {chars} characters; the offset {offset} is beyond its end."));
+        return Err(format!("The content has only {chars} characters; offset {offset} is beyond its end."));
     }
     let part: String = text.chars().skip(offset).take(chars_max).collect();
     let end = offset + part.chars().count();
@@ -91,10 +90,10 @@ fn show(fetched: &Fetched, raw: bool, offset: usize, chars_max: usize) -> Result
     }
     if offset > 0 || end < chars {
         head += &format!("Characters {offset} to {end} of {chars}");
-        head += &if end < chars { format!("; read on with offset {end}\n") } else { "\n".to_owned() };
+        head += &if end < chars { format!("; continue with offset {end}\n") } else { "\n".to_owned() };
     }
     if fetched.cut {
-        head += "The content is longer than this daemon reads; its end is missing.\n";
+        head += "The content exceeds the size limit; its end is missing.\n";
     }
     let part = if part.is_empty() { "(no text)" } else { &part };
     Ok(format!("{head}\n{part}"))
@@ -124,7 +123,7 @@ mod tests {
         let shown = show(&page, false, 0, 100).unwrap();
         assert_eq!(shown, "URL: https://x.example/a\nTitle: T\nContent type: text/html\n\näbcdef\n\nx");
         let shown = show(&page, false, 0, 4).unwrap();
-        assert!(shown.ends_with("Characters 0 to 4 of 9; read on with offset 4\n\näbcd"), "{shown}");
+        assert!(shown.ends_with("Characters 0 to 4 of 9; continue with offset 4\n\näbcd"), "{shown}");
         let shown = show(&page, false, 8, 4).unwrap();
         assert!(shown.ends_with("Characters 8 to 9 of 9\n\nx"), "{shown}");
         assert!(show(&page, false, 9, 4).unwrap_err().contains("only 9 characters"));
@@ -138,6 +137,6 @@ mod tests {
     fn an_error_status_is_an_error_with_what_it_says() {
         let missing = Fetched { status: StatusCode::NOT_FOUND, ..fetched("<h1>Gone</h1>", Media::Html) };
         let error = show(&missing, false, 0, 100).unwrap_err();
-        assert_eq!(error, "https://x.example/a answered with status 404 Not Found. It says:\n# Gone");
+        assert_eq!(error, "https://x.example/a returned status 404 Not Found. It says:\n# Gone");
     }
 }

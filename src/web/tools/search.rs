@@ -13,8 +13,7 @@ const QUERY_BYTES_MAX: usize = 1_000;
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "web_search",
-    "Searches the web and gives titles, URLs and snippets of the best results. Read a result with \
-        web_fetch.",
+    "Searches the web and returns titles, URLs and snippets of the best results. Read a result with web_fetch.",
     run,
 )
 .safe()
@@ -27,7 +26,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 struct Input {
     /// What to search for.
     query: String,
-    /// Results at most.
+    /// Maximum number of results.
     max_results: Option<usize>,
 }
 
@@ -48,7 +47,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
 
 fn show(query: &str, hits: &[Hit]) -> String {
     if hits.is_empty() {
-        return format!("Nothing was found for {query:?}.");
+        return format!("No results for {query:?}.");
     }
     let shown = hits.iter().enumerate().map(|(at, hit)| {
         let snippet = if hit.snippet.is_empty() { String::new() } else { format!("\n   {}", hit.snippet) };
@@ -69,6 +68,6 @@ mod tests {
             snippet: snippet.to_owned(),
         };
         assert_eq!(show("q", &[hit("A", "says"), hit("B", "")]), "1. A\n   https://x/\n   says\n2. B\n   https://x/");
-        assert_eq!(show("q", &[]), "Nothing was found for \"q\".");
+        assert_eq!(show("q", &[]), "No results for \"q\".");
     }
 }

@@ -60,6 +60,6 @@ fn free_name(world: &World, original: &str) -> Result<Box<str>, Refusal> {
     let free = tries.find(|name| name_free(world, name, None).is_ok());
     match free.filter(|name| name.len() <= limit::NAME_BYTES_MAX) {
         Some(name) => Ok(name.into()),
-        None => Err(Refusal::bad_field("name", "no default name is free or short enough; send a name")),
+        None => Err(Refusal::bad_field("name", "cannot choose a default name; send a name")),
     }
 }

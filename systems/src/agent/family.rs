@@ -55,7 +55,7 @@ impl Family {
 /// Spawns an agent on behalf of another, which it never exceeds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SpawnChild {
-    /// On whose behalf.
+    /// Agent.
     pub parent: AgentId,
     /// The child; its manifest is fitted under the parent's.
     pub child: SpawnAgent,
@@ -80,14 +80,14 @@ fn spawn_child(world: &mut World, command: SpawnChild) -> Result<Spawned, Refusa
     let own = own.ok_or_else(|| Refusal::not_found("agent", parent))?;
     let forbidden = |text: String| Refusal::new(RefusalKind::Forbidden, text);
     if own.manifest.capabilities.agent_spawn != Some(true) {
-        return Err(forbidden("this agent may not spawn agents".to_owned()));
+        return Err(forbidden("this agent does not have the capability agent_spawn".to_owned()));
     }
     let siblings = world.resource::<Family>().0.get(&parent).map_or(0, Vec::len);
     if siblings >= limit::AGENT_CHILDREN_MAX {
-        return Err(forbidden(format!("this agent has {siblings} live children already; kill some first")));
+        return Err(forbidden(format!("this agent already has {siblings} child agents; delete some first")));
     }
     if ancestors(world, owner).count() >= limit::AGENT_CHAIN_MAX {
-        return Err(forbidden(format!("agents may spawn agents at most {} deep", limit::AGENT_CHAIN_MAX)));
+        return Err(forbidden(format!("agents can be nested at most {} deep", limit::AGENT_CHAIN_MAX)));
     }
     bound_child(&own.manifest, &mut child.manifest).map_err(forbidden)?;
     child.hash = manifest::hash(&child.manifest);
@@ -109,7 +109,7 @@ fn ancestors(world: &World, agent: Entity) -> impl Iterator<Item = AgentId> + '_
 /// Kills an agent on behalf of one of its ancestors.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KillDescendant {
-    /// On whose behalf.
+    /// Agent.
     pub by: AgentId,
     /// Whom: an id or a name.
     pub agent: String,
@@ -131,7 +131,7 @@ impl Command for KillDescendant {
 fn kill(world: &mut World, command: &KillDescendant) -> Result<(AgentId, Box<str>), Refusal> {
     let entity = named(world, &command.agent)?;
     if !ancestors(world, entity).any(|ancestor| ancestor == command.by) {
-        let text = "an agent may only kill agents that it spawned, or that those spawned";
+        let text = "an agent can only delete its own descendants";
         return Err(Refusal::new(RefusalKind::Forbidden, text));
     }
     let id = id_of::<AgentId>(world, entity);

@@ -18,7 +18,7 @@ pub struct AgentSummary {
     pub id: AgentId,
     /// Its name.
     pub name: Box<str>,
-    /// Where it is in its life.
+    /// Lifecycle state.
     pub state: AgentState,
     /// When it was spawned.
     pub created_at: Timestamp,
@@ -33,9 +33,9 @@ pub struct AgentSummary {
 pub struct AgentFilter {
     /// Exactly this name; answered from the index.
     pub name: Option<Box<str>>,
-    /// A part of the name, ignoring case.
+    /// Part of the name, case-insensitive.
     pub matching: Option<String>,
-    /// Only in this state.
+    /// Only with this state.
     pub state: Option<AgentState>,
     /// Only with this tag.
     pub tag: Option<Box<str>>,

@@ -62,12 +62,12 @@ pub(crate) static AGENTS: Kind = Kind {
 };
 
 const AGENT_FIELDS: [Field; 19] = [
-    field("id", Type::Id, "Its id.", |row| row.of(|id: &AgentId| Value::Id(id.0))),
-    field("name", Type::Text, "Its name.", |row| row.of(|agent: &Agent| Value::text(&agent.name))),
-    field("state", Type::Word(&["Running", "Stopped", "Crashed", "Terminated"]), "Where it is in its life.", |row| {
+    field("id", Type::Id, "Unique id.", |row| row.of(|id: &AgentId| Value::Id(id.0))),
+    field("name", Type::Text, "Name.", |row| row.of(|agent: &Agent| Value::text(&agent.name))),
+    field("state", Type::Word(&["Running", "Stopped", "Crashed", "Terminated"]), "Lifecycle state.", |row| {
         row.of(|agent: &Agent| Value::text(agent.state.as_str()))
     }),
-    field("mode", Type::Word(&["Normal", "Stable"]), "Does it follow changes of the daemon?", |row| {
+    field("mode", Type::Word(&["Normal", "Stable"]), "Whether its configuration is pinned.", |row| {
         row.of(|agent: &Agent| {
             Value::text(match agent.mode {
                 AgentMode::Normal => "Normal",
@@ -75,46 +75,49 @@ const AGENT_FIELDS: [Field; 19] = [
             })
         })
     }),
-    field("provider", Type::Text, "The provider that it asks.", |row| {
+    field("provider", Type::Text, "Model provider.", |row| {
         row.of(|agent: &Agent| {
             Value::text(row.world.resource::<Settings>().provider_of(&agent.manifest.manifest.model))
         })
     }),
-    field("model", Type::Text, "The model that it asks.", |row| {
+    field("model", Type::Text, "Model id.", |row| {
         row.of(|agent: &Agent| Value::text(row.world.resource::<Settings>().model_of(&agent.manifest.manifest.model)))
     }),
-    field("description", Type::Text, "What its manifest says about it.", |row| {
+    field("description", Type::Text, "Description from the manifest.", |row| {
         row.of(|agent: &Agent| Value::text(&agent.manifest.manifest.description))
     }),
-    field("tags", Type::Text, "The tags of its manifest, with commas between.", |row| {
+    field("tags", Type::Text, "Tags from the manifest, separated by commas.", |row| {
         row.of(|agent: &Agent| row.joined(&agent.manifest.manifest.tags))
     }),
-    field("created_at", Type::Time, "When it was spawned.", |row| {
-        row.of(|agent: &Agent| Value::Time(agent.created_at))
-    }),
-    field("updated_at", Type::Time, "When its manifest, mode, state or current session last changed.", |row| {
-        row.of(|agent: &Agent| Value::Time(agent.updated_at))
-    }),
-    field("input_tokens", Type::Number, "Tokens of its prompts so far.", |row| {
+    field("created_at", Type::Time, "Creation time.", |row| row.of(|agent: &Agent| Value::Time(agent.created_at))),
+    field(
+        "updated_at",
+        Type::Time,
+        "Time of the last change to its manifest, mode, state or current session.",
+        |row| row.of(|agent: &Agent| Value::Time(agent.updated_at)),
+    ),
+    field("input_tokens", Type::Number, "Prompt tokens so far.", |row| {
         row.of(|agent: &Agent| Value::count(agent.input_tokens))
     }),
-    field("output_tokens", Type::Number, "Tokens of its answers so far.", |row| {
+    field("output_tokens", Type::Number, "Output tokens so far.", |row| {
         row.of(|agent: &Agent| Value::count(agent.output_tokens))
     }),
-    field("tokens", Type::Number, "Tokens of its prompts and answers so far.", |row| {
+    field("tokens", Type::Number, "Prompt and output tokens so far.", |row| {
         row.of(|agent: &Agent| Value::count(agent.input_tokens.saturating_add(agent.output_tokens)))
     }),
-    field("cost_usd", Type::Number, "Dollars that its model calls cost so far.", |row| cost(row, None)),
-    field("today_usd", Type::Number, "Dollars that they cost today (UTC).", |row| cost(row, Some(Period::Daily))),
-    field("open_turns", Type::Number, "Its open turns, of which at most 100 are counted.", |row| {
+    field("cost_usd", Type::Number, "Cost of its model calls so far, in dollars.", |row| cost(row, None)),
+    field("today_usd", Type::Number, "Cost of its model calls today (UTC), in dollars.", |row| {
+        cost(row, Some(Period::Daily))
+    }),
+    field("open_turns", Type::Number, "Open turns, counted up to 100.", |row| {
         let index = row.world.resource::<Index>();
         Value::maybe(row.entity(), |entity| Value::count(index.turns_of(entity).take(100).count() as u64))
     }),
     field("parent_id", Type::Id, "The agent that spawned it.", |row| row.of(|by: &SpawnedBy| Value::Id(by.0.0))),
-    field("session_id", Type::Id, "Its current session.", |row| {
+    field("session_id", Type::Id, "Current session.", |row| {
         row.of(|agent: &Agent| id_at(row, agent.current, |id: SessionId| id.0))
     }),
-    field("tainted", Type::Bool, "Its instructions or its files hold untrusted content.", |row| {
+    field("tainted", Type::Bool, "Whether its instructions or files contain untrusted content.", |row| {
         row.of(|agent: &Agent| Value::Bool(!agent.taint.own.is_none() || !agent.taint.files.is_none()))
     }),
 ];
@@ -133,7 +136,7 @@ fn cost<'w>(row: &Row<'w>, period: Option<Period>) -> Value<'w> {
 
 pub(crate) static MANIFESTS: Kind = Kind {
     name: "manifests",
-    text: "Different manifests; agents with equal ones share one.",
+    text: "Distinct manifests. Agents with equal manifests share one.",
     fields: &MANIFEST_FIELDS,
     relations: &[],
     shown: &["hash", "agents", "provider", "model", "description"],
@@ -148,55 +151,60 @@ pub(crate) static MANIFESTS: Kind = Kind {
 };
 
 const MANIFEST_FIELDS: [Field; 15] = [
-    field("hash", Type::Text, "The first half of the SHA-256 of its stored form, in hexadecimal.", |row| {
+    field("hash", Type::Text, "First half of the SHA-256 of the stored form, in hexadecimal.", |row| {
         shared(row, |shared| {
             Value::Text(shared.hash.0[..16].iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
         })
     }),
-    field("agents", Type::Number, "Agents that have it.", |row| {
+    field("agents", Type::Number, "Agents that use it.", |row| {
         let owners = |hash| Some(row.world.resource::<Manifests>().get(hash)?.1);
         shared(row, |shared| Value::maybe(owners(shared.hash), |owners| Value::count(owners.into())))
     }),
-    field("provider", Type::Text, "The provider that it asks.", |row| {
+    field("provider", Type::Text, "Model provider.", |row| {
         of_manifest(row, |manifest| Value::text(row.world.resource::<Settings>().provider_of(&manifest.model)))
     }),
-    field("model", Type::Text, "The model that it asks.", |row| {
+    field("model", Type::Text, "Model id.", |row| {
         of_manifest(row, |manifest| Value::text(row.world.resource::<Settings>().model_of(&manifest.model)))
     }),
-    field("version", Type::Text, "The author's version.", |row| {
+    field("version", Type::Text, "Version given by the author.", |row| {
         of_manifest(row, |manifest| Value::text(&manifest.version))
     }),
-    field("author", Type::Text, "Who wrote it.", |row| of_manifest(row, |manifest| Value::text(&manifest.author))),
-    field("description", Type::Text, "One sentence about the agent.", |row| {
+    field("author", Type::Text, "Author.", |row| of_manifest(row, |manifest| Value::text(&manifest.author))),
+    field("description", Type::Text, "Description of the agent.", |row| {
         of_manifest(row, |manifest| Value::text(&manifest.description))
     }),
-    field("tags", Type::Text, "Its tags, with commas between.", |row| {
+    field("tags", Type::Text, "Tags, separated by commas.", |row| {
         of_manifest(row, |manifest| row.joined(&manifest.tags))
     }),
-    field("tools", Type::Text, "The tools that it grants, with commas between.", |row| {
+    field("tools", Type::Text, "Granted tools, separated by commas.", |row| {
         of_manifest(row, |manifest| row.joined(&manifest.capabilities.tools))
     }),
-    field("skills", Type::Text, "Its skills, with commas between.", |row| {
+    field("skills", Type::Text, "Skills, separated by commas.", |row| {
         of_manifest(row, |manifest| row.joined(&manifest.skills))
     }),
-    field("fallbacks", Type::Number, "Models to try when the first fails.", |row| {
+    field("fallbacks", Type::Number, "Fallback models.", |row| {
         of_manifest(row, |manifest| Value::count(manifest.fallback_models.len() as u64))
     }),
-    field("triggers", Type::Number, "Triggers that are made with an agent of it.", |row| {
+    field("triggers", Type::Number, "Triggers created with each agent.", |row| {
         of_manifest(row, |manifest| Value::count(manifest.triggers.len() as u64))
     }),
-    field("max_tokens", Type::Number, "Bound of one answer in tokens.", |row| {
+    field("max_tokens", Type::Number, "Maximum output tokens.", |row| {
         of_manifest(row, |manifest| Value::maybe(manifest.model.max_tokens, |most| Value::count(most.into())))
     }),
-    field("session_mode", Type::Word(&["persistent", "new"]), "Where its fired turns run.", |row| {
-        of_manifest(row, |manifest| {
-            Value::text(match manifest.session_mode {
-                Some(SessionMode::New) => "new",
-                Some(SessionMode::Persistent) | None => "persistent",
+    field(
+        "session_mode",
+        Type::Word(&["persistent", "new"]),
+        "Session in which triggered and scheduled turns run.",
+        |row| {
+            of_manifest(row, |manifest| {
+                Value::text(match manifest.session_mode {
+                    Some(SessionMode::New) => "new",
+                    Some(SessionMode::Persistent) | None => "persistent",
+                })
             })
-        })
-    }),
-    field("prompt_bytes", Type::Number, "Bytes of the text that opens every prompt.", |row| {
+        },
+    ),
+    field("prompt_bytes", Type::Number, "Length of the system prompt in bytes.", |row| {
         of_manifest(row, |manifest| Value::count(manifest.system_prompt.len() as u64))
     }),
 ];

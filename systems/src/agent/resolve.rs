@@ -32,7 +32,7 @@ impl Command for ResolveAgent {
             .or_else(|| index::agent_named(world, &self.name))
             .or_else(|| world.resource::<Index>().first_agent());
         let missing =
-            || Refusal::new(RefusalKind::NotFound, "there is no agent yet; create one first").with_code("no_agent");
+            || Refusal::new(RefusalKind::NotFound, "no agent exists yet; create one first").with_code("no_agent");
         Answer::Now(found.and_then(|entity| AgentView::of(world, entity)).ok_or_else(missing))
     }
 }

@@ -10,12 +10,12 @@ use crate::kernel::table::{Cursor, Field, Item, Kind, Lookup, Relation, Source, 
 
 pub(crate) static SESSIONS: Kind = Kind {
     name: "sessions",
-    text: "Sessions, without those that were made for one request.",
+    text: "Sessions, except those created for a single request.",
     fields: &SESSION_FIELDS,
     relations: &[Relation {
         name: "agent",
         to: &AGENTS,
-        text: "Whose.",
+        text: "Agent.",
         follow: |row| row.get::<Session>().map(|session| Item::Entity(session.agent)),
     }],
     shown: &["id", "agent.name", "label", "messages", "queued", "updated_at"],
@@ -47,35 +47,35 @@ pub(crate) static SESSIONS: Kind = Kind {
 };
 
 const SESSION_FIELDS: [Field; 11] = [
-    field("id", Type::Id, "Its id.", |row| row.of(|id: &SessionId| Value::Id(id.0))),
-    field("agent_id", Type::Id, "Whose.", |row| {
+    field("id", Type::Id, "Unique id.", |row| row.of(|id: &SessionId| Value::Id(id.0))),
+    field("agent_id", Type::Id, "Agent.", |row| {
         row.of(|session: &Session| id_at(row, session.agent, |id: AgentId| id.0))
     }),
-    field("label", Type::Text, "The name that a user gave it.", |row| {
+    field("label", Type::Text, "Label.", |row| {
         row.of(|session: &Session| Value::maybe(session.label.as_deref(), |label| Value::text(label)))
     }),
-    field("created_at", Type::Time, "When it was created.", |row| {
+    field("created_at", Type::Time, "Creation time.", |row| {
         row.of(|session: &Session| Value::Time(session.created_at))
     }),
-    field("updated_at", Type::Time, "When it last took a message, an answer or a label.", |row| {
+    field("updated_at", Type::Time, "Time of the last message, response or label change.", |row| {
         row.of(|session: &Session| Value::Time(session.updated_at))
     }),
-    field("messages", Type::Number, "User messages and answers so far.", |row| {
+    field("messages", Type::Number, "User messages and responses so far.", |row| {
         row.of(|session: &Session| Value::count(session.message_count.into()))
     }),
-    field("queued", Type::Number, "Turns in its inbox, the running one included.", |row| {
+    field("queued", Type::Number, "Turns in its queue, including the running turn.", |row| {
         row.of(|session: &Session| Value::count(session.queued.into()))
     }),
-    field("busy", Type::Bool, "A turn of it is open.", |row| {
+    field("busy", Type::Bool, "Whether a turn is open.", |row| {
         row.of(|session: &Session| Value::Bool(session.head.is_some()))
     }),
-    field("interrupted", Type::Bool, "Its running turn was interrupted.", |row| {
+    field("interrupted", Type::Bool, "Whether the running turn was interrupted.", |row| {
         row.of(|session: &Session| Value::Bool(session.interrupted))
     }),
-    field("compacted", Type::Number, "Turns that are summarised.", |row| {
+    field("compacted", Type::Number, "Turns replaced by a summary.", |row| {
         row.of(|session: &Session| Value::count(session.compacted.into()))
     }),
-    field("tainted", Type::Bool, "Its history holds untrusted content.", |row| {
+    field("tainted", Type::Bool, "Whether the history contains untrusted content.", |row| {
         row.of(|session: &Session| Value::Bool(!session.taint.is_none()))
     }),
 ];

@@ -21,7 +21,7 @@ pub struct AgentView {
     pub id: AgentId,
     /// Its name.
     pub name: Box<str>,
-    /// Where it is in its life.
+    /// Lifecycle state.
     pub state: AgentState,
     /// Pinned or not.
     pub mode: AgentMode,

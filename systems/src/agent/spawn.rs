@@ -112,7 +112,10 @@ pub(super) fn spawn(world: &mut World, command: SpawnAgent, by: Option<TurnId>) 
 pub(super) fn name_free(world: &World, name: &str, except: Option<Entity>) -> Result<(), Refusal> {
     match index::agent_named(world, name) {
         Some(other) if Some(other) != except => {
-            let refusal = Refusal::conflict(format!("an agent named {name:?} is alive already"));
+            let refusal = Refusal::conflict(format!(
+                "agent {name:?} already exists; choose another name or delete it \
+                first"
+            ));
             Err(Refusal { field: Some("name".to_owned()), ..refusal }.with_code("agent_name_taken"))
         }
         _ => Ok(()),

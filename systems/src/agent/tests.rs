@@ -242,7 +242,7 @@ fn an_agent_has_so_many_children_and_so_many_agents_above_it() {
         (0..limit::AGENT_CHILDREN_MAX).map(|n| spawn(&mut world, top, &format!("child-{n}")).unwrap()).collect();
     let refused = spawn(&mut world, top, "one more").unwrap_err();
     assert_eq!(refused.kind, RefusalKind::Forbidden);
-    assert!(refused.message.contains("100 live children"), "{}", refused.message);
+    assert!(refused.message.contains("100 child agents"), "{}", refused.message);
     world.restart();
     assert!(spawn(&mut world, top, "one more").is_err(), "also after a restart");
     world.ask(RemoveAgents(vec![children[0]])).unwrap();
@@ -264,7 +264,7 @@ fn an_imported_agent_is_known_by_where_it_came_from() {
     };
     let a = import(&mut world, "a", from(1, 11)).unwrap();
     let b = import(&mut world, "b", from(2, 12)).unwrap();
-    assert!(import(&mut world, "a", from(3, 13)).is_err(), "the name is taken");
+    assert!(import(&mut world, "a", from(3, 13)).is_err(), "the name is already taken");
     let patch =
         AgentPatch { name: Some("mine".into()), description: Some("different".into()), ..AgentPatch::default() };
     world.ask(UpdateAgent { agent: a, patch }).unwrap();

@@ -30,11 +30,11 @@ use crate::kernel::outbox::Emit;
 /// A client asks for an approval (spec 3, POST /api/approvals). Nothing in the world waits for it: the client looks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RequestApproval {
-    /// On whose behalf.
+    /// Agent.
     pub agent: AgentId,
-    /// What is to be done, in a word.
+    /// Action.
     pub action: Box<str>,
-    /// The same for people.
+    /// Description.
     pub description: Box<str>,
     /// The particulars, as compact JSON.
     pub payload: Box<str>,
@@ -85,7 +85,7 @@ pub(super) fn check_room(world: &World) -> Result<(), Refusal> {
     if !approvals.is_full() {
         return Ok(());
     }
-    let text = format!("{} approvals are pending already; decide some first", approvals.pending());
+    let text = format!("the limit of {} pending approvals is reached; decide some first", approvals.pending());
     Err(Refusal { retry_after_secs: Some(60), ..Refusal::new(RefusalKind::TooMany, text) })
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn gate(world: &mut World, turn: Entity, calls: &[(u32, Option<String
         let gated = GatedCall { turn: id_of::<TurnId>(world, turn), index: *index, hash: hash(&call) };
         let agent = id_of::<AgentId>(world, agent);
         let tool = call.name.clone();
-        let mut description = format!("The agent wants to call the tool {tool}.");
+        let mut description = format!("The agent requests to call the tool {tool}.");
         if let Some(because) = because {
             description.push_str(&format!(" {because}"));
         }

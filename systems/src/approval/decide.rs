@@ -47,7 +47,7 @@ pub enum Decision {
 pub struct DecideApprovals {
     /// Which; each once.
     pub ids: Vec<ApprovalId>,
-    /// What is said to all of them.
+    /// The decision.
     pub decision: Decision,
     /// Why; shown with the approval, and a rejection's to the model.
     pub reason: Option<Box<str>>,
@@ -68,7 +68,7 @@ fn decide(world: &mut World, command: DecideApprovals) -> Result<Vec<ApprovalVie
     let DecideApprovals { mut ids, decision, reason } = command;
     if ids.len() > limit::APPROVAL_BATCH_MAX {
         let most = limit::APPROVAL_BATCH_MAX;
-        return Err(Refusal::bad_field("ids", format!("more than {most} approvals at once")));
+        return Err(Refusal::bad_field("ids", format!("more than {most} approvals in one request")));
     }
     if let Some(reason) = &reason {
         check("reason", reason, limit::APPROVAL_TEXT_BYTES_MAX)?;
@@ -101,13 +101,13 @@ fn decide(world: &mut World, command: DecideApprovals) -> Result<Vec<ApprovalVie
     Ok(views)
 }
 
-/// On the beat: what nobody decided in time is refused, at most [`limit::APPROVALS_EXPIRED_MAX`] a beat.
+/// On the beat: what no decision was made in time is refused, at most [`limit::APPROVALS_EXPIRED_MAX`] a beat.
 pub(crate) fn beat(world: &mut World) {
     let now = world.resource::<Now>().0;
     for _ in 0..limit::APPROVALS_EXPIRED_MAX {
         let first = world.resource::<Approvals>().deadlines.first().copied();
         let Some((_, id)) = first.filter(|(deadline, _)| *deadline <= now) else { return };
-        withdraw(world, id, "nobody decided in time");
+        withdraw(world, id, "no decision was made in time");
     }
 }
 

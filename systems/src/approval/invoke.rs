@@ -95,7 +95,7 @@ impl Command for InvokeTool {
 fn judge(world: &World, command: &InvokeTool) -> Result<bool, Refusal> {
     let Some(agent) = command.agent else {
         if glob::any(&world.resource::<Settings>().require_approval, &command.tool) {
-            let text = format!("agent_id is needed: a person must approve each call of {}", command.tool);
+            let text = format!("agent_id is required: each call of {} needs approval", command.tool);
             return Err(Refusal::bad_field("agent_id", text).with_code("approval_needs_agent"));
         }
         return Ok(false);
@@ -115,7 +115,7 @@ fn running(world: &World, agent: AgentId) -> Result<bevy_ecs::prelude::Entity, R
     if state == AgentState::Running {
         return Ok(entity);
     }
-    let text = format!("agent is not running (state {}); start it first", state.as_str());
+    let text = format!("the agent is not running (state {}); start it first", state.as_str());
     Err(Refusal::conflict(text).with_code("agent_not_running"))
 }
 
@@ -141,7 +141,7 @@ fn park(world: &mut World, command: InvokeTool, slot: ReplySlot<Option<Invoker>>
     let Some(agent) = command.agent else { return };
     let call = ToolCall { id: String::new(), name: command.tool.to_string(), input: command.input.to_string() };
     let gated = GatedCall { turn: TurnId(command.id), index: GatedCall::CLIENT_CALL, hash: hash(&call) };
-    let description = format!("A client wants to call the tool {} on behalf of the agent.", command.tool);
+    let description = format!("A client requests to call the tool {} on behalf of the agent.", command.tool);
     let (action, payload) = (command.tool.clone(), command.input.clone());
     let entity = begin(world, agent, action, description.into(), payload, Some(gated));
     let id = id_of::<ApprovalId>(world, entity);
@@ -183,7 +183,7 @@ impl Command for WithdrawInvocation {
         let mut parked = world.resource_mut::<Parked>();
         let found = parked.0.get().iter().find(|(_, waiting)| waiting.command.id == self.id).map(|(id, _)| *id);
         if let Some(approval) = found {
-            withdraw(world, approval, "the client that waited for it is gone");
+            withdraw(world, approval, "the client that waited for it has disconnected");
         }
         Answer::Stored(())
     }

@@ -25,7 +25,7 @@ fn call(agent: Option<AgentId>, tool: &str) -> InvokeTool {
 fn begin(world: &mut TestWorld, agent: AgentId) -> Asked<Option<Invoker>> {
     let asked = world.begin(call(Some(agent), "dangerous"));
     world.step();
-    assert!(asked.take().is_none(), "it waits for a person");
+    assert!(asked.take().is_none(), "the approval is pending");
     asked
 }
 

@@ -10,7 +10,7 @@ use crate::kernel::command::{Answer, Command};
 use crate::kernel::index::id_of;
 use crate::kernel::page::Page;
 
-/// One approval.
+/// An approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalView {
     /// Its id.
@@ -94,10 +94,10 @@ fn page(world: &World, query: ListApprovals) -> Page<ApprovalView, ApprovalId> {
     page
 }
 
-/// How many approvals there are.
+/// Number of approvals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalCounts {
-    /// That wait for a person.
+    /// Pending approvals.
     pub pending: usize,
     /// That are decided and still kept.
     pub decided: usize,

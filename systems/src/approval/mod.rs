@@ -216,7 +216,7 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     faults.same("bytes of pending approvals", &approvals.pending_bytes, &scan.pending_bytes);
     faults.same("bytes of decided approvals", &approvals.decided_bytes, &scan.decided_bytes);
     for (_, id, approval) in found.iter(world).filter(|(_, _, one)| one.state == ApprovalState::Pending) {
-        faults.that(index::agent(world, approval.agent).is_ok(), || format!("approval {id}: its agent is gone"));
+        faults.that(index::agent(world, approval.agent).is_ok(), || format!("approval {id}: the agent does not exist"));
         let Some(turn) = approval.call.and_then(|call| call.waiting_turn()) else { continue };
         let turn = index::turn(world, turn).and_then(|turn| world.get::<Turn>(turn));
         let waits = turn.is_some_and(|turn| turn.pending.iter().any(|tool| tool.state == PendingState::Gated(*id)));

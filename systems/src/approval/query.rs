@@ -10,12 +10,12 @@ use crate::kernel::table::{Field, Kind, Relation, Source, field};
 
 pub(crate) static APPROVALS: Kind = Kind {
     name: "approvals",
-    text: "Approvals, pending and decided ones; without their payloads.",
+    text: "Pending and decided approvals, without payloads.",
     fields: &APPROVAL_FIELDS,
     relations: &[Relation {
         name: "agent",
         to: &AGENTS,
-        text: "Who asks.",
+        text: "Agent that requests it.",
         follow: |row| query::row_of(row, Some(row.get::<Approval>()?.agent)),
     }],
     shown: &["id", "agent.name", "action", "state", "created_at", "deadline"],
@@ -29,27 +29,27 @@ pub(crate) static APPROVALS: Kind = Kind {
 };
 
 const APPROVAL_FIELDS: [Field; 9] = [
-    field("id", Type::Id, "Its id.", |row| row.of(|id: &ApprovalId| Value::Id(id.0))),
-    field("agent_id", Type::Id, "Who asks.", |row| row.of(|approval: &Approval| Value::Id(approval.agent.0))),
-    field("action", Type::Text, "What is to be done: the tool's name of a tool call.", |row| {
+    field("id", Type::Id, "Unique id.", |row| row.of(|id: &ApprovalId| Value::Id(id.0))),
+    field("agent_id", Type::Id, "Agent that requests it.", |row| {
+        row.of(|approval: &Approval| Value::Id(approval.agent.0))
+    }),
+    field("action", Type::Text, "Requested action: the tool name for a tool call.", |row| {
         row.of(|approval: &Approval| Value::text(&approval.action))
     }),
-    field("state", Type::Word(&["pending", "approved", "rejected", "expired"]), "Where it is.", |row| {
+    field("state", Type::Word(&["pending", "approved", "rejected", "expired"]), "State.", |row| {
         row.of(|approval: &Approval| Value::text(approval.state.as_str()))
     }),
-    field("created_at", Type::Time, "When it was asked for.", |row| {
+    field("created_at", Type::Time, "Time of the request.", |row| {
         row.of(|approval: &Approval| Value::Time(approval.created_at))
     }),
-    field("deadline", Type::Time, "When it expires.", |row| {
-        row.of(|approval: &Approval| Value::Time(approval.deadline))
-    }),
-    field("decided_at", Type::Time, "When it was decided, or expired.", |row| {
+    field("deadline", Type::Time, "Expiry time.", |row| row.of(|approval: &Approval| Value::Time(approval.deadline))),
+    field("decided_at", Type::Time, "Time of the decision or expiry.", |row| {
         row.of(|approval: &Approval| Value::maybe(approval.decided_at, Value::Time))
     }),
-    field("reason", Type::Text, "What the person said to it, or why it expired.", |row| {
+    field("reason", Type::Text, "Reason given with the decision, or reason of the expiry.", |row| {
         row.of(|approval: &Approval| Value::maybe(approval.reason.as_deref(), Value::text))
     }),
-    field("turn_id", Type::Id, "The turn that waits for it.", |row| {
+    field("turn_id", Type::Id, "Turn that waits for it.", |row| {
         row.of(|approval: &Approval| {
             Value::maybe(approval.call.and_then(|call| call.waiting_turn()), |turn| Value::Id(turn.0))
         })

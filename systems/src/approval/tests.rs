@@ -127,14 +127,14 @@ fn a_rejection_and_a_deadline_are_results_that_the_model_reads() {
     world.step();
     let told = results(&mut world, agent);
     assert!(told[0].contains("rejected") && told[0].contains("not on a Friday"), "{told:?}");
-    assert!(told[1].contains("nobody decided in time"), "{told:?}");
+    assert!(told[1].contains("no decision was made in time"), "{told:?}");
     assert!(runs(&mut world).is_empty());
     let attempt = world.next_call().attempt;
     world.answer(attempt, "as you wish");
     assert_eq!(asked.take().unwrap().unwrap().end, TurnEnd::Done);
     let page = world.ask(ListApprovals { decided: true, agent: None, after: None, limit: 100 }).unwrap();
     let states: Vec<ApprovalState> = page.items.iter().map(|view| view.approval.state).collect();
-    assert_eq!(states, [ApprovalState::Expired, ApprovalState::Rejected], "the newest first");
+    assert_eq!(states, [ApprovalState::Expired, ApprovalState::Rejected], "the backups, newest first");
 }
 
 #[test]

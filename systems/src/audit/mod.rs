@@ -96,7 +96,7 @@ fn load(world: &mut World, records: &mut Records) -> Result<(), Error> {
 fn is_readable(key: &[u8], value: &[u8]) -> Result<(), Error> {
     match record::parse_audit_key(key).ok_or_else(|| record::unknown(key))? {
         record::AuditKey::Entry(_) if decode(value).is_none() => {
-            Err(Error::Corrupt { key: record::hex(key), reason: "no entry of the audit trail".to_owned() })
+            Err(Error::Corrupt { key: record::hex(key), reason: "not an audit log entry".to_owned() })
         }
         record::AuditKey::Entry(_) | record::AuditKey::Checkpoint(_) => Ok(()),
     }

@@ -24,11 +24,11 @@ pub struct Walked {
     pub entries: u64,
     /// How many checkpoints were checked.
     pub checkpoints: u64,
-    /// Up to which entry the trail is signed; 0 when it is not.
+    /// Newest signed entry; 0 if there is none.
     pub signed: u64,
-    /// When the first kept entry happened.
+    /// Time of the oldest entry.
     pub first_at: Option<Timestamp>,
-    /// When the newest entry happened.
+    /// Time of the newest entry.
     pub last_at: Option<Timestamp>,
 }
 
@@ -78,7 +78,7 @@ impl<S: Fn(&[u8], &[u8]) -> bool> Walk<S> {
             Some(AuditKey::Entry(id) | AuditKey::Checkpoint(id)) if id > self.head.last => return Ok(false),
             Some(AuditKey::Entry(id)) => self.entry(id, value),
             Some(AuditKey::Checkpoint(id)) => self.checkpoint(id, value),
-            None => Err(broken(self.next, "a row before it has a key that is none of the trail's")),
+            None => Err(broken(self.next, "a row before it has a key that does not belong to the audit log")),
         }
         .map(|()| true)
     }
@@ -92,13 +92,13 @@ impl<S: Fn(&[u8], &[u8]) -> bool> Walk<S> {
             return Err(broken(id, "its content does not match its hash"));
         }
         if tie.id != id {
-            return Err(broken(id, format!("entry {} stands in its place", tie.id)));
+            return Err(broken(id, format!("entry {} is stored in its place", tie.id)));
         }
         if tie.prev_hash != self.hash {
             return Err(broken(id, "it does not follow the entry before it"));
         }
         if self.vault.is_some_and(|vault| vault.sequence == id && vault.hash != tie.hash) {
-            return Err(broken(id, "it is not the entry that the vault's checkpoint signs"));
+            return Err(broken(id, "it is not the entry that the vault's checkpoint signed"));
         }
         (self.next, self.hash) = (id + 1, tie.hash);
         self.so_far.entries += 1;
@@ -135,11 +135,11 @@ impl<S: Fn(&[u8], &[u8]) -> bool> Walk<S> {
     /// [`Broken`]: something is missing at the end.
     pub fn end(self) -> Result<Walked, Broken> {
         if self.next <= self.head.last {
-            let reason = format!("it and all after it are missing; the trail goes on to {}", self.head.last);
+            let reason = format!("it and all entries after it are missing, up to {}", self.head.last);
             return Err(broken(self.next, reason));
         }
         if self.next != self.head.last + 1 || self.hash != self.head.hash {
-            return Err(broken(self.head.last, "it is not the entry that the world knows as the newest"));
+            return Err(broken(self.head.last, "it is not the newest entry known to the world"));
         }
         match self.vault {
             Some(vault) if vault.sequence > self.head.last => {

@@ -160,7 +160,7 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     let waiting = budgets.in_line().filter(|entity| budgets.places.contains_key(entity)).count();
     faults.same("who waits for money", &(budgets.in_line().count(), budgets.waiting()), &(waiting, waiting));
     for agent in budgets.stored.keys().filter_map(|scope| scope.agent()) {
-        faults.that(index::agent(world, agent).is_ok(), || format!("budget of {agent}: the agent is gone"));
+        faults.that(index::agent(world, agent).is_ok(), || format!("budget of {agent}: the agent does not exist"));
     }
 }
 

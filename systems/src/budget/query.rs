@@ -24,12 +24,12 @@ fn scope(row: &Row<'_>) -> Option<Scope> {
 
 pub(crate) static BUDGETS: Kind = Kind {
     name: "budgets",
-    text: "The budget of everybody together, and that of each agent.",
+    text: "The global budget and the budget of each agent.",
     fields: &BUDGET_FIELDS,
     relations: &[Relation {
         name: "agent",
         to: &AGENTS,
-        text: "Whose; nothing for everybody's.",
+        text: "Agent; null for the global budget.",
         follow: |row| query::row_of(row, scope(row)?.agent()),
     }],
     shown: &[
@@ -65,32 +65,36 @@ const BUDGET_FIELDS: [Field; 13] = [
     field("scope", Type::Text, "`global`, or the agent's id.", |row| {
         Value::maybe(scope(row), |scope| Value::Text(scope.to_string().into()))
     }),
-    field("agent_id", Type::Id, "Whose; nothing for everybody's.", |row| {
+    field("agent_id", Type::Id, "Agent; null for the global budget.", |row| {
         Value::maybe(scope(row).and_then(Scope::agent), |id| Value::Id(id.0))
     }),
-    field("status", Type::Word(&["ok", "warning", "exceeded"]), "How much of it is spent.", |row| {
+    field("status", Type::Word(&["ok", "warning", "exceeded"]), "Status.", |row| {
         budget(row, |view| Value::text(view.status))
     }),
-    field("today_usd", Type::Number, "Dollars of today (UTC).", |row| {
+    field("today_usd", Type::Number, "Spent today (UTC), in dollars.", |row| {
         budget(row, |view| Value::Number(view.today.usd()))
     }),
-    field("month_usd", Type::Number, "Dollars of this month.", |row| {
+    field("month_usd", Type::Number, "Spent this month, in dollars.", |row| {
         budget(row, |view| Value::Number(view.month.usd()))
     }),
-    field("hour_tokens", Type::Number, "Tokens of this hour.", |row| {
+    field("hour_tokens", Type::Number, "Tokens used this hour.", |row| {
         budget(row, |view| Value::count(view.hour_tokens))
     }),
-    field("reserved_usd", Type::Number, "Dollars reserved for calls that are out.", |row| {
+    field("reserved_usd", Type::Number, "Reserved for active calls, in dollars.", |row| {
         budget(row, |view| Value::Number(view.reserved.usd()))
     }),
-    field("total_usd", Type::Number, "Dollars so far.", |row| budget(row, |view| Value::Number(view.total.cost.usd()))),
-    field("tokens", Type::Number, "Tokens so far.", |row| budget(row, |view| Value::count(view.total.tokens()))),
+    field("total_usd", Type::Number, "Spent so far, in dollars.", |row| {
+        budget(row, |view| Value::Number(view.total.cost.usd()))
+    }),
+    field("tokens", Type::Number, "Tokens used so far.", |row| budget(row, |view| Value::count(view.total.tokens()))),
     field("requests", Type::Number, "Model calls so far.", |row| budget(row, |view| Value::count(view.total.requests))),
-    field("daily_limit_usd", Type::Number, "Dollars of a day.", |row| budget(row, |view| dollars(view.limits.daily))),
-    field("monthly_limit_usd", Type::Number, "Dollars of a month.", |row| {
+    field("daily_limit_usd", Type::Number, "Daily limit in dollars.", |row| {
+        budget(row, |view| dollars(view.limits.daily))
+    }),
+    field("monthly_limit_usd", Type::Number, "Monthly limit in dollars.", |row| {
         budget(row, |view| dollars(view.limits.monthly))
     }),
-    field("hourly_token_limit", Type::Number, "Tokens of an hour.", |row| {
+    field("hourly_token_limit", Type::Number, "Hourly token limit.", |row| {
         budget(row, |view| Value::maybe(view.limits.hourly_tokens, Value::count))
     }),
 ];

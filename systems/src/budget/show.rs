@@ -30,7 +30,7 @@ pub struct BudgetView {
     pub hour_tokens: u64,
     /// Money that is reserved for calls that are out.
     pub reserved: Micros,
-    /// Since ever.
+    /// All time.
     pub total: UsageSum,
     /// When day, month and hour begin anew.
     pub resets: [Timestamp; 3],
@@ -91,7 +91,7 @@ fn name_of(world: &World, agent: AgentId) -> Option<Box<str>> {
     world.get::<Agent>(entity).map(|agent| agent.name.clone())
 }
 
-/// What one agent has spent.
+/// Spending of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentBudget {
     /// Who.

@@ -87,7 +87,7 @@ pub(super) fn at_once(world: &World, scope: Scope, worst: Micros, is_free: bool)
         Verdict::Over(over) => Err(refusal(&over, now)),
         Verdict::Wait(over) => {
             let told = refusal(&over, now);
-            let message = format!("{}; what else is left is reserved for calls that are out", told.message);
+            let message = format!("{}; the rest is reserved for active calls", told.message);
             Err(Refusal { message, retry_after_secs: Some(1), ..told })
         }
     }
@@ -128,17 +128,16 @@ pub(crate) fn refused(world: &mut World, over: &OverBudget) -> Refusal {
 fn refusal(over: &OverBudget, now: Timestamp) -> Refusal {
     let whose = match over.agent {
         Some(agent) => format!("of agent {agent}"),
-        None => "of the whole service".to_owned(),
+        None => "of all agents".to_owned(),
     };
     let (period, resets_at) = (over.period.as_str(), over.resets_at);
     let text = match over.period {
         Period::Hourly => format!(
-            "the hourly token limit {whose} is used up: {} of {} tokens; it begins anew at {resets_at}",
+            "the hourly token limit {whose} is exhausted: {} of {} tokens used; it resets at {resets_at}",
             over.spent, over.limit
         ),
         _ => format!(
-            "the {period} budget {whose} has no room for another call: {} of {} USD are spent; it begins anew at \
-             {resets_at}",
+            "the {period} budget {whose} does not cover another call: {} of {} USD spent; it resets at {resets_at}",
             Micros(over.spent),
             Micros(over.limit)
         ),

@@ -40,24 +40,22 @@ pub struct CompactionReply {
     pub messages_before: u32,
     /// Messages now, the summary included; the same when there was nothing to compact.
     pub messages_after: u32,
-    /// Messages that the summary replaces; 0 when there was nothing to compact.
+    /// Messages replaced by the summary; 0 if there was nothing to compact.
     pub messages_summarised: u32,
     /// Tokens of the calls that wrote the summary.
     pub usage: Usage,
 }
 
 impl CompactionReply {
-    /// One sentence that gives the counts.
+    /// A sentence with the counts.
     #[must_use]
     pub fn sentence(&self) -> String {
         let Self { messages_before: before, messages_after: after, messages_summarised: summarised, .. } = self;
         if *summarised == 0 {
-            return format!("Nothing to compact: the session has {before} messages, all of them recent.");
+            return format!("Nothing to compact: all {before} messages of the session are recent.");
         }
         let kept = after.saturating_sub(1);
-        format!(
-            "Compacted {before} messages to {after}: {summarised} are summarised, the {kept} most recent ones are kept."
-        )
+        format!("Compacted {before} messages to {after}: {summarised} summarized, the {kept} most recent kept.")
     }
 }
 
@@ -99,7 +97,7 @@ fn join_or_begin(world: &mut World, session: Entity) -> Result<Found, Refusal> {
     if let Some(job) = world.resource::<Compactions>().of(session) {
         let waiting = world.resource_mut::<CompactionWaiters>().0.get().get(&job).map_or(0, Vec::len);
         if waiting >= limit::COMPACTION_WAITERS_MAX {
-            let text = "too many requests wait for this session to be compacted";
+            let text = "too many requests are waiting for this session's compaction; try again later";
             return Err(Refusal { retry_after_secs: Some(5), ..Refusal::new(RefusalKind::TooMany, text) });
         }
         return Ok(Found::Job(job));
@@ -118,7 +116,7 @@ fn join_or_begin(world: &mut World, session: Entity) -> Result<Found, Refusal> {
         }));
     }
     if world.resource::<Compactions>().len() >= limit::COMPACTIONS_MAX {
-        return Err(Refusal::busy("too many sessions are being compacted", 5));
+        return Err(Refusal::busy("too many compactions are running; try again later", 5));
     }
     let kept = (ended / 3).clamp(1, limit::COMPACTION_KEPT_TURNS);
     begin(world, session, ended - kept).map(Found::Job).ok_or_else(gone)

@@ -12,19 +12,19 @@ use crate::kernel::table::{Field, Item, Kind, Relation, Source, field, id_at};
 
 pub(crate) static COMPACTIONS: Kind = Kind {
     name: "compactions",
-    text: "Sessions that are being summarised.",
+    text: "Sessions being compacted.",
     fields: &COMPACTION_FIELDS,
     relations: &[
         Relation {
             name: "agent",
             to: &AGENTS,
-            text: "Whose session.",
+            text: "Agent of the session.",
             follow: |row| row.get::<Compaction>().map(|compaction| Item::Entity(compaction.agent)),
         },
         Relation {
             name: "session",
             to: &SESSIONS,
-            text: "Which session.",
+            text: "Session.",
             follow: |row| row.get::<Compaction>().map(|compaction| Item::Entity(compaction.session)),
         },
     ],
@@ -40,14 +40,14 @@ pub(crate) static COMPACTIONS: Kind = Kind {
 };
 
 const COMPACTION_FIELDS: [Field; 6] = [
-    field("id", Type::Id, "Its id.", |row| row.of(|id: &CompactionId| Value::Id(id.0))),
-    field("agent_id", Type::Id, "Whose session.", |row| {
+    field("id", Type::Id, "Unique id.", |row| row.of(|id: &CompactionId| Value::Id(id.0))),
+    field("agent_id", Type::Id, "Agent of the session.", |row| {
         row.of(|compaction: &Compaction| id_at(row, compaction.agent, |id: AgentId| id.0))
     }),
-    field("session_id", Type::Id, "Which session.", |row| {
+    field("session_id", Type::Id, "Session.", |row| {
         row.of(|compaction: &Compaction| id_at(row, compaction.session, |id: SessionId| id.0))
     }),
-    field("state", Type::Word(&["reserving", "calling"]), "Where it is.", |row| {
+    field("state", Type::Word(&["reserving", "calling"]), "State.", |row| {
         row.of(|compaction: &Compaction| {
             Value::text(match compaction.state {
                 CompactionState::Reserving => "reserving",
@@ -55,10 +55,10 @@ const COMPACTION_FIELDS: [Field; 6] = [
             })
         })
     }),
-    field("from_turn", Type::Number, "The first turn that is summarised.", |row| {
+    field("from_turn", Type::Number, "First turn to be summarized.", |row| {
         row.of(|compaction: &Compaction| Value::count(compaction.from.into()))
     }),
-    field("upto_turn", Type::Number, "The first turn behind those that are summarised.", |row| {
+    field("upto_turn", Type::Number, "First turn after those to be summarized.", |row| {
         row.of(|compaction: &Compaction| Value::count(compaction.upto.into()))
     }),
 ];

@@ -72,9 +72,9 @@ fn settle(world: &mut World, attempt: Attempt, outcome: SummaryEnd) {
 fn apply(world: &mut World, job: &Compaction, summary: Summary, usage: Usage) -> Result<CompactionReply, String> {
     let id = id_of(world, job.session);
     let created_at = world.resource::<Now>().0;
-    let mut home = world.get_mut::<Session>(job.session).ok_or("the session is gone")?;
+    let mut home = world.get_mut::<Session>(job.session).ok_or("the session no longer exists")?;
     if home.log != job.log || home.compacted != job.from {
-        return Err("the history changed meanwhile".to_owned());
+        return Err("the history has changed in the meantime".to_owned());
     }
     if summary.upto <= job.from || summary.upto > job.upto {
         return Err("the summary covers none of the messages".to_owned());

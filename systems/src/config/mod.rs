@@ -48,7 +48,7 @@ pub struct Settings {
     pub context_tokens: BTreeMap<Box<str>, u32>,
     /// The same for single models, by provider and model, where it is not the provider's.
     pub model_context_tokens: BTreeMap<Box<str>, BTreeMap<Box<str>, u32>>,
-    /// Names that stand for models.
+    /// List model aliases.
     pub aliases: Arc<Aliases>,
     /// Limits of what is spent.
     pub budget: BudgetSettings,

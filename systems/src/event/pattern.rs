@@ -80,14 +80,14 @@ pub fn parse_pattern(pattern: &Value) -> Result<Pattern, Refusal> {
 }
 
 fn read(pattern: &Value) -> Result<Pattern, String> {
-    let shape = "must be an object with one key that names the kind, such as {\"all\": {}}";
+    let shape = "must be an object with one key, the event kind, such as {\"all\": {}}";
     let Value::Object(kinds) = pattern else { return Err(shape.to_owned()) };
     let (Some((word, below)), 1) = (kinds.iter().next(), kinds.len()) else { return Err(shape.to_owned()) };
-    let on = on_of(word).ok_or_else(|| format!("`{}` is no kind of event", shown(word)))?;
+    let on = on_of(word).ok_or_else(|| format!("`{}` is not an event kind", shown(word)))?;
     let Value::Object(below) = below else { return Err(format!("`{word}` must be an object")) };
     let key = key_of(on);
     if let Some(unknown) = below.keys().find(|found| Some(found.as_str()) != key) {
-        let known = key.map_or_else(|| "it has none".to_owned(), |key| format!("it may have `{key}`"));
+        let known = key.map_or_else(|| "it takes no keys".to_owned(), |key| format!("the allowed key is `{key}`"));
         return Err(format!("`{word}` has no key `{}`; {known}", shown(unknown)));
     }
     let value = match key.and_then(|key| below.get(key)) {
@@ -203,21 +203,21 @@ mod tests {
             (json!(null), "object with one key"),
             (json!({}), "object with one key"),
             (json!({ "all": {}, "lifecycle": {} }), "object with one key"),
-            (json!({ "nonsense": {} }), "`nonsense` is no kind of event"),
-            (json!({ "All": {} }), "`All` is no kind of event"),
+            (json!({ "nonsense": {} }), "`nonsense` is not an event kind"),
+            (json!({ "All": {} }), "`All` is not an event kind"),
             (json!({ "all": null }), "`all` must be an object"),
-            (json!({ "all": { "name_pattern": "x" } }), "`all` has no key `name_pattern`; it has none"),
-            (json!({ "agent_spawned": { "name": "x" } }), "it may have `name_pattern`"),
+            (json!({ "all": { "name_pattern": "x" } }), "`all` has no key `name_pattern`; it takes no keys"),
+            (json!({ "agent_spawned": { "name": "x" } }), "the allowed key is `name_pattern`"),
             (json!({ "agent_spawned": { "name_pattern": 7 } }), "`agent_spawned.name_pattern` must be a string"),
             (json!({ "agent_spawned": { "name_pattern": "" } }), "must not be empty"),
-            (json!({ "agent_spawned": { "name_pattern": "[a" } }), "`[` without its `]`"),
+            (json!({ "agent_spawned": { "name_pattern": "[a" } }), "unclosed `[`"),
             (json!({ "turn_completed": { "name_pattern": long } }), "longer than 256 bytes"),
             (json!({ "task_posted": { "assignee_match": "" } }), "must not be empty"),
             (json!({ "task_posted": { "assignee_match": ["self"] } }), "must be a string"),
             (json!({ "custom": { "event_type": "" } }), "must not be empty"),
             (json!({ "content_match": {} }), "`content_match.substring` is required"),
             (json!({ "content_match": { "substring": "" } }), "must not be empty"),
-            (json!({ "workflow_failed": { "name_pattern": "x" } }), "it has none"),
+            (json!({ "workflow_failed": { "name_pattern": "x" } }), "it takes no keys"),
         ] {
             let refusal = parse_pattern(&pattern).unwrap_err();
             assert_eq!(refusal.field.as_deref(), Some("pattern"));

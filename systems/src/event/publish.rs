@@ -65,7 +65,7 @@ fn check_type(event_type: &str) -> Result<(), Refusal> {
     } else if event_type.len() > most {
         bad(format!("event_type is longer than {most} bytes"))
     } else if !event_type.bytes().all(fits) {
-        bad("event_type may hold a to z, digits, '_', '.' and '-' only".to_owned())
+        bad("event_type must contain only a to z, digits, '_', '.' and '-'".to_owned())
     } else {
         Ok(())
     }

@@ -28,7 +28,7 @@ pub struct CreateGoal {
     pub description: String,
     /// Whose goal; it lives.
     pub agent: Option<AgentId>,
-    /// The goal that it is a part of.
+    /// Parent goal.
     pub parent: Option<GoalId>,
     /// How far it is already.
     pub status: GoalStatus,
@@ -58,7 +58,7 @@ fn create(world: &mut World, command: CreateGoal) -> Result<GoalView, Refusal> {
     check_agent(world, agent)?;
     tree::check_parent(world, parent, None)?;
     if only_below_own && parent.is_some_and(|parent| owner_of(world, parent) != agent) {
-        return Err(Refusal::new(RefusalKind::Forbidden, "the parent is not this agent's own goal"));
+        return Err(Refusal::new(RefusalKind::Forbidden, "the parent goal belongs to another agent"));
     }
     let now = world.resource::<Now>().0;
     let goal = Goal {

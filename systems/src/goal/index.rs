@@ -69,7 +69,10 @@ impl Goals {
     /// Is there room for one more goal of `more` bytes?
     pub(super) fn has_room(&self, more: usize) -> Result<(), Refusal> {
         if self.by_id.len() >= limit::GOALS_MAX {
-            return Err(Refusal::full(format!("there are {} goals already", limit::GOALS_MAX), "goals_full"));
+            return Err(Refusal::full(
+                format!("the limit of {} goals is reached; delete some first", limit::GOALS_MAX),
+                "goals_full",
+            ));
         }
         self.has_room_for(more)
     }
@@ -172,14 +175,14 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     for (entity, id, goal) in found.iter(world) {
         scan.insert(*id, entity, goal);
         let has_parent = goal.parent.is_none_or(|parent| goals.get(parent).is_some());
-        faults.that(has_parent, || format!("goal {id}: its parent is gone"));
+        faults.that(has_parent, || format!("goal {id}: the parent goal does not exist"));
         let has_agent = goal.agent.is_none_or(|agent| crate::kernel::index::agent(world, agent).is_ok());
-        faults.that(has_agent, || format!("goal {id}: its agent is gone"));
+        faults.that(has_agent, || format!("goal {id}: the agent does not exist"));
     }
     faults.same("goals", &goals.by_id, &scan.by_id);
     faults.same("goals by parent", &goals.by_parent, &scan.by_parent);
     faults.same("goals by agent", &goals.by_agent, &scan.by_agent);
     faults.same("open goals", &goals.open, &scan.open);
     faults.same("bytes of goals", &goals.bytes, &scan.bytes);
-    faults.that(goals.bytes <= limit::GOALS_BYTES_MAX, || format!("goals have {} bytes", goals.bytes));
+    faults.that(goals.bytes <= limit::GOALS_BYTES_MAX, || format!("goals take {} bytes", goals.bytes));
 }

@@ -17,7 +17,7 @@ pub struct GoalFilter {
     pub agent: Option<Option<AgentId>>,
     /// Only those right below this goal; `Some(None)` is those without a parent.
     pub parent: Option<Option<GoalId>>,
-    /// Only in this status.
+    /// Only goals with this status.
     pub status: Option<GoalStatus>,
 }
 

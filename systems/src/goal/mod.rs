@@ -58,7 +58,7 @@ fn checked_title(title: &str) -> Result<Box<str>, Refusal> {
     } else if title.len() > most {
         Err(Refusal::bad_field("title", format!("title is longer than {most} bytes")))
     } else if title.chars().any(char::is_control) {
-        Err(Refusal::bad_field("title", "title must not hold control characters"))
+        Err(Refusal::bad_field("title", "title must not contain control characters"))
     } else {
         Ok(title.into())
     }

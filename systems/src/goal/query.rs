@@ -15,7 +15,7 @@ pub(crate) static GOALS: Kind = Kind {
     relations: &[Relation {
         name: "agent",
         to: &AGENTS,
-        text: "Whose.",
+        text: "Agent.",
         follow: |row| query::row_of(row, row.get::<Goal>()?.agent),
     }],
     shown: &["id", "title", "status", "agent.name", "due_at", "updated_at"],
@@ -39,27 +39,25 @@ pub(crate) static GOALS: Kind = Kind {
 };
 
 const GOAL_FIELDS: [Field; 11] = [
-    field("id", Type::Id, "Its id.", |row| row.of(|id: &GoalId| Value::Id(id.0))),
-    field("title", Type::Text, "What is to be reached.", |row| row.of(|goal: &Goal| Value::text(&goal.title))),
-    field("note", Type::Text, "The last word of whoever works on it.", |row| {
-        row.of(|goal: &Goal| Value::text(&goal.note))
-    }),
-    field("status", Type::Word(&["pending", "in_progress", "completed", "cancelled"]), "How far it is.", |row| {
+    field("id", Type::Id, "Unique id.", |row| row.of(|id: &GoalId| Value::Id(id.0))),
+    field("title", Type::Text, "Title.", |row| row.of(|goal: &Goal| Value::text(&goal.title))),
+    field("note", Type::Text, "Latest note.", |row| row.of(|goal: &Goal| Value::text(&goal.note))),
+    field("status", Type::Word(&["pending", "in_progress", "completed", "cancelled"]), "Status.", |row| {
         row.of(|goal: &Goal| Value::text(goal.status.as_str()))
     }),
-    field("open", Type::Bool, "There is still something to do.", |row| {
+    field("open", Type::Bool, "Whether it is pending or in progress.", |row| {
         row.of(|goal: &Goal| Value::Bool(goal.status.is_open()))
     }),
-    field("agent_id", Type::Id, "Whose.", |row| row.of(|goal: &Goal| Value::maybe(goal.agent, |id| Value::Id(id.0)))),
-    field("parent_id", Type::Id, "The goal that it is a part of.", |row| {
+    field("agent_id", Type::Id, "Agent.", |row| row.of(|goal: &Goal| Value::maybe(goal.agent, |id| Value::Id(id.0)))),
+    field("parent_id", Type::Id, "Parent goal.", |row| {
         row.of(|goal: &Goal| Value::maybe(goal.parent, |id| Value::Id(id.0)))
     }),
-    field("due_at", Type::Time, "When it should be reached.", |row| {
-        row.of(|goal: &Goal| Value::maybe(goal.due_at, Value::Time))
+    field("due_at", Type::Time, "Due date.", |row| row.of(|goal: &Goal| Value::maybe(goal.due_at, Value::Time))),
+    field("created_at", Type::Time, "Creation time.", |row| row.of(|goal: &Goal| Value::Time(goal.created_at))),
+    field("updated_at", Type::Time, "Time of the last change.", |row| {
+        row.of(|goal: &Goal| Value::Time(goal.updated_at))
     }),
-    field("created_at", Type::Time, "When it was set.", |row| row.of(|goal: &Goal| Value::Time(goal.created_at))),
-    field("updated_at", Type::Time, "When it last changed.", |row| row.of(|goal: &Goal| Value::Time(goal.updated_at))),
-    field("completed_at", Type::Time, "When it was reached.", |row| {
+    field("completed_at", Type::Time, "Completion time.", |row| {
         row.of(|goal: &Goal| Value::maybe(goal.completed_at, Value::Time))
     }),
 ];

@@ -19,7 +19,7 @@ use crate::kernel::command::{Answer, Command};
 pub struct RemoveGoal(pub GoalId);
 
 impl Command for RemoveGoal {
-    /// How many goals went, this one included.
+    /// Number of deleted goals, including this one.
     type Reply = usize;
     const NAME: &'static str = "remove_goal";
     const WRITES: bool = true;

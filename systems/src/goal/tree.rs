@@ -19,12 +19,12 @@ pub(super) fn check_parent(world: &World, parent: Option<GoalId>, moved: Option<
     find(world, parent).map_err(field)?;
     let above: Vec<GoalId> = upwards(world, parent).collect();
     if moved.is_some_and(|moved| above.contains(&moved)) {
-        return Err(Refusal::bad_field("parent_id", "parent_id: the goal would stand below itself"));
+        return Err(Refusal::bad_field("parent_id", "parent_id: a goal cannot be its own ancestor"));
     }
     let height = moved.map_or(1, |moved| height(world, moved));
     if above.len() + height > limit::GOAL_DEPTH_MAX {
         let most = limit::GOAL_DEPTH_MAX;
-        return Err(Refusal::bad_field("parent_id", format!("parent_id: goals stand at most {most} deep")));
+        return Err(Refusal::bad_field("parent_id", format!("parent_id: goals can be nested at most {most} deep")));
     }
     Ok(())
 }

@@ -24,9 +24,9 @@ pub struct GoalPatch {
     pub title: Option<String>,
     /// More about it.
     pub description: Option<String>,
-    /// The last word of whoever works on it.
+    /// Latest note.
     pub note: Option<String>,
-    /// How far it is.
+    /// Progress.
     pub status: Option<GoalStatus>,
     /// When it should be reached; `Some(None)` takes the date away.
     #[serde(with = "crate::kernel::patch")]
@@ -66,7 +66,7 @@ fn update(world: &mut World, command: UpdateGoal) -> Result<GoalView, Refusal> {
     let entity = find(world, id)?;
     let owner = world.get::<Goal>(entity).and_then(|goal| goal.agent);
     if only_of.is_some() && owner != only_of {
-        return Err(Refusal::new(RefusalKind::Forbidden, "the goal is not this agent's own"));
+        return Err(Refusal::new(RefusalKind::Forbidden, "the goal belongs to another agent"));
     }
     let title = patch.title.as_deref().map(checked_title).transpose()?;
     if let Some(text) = &patch.description {

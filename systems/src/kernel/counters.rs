@@ -23,13 +23,13 @@ pub struct Counters {
     pub turns_resumed: u64,
     /// Model calls that came back, however they ended.
     pub model_calls: u64,
-    /// Tool calls that came back.
+    /// Completed tool calls.
     pub tool_calls: u64,
-    /// Tool calls whose effect is unknown: the daemon died while they ran.
+    /// Tool calls with unknown effect: the daemon crashed while they ran.
     pub tools_unknown: u64,
-    /// Texts from outside that looked like prompt injections.
+    /// Untrusted texts that looked like prompt injections.
     pub injections_found: u64,
-    /// Those of them that were withheld.
+    /// Untrusted texts withheld as prompt injections.
     pub injections_withheld: u64,
     /// Sensitive tool calls of turns that had read untrusted content, which ran and went on record.
     pub tainted_calls_noted: u64,
@@ -47,11 +47,11 @@ pub struct Counters {
     pub compactions_failed: u64,
     /// What model calls cost, in micro-dollars.
     pub cost_micros: u64,
-    /// Model calls that were out when the daemon ended: their cost is what was reserved.
+    /// Model calls interrupted by a crash; the reserved amount counts as their cost.
     pub model_calls_unknown: u64,
     /// Model calls of models whose price is not known.
     pub model_calls_unpriced: u64,
-    /// Turns and compactions refused because a budget is used up.
+    /// Turns and compactions refused because a budget was exhausted.
     pub budget_refusals: u64,
     /// Tasks posted.
     pub tasks_posted: u64,
@@ -61,7 +61,7 @@ pub struct Counters {
     pub tasks_failed: u64,
     /// Tasks deleted before they were done.
     pub tasks_cancelled: u64,
-    /// Claims of tasks given up because nobody ended them in time.
+    /// Expired task claims.
     pub task_claims_expired: u64,
     /// Custom events published.
     pub events_custom: u64,
@@ -79,12 +79,12 @@ pub struct Counters {
     /// How matches of triggers ended.
     #[serde(skip)]
     pub trigger_outcomes: OutcomeCounts,
-    /// Outcomes of the slots and turns of schedules and cron jobs.
+    /// Slots and turns of schedules and cron jobs, by outcome.
     pub schedule_outcomes: Tally,
 }
 
 impl Counters {
-    /// Turns that triggers, schedules and cron jobs began.
+    /// Turns started by triggers, schedules and cron jobs.
     #[must_use]
     pub const fn fires(&self) -> u64 {
         self.trigger_outcomes.of(FireOutcome::Fired) + self.schedule_outcomes.fired

@@ -46,7 +46,7 @@ pub struct Commit {
     pub late: Vec<Late>,
     /// Work for the outside.
     pub effects: Vec<AnyEffect>,
-    /// What happened.
+    /// An event.
     pub events: Vec<Happened>,
     /// Replies that waited for this step.
     pub releases: Vec<Release>,

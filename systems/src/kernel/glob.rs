@@ -119,7 +119,7 @@ impl Glob {
     /// What is wrong with it, with the character, counted from 1.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
-            return Err("must not be empty; leave it out to match every name".to_owned());
+            return Err("must not be empty; omit it to match every name".to_owned());
         }
         if text.len() > limit::GLOB_BYTES_MAX {
             return Err(format!("is longer than {} bytes", limit::GLOB_BYTES_MAX));
@@ -130,9 +130,9 @@ impl Glob {
             let piece = match c {
                 '*' => Piece::Star,
                 '?' => Piece::One,
-                '[' => set(&mut chars).ok_or_else(|| format!("has a `[` without its `]` (character {at})"))??,
+                '[' => set(&mut chars).ok_or_else(|| format!("has an unclosed `[` (character {at})"))??,
                 '\\' => {
-                    let (_, c) = chars.next().ok_or_else(|| format!("ends in a `\\` (character {at})"))?;
+                    let (_, c) = chars.next().ok_or_else(|| format!("ends with a `\\` (character {at})"))?;
                     literal.push(c);
                     continue;
                 }
@@ -224,7 +224,7 @@ fn set(chars: &mut impl Iterator<Item = (usize, char)>) -> Option<Result<Piece, 
         let dash = members.get(at + 1).is_some_and(|((_, c), escaped)| *c == '-' && !escaped);
         match members.get(at + 2).filter(|_| dash).copied() {
             Some(((place, to), _)) if to < from => {
-                return Some(Err(format!("has the range `{from}-{to}`, which is empty (character {place})")));
+                return Some(Err(format!("has the empty range `{from}-{to}` (character {place})")));
             }
             Some(((_, to), _)) => {
                 ranges.push((from, to));
@@ -329,11 +329,11 @@ mod tests {
     fn what_is_no_glob_says_why() {
         for (glob, why) in [
             ("", "must not be empty"),
-            ("web-[", "`[` without its `]` (character 5)"),
-            ("[a-", "`[` without its `]` (character 1)"),
-            ("[]", "`[` without its `]`"),
+            ("web-[", "an unclosed `[` (character 5)"),
+            ("[a-", "an unclosed `[` (character 1)"),
+            ("[]", "unclosed `[`"),
             ("[z-a]", "`z-a`"),
-            ("a\\", "ends in a `\\` (character 2)"),
+            ("a\\", "ends with a `\\` (character 2)"),
             ("a\nb", "control character (character 2)"),
             (&"x".repeat(300), "longer than 256 bytes"),
         ] {

@@ -7,7 +7,7 @@ use agentsvc_components::Refusal;
 /// always is room for those that are not longer: what was loaded may have more.
 pub(crate) fn has_room(now: usize, more: usize, most: usize, what: &str, code: &str) -> Result<(), Refusal> {
     if more > 0 && now.saturating_add(more) > most {
-        return Err(Refusal::full(format!("there are {now} bytes of {what} already, of {most} at most"), code));
+        return Err(Refusal::full(format!("{what} take {now} bytes; the limit is {most}"), code));
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ pub struct Kind {
     pub fields: &'static [Field],
     /// What its fields lead to.
     pub relations: &'static [Relation],
-    /// The fields that are shown when a query names none.
+    /// Fields shown by default.
     pub shown: &'static [&'static str],
     /// Where its rows come from.
     pub(crate) source: Source,

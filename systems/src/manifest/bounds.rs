@@ -20,11 +20,13 @@ pub fn bound_child(parent: &Manifest, child: &mut Manifest) -> Result<(), String
         within(&format!("capabilities.{what}"), have, want)?;
     }
     if asked.agent_spawn == Some(true) && own.agent_spawn != Some(true) {
-        return Err("capabilities.agent_spawn: the parent may not spawn agents".to_owned());
+        return Err("capabilities.agent_spawn: the parent agent does not have this capability".to_owned());
     }
     if own.file_system == Some(false) {
         match asked.file_system {
-            Some(true) => return Err("capabilities.file_system: the parent may not use files".to_owned()),
+            Some(true) => {
+                return Err("capabilities.file_system: the parent agent does not have this capability".to_owned());
+            }
             _ => asked.file_system = Some(false),
         }
     }
@@ -37,7 +39,7 @@ pub fn bound_child(parent: &Manifest, child: &mut Manifest) -> Result<(), String
         within("tool_allowlist", &parent.tool_allowlist, &child.tool_allowlist)?;
     }
     if child.triggers.iter().any(|trigger| trigger.target_agent_id.is_some()) {
-        return Err("triggers.target_agent_id: triggers of a spawned agent wake that agent alone".to_owned());
+        return Err("triggers.target_agent_id: a spawned agent cannot target another agent".to_owned());
     }
     inherit(&parent.tool_blocklist, &mut child.tool_blocklist);
     inherit(&parent.require_approval, &mut child.require_approval);
@@ -60,7 +62,7 @@ fn inherit(parent: &[Box<str>], child: &mut Vec<Box<str>>) {
 
 fn within(what: &str, have: &[Box<str>], want: &[Box<str>]) -> Result<(), String> {
     match want.iter().find(|pattern| !glob::covers(have, pattern)) {
-        Some(more) => Err(format!("{what}: {more:?} is more than the parent has")),
+        Some(more) => Err(format!("{what}: the parent agent does not have {more:?}")),
         None => Ok(()),
     }
 }
@@ -68,10 +70,10 @@ fn within(what: &str, have: &[Box<str>], want: &[Box<str>]) -> Result<(), String
 /// A model may choose another model, but neither another endpoint nor another key: those are the operator's.
 fn same_account(parent: &ModelChoice, child: &ModelChoice) -> Result<(), String> {
     if child.base_url.is_some() && child.base_url != parent.base_url {
-        return Err("model.base_url: only the parent's endpoint may be used".to_owned());
+        return Err("model.base_url: must be the parent agent's endpoint".to_owned());
     }
     if child.api_key_env.is_some() && child.api_key_env != parent.api_key_env {
-        return Err("model.api_key_env: only the parent's key may be used".to_owned());
+        return Err("model.api_key_env: must be the parent agent's variable".to_owned());
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ pub fn validate_name(name: &str) -> Result<(), String> {
         return Err("the name must not be empty".to_owned());
     }
     if name.len() > limit::NAME_BYTES_MAX {
-        return Err(format!("the name has {} bytes, at most {} are allowed", name.len(), limit::NAME_BYTES_MAX));
+        return Err(format!("the name is {} bytes long; the limit is {}", name.len(), limit::NAME_BYTES_MAX));
     }
     for (index, character) in name.chars().enumerate() {
         let place = index + 1;
@@ -28,13 +28,13 @@ pub fn validate_name(name: &str) -> Result<(), String> {
         }
     }
     if name == "." || name == ".." {
-        return Err(format!("the name must not be `{name}`, which means a directory"));
+        return Err(format!("the name must not be `{name}`"));
     }
     if name.starts_with(char::is_whitespace) {
-        return Err("the name must not start with white space".to_owned());
+        return Err("the name must not start with whitespace".to_owned());
     }
     if name.ends_with(char::is_whitespace) {
-        return Err("the name must not end with white space".to_owned());
+        return Err("the name must not end with whitespace".to_owned());
     }
     Ok(())
 }

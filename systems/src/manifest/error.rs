@@ -59,7 +59,7 @@ impl Error {
 
     /// `key` is required and not there.
     pub(super) fn missing(key: &str) -> Self {
-        Self { message: "required, but missing".to_owned(), position: None, key: Some(key.to_owned()) }
+        Self { message: "missing; this key is required".to_owned(), position: None, key: Some(key.to_owned()) }
     }
 }
 

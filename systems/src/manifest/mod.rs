@@ -44,7 +44,7 @@ pub struct ParsedManifest {
 pub fn parse(text: &str) -> Result<ParsedManifest, Error> {
     if text.len() > limit::MANIFEST_BYTES_MAX {
         return Err(Error::whole(format!(
-            "the manifest has {} bytes, at most {} are allowed",
+            "the manifest is {} bytes long; the limit is {}",
             text.len(),
             limit::MANIFEST_BYTES_MAX
         )));

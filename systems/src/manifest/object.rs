@@ -33,7 +33,7 @@ fn json(value: toml::Value) -> Value {
 /// The seven keys that the flat shape of an agent type has, but for the name. Each is `None` where it is not to change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flat {
-    /// One sentence about it.
+    /// Description in one sentence.
     pub description: Option<String>,
     /// The text that opens every prompt.
     pub system_prompt: Option<String>,

@@ -210,7 +210,7 @@ impl<'t> Table<'t> {
             DeValue::Integer(whole) => i64::from_str_radix(whole.as_str(), whole.radix()).ok().map(|n| n as f64),
             _ => None,
         })?;
-        let wrong = || self.wrong(key, "expected an amount of dollars, 0 or more");
+        let wrong = || self.wrong(key, "expected an amount in dollars, 0 or more");
         number.map(|usd| Micros::from_usd(usd).ok_or_else(wrong)).transpose()
     }
 

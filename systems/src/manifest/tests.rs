@@ -192,7 +192,7 @@ fn errors_name_line_and_key() {
     for (extra, expected) in cases {
         assert_eq!(error(&named(extra)), expected);
     }
-    assert_eq!(error("version = '1'"), "`name`: required, but missing");
+    assert_eq!(error("version = '1'"), "`name`: missing; this key is required");
     assert_eq!(error("\nname = 1"), "line 2: `name`: expected a string, found a whole number");
     assert_eq!(error("name = 'a/b'"), "line 1: `name`: the name must not contain `/` (character 2)");
 }
@@ -223,7 +223,7 @@ fn names_are_safe_as_directories() {
 
 #[test]
 fn long_and_deep_texts_are_refused() {
-    assert!(error(&format!("#{}", "x".repeat(limit::MANIFEST_BYTES_MAX))).starts_with("the manifest has 262145 bytes"));
+    assert!(error(&format!("#{}", "x".repeat(limit::MANIFEST_BYTES_MAX))).starts_with("the manifest is 262145 bytes"));
     let deep = [
         format!("a = {}", "[".repeat(100_000)),
         format!("a = {}", "{a=".repeat(80_000)),

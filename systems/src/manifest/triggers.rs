@@ -21,14 +21,14 @@ pub(super) fn read(root: &Table<'_>) -> Result<Vec<ManifestTrigger>, Error> {
     })?;
     let most = limit::MANIFEST_TRIGGERS_MAX;
     if triggers.len() > most {
-        return Err(root.wrong("triggers", format!("{} triggers, at most {most} are allowed", triggers.len())));
+        return Err(root.wrong("triggers", format!("{} triggers; the limit is {most}", triggers.len())));
     }
     Ok(triggers)
 }
 
 fn trigger(table: &Table<'_>) -> Result<ManifestTrigger, Error> {
     let template = table.string("prompt_template")?;
-    let Some(template) = template else { return Err(table.wrong("prompt_template", "required, but missing")) };
+    let Some(template) = template else { return Err(table.wrong("prompt_template", "missing; this key is required")) };
     let most = limit::PROMPT_TEMPLATE_BYTES_MAX;
     if template.trim().is_empty() || template.len() > most {
         return Err(table.wrong("prompt_template", format!("expected 1 to {most} bytes of text")));
@@ -48,7 +48,13 @@ fn trigger(table: &Table<'_>) -> Result<ManifestTrigger, Error> {
 
 /// `pattern`: a table with one key, or the kind alone as a string.
 fn pattern(table: &Table<'_>) -> Result<Box<str>, Error> {
-    let Some(value) = table.entries.get("pattern") else { return Err(table.wrong("pattern", "required, but missing")) };
+    let Some(value) = table.entries.get("pattern") else {
+        return Err(table.wrong(
+            "pattern",
+            "missing; this key is \
+        required",
+        ));
+    };
     let path = Path::Key(table.path, "pattern");
     let json = match value.get_ref() {
         DeValue::String(kind) => Json::Object(Map::from_iter([(kind.to_string(), Json::Object(Map::new()))])),
@@ -167,11 +173,11 @@ pub(super) mod tests {
         for (extra, expected) in [
             ("triggers = 1".to_owned(), "line 2: `triggers`: expected a list, found a whole number"),
             ("triggers = ['a']".to_owned(), "line 2: `triggers[0]`: expected a table, found a string"),
-            ("[[triggers]]".to_owned(), "`triggers[0].prompt_template`: required, but missing"),
-            (base.to_owned(), "`triggers[0].pattern`: required, but missing"),
+            ("[[triggers]]".to_owned(), "`triggers[0].prompt_template`: missing; this key is required"),
+            (base.to_owned(), "`triggers[0].pattern`: missing; this key is required"),
             (format!("{base}pattern = 7"), "line 4: `triggers[0].pattern`: expected a table with one key"),
-            (format!("{base}pattern = 'never'"), "line 4: `triggers[0].pattern`: `never` is no kind of event"),
-            (format!("{base}pattern = {{agent_spawned = {{name_pattern = '[a'}}}}"), "`[` without its `]`"),
+            (format!("{base}pattern = 'never'"), "line 4: `triggers[0].pattern`: `never` is not an event kind"),
+            (format!("{base}pattern = {{agent_spawned = {{name_pattern = '[a'}}}}"), "unclosed `[`"),
             (format!("{base}pattern = {{all = {{x = 1979-05-27}}}}"), "`all` has no key `x`"),
             (format!("{base}pattern = 'all'\ncooldown_secs = -1"), "line 5: `triggers[0].cooldown_secs`: expected"),
             (format!("{base}pattern = 'all'\nsession_mode = 'old'"), "line 5: `triggers[0].session_mode`: expected"),
@@ -183,7 +189,7 @@ pub(super) mod tests {
                 "[[triggers]]\npattern = 'all'\nprompt_template = ' '".to_owned(),
                 "line 4: `triggers[0].prompt_template`",
             ),
-            ("[[triggers]]\npattern = 'all'\nprompt_template = 'x'\n".repeat(101), "101 triggers, at most 100"),
+            ("[[triggers]]\npattern = 'all'\nprompt_template = 'x'\n".repeat(101), "101 triggers; the limit is 100"),
         ] {
             let error = parse(&named(&extra)).unwrap_err().to_string();
             assert!(error.contains(expected), "{extra}: {error}");

@@ -59,7 +59,7 @@ pub fn check_key(key: &str) -> Result<(), Refusal> {
     } else if key.len() > most {
         Err(Refusal::bad_field("key", format!("key is longer than {most} bytes")))
     } else if key.chars().any(char::is_control) {
-        Err(Refusal::bad_field("key", "key must not hold control characters"))
+        Err(Refusal::bad_field("key", "key must not contain control characters"))
     } else {
         Ok(())
     }

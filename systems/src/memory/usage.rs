@@ -112,16 +112,16 @@ pub(super) fn change<'a>(
     let mut memories = world.resource_mut::<Memories>();
     let memory = memories.0.entry(agent).or_default();
     if !memory.is_unchanged(seen, keys.clone()) {
-        return Err(Refusal::conflict("the memory was changed meanwhile; try again").with_code(CHANGED));
+        return Err(Refusal::conflict("the memory has changed in the meantime; try again").with_code(CHANGED));
     }
     let entries = u32::try_from(i64::from(memory.entries) + change.entries).unwrap_or(0);
     let bytes = memory.bytes.saturating_add_signed(change.bytes);
     let full = |what: String| Refusal::conflict(format!("the agent's memory is full: {what}")).with_code("memory_full");
     if change.entries > 0 && entries > limit::MEMORY_ENTRIES_MAX {
-        return Err(full(format!("{} entries are the most", limit::MEMORY_ENTRIES_MAX)));
+        return Err(full(format!("the limit is {} entries", limit::MEMORY_ENTRIES_MAX)));
     }
     if change.bytes > 0 && bytes > limit::MEMORY_BYTES_MAX {
-        return Err(full(format!("{} bytes are the most", limit::MEMORY_BYTES_MAX)));
+        return Err(full(format!("the limit is {} bytes", limit::MEMORY_BYTES_MAX)));
     }
     (memory.entries, memory.bytes) = (entries, bytes);
     memory.note(keys);

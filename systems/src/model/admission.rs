@@ -41,7 +41,7 @@ impl Admission {
         self.places.len()
     }
 
-    /// Model calls that are out.
+    /// Active model calls.
     pub(crate) fn out(&self) -> usize {
         self.out.len()
     }
@@ -112,10 +112,11 @@ impl Admission {
         faults.same("turns that wait for a slot", &counted, &(waiting, waiting));
         for (provider, lane) in &self.lanes {
             let out = self.out.values().filter(|of| *of == provider).count();
-            faults.that(lane.out as usize == out, || format!("{provider}: {out} calls are out, counted {}", lane.out));
+            faults
+                .that(lane.out as usize == out, || format!("{provider}: {out} calls are active, {} counted", lane.out));
         }
         let lost = self.out.values().filter(|provider| !self.lanes.contains_key(*provider)).count();
-        faults.that(lost == 0, || format!("{lost} calls are out at providers without a lane"));
+        faults.that(lost == 0, || format!("{lost} calls are active at providers without a queue"));
     }
 
     /// The slot that `attempt` held is free again, whatever became of the turn.

@@ -66,10 +66,10 @@ pub(super) fn path(kind: &'static Kind, name: &Name, column: usize) -> Result<Pa
     for part in way {
         let Some(relation) = at.relation(part) else {
             let near = hint(part, at.relations.iter().map(|relation| relation.name));
-            return Err(Error::new(column, format!("{} lead to no `{part}`{near}", at.name)));
+            return Err(Error::new(column, format!("{} have no relation `{part}`{near}", at.name)));
         };
         if via.len() == RELATIONS_MAX {
-            return Err(Error::new(column, format!("a name leads over at most {RELATIONS_MAX} others")));
+            return Err(Error::new(column, format!("a field path can have at most {RELATIONS_MAX} relations")));
         }
         via.push(relation);
         at = relation.to;
@@ -78,10 +78,8 @@ pub(super) fn path(kind: &'static Kind, name: &Name, column: usize) -> Result<Pa
         return Ok(Path { via, field });
     }
     if let Some(relation) = at.relation(last) {
-        let message = format!(
-            "`{last}` is not a value but leads to one of {}; say `{name}.id` or another field",
-            relation.to.name
-        );
+        let message =
+            format!("`{last}` is a relation to {}; use `{name}.id` or another of its fields", relation.to.name);
         return Err(Error::new(column, message));
     }
     let near = hint(last, at.fields.iter().map(|field| field.name));
@@ -143,10 +141,10 @@ fn groups(kind: &'static Kind, query: &Query) -> Result<(Output, Vec<OutputColum
     let usual = [count];
     for column in if query.columns.is_empty() { &usual[..] } else { &query.columns } {
         match &column.node {
-            Column::All => return Err(Error::new(column.column, "`*` stands for fields, and groups have none")),
+            Column::All => return Err(Error::new(column.column, "`*` cannot be used with `group by`")),
             Column::Field(name) => {
                 let place = query.group.iter().position(|group| group.node == *name).ok_or_else(|| {
-                    Error::new(column.column, format!("`{name}` is neither a figure nor among `group by`"))
+                    Error::new(column.column, format!("`{name}` is neither an aggregate nor listed in `group by`"))
                 })?;
                 shown.push(place);
             }
@@ -179,7 +177,7 @@ fn figure(
         Aggregate::Sum | Aggregate::Avg if matches!(of, Type::Number | Type::Duration) => of,
         Aggregate::Sum | Aggregate::Avg => {
             let message =
-                format!("{}(..) is of numbers and durations; `{name}` is a {}", aggregate.as_str(), of.as_str());
+                format!("{}(..) needs a number or a duration; `{name}` is a {}", aggregate.as_str(), of.as_str());
             return Err(Error::new(column, message));
         }
     };
@@ -191,7 +189,7 @@ fn sort_key(kind: &'static Kind, output: &Output, key: &SortKey) -> Result<Plann
     let by = match (output, &key.by.node) {
         (Output::Rows(_), Column::Field(name)) => KeyOf::Field(path(kind, name, column)?),
         (Output::Rows(_), other) => {
-            return Err(Error::new(column, format!("`{other}` is a figure of groups; there is no `group by`")));
+            return Err(Error::new(column, format!("`{other}` is an aggregate and needs `group by`")));
         }
         (Output::Groups { by, sums, .. }, wanted) => {
             let field = |path: &Path, name: &Name| same(path, name);
@@ -210,11 +208,7 @@ fn sort_key(kind: &'static Kind, output: &Output, key: &SortKey) -> Result<Plann
                 }
                 Column::All => None,
             };
-            let message = || {
-                format!(
-                    "groups are sorted by what they are grouped by or a figure that is shown; `{wanted}` is neither"
-                )
-            };
+            let message = || format!("groups can only be sorted by a column of the result; `{wanted}` is not one");
             KeyOf::Group(place.ok_or_else(|| Error::new(column, message()))?)
         }
     };

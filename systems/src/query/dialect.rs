@@ -27,11 +27,11 @@ pub(super) static DIALECT: Dialect = Dialect {
         glob_bytes: limit::QUERY_GLOB_BYTES_MAX,
     },
     messages: Messages {
-        stray: |c| format!("`{c}` means nothing here"),
-        unclosed: |quote| format!("the text that begins here has no closing {quote}"),
-        escape: "only \\\\, \\\", \\', \\n, \\r and \\t stand behind a backslash",
+        stray: |c| format!("unexpected `{c}`"),
+        unclosed: |quote| format!("missing closing {quote}"),
+        escape: "unknown escape; use \\\\, \\\", \\', \\n, \\r or \\t",
         conditions: "conditions",
-        name: "the name of a field",
+        name: "a field name",
         value: "a field or a value",
         test: "a comparison, such as `=`",
         quote: '`',
@@ -64,7 +64,7 @@ fn constant(word: &str) -> Option<Result<Term, &'static str>> {
     Some(match word {
         "now" => Ok(Term::Now),
         "true" | "false" => Ok(Term::Literal(Literal::Bool(word == "true"))),
-        "null" => Err("whether something is there is asked by `is null` or `is not null`"),
+        "null" => Err("use `is null` or `is not null` to test for null"),
         _ => return None,
     })
 }

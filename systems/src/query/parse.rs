@@ -23,12 +23,12 @@ struct Clauses<'a>(Parser<'a>);
 
 impl Clauses<'_> {
     fn query(&mut self) -> Result<Query, Error> {
-        let kind = self.0.name_word("what is looked at, such as `agents`")?;
+        let kind = self.0.name_word("a kind, such as `agents`")?;
         let mut query =
             Query { kind, filter: None, group: Vec::new(), columns: Vec::new(), sort: Vec::new(), limit: None };
         loop {
             let column = self.0.column();
-            let twice = |word: &str| Err(Error::new(column, format!("`{word}` stands here for the second time")));
+            let twice = |word: &str| Err(Error::new(column, format!("duplicate `{word}`")));
             if self.0.eat("where") {
                 if query.filter.is_some() {
                     return twice("where");
@@ -67,7 +67,7 @@ impl Clauses<'_> {
         let mut list = vec![one(self)?];
         while self.0.eat_mark(",") {
             if list.len() >= limit::QUERY_COLUMNS_MAX {
-                let message = format!("more than {} stand here", limit::QUERY_COLUMNS_MAX);
+                let message = format!("more than {} items", limit::QUERY_COLUMNS_MAX);
                 return Err(Error::new(self.0.column(), message));
             }
             list.push(one(self)?);
@@ -103,7 +103,7 @@ impl Clauses<'_> {
     fn sort_key(&mut self) -> Result<SortKey, Error> {
         let by = self.output()?;
         if by.node == Column::All {
-            return Err(Error::new(by.column, "rows are sorted by fields, not by `*`"));
+            return Err(Error::new(by.column, "cannot sort by `*`; name a field"));
         }
         let descending = self.0.eat("desc");
         if !descending {
@@ -120,7 +120,7 @@ impl Clauses<'_> {
             Some(Token::Number(rows)) if rows.fract() == 0.0 && (0.0..=most as f64).contains(&rows) => {
                 Ok(At::new(column, rows as u64))
             }
-            _ => Err(Error::new(column, format!("limit is a whole number from 0 to {most}"))),
+            _ => Err(Error::new(column, format!("limit must be a whole number from 0 to {most}"))),
         }
     }
 

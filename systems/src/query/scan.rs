@@ -30,7 +30,7 @@ pub struct Scan {
     look: usize,
 }
 
-/// The answer of a query.
+/// Result of a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// The columns.
@@ -41,7 +41,7 @@ pub struct Found {
     pub total: u64,
     /// How many entities were looked at.
     pub looked_at: u64,
-    /// Everything was looked at, and everything that belongs to the answer was kept.
+    /// Whether all entities were scanned and the result is complete.
     pub complete: bool,
     /// The world's time at the first look; `None` when there was none.
     pub now: Option<Timestamp>,

@@ -84,6 +84,6 @@ impl Epoch {
     /// # Errors
     /// [`Malformed`]: it is not what was written, or a later release wrote it.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Malformed> {
-        table::decode("the beginning of an epoch", bytes)
+        table::decode("the start of an epoch", bytes)
     }
 }

@@ -31,9 +31,10 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
         bytes += schedule.bytes();
         by_id.insert((schedule.kind, *id, entity));
         by_agent.insert((schedule.agent, schedule.kind, *id));
-        faults.that(world.get::<Agent>(schedule.agent).is_some(), || format!("schedule {id}: its agent is gone"));
+        faults
+            .that(world.get::<Agent>(schedule.agent).is_some(), || format!("schedule {id}: the agent does not exist"));
         let turns = open.get(id).copied().unwrap_or(0);
-        faults.that(timing.open == turns, || format!("schedule {id}: {turns} turns are open, counted {}", timing.open));
+        faults.that(timing.open == turns, || format!("schedule {id}: {turns} turns are open, {} counted", timing.open));
         let next = next_slot(world, entity).filter(|_| schedule.enabled);
         let is_held = schedules.is_held(*id);
         times.extend(timing.visit.filter(|_| !is_held).map(|at| (at, *id)));
@@ -45,7 +46,7 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     }
     faults.same("schedules", &schedules.all_of_both(), &by_id);
     faults.same("bytes of schedules", &schedules.bytes(), &bytes);
-    faults.that(bytes <= limit::SCHEDULES_BYTES_MAX, || format!("schedules have {bytes} bytes"));
+    faults.that(bytes <= limit::SCHEDULES_BYTES_MAX, || format!("schedules take {bytes} bytes"));
     faults.same("schedules by agent", schedules.by_agent(), &by_agent);
     faults.same("schedules by time", schedules.by_time(), &times);
 }

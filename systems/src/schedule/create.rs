@@ -42,7 +42,7 @@ pub struct NewSchedule {
     pub prompt: Box<str>,
     /// Does it fire?
     pub enabled: bool,
-    /// What happens to slots that passed unnoticed.
+    /// Missed policy.
     pub missed: MissedPolicy,
     /// What happens to slots while a turn is open.
     pub overlap: OverlapPolicy,
@@ -78,7 +78,10 @@ fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Re
     let schedules = world.resource::<Schedules>();
     let own = || schedules.of(agent, ScheduleKind::Schedule, None).chain(schedules.of(agent, ScheduleKind::Cron, None));
     if by_tool && own().nth(limit::AGENT_SCHEDULES_MAX - 1).is_some() {
-        let text = format!("this agent has {} schedules and cron jobs", limit::AGENT_SCHEDULES_MAX);
+        let text = format!(
+            "this agent has reached the limit of {} schedules and cron jobs; delete some first",
+            limit::AGENT_SCHEDULES_MAX
+        );
         return Err(Refusal::full(text, FULL));
     }
     let schedule = Schedule {
@@ -129,7 +132,7 @@ pub(super) fn check_name(kind: ScheduleKind, name: Option<&str>) -> Result<(), R
         Some(name) if name.len() > limit::NAME_BYTES_MAX => {
             bad(format!("name is longer than {} bytes", limit::NAME_BYTES_MAX))
         }
-        Some(name) if name.chars().any(char::is_control) => bad("name must not hold control characters".to_owned()),
+        Some(name) if name.chars().any(char::is_control) => bad("name must not contain control characters".to_owned()),
         Some(_) => Ok(()),
     }
 }
@@ -157,7 +160,7 @@ pub(super) fn check_future(kind: ScheduleKind, rule: &Rule, now: Timestamp) -> R
     let field = kind.rule_field();
     match rule {
         Rule::At(moment) if *moment <= now => {
-            Err(Refusal::bad_field(field, format!("{field}: column 4, moment: {moment} is over")))
+            Err(Refusal::bad_field(field, format!("{field}: column 4, timestamp: {moment} is in the past")))
         }
         _ => Ok(()),
     }
@@ -166,6 +169,6 @@ pub(super) fn check_future(kind: ScheduleKind, rule: &Rule, now: Timestamp) -> R
 /// Finds a zone.
 pub(super) fn zone(name: Option<&str>) -> Result<Tz, Refusal> {
     let Some(name) = name else { return Ok(Tz::UTC) };
-    let unknown = |_| Refusal::bad_field("timezone", format!("timezone: no IANA time zone is called {name:?}"));
+    let unknown = |_| Refusal::bad_field("timezone", format!("timezone: unknown IANA time zone {name:?}"));
     Tz::from_str(name).map_err(unknown)
 }

@@ -143,7 +143,7 @@ fn visit(world: &mut World, entity: Entity, id: ScheduleId, now: Timestamp) {
     let Walk { mut held, missed, last_missed, done } = walk;
     if missed > 0 {
         settle_to(world, entity, last_missed);
-        outcome::note(world, entity, Outcome::Missed, last_missed, missed, "nobody was there to fire it in time");
+        outcome::note(world, entity, Outcome::Missed, last_missed, missed, "the daemon was not running at that time");
     }
     if !done {
         return world.resource_mut::<Schedules>().put_off(id, held);
@@ -189,7 +189,7 @@ fn meet(world: &mut World, entity: Entity, slot: Timestamp) {
     match schedule.overlap {
         OverlapPolicy::Parallel => begin_slot(world, entity, slot, open > 0),
         OverlapPolicy::Skip => {
-            outcome::note(world, entity, Outcome::Overlapped, slot, 1, "the run before it had not ended");
+            outcome::note(world, entity, Outcome::Overlapped, slot, 1, "the previous run had not ended");
         }
         OverlapPolicy::Queue if waiting < limit::SCHEDULE_QUEUE_MAX => {
             #[cfg(test)]
@@ -198,7 +198,7 @@ fn meet(world: &mut World, entity: Entity, slot: Timestamp) {
             rehearsal::note(world, |world| Note::SlotWaits { schedule: id_of(world, entity), slot });
         }
         OverlapPolicy::Queue => {
-            let why = format!("{} slots wait for the run before them to end", limit::SCHEDULE_QUEUE_MAX);
+            let why = format!("{} slots are waiting for the previous run to end", limit::SCHEDULE_QUEUE_MAX);
             outcome::note(world, entity, Outcome::Refused, slot, 1, &why);
         }
     }

@@ -117,7 +117,7 @@ fn slots_queue_behind_an_open_turn_up_to_a_bound() {
     settle(&mut world);
     let now = get(&mut world, &view);
     assert_eq!((now.open, now.past.queue.len(), now.past.tally.fired), (0, 0, 101));
-    assert_eq!(now.past.last_run, Some(Timestamp(MONDAY + 101 * MINUTE)), "in their order");
+    assert_eq!(now.past.last_run, Some(Timestamp(MONDAY + 101 * MINUTE)), "the bindings in order");
 }
 
 #[test]

@@ -55,7 +55,7 @@ pub(crate) static CRON_JOBS: Kind = Kind {
 static SCHEDULE_RELATIONS: [Relation; 1] = [Relation {
     name: "agent",
     to: &AGENTS,
-    text: "Whose turns it begins.",
+    text: "Agent that receives the prompt.",
     follow: |row| row.get::<Schedule>().map(|schedule| Item::Entity(schedule.agent)),
 }];
 
@@ -63,19 +63,21 @@ const STATUSES: &[&str] =
     &["completed", "failed", "stopped", "missed", "overlapped", "refused", "agent_stopped", "over_budget"];
 
 static SCHEDULE_FIELDS: [Field; 19] = [
-    field("id", Type::Id, "Its id.", |row| row.of(|id: &ScheduleId| Value::Id(id.0))),
-    field("agent_id", Type::Id, "Whose turns it begins.", |row| {
+    field("id", Type::Id, "Unique id.", |row| row.of(|id: &ScheduleId| Value::Id(id.0))),
+    field("agent_id", Type::Id, "Agent that receives the prompt.", |row| {
         row.of(|schedule: &Schedule| id_at(row, schedule.agent, |id: AgentId| id.0))
     }),
-    field("name", Type::Text, "What it is called.", |row| {
+    field("name", Type::Text, "Name.", |row| {
         row.of(|schedule: &Schedule| Value::maybe(schedule.name.as_deref(), Value::text))
     }),
-    field("rule", Type::Text, "Its rule as written.", |row| row.of(|schedule: &Schedule| Value::text(&schedule.rule))),
-    field("timezone", Type::Text, "The zone whose clocks a cron expression is read by.", |row| {
+    field("rule", Type::Text, "Rule as written.", |row| row.of(|schedule: &Schedule| Value::text(&schedule.rule))),
+    field("timezone", Type::Text, "Time zone of the cron expression.", |row| {
         row.of(|schedule: &Schedule| Value::text(&schedule.timezone))
     }),
-    field("enabled", Type::Bool, "Does it fire?", |row| row.of(|schedule: &Schedule| Value::Bool(schedule.enabled))),
-    field("missed", Type::Word(&["skip", "one", "all"]), "What happens to slots that passed unnoticed.", |row| {
+    field("enabled", Type::Bool, "Whether it is enabled.", |row| {
+        row.of(|schedule: &Schedule| Value::Bool(schedule.enabled))
+    }),
+    field("missed", Type::Word(&["skip", "one", "all"]), "Missed policy.", |row| {
         row.of(|schedule: &Schedule| {
             Value::text(match schedule.missed {
                 MissedPolicy::Skip => "skip",
@@ -84,49 +86,42 @@ static SCHEDULE_FIELDS: [Field; 19] = [
             })
         })
     }),
-    field(
-        "overlap",
-        Type::Word(&["skip", "queue", "parallel"]),
-        "What happens to a slot while a turn is open.",
-        |row| {
-            row.of(|schedule: &Schedule| {
-                Value::text(match schedule.overlap {
-                    OverlapPolicy::Skip => "skip",
-                    OverlapPolicy::Queue => "queue",
-                    OverlapPolicy::Parallel => "parallel",
-                })
+    field("overlap", Type::Word(&["skip", "queue", "parallel"]), "Overlap policy.", |row| {
+        row.of(|schedule: &Schedule| {
+            Value::text(match schedule.overlap {
+                OverlapPolicy::Skip => "skip",
+                OverlapPolicy::Queue => "queue",
+                OverlapPolicy::Parallel => "parallel",
             })
-        },
-    ),
-    field("created_at", Type::Time, "When it was created.", |row| {
+        })
+    }),
+    field("created_at", Type::Time, "Creation time.", |row| {
         row.of(|schedule: &Schedule| Value::Time(schedule.created_at))
     }),
-    field("updated_at", Type::Time, "When its definition last changed.", |row| {
+    field("updated_at", Type::Time, "Time of the last change to its definition.", |row| {
         row.of(|schedule: &Schedule| Value::Time(schedule.updated_at))
     }),
-    field("next_run", Type::Time, "The next slot; nothing when it is disabled or has none left.", |row| {
+    field("next_run", Type::Time, "Next slot; null if it is disabled or has none left.", |row| {
         Value::maybe(row.entity().and_then(|entity| super::next_run(row.world, entity)), Value::Time)
     }),
-    field("last_run", Type::Time, "The slot that fired last, or the moment of a later run by hand.", |row| {
+    field("last_run", Type::Time, "Slot that fired last, or the time of a later manual run.", |row| {
         past(row, |past| Value::maybe(past.last_run, Value::Time))
     }),
-    field("last_status", Type::Word(STATUSES), "What came of the last slot or run that has ended.", |row| {
+    field("last_status", Type::Word(STATUSES), "Outcome of the last slot or run that has ended.", |row| {
         past(row, |past| Value::maybe(past.last_result.as_ref(), |last| Value::text(last.status.as_str())))
     }),
-    field("runs", Type::Number, "Turns begun so far, runs by hand included.", |row| {
+    field("runs", Type::Number, "Turns started so far, including manual runs.", |row| {
         past(row, |past| Value::count(past.run_count))
     }),
-    field("open_turns", Type::Number, "Turns that it began and that have not ended.", |row| {
+    field("open_turns", Type::Number, "Turns that have not ended.", |row| {
         Value::maybe(row.entity(), |entity| Value::count(super::open_turns(row.world, entity).into()))
     }),
-    field("waiting", Type::Number, "Slots that wait for the open turn to end.", |row| {
+    field("waiting", Type::Number, "Slots waiting for the open turn to end.", |row| {
         past(row, |past| Value::count(past.queue.len() as u64))
     }),
-    field("fired", Type::Number, "Slots that began a turn.", |row| past(row, |past| Value::count(past.tally.fired))),
-    field("completed", Type::Number, "Turns that gave an answer.", |row| {
-        past(row, |past| Value::count(past.tally.completed))
-    }),
-    field("failed", Type::Number, "Turns that failed.", |row| past(row, |past| Value::count(past.tally.failed))),
+    field("fired", Type::Number, "Slots that started a turn.", |row| past(row, |past| Value::count(past.tally.fired))),
+    field("completed", Type::Number, "Completed turns.", |row| past(row, |past| Value::count(past.tally.completed))),
+    field("failed", Type::Number, "Failed turns.", |row| past(row, |past| Value::count(past.tally.failed))),
 ];
 
 /// What `read` makes of a schedule's past; of one that has none, what it makes of an empty one.

@@ -112,7 +112,8 @@ impl Schedules {
     /// Is there room for one more, with so many bytes of texts?
     pub(super) fn has_room(&self, bytes: usize) -> Result<(), Refusal> {
         if self.len() >= limit::SCHEDULES_MAX {
-            let text = format!("there are {} schedules and cron jobs", limit::SCHEDULES_MAX);
+            let text =
+                format!("the limit of {} schedules and cron jobs is reached; delete some first", limit::SCHEDULES_MAX);
             return Err(Refusal::full(text, FULL));
         }
         self.has_room_for(bytes)

@@ -28,17 +28,17 @@ use crate::kernel::record;
 pub struct SchedulePatch {
     /// Another agent.
     pub agent: Option<AgentId>,
-    /// What it is called.
+    /// Name.
     pub name: Option<Box<str>>,
     /// Its rule; another one is counted from now.
     pub rule: Option<Box<str>>,
     /// The zone of a cron expression; another one is counted from now.
     pub timezone: Option<Box<str>>,
-    /// What the agent is told.
+    /// Prompt for the agent.
     pub prompt: Option<Box<str>>,
     /// Does it fire? When it is enabled its slots are counted from now; when it is disabled those that wait are missed.
     pub enabled: Option<bool>,
-    /// What happens to slots that passed unnoticed.
+    /// Missed policy.
     pub missed: Option<MissedPolicy>,
     /// What happens to slots while a turn is open.
     pub overlap: Option<OverlapPolicy>,
@@ -122,7 +122,7 @@ fn update(world: &mut World, command: UpdateSchedule) -> Result<ScheduleView, Re
 }
 
 fn check(world: &World, entity: Entity, kind: ScheduleKind, patch: &SchedulePatch) -> Result<Checked, Refusal> {
-    let missing = || Refusal::not_found(kind.noun(), "it is gone");
+    let missing = || Refusal::not_found(kind.noun(), "deleted");
     let schedule = world.get::<Schedule>(entity).ok_or_else(missing)?;
     let timing = world.get::<Timing>(entity).ok_or_else(missing)?;
     if let Some(name) = &patch.name {
@@ -180,6 +180,6 @@ fn drop_waiting(world: &mut World, entity: Entity, id: ScheduleId) {
     for slot in waiting {
         #[cfg(test)]
         super::simulation::taken(world, entity, slot);
-        outcome::note(world, entity, Outcome::Missed, slot, 1, "it waited when this was disabled");
+        outcome::note(world, entity, Outcome::Missed, slot, 1, "it was waiting when the schedule was disabled");
     }
 }

@@ -21,17 +21,17 @@ pub struct ScheduleView {
     pub kind: ScheduleKind,
     /// Whose.
     pub agent: AgentId,
-    /// What it is called.
+    /// Name.
     pub name: Option<Box<str>>,
     /// Its rule as written.
     pub rule: Box<str>,
     /// The zone of a cron expression.
     pub timezone: Box<str>,
-    /// What the agent is told.
+    /// Prompt for the agent.
     pub prompt: Box<str>,
     /// Does it fire?
     pub enabled: bool,
-    /// What happens to slots that passed unnoticed.
+    /// Missed policy.
     pub missed: MissedPolicy,
     /// What happens to slots while a turn is open.
     pub overlap: OverlapPolicy,
@@ -39,7 +39,7 @@ pub struct ScheduleView {
     pub session_mode: Option<SessionMode>,
     /// When it was created.
     pub created_at: Timestamp,
-    /// When its definition last changed.
+    /// Time of the last change to its definition.
     pub updated_at: Timestamp,
     /// The first slot without an outcome; `None` when it is disabled.
     pub next_run: Option<Timestamp>,

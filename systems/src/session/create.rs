@@ -19,7 +19,7 @@ use crate::kernel::outbox::Emit;
 pub struct CreateSession {
     /// Whose.
     pub agent: AgentId,
-    /// A name for it, unique within the agent.
+    /// Label, unique within the agent.
     pub label: Option<String>,
 }
 

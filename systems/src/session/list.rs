@@ -34,7 +34,7 @@ impl SessionPosition {
 /// Reads a page of sessions.
 #[derive(Clone, Debug, Default)]
 pub struct ListSessions {
-    /// Only this agent's.
+    /// Only of this agent.
     pub agent: Option<AgentId>,
     /// The last made first; only together with `agent`.
     pub newest_first: bool,

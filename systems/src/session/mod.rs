@@ -88,7 +88,7 @@ pub(crate) fn owned_or_absent(world: &World, owner: Entity, id: SessionId) -> Re
     if world.get::<Session>(entity).is_some_and(|session| session.agent == owner && !session.ephemeral) {
         Ok(Some(entity))
     } else {
-        let refusal = Refusal::new(RefusalKind::Forbidden, "this session cannot be used with this agent");
+        let refusal = Refusal::new(RefusalKind::Forbidden, "the session belongs to another agent");
         Err(Refusal { field: Some("session_id".to_owned()), ..refusal })
     }
 }
@@ -174,7 +174,7 @@ pub(crate) fn clean_label(label: &str) -> Result<Option<Box<str>>, Refusal> {
         return Err(Refusal::bad_field("label", format!("label is longer than {most} bytes")));
     }
     if label.chars().any(char::is_control) {
-        return Err(Refusal::bad_field("label", "label must not hold control characters"));
+        return Err(Refusal::bad_field("label", "label must not contain control characters"));
     }
     Ok((!label.is_empty()).then(|| label.into()))
 }
@@ -183,7 +183,7 @@ pub(crate) fn clean_label(label: &str) -> Result<Option<Box<str>>, Refusal> {
 pub(crate) fn label_free(world: &World, owner: Entity, label: &str, except: Option<Entity>) -> Result<(), Refusal> {
     match world.resource::<Index>().labelled(owner, label) {
         Some(other) if Some(other) != except => {
-            let text = format!("another session of this agent is labelled {label:?}");
+            let text = format!("this agent already has a session labeled {label:?}");
             Err(Refusal { field: Some("label".to_owned()), ..Refusal::conflict(text) }.with_code("label_taken"))
         }
         _ => Ok(()),

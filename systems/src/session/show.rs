@@ -34,7 +34,7 @@ pub struct SessionView {
     pub updated_at: Timestamp,
     /// Is it the agent's current one?
     pub current: bool,
-    /// Turns in its inbox, the running one included.
+    /// Turns in its queue, including the running turn.
     pub queued: u32,
     /// Made for one request; no list shows it.
     pub ephemeral: bool,

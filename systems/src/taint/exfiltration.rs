@@ -20,7 +20,7 @@ pub(super) fn carries(tool: &str, input: &Value) -> Option<&'static str> {
         return Some(found);
     }
     let query = input["query"].as_str().filter(|_| tool == "web_search")?;
-    redact::holds_secret(query).then_some("the search holds what looks like a secret")
+    redact::holds_secret(query).then_some("the search contains what looks like a secret")
 }
 
 fn is_url(text: &str) -> bool {
@@ -38,7 +38,7 @@ pub(super) fn has_query(url: &str) -> bool {
 fn of_url(url: &str) -> Option<&'static str> {
     let read = decoded(url);
     if redact::holds_secret(url) || redact::holds_secret(&read) {
-        return Some("the URL holds what looks like a secret");
+        return Some("the URL contains what looks like a secret");
     }
     let tail = url.find(['?', '#']).map_or("", |at| &url[at..]);
     if tail.len() > limit::TAINTED_QUERY_BYTES_MAX {

@@ -175,7 +175,7 @@ fn a_url_that_carries_a_secret_is_refused_even_when_calls_are_only_noted() {
     gives(&mut world, &run, Taint::WEB);
     model_asks(&mut world, "web_fetch", secret);
     assert!(runs(&mut world).is_empty(), "only a turn that has read nothing may");
-    assert!(results(&mut world, agent)[1].contains("the URL holds what looks like a secret"));
+    assert!(results(&mut world, agent)[1].contains("the URL contains what looks like a secret"));
     assert_eq!(world.engine.stats().totals.tainted_calls_refused, 1);
 }
 

@@ -76,7 +76,7 @@ fn claim(world: &mut World, command: ClaimTask) -> Result<TaskView, Refusal> {
     let owner = check_agent(world, agent)?;
     let task = world.get::<Task>(entity).ok_or_else(|| Refusal::not_found("task", id))?;
     if task.state != TaskState::Pending {
-        let text = format!("the task is {}: only a pending one can be claimed", task.state.as_str());
+        let text = format!("the task is {}; only a pending task can be claimed", task.state.as_str());
         return Err(Refusal::conflict(text).with_code("task_not_pending"));
     }
     if !is_for(world, task, agent, owner) {

@@ -53,11 +53,11 @@ fn end(world: &mut World, command: EndTask) -> Result<TaskView, Refusal> {
     check_text(if failed { "error" } else { "result" }, result.as_deref().unwrap_or_default())?;
     let task = world.get::<Task>(entity).ok_or_else(|| Refusal::not_found("task", id))?;
     if task.state != TaskState::Running {
-        let text = format!("the task is {}: only a claimed one can be ended", task.state.as_str());
+        let text = format!("the task is {}; only a claimed task can be completed or failed", task.state.as_str());
         return Err(Refusal::conflict(text).with_code("task_not_running"));
     }
     if only_of.is_some() && task.claimed_by != only_of {
-        let text = "another agent has claimed the task meanwhile";
+        let text = "another agent has claimed the task";
         return Err(Refusal::conflict(text).with_code("task_not_yours"));
     }
     let (title, agent) = (task.title.to_string(), task.claimed_by);

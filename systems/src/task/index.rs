@@ -121,7 +121,15 @@ impl Tasks {
 
     /// Is there room for one more open task, of `more` bytes?
     pub(super) fn has_room(&self, more: usize) -> Result<(), Refusal> {
-        let full = |what: String| Err(Refusal::full(format!("the task queue is full: {what} are open"), "tasks_full"));
+        let full = |what: String| {
+            Err(Refusal::full(
+                format!(
+                    "the task queue is full: {what} are open; complete or \
+            delete some first"
+                ),
+                "tasks_full",
+            ))
+        };
         if self.count(TaskState::Pending) + self.count(TaskState::Running) >= limit::TASKS_OPEN_MAX {
             return full(format!("{} tasks", limit::TASKS_OPEN_MAX));
         }

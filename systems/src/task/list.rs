@@ -12,7 +12,7 @@ use crate::kernel::page::Page;
 /// Which tasks to list. Empty lists all.
 #[derive(Clone, Debug, Default)]
 pub struct TaskFilter {
-    /// Only in this state.
+    /// Only with this state.
     pub state: Option<TaskState>,
     /// Only those assigned to exactly this; the empty text means those that are nobody's.
     pub assignee: Option<Box<str>>,

@@ -108,7 +108,7 @@ fn check_line(field: &str, text: &str, most: usize) -> Result<(), Refusal> {
         return Err(Refusal::bad_field(field, format!("{field} is longer than {most} bytes")));
     }
     if text.chars().any(char::is_control) {
-        return Err(Refusal::bad_field(field, format!("{field} must not hold control characters")));
+        return Err(Refusal::bad_field(field, format!("{field} must not contain control characters")));
     }
     Ok(())
 }

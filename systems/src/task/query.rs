@@ -10,7 +10,7 @@ use crate::kernel::table::{Field, Kind, Relation, Source, field, span};
 
 pub(crate) static TASKS: Kind = Kind {
     name: "tasks",
-    text: "Tasks of the queue, open and ended ones.",
+    text: "Tasks, open and ended.",
     fields: &TASK_FIELDS,
     relations: &[Relation {
         name: "claimed",
@@ -29,35 +29,35 @@ pub(crate) static TASKS: Kind = Kind {
 };
 
 const TASK_FIELDS: [Field; 13] = [
-    field("id", Type::Id, "Its id.", |row| row.of(|id: &TaskId| Value::Id(id.0))),
-    field("title", Type::Text, "What is to be done.", |row| row.of(|task: &Task| Value::text(&task.title))),
-    field("state", Type::Word(&["pending", "running", "completed", "failed", "cancelled"]), "Where it is.", |row| {
+    field("id", Type::Id, "Unique id.", |row| row.of(|id: &TaskId| Value::Id(id.0))),
+    field("title", Type::Text, "Title.", |row| row.of(|task: &Task| Value::text(&task.title))),
+    field("state", Type::Word(&["pending", "running", "completed", "failed", "cancelled"]), "State.", |row| {
         row.of(|task: &Task| Value::text(task.state.as_str()))
     }),
-    field("assignee", Type::Text, "Who is to do it, as it was given; nothing is whoever comes first.", |row| {
+    field("assignee", Type::Text, "Assignee as given; null means any agent.", |row| {
         row.of(|task: &Task| Value::maybe(task.owner(), Value::text))
     }),
-    field("claimed_by", Type::Id, "The agent that has claimed it, or ended it.", |row| {
+    field("claimed_by", Type::Id, "Agent that claimed it.", |row| {
         row.of(|task: &Task| Value::maybe(task.claimed_by, |id| Value::Id(id.0)))
     }),
-    field("posted_by", Type::Id, "The agent that posted it; nothing when a person did.", |row| {
+    field("posted_by", Type::Id, "Agent that posted it; null if a client did.", |row| {
         row.of(|task: &Task| Value::maybe(task.posted_by, |id| Value::Id(id.0)))
     }),
-    field("attempts", Type::Number, "How often it was claimed.", |row| {
+    field("attempts", Type::Number, "Number of claims.", |row| {
         row.of(|task: &Task| Value::count(task.attempts.into()))
     }),
-    field("created_at", Type::Time, "When it was posted.", |row| row.of(|task: &Task| Value::Time(task.created_at))),
-    field("updated_at", Type::Time, "When it last changed.", |row| row.of(|task: &Task| Value::Time(task.updated_at))),
-    field("claimed_at", Type::Time, "When it was claimed.", |row| {
+    field("created_at", Type::Time, "Creation time.", |row| row.of(|task: &Task| Value::Time(task.created_at))),
+    field("updated_at", Type::Time, "Time of the last change.", |row| {
+        row.of(|task: &Task| Value::Time(task.updated_at))
+    }),
+    field("claimed_at", Type::Time, "Time of the claim.", |row| {
         row.of(|task: &Task| Value::maybe(task.claimed_at, Value::Time))
     }),
-    field("ended_at", Type::Time, "When it was done or failed.", |row| {
-        row.of(|task: &Task| Value::maybe(task.ended_at, Value::Time))
-    }),
+    field("ended_at", Type::Time, "End time.", |row| row.of(|task: &Task| Value::maybe(task.ended_at, Value::Time))),
     field("age", Type::Duration, "Time since it was posted.", |row| {
         row.of(|task: &Task| span(task.created_at, row.now()))
     }),
-    field("tainted", Type::Bool, "Its texts were written by turns that had read untrusted content.", |row| {
+    field("tainted", Type::Bool, "Whether its text came from turns that had read untrusted content.", |row| {
         row.of(|task: &Task| Value::Bool(!task.taint.is_none()))
     }),
 ];

@@ -35,7 +35,7 @@ fn retry(world: &mut World, id: TaskId) -> Result<TaskView, Refusal> {
     let entity = find(world, id)?;
     let state = world.get::<Task>(entity).map(|task| task.state).unwrap_or_default();
     if state != TaskState::Failed {
-        let text = format!("the task is {}: only a failed one can be retried", state.as_str());
+        let text = format!("the task is {}; only a failed task can be retried", state.as_str());
         return Err(Refusal::conflict(text).with_code("task_not_failed"));
     }
     world.resource::<Tasks>().has_room(0)?;

@@ -13,7 +13,7 @@ use crate::kernel::counters::Counters;
 /// A reading of the task queue. Costs the same however many tasks there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueStatus {
-    /// Tasks that wait.
+    /// Pending tasks.
     pub pending: usize,
     /// Tasks that are claimed.
     pub running: usize,
@@ -23,7 +23,7 @@ pub struct QueueStatus {
     pub failed: usize,
     /// Tasks cancelled since the daemon started.
     pub cancelled: u64,
-    /// When the oldest task that waits was posted.
+    /// Creation time of the oldest pending task.
     pub oldest_pending_at: Option<Timestamp>,
     /// Tasks completed in the last minute, to the second.
     pub completed_last_minute: u64,
@@ -33,7 +33,7 @@ pub struct QueueStatus {
     pub failed_last_minute: u64,
     /// Tasks failed in the last hour, to the minute.
     pub failed_last_hour: u64,
-    /// Claims given up since the daemon started, because nobody ended them in time.
+    /// Claims expired since the daemon started.
     pub claims_expired: u64,
 }
 

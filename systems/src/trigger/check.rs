@@ -26,18 +26,18 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
         by_owner.insert((trigger.agent, *id));
         by_target.extend(trigger.target.map(|target| (target, *id)));
         let lives = |agent: Entity| world.get::<Agent>(agent).is_some();
-        faults.that(lives(trigger.agent), || format!("trigger {id}: its agent is gone"));
-        faults.that(trigger.target.is_none_or(lives), || format!("trigger {id}: its target is gone"));
+        faults.that(lives(trigger.agent), || format!("trigger {id}: the agent does not exist"));
+        faults.that(trigger.target.is_none_or(lives), || format!("trigger {id}: the target does not exist"));
         let unheard = state
             .0
             .iter()
             .flat_map(|log| &log.fires)
             .find(|fire| fire.end.is_none() && index::turn(world, fire.turn).is_none());
-        faults.that(unheard.is_none(), || format!("trigger {id}: it did not hear of the end of {unheard:?}"));
+        faults.that(unheard.is_none(), || format!("trigger {id}: it missed the end of {unheard:?}"));
     }
     faults.same("triggers", &triggers.all(), &by_id);
     faults.same("bytes of triggers", &triggers.bytes(), &bytes);
-    faults.that(bytes <= limit::TRIGGERS_BYTES_MAX, || format!("triggers have {bytes} bytes"));
+    faults.that(bytes <= limit::TRIGGERS_BYTES_MAX, || format!("triggers take {bytes} bytes"));
     faults.same("triggers by owner", triggers.by_owner(), &by_owner);
     faults.same("triggers by target", triggers.by_target(), &by_target);
     let mut members = triggers.members();

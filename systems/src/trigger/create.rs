@@ -30,7 +30,7 @@ pub struct NewTrigger {
     pub pattern: Pattern,
     /// The message; not empty. `{{event}}` in it stands for the event's compact JSON.
     pub prompt_template: Box<str>,
-    /// False: it is made switched off.
+    /// Default: true.
     pub enabled: bool,
     /// Fires it has in all; 0 is without bound.
     pub max_fires: u64,
@@ -38,7 +38,7 @@ pub struct NewTrigger {
     pub cooldown_secs: Option<u32>,
     /// Where its turns run; `None` is as the manifest says.
     pub session_mode: Option<SessionMode>,
-    /// Who gets the message instead of the owner.
+    /// Agent that receives the message instead of the owner.
     pub target: Option<AgentId>,
 }
 
@@ -48,7 +48,7 @@ pub struct NewTrigger {
 /// long, 429 when the world has too many or there is no room for its texts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CreateTrigger {
-    /// Who owns it.
+    /// Agent that owns it.
     pub agent: AgentId,
     /// What it is.
     pub trigger: NewTrigger,

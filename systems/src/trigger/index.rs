@@ -118,7 +118,7 @@ impl Triggers {
     pub(super) fn has_room(&self, more: usize, bytes: usize) -> Result<(), Refusal> {
         let now = self.by_id.len();
         if now + more > limit::TRIGGERS_MAX {
-            return Err(Refusal::full(format!("there are {now} triggers; delete some first"), FULL));
+            return Err(Refusal::full(format!("the limit of {now} triggers is reached; delete some first"), FULL));
         }
         self.has_room_for(bytes)
     }

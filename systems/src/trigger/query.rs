@@ -10,19 +10,19 @@ use crate::kernel::table::{Cursor, Field, Item, Kind, Lookup, Relation, Row, Sou
 
 pub(crate) static TRIGGERS: Kind = Kind {
     name: "triggers",
-    text: "Triggers, switched off or not.",
+    text: "Triggers, enabled or not.",
     fields: &TRIGGER_FIELDS,
     relations: &[
         Relation {
             name: "agent",
             to: &AGENTS,
-            text: "Who owns it.",
+            text: "Agent that owns it.",
             follow: |row| row.get::<Trigger>().map(|trigger| Item::Entity(trigger.agent)),
         },
         Relation {
             name: "target",
             to: &AGENTS,
-            text: "Who gets the message instead of the owner.",
+            text: "Agent that receives the message instead of the owner.",
             follow: |row| row.get::<Trigger>()?.target.map(Item::Entity),
         },
     ],
@@ -57,45 +57,47 @@ const OUTCOMES: &[&str] = &[
 ];
 
 const TRIGGER_FIELDS: [Field; 14] = [
-    field("id", Type::Id, "Its id.", |row| row.of(|id: &TriggerId| Value::Id(id.0))),
-    field("agent_id", Type::Id, "Who owns it.", |row| {
+    field("id", Type::Id, "Unique id.", |row| row.of(|id: &TriggerId| Value::Id(id.0))),
+    field("agent_id", Type::Id, "Agent that owns it.", |row| {
         row.of(|trigger: &Trigger| id_at(row, trigger.agent, |id: AgentId| id.0))
     }),
-    field("target_id", Type::Id, "Who gets the message instead of the owner.", |row| {
+    field("target_id", Type::Id, "Agent that receives the message instead of the owner.", |row| {
         row.of(|trigger: &Trigger| trigger.target.map_or(Value::Null, |target| id_at(row, target, |id: AgentId| id.0)))
     }),
-    field("pattern", Type::Text, "What it waits for, as compact JSON.", |row| {
+    field("pattern", Type::Text, "Event pattern, as compact JSON.", |row| {
         row.of(|trigger: &Trigger| Value::Text(crate::event::render_pattern(&trigger.pattern).to_string().into()))
     }),
-    field("enabled", Type::Bool, "Is it switched on?", |row| row.of(|trigger: &Trigger| Value::Bool(trigger.enabled))),
-    field("max_fires", Type::Number, "Fires it has in all; nothing is without bound.", |row| {
+    field("enabled", Type::Bool, "Whether it is enabled.", |row| {
+        row.of(|trigger: &Trigger| Value::Bool(trigger.enabled))
+    }),
+    field("max_fires", Type::Number, "Maximum number of fires; null means unlimited.", |row| {
         row.of(|trigger: &Trigger| match trigger.max_fires {
             0 => Value::Null,
             most => Value::count(most),
         })
     }),
-    field("cooldown", Type::Duration, "Time between two fires; nothing is the daemon's default.", |row| {
+    field("cooldown", Type::Duration, "Minimum time between two fires; null means the daemon's default.", |row| {
         row.of(|trigger: &Trigger| Value::maybe(trigger.cooldown_secs, |secs| Value::Duration(i64::from(secs) * 1_000)))
     }),
-    field("created_at", Type::Time, "When it was made.", |row| {
+    field("created_at", Type::Time, "Creation time.", |row| {
         row.of(|trigger: &Trigger| Value::Time(trigger.created_at))
     }),
-    field("fired", Type::Number, "Matches that began a turn.", |row| {
+    field("fired", Type::Number, "Matches that started a turn.", |row| {
         log(row, |log| Value::count(log.outcomes.of(FireOutcome::Fired)))
     }),
-    field("over_budget", Type::Number, "Matches for which there was no budget left.", |row| {
+    field("over_budget", Type::Number, "Matches refused because a budget was exhausted.", |row| {
         log(row, |log| Value::count(log.outcomes.of(FireOutcome::OverBudget)))
     }),
     field("matched", Type::Number, "All matches.", |row| {
         log(row, |log| Value::count(FireOutcome::ALL.iter().map(|outcome| log.outcomes.of(*outcome)).sum()))
     }),
-    field("last_fired_at", Type::Time, "The time of the event that it last fired for.", |row| {
+    field("last_fired_at", Type::Time, "Time of the event that last fired it.", |row| {
         log(row, |log| Value::maybe(log.last_fired_at, Value::Time))
     }),
-    field("last_matched_at", Type::Time, "The time of the event that it last matched.", |row| {
+    field("last_matched_at", Type::Time, "Time of the event that it last matched.", |row| {
         log(row, |log| Value::maybe(log.last_matched_at, Value::Time))
     }),
-    field("last_outcome", Type::Word(OUTCOMES), "How that match ended.", |row| {
+    field("last_outcome", Type::Word(OUTCOMES), "Outcome of the last match.", |row| {
         log(row, |log| Value::maybe(log.last_outcome, |outcome| Value::text(outcome.as_str())))
     }),
 ];

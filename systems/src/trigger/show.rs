@@ -20,7 +20,7 @@ const PAGE_BYTES: usize = 1 << 20;
 pub struct TriggerView {
     /// Its id.
     pub id: TriggerId,
-    /// Who owns it.
+    /// Agent that owns it.
     pub agent: AgentId,
     /// What it waits for.
     pub pattern: Pattern,
@@ -38,7 +38,7 @@ pub struct TriggerView {
     pub cooldown_secs: Option<u32>,
     /// Where its turns run, unless as the manifest says.
     pub session_mode: Option<SessionMode>,
-    /// Who gets the message instead of the owner.
+    /// Agent that receives the message instead of the owner.
     pub target: Option<AgentId>,
 }
 
@@ -78,7 +78,7 @@ impl Command for GetTrigger {
     }
 }
 
-/// What a trigger did.
+/// History of a trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TriggerFires {
     /// Which.

@@ -30,7 +30,7 @@ pub struct TriggerPatch {
     /// Where its turns run.
     #[serde(with = "crate::kernel::patch")]
     pub session_mode: Option<Option<SessionMode>>,
-    /// Who gets the message instead of the owner.
+    /// Agent that receives the message instead of the owner.
     #[serde(with = "crate::kernel::patch")]
     pub target: Option<Option<AgentId>>,
 }

@@ -118,7 +118,7 @@ fn take(world: &mut World, command: Conversation, streaming: bool) -> Result<(En
     }
     let session = match venue {
         Venue::Hidden(id) if index::session(world, id).is_some() => {
-            return Err(Refusal::conflict("the session exists already"));
+            return Err(Refusal::conflict("the session already exists"));
         }
         Venue::Hidden(id) => session::spawn_hidden(world, owner, id),
         Venue::Kept { session: id, label } => match session::owned_or_absent(world, owner, id)? {

@@ -117,11 +117,11 @@ fn send(world: &mut World, command: SendToAgent) -> Result<SentToAgent, Refusal>
     if let Some(target) = target.filter(|_| command.wait)
         && waits_for(world, target, home)
     {
-        let text = "that session waits for this one: neither would ever be answered";
+        let text = "the two sessions would wait for each other";
         return Err(Refusal::conflict(text).with_code("agent_cycle"));
     }
     if depth(world, &parent.entity) >= limit::AGENT_CHAIN_MAX {
-        let text = format!("{} agents wait for each other in a row already", limit::AGENT_CHAIN_MAX);
+        let text = format!("the limit of {} nested agent calls is reached", limit::AGENT_CHAIN_MAX);
         return Err(Refusal::conflict(text).with_code("agent_chain_too_long"));
     }
     let link = ParentLink {
@@ -137,8 +137,7 @@ fn send(world: &mut World, command: SendToAgent) -> Result<SentToAgent, Refusal>
     let (_, taken) = take(world, receiver, command.session, message, false, Some(link))?;
     tools::adopt(world, parent.entity, command.from, command.index, taken.turn);
     if !command.wait {
-        let answer =
-            format!("Sent. task_id: {}, session_id: {}. Nobody waits for the answer.", taken.turn, taken.session);
+        let answer = format!("Sent. task_id: {}, session_id: {}. The reply is not awaited.", taken.turn, taken.session);
         settle(world, parent.entity, command.index, answer, ToolStatus::Ok);
     }
     Ok(SentToAgent { turn: taken.turn, session: taken.session })
@@ -153,7 +152,7 @@ pub(super) struct Parent {
 
 /// The turn of `from`, while its call at `index` still waits for a result.
 pub(super) fn waiting_parent(world: &World, from: Attempt, index: u32) -> Result<Parent, Refusal> {
-    let gone = || Refusal::conflict("the turn that sends this has ended").with_code("turn_ended");
+    let gone = || Refusal::conflict("the sending turn has ended").with_code("turn_ended");
     let entity = index::turn(world, TurnId(from.job.0)).ok_or_else(gone)?;
     let turn =
         world.get::<Turn>(entity).filter(|turn| turn.attempt == from.number && !turn.cancelled).ok_or_else(gone)?;
@@ -268,7 +267,7 @@ pub(super) fn settle_orphans(world: &mut World, entity: Entity) {
     let orphans: Vec<u32> =
         turn.pending.iter().filter(|pending| is_orphan(pending.state)).map(|pending| pending.index).collect();
     for index in orphans {
-        let text = "Unknown: the turn that was to answer is not there any more.".to_owned();
+        let text = "Unknown: the turn that was to reply no longer exists.".to_owned();
         settle(world, entity, index, text, ToolStatus::Unknown);
     }
 }

@@ -94,7 +94,7 @@ fn a_turn_leaves_so_many_notes() {
     }
     // Its model hears that the last one was one too many.
     let told = results(&mut world, agent);
-    assert!(told[0] == "Noted 0." && told[limit::NOTICES_MAX].contains("16 notes at most"), "{told:?}");
+    assert!(told[0] == "Noted 0." && told[limit::NOTICES_MAX].contains("limit of 16 notes"), "{told:?}");
     let attempt = world.next_call().attempt;
     world.answer(attempt, "ok");
     let notices: Vec<String> = traces(&world, agent)[0].notices.iter().map(ToString::to_string).collect();

@@ -44,7 +44,7 @@ impl Verdict {
             Self::Run => return None,
             Self::TooManyCalls(calls) => format!(
                 "Refused by the loop guard: this is call {calls} of the same tool with the same arguments in this \
-                 turn. It did not run. Do something else, or answer with what you have."
+                 turn. It did not run. Do something else, or reply with what you have."
             ),
             Self::SameResults(results) => format!(
                 "Refused by the loop guard: this call gave the same result {results} times in a row. It did not run. \

@@ -33,11 +33,10 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
         match turn.state {
             TurnState::Reserving => {
                 let is_served = waits.contains(&entity) || !runs(turn.agent);
-                faults.that(is_served, || format!("turn {id}: it waits for a slot in no line"));
+                faults.that(is_served, || format!("turn {id}: it waits for a slot but is in no queue"));
             }
             TurnState::Calling | TurnState::Stopping => {
-                faults
-                    .that(admission.is_out(attempt), || format!("turn {id}: its model call {attempt:?} holds no slot"));
+                faults.that(admission.is_out(attempt), || format!("turn {id}: model call {attempt:?} has no slot"));
             }
             TurnState::Queued | TurnState::WaitingForTools | TurnState::WaitingForApproval => {}
         }
@@ -48,7 +47,7 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
                 PendingState::Out => in_line || out,
                 PendingState::Adopted(_) | PendingState::Gated(_) => true,
             };
-            faults.that(is_served, || format!("turn {id}: its call at row {} waits in no line", tool.index));
+            faults.that(is_served, || format!("turn {id}: the call at row {} is in no queue", tool.index));
         }
         if let Some(link) = &turn.link {
             children.insert((link.agent, entity));
@@ -56,22 +55,22 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
     }
     for (entity, job) in jobs.iter(world) {
         let is_served = job.state != CompactionState::Reserving || waits.contains(&entity) || !runs(job.agent);
-        faults.that(is_served, || format!("a compaction of {:?} waits in no line", job.session));
+        faults.that(is_served, || format!("a compaction of {:?} is in no queue", job.session));
     }
     let is_reserving = |entity: &Entity| {
         world.get::<Turn>(*entity).is_some_and(|turn| turn.state == TurnState::Reserving)
             || world.get::<Compaction>(*entity).is_some_and(|job| job.state == CompactionState::Reserving)
     };
     let gone = admission.in_line().filter(|entity| !is_reserving(entity)).count();
-    faults.that(gone == 0, || format!("{gone} stand in line for a slot that want none"));
+    faults.that(gone == 0, || format!("{gone} turns are queued for a slot but do not need one"));
     let is_asked = |entity: Entity, row: u32| {
         world.get::<Turn>(entity).is_some_and(|turn| turn.pending.iter().any(|tool| tool.index == row))
     };
     let gone = tool_lane.iter().filter(|(entity, row)| !is_asked(*entity, *row)).count();
-    faults.that(gone == 0, || format!("{gone} tool calls stand in line whose turns wait for none"));
+    faults.that(gone == 0, || format!("{gone} queued tool calls belong to turns that do not wait for one"));
     faults.same("children of agents", &world.resource::<Children>().all(), &children);
     let gone = awaited.iter().filter(|turn| world.get::<Turn>(**turn).is_none()).count();
-    faults.that(gone == 0, || format!("{gone} askers wait for turns that are gone"));
+    faults.that(gone == 0, || format!("{gone} callers wait for turns that do not exist"));
     let (slots, calls) = (admission.attempts(), world.resource::<Calls>().attempts());
-    faults.same("model calls that are out, and their records", &slots, &calls);
+    faults.same("active model calls and their records", &slots, &calls);
 }

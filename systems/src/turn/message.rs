@@ -39,9 +39,9 @@ pub struct TurnReply {
     pub response: String,
     /// Tokens of the whole turn.
     pub usage: Usage,
-    /// Model calls made.
+    /// Model calls.
     pub iterations: u32,
-    /// The session that holds the answer.
+    /// Session of the turn.
     pub session: SessionId,
     /// The turn.
     pub turn: TurnId,
@@ -219,7 +219,7 @@ pub(super) fn check_inbox(world: &World, session: Entity) -> Result<(), Refusal>
     if queued < limit::SESSION_INBOX_MAX {
         return Ok(());
     }
-    let text = format!("the session has {queued} messages waiting; let it answer some first");
+    let text = format!("the session's queue is full ({queued} messages); wait for some turns to end");
     Err(Refusal { retry_after_secs: Some(5), ..Refusal::new(RefusalKind::TooMany, text) })
 }
 
@@ -227,11 +227,11 @@ pub(super) fn check_inbox(world: &World, session: Entity) -> Result<(), Refusal>
 pub(super) fn check(world: &World, owner: Entity) -> Result<(), Refusal> {
     let state = world.get::<Agent>(owner).map_or(AgentState::Terminated, |agent| agent.state);
     if state != AgentState::Running {
-        let text = format!("agent is not running (state {}); start it first", state.as_str());
+        let text = format!("the agent is not running (state {}); start it first", state.as_str());
         return Err(Refusal::conflict(text).with_code("agent_not_running"));
     }
     if world.resource::<Index>().turn_count() >= limit::TURNS_OPEN_MAX {
-        return Err(Refusal::busy("too many open turns", 5));
+        return Err(Refusal::busy("too many turns are open; try again later", 5));
     }
     budget::at_door(world, owner)
 }
@@ -254,7 +254,7 @@ pub(super) struct NewTurn {
     pub(super) request: Option<Box<TurnRequest>>,
     /// Someone reads the answer as it is written.
     pub(super) streaming: bool,
-    /// Fired turns between it and what a person or the clock began.
+    /// Number of triggered turns between this one and its first cause.
     pub(super) depth: u8,
     /// The turn that began it through `agent_send`.
     pub(super) link: Option<ParentLink>,

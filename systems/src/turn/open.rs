@@ -10,14 +10,14 @@ use crate::kernel::command::{Answer, Command};
 use crate::kernel::index;
 use crate::kernel::index::{Index, id_of};
 
-/// A turn that has not ended.
+/// An open turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenTurn {
     /// Its id.
     pub turn: TurnId,
     /// In which session.
     pub session: SessionId,
-    /// Where its message came from.
+    /// Source of the message.
     pub origin: Origin,
     /// When the message was taken.
     pub started_at: Timestamp,
@@ -25,9 +25,9 @@ pub struct OpenTurn {
     pub state: TurnState,
     /// Tokens so far.
     pub usage: Usage,
-    /// Model calls begun so far.
+    /// Model calls so far.
     pub iterations: u32,
-    /// Tool calls asked for so far.
+    /// Tool calls so far.
     pub tool_calls: u32,
 }
 

@@ -13,19 +13,19 @@ use crate::model::admission::Admission;
 
 pub(crate) static TURNS: Kind = Kind {
     name: "turns",
-    text: "Open turns, those that wait in an inbox included.",
+    text: "Open turns, including queued ones.",
     fields: &TURN_FIELDS,
     relations: &[
         Relation {
             name: "agent",
             to: &AGENTS,
-            text: "Whose.",
+            text: "Agent.",
             follow: |row| row.get::<Turn>().map(|turn| Item::Entity(turn.agent)),
         },
         Relation {
             name: "session",
             to: &SESSIONS,
-            text: "In which session.",
+            text: "Session.",
             follow: |row| row.get::<Turn>().map(|turn| Item::Entity(turn.session)),
         },
     ],
@@ -64,71 +64,73 @@ const fn state_of(state: TurnState) -> &'static str {
 }
 
 const TURN_FIELDS: [Field; 24] = [
-    field("id", Type::Id, "Its id.", |row| row.of(|id: &TurnId| Value::Id(id.0))),
-    field("agent_id", Type::Id, "Whose.", |row| row.of(|turn: &Turn| id_at(row, turn.agent, |id: AgentId| id.0))),
-    field("session_id", Type::Id, "In which session.", |row| {
+    field("id", Type::Id, "Unique id.", |row| row.of(|id: &TurnId| Value::Id(id.0))),
+    field("agent_id", Type::Id, "Agent.", |row| row.of(|turn: &Turn| id_at(row, turn.agent, |id: AgentId| id.0))),
+    field("session_id", Type::Id, "Session.", |row| {
         row.of(|turn: &Turn| id_at(row, turn.session, |id: SessionId| id.0))
     }),
-    field("state", Type::Word(STATES), "Where it is.", |row| row.of(|turn: &Turn| Value::text(state_of(turn.state)))),
-    field("origin", Type::Word(ORIGINS), "Where its message came from.", |row| {
+    field("state", Type::Word(STATES), "State.", |row| row.of(|turn: &Turn| Value::text(state_of(turn.state)))),
+    field("origin", Type::Word(ORIGINS), "Source of the message.", |row| {
         row.of(|turn: &Turn| Value::text(turn.origin.as_str()))
     }),
-    field("created_at", Type::Time, "When its message was taken.", |row| {
+    field("created_at", Type::Time, "Time at which the message was received.", |row| {
         row.of(|turn: &Turn| Value::Time(turn.created_at))
     }),
-    field("age", Type::Duration, "Time since then.", |row| row.of(|turn: &Turn| span(turn.created_at, row.now()))),
-    field("called_at", Type::Time, "When the model call that is out went out.", |row| {
+    field("age", Type::Duration, "Time since the message was received.", |row| {
+        row.of(|turn: &Turn| span(turn.created_at, row.now()))
+    }),
+    field("called_at", Type::Time, "Start of the active model call.", |row| {
         row.of(|turn: &Turn| match turn.state {
             TurnState::Calling if turn.called_at > Timestamp(0) => Value::Time(turn.called_at),
             _ => Value::Null,
         })
     }),
-    field("iterations", Type::Number, "Model calls begun so far.", |row| {
+    field("iterations", Type::Number, "Model calls so far.", |row| {
         row.of(|turn: &Turn| Value::count(turn.iteration.into()))
     }),
-    field("tool_calls", Type::Number, "Tool calls asked for so far.", |row| {
+    field("tool_calls", Type::Number, "Tool calls so far.", |row| {
         row.of(|turn: &Turn| Value::count(turn.tool_calls.into()))
     }),
     field("tools_pending", Type::Number, "Tool calls without a result.", |row| {
         row.of(|turn: &Turn| Value::count(turn.pending.len() as u64))
     }),
-    field("input_tokens", Type::Number, "Tokens of its prompts so far.", |row| {
+    field("input_tokens", Type::Number, "Prompt tokens so far.", |row| {
         row.of(|turn: &Turn| Value::count(turn.usage.input_tokens))
     }),
-    field("output_tokens", Type::Number, "Tokens of its answers so far.", |row| {
+    field("output_tokens", Type::Number, "Output tokens so far.", |row| {
         row.of(|turn: &Turn| Value::count(turn.usage.output_tokens))
     }),
-    field("tokens", Type::Number, "Tokens of both so far.", |row| {
+    field("tokens", Type::Number, "Prompt and output tokens so far.", |row| {
         row.of(|turn: &Turn| Value::count(turn.usage.input_tokens.saturating_add(turn.usage.output_tokens)))
     }),
-    field("cost_usd", Type::Number, "Dollars that its model calls cost so far.", |row| {
+    field("cost_usd", Type::Number, "Cost of its model calls so far, in dollars.", |row| {
         row.of(|turn: &Turn| Value::Number(turn.usage.cost.usd()))
     }),
-    field("depth", Type::Number, "Fired turns between it and what a person or the clock began.", |row| {
+    field("depth", Type::Number, "Number of triggered turns between this one and its first cause.", |row| {
         row.of(|turn: &Turn| Value::count(turn.depth.into()))
     }),
-    field("streaming", Type::Bool, "Someone reads its answer as it is written.", |row| {
+    field("streaming", Type::Bool, "Whether a client streams the response.", |row| {
         row.of(|turn: &Turn| Value::Bool(turn.streaming))
     }),
-    field("cancelled", Type::Bool, "It ends at the next boundary between tool calls.", |row| {
+    field("cancelled", Type::Bool, "Whether it stops at the next tool call.", |row| {
         row.of(|turn: &Turn| Value::Bool(turn.cancelled))
     }),
-    field("tainted", Type::Bool, "It has read untrusted content.", |row| {
+    field("tainted", Type::Bool, "Whether it has read untrusted content.", |row| {
         row.of(|turn: &Turn| Value::Bool(!turn.taint.is_none()))
     }),
-    field("trigger_id", Type::Id, "The trigger that began it.", |row| {
+    field("trigger_id", Type::Id, "Trigger that started it.", |row| {
         origin(row, |origin| if let Origin::Trigger { trigger } = origin { Some(trigger.0) } else { None })
     }),
-    field("schedule_id", Type::Id, "The schedule or cron job that began it.", |row| {
+    field("schedule_id", Type::Id, "Schedule or cron job that started it.", |row| {
         origin(row, |origin| if let Origin::Schedule { schedule } = origin { Some(schedule.0) } else { None })
     }),
-    field("run_id", Type::Id, "The run of a workflow that began it.", |row| {
+    field("run_id", Type::Id, "Workflow run that started it.", |row| {
         origin(row, |origin| if let Origin::Workflow { run, .. } = origin { Some(run.0) } else { None })
     }),
-    field("parent_turn_id", Type::Id, "The turn of another agent that began it.", |row| {
+    field("parent_turn_id", Type::Id, "Turn of another agent that started it.", |row| {
         origin(row, |origin| if let Origin::Agent { parent } = origin { Some(parent.0) } else { None })
     }),
-    field("attempt", Type::Number, "How often it asked the outside for something.", |row| {
+    field("attempt", Type::Number, "Effects started so far.", |row| {
         row.of(|turn: &Turn| Value::count(turn.attempt.into()))
     }),
 ];
@@ -139,7 +141,7 @@ fn origin<'w>(row: &Row<'w>, id: impl FnOnce(Origin) -> Option<uuid::Uuid>) -> V
 
 pub(crate) static PROVIDERS: Kind = Kind {
     name: "providers",
-    text: "Providers of models that are asked now, or that turns wait for.",
+    text: "Model providers with active calls or waiting turns.",
     fields: &PROVIDER_FIELDS,
     relations: &[],
     shown: &["name", "calls_out", "calls_max"],
@@ -153,14 +155,14 @@ pub(crate) static PROVIDERS: Kind = Kind {
 };
 
 const PROVIDER_FIELDS: [Field; 4] = [
-    field("name", Type::Text, "Its name.", |row| provider(row, Value::text)),
-    field("calls_out", Type::Number, "Model calls that are out.", |row| {
+    field("name", Type::Text, "Name.", |row| provider(row, Value::text)),
+    field("calls_out", Type::Number, "Active model calls.", |row| {
         provider(row, |name| Value::count(row.world.resource::<Admission>().lane_of(name).0.into()))
     }),
-    field("calls_max", Type::Number, "Model calls that may be out at once.", |row| {
+    field("calls_max", Type::Number, "Limit of concurrent model calls.", |row| {
         provider(row, |name| Value::count(row.world.resource::<Settings>().calls_max(name).into()))
     }),
-    field("agents_waiting", Type::Number, "Agents whose turns wait for a place.", |row| {
+    field("agents_waiting", Type::Number, "Agents with turns waiting for a slot.", |row| {
         provider(row, |name| Value::count(row.world.resource::<Admission>().lane_of(name).1 as u64))
     }),
 ];

@@ -18,7 +18,7 @@ pub fn fit(mut text: String, ordinal: u32, index: u32) -> (String, Option<String
     text.truncate(text.floor_char_boundary(TOOL_RESULT_STORED_BYTES_MAX));
     let head = &text[..text.floor_char_boundary(HEAD_BYTES)];
     let tail = &text[text.ceil_char_boundary(text.len() - TAIL_BYTES)..];
-    let lost = if cut > 0 { format!(" {cut} further bytes were not kept.") } else { String::new() };
+    let lost = if cut > 0 { format!(" {cut} more bytes were discarded.") } else { String::new() };
     let excerpt = format!(
         "{head}\n[... the result is {} bytes long; this is its start and its end.{lost} Read on with result_read, \
          result \"{ordinal}.{index}\", from offset {} ...]\n{tail}",
@@ -51,6 +51,6 @@ mod tests {
     fn what_is_too_long_to_keep_is_cut_and_said() {
         let (excerpt, whole) = fit("y".repeat(TOOL_RESULT_STORED_BYTES_MAX + 7), 1, 1);
         assert_eq!(whole.map(|text| text.len()), Some(TOOL_RESULT_STORED_BYTES_MAX));
-        assert!(excerpt.contains("7 further bytes were not kept"));
+        assert!(excerpt.contains("7 more bytes were discarded"));
     }
 }

@@ -115,7 +115,7 @@ pub(super) fn ask(world: &mut World, entity: Entity, answer: ModelAnswer) {
     }
     enqueue(world, owner, entity, waiting);
     for index in ungranted {
-        let text = "Refused: this call needs a person's approval, and too many wait for one already.".to_owned();
+        let text = "Refused: this call needs approval, and too many approvals are pending.".to_owned();
         delegate::settle(world, entity, index, text, ToolStatus::Error);
     }
     proceed(world, entity);
@@ -320,7 +320,8 @@ pub(super) fn accept(world: &mut World, entity: Entity, end: ToolEnd) {
             journal.notice_rows.insert(at, end.index);
         } else {
             came = ToolStatus::Error;
-            content = format!("The note was not left: a turn leaves {} notes at most.", limit::NOTICES_MAX);
+            content =
+                format!("Could not notify the owner: the limit of {} notes per turn is reached.", limit::NOTICES_MAX);
         }
     }
     if end.status != ToolStatus::Unknown

@@ -34,6 +34,6 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     faults.same("calls by day, and by model and day", &days.sum::<u64>(), &models.sum::<u64>());
     for (scope, _) in rollups.scopes() {
         let lives = scope.agent().is_none_or(|agent| index::agent(world, agent).is_ok());
-        faults.that(lives, || format!("usage of {scope}: the agent is gone"));
+        faults.that(lives, || format!("usage of {scope}: the agent does not exist"));
     }
 }

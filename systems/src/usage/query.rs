@@ -8,7 +8,7 @@ use crate::kernel::table::{Cursor, Field, Item, Kind, Row, Source, field};
 
 pub(crate) static MODELS: Kind = Kind {
     name: "models",
-    text: "Models that were asked, with what they used so far.",
+    text: "Models with their usage so far.",
     fields: &MODEL_FIELDS,
     relations: &[],
     shown: &["provider", "model", "requests", "input_tokens", "output_tokens", "cost_usd"],
@@ -22,21 +22,21 @@ pub(crate) static MODELS: Kind = Kind {
 };
 
 const MODEL_FIELDS: [Field; 8] = [
-    field("provider", Type::Text, "Its provider.", |row| match row.other_as() {
+    field("provider", Type::Text, "Provider.", |row| match row.other_as() {
         Some(Bucket::Model(provider, _)) => Value::text(provider),
         _ => Value::Null,
     }),
-    field("model", Type::Text, "Its id.", |row| match row.other_as() {
+    field("model", Type::Text, "Unique id.", |row| match row.other_as() {
         Some(Bucket::Model(_, model)) => Value::text(model),
         _ => Value::Null,
     }),
     field("requests", Type::Number, "Model calls.", |row| used(row, |sum| Value::count(sum.requests))),
-    field("input_tokens", Type::Number, "Tokens of prompts.", |row| used(row, |sum| Value::count(sum.input_tokens))),
-    field("cached_tokens", Type::Number, "Cached tokens of prompts.", |row| {
+    field("input_tokens", Type::Number, "Prompt tokens.", |row| used(row, |sum| Value::count(sum.input_tokens))),
+    field("cached_tokens", Type::Number, "Cached prompt tokens.", |row| {
         used(row, |sum| Value::count(sum.cached_input_tokens))
     }),
-    field("output_tokens", Type::Number, "Tokens of answers.", |row| used(row, |sum| Value::count(sum.output_tokens))),
-    field("tokens", Type::Number, "Tokens of both.", |row| used(row, |sum| Value::count(sum.tokens()))),
+    field("output_tokens", Type::Number, "Output tokens.", |row| used(row, |sum| Value::count(sum.output_tokens))),
+    field("tokens", Type::Number, "Prompt and output tokens.", |row| used(row, |sum| Value::count(sum.tokens()))),
     field("cost_usd", Type::Number, "Dollars.", |row| used(row, |sum| Value::Number(sum.cost.usd()))),
 ];
 

@@ -64,7 +64,7 @@ impl Command for GetUsage {
     }
 }
 
-/// What one model used.
+/// Usage of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelUsage {
     /// Whose model.
@@ -118,7 +118,7 @@ impl Command for ListUsageByModel {
     }
 }
 
-/// Which days.
+/// The range of days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Days {
     /// The last so many, today included.

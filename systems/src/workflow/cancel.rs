@@ -31,7 +31,7 @@ fn cancel(world: &mut World, id: RunId) -> Result<(), Refusal> {
     let entity = world.resource::<Workflows>().run(id).ok_or_else(missing)?;
     let state = world.get::<WorkflowRun>(entity).map(|run| run.state).ok_or_else(missing)?;
     if !state.is_open() {
-        let text = format!("the run has ended (state {})", state.as_str());
+        let text = format!("the run has already ended (state {})", state.as_str());
         return Err(Refusal::conflict(text).with_code("run_ended"));
     }
     end::end(world, entity, RunState::Cancelled, Some("cancelled on request".to_owned()));

@@ -28,7 +28,7 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     for (entity, id, run) in runs.iter(world) {
         scan.insert_run(*id, entity, run);
         known.insert((*id, entity));
-        faults.that(scan.definitions.contains_key(&run.workflow), || format!("run {id}: its workflow is gone"));
+        faults.that(scan.definitions.contains_key(&run.workflow), || format!("run {id}: the workflow does not exist"));
         for (step, progress) in (0..).zip(&run.progress) {
             scan.due.extend(progress.due.map(|due| (due, *id, step)));
             if let (StepState::Running, Some(turn)) = (progress.state, progress.turn) {
@@ -43,7 +43,7 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     faults.same("workflows", &workflows.definitions, &scan.definitions);
     faults.same("workflows by name", &workflows.names, &scan.names);
     faults.same("bytes of workflows", &workflows.bytes, &scan.bytes);
-    faults.that(scan.bytes <= limit::WORKFLOWS_BYTES_MAX, || format!("workflows have {} bytes", scan.bytes));
+    faults.that(scan.bytes <= limit::WORKFLOWS_BYTES_MAX, || format!("workflows take {} bytes", scan.bytes));
     faults.same("runs", &workflows.runs.iter().map(|(id, run)| (*id, run.entity)).collect(), &known);
     faults.same("runs by workflow", &workflows.runs_of, &scan.runs_of);
     faults.same("ended runs", &workflows.ended, &scan.ended);
@@ -53,10 +53,10 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     let open =
         runs.iter(world).filter(|(.., run)| run.state.is_open()).map(|(.., run)| flow::bytes(run)).sum::<usize>();
     faults.that(workflows.open_bytes >= open, || {
-        format!("open runs have {open} bytes, counted {}", workflows.open_bytes)
+        format!("open runs take {open} bytes, {} counted", workflows.open_bytes)
     });
     faults.that(workflows.open_bytes <= limit::WORKFLOW_RUNS_OPEN_BYTES_MAX + limit::WORKFLOW_OUTPUT_BYTES_MAX, || {
-        format!("open runs have {} bytes", workflows.open_bytes)
+        format!("open runs take {} bytes", workflows.open_bytes)
     });
 }
 

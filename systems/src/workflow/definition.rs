@@ -76,7 +76,7 @@ pub(super) fn description(text: &str) -> Result<Box<str>, Refusal> {
 /// Checks the steps of a workflow.
 pub(super) fn steps(steps: Vec<NewStep>) -> Result<Arc<[Step]>, Refusal> {
     if steps.is_empty() {
-        return Err(bad("steps", "a workflow needs one step at least"));
+        return Err(bad("steps", "a workflow needs at least one step"));
     }
     if steps.len() > limit::WORKFLOW_STEPS_MAX {
         return Err(bad("steps", format!("more than {}", limit::WORKFLOW_STEPS_MAX)));
@@ -93,7 +93,7 @@ pub(super) fn steps(steps: Vec<NewStep>) -> Result<Arc<[Step]>, Refusal> {
         checked.push(next);
     }
     if checked.iter().map(|step| step.prompt.len()).sum::<usize>() > limit::WORKFLOW_PROMPTS_BYTES_MAX {
-        let why = format!("their prompts have more than {} bytes together", limit::WORKFLOW_PROMPTS_BYTES_MAX);
+        let why = format!("the prompts are longer than {} bytes in total", limit::WORKFLOW_PROMPTS_BYTES_MAX);
         return Err(bad("steps", why));
     }
     Ok(checked.into())
@@ -112,7 +112,7 @@ fn text(field: &str, text: &str, most: usize) -> Result<Box<str>, Refusal> {
         return Err(bad(field, format!("longer than {most} bytes")));
     }
     if text.chars().any(char::is_control) {
-        return Err(bad(field, "must not hold control characters"));
+        return Err(bad(field, "must not contain control characters"));
     }
     Ok(text.into())
 }
@@ -128,7 +128,7 @@ fn step(at: usize, new: NewStep, before: &[Step]) -> Result<Step, Refusal> {
     let stored: Vec<&str> = before.iter().filter_map(|step| step.output_var.as_deref()).collect();
     let condition = condition(&field("condition"), new.condition.as_deref(), &stored)?;
     if new.mode == StepMode::Conditional && condition.is_none() {
-        return Err(bad(&field("condition"), "missing; a conditional step needs one"));
+        return Err(bad(&field("condition"), "missing; a conditional step needs a condition"));
     }
     // A loop's own variable holds what its last iteration gave.
     let stored: Vec<&str> = stored.into_iter().chain(output_var.as_deref()).collect();
@@ -190,10 +190,10 @@ fn variable(field: &str, name: &str) -> Result<Box<str>, Refusal> {
         return Err(bad(field, format!("longer than {most} bytes")));
     }
     if !is_name(name) {
-        return Err(bad(field, "a variable begins with a letter or _ and goes on with letters, digits, _, - and ."));
+        return Err(bad(field, "must begin with a letter or _, followed by letters, digits, _, - and ."));
     }
     if is_keyword(name) {
-        return Err(bad(field, format!("{name:?} is a word of the condition language; choose another name")));
+        return Err(bad(field, format!("{name:?} is a reserved word; choose another name")));
     }
     Ok(name.into())
 }

@@ -32,7 +32,7 @@ pub(crate) fn beat(world: &mut World) {
             continue;
         }
         let (turn, secs) = (found.progress[step].turn, found.steps[step].timeout_secs);
-        settle::fault(world, entity, step, format!("it took more than {secs} seconds"));
+        settle::fault(world, entity, step, format!("timed out after {secs} seconds"));
         // Its end is not waited for any more.
         if let Some(turn) = turn {
             stop_turn(world, turn);

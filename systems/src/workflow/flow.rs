@@ -83,7 +83,7 @@ pub(super) fn cut(text: &str, bytes_max: usize) -> Arc<str> {
     if text.len() <= bytes_max {
         return text.into();
     }
-    let note = format!("\n[... cut: the whole had {} bytes ...]", text.len());
+    let note = format!("\n[... truncated: the full text is {} bytes ...]", text.len());
     let kept = &text[..text.floor_char_boundary(bytes_max.saturating_sub(note.len()))];
     format!("{kept}{note}").into()
 }

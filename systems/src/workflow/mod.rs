@@ -167,7 +167,7 @@ impl Workflows {
     /// Is there room for one more definition, with so many bytes of texts?
     fn has_room(&self, bytes: usize) -> Result<(), Refusal> {
         if self.definitions.len() >= limit::WORKFLOWS_MAX {
-            let text = format!("there are {} workflows; delete some first", limit::WORKFLOWS_MAX);
+            let text = format!("the limit of {} workflows is reached; delete some first", limit::WORKFLOWS_MAX);
             return Err(Refusal::full(text, FULL));
         }
         self.has_room_for(bytes)

@@ -23,30 +23,30 @@ pub(crate) static WORKFLOWS: Kind = Kind {
 };
 
 const WORKFLOW_FIELDS: [Field; 6] = [
-    field("id", Type::Id, "Its id.", |row| row.of(|id: &WorkflowId| Value::Id(id.0))),
-    field("name", Type::Text, "Its name.", |row| row.of(|workflow: &Workflow| Value::text(&workflow.name))),
-    field("description", Type::Text, "What it is for.", |row| {
+    field("id", Type::Id, "Unique id.", |row| row.of(|id: &WorkflowId| Value::Id(id.0))),
+    field("name", Type::Text, "Name.", |row| row.of(|workflow: &Workflow| Value::text(&workflow.name))),
+    field("description", Type::Text, "Description.", |row| {
         row.of(|workflow: &Workflow| Value::text(&workflow.description))
     }),
-    field("steps", Type::Number, "How many steps it has.", |row| {
+    field("steps", Type::Number, "Number of steps.", |row| {
         row.of(|workflow: &Workflow| Value::count(workflow.steps.len() as u64))
     }),
-    field("created_at", Type::Time, "When it was made.", |row| {
+    field("created_at", Type::Time, "Creation time.", |row| {
         row.of(|workflow: &Workflow| Value::Time(workflow.created_at))
     }),
-    field("updated_at", Type::Time, "When it was changed last.", |row| {
+    field("updated_at", Type::Time, "Time of the last change.", |row| {
         row.of(|workflow: &Workflow| Value::Time(workflow.updated_at))
     }),
 ];
 
 pub(crate) static RUNS: Kind = Kind {
     name: "runs",
-    text: "Runs of workflows, under way and ended ones.",
+    text: "Workflow runs, open and ended.",
     fields: &RUN_FIELDS,
     relations: &[Relation {
         name: "workflow",
         to: &WORKFLOWS,
-        text: "Of which workflow.",
+        text: "Workflow.",
         follow: |row| super::entity_of(row.world, row.get::<WorkflowRun>()?.workflow).map(Item::Entity),
     }],
     shown: &["id", "name", "state", "step", "steps", "started_at", "duration", "error"],
@@ -75,39 +75,35 @@ pub(crate) static RUNS: Kind = Kind {
 const RUN_STATES: &[&str] = &["Pending", "Running", "Completed", "Failed", "Cancelled"];
 
 const RUN_FIELDS: [Field; 13] = [
-    field("id", Type::Id, "Its id.", |row| row.of(|id: &RunId| Value::Id(id.0))),
-    field("workflow_id", Type::Id, "Of which workflow.", |row| row.of(|run: &WorkflowRun| Value::Id(run.workflow.0))),
-    field("name", Type::Text, "The workflow's name when it began.", |row| {
+    field("id", Type::Id, "Unique id.", |row| row.of(|id: &RunId| Value::Id(id.0))),
+    field("workflow_id", Type::Id, "Workflow.", |row| row.of(|run: &WorkflowRun| Value::Id(run.workflow.0))),
+    field("name", Type::Text, "Name of the workflow when the run started.", |row| {
         row.of(|run: &WorkflowRun| Value::text(&run.name))
     }),
-    field("state", Type::Word(RUN_STATES), "Where it is.", |row| {
-        row.of(|run: &WorkflowRun| Value::text(run.state.as_str()))
-    }),
-    field("open", Type::Bool, "It is still to go on.", |row| {
+    field("state", Type::Word(RUN_STATES), "State.", |row| row.of(|run: &WorkflowRun| Value::text(run.state.as_str()))),
+    field("open", Type::Bool, "Whether it is still open.", |row| {
         row.of(|run: &WorkflowRun| Value::Bool(run.state.is_open()))
     }),
-    field("step", Type::Number, "The first step that is not settled, counted from 0.", |row| {
+    field("step", Type::Number, "First step that has not ended, counted from 0.", |row| {
         row.of(|run: &WorkflowRun| Value::count(run.at.into()))
     }),
-    field("steps", Type::Number, "How many steps it has.", |row| {
+    field("steps", Type::Number, "Number of steps.", |row| {
         row.of(|run: &WorkflowRun| Value::count(run.steps.len() as u64))
     }),
-    field("started_at", Type::Time, "When it was taken.", |row| {
-        row.of(|run: &WorkflowRun| Value::Time(run.started_at))
-    }),
-    field("ended_at", Type::Time, "When it ended.", |row| {
+    field("started_at", Type::Time, "Start time.", |row| row.of(|run: &WorkflowRun| Value::Time(run.started_at))),
+    field("ended_at", Type::Time, "End time.", |row| {
         row.of(|run: &WorkflowRun| Value::maybe(run.ended_at, Value::Time))
     }),
-    field("duration", Type::Duration, "Time that it took, or has taken so far.", |row| {
+    field("duration", Type::Duration, "Duration, so far if it is still open.", |row| {
         row.of(|run: &WorkflowRun| span(run.started_at, run.ended_at.unwrap_or_else(|| row.now())))
     }),
-    field("error", Type::Text, "Why it failed, or was cancelled.", |row| {
+    field("error", Type::Text, "Reason of the failure or cancellation.", |row| {
         row.of(|run: &WorkflowRun| Value::maybe(run.error.as_deref(), Value::text))
     }),
-    field("depth", Type::Number, "Fired turns between its steps and what a person or the clock began.", |row| {
+    field("depth", Type::Number, "Number of triggered turns between its steps and the first cause.", |row| {
         row.of(|run: &WorkflowRun| Value::count(run.depth.into()))
     }),
-    field("tainted", Type::Bool, "Untrusted content stands in its input and outputs.", |row| {
+    field("tainted", Type::Bool, "Whether its input or outputs contain untrusted content.", |row| {
         row.of(|run: &WorkflowRun| Value::Bool(!run.taint.is_none()))
     }),
 ];

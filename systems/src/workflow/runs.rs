@@ -57,13 +57,13 @@ pub struct RunSummary {
     pub name: Box<str>,
     /// Where it is.
     pub state: RunState,
-    /// Steps that gave an output.
+    /// Completed steps.
     pub steps_completed: usize,
     /// When it was taken.
     pub started_at: Timestamp,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
-    /// Why it failed, or was cancelled.
+    /// Reason of the failure or cancellation.
     pub error: Option<Box<str>>,
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn turn_ended(world: &mut World, run: RunId, step: u16, ended: Ended)
 /// A step came back without its turn. The end of the turn was told by now, if there was one to tell.
 pub(super) fn lost(world: &mut World, run: RunId, step: u16, turn: TurnId) {
     if let Some(entity) = awaiting(world, run, step, turn).filter(|_| index::turn(world, turn).is_none()) {
-        fault(world, entity, usize::from(step), "its turn is not there any more".to_owned());
+        fault(world, entity, usize::from(step), "its turn no longer exists".to_owned());
         world.resource_mut::<Workflows>().ready.insert(run);
     }
 }

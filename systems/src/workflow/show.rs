@@ -71,7 +71,7 @@ pub struct WorkflowSummary {
     pub name: Box<str>,
     /// What it is for.
     pub description: Box<str>,
-    /// How many steps it has.
+    /// Number of steps.
     pub steps: usize,
     /// When it was made.
     pub created_at: Timestamp,

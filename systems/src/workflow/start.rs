@@ -86,7 +86,11 @@ impl Command for RunWorkflow {
         }
         let waiting = world.resource_mut::<RunWaiters>().0.get().get(&id).map_or(0, Vec::len);
         if waiting >= limit::WORKFLOW_WAITERS_MAX {
-            return Answer::Now(Err(Refusal::new(RefusalKind::TooMany, "too many requests wait for this run")));
+            return Answer::Now(Err(Refusal::new(
+                RefusalKind::TooMany,
+                "too many requests are waiting for this run; \
+                try again later",
+            )));
         }
         Answer::Later(Box::new(move |world, slot| {
             world.resource_mut::<RunWaiters>().0.get().entry(id).or_default().push(slot);
@@ -107,7 +111,7 @@ fn find_or_start(world: &mut World, command: RunWorkflow) -> Result<RunId, Refus
 
 /// The turn of `from`, while its call at `index` still waits for a result.
 fn waiting_turn(world: &World, from: Attempt, index: u32) -> Result<Entity, Refusal> {
-    let gone = || Refusal::conflict("the turn that asks for this has ended").with_code("turn_ended");
+    let gone = || Refusal::conflict("the calling turn has ended").with_code("turn_ended");
     let entity = index::turn(world, TurnId(from.job.0)).ok_or_else(gone)?;
     let turn =
         world.get::<Turn>(entity).filter(|turn| turn.attempt == from.number && !turn.cancelled).ok_or_else(gone)?;
@@ -189,7 +193,7 @@ fn chosen(world: &World, choice: &WorkflowChoice) -> Result<(WorkflowId, Entity)
     match (found.next(), found.next()) {
         (Some(id), None) => by_id(id),
         (Some(one), Some(other)) => {
-            let text = format!("several workflows are named {name:?}, such as {one} and {other}; give the id");
+            let text = format!("several workflows are named {name:?}, such as {one} and {other}; use the id");
             Err(Refusal::conflict(text).with_code("workflow_ambiguous"))
         }
         (None, _) => Err(Refusal::not_found("workflow", name)),
@@ -217,7 +221,7 @@ fn above(world: &World, workflow: WorkflowId, turn: Entity) -> Result<(Vec<Workf
         return Err(Refusal::conflict(text).with_code("workflow_cycle"));
     }
     if above.len() >= limit::WORKFLOW_DEPTH_MAX || depth > TURNS_DEEP_MAX {
-        let text = format!("{} workflows run within each other already", above.len());
+        let text = format!("the limit of {} nested workflow runs is reached", above.len());
         return Err(Refusal::conflict(text).with_code("workflow_too_deep"));
     }
     Ok((above, depth))
@@ -231,7 +235,7 @@ fn check_room(world: &World) -> Result<(), Refusal> {
     if !full {
         return Ok(());
     }
-    let text = "too many workflow runs are under way";
+    let text = "too many workflow runs are open; try again later";
     let refusal = Refusal::new(RefusalKind::TooMany, text).with_code("workflow_runs_full");
     Err(Refusal { retry_after_secs: Some(5), ..refusal })
 }

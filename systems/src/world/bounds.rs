@@ -13,9 +13,9 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
     let stats = WorldStats::of(world);
     let open_tasks = stats.tasks_pending + stats.tasks_running;
     let bounds = [
-        ("turns open", stats.turns_open, limit::TURNS_OPEN_MAX),
-        ("model calls out", stats.calls_out, limit::EFFECTS_OUT_MAX),
-        ("tool calls out", stats.tools_out, limit::TOOLS_OUT_MAX),
+        ("open turns", stats.turns_open, limit::TURNS_OPEN_MAX),
+        ("active model calls", stats.calls_out, limit::EFFECTS_OUT_MAX),
+        ("active tool calls", stats.tools_out, limit::TOOLS_OUT_MAX),
         ("approvals pending", stats.approvals_pending, limit::APPROVALS_PENDING_MAX),
         ("triggers", stats.triggers, limit::TRIGGERS_MAX),
         ("matches waiting", stats.matches_waiting, limit::MATCHES_WAITING_MAX),
@@ -28,11 +28,11 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
         ("ended tasks", stats.tasks.saturating_sub(open_tasks), limit::TASKS_ENDED_MAX),
     ];
     for (what, now, most) in bounds {
-        faults.that(now <= most, || format!("{what}: {now}, of {most} at most"));
+        faults.that(now <= most, || format!("{what}: {now}; the limit is {most}"));
     }
     for used in world.resource::<Memories>().records() {
         let (entries, bytes) = (used.entries, used.bytes);
         let holds = entries <= limit::MEMORY_ENTRIES_MAX && bytes <= limit::MEMORY_BYTES_MAX;
-        faults.that(holds, || format!("agent {}: {entries} entries of memory with {bytes} bytes", used.agent));
+        faults.that(holds, || format!("agent {}: {entries} memory entries of {bytes} bytes", used.agent));
     }
 }

@@ -52,13 +52,13 @@ pub struct WorldStats {
     pub agents: usize,
     /// Sessions.
     pub sessions: usize,
-    /// Sessions made for one request, which no list shows.
+    /// Sessions created for a single request, not listed.
     pub sessions_hidden: usize,
     /// Different manifests.
     pub manifests: usize,
-    /// Open turns, queued ones included.
+    /// Open turns, including queued ones.
     pub turns_open: usize,
-    /// Turns that wait for a slot of their provider.
+    /// Turns waiting for a slot of their provider.
     pub turns_waiting: usize,
     /// Model calls out.
     pub calls_out: usize,
@@ -66,9 +66,9 @@ pub struct WorldStats {
     pub tools_out: usize,
     /// Compactions under way.
     pub compactions_open: usize,
-    /// Turns and compactions that wait for money that is reserved for others.
+    /// Turns and compactions waiting for budget reserved by other calls.
     pub budget_waiting: usize,
-    /// Entries of the audit trail that are kept.
+    /// Audit log entries.
     pub audit_entries: u64,
     /// Goals.
     pub goals: usize,
@@ -82,17 +82,17 @@ pub struct WorldStats {
     pub workflows: usize,
     /// Workflow runs, under way and ended ones.
     pub workflow_runs: usize,
-    /// Workflow runs under way.
+    /// Open workflow runs.
     pub workflow_runs_open: usize,
-    /// Triggers, switched off or not.
+    /// Triggers, enabled or not.
     pub triggers: usize,
-    /// Matches of triggers that wait to be delivered.
+    /// Trigger matches waiting for delivery.
     pub matches_waiting: usize,
     /// Schedules.
     pub schedules: usize,
     /// Cron jobs.
     pub cron_jobs: usize,
-    /// Approvals that wait for a person.
+    /// Pending approvals.
     pub approvals_pending: usize,
     /// Approvals, pending and decided ones.
     pub approvals: usize,

@@ -81,7 +81,7 @@ pub(crate) async fn pictures(speaker: &dyn Speaks) {
     let lines = heard.said.join("\n");
     assert!(heard.said.contains(&"image image/png YWJj".to_owned()), "{lines}");
     assert_eq!(lines.matches("image image/").count(), 1, "{lines}");
-    assert!(lines.contains("look at") && lines.contains("the file is not there any more"), "{lines}");
+    assert!(lines.contains("look at") && lines.contains("the file no longer exists"), "{lines}");
 }
 
 pub(crate) async fn one_after_the_other(speaker: &'static dyn Speaks) {

@@ -8,7 +8,7 @@ use crate::http::error::Error;
 pub(super) const COMMAND: Command = Command {
     name: "compact",
     argument: "",
-    summary: "replace the older messages of the session by a summary",
+    summary: "replace older messages of the session with a summary",
     is_slow: true,
     run: |chat, _| Box::pin(compact(chat)),
 };

@@ -85,7 +85,7 @@ pub(crate) struct CommandLine {
     pub(crate) argument: &'static str,
     /// What it does, in a few words.
     pub(crate) summary: &'static str,
-    /// It asks a model and may take long.
+    /// Whether it calls a model and can take long.
     pub(crate) is_slow: bool,
 }
 
@@ -126,11 +126,11 @@ pub(crate) async fn run(chat: Chat, content: &str) -> Result<Outcome, Error> {
     let Some(command) = find(name) else {
         let shown: String = name.chars().take(SHOWN_CHARS).collect();
         let known: Vec<String> = COMMANDS.iter().map(|command| format!("/{}", command.name)).collect();
-        return Err(Error::bad_request(format!("unknown command /{shown}; known are {}", known.join(", "))));
+        return Err(Error::bad_request(format!("unknown command /{shown}; available commands: {}", known.join(", "))));
     };
     let rest = rest.trim();
     if command.argument.is_empty() && !rest.is_empty() {
-        return Err(Error::bad_request(format!("/{} takes nothing after it", command.name)));
+        return Err(Error::bad_request(format!("/{} takes no arguments", command.name)));
     }
     (command.run)(chat, rest.to_owned()).await
 }
@@ -161,7 +161,7 @@ mod tests {
             let error = typed(unknown).await.unwrap_err();
             assert!(error.message().contains("/providers"), "{error}");
         }
-        assert!(typed("/stop now").await.unwrap_err().message().contains("/stop takes nothing"));
+        assert!(typed("/stop now").await.unwrap_err().message().contains("/stop takes no arguments"));
     }
 
     #[tokio::test]

@@ -24,7 +24,7 @@ async fn model(chat: Chat, words: String) -> Result<Outcome, Error> {
         }
         (Some(model), None, _) => (None, model),
         (Some(provider), Some(model), None) => (Some(provider), model),
-        _ => return Err(Error::bad_request("/model takes a model's name, or a provider's and a model's")),
+        _ => return Err(Error::bad_request("usage: /model [provider] <model>")),
     };
     let patch = model_patch(model, provider)?;
     let view = chat.api.bridge.ask(UpdateAgent { agent, patch }).await?;

@@ -8,7 +8,7 @@ use crate::provider::catalog::providers;
 pub(super) const COMMAND: Command = Command {
     name: "models",
     argument: "[provider]",
-    summary: "list the models, of all providers or of one",
+    summary: "list the models of all providers or of one",
     is_slow: false,
     run: |chat, words| Box::pin(async move { models(&chat, &words) }),
 };
@@ -18,14 +18,14 @@ fn models(chat: &Chat, words: &str) -> Result<Outcome, Error> {
     let is_meant = |name: &str| words.is_empty() || name == words;
     let meant: Vec<_> = providers.iter().filter(|provider| is_meant(&provider.name)).collect();
     if meant.is_empty() && !words.is_empty() {
-        return Err(Error::bad_request("/models takes the name of a provider; /providers lists them"));
+        return Err(Error::bad_request("usage: /models [provider]; /providers lists the providers"));
     }
     let lines: Vec<String> = meant
         .iter()
         .flat_map(|provider| provider.models.iter().map(|model| format!("{} {model}", provider.name)))
         .collect();
     if lines.is_empty() {
-        return Ok("No models are known.".to_owned().into());
+        return Ok("No models found.".to_owned().into());
     }
     let aliases = chat.api.services.get::<dyn Models>().map(|models| models.aliases()).unwrap_or_default();
     let shown = |alias: &str| {
@@ -36,7 +36,7 @@ fn models(chat: &Chat, words: &str) -> Result<Outcome, Error> {
     let names: Vec<String> =
         aliases.iter().filter(|(alias, _)| shown(alias)).map(|(alias, model)| format!("{alias} = {model}")).collect();
     let mut text =
-        format!("Provider and model; any other model that the provider has may be named too.\n{}", lines.join("\n"));
+        format!("Provider and model. You can also use any other model of the provider.\n{}", lines.join("\n"));
     if !names.is_empty() {
         text.push_str(&format!("\nAliases: {}", names.join(", ")));
     }

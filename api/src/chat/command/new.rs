@@ -8,7 +8,7 @@ use crate::http::error::Error;
 pub(super) const COMMAND: Command = Command {
     name: "new",
     argument: "[label]",
-    summary: "begin a new session; the old one is kept",
+    summary: "start a new session; the current one is kept",
     is_slow: false,
     run: |chat, label| Box::pin(new(chat, label)),
 };
@@ -20,6 +20,5 @@ async fn new(chat: Chat, label: String) -> Result<Outcome, Error> {
     let session = bridge.ask(CreateSession { agent, label }).await?;
     bridge.ask(SwitchSession { agent, session }).await?;
     let back = format!("POST /api/agents/{agent}/sessions/{old}/switch");
-    Ok(format!("New session {session} is the current one. The old session {old} is kept; {back} goes back to it.")
-        .into())
+    Ok(format!("Started session {session}. Session {old} is kept; use {back} to return to it.").into())
 }

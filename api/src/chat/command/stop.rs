@@ -9,7 +9,7 @@ use crate::http::error::Error;
 pub(super) const COMMAND: Command = Command {
     name: "stop",
     argument: "",
-    summary: "stop the answer that is being written",
+    summary: "stop the response",
     is_slow: false,
     run: |chat, _| Box::pin(stop(chat)),
 };
@@ -26,7 +26,7 @@ async fn stop(chat: Chat) -> Result<Outcome, Error> {
         stopped += bridge.ask(StopTurns { agent, session: Some(session) }).await?;
     }
     let text = match stopped {
-        0 => "Nothing was running.".to_owned(),
+        0 => "No turn was running.".to_owned(),
         1 => "The running turn was stopped.".to_owned(),
         many => format!("{many} running turns were stopped."),
     };

@@ -6,7 +6,7 @@ use crate::http::error::Error;
 pub(super) const COMMAND: Command = Command {
     name: "think",
     argument: "[on|off]",
-    summary: "turn extended thinking on or off for the messages that follow",
+    summary: "turn extended thinking on or off for the following messages",
     is_slow: false,
     run: |chat, word| Box::pin(async move { think(chat.thinking, &word) }),
 };
@@ -16,7 +16,7 @@ fn think(now: bool, word: &str) -> Result<Outcome, Error> {
         "" => !now,
         "on" => true,
         "off" => false,
-        _ => return Err(Error::bad_request("/think takes on, off, or nothing, which turns it over")),
+        _ => return Err(Error::bad_request("usage: /think [on|off]; without an argument it toggles")),
     };
     let state = if thinking { "on" } else { "off" };
     Ok(Outcome { text: format!("Extended thinking is {state}."), thinking: Some(thinking) })

@@ -12,7 +12,7 @@ use crate::session::content::{Content, MessageRange};
 pub(super) const COMMAND: Command = Command {
     name: "usage",
     argument: "",
-    summary: "show the tokens used by this session and this agent, and their cost",
+    summary: "show the tokens and cost of this session and this agent",
     is_slow: false,
     run: |chat, _| Box::pin(usage(chat)),
 };

@@ -40,7 +40,7 @@ pub(crate) fn read(text: &str) -> Result<ClientMessage, String> {
         Ok(Value::Object(object)) => object,
         Ok(other) => {
             let kind = kind_of(&other);
-            return Err(format!("a message is a JSON object with `type`, or plain text; this is a JSON {kind}"));
+            return Err(format!("a message must be plain text or a JSON object with `type`, not a JSON {kind}"));
         }
         Err(_) => return said(Message { content: text.to_owned(), ..Message::default() }),
     };
@@ -49,10 +49,10 @@ pub(crate) fn read(text: &str) -> Result<ClientMessage, String> {
         Some(Value::String(kind)) if kind == "ping" => Ok(ClientMessage::Ping),
         Some(Value::String(kind)) => {
             let shown: String = kind.chars().take(64).collect();
-            Err(format!("type: unknown type {shown:?}; known are \"message\" and \"ping\""))
+            Err(format!("type: unknown type {shown:?}; expected \"message\" or \"ping\""))
         }
         Some(other) => Err(format!("type: must be a string, not a {}", kind_of(other))),
-        None => Err("type: missing field; known types are \"message\" and \"ping\"".to_owned()),
+        None => Err("type: missing field; expected \"message\" or \"ping\"".to_owned()),
     }
 }
 
@@ -90,7 +90,7 @@ fn said(message: Message) -> Result<ClientMessage, String> {
         return Err("content: a message must not be empty".to_owned());
     }
     if message.content.len() > limit::MESSAGE_BYTES_MAX {
-        return Err(format!("content: a message is at most {} bytes long", limit::MESSAGE_BYTES_MAX));
+        return Err(format!("content: a message can be at most {} bytes long", limit::MESSAGE_BYTES_MAX));
     }
     Ok(ClientMessage::Message(message))
 }

@@ -164,7 +164,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
         {
             let is_slow = command::is_slow(&input.content);
             if is_slow && self.aside.is_some() {
-                self.tell_error("an earlier command is still being carried out; wait for its response");
+                self.tell_error("an earlier command is still running; wait for its response");
             } else if is_slow {
                 self.aside = Some(Box::pin(permit::hold(Some(permit), self.begin(input))));
             } else {
@@ -204,7 +204,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
         match message {
             tungstenite::Message::Text(text) => self.hear_text(&text),
             tungstenite::Message::Binary(_) => {
-                return Err(End::Close(CloseCode::Unsupported, "messages are JSON text"));
+                return Err(End::Close(CloseCode::Unsupported, "binary messages are not supported; send JSON text"));
             }
             _ => {}
         }
@@ -244,7 +244,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
         }
         if self.turns.len() >= limit::SOCKET_TURNS_MAX {
             let waiting = self.turns.len();
-            let text = format!("{waiting} messages of this connection wait for their answers; let some be answered");
+            let text = format!(
+                "{waiting} messages of this connection are waiting for a response; wait for some of \
+                them"
+            );
             return Box::pin(async { Err(Error::bad_request(text)) });
         }
         let mut request = traced(trace.as_ref());

@@ -19,7 +19,7 @@ pub(crate) struct Turns(Vec<Follow>);
 struct Follow {
     session: SessionId,
     subscription: Subscription,
-    /// In the order in which they run.
+    /// In execution order.
     turns: VecDeque<TurnId>,
 }
 

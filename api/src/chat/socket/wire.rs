@@ -39,9 +39,9 @@ pub(crate) enum ServerMessage<'a> {
         input_tokens: u64,
         /// Answer tokens of the whole turn.
         output_tokens: u64,
-        /// Model calls made.
+        /// Model calls.
         iterations: u32,
-        /// What it cost; 0 where the price is not known.
+        /// Cost; 0 if the price is unknown.
         cost_usd: f64,
     },
     /// A message, a command or a turn failed.

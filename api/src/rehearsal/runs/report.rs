@@ -15,51 +15,51 @@ pub struct Status {
     pub state: &'static str,
     /// `now`, or the snapshot.
     pub from: String,
-    /// The moment it begins at, in virtual time.
+    /// Start in virtual time.
     pub from_at: String,
-    /// The moment it ends at.
+    /// End in virtual time.
     pub until: String,
     /// `builtin` or `recorded`.
     pub model: &'static str,
-    /// Its randomness.
+    /// Random seed.
     pub seed: u64,
-    /// When it was asked for, in real time.
+    /// Start in real time.
     pub created_at: String,
-    /// When it ended, in real time.
+    /// End in real time.
     pub ended_at: Option<String>,
-    /// How far it is.
+    /// Progress.
     pub progress: Progress,
     /// Why it failed.
     pub error: Option<String>,
 }
 
-/// How far a rehearsal is.
+/// Progress of a rehearsal.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Progress {
-    /// Its virtual time.
+    /// Current virtual time.
     pub at: String,
-    /// The part of its time that is behind it, 0 to 1.
+    /// Completed share, 0 to 1.
     pub share: f64,
-    /// Fires so far, skips included.
+    /// Fires so far, including skipped ones.
     pub fires: u64,
     /// Turns that have ended so far.
     pub turns: u64,
 }
 
-/// What came of a rehearsal.
+/// Report of a rehearsal.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Report {
-    /// How far it came.
+    /// Virtual time reached.
     pub rehearsed_until: String,
-    /// Real seconds that it took.
+    /// Duration in real seconds.
     pub seconds: f64,
-    /// How slots and matches ended.
+    /// Slots and matches by outcome.
     pub outcomes: OutcomeCounts,
     /// Lines of `/fires`.
     pub fires_listed: u64,
     /// Fires beyond those.
     pub fires_left_out: u64,
-    /// How turns ended.
+    /// Turns by outcome.
     pub turns: Turns,
     /// Model calls.
     pub calls: u64,
@@ -67,40 +67,40 @@ pub struct Report {
     pub tokens: Tokens,
     /// The forecast.
     pub cost: Cost,
-    /// Slots that met an open run of their schedule.
+    /// Slots that overlapped with an open run.
     pub overlaps: Overlaps,
-    /// What fired nothing, by reason.
+    /// Slots and matches that did not fire, by reason.
     pub skips: Vec<SkipLine>,
-    /// When budgets ran short.
+    /// Budget warnings and exceeded budgets.
     pub budgets: Vec<BudgetLine>,
-    /// Tool calls that would wait for a person.
+    /// Tool calls that would wait for approval.
     pub approvals: Approvals,
-    /// What became of the injected events.
+    /// Results of the injected events.
     pub events: Told,
     /// The minute with the most fires.
     pub busiest_minute: Option<BusiestMinute>,
-    /// Schedules, cron jobs and triggers, the busiest first.
+    /// Schedules, cron jobs and triggers, busiest first.
     pub sources: Vec<SourceLine>,
-    /// Those beyond the bound.
+    /// Number omitted from the list.
     pub sources_left_out: usize,
-    /// Agents, the dearest first.
+    /// Agents, most expensive first.
     pub agents: Vec<AgentLine>,
-    /// Those beyond the bound.
+    /// Number omitted from the list.
     pub agents_left_out: usize,
     /// Fires and cost over time.
     pub timeline: Timeline,
 }
 
-/// How turns ended.
+/// Turns by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Turns {
-    /// With an answer.
+    /// Completed.
     pub completed: u64,
-    /// Without one, stopped ones included.
+    /// Failed or stopped.
     pub failed: u64,
-    /// Without one, because a budget was used up.
+    /// Failed because a budget was exhausted.
     pub over_budget: u64,
-    /// Not at all.
+    /// Still open.
     pub open: u64,
 }
 
@@ -113,56 +113,56 @@ pub struct Tokens {
     pub output: u64,
 }
 
-/// What it cost, and what it would.
+/// Simulated cost and forecast.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Cost {
-    /// What the calls of the rehearsal cost.
+    /// Cost of the rehearsed calls.
     pub rehearsed_usd: f64,
-    /// What so many turns of these agents cost by their history.
+    /// Forecast from the agents' history.
     pub forecast_usd: f64,
     /// The lower end of the interval.
     pub low_usd: f64,
     /// The upper end of the interval.
     pub high_usd: f64,
-    /// The part of cases that it holds.
+    /// Confidence level of the interval.
     pub interval: f64,
-    /// Agents whose forecast comes from their history.
+    /// Agents with a forecast from their history.
     pub agents_with_history: usize,
-    /// Agents whose forecast is what the rehearsal cost.
+    /// Agents with a forecast from the rehearsed cost.
     pub agents_estimated: usize,
-    /// Calls of models whose price is not known.
+    /// Calls of models without a known price.
     pub unpriced_calls: u64,
 }
 
-/// Slots that met an open run of their schedule.
+/// Slots that overlapped with an open run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Overlaps {
-    /// Waited for its end.
+    /// Waited for the open run.
     pub queued: u64,
-    /// Were left out.
+    /// Skipped.
     pub skipped: u64,
-    /// Found too many waiting.
+    /// Refused because too many were waiting.
     pub refused: u64,
-    /// Waited still at the end.
+    /// Still waiting at the end.
     pub waiting: u64,
     /// The longest wait.
     pub longest_wait_secs: f64,
 }
 
-/// What fired nothing for one reason.
+/// Slots or matches that did not fire for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SkipLine {
     /// `schedule`, `cron` or `trigger`.
     pub kind: &'static str,
     /// How they ended.
     pub outcome: &'static str,
-    /// Why; empty where the outcome says it.
+    /// Reason; empty if the outcome explains it.
     pub reason: String,
     /// How many.
     pub count: u64,
 }
 
-/// A budget ran short.
+/// A budget warning or an exceeded budget.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct BudgetLine {
     /// `global` or an agent's id.
@@ -175,26 +175,26 @@ pub struct BudgetLine {
     pub period: String,
     /// `warning` or `exceeded`.
     pub event: &'static str,
-    /// The limit of money.
+    /// Limit in dollars.
     pub limit_usd: Option<f64>,
-    /// The limit of tokens.
+    /// Limit in tokens.
     pub limit_tokens: Option<u64>,
     /// When.
     pub at: String,
 }
 
-/// Tool calls that would wait for a person.
+/// Tool calls that would wait for approval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Approvals {
     /// How many.
     pub requested: u64,
-    /// How many ended by their deadline.
+    /// Number that expired.
     pub expired: u64,
     /// The first of them.
     pub items: Vec<ApprovalLine>,
 }
 
-/// A tool call that would wait for a person.
+/// A tool call that would wait for approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ApprovalLine {
     /// Whose.
@@ -207,19 +207,19 @@ pub struct ApprovalLine {
     pub at: String,
 }
 
-/// What became of the injected events.
+/// Results of the injected events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Told {
-    /// How many the world took.
+    /// Number accepted.
     pub told: u64,
-    /// Those it did not.
+    /// Rejected events.
     pub refused: Vec<RefusedEvent>,
 }
 
-/// An injected event that the world did not take.
+/// A rejected event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RefusedEvent {
-    /// Its place in the request, from 0.
+    /// Index in the request, from 0.
     pub number: usize,
     /// Why.
     pub reason: String,
@@ -230,7 +230,7 @@ pub struct RefusedEvent {
 pub struct BusiestMinute {
     /// When it begins.
     pub at: String,
-    /// Turns that began in it.
+    /// Turns started in it.
     pub fires: u64,
 }
 
@@ -245,15 +245,15 @@ pub struct SourceLine {
     pub name: Option<String>,
     /// The rule, or the pattern as JSON text.
     pub rule: String,
-    /// Who acts.
+    /// Agent.
     pub agent_id: Uuid,
     /// The agent's name.
     pub agent_name: String,
-    /// How its slots or matches ended.
+    /// Its slots or matches by outcome.
     pub outcomes: OutcomeCounts,
-    /// Its turns that gave an answer.
+    /// Completed turns.
     pub turns_completed: u64,
-    /// Its turns that did not.
+    /// Failed turns.
     pub turns_failed: u64,
 }
 
@@ -264,11 +264,11 @@ pub struct AgentLine {
     pub id: Uuid,
     /// Its name.
     pub name: String,
-    /// Turns that schedules and triggers began.
+    /// Turns started by schedules and triggers.
     pub fires: u64,
     /// Turns that ended.
     pub turns: u64,
-    /// Those without an answer.
+    /// Failed turns.
     pub turns_failed: u64,
     /// Model calls.
     pub calls: u64,
@@ -284,32 +284,32 @@ pub struct AgentLine {
     pub low_usd: f64,
     /// The upper end of its interval.
     pub high_usd: f64,
-    /// Where the forecast comes from: `history` or `estimate`.
+    /// Source of the forecast: `history` or `estimate`.
     pub basis: &'static str,
-    /// Turns of its history that were looked at.
+    /// Turns of its history that were used.
     pub history_turns: u64,
 }
 
-/// Equal parts of the time.
+/// Time buckets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Timeline {
-    /// Their length.
+    /// Length of a bucket.
     pub bucket_secs: u64,
     /// All of them, in order.
     pub buckets: Vec<TimelineBucket>,
 }
 
-/// One part of the time.
+/// A time bucket.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct TimelineBucket {
     /// When it begins.
     pub at: String,
-    /// Turns that began.
+    /// Turns started.
     pub fires: u64,
-    /// Slots and matches that began none.
+    /// Slots and matches that started no turn.
     pub skips: u64,
     /// Turns that ended.
     pub turns: u64,
-    /// What its calls cost.
+    /// Cost of its calls.
     pub cost_usd: f64,
 }

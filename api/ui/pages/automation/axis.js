@@ -98,7 +98,7 @@ export class Axis {
     refill(this.canvas, s("svg", { class: "axis-svg", width, height, role: "group", "aria-label": `Next runs within ${hours === 24 ? "24 hours" : "7 days"}` },
       this.grid(now, end, x, height, side, width - side), s("line", { class: "axis-now", x1: side, x2: side, y1: TOP - 8, y2: height - 4 }), rows));
     const left = this.total - items.length;
-    this.note.textContent = items.length === 0 ? "Nothing is enabled." : left > 0 ? `The ${items.length} that are due first; ${left} more are in the list.` : "";
+    this.note.textContent = items.length === 0 ? "No enabled schedules." : left > 0 ? `The ${items.length} that run first; ${left} more are in the list.` : "";
   }
 
   /** Lines at full hours or days, with their names. */

@@ -36,7 +36,7 @@ export async function mount(root, ctx) {
     const found = await page("/api/goals", "goals", status === "" ? { parent_id: "none", limit: PAGE } : { status, limit: PAGE }, { signal });
     if (found.items.length === 0) {
       fill(root, emptyState({
-        icon: icon("flag", 28), title: status === "" ? "No goals yet" : "No goal of this kind", text: "Give an agent something to reach: it reads its open goals with every turn, and can report and split them.",
+        icon: icon("flag", 28), title: status === "" ? "No goals yet" : "No matching goals", text: "Set a goal for an agent. It sees its open goals in every turn and can report progress and create subgoals.",
         actions: [h("button", { class: "primary", type: "button", onclick: () => edit(null, null).catch(showError) }, icon("plus", 18), "New goal")],
       }));
       return;
@@ -95,14 +95,14 @@ export async function mount(root, ctx) {
     const item = h("li", {
       role: "treeitem", tabindex: "-1", "aria-level": level, "aria-expanded": goal.has_children ? "false" : null, data: { id: goal.id, status: goal.status }, "aria-label": `${goal.title}, ${goal.status.replace("_", " ")}`,
     }, h("div", { class: "tree-row" },
-      goal.has_children ? h("button", { type: "button", class: "quiet small only-icon tree-twist", tabindex: "-1", "aria-label": `Parts of ${goal.title}`, onclick: () => expand(item).catch(showError) }, icon("chevron", 16)) : h("span", { class: "tree-twist" }),
+      goal.has_children ? h("button", { type: "button", class: "quiet small only-icon tree-twist", tabindex: "-1", "aria-label": `Subgoals of ${goal.title}`, onclick: () => expand(item).catch(showError) }, icon("chevron", 16)) : h("span", { class: "tree-twist" }),
       h("div", { class: "grow tree-text" }, h("button", { type: "button", class: "link-button", tabindex: "-1", onclick: () => edit(goal, null).catch(showError) }, goal.title),
         h("small", { class: "faint" }, goal.agent_id ? h("span", { data: { agent: goal.agent_id } }, nameOf(goal.agent_id)) : "No agent", goal.note ? ` · ${goal.note}` : "")),
       goal.due_at ? h("span", { class: `badge ${isLate ? "bad" : ""}`, title: when(goal.due_at) }, `${isLate ? "due " : ""}${ago(goal.due_at)}`) : null,
       h("span", { class: `badge ${BADGES[goal.status]}` }, goal.status.replace("_", " ")),
       menuButton({ label: `More for ${goal.title}`, class: "quiet small only-icon", items: () => [
         ...STATES.filter(([key]) => key !== goal.status).map(([key, label]) => ({ label: `Mark as ${label.toLowerCase()}`, icon: "check", run: () => change(goal, { status: key }) })),
-        { label: "Add a part", icon: "plus", run: () => edit(null, goal) },
+        { label: "Add a subgoal", icon: "plus", run: () => edit(null, goal) },
         { label: "Edit", icon: "edit", run: () => edit(goal, null) },
         { label: "Delete", icon: "trash", danger: true, run: () => remove(goal) },
       ] })), kids);
@@ -157,7 +157,7 @@ export async function mount(root, ctx) {
   }
 
   async function remove(goal) {
-    const text = goal.has_children ? `“${goal.title}” goes, with every goal below it.` : `“${goal.title}” goes.`;
+    const text = goal.has_children ? `“${goal.title}” and all of its subgoals are deleted.` : `“${goal.title}” goes.`;
     let done = null;
     if (!(await confirm({ title: "Delete this goal?", text, run: async () => { done = await call("DELETE", `/api/goals/${goal.id}`); } }))) return;
     toast(`Deleted ${count(done?.deleted ?? 1, "goal")}`);
@@ -167,13 +167,13 @@ export async function mount(root, ctx) {
   async function edit(goal, parent) {
     const title = field("Title", textInput(goal?.title, { maxlength: 256, required: true }));
     const about = field("Description", textBox(goal?.description, 4));
-    const note = field("Note", textInput(goal?.note, { maxlength: 1024 }), { hint: "The last word of whoever works on it." });
+    const note = field("Note", textInput(goal?.note, { maxlength: 1024 }), { hint: "A short progress note." });
     const agent = agentField("Agent", { id: goal?.agent_id ?? parent?.agent_id ?? null, optional: true });
     const due = field("Due", h("input", { type: "datetime-local", value: localOf(goal?.due_at) }));
     const state = field("Status", choice(STATES, goal?.status ?? "pending"));
     const forms = goal || parent ? null : await templates(title, about);
     const made = await ask({
-      title: goal ? "Edit goal" : parent ? `A part of “${parent.title.slice(0, 60)}”` : "New goal", action: goal ? "Save" : "Create", wide: true,
+      title: goal ? "Edit goal" : parent ? `Subgoal of “${parent.title.slice(0, 60)}”` : "New goal", action: goal ? "Save" : "Create", wide: true,
       fields: { title, description: about, note, agent_id: agent, due_at: due, status: state },
       body: [forms, title, about, goal ? note : null, h("div", { class: "form-row three" }, agent, due, state)],
       submit: async () => {
@@ -200,7 +200,7 @@ export async function mount(root, ctx) {
     if (found.length === 0) return null;
     const label = (form) => form.name ?? form.title;
     const chosen = () => (pick.value === "" ? null : found[Number(pick.value)]);
-    const parts = toggle("With its parts", true);
+    const parts = toggle("Include subgoals", true);
     parts.hidden = true;
     const pick = choice([["", "Empty"], ...found.map((form, at) => [String(at), label(form)])], "", {
       onchange: () => {
@@ -211,7 +211,7 @@ export async function mount(root, ctx) {
         about.control.value = form.description ?? "";
       },
     });
-    const made = field("Begin with", pick);
+    const made = field("Template", pick);
     made.append(parts);
     return Object.assign(made, { parts, chosen });
   }

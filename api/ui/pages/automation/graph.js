@@ -28,7 +28,7 @@ function noteOf(step, run) {
     if (run.iterations > 1) parts.push(`round ${run.iterations}`);
     return parts.join(", ");
   }
-  if (step.mode === "collect") return "joins the answers";
+  if (step.mode === "collect") return "joins the outputs";
   const agent = step.agent_name || (step.agent_id ? step.agent_id.slice(0, 8) : "no agent");
   return { conditional: `${agent}, if…`, loop: `${agent}, up to ${step.max_iterations ?? 5}×`, fan_out: agent }[step.mode] ?? agent;
 }

@@ -13,7 +13,7 @@ const PAGE = 50;
 /** Cards that a column may have; the others are counted. */
 const CARDS_MAX = 500;
 const EVERY_MS = 4000;
-const COLUMNS = [["pending", "Waiting"], ["running", "Running"], ["completed", "Completed"], ["failed", "Failed"]];
+const COLUMNS = [["pending", "Pending"], ["running", "Running"], ["completed", "Completed"], ["failed", "Failed"]];
 
 export async function mount(root, ctx) {
   const { signal } = ctx;
@@ -21,10 +21,10 @@ export async function mount(root, ctx) {
   const columns = new Map(COLUMNS.map(([state, label]) => [state, column(state, label)]));
   const board = h("div", { class: "board" }, [...columns.values()].map(({ node }) => node));
   const nothing = emptyState({
-    icon: icon("check", 28), title: "The queue is empty", text: "Post a task, and whichever agent is its assignee, or looks for work, takes it.",
-    actions: [h("button", { class: "primary", type: "button", onclick: () => post().catch(showError) }, icon("plus", 18), "Post a task")],
+    icon: icon("check", 28), title: "The queue is empty", text: "Create a task. Its assignee, or any agent that looks for work, will claim it.",
+    actions: [h("button", { class: "primary", type: "button", onclick: () => post().catch(showError) }, icon("plus", 18), "New task")],
   });
-  fill(ctx.actions, h("button", { class: "primary", type: "button", onclick: () => post().catch(showError) }, icon("plus", 18), "Post a task"));
+  fill(ctx.actions, h("button", { class: "primary", type: "button", onclick: () => post().catch(showError) }, icon("plus", 18), "New task"));
   fill(root, h("div", { class: "stack" }, numbers, board));
 
   function column(state, label) {
@@ -41,9 +41,9 @@ export async function mount(root, ctx) {
     const { throughput = {} } = queue;
     const stat = (name, value, note) => h("div", { class: "stat" }, h("span", {}, name), h("strong", {}, value), note ? h("small", {}, note) : null);
     fill(numbers,
-      stat("Waiting", number(queue.depth), queue.oldest_pending_at ? `oldest ${ago(queue.oldest_pending_at)}` : "nothing waits"),
-      stat("Running", number(queue.running), `${number(queue.claims_expired)} claims came back`),
-      stat("Done in the last hour", number(throughput.completed_last_hour), `${number(throughput.completed_last_minute)} in the last minute`),
+      stat("Pending", number(queue.depth), queue.oldest_pending_at ? `oldest ${ago(queue.oldest_pending_at)}` : "no tasks"),
+      stat("Running", number(queue.running), `${number(queue.claims_expired)} claims expired`),
+      stat("Completed in the last hour", number(throughput.completed_last_hour), `${number(throughput.completed_last_minute)} in the last minute`),
       stat("Failed in the last hour", number(throughput.failed_last_hour), `${number(throughput.failed_last_minute)} in the last minute`));
     const shows = await Promise.all([...columns.values()].map((one) => readColumn(one, status[one.state])));
     // All at once: a task that has moved would stand in two columns for a moment, or in none.
@@ -88,7 +88,7 @@ export async function mount(root, ctx) {
   }
 
   function card(task) {
-    const who = task.claimed_by ? nameOf(task.claimed_by) : task.assignee || "Anyone";
+    const who = task.claimed_by ? nameOf(task.claimed_by) : task.assignee || "Any agent";
     return h("li", { class: "board-card" },
       h("div", { class: "bar-row tight" }, h("button", { type: "button", class: "link-button grow", onclick: () => details(task) }, task.title), menuButton({ label: `More for ${task.title}`, class: "quiet small only-icon", items: () => acts(task) })),
       task.description ? h("p", { class: "board-about" }, task.description) : null,
@@ -99,10 +99,10 @@ export async function mount(root, ctx) {
   function acts(task) {
     const at = (rest, body) => run(`/api/tasks/${task.id}/${rest}`, body);
     return [
-      ...(task.status === "pending" ? [{ label: "Give to an agent", icon: "user", run: () => claim(task) }] : []),
+      ...(task.status === "pending" ? [{ label: "Assign to an agent", icon: "user", run: () => claim(task) }] : []),
       ...(task.status === "running" ? [
         { label: "Mark as completed", icon: "check", run: () => finish(task, "complete", "result", "Result") },
-        { label: "Mark as failed", icon: "close", run: () => finish(task, "fail", "error", "What went wrong") },
+        { label: "Mark as failed", icon: "close", run: () => finish(task, "fail", "error", "Error") },
       ] : []),
       ...(task.status === "failed" ? [{ label: "Try again", icon: "retry", run: () => at("retry", {}) }] : []),
       { label: task.status === "pending" || task.status === "running" ? "Cancel" : "Remove", icon: "trash", danger: true, run: () => remove(task) },
@@ -117,7 +117,7 @@ export async function mount(root, ctx) {
 
   async function claim(task) {
     const agent = agentField("Agent");
-    if (await ask({ title: "Give this task to an agent", action: "Give", body: [h("p", { class: "dim" }, task.title), agent], fields: { agent_id: agent }, submit: async () => call("POST", `/api/tasks/${task.id}/claim`, { agent_id: await agent.read() }) })) await again();
+    if (await ask({ title: "Assign this task to an agent", action: "Assign", body: [h("p", { class: "dim" }, task.title), agent], fields: { agent_id: agent }, submit: async () => call("POST", `/api/tasks/${task.id}/claim`, { agent_id: await agent.read() }) })) await again();
   }
 
   async function finish(task, word, key, label) {
@@ -127,12 +127,12 @@ export async function mount(root, ctx) {
 
   async function remove(task) {
     const isOpen = task.status === "pending" || task.status === "running";
-    const text = isOpen ? `“${task.title}” is taken off the queue. Whoever works on it finds it gone.` : `“${task.title}” is removed from the record.`;
+    const text = isOpen ? `“${task.title}” is removed from the queue. An agent working on it will get an error.` : `“${task.title}” is deleted from the list.`;
     if (await confirm({ title: isOpen ? "Cancel this task?" : "Remove this task?", text, action: isOpen ? "Cancel the task" : "Remove", run: () => call("DELETE", `/api/tasks/${task.id}`) })) await again();
   }
 
   function details(task) {
-    const rows = [["Status", task.status], ["Assignee", task.assignee || "Anyone"], ["Posted by", task.posted_by && nameOf(task.posted_by)], ["Taken by", task.claimed_by && nameOf(task.claimed_by)], ["Taken", task.claimed_at && when(task.claimed_at)], ["Attempts", task.attempts], ["Posted", when(task.created_at)], ["Ended", task.ended_at && when(task.ended_at)]];
+    const rows = [["Status", task.status], ["Assignee", task.assignee || "Any agent"], ["Created by", task.posted_by && nameOf(task.posted_by)], ["Claimed by", task.claimed_by && nameOf(task.claimed_by)], ["Claimed", task.claimed_at && when(task.claimed_at)], ["Attempts", task.attempts], ["Created", when(task.created_at)], ["Ended", task.ended_at && when(task.ended_at)]];
     const text = (name, value) => (value ? h("div", { class: "field" }, h("strong", {}, name), h("pre", { class: "code-box" }, value)) : null);
     return ask({
       title: task.title, action: "Close", cancel: null, wide: true,
@@ -143,18 +143,18 @@ export async function mount(root, ctx) {
   async function post() {
     const title = field("Title", textInput("", { required: true }));
     const about = field("Description", textBox("", 5));
-    const assignee = agentField("Assignee", { optional: true, hint: "Without one any agent may take it." });
+    const assignee = agentField("Assignee", { optional: true, hint: "Without an assignee, any agent can claim it." });
     const made = await ask({
-      title: "Post a task", action: "Post", fields: { title, description: about, assignee }, body: [title, about, assignee],
+      title: "New task", action: "Create", fields: { title, description: about, assignee }, body: [title, about, assignee],
       // An agent that does not live yet may be named: the task waits for it.
       submit: () => call("POST", "/api/tasks", { title: title.control.value.trim(), description: about.control.value, ...(assignee.control.value.trim() ? { assignee: assignee.control.value.trim() } : {}) }),
     });
     if (!made) return;
-    toast("Posted");
+    toast("Created");
     await again();
   }
 
   await read();
   const again = poll(read, EVERY_MS, { signal });
-  ctx.key("n", "Post a task", () => post().catch(showError));
+  ctx.key("n", "New task", () => post().catch(showError));
 }

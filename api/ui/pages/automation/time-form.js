@@ -14,15 +14,15 @@ const RULES = ["every 15m", "@hourly", "0 9 * * MON-FRI", "0 0 1 * *", "in 2h"];
 /** Asks for a new one, or for changes of `item`; gives the record, or null when it was left. */
 export async function editTime(item) {
   const agent = agentField("Agent", { id: item?.agent_id ?? null });
-  const name = field("Name", textInput(item?.name, { maxlength: 256 }), { hint: "With a name it is a cron job; without one a schedule." });
+  const name = field("Name", textInput(item?.name, { maxlength: 256 }), { hint: "With a name, this is a cron job; without one, a schedule." });
   const rule = field("When", textInput(item?.rule ?? "", { class: "code", spellcheck: "false", required: true, placeholder: "*/15 9-17 * * MON-FRI" }),
     { hint: "A cron expression, @daily, every 15m, in 2h, or at 2026-12-01T09:00Z." });
   const zone = field("Time zone", textInput(item?.timezone ?? "UTC", { spellcheck: "false" }));
   zone.append(offered(zone.control, ["UTC", ...(Intl.supportedValuesOf?.("timeZone") ?? [])]));
-  const prompt = field("Prompt", textBox(item?.prompt ?? "", 4, { required: true }), { hint: "What the agent is told each time." });
-  const missed = field("Runs that were missed", choice([["one", "Run the newest"], ["all", "Run them all"], ["skip", "Leave them out"]], item?.missed_policy ?? "one"));
-  const overlap = field("While one still runs", choice([["queue", "Wait"], ["skip", "Leave it out"], ["parallel", "Run beside it"]], item?.overlap_policy ?? "queue"));
-  const session = field("Session", choice([["", "As the agent says"], ["persistent", "The current one"], ["new", "A new one each time"]], item?.session_mode ?? ""));
+  const prompt = field("Prompt", textBox(item?.prompt ?? "", 4, { required: true }), { hint: "The message sent to the agent each time." });
+  const missed = field("Missed runs", choice([["one", "Run latest"], ["all", "Run all"], ["skip", "Skip"]], item?.missed_policy ?? "one"));
+  const overlap = field("If still running", choice([["queue", "Queue"], ["skip", "Skip"], ["parallel", "Run in parallel"]], item?.overlap_policy ?? "queue"));
+  const session = field("Session", choice([["", "Agent default"], ["persistent", "Current session"], ["new", "New session each time"]], item?.session_mode ?? ""));
   const enabled = toggle("Enabled", item?.enabled ?? true);
   const next = h("div", { class: "preview", role: "status", "aria-live": "polite" });
 

@@ -53,7 +53,7 @@ export async function mount(root, ctx) {
   const search = h("input", { type: "search", placeholder: "Filter by name, agent or rule", "aria-label": "Filter", oninput: () => { filter = search.value.toLowerCase(); show(); } });
   const table = new Table({
     label: "Schedules and cron jobs", signal, rowHeight: 60, slimHeight: 92, open: (item) => edit(item), fit: true,
-    empty: "No schedule matches the filter.",
+    empty: "No matching schedules.",
     columns: [
       { label: "Name", width: "minmax(0, 2.2fr)", sort: (item) => item.label, cell: nameCell },
       { label: "Rule", width: "minmax(0, 1.4fr)", side: true, cell: (item) => h("span", { class: "two" }, h("code", { class: "cut" }, item.rule), h("small", { class: "faint cut" }, item.timezone ?? "UTC")) },
@@ -65,7 +65,7 @@ export async function mount(root, ctx) {
     ],
   });
   const more = h("button", { type: "button", hidden: true, onclick: () => { pages += 1; again().catch(showError); } }, "Show more");
-  const ranges = h("div", { class: "segments", role: "group", "aria-label": "Range of the time line" },
+  const ranges = h("div", { class: "segments", role: "group", "aria-label": "Timeline range" },
     [["24 hours", 24], ["7 days", 168]].map(([label, hours]) => h("button", {
       type: "button", "aria-pressed": String(hours === 24),
       onclick: (event) => {
@@ -73,10 +73,10 @@ export async function mount(root, ctx) {
         axis.setRange(hours);
       },
     }, label)));
-  const line = h("section", { class: "card axis-card", "aria-label": "Time line" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Next runs"), ranges), axis.node);
+  const line = h("section", { class: "card axis-card", "aria-label": "Timeline" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Next runs"), ranges), axis.node);
   const list = h("div", { class: "stack" }, line, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), counts), table.root, more);
   const nothing = emptyState({
-    icon: icon("calendar", 28), title: "Nothing is planned", text: "A schedule makes an agent act by itself: every morning, every ten minutes, or once.",
+    icon: icon("calendar", 28), title: "No schedules yet", text: "A schedule sends a prompt to an agent: every morning, every ten minutes, or once.",
     actions: [h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New schedule")],
   });
   fill(ctx.actions, h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New schedule"));
@@ -126,7 +126,7 @@ export async function mount(root, ctx) {
 
   function nextText(item) {
     if (!item.enabled) return "Off";
-    return item.next_run ? ago(item.next_run) : "Not due";
+    return item.next_run ? ago(item.next_run) : "None";
   }
 
   function nextCell(item) {
@@ -186,7 +186,7 @@ export async function mount(root, ctx) {
   }
 
   async function remove(item) {
-    const text = `“${item.label.slice(0, 120)}” will not run again. Turns that it began go on.`;
+    const text = `“${item.label.slice(0, 120)}” will not run again. Turns that it started continue.`;
     if (await confirm({ title: `Delete this ${KINDS[item.kind].label.toLowerCase()}?`, text, run: () => call("DELETE", addressOf(item)) })) {
       toast("Deleted");
       await again();
@@ -200,7 +200,7 @@ export async function mount(root, ctx) {
       title: "Outcomes", action: "Close", cancel: null,
       body: [
         h("p", { class: "dim" }, `${item.label.slice(0, 160)} · ${number(item.run_count)} runs, ${number(item.waiting)} waiting`),
-        h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Outcome"), h("th", { scope: "col", class: "num" }, "Times"))), h("tbody", {}, rows)),
+        h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Outcome"), h("th", { scope: "col", class: "num" }, "Count"))), h("tbody", {}, rows)),
         last?.text ? h("div", { class: "field" }, h("strong", {}, `Last: ${last.status}, ${when(last.at)}`), h("pre", { class: "code-box" }, last.text)) : null,
       ],
     });

@@ -8,17 +8,17 @@ import { field, h } from "../../lib/dom.js";
 
 /** Kinds of patterns with their words. */
 const KINDS = [
-  ["all", "Everything"], ["lifecycle", "Any agent comes, goes or changes"], ["system", "Schedules, workflows, approvals, budgets"],
-  ["agent_spawned", "An agent was created"], ["agent_started", "An agent was started"], ["agent_stopped", "An agent was stopped"],
-  ["agent_updated", "An agent was changed"], ["agent_terminated", "An agent was removed"],
-  ["message_received", "A message came in"], ["turn_started", "A turn began"], ["turn_completed", "A turn was answered"], ["turn_failed", "A turn failed"],
-  ["session_compacted", "A session was summarised"], ["tool_called", "A tool was called"], ["tool_refused", "A tool call was refused"], ["tool_unknown", "A tool's effect is unknown"],
-  ["task_posted", "A task was posted"], ["task_claimed", "A task was claimed"], ["task_completed", "A task was completed"], ["task_failed", "A task failed"],
-  ["schedule_fired", "A schedule fired"], ["cron_fired", "A cron job fired"],
-  ["workflow_started", "A workflow began"], ["workflow_completed", "A workflow was completed"], ["workflow_failed", "A workflow failed"],
-  ["approval_requested", "An approval is asked for"], ["approval_resolved", "An approval was decided"],
-  ["budget_warning", "Most of a budget is spent"], ["budget_exceeded", "A budget is spent"], ["memory_updated", "Memory was changed"],
-  ["custom", "A custom event"], ["content_match", "Text that contains..."],
+  ["all", "Everything"], ["lifecycle", "Agent created, changed or deleted"], ["system", "Schedules, workflows, approvals, budgets"],
+  ["agent_spawned", "Agent created"], ["agent_started", "Agent started"], ["agent_stopped", "Agent stopped"],
+  ["agent_updated", "Agent updated"], ["agent_terminated", "Agent deleted"],
+  ["message_received", "Message received"], ["turn_started", "Turn started"], ["turn_completed", "Turn completed"], ["turn_failed", "Turn failed"],
+  ["session_compacted", "Session compacted"], ["tool_called", "Tool called"], ["tool_refused", "Tool call refused"], ["tool_unknown", "Tool call with unknown effect"],
+  ["task_posted", "Task created"], ["task_claimed", "Task claimed"], ["task_completed", "Task completed"], ["task_failed", "Task failed"],
+  ["schedule_fired", "Schedule fired"], ["cron_fired", "Cron job fired"],
+  ["workflow_started", "Workflow started"], ["workflow_completed", "Workflow completed"], ["workflow_failed", "Workflow failed"],
+  ["approval_requested", "Approval requested"], ["approval_resolved", "Approval decided"],
+  ["budget_warning", "Budget 80% used"], ["budget_exceeded", "Budget exceeded"], ["memory_updated", "Memory updated"],
+  ["custom", "Custom event"], ["content_match", "Text that contains..."],
 ];
 const WORDS = new Map(KINDS);
 
@@ -40,17 +40,17 @@ export function patternText(pattern) {
 /** Asks for a new trigger, or for changes of `item`; null when it was left. */
 export function editTrigger(item) {
   const [known, values] = typeof item?.pattern === "string" ? [item.pattern, {}] : (Object.entries(item?.pattern ?? {})[0] ?? ["turn_failed", {}]);
-  const agent = agentField("Agent", { id: item?.agent_id ?? null, hint: item ? "The owner of a trigger stays." : "Owns the trigger and is told." });
-  const target = agentField("Tell another agent instead", { id: item?.target_agent_id ?? null, optional: true });
+  const agent = agentField("Agent", { id: item?.agent_id ?? null, hint: item ? "The owner cannot be changed." : "Owns the trigger and receives the prompt." });
+  const target = agentField("Send to another agent", { id: item?.target_agent_id ?? null, optional: true });
   const kind = field("When", choice(KINDS, known));
-  const name = field("Only of agents called", textInput(values?.name_pattern, { placeholder: "any, or a glob such as web-*", spellcheck: "false" }));
-  const assignee = field("Only for", choice([["", "Anyone"], ["self", "This agent"], ["unassigned", "Nobody: unassigned tasks"]], values?.assignee_match ?? ""));
-  const type = field("Event type", textInput(values?.event_type, { placeholder: "report.ready", spellcheck: "false" }), { hint: "As it was given to POST /api/events." });
-  const part = field("Text", textInput(values?.substring, { placeholder: "invoice" }), { hint: "Messages, answers, errors, tasks, results and payloads; whatever the case." });
+  const name = field("Only agents named", textInput(values?.name_pattern, { placeholder: "any, or a glob such as web-*", spellcheck: "false" }));
+  const assignee = field("Only for", choice([["", "Any agent"], ["self", "This agent"], ["unassigned", "Unassigned tasks"]], values?.assignee_match ?? ""));
+  const type = field("Event type", textInput(values?.event_type, { placeholder: "report.ready", spellcheck: "false" }), { hint: "The event_type given to POST /api/events." });
+  const part = field("Text", textInput(values?.substring, { placeholder: "invoice" }), { hint: "Searches messages, responses, errors, tasks, results and payloads, case-insensitively." });
   const prompt = field("Prompt", textBox(item?.prompt_template ?? "This happened: {{event}}", 4), { hint: "{{event}} stands for the event as JSON." });
-  const fires = field("At most", numberInput(item?.max_fires || "", { min: 0, placeholder: "without bound" }), { hint: "Times in all." });
+  const fires = field("Max fires", numberInput(item?.max_fires || "", { min: 0, placeholder: "unlimited" }), { hint: "Total number of fires." });
   const cooldown = field("Cooldown", numberInput(item?.cooldown_secs ?? "", { min: 0, placeholder: "default" }), { hint: "Seconds." });
-  const session = field("Session", choice([["", "As the agent says"], ["persistent", "The current one"], ["new", "A new one each time"]], item?.session_mode ?? ""));
+  const session = field("Session", choice([["", "Agent default"], ["persistent", "Current session"], ["new", "New session each time"]], item?.session_mode ?? ""));
   const enabled = toggle("Enabled", item?.enabled ?? true);
   const arrange = () => {
     const word = kind.control.value;
@@ -67,11 +67,11 @@ export function editTrigger(item) {
     const word = kind.control.value;
     const text = (made) => made.control.value.trim();
     if (word === "custom") {
-      if (text(type) === "") throw faultAt(type, "Say which events.");
+      if (text(type) === "") throw faultAt(type, "Enter the event type.");
       return { custom: { event_type: text(type) } };
     }
     if (word === "content_match") {
-      if (text(part) === "") throw faultAt(part, "Say which text.");
+      if (text(part) === "") throw faultAt(part, "Enter the text.");
       return { content_match: { substring: text(part) } };
     }
     if (word === "task_posted") return { task_posted: text(assignee) === "" ? {} : { assignee_match: text(assignee) } };
@@ -82,7 +82,7 @@ export function editTrigger(item) {
     fields: { agent_id: agent, target_agent_id: target, pattern: kind, prompt_template: prompt, max_fires: fires, cooldown_secs: cooldown, session_mode: session },
     body: [
       h("div", { class: "form-row" }, kind, h("div", {}, name, assignee, type, part)),
-      item ? h("p", { class: "hint" }, "What a trigger waits for cannot be changed: make another one for that.") : null,
+      item ? h("p", { class: "hint" }, "The event of a trigger cannot be changed. Create a new trigger instead.") : null,
       h("div", { class: "form-row" }, agent, target), prompt, h("div", { class: "form-row three" }, fires, cooldown, session), enabled,
     ],
     submit: async () => {
@@ -108,7 +108,7 @@ export function publishEvent() {
       try {
         value = payload.control.value.trim() === "" ? null : JSON.parse(payload.control.value);
       } catch (error) {
-        throw faultAt(payload, `This is no JSON: ${error.message}.`);
+        throw faultAt(payload, `Invalid JSON: ${error.message}.`);
       }
       const about = await agent.read();
       return call("POST", "/api/events", { event_type: type.control.value.trim(), payload: value, ...(about ? { agent_id: about } : {}) });

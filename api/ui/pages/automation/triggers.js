@@ -29,7 +29,7 @@ export async function mount(root, ctx) {
   const search = h("input", { type: "search", placeholder: "Filter by agent, event or prompt", "aria-label": "Filter", oninput: () => { filter = search.value.toLowerCase(); show(); } });
   const more = h("button", { type: "button", hidden: true, onclick: () => { pages += 1; again().catch(showError); } }, "Show more");
   const table = new Table({
-    label: "Triggers", signal, rowHeight: 60, slimHeight: 92, fit: true, open: (item) => fires(item), empty: "No trigger matches the filter.",
+    label: "Triggers", signal, rowHeight: 60, slimHeight: 92, fit: true, open: (item) => fires(item), empty: "No matching triggers.",
     columns: [
       { label: "When", width: "minmax(0, 1.6fr)", sort: (item) => patternText(item.pattern), cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, patternText(item.pattern)), h("small", { class: "faint cut" }, h("span", { class: "narrow-only" }, `${firedText(item)} · `), `${nameOf(item.target_agent_id ?? item.agent_id)} · `, item.cooldown_secs === null || item.cooldown_secs === undefined ? "default cooldown" : `at most every ${number(item.cooldown_secs)} s`)) },
       { label: "Agent", width: "minmax(0, 1fr)", side: true, sort: (item) => nameOf(item.agent_id), cell: (item) => h("span", { class: "two" }, h("span", { class: "cut" }, nameOf(item.target_agent_id ?? item.agent_id)), item.target_agent_id ? h("small", { class: "faint cut" }, `of ${nameOf(item.agent_id)}`) : null) },
@@ -41,7 +41,7 @@ export async function mount(root, ctx) {
   });
   const list = h("div", { class: "stack" }, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), counts), table.root, more);
   const nothing = emptyState({
-    icon: icon("branch", 28), title: "No triggers yet", text: "A trigger tells an agent when something happens: an agent came, a turn failed, a task was posted, an event of your own.",
+    icon: icon("branch", 28), title: "No triggers yet", text: "A trigger sends a prompt to an agent when something happens: a turn failed, a task was created, or an event of your own.",
     actions: [h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New trigger")],
   });
   fill(ctx.actions,
@@ -111,7 +111,7 @@ export async function mount(root, ctx) {
   }
 
   async function remove(item) {
-    const text = `${nameOf(item.agent_id)} is no longer told of ${patternText(item.pattern)}.`;
+    const text = `${nameOf(item.agent_id)} no longer receives ${patternText(item.pattern)}.`;
     if (await confirm({ title: "Delete this trigger?", text, run: () => call("DELETE", `/api/triggers/${item.id}`) })) {
       toast("Deleted");
       await again();
@@ -126,7 +126,7 @@ export async function mount(root, ctx) {
       await ask({
         title: patternText(item.pattern), action: "Close", cancel: null, wide: true,
         body: [
-          h("div", { class: "chips" }, ends.length > 0 ? ends.map(([word, count]) => h("span", { class: "bar-row tight" }, badge(word), number(count))) : h("span", { class: "dim" }, "Nothing matched so far.")),
+          h("div", { class: "chips" }, ends.length > 0 ? ends.map(([word, count]) => h("span", { class: "bar-row tight" }, badge(word), number(count))) : h("span", { class: "dim" }, "No matches yet.")),
           found.last_matched_at ? h("p", { class: "dim" }, `Last match ${ago(found.last_matched_at)}: ${String(found.last_outcome).replaceAll("_", " ")}.`) : null,
           h("pre", { class: "code-box" }, item.prompt_template),
           rows.length > 0 ? h("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Last fires" },

@@ -8,8 +8,8 @@ import { field, fill, h } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
 import { Graph } from "./graph.js";
 
-const MODES = [["sequential", "After the step before"], ["fan_out", "Side by side with its neighbours"], ["collect", "Join the answers"], ["conditional", "Only if a condition holds"], ["loop", "Again until a condition holds"]];
-const ERRORS = [["fail", "The run fails"], ["skip", "Go on without it"], ["retry", "Try again"]];
+const MODES = [["sequential", "After the previous step"], ["fan_out", "In parallel with adjacent steps"], ["collect", "Join the outputs"], ["conditional", "Only if a condition is true"], ["loop", "Repeat until a condition is true"]];
+const ERRORS = [["fail", "The run fails"], ["skip", "Continue without it"], ["retry", "Try again"]];
 const STEPS_MAX = 64;
 
 /** What a step is made of, as pairs of words for people. */
@@ -18,27 +18,27 @@ export function stepText(step) {
   const pairs = [
     ["Mode", MODES.find(([mode]) => mode === step.mode)?.[1] ?? step.mode], ["Agent", agent], ["Prompt", step.prompt ? h("pre", { class: "code-box" }, step.prompt) : ""],
     ["Condition", step.condition && h("code", {}, step.condition)], ["Until", step.until && h("code", {}, step.until)],
-    ["Output goes to", step.output_var && h("code", {}, `{{${step.output_var}}}`)], ["On an error", ERRORS.find(([mode]) => mode === step.error_mode)?.[1]],
-    ["Time for an attempt", step.timeout_secs ? `${step.timeout_secs} s` : ""],
+    ["Output variable", step.output_var && h("code", {}, `{{${step.output_var}}}`)], ["On an error", ERRORS.find(([mode]) => mode === step.error_mode)?.[1]],
+    ["Timeout", step.timeout_secs ? `${step.timeout_secs} s` : ""],
   ];
   return pairs.filter(([, value]) => value);
 }
 
 /** The fields of one step. `read()` gives what the API takes; `sketch()` the same without checks, for the graph. */
 function stepForm(step, { changed, move, remove, copy }) {
-  const name = field("Name", textInput(step.name, { placeholder: "by its place" }));
+  const name = field("Name", textInput(step.name, { placeholder: "by position" }));
   const mode = field("When", choice(MODES, step.mode ?? "sequential"));
   if (step.agent_id && step.agent_name) learn(step.agent_id, step.agent_name);
   const agent = agentField("Agent", { optional: true });
   agent.control.value = step.agent_name || (step.agent_id ? nameOf(step.agent_id) : "");
   agent.control.placeholder = "Type a name";
-  const prompt = field("Prompt", textBox(step.prompt ?? "{{input}}", 3), { hint: "{{input}} is what came before; {{name}} what a step stored under this name." });
+  const prompt = field("Prompt", textBox(step.prompt ?? "{{input}}", 3), { hint: "{{input}} is the previous output; {{name}} is the output variable of a step." });
   const condition = field("Condition", textInput(step.condition, { class: "code", placeholder: "output contains \"yes\"", spellcheck: "false" }));
   const until = field("Until", textInput(step.until, { class: "code", placeholder: "output contains \"done\"", spellcheck: "false" }));
-  const rounds = field("Rounds at most", numberInput(step.max_iterations, { min: 1, max: 50, placeholder: "5" }));
-  const output = field("Store the output as", textInput(step.output_var, { spellcheck: "false", placeholder: "no name" }));
+  const rounds = field("Max iterations", numberInput(step.max_iterations, { min: 1, max: 50, placeholder: "5" }));
+  const output = field("Output variable", textInput(step.output_var, { spellcheck: "false", placeholder: "no name" }));
   const errors = field("On an error", choice(ERRORS, step.error_mode ?? "fail"));
-  const timeout = field("Seconds for an attempt", numberInput(step.timeout_secs, { min: 1, max: 86_400, placeholder: "120" }));
+  const timeout = field("Timeout in seconds", numberInput(step.timeout_secs, { min: 1, max: 86_400, placeholder: "120" }));
   const title = h("strong", { class: "cut" });
   const arrange = () => {
     const word = mode.control.value;
@@ -119,7 +119,7 @@ export function editWorkflow(item, signal) {
     title: item ? `Edit ${item.name}` : "New workflow", wide: true, action: item ? "Save" : "Create", fields,
     body: [
       h("div", { class: "form-row" }, name, about),
-      item ? h("p", { class: "hint" }, "Runs under way keep the steps as they were when they began.") : null,
+      item ? h("p", { class: "hint" }, "Open runs keep the steps they started with.") : null,
       h("div", { class: "graph-frame" }, graph.node), h("h3", {}, "Steps"), place,
       h("button", { type: "button", onclick: () => forms.length < STEPS_MAX && add() }, icon("plus", 18), "Add a step"),
     ],

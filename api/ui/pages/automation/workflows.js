@@ -41,7 +41,7 @@ export async function mount(root, ctx) {
     all = (await page("/api/workflows", "workflows", { limit: PAGE }, { signal })).items;
     if (all.length === 0) {
       fill(root, emptyState({
-        icon: icon("branch", 28), title: "No workflows yet", text: "A workflow asks one agent after the other, side by side where you like, and hands on what they answer.",
+        icon: icon("branch", 28), title: "No workflows yet", text: "A workflow runs several agents in sequence or in parallel and passes their outputs on.",
         actions: [h("button", { class: "primary", type: "button", onclick: () => create().catch(showError) }, icon("plus", 18), "New workflow")],
       }));
       return;
@@ -102,7 +102,7 @@ export async function mount(root, ctx) {
   }
 
   function showRuns() {
-    if (runs.length === 0) fill(runList, h("li", { class: "dim" }, "It has not run yet."));
+    if (runs.length === 0) fill(runList, h("li", { class: "dim" }, "No runs yet."));
     else {
       refill(runList, runs.map((item) => h("li", {}, h("button", { type: "button", class: "run-item", data: { key: item.id }, "aria-pressed": String(item.id === run?.id), onclick: () => pick(item).catch(showError) },
         stateBadge(item.state), h("span", { class: "grow cut" }, when(item.started_at)),
@@ -157,14 +157,14 @@ export async function mount(root, ctx) {
   }
 
   async function start() {
-    const input = field("Input", textBox("", 6), { hint: "What {{input}} of the first step stands for." });
+    const input = field("Input", textBox("", 6), { hint: "Value of {{input}} in the first step." });
     const made = await ask({
       title: `Run ${open.name}`, action: "Run", body: [input], fields: { input },
       submit: () => call("POST", `/api/workflows/${open.id}/run`, { input: input.control.value, async: true }),
     });
     if (!made) return;
     run = { id: made.run_id };
-    toast("The run began");
+    toast("Run started");
     await again();
   }
 
@@ -190,7 +190,7 @@ export async function mount(root, ctx) {
   }
 
   async function remove() {
-    const text = `“${open.name}” and its runs go; runs under way are cancelled.`;
+    const text = `“${open.name}” and its runs are deleted; open runs are cancelled.`;
     if (!(await confirm({ title: "Delete this workflow?", text, run: () => call("DELETE", `/api/workflows/${open.id}`) }))) return;
     toast("Deleted");
     open = null;

@@ -41,7 +41,7 @@ export class Approvals {
   node_of(approval) {
     const decide = (decision) => this.decide(approval, decision).catch(showError);
     return h("section", { class: "approval", "aria-label": `Approval of ${approval.action}` },
-      h("div", { class: "approval-head" }, icon("shield", 18), h("span", { class: "grow" }, "Waits for you: ", h("b", {}, approval.action)),
+      h("div", { class: "approval-head" }, icon("shield", 18), h("span", { class: "grow" }, "Approval needed: ", h("b", {}, approval.action)),
         h("span", { class: "faint" }, `until ${when(approval.expires_at)}`)),
       approval.description ? h("p", { class: "dim" }, approval.description) : null,
       codeBlock(JSON.stringify(approval.payload ?? {}, null, 2), "json"),
@@ -59,7 +59,7 @@ export class Approvals {
     } catch (error) {
       if (error.field !== "totp_code") throw error;
       const control = h("input", { type: "text", inputmode: "numeric", autocomplete: "one-time-code", maxlength: "8" });
-      const code = field("Code of your authenticator", control);
+      const code = field("Code from your authenticator app", control);
       const done = await ask({ title: `Approve ${approval.action}`, action: "Approve", body: [code], fields: { totp_code: code }, submit: () => send({ totp_code: control.value.trim() }) });
       if (!done) return;
     }

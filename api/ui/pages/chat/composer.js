@@ -17,7 +17,7 @@ export class Composer {
     this.matches = [];
     this.active = 0;
     this.input = h("textarea", {
-      id: "prompt", rows: "1", "aria-label": "Message", placeholder: "Pick an agent first", disabled: true, autocomplete: "off",
+      id: "prompt", rows: "1", "aria-label": "Message", placeholder: "Select an agent first", disabled: true, autocomplete: "off",
       role: "combobox", "aria-expanded": "false", "aria-haspopup": "listbox", "aria-autocomplete": "list", "aria-controls": "commands", "aria-describedby": "keys-hint",
       oninput: () => this.changed(), onkeydown: (event) => this.onKey(event), onpaste: (event) => this.onPaste(event),
     });
@@ -25,8 +25,8 @@ export class Composer {
     this.attach = h("button", { class: "quiet only-icon", type: "button", "aria-label": "Attach files", title: "Attach files", disabled: true, onclick: () => this.picker.click() }, icon("attach"));
     this.send = h("button", { class: "primary only-icon send", type: "submit", "aria-label": "Send", title: "Send", disabled: true }, icon("send"));
     this.stop = h("button", { class: "stop", type: "button", hidden: true, onclick: () => chat.stop().catch(showError) }, icon("stop", 17), "Stop");
-    this.interrupt = h("button", { class: "quiet", type: "button", hidden: true, title: "End the turn before its next tool call", onclick: () => chat.interrupt().catch(showError) }, "Interrupt");
-    this.thinking = h("button", { class: "quiet small thinking-on", type: "button", hidden: true, title: "Messages ask for extended thinking; click to switch it off", onclick: () => this.setThinking(false) }, "Thinking on", icon("close", 13));
+    this.interrupt = h("button", { class: "quiet", type: "button", hidden: true, title: "Stop the turn before its next tool call", onclick: () => chat.interrupt().catch(showError) }, "Interrupt");
+    this.thinking = h("button", { class: "quiet small thinking-on", type: "button", hidden: true, title: "Extended thinking is on; click to turn it off", onclick: () => this.setThinking(false) }, "Thinking on", icon("close", 13));
     this.chips = h("ul", { class: "chips", "aria-label": "Attachments", hidden: true });
     this.menu = h("ul", { class: "commands", id: "commands", role: "listbox", "aria-label": "Commands", hidden: true });
     this.node = h("form", { class: "composer", onsubmit: (event) => { event.preventDefault(); this.submit(); } },
@@ -48,7 +48,7 @@ export class Composer {
     const isBusy = this.chat.isBusy();
     this.input.disabled = !isReady;
     this.attach.disabled = !isReady;
-    this.input.placeholder = agent ? `Message ${agent.name}` : "Pick an agent first";
+    this.input.placeholder = agent ? `Message ${agent.name}` : "Select an agent first";
     this.stop.hidden = !isBusy;
     this.interrupt.hidden = !isBusy;
     const isEmpty = this.input.value.trim() === "" && this.files.length === 0;
@@ -185,7 +185,7 @@ export class Composer {
     const { agent } = this.chat;
     if (!agent) return;
     const room = ATTACHMENTS_MAX - this.files.length;
-    if (files.length > room) toast(`A message takes ${ATTACHMENTS_MAX} attachments at most.`, { kind: "bad" });
+    if (files.length > room) toast(`A message can have at most ${ATTACHMENTS_MAX} attachments.`, { kind: "bad" });
     for (const file of files.slice(0, room)) {
       const entry = { file, state: "sending", url: file.type.startsWith("image/") ? URL.createObjectURL(file) : null, ending: new AbortController() };
       this.files.push(entry);

@@ -33,7 +33,7 @@ export async function createAgent(api) {
     action: "Create agent",
     body: [
       h("div", { class: "create" },
-        h("div", { class: "create-types" }, h("h3", {}, "Begin with"), picker.node),
+        h("div", { class: "create-types" }, h("h3", {}, "Template"), picker.node),
         h("div", { class: "create-editor" }, editor.nameField, editor.manifestField, editor.verdict)),
     ],
     fields: { manifest_toml: editor.manifestField },
@@ -45,7 +45,7 @@ export async function createAgent(api) {
 /** The agent types, and an empty manifest. */
 class TypePicker {
   constructor(api, use) {
-    const blank = { source: "blank", name: "", description: "A manifest of your own", isBlank: true };
+    const blank = { source: "blank", name: "", description: "Custom manifest", isBlank: true };
     this.list = new VirtualList({
       label: "Agent types",
       rowHeight: 54,
@@ -114,10 +114,10 @@ class Editor {
       const found = await this.api.call("POST", "/api/agents/check", { manifest_toml: this.text() });
       if (round !== this.round) return;
       this.manifestField.fault("");
-      this.nameField.fault(found.name_taken ? `There is an agent called ${found.name} already.` : "");
+      this.nameField.fault(found.name_taken ? `An agent already exists: ${found.name} already.` : "");
       const model = [found.provider, found.model].filter(Boolean).join(" / ") || "the default model";
       const tools = found.tools.includes("*") ? "all tools" : listed(found.tools);
-      fill(this.verdict, icon("check", 16), h("span", {}, `A good manifest: ${model}, ${tools}${found.triggers > 0 ? `, ${found.triggers} triggers` : ""}.`));
+      fill(this.verdict, icon("check", 16), h("span", {}, `Valid. ${model}, ${tools}${found.triggers > 0 ? `, ${found.triggers} triggers` : ""}.`));
     } catch (error) {
       if (round !== this.round) return;
       const { line, column } = error.body ?? {};

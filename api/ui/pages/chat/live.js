@@ -10,7 +10,7 @@ export class LiveTurn {
   constructor(agentName, said, onGrow) {
     this.onGrow = onGrow;
     this.frame = answerFrame(agentName);
-    this.wait = h("div", { class: "waiting" }, h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i")), hidden("The agent answers"));
+    this.wait = h("div", { class: "waiting" }, h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i")), hidden("The agent is responding"));
     this.frame.parts.append(this.wait);
     this.node = h("article", { class: "turn live", "aria-busy": "true" }, this.frame.node);
     this.tools = [];
@@ -38,7 +38,7 @@ export class LiveTurn {
     else if (name === "tool_use") this.toolUse(event.tool);
     else if (name === "tool_result") this.toolResult(event.tool, event.input);
     else if (name === "owner_notice") this.add(remark(event.text, "note"));
-    else if (name === "lagged") this.add(remark(`${event.missed} events were missed; the whole answer comes with its end.`, "note"));
+    else if (name === "lagged") this.add(remark(`${event.missed} events were missed; the full response appears when it is complete.`, "note"));
     else if (name === "done") return this.end(event.stopped ? remark("Stopped.") : null);
     else if (name === "error") return this.end(event.code === "turn_stopped" ? remark("Stopped.") : remark(event.error || "The turn failed.", "bad"));
     return false;

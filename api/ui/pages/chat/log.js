@@ -33,7 +33,7 @@ export class Log {
     this.chat = chat;
     this.list = h("div", { class: "turns" });
     this.node = h("div", { class: "log", role: "log", "aria-label": "Conversation", tabindex: "0", onscroll: () => this.onScroll() }, this.list);
-    this.down = h("button", { class: "to-end", type: "button", "aria-label": "To the newest message", hidden: true, onclick: () => this.toEnd() }, icon("chevron", 18));
+    this.down = h("button", { class: "to-end", type: "button", "aria-label": "Jump to the newest message", hidden: true, onclick: () => this.toEnd() }, icon("chevron", 18));
     this.cursor = null;
     this.loading = false;
     this.stored = new Map();
@@ -76,14 +76,14 @@ export class Log {
     fill(this.list, nodes, live);
     if (page.turns.length === 0 && live.length === 0) {
       const { agent } = this.chat;
-      this.showEmpty({ icon: icon("chat", 30), title: `Say hello to ${agent.name}`, text: agent.description || "Nothing has been said in this session yet." });
+      this.showEmpty({ icon: icon("chat", 30), title: `Say hello to ${agent.name}`, text: agent.description || "This session has no messages yet." });
     }
     this.toEnd();
   }
 
   node_of(turn, isOpen) {
     const node = storedTurn(turn, this.chat.agent.name, { retry: (turn) => this.chat.retry(turn), isOpen });
-    if (this.compacted > 0 && turn.ordinal === this.compacted) node.prepend(h("p", { class: "summary-line" }, "The model reads a summary of what stands above."));
+    if (this.compacted > 0 && turn.ordinal === this.compacted) node.prepend(h("p", { class: "summary-line" }, "The model sees a summary of the messages above."));
     this.stored.set(turn.id, { turn, node, isOpen });
     return node;
   }

@@ -23,7 +23,7 @@ export class Side {
       row: agentRow,
       read: (cursor, q) => this.readAgents(cursor, q),
       open: (agent) => chat.open(agent.id),
-      empty: (q) => (q ? note(`No agent is called “${q}”.`) : this.noAgents()),
+      empty: (q) => (q ? note(`There is no agent named “${q}”.`) : this.noAgents()),
       onCount: (found, isWhole) => this.showCount(found, isWhole),
       onError: showError,
     });
@@ -34,7 +34,7 @@ export class Side {
       read: (cursor, q) => this.readSessions(cursor, q),
       open: (session) => chat.open(chat.agent.id, session.session_id ?? session.id),
       keyOf: (session) => session.session_id ?? session.id,
-      empty: (q) => note(q ? `Nothing found for “${q}”.` : "No sessions yet."),
+      empty: (q) => note(q ? `No results for “${q}”.` : "No sessions yet."),
       onError: showError,
     });
     this.build();
@@ -53,7 +53,7 @@ export class Side {
       h("section", { class: "side-part", "aria-labelledby": "agents-title" },
         h("div", { class: "side-head" }, h("h2", { id: "agents-title" }, "Agents"), this.counter, newAgent), this.search.node, this.agents.node),
       this.sessionPart);
-    this.veil = h("button", { class: "veil", type: "button", "aria-label": "Close the list", onclick: () => this.close() });
+    this.veil = h("button", { class: "veil", type: "button", "aria-label": "Close", onclick: () => this.close() });
     this.toggle = h("button", {
       class: "quiet only-icon side-toggle", type: "button", "aria-label": "Agents and sessions", "aria-controls": "side", "aria-expanded": "false",
       onclick: () => this.open(),
@@ -85,7 +85,7 @@ export class Side {
   }
 
   noAgents() {
-    return emptyState({ icon: icon("agents", 26), title: "No agents yet", text: "Create the first one: from an agent type, or with a manifest of your own.", actions: [h("button", { class: "primary", type: "button", onclick: () => this.chat.newAgent().catch(showError) }, "New agent")] });
+    return emptyState({ icon: icon("agents", 26), title: "No agents yet", text: "Create one from an agent type or a custom manifest.", actions: [h("button", { class: "primary", type: "button", onclick: () => this.chat.newAgent().catch(showError) }, "New agent")] });
   }
 
   /** The open agent and session changed. */

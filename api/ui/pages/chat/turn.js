@@ -77,10 +77,10 @@ function imageNode({ file_id: id, path = `/api/uploads/${id}`, filename, url }) 
   if (url) show(url);
   else {
     blob(path).then((content) => {
-      if (!RASTER.test(content.type)) throw new TypeError("no picture");
+      if (!RASTER.test(content.type)) throw new TypeError("no image");
       show(URL.createObjectURL(content));
     }).catch(() => {
-      open.replaceWith(h("span", { class: "badge" }, `${name} is gone`));
+      open.replaceWith(h("span", { class: "badge" }, `${name} was deleted`));
     });
   }
   return open;
@@ -127,7 +127,7 @@ export class ToolNode {
     }
     refill(this.body,
       input === undefined ? null : [h("h3", {}, "Input"), codeBlock(typeof input === "string" ? input : JSON.stringify(input, null, 2), "json")],
-      result === undefined ? (isDone ? null : h("p", { class: "hint" }, "It runs …")) : [h("h3", {}, isError ? "Error" : "Result"), codeBlock(pretty(result), looksLikeJson(result) ? "json" : "text"), cut ? h("p", { class: "hint" }, `${bytes(cut)} more are not shown.`) : null]);
+      result === undefined ? (isDone ? null : h("p", { class: "hint" }, "Running …")) : [h("h3", {}, isError ? "Error" : "Result"), codeBlock(pretty(result), looksLikeJson(result) ? "json" : "text"), cut ? h("p", { class: "hint" }, `${bytes(cut)} more are not shown.`) : null]);
   }
 }
 
@@ -160,7 +160,7 @@ function preview(input) {
 
 /** What the model thought, folded. */
 export function thinkingNode(text) {
-  return h("details", { class: "thinking", data: { fold: "thinking" } }, h("summary", {}, icon("chevron", 15), "Thoughts"), h("div", { class: "plain" }, text));
+  return h("details", { class: "thinking", data: { fold: "thinking" } }, h("summary", {}, icon("chevron", 15), "Thinking"), h("div", { class: "plain" }, text));
 }
 
 /** The frame of an answer: who, the parts, and the foot. */
@@ -184,14 +184,14 @@ export function storedTurn(turn, agentName, { retry, isOpen = false }) {
   const node = h("article", { class: "turn", data: { turn: turn.id } });
   if (turn.said) node.append(saidNode(turn.said));
   if (isOpen) {
-    node.append(h("div", { class: "answer waits" }, h("span", { class: "spinner" }), h("span", { class: "dim" }, "Waits for its turn …")));
+    node.append(h("div", { class: "answer waits" }, h("span", { class: "spinner" }), h("span", { class: "dim" }, "Queued …")));
     return node;
   }
   const { node: answer, parts, foot } = answerFrame(agentName);
   const text = fillParts(parts, turn);
   const again = () => retry(turn);
   addEnd(parts, turn, again);
-  foot.append(...footOf(turn), iconButton("copy", "Copy the answer", () => copyText(text)), iconButton("retry", "Ask again", again));
+  foot.append(...footOf(turn), iconButton("copy", "Copy the response", () => copyText(text)), iconButton("retry", "Ask again", again));
   node.append(answer);
   return node;
 }
@@ -236,8 +236,8 @@ function addEnd(parts, turn, again) {
   for (const notice of trace?.notices ?? []) parts.append(remark(typeof notice === "string" ? notice : notice.text, "note"));
   if (trace?.status === "failed") parts.append(remark(trace.error || "The turn failed.", "bad", [retry]));
   else if (isStopped) parts.append(remark("Stopped."));
-  else if (trace?.status === "interrupted") parts.append(remark("Interrupted before its next tool."));
-  else if (parts.childElementCount === 0) parts.append(h("p", { class: "faint" }, "No answer."));
+  else if (trace?.status === "interrupted") parts.append(remark("Interrupted before its next tool call."));
+  else if (parts.childElementCount === 0) parts.append(h("p", { class: "faint" }, "No response."));
 }
 
 /** Time, tokens, cost and model of a turn. */
@@ -251,10 +251,10 @@ function footOf(turn) {
   const model = answers.at(-1)?.model;
   const items = [];
   if (last) items.push(h("time", { datetime: last.created_at, title: when(last.created_at) }, brief(last.created_at)));
-  if (trace?.duration_ms !== undefined && trace?.duration_ms !== null) items.push(h("span", { title: "From the message to the end" }, duration(trace.duration_ms)));
+  if (trace?.duration_ms !== undefined && trace?.duration_ms !== null) items.push(h("span", { title: "Time from the message to the end of the turn" }, duration(trace.duration_ms)));
   if (tokensIn || tokensOut) items.push(h("span", { class: "tokens", title: `${count(tokensIn, "token")} in, ${count(tokensOut, "token")} out` }, `${number(tokensIn)} → ${number(tokensOut)} tokens`));
   const cost = trace?.cost_usd ?? sum("cost_usd");
-  if (tokensIn || tokensOut) items.push(h("span", { class: "cost", title: "What the model calls cost" }, money(cost)));
+  if (tokensIn || tokensOut) items.push(h("span", { class: "cost", title: "Cost of the model calls" }, money(cost)));
   if (model) items.push(h("span", { class: "model cut", title: model }, model));
   return items;
 }

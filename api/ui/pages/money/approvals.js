@@ -31,7 +31,7 @@ export async function mount(root, ctx) {
   const chosen = new Set();
 
   const batch = {
-    box: h("input", { type: "checkbox", "aria-label": "Choose all", onchange: () => {
+    box: h("input", { type: "checkbox", "aria-label": "Select all", onchange: () => {
       for (const item of pending.slice(0, SHOWN_MAX)) if (batch.box.checked) chosen.add(item.id); else chosen.delete(item.id);
       showPending();
       showBar();
@@ -41,10 +41,10 @@ export async function mount(root, ctx) {
     approve: h("button", { type: "button", class: "primary", onclick: () => decide([...chosen], "approve").catch(showError) }, icon("check", 18), "Approve"),
   };
   const bar = h("div", { class: "bar-row batch-bar", hidden: true }, h("label", { class: "switch" }, batch.box, batch.text), h("span", { class: "grow" }), batch.reject, batch.approve);
-  const cards = h("ul", { class: "approval-list", "aria-label": "Waiting approvals" });
-  const nothing = emptyState({ icon: icon("check", 28), title: "Nothing waits", text: "Calls of tools that need a person come here, and agents wait for the answer." });
+  const cards = h("ul", { class: "approval-list", "aria-label": "Pending approvals" });
+  const nothing = emptyState({ icon: icon("check", 28), title: "No pending approvals", text: "Tool calls that need your approval appear here. The agent waits for your decision." });
   const history = new Table({
-    label: "Decided approvals", signal, rowHeight: 56, empty: "Nothing was decided yet.", open: details,
+    label: "Decided approvals", signal, rowHeight: 56, empty: "No decisions yet.", open: details,
     columns: [
       { label: "Action", width: "minmax(0, 1.4fr)", cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, item.action), h("small", { class: "faint cut" }, nameOf(item.agent_id))) },
       { label: "What", width: "minmax(0, 2fr)", side: true, cell: (item) => h("span", { class: "dim" }, item.description) },
@@ -82,7 +82,7 @@ export async function mount(root, ctx) {
 
   function showPending() {
     refill(cards, pending.slice(0, SHOWN_MAX).map(card), pending.length === 0 ? h("li", {}, nothing) : null,
-      total > SHOWN_MAX ? h("li", { class: "dim" }, `${number(total - SHOWN_MAX)} more wait behind these.`) : null);
+      total > SHOWN_MAX ? h("li", { class: "dim" }, `${number(total - SHOWN_MAX)} more are pending.`) : null);
   }
 
   /** The bar is made once, so that what has the focus keeps it. */
@@ -91,14 +91,14 @@ export async function mount(root, ctx) {
     bar.hidden = all.length < 2;
     batch.box.checked = all.length > 0 && all.every((item) => chosen.has(item.id));
     batch.box.indeterminate = !batch.box.checked && chosen.size > 0;
-    batch.text.textContent = chosen.size > 0 ? `${number(chosen.size)} of ${number(all.length)} chosen` : `Choose all ${number(all.length)}`;
+    batch.text.textContent = chosen.size > 0 ? `${number(chosen.size)} of ${number(all.length)} chosen` : `Select all ${number(all.length)}`;
     batch.approve.disabled = batch.reject.disabled = chosen.size === 0;
   }
 
   function card(item) {
     // What has the focus keeps it when the cards are built anew, and never hands it to another approval.
     const key = (word) => ({ key: `${word} ${item.id}` });
-    const box = h("input", { type: "checkbox", data: key("choose"), checked: chosen.has(item.id), "aria-label": `Choose ${item.action}`, onchange: () => { if (box.checked) chosen.add(item.id); else chosen.delete(item.id); showBar(); } });
+    const box = h("input", { type: "checkbox", data: key("choose"), checked: chosen.has(item.id), "aria-label": `Select ${item.action}`, onchange: () => { if (box.checked) chosen.add(item.id); else chosen.delete(item.id); showBar(); } });
     return h("li", { class: "card approval", data: { id: item.id } },
       h("div", { class: "bar-row" }, pending.length > 1 ? box : null, h("code", { class: "approval-action" }, item.action), h("span", { class: "dim" }, "by ", h("a", { href: `#/chat/${item.agent_id}`, data: key("open") }, nameOf(item.agent_id))),
         h("span", { class: "grow" }), h("span", { class: "badge warn", data: { expires: item.expires_at }, title: when(item.expires_at) }, expiry(item.expires_at))),
@@ -115,8 +115,8 @@ export async function mount(root, ctx) {
     const needsCode = isApproval && factor.enforced;
     const isDirect = isApproval && !needsCode && ids.length === 1;
     if (isDirect && Date.now() - approvedAt < DOUBLE_MS) return;
-    const reason = field("Reason", textInput("", { maxlength: 500 }), { hint: "May be left out. It is kept with the decision." });
-    const code = field("Code of your authenticator", textInput("", { inputmode: "numeric", autocomplete: "one-time-code", maxlength: 12, class: "code" }));
+    const reason = field("Reason", textInput("", { maxlength: 500 }), { hint: "Optional. Stored with the decision." });
+    const code = field("Code from your authenticator app", textInput("", { inputmode: "numeric", autocomplete: "one-time-code", maxlength: 12, class: "code" }));
     const send = () => {
       const body = { ...(reason.control.value.trim() ? { reason: reason.control.value.trim() } : {}), ...(needsCode && code.control.value.trim() ? { totp_code: code.control.value.trim() } : {}) };
       if (ids.length === 1) return call("POST", `/api/approvals/${ids[0]}/${decision}`, body);
@@ -130,7 +130,7 @@ export async function mount(root, ctx) {
       const what = ids.length === 1 ? pending.find((item) => item.id === ids[0])?.action : count(ids.length, "action");
       done = await ask({
         title: isApproval ? `Approve ${what}?` : `Reject ${what}?`, action: isApproval ? "Approve" : "Reject", danger: !isApproval,
-        fields: { totp_code: code, reason }, body: [needsCode && !factor.confirmed ? h("p", { class: "notice warn" }, "No second factor is set up: set one up below, then approve.") : null, needsCode ? code : null, reason], submit: send,
+        fields: { totp_code: code, reason }, body: [needsCode && !factor.confirmed ? h("p", { class: "notice warn" }, "No second factor is set up. Set one up below before you approve.") : null, needsCode ? code : null, reason], submit: send,
       });
     }
     if (!done) return;
@@ -142,7 +142,7 @@ export async function mount(root, ctx) {
   }
 
   function details(item) {
-    const rows = [["Agent", nameOf(item.agent_id)], ["Decision", item.status], ["Reason", item.reason], ["Asked", when(item.created_at)], ["Decided", when(item.decided_at)], ["Call", item.call_hash]].filter(([, value]) => value);
+    const rows = [["Agent", nameOf(item.agent_id)], ["Decision", item.status], ["Reason", item.reason], ["Requested", when(item.created_at)], ["Decided", when(item.decided_at)], ["Call", item.call_hash]].filter(([, value]) => value);
     return ask({
       title: item.action, action: "Close", cancel: null, wide: true,
       body: [item.description ? h("p", {}, item.description) : null, h("dl", { class: "pairs" }, rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])), item.payload ? h("pre", { class: "code-box" }, JSON.stringify(item.payload, null, 2)) : null],

@@ -36,7 +36,7 @@ export async function mount(root, ctx) {
   const counts = h("p", { class: "dim", role: "status" });
   const search = h("input", { type: "search", placeholder: "Filter by type, agent or details", "aria-label": "Filter", oninput: () => { filter = search.value.toLowerCase(); show(); } });
   const table = new Table({
-    label: "Audit entries", signal, rowHeight: 52, open, empty: "No entry matches the filter.",
+    label: "Audit entries", signal, rowHeight: 52, open, empty: "No matching entries.",
     columns: [
       { label: "What", width: "minmax(0, 1.4fr)", slim: "150px", cell: (entry) => h("span", { class: `badge ${tone(entry.event_type)}` }, entry.event_type.replaceAll("_", " ")) },
       { label: "Details", width: "minmax(0, 2.4fr)", side: true, cell: (entry) => h("span", { class: "dim" }, line(entry)) },
@@ -45,7 +45,7 @@ export async function mount(root, ctx) {
       { label: "No.", width: "72px", side: true, end: true, cell: (entry) => number(entry.id) },
     ],
   });
-  const button = h("button", { class: "primary", type: "button", onclick: () => verify().catch(showError) }, icon("shield", 18), "Verify the trail");
+  const button = h("button", { class: "primary", type: "button", onclick: () => verify().catch(showError) }, icon("shield", 18), "Verify the log");
   fill(ctx.actions, button);
   fill(root, h("div", { class: "stack" }, verdict, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), counts), table.root));
 
@@ -67,14 +67,14 @@ export async function mount(root, ctx) {
 
   async function verify() {
     button.disabled = true;
-    fill(verdict, h("p", { class: "notice" }, h("span", { class: "spinner" }), "Walking over the whole trail…"));
+    fill(verdict, h("p", { class: "notice" }, h("span", { class: "spinner" }), "Verifying the log…"));
     try {
       const found = await get("/api/audit/verify", { signal });
       const isWhole = found.status === "valid";
       fill(verdict, h("div", { class: `notice ${isWhole ? "good" : "bad"}` }, icon(isWhole ? "check" : "alert"), h("div", { class: "stack tight-stack grow" },
-        h("strong", {}, isWhole ? `The trail is whole: ${count(found.chain_length, "entry", "entries")}` : `The trail is broken at entry ${number(found.broken_at)}`),
+        h("strong", {}, isWhole ? `The log is intact: ${count(found.chain_length, "entry", "entries")}` : `The log is broken at entry ${number(found.broken_at)}`),
         isWhole ? h("span", {}, `From ${when(found.first_entry)} to ${when(found.last_entry)}; ${count(found.checkpoints, "checkpoint")}, signed up to entry ${number(found.signed_up_to)}.`)
-          : h("span", {}, `${found.reason} Keep the home as it is, and compare it with a backup.`),
+          : h("span", {}, `${found.reason} Keep the home unchanged and compare it with a backup.`),
         h("small", {}, "Public key ", h("code", { class: "break" }, found.public_key)))));
     } catch (error) {
       fill(verdict);
@@ -85,7 +85,7 @@ export async function mount(root, ctx) {
   }
 
   function open(entry) {
-    const rows = [["When", when(entry.timestamp)], ["By", actorOf(entry)], ["Agent", entry.agent_id && `${nameOf(entry.agent_id)} (${entry.agent_id})`], ["Hash", entry.hash], ["Hash before", entry.prev_hash]].filter(([, value]) => value);
+    const rows = [["When", when(entry.timestamp)], ["By", actorOf(entry)], ["Agent", entry.agent_id && `${nameOf(entry.agent_id)} (${entry.agent_id})`], ["Hash", entry.hash], ["Previous hash", entry.prev_hash]].filter(([, value]) => value);
     return ask({
       title: `Entry ${entry.id}: ${entry.event_type.replaceAll("_", " ")}`, action: "Close", cancel: null, wide: true,
       body: [h("dl", { class: "pairs" }, rows.map(([name, value]) => [h("dt", {}, name), h("dd", { class: name.startsWith("Hash") ? "mono" : null }, value)])), h("pre", { class: "code-box" }, JSON.stringify(details(entry), null, 2))],

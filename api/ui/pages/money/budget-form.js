@@ -10,14 +10,14 @@ import { money, number } from "../../lib/format.js";
 export async function editBudget({ title, path, signal }) {
   const budget = await get(path, { signal });
   const limit = (label, value, hint, step) => field(label, numberInput(value > 0 ? value : "", { min: 0, step, placeholder: "no limit" }), { hint });
-  const day = limit("Dollars a day", budget.daily_limit_usd, `Spent today: ${money(budget.today_spent_usd)}.`, "any");
-  const month = limit("Dollars a month", budget.monthly_limit_usd, `Spent this month: ${money(budget.month_spent_usd)}.`, "any");
-  const hour = limit("Tokens an hour", budget.hourly_token_limit, `Used this hour: ${number(budget.hourly_tokens_used)}.`, 1);
+  const day = limit("Dollars per day", budget.daily_limit_usd, `Spent today: ${money(budget.today_spent_usd)}.`, "any");
+  const month = limit("Dollars per month", budget.monthly_limit_usd, `Spent this month: ${money(budget.month_spent_usd)}.`, "any");
+  const hour = limit("Tokens per hour", budget.hourly_token_limit, `Used this hour: ${number(budget.hourly_tokens_used)}.`, 1);
   const made = await ask({
     title, action: "Save", fields: { daily_limit_usd: day, monthly_limit_usd: month, hourly_token_limit: hour },
-    body: [h("p", { class: "dim" }, "Empty is no limit. It holds from the next call on, and takes the place of what configuration and manifest say."), day, month, hour],
+    body: [h("p", { class: "dim" }, "Leave empty for no limit. Applies from the next call and overrides the configuration and the manifest."), day, month, hour],
     submit: () => call("PUT", path, { daily_limit_usd: numberOf(day.control), monthly_limit_usd: numberOf(month.control), hourly_token_limit: numberOf(hour.control) }),
   });
-  if (made) toast("The budget is set");
+  if (made) toast("Budget saved");
   return made;
 }

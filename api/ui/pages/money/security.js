@@ -4,7 +4,7 @@ import { get } from "../../lib/api.js";
 import { fill, h } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
 
-const WORDS = { active: ["good", "in force"], inactive: ["warn", "off"], not_available: ["", "not in this build"] };
+const WORDS = { active: ["good", "active"], inactive: ["warn", "off"], not_available: ["", "not in this build"] };
 const ORDER = ["inactive", "active", "not_available"];
 const SMALL = new Map([["merkle", "Merkle"], ["wasm", "WASM"], ["gcra", "GCRA"], ["ssrf", "SSRF"], ["ofp", "OFP"], ["hmac", "HMAC"]]);
 
@@ -25,8 +25,8 @@ export async function mount(root, ctx) {
     const parts = ORDER.slice().reverse().map((state) => keys.filter((key) => systems[key] === state).length);
     fill(root, h("div", { class: "stack" },
       h("section", { class: "card security-sum" }, icon("shield", 36),
-        h("div", { class: "stat grow" }, h("strong", {}, `${active} of ${total} in force`), h("small", {}, off > 0 ? `${off} can be turned on; each says how.` : "Everything that this build has is in force.")),
-        h("div", { class: "security-bar", role: "img", "aria-label": `${active} in force, ${off} off, ${parts[0]} not in this build` }, keys.map((key) => h("i", { class: systems[key], title: nameOf(key) })))),
+        h("div", { class: "stat grow" }, h("strong", {}, `${active} of ${total} active`), h("small", {}, off > 0 ? `${off} can be enabled; see the details below.` : "All features of this build are active.")),
+        h("div", { class: "security-bar", role: "img", "aria-label": `${active} active, ${off} off, ${parts[0]} not in this build` }, keys.map((key) => h("i", { class: systems[key], title: nameOf(key) })))),
       h("ul", { class: "security-grid", "aria-label": "Security systems" }, keys.map((key) => {
         const [style, word] = WORDS[systems[key]] ?? ["", systems[key]];
         return h("li", { class: `card security-item ${systems[key]}` }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, nameOf(key)), h("span", { class: `badge ${style}` }, word)), h("p", { class: "dim" }, details[key] ?? ""));

@@ -24,9 +24,9 @@ export async function mount(root, ctx) {
   const cards = h("div", { class: "grid money-cards" });
   const chart = new Chart({ label: "Spending by day", format: money, height: 220 });
   const spans = segments("Days", [["7 days", 7], ["30 days", 30], ["90 days", 90]], days, (value) => { days = value; again().catch(showError); });
-  const measures = segments("What the chart shows", [["Cost", "cost_usd"], ["Tokens", "tokens"], ["Calls", "request_count"]], measure, (value) => { measure = value; showDaily(); });
+  const measures = segments("Chart values", [["Cost", "cost_usd"], ["Tokens", "tokens"], ["Calls", "request_count"]], measure, (value) => { measure = value; showDaily(); });
   const models = new Table({
-    label: "By model", signal, rowHeight: 52, empty: "No model was asked yet.",
+    label: "By model", signal, rowHeight: 52, empty: "No model calls yet.",
     columns: [
       { label: "Model", width: "minmax(0, 2fr)", sort: (row) => row.model, cell: (row) => h("span", { class: "two" }, h("strong", { class: "cut" }, row.model), h("small", { class: "faint cut" }, row.provider)) },
       { label: "Calls", width: "80px", side: true, end: true, sort: (row) => row.request_count, cell: (row) => short(row.request_count) },
@@ -35,14 +35,14 @@ export async function mount(root, ctx) {
     ],
   });
   const agents = new Table({
-    label: "By agent", signal, rowHeight: 52, empty: "No agent asked a model yet.", open: (row) => changeAgent(row).catch(showError), keyOf: (row) => row.agent_id,
+    label: "By agent", signal, rowHeight: 52, empty: "No agent has called a model yet.", open: (row) => changeAgent(row).catch(showError), keyOf: (row) => row.agent_id,
     columns: [
       { label: "Agent", width: "minmax(0, 2fr)", sort: (row) => row.agent_name, cell: (row) => h("span", { class: "cut" }, row.agent_name || row.agent_id.slice(0, 8)) },
       { label: "Today", width: "96px", slim: "84px", end: true, sort: (row) => row.today_cost_usd, cell: (row) => money(row.today_cost_usd) },
-      { label: "In all", width: "96px", slim: "84px", end: true, sort: (row) => row.total_cost_usd, cell: (row) => money(row.total_cost_usd) },
+      { label: "All time", width: "96px", slim: "84px", end: true, sort: (row) => row.total_cost_usd, cell: (row) => money(row.total_cost_usd) },
     ],
   });
-  const agentNote = h("p", { class: "hint" }, "Choose an agent to see and set its own budget.");
+  const agentNote = h("p", { class: "hint" }, "Select an agent to view and edit its budget.");
   fill(root, h("div", { class: "stack" }, cards,
     h("section", { class: "card stack", "aria-label": "By day" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "By day"), measures, spans), chart.node),
     h("div", { class: "halves" },
@@ -71,11 +71,11 @@ export async function mount(root, ctx) {
   function showCards(budget, summary) {
     const { quota, today } = summary;
     fill(cards,
-      budgetCard("Today", budget.today_spent_usd, budget.daily_limit_usd, money, `${count(today.requests, "call")}, ${short(today.input_tokens + today.output_tokens)} tokens`, `starts anew ${when(budget.daily_reset_at)}`),
-      budgetCard("This month", budget.month_spent_usd, budget.monthly_limit_usd, money, budget.reserved_usd > 0 ? `${money(budget.reserved_usd)} reserved for calls that are out` : "nothing reserved", `starts anew ${when(budget.monthly_reset_at)}`),
-      budgetCard("Tokens this hour", budget.hourly_tokens_used, quota.hourly_token_limit, short, "of all agents", `starts anew ${when(budget.hourly_reset_at)}`),
-      h("section", { class: "card stat" }, h("span", {}, "Everybody's budget"), h("strong", {}, h("span", { class: `badge big ${STATUS[budget.status] ?? ""}` }, { ok: "Within limits", warning: "Near a limit", exceeded: "Used up" }[budget.status] ?? budget.status)),
-        h("small", {}, { ok: "Calls go out.", warning: "80 % of a limit are spent.", exceeded: "Calls are refused until a limit is raised or a new period begins." }[budget.status] ?? "")));
+      budgetCard("Today", budget.today_spent_usd, budget.daily_limit_usd, money, `${count(today.requests, "call")}, ${short(today.input_tokens + today.output_tokens)} tokens`, `resets ${when(budget.daily_reset_at)}`),
+      budgetCard("This month", budget.month_spent_usd, budget.monthly_limit_usd, money, budget.reserved_usd > 0 ? `${money(budget.reserved_usd)} reserved for active calls` : "nothing reserved", `resets ${when(budget.monthly_reset_at)}`),
+      budgetCard("Tokens this hour", budget.hourly_tokens_used, quota.hourly_token_limit, short, "of all agents", `resets ${when(budget.hourly_reset_at)}`),
+      h("section", { class: "card stat" }, h("span", {}, "Global budget"), h("strong", {}, h("span", { class: `badge big ${STATUS[budget.status] ?? ""}` }, { ok: "Within limits", warning: "Near a limit", exceeded: "Exceeded" }[budget.status] ?? budget.status)),
+        h("small", {}, { ok: "Requests are allowed.", warning: "80 % of a limit is used.", exceeded: "Requests are refused until a limit is raised or the next period starts." }[budget.status] ?? "")));
   }
 
   function showDaily() {
@@ -91,7 +91,7 @@ export async function mount(root, ctx) {
   }
 
   async function changeAll() {
-    if (await editBudget({ title: "Everybody's budget", path: "/api/budget", signal })) await again();
+    if (await editBudget({ title: "Global budget", path: "/api/budget", signal })) await again();
   }
 
   async function changeAgent(row) {

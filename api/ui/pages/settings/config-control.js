@@ -18,7 +18,7 @@ const typeOf = (node) => (Array.isArray(node.type) ? node.type.find((type) => ty
  */
 export function controlFor(node, value, { disabled = false }) {
   const type = typeOf(node);
-  if (node.writeOnly || value === "***" || value === "not set") return fixed(value === "***" ? "is set, never shown" : "not set");
+  if (node.writeOnly || value === "***" || value === "not set") return fixed(value === "***" ? "set, hidden" : "not set");
   if (type === "boolean") return yesNo(node, value, disabled);
   if (node.enum) return oneOf(node, value, disabled);
   if (type === "integer" || type === "number") return figure(node, value, disabled, type);
@@ -52,8 +52,8 @@ function figure(node, value, disabled, type) {
   const input = numberInput(now, { min: node.minimum, max: node.maximum, step: type === "integer" ? 1 : "any", disabled, placeholder: node.default === undefined ? "not set" : String(node.default) });
   const problem = () => {
     const given = input.value.trim();
-    if (given === "") return input.validity.badInput ? "A number is needed." : "Give a number, or go back to the default.";
-    if (type === "integer" && !/^-?\d+$/.test(given)) return "A whole number is needed.";
+    if (given === "") return input.validity.badInput ? "Enter a number." : "Enter a number, or restore the default.";
+    if (type === "integer" && !/^-?\d+$/.test(given)) return "Enter a whole number.";
     const least = node.minimum ?? -Infinity;
     const most = node.maximum ?? Infinity;
     return Number(given) < least || Number(given) > most ? `It must be from ${number(least)} to ${number(most)}.` : "";
@@ -64,7 +64,7 @@ function figure(node, value, disabled, type) {
 /** A list of texts: one on each line. */
 function lines(node, value, disabled) {
   const now = (value ?? []).map((one) => (typeof one === "string" ? one : JSON.stringify(one))).join("\n");
-  const input = h("textarea", { class: "code", rows: Math.min(6, Math.max(2, now.split("\n").length)), spellcheck: "false", value: now, disabled, placeholder: "one on each line" });
+  const input = h("textarea", { class: "code", rows: Math.min(6, Math.max(2, now.split("\n").length)), spellcheck: "false", value: now, disabled, placeholder: "one per line" });
   return { node: input, input, read: () => input.value.split("\n").map((one) => one.trim()).filter(Boolean), isChanged: () => input.value.trim() !== now.trim(), reset: () => { input.value = now; }, problem: () => "" };
 }
 
@@ -73,7 +73,7 @@ function text(node, value, disabled) {
   const input = textInput(now, { disabled, spellcheck: "false", placeholder: node.default === undefined || node.default === "" ? (node.examples?.[0] ?? "not set") : String(node.default), type: node.format === "uri" ? "url" : "text" });
   const problem = () => {
     if (node.pattern && !new RegExp(node.pattern, "u").test(input.value)) return `It must look like ${node.pattern}.`;
-    return node.format === "uri" && input.value !== "" && !URL.canParse(input.value) ? "This is no URL." : "";
+    return node.format === "uri" && input.value !== "" && !URL.canParse(input.value) ? "Enter a valid URL." : "";
   };
   return { node: input, input, read: () => input.value, isChanged: () => input.value !== String(now), reset: () => { input.value = now; }, problem };
 }

@@ -13,7 +13,7 @@ import { addressed, controlFor, quoted } from "./config-control.js";
 const FIRST = ["", "default_model", "providers", "budget", "prices", "approval", "security", "triggers", "queue", "web", "exec_policy", "tool_invoke"];
 
 /** Why a key cannot be set here. */
-const LOCKED = "Keys marked “file only” are set in config.toml: whoever has the key of the API must not be able to change what holds it.";
+const LOCKED = "Keys marked “file only” can only be set in config.toml, because they protect the daemon from API clients.";
 
 /** A description, with what stands between backticks as code. */
 const prose = (text) => text.split("`").map((part, at) => (at % 2 === 1 ? h("code", {}, part) : part));
@@ -43,14 +43,14 @@ export async function mount(root, ctx) {
   let readings = 0;
   const notices = h("div", { class: "stack tight-stack", role: "status" });
   const counts = h("p", { class: "dim", role: "status" });
-  const search = h("input", { type: "search", placeholder: "Find a key or a word", "aria-label": "Find a key", oninput: () => { filter = search.value.toLowerCase(); sift(); } });
+  const search = h("input", { type: "search", placeholder: "Search keys", "aria-label": "Search keys", oninput: () => { filter = search.value.toLowerCase(); sift(); } });
   const kind = h("select", { "aria-label": "Show", onchange: () => { only = kind.value; sift(); } },
     [["all", "All keys"], ["set", "Changed from the default"], ["writable", "Can be set here"], ["restart", "Need a restart"]].map(([value, label]) => h("option", { value }, label)));
   const sections = h("div", { class: "stack" });
   const nav = h("ul", { class: "side-list config-nav", "aria-label": "Sections" });
   fill(ctx.actions,
     h("button", { type: "button", onclick: () => download("/api/config/export?format=toml", "config.toml", { accept: "application/toml" }).catch(showError) }, icon("download", 18), "Export"),
-    h("button", { type: "button", onclick: () => reload().catch(showError) }, icon("retry", 18), "Read the file anew"));
+    h("button", { type: "button", onclick: () => reload().catch(showError) }, icon("retry", 18), "Reload the file"));
   fill(root, h("div", { class: "stack" }, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), h("div", { class: "selects" }, kind), counts), h("p", { class: "hint" }, LOCKED), notices, h("div", { class: "config-split" }, nav, sections)));
 
   async function read() {
@@ -79,7 +79,7 @@ export async function mount(root, ctx) {
     const names = [...groups.keys()].sort((a, b) => place(a) - place(b) || a.localeCompare(b));
     const future = names.filter((name) => name !== "" && groups.get(name)["x-takes-effect"] === "never");
     const shown = names.filter((name) => !future.includes(name));
-    fill(sections, shown.map((name) => section(name)), future.length > 0 ? h("p", { class: "hint" }, `Accepted without effect in this release: ${future.join(", ")}.`) : null);
+    fill(sections, shown.map((name) => section(name)), future.length > 0 ? h("p", { class: "hint" }, `Without effect in this release: ${future.join(", ")}.`) : null);
     fill(nav, shown.map((name) => h("li", {}, h("button", { type: "button", class: "quiet", onclick: () => sections.querySelector(`[data-name="${name}"]`)?.scrollIntoView({ block: "start", behavior: "smooth" }) }, name === "" ? "General" : name))));
   }
 
@@ -142,7 +142,7 @@ export async function mount(root, ctx) {
       const names = freeNames(node, value);
       for (const name of names) lines.push(h("h3", { class: "config-sub" }, h("code", {}, `[${path.join(".")}.${quoted(name)}]`)), inside([...path, name], free, value[name] ?? {}));
       const writable = Object.values(free.properties ?? {}).some((child) => child["x-writable"]);
-      if (names.length === 0) lines.push(h("p", { class: "hint" }, "None is set."));
+      if (names.length === 0) lines.push(h("p", { class: "hint" }, "None."));
       if (writable) lines.push(h("div", { class: "buttons" }, h("button", { type: "button", class: "small", onclick: () => addNamed(path, free).catch(showError) }, icon("plus", 16), `Add one under [${path.join(".")}]`)));
     }
     return lines;
@@ -157,7 +157,7 @@ export async function mount(root, ctx) {
     const status = h("p", { class: "fault", role: "alert" });
     const save = h("button", { type: "button", class: "primary small", hidden: true, onclick: () => put(false) }, "Save");
     const undo = h("button", { type: "button", class: "quiet small", hidden: true, onclick: () => { control.reset(); changed(); } }, "Undo");
-    const clear = isWritable && !isDefault ? h("button", { type: "button", class: "quiet small only-icon", "aria-label": `Back to the default of ${address}`, title: "Back to the default", onclick: () => put(true) }, icon("retry", 15)) : null;
+    const clear = isWritable && !isDefault ? h("button", { type: "button", class: "quiet small only-icon", "aria-label": `Restore the default of ${address}`, title: "Restore the default", onclick: () => put(true) }, icon("retry", 15)) : null;
     const changed = () => {
       const isChanged = control.isChanged();
       save.hidden = undo.hidden = !isChanged;
@@ -178,10 +178,10 @@ export async function mount(root, ctx) {
       try {
         const told = await call("POST", "/api/config/set", { path: address, value: toDefault ? null : control.read() });
         saved.set(address, sent);
-        toast(told.restart_required ? `${address} is in the file; it takes effect with the next start` : `${address} is in force`);
+        toast(told.restart_required ? `${address} saved; takes effect at the next start` : `${address} is now in effect`);
         await read();
       } catch (error) {
-        status.textContent = faultText(error) + (error.code === "config_invalid" ? ` Mend line ${error.body.problems?.[0]?.line ?? "?"} of config.toml first.` : "");
+        status.textContent = faultText(error) + (error.code === "config_invalid" ? ` Correct line ${error.body.problems?.[0]?.line ?? "?"} of config.toml first.` : "");
         save.disabled = false;
       }
     }
@@ -192,7 +192,7 @@ export async function mount(root, ctx) {
     control.input.setAttribute("aria-describedby", `${id}-note`);
     const made = h("div", { class: `config-line${isWritable ? "" : " locked"}`, data: { key: address } },
       h("div", { class: "config-what" }, h("label", { for: id, class: "mono" }, path.at(-1)),
-        h("span", { class: "config-tags" }, isDefault ? null : h("span", { class: "badge accent" }, "set"), effect === "restart" ? h("span", { class: "badge warn" }, "needs a restart") : effect === "never" ? h("span", { class: "badge" }, "no effect yet") : null,
+        h("span", { class: "config-tags" }, isDefault ? null : h("span", { class: "badge accent" }, "set"), effect === "restart" ? h("span", { class: "badge warn" }, "needs a restart") : effect === "never" ? h("span", { class: "badge" }, "not yet supported") : null,
           isWritable ? null : h("span", { class: "badge", title: LOCKED }, icon("key", 12), "file only")),
         h("p", { class: "hint", id: `${id}-note` }, prose(node.description ?? ""))),
       h("div", { class: "config-control" }, h("div", { class: "bar-row tight" }, control.node, clear), status, h("div", { class: "buttons" }, save, undo)));
@@ -216,13 +216,13 @@ export async function mount(root, ctx) {
 
   async function addNamed(path, node) {
     const keys = Object.entries(node.properties).filter(([, child]) => child["x-writable"]);
-    const name = field("Name", textInput("", { spellcheck: "false", class: "code", placeholder: path[0] === "prices" ? "openai/gpt-4.1" : "name" }), { hint: path[0] === "prices" ? "Provider and model; * is every other model of the provider." : "" });
+    const name = field("Name", textInput("", { spellcheck: "false", class: "code", placeholder: path[0] === "prices" ? "openai/gpt-4.1" : "name" }), { hint: path[0] === "prices" ? "Provider and model; * matches all other models of the provider." : "" });
     const controls = keys.map(([key, child]) => [key, field(key, controlFor(child, undefined, {}).input, { hint: child.description })]);
     const done = await ask({
       title: `Add under [${path.join(".")}]`, action: "Add", body: [name, controls.map(([, made]) => made)], fields: { name },
       submit: async () => {
         const wanted = controls.map(([key, made]) => [key, made.control.value.trim()]).filter(([, text]) => text !== "");
-        if (name.control.value.trim() === "" || wanted.length === 0) throw new Error("Give it a name and at least one value.");
+        if (name.control.value.trim() === "" || wanted.length === 0) throw new Error("Enter a name and at least one value.");
         for (const [key, text] of wanted) {
           const value = ["number", "integer"].includes(node.properties[key].type) ? Number(text) : text;
           await call("POST", "/api/config/set", { path: addressed([...path, name.control.value.trim(), key]), value });
@@ -237,8 +237,8 @@ export async function mount(root, ctx) {
 
   async function reload() {
     const told = await call("POST", "/api/config/reload", {});
-    const later = told.restart_required?.length ? ` ${told.restart_required.join(", ")} with the next start.` : "";
-    toast(told.status === "unchanged" ? `The file is as it was.${later}` : `In force: ${told.applied.join(", ") || "nothing yet"}.${later}`);
+    const later = told.restart_required?.length ? ` ${told.restart_required.join(", ")} at the next start.` : "";
+    toast(told.status === "unchanged" ? `The file is unchanged.${later}` : `In effect: ${told.applied.join(", ") || "nothing yet"}.${later}`);
     await read();
   }
 

@@ -23,7 +23,7 @@ export async function mount(root, ctx) {
   const tier = choice([["", "Any tier"], ["frontier", "Frontier"], ["smart", "Smart"], ["fast", "Fast"]], "", { "aria-label": "Tier", onchange: show });
   const counts = h("p", { class: "dim", role: "status" });
   const table = new Table({
-    label: "Models", signal, rowHeight: 56, open: (item) => details(item), empty: "No model matches. One of your own can be added above.",
+    label: "Models", signal, rowHeight: 56, open: (item) => details(item), empty: "No matching models. You can add a custom model above.",
     columns: [
       { label: "Model", width: "minmax(0, 2.2fr)", sort: (item) => item.display_name || item.id, cell: (item) => h("span", { class: "two" }, h("span", { class: "cut" }, h("strong", {}, item.display_name || item.id), item.source === "custom" ? h("span", { class: "badge accent after" }, "yours") : null), h("small", { class: "faint cut mono" }, item.id)) },
       { label: "Provider", width: "minmax(0, 1fr)", side: true, sort: (item) => item.provider, cell: (item) => item.provider },
@@ -31,15 +31,15 @@ export async function mount(root, ctx) {
       { label: "Context", width: "84px", slim: "64px", end: true, sort: (item) => item.context_window, cell: (item) => short(item.context_window) },
       { label: "In / M", width: "76px", slim: "58px", end: true, sort: (item) => item.input_cost_per_m ?? -1, cell: (item) => price(item.input_cost_per_m) },
       { label: "Out / M", width: "82px", slim: "60px", end: true, sort: (item) => item.output_cost_per_m ?? -1, cell: (item) => price(item.output_cost_per_m) },
-      { label: "Can", width: "150px", side: true, cell: (item) => h("span", { class: "dim" }, [item.supports_tools && "tools", item.vision_support === "supported" && "vision", item.supports_reasoning && "thinking"].filter(Boolean).join(", ")) },
+      { label: "Capabilities", width: "150px", side: true, cell: (item) => h("span", { class: "dim" }, [item.supports_tools && "tools", item.vision_support === "supported" && "vision", item.supports_reasoning && "thinking"].filter(Boolean).join(", ")) },
     ],
   });
   const aliasList = h("div", { class: "chips alias-list", role: "list", "aria-label": "Aliases" });
   const catalog = h("p", { class: "dim" });
   fill(root, h("div", { class: "stack" },
     h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), h("div", { class: "selects" }, provider, tier), counts), table.root,
-    h("section", { class: "card stack", "aria-label": "Aliases" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Aliases"), h("button", { type: "button", onclick: () => addAlias().catch(showError) }, icon("plus", 18), "Add")), h("p", { class: "dim" }, "Short names that agents can use in place of a model's id."), aliasList),
-    h("section", { class: "card stack", "aria-label": "Catalog" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Catalog"), h("button", { type: "button", onclick: () => update().catch(showError) }, icon("retry", 18), "Look for a newer one")), catalog)));
+    h("section", { class: "card stack", "aria-label": "Aliases" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Aliases"), h("button", { type: "button", onclick: () => addAlias().catch(showError) }, icon("plus", 18), "Add")), h("p", { class: "dim" }, "Short names for model ids."), aliasList),
+    h("section", { class: "card stack", "aria-label": "Catalog" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Catalog"), h("button", { type: "button", onclick: () => update().catch(showError) }, icon("retry", 18), "Check for updates")), catalog)));
   fill(ctx.actions, h("button", { class: "primary", type: "button", onclick: () => addModel().catch(showError) }, icon("plus", 18), "Add a model"));
 
   async function read() {
@@ -52,7 +52,7 @@ export async function mount(root, ctx) {
     fill(provider, h("option", { value: "" }, "Any provider"), providers.map((name) => h("option", { value: name, selected: name === chosen }, name)));
     fill(aliasList, Object.entries(aliases).sort(([a], [b]) => a.localeCompare(b)).map(([alias, id]) => h("span", { class: "alias", role: "listitem" }, h("code", {}, alias), h("span", { class: "faint cut" }, id),
       h("button", { type: "button", class: "quiet small only-icon", "aria-label": `Remove the alias ${alias}`, onclick: () => removeAlias(alias).catch(showError) }, icon("close", 14)))));
-    catalog.textContent = `Version ${status.version} (${status.source}): ${count(status.models, "model")} of ${count(status.providers, "provider")}, ${number(status.custom_models)} of your own. ${status.url ? `From ${status.url}${status.last_check ? `, looked at ${when(status.last_check.at ?? status.last_check)}` : ""}.` : "No [catalog] url is configured, so that it is the one of this release."}`;
+    catalog.textContent = `Version ${status.version} (${status.source}): ${count(status.models, "model")} of ${count(status.providers, "provider")}, ${number(status.custom_models)} custom. ${status.url ? `From ${status.url}${status.last_check ? `, checked ${when(status.last_check.at ?? status.last_check)}` : ""}.` : "No [catalog] url is configured; using the catalog of this release."}`;
     show();
   }
 
@@ -65,11 +65,11 @@ export async function mount(root, ctx) {
 
   function details(item) {
     const isDefault = config.default_model?.provider === item.provider && config.default_model?.model === item.id;
-    const rows = [["Id", h("code", {}, item.id)], ["Provider", item.provider], ["Tier", item.tier], ["Context", `${number(item.context_window)} tokens`], ["Longest answer", item.max_output_tokens && `${number(item.max_output_tokens)} tokens`],
-      ["Price in", `${price(item.input_cost_per_m)} a million tokens`], ["Price out", `${price(item.output_cost_per_m)} a million tokens`], ["Cached input", item.cached_input_cost_per_m !== null && `${price(item.cached_input_cost_per_m)} a million tokens`],
-      ["Pictures", item.vision_support], ["Aliases", item.aliases.join(", ")], ["Known from", { builtin: "this release", remote: "a fetched catalog", custom: "you" }[item.source] ?? item.source]];
+    const rows = [["Id", h("code", {}, item.id)], ["Provider", item.provider], ["Tier", item.tier], ["Context", `${number(item.context_window)} tokens`], ["Max output", item.max_output_tokens && `${number(item.max_output_tokens)} tokens`],
+      ["Price in", `${price(item.input_cost_per_m)} per million tokens`], ["Price out", `${price(item.output_cost_per_m)} per million tokens`], ["Cached input", item.cached_input_cost_per_m !== null && `${price(item.cached_input_cost_per_m)} per million tokens`],
+      ["Images", item.vision_support], ["Aliases", item.aliases.join(", ")], ["Source", { builtin: "this release", remote: "remote catalog", custom: "you" }[item.source] ?? item.source]];
     const buttons = [
-      isDefault ? h("span", { class: "badge accent" }, "the default model") : h("button", { type: "button", onclick: () => { close(); makeDefault(item).catch(showError); } }, "Make it the default"),
+      isDefault ? h("span", { class: "badge accent" }, "the default model") : h("button", { type: "button", onclick: () => { close(); makeDefault(item).catch(showError); } }, "Make default"),
       item.source === "custom" ? h("button", { type: "button", class: "danger-text", onclick: () => { close(); removeModel(item).catch(showError); } }, icon("trash", 16), "Remove") : null,
     ];
     const close = () => document.querySelector("dialog[open]")?.close();
@@ -79,7 +79,7 @@ export async function mount(root, ctx) {
   async function makeDefault(item) {
     await call("POST", "/api/config/set", { path: "default_model.provider", value: item.provider });
     await call("POST", "/api/config/set", { path: "default_model.model", value: item.id });
-    toast(`${item.display_name || item.id} answers from now on where an agent names no model`);
+    toast(`${item.display_name || item.id} is now the default model`);
     await read();
   }
 
@@ -93,23 +93,23 @@ export async function mount(root, ctx) {
   }
 
   async function removeAlias(alias) {
-    if (!(await confirm({ title: `Remove the alias ${alias}?`, text: `Agents that use it will ask for a model called “${alias}”.`, action: "Remove", run: () => call("DELETE", `/api/models/aliases/${encodeURIComponent(alias)}`) }))) return;
+    if (!(await confirm({ title: `Remove the alias ${alias}?`, text: `Agents that use it will request a model named “${alias}”.`, action: "Remove", run: () => call("DELETE", `/api/models/aliases/${encodeURIComponent(alias)}`) }))) return;
     toast("Removed");
     await read();
   }
 
   async function addModel() {
-    const id = field("Id", textInput("", { spellcheck: "false", class: "code" }), { hint: "As its provider takes it." });
+    const id = field("Id", textInput("", { spellcheck: "false", class: "code" }), { hint: "The provider's id of the model." });
     const from = field("Provider", textInput("", { spellcheck: "false" }));
     from.append(offered(from.control, [...provider.options].map((option) => option.value).filter(Boolean)));
     const name = field("Name", textInput(""));
     const context = field("Context in tokens", numberInput("", { min: 1, placeholder: "128000" }));
-    const longest = field("Longest answer", numberInput("", { min: 1, placeholder: "not known" }));
-    const input = field("Dollars a million tokens in", numberInput("", { min: 0, step: "any", placeholder: "not known" }));
-    const output = field("Dollars a million tokens out", numberInput("", { min: 0, step: "any", placeholder: "not known" }));
-    const tools = toggle("Can call tools", true);
-    const vision = toggle("Sees pictures", false);
-    const thinking = toggle("Can think first", false);
+    const longest = field("Max output", numberInput("", { min: 1, placeholder: "not known" }));
+    const input = field("Input price (USD per 1M tokens)", numberInput("", { min: 0, step: "any", placeholder: "not known" }));
+    const output = field("Output price (USD per 1M tokens)", numberInput("", { min: 0, step: "any", placeholder: "not known" }));
+    const tools = toggle("Supports tool calls", true);
+    const vision = toggle("Supports images", false);
+    const thinking = toggle("Supports thinking", false);
     const done = await ask({
       title: "Add a model", action: "Add", wide: true,
       fields: { id, provider: from, display_name: name, context_window: context, max_output_tokens: longest, input_cost_per_m: input, output_cost_per_m: output },
@@ -127,14 +127,14 @@ export async function mount(root, ctx) {
   }
 
   async function removeModel(item) {
-    if (!(await confirm({ title: `Remove ${item.display_name || item.id}?`, text: "Its aliases go with it. Agents that name it ask for it all the same, without a known price and context.", action: "Remove", run: () => call("DELETE", `/api/models/custom/${item.id.split("/").map(encodeURIComponent).join("/")}`) }))) return;
+    if (!(await confirm({ title: `Remove ${item.display_name || item.id}?`, text: "This also deletes its aliases. Agents that use it keep requesting it, without a known price and context.", action: "Remove", run: () => call("DELETE", `/api/models/custom/${item.id.split("/").map(encodeURIComponent).join("/")}`) }))) return;
     toast("Removed");
     await read();
   }
 
   async function update() {
     const told = await call("POST", "/api/catalog/update", {});
-    toast(told.status === "updated" ? `The catalog is now version ${told.version}` : "There is no newer catalog");
+    toast(told.status === "updated" ? `The catalog is now version ${told.version}` : "The catalog is up to date");
     await read();
   }
 

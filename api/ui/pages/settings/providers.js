@@ -8,8 +8,8 @@ import { count, duration, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { signIn } from "./sign-in.js";
 
-const STATES = { configured: ["good", "ready"], no_key_needed: ["good", "needs no key"], not_configured: ["", "no key"] };
-const SOURCES = { vault: "key in the vault", oauth: "signed in", environment: "key of the environment" };
+const STATES = { configured: ["good", "ready"], no_key_needed: ["good", "no key required"], not_configured: ["", "no key"] };
+const SOURCES = { vault: "key in the vault", oauth: "signed in", environment: "key in the environment" };
 /** Runtimes that can be looked for on this machine. */
 const LOCAL = new Set(["ollama", "lmstudio", "llamacpp", "vllm"]);
 
@@ -24,7 +24,7 @@ export async function mount(root, ctx) {
   const found = new Map();
   const list = h("ul", { class: "provider-list", "aria-label": "Providers" });
   const counts = h("p", { class: "dim", role: "status" });
-  const search = h("input", { type: "search", placeholder: "Find a provider", "aria-label": "Find a provider", oninput: () => { filter = search.value.toLowerCase(); show(); } });
+  const search = h("input", { type: "search", placeholder: "Search providers", "aria-label": "Search providers", oninput: () => { filter = search.value.toLowerCase(); show(); } });
   fill(root, h("div", { class: "stack" }, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), counts), list));
 
   async function read() {
@@ -39,7 +39,7 @@ export async function mount(root, ctx) {
     const rows = all.filter((item) => `${item.name} ${item.display_name}`.toLowerCase().includes(filter));
     const ready = all.filter((item) => item.auth_status === "configured").length;
     counts.textContent = `${count(rows.length, "provider")}, ${number(ready)} with a key`;
-    refill(list, rows.map(card), rows.length === 0 ? h("li", { class: "dim" }, "No provider has this name. Others are configured under [providers.<name>].") : null);
+    refill(list, rows.map(card), rows.length === 0 ? h("li", { class: "dim" }, "No matching provider. You can configure others under [providers.<name>].") : null);
   }
 
   /** Shows what was found of a provider on its card; the others stay, with what is open there and has the focus. */
@@ -60,19 +60,19 @@ export async function mount(root, ctx) {
     const result = found.get(item.name);
     return h("li", { class: "card provider", data: { name: item.name } },
       h("div", { class: "bar-row tight" }, h("h2", { class: "grow cut" }, item.display_name), item.isDefault ? h("span", { class: "badge accent" }, "default") : null, h("span", { class: `badge ${style}` }, word)),
-      h("p", { class: "dim provider-note" }, [SOURCES[item.key_source], count(item.model_count, "model"), item.name === "builtin" ? "answers on this machine, without a network" : item.base_url || "no endpoint yet: set one"].filter(Boolean).join(" · ")),
+      h("p", { class: "dim provider-note" }, [SOURCES[item.key_source], count(item.model_count, "model"), item.name === "builtin" ? "runs in the daemon, without network" : item.base_url || "no endpoint set"].filter(Boolean).join(" · ")),
       item.isDefault ? h("p", { class: "dim provider-note" }, `Default model: ${item.model}`) : null,
       result ? h("p", { class: `provider-result ${result.isGood ? "good" : "bad"}`, role: "status" }, icon(result.isGood ? "check" : "alert", 16), h("span", {}, result.text)) : null,
       h("div", { class: "buttons" },
         needsKey ? h("button", { type: "button", data: key("key"), onclick: () => setKey(item).catch(showError) }, icon("key", 16), item.auth_status === "configured" ? "Replace key" : "Set key") : null,
         item.device_flow ? h("button", { type: "button", data: key("enter"), onclick: () => enter(item).catch(showError) }, "Sign in") : null,
-        LOCAL.has(item.name) ? h("button", { type: "button", data: key("detect"), onclick: (event) => busy(event, () => detect(item)) }, "Look for it") : null,
+        LOCAL.has(item.name) ? h("button", { type: "button", data: key("detect"), onclick: (event) => busy(event, () => detect(item)) }, "Detect") : null,
         item.auth_status === "not_configured" ? null : h("button", { type: "button", data: key("test"), onclick: (event) => busy(event, () => test(item)) }, "Test"),
         h("span", { class: "grow" }),
         menuButton({ label: `More for ${item.display_name}`, items: () => [
-          { label: "Change the endpoint", icon: "edit", run: () => setUrl(item) },
+          { label: "Change endpoint", icon: "edit", run: () => setUrl(item) },
           ...(item.auth_status === "not_configured" ? [{ label: "Test", icon: "play", run: () => test(item) }] : []),
-          ...(["vault", "oauth"].includes(item.key_source) ? [{ label: "Forget the key", icon: "trash", danger: true, run: () => forget(item) }] : []),
+          ...(["vault", "oauth"].includes(item.key_source) ? [{ label: "Delete key", icon: "trash", danger: true, run: () => forget(item) }] : []),
         ] })));
   }
 
@@ -96,43 +96,43 @@ export async function mount(root, ctx) {
   async function test(item) {
     try {
       const told = await call("POST", `/api/providers/${encodeURIComponent(item.name)}/test`);
-      found.set(item.name, { isGood: true, text: `${told.model_tested} answered in ${duration(told.latency_ms)}.` });
+      found.set(item.name, { isGood: true, text: `${told.model_tested} responded in ${duration(told.latency_ms)}.` });
     } catch (error) {
       found.set(item.name, { isGood: false, text: `${faultText(error)}${advice(error)}` });
     }
     showFound(item.name);
   }
 
-  const advice = (error) => ({ provider_auth: " Set another key.", provider_timeout: " Look at the endpoint and the network.", provider_unreachable: " Look at the endpoint and the network." }[error.code] ?? "");
+  const advice = (error) => ({ provider_auth: " Set another key.", provider_timeout: " Check the endpoint and the network.", provider_unreachable: " Check the endpoint and the network." }[error.code] ?? "");
 
   async function detect(item) {
     const told = await get(`/api/providers/${encodeURIComponent(item.name)}/detect`, { signal });
     const models = told.models ?? [];
     const names = models.slice(0, 6).map((model) => model.id ?? model.name ?? model).join(", ");
     found.set(item.name, told.available
-      ? { isGood: true, text: `It runs here${told.version ? `, version ${told.version}` : ""}, with ${count(models.length, "model")}${names ? `: ${names}` : ""}.` }
-      : { isGood: false, text: told.reason ? sentence(told.reason) : "It does not run on this machine." });
+      ? { isGood: true, text: `Running${told.version ? `, version ${told.version}` : ""}, with ${count(models.length, "model")}${names ? `: ${names}` : ""}.` }
+      : { isGood: false, text: told.reason ? sentence(told.reason) : "Not running on this machine." });
     showFound(item.name);
   }
 
   async function setKey(item) {
-    const key = field("API key", textInput("", { type: "password", autocomplete: "off", spellcheck: "false", class: "code" }), { hint: "It goes into the vault, encrypted, and counts from the next call on. Nobody can read it here again." });
+    const key = field("API key", textInput("", { type: "password", autocomplete: "off", spellcheck: "false", class: "code" }), { hint: "Stored encrypted in the vault and used from the next call. It cannot be read back." });
     const done = await ask({ title: `Key of ${item.display_name}`, body: [key], fields: { api_key: key }, submit: () => call("POST", `/api/providers/${encodeURIComponent(item.name)}/key`, { api_key: key.control.value.trim() }) });
     if (!done) return;
-    toast("The key is in the vault");
+    toast("Key saved in the vault");
     found.delete(item.name);
     await read();
   }
 
   async function forget(item) {
-    const text = "Calls that need it fail until another key is set, or go to fallback models.";
-    if (!(await confirm({ title: `Forget the key of ${item.display_name}?`, text, action: "Forget", run: () => call("DELETE", `/api/providers/${encodeURIComponent(item.name)}/key`) }))) return;
-    toast("Forgotten");
+    const text = "Calls that need it fail or use fallback models until you set another key.";
+    if (!(await confirm({ title: `Delete the key of ${item.display_name}?`, text, action: "Delete", run: () => call("DELETE", `/api/providers/${encodeURIComponent(item.name)}/key`) }))) return;
+    toast("Deleted");
     await read();
   }
 
   async function setUrl(item) {
-    const url = field("Endpoint", textInput(item.base_url, { type: "url", spellcheck: "false", class: "code" }), { hint: "The provider's key goes there. Empty goes back to the configuration. Private addresses need [web.fetch] ssrf_allowed_hosts." });
+    const url = field("Endpoint", textInput(item.base_url, { type: "url", spellcheck: "false", class: "code" }), { hint: "The provider's key is sent there. Leave empty to use the configured endpoint. Private addresses need [web.fetch] ssrf_allowed_hosts." });
     const done = await ask({ title: `Endpoint of ${item.display_name}`, body: [url], fields: { url }, submit: () => call("PUT", `/api/providers/${encodeURIComponent(item.name)}/url`, { url: url.control.value.trim() || null }) });
     if (!done) return;
     toast("Saved");

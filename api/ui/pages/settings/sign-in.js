@@ -24,10 +24,10 @@ export async function signIn(item, signal) {
     clearTimeout(timer);
     begun = await call("POST", `${path}/start`);
     const link = begun.verification_uri_complete || begun.verification_uri;
-    fill(place, "Open ", /^https:/.test(link) ? h("a", { href: link, target: "_blank", rel: "noopener noreferrer" }, begun.verification_uri) : begun.verification_uri, " and type this code:");
+    fill(place, "Open ", /^https:/.test(link) ? h("a", { href: link, target: "_blank", rel: "noopener noreferrer" }, begun.verification_uri) : begun.verification_uri, " and enter this code:");
     code.textContent = begun.user_code;
     state.className = "notice";
-    fill(state, h("span", { class: "spinner" }), "Waiting for you to type the code there…");
+    fill(state, h("span", { class: "spinner" }), "Waiting for you to enter the code…");
     plan(begun.interval ?? 5);
   }
 
@@ -46,7 +46,7 @@ export async function signIn(item, signal) {
         code.closest("dialog")?.close();
       } else {
         state.className = "notice bad";
-        fill(state, icon("alert"), h("span", { class: "grow" }, told.status === "denied" ? "The provider refused it." : "The code ran out."), again());
+        fill(state, icon("alert"), h("span", { class: "grow" }, told.status === "denied" ? "The provider refused the sign-in." : "The code expired."), again());
       }
     } catch (error) {
       if (error.name === "AbortError" || of !== begun) return;
@@ -55,7 +55,7 @@ export async function signIn(item, signal) {
     }
   }
 
-  const again = () => h("button", { type: "button", class: "small", onclick: () => begin().catch(showError) }, "Begin again");
+  const again = () => h("button", { type: "button", class: "small", onclick: () => begin().catch(showError) }, "Start again");
 
   await begin();
   await ask({

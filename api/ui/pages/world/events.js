@@ -49,14 +49,14 @@ export async function mount(root, ctx) {
 
   const state = h("span", { class: "badge", role: "status" }, "connecting");
   const counts = h("p", { class: "dim num" });
-  const pause = h("button", { type: "button", "aria-pressed": "false", onclick: () => { paused = !paused; pause.setAttribute("aria-pressed", String(paused)); fill(pause, icon(paused ? "play" : "pause", 18), paused ? "Go on" : "Pause"); look(); } }, icon("pause", 18), "Pause");
-  const search = h("input", { type: "search", placeholder: "Only with this text", "aria-label": "Only with this text", oninput: () => { text = search.value.toLowerCase(); look(); } });
-  const agent = agentField("Only about", { optional: true });
+  const pause = h("button", { type: "button", "aria-pressed": "false", onclick: () => { paused = !paused; pause.setAttribute("aria-pressed", String(paused)); fill(pause, icon(paused ? "play" : "pause", 18), paused ? "Resume" : "Pause"); look(); } }, icon("pause", 18), "Pause");
+  const search = h("input", { type: "search", placeholder: "Contains text", "aria-label": "Contains text", oninput: () => { text = search.value.toLowerCase(); look(); } });
+  const agent = agentField("Agent", { optional: true });
   agent.control.placeholder = "any agent";
   agent.control.addEventListener("change", () => begin().catch(showError));
   const kinds = h("div", { class: "kind-groups" }, GROUPS.map(([name, words]) => group(name, words)));
   const table = new Table({
-    label: "Events, the newest first", signal, rowHeight: 38, open: details, empty: "Nothing happened yet that fits. Events come as soon as agents do something.",
+    label: "Events, newest first", signal, rowHeight: 38, open: details, empty: "No matching events yet. Events appear as soon as agents are active.",
     columns: [
       { label: "Kind", width: "190px", slim: "142px", cell: ({ event }) => h("span", { class: `badge ${TONES[event.kind.split("_").at(-1)] ?? ""}` }, event.kind.replaceAll("_", " ")) },
       { label: "Agent", width: "minmax(0, 1fr)", cell: ({ event }) => (event.agent_id ? h("span", { class: "cut", data: { agent: event.agent_id } }, nameOf(event.agent_id)) : h("span", { class: "faint" }, "–")) },
@@ -115,7 +115,7 @@ export async function mount(root, ctx) {
       onState: (how, error) => {
         state.className = `badge ${{ live: "good", waiting: "warn", refused: "bad" }[how]}`;
         state.textContent = { live: "live", waiting: "reconnecting", refused: "refused" }[how];
-        if (how === "refused") fill(root, emptyState({ icon: icon("alert", 28), title: error.status === 404 ? "This daemon has no stream of events" : "The stream was refused", text: error.status === 404 ? ctx.tab.absent : error.message, actions: [h("button", { class: "primary", type: "button", onclick: () => location.reload() }, "Try again")] }));
+        if (how === "refused") fill(root, emptyState({ icon: icon("alert", 28), title: error.status === 404 ? "This daemon does not support the event stream" : "The stream was refused", text: error.status === 404 ? ctx.tab.absent : error.message, actions: [h("button", { class: "primary", type: "button", onclick: () => location.reload() }, "Try again")] }));
       },
     });
   }
@@ -129,7 +129,7 @@ export async function mount(root, ctx) {
     const last = kept.slice(-KEPT_MAX);
     const rows = text === "" ? last : last.filter((one) => (one.words ??= JSON.stringify(one.event).toLowerCase()).includes(text));
     if (!paused || rows.length === 0) table.set(rows.reverse());
-    counts.textContent = `${count(seen, "event")} came${missed > 0 ? `, ${number(missed)} too many to be sent` : ""}${paused ? "; the list stands still" : ""}`;
+    counts.textContent = `${count(seen, "event")} came${missed > 0 ? `, ${number(missed)} dropped` : ""}${paused ? "; the list is paused" : ""}`;
     areNamesWanted = true;
     if (!isNaming) learnNames();
   }
@@ -149,7 +149,7 @@ export async function mount(root, ctx) {
   function details({ number: place, at, depth, event }) {
     return ask({
       title: event.kind.replaceAll("_", " "), action: "Close", cancel: null, wide: true,
-      body: [h("p", { class: "dim" }, `Number ${number(place)}, ${when(at)}${depth > 0 ? `, ${count(depth, "fired turn")} from a person's doing` : ""}.`),
+      body: [h("p", { class: "dim" }, `Number ${number(place)}, ${when(at)}${depth > 0 ? `, ${count(depth, "fired turn")} from the first cause` : ""}.`),
         event.agent_id ? h("p", {}, h("a", { href: `#/chat/${event.agent_id}`, onclick: () => document.querySelector("dialog[open]")?.close() }, `Open ${nameOf(event.agent_id)}`)) : null,
         h("pre", { class: "code-box tall" }, JSON.stringify(event, null, 2))],
     });

@@ -11,7 +11,7 @@ import { followAlways } from "./stream.js";
 
 const READING_MS = 3000;
 const STATES_MS = 5000;
-const NOT_RUNNING = { loading: "the world is loading", exchanging: "the world is being exchanged for another" };
+const NOT_RUNNING = { loading: "the world is loading", exchanging: "a restore is in progress" };
 
 /** Microseconds as "340 µs", "2.4 ms", "1.2 s". */
 const micros = (value) => (value < 1000 ? `${Math.round(value ?? 0)} µs` : value < 1_000_000 ? `${(value / 1000).toFixed(value < 10_000 ? 1 : 0)} ms` : `${(value / 1_000_000).toFixed(1)} s`);
@@ -60,17 +60,17 @@ export async function mount(root, ctx) {
   const first = await get("/api/world", { signal });
   const state = h("span", { class: "badge", role: "status" }, "connecting");
   const figures = {
-    agents: figure("Agents"), turns: figure("Turns in flight"), events: figure("Events a second"), fires: figure("Fires a second"),
-    lag: figure("Store lag", "99 of 100 are faster"), beat: figure("Beat"), memory: figure("Memory"), cost: figure("Cost since the start"),
+    agents: figure("Agents"), turns: figure("Turns in flight"), events: figure("Events per second"), fires: figure("Fires per second"),
+    lag: figure("Store lag", "p99"), beat: figure("Tick"), memory: figure("Memory"), cost: figure("Cost since the start"),
   };
   const charts = {
-    rates: new Lines({ title: "A second", names: ["Events", "Messages", "Fires"], format: rate, signal }),
-    turns: new Lines({ title: "Turns", names: ["In flight", "Waiting"], format: short, signal }),
-    time: new Lines({ title: "Time, 99 of 100 are faster", names: ["Step", "Beat"], format: micros, signal }),
+    rates: new Lines({ title: "Per second", names: ["Events", "Messages", "Fires"], format: rate, signal }),
+    turns: new Lines({ title: "Turns", names: ["In flight", "Pending"], format: short, signal }),
+    time: new Lines({ title: "p99 latency", names: ["Step", "Tick"], format: micros, signal }),
     store: new Lines({ title: "Store", names: ["Lag to disk"], format: micros, signal }),
   };
-  const systems = new Bars("Systems by their time");
-  const queues = new Bars("Queues and their bounds");
+  const systems = new Bars("Systems by time");
+  const queues = new Bars("Queues and limits");
   const memory = new Bars("Memory by kind");
   const states = new Bars("Agents by state");
   const systemsNote = h("p", { class: "hint" });
@@ -93,24 +93,24 @@ export async function mount(root, ctx) {
 
   function showReading(world) {
     const { beat, release } = world;
-    figures.beat.set(`${rate(beat.achieved_hz)} Hz`, beat.missed_last_minute > 0 ? `${number(beat.missed_last_minute)} missed in a minute` : `of ${beat.hz} Hz, none missed`);
+    figures.beat.set(`${rate(beat.achieved_hz)} Hz`, beat.missed_last_minute > 0 ? `${number(beat.missed_last_minute)} missed per minute` : `of ${beat.hz} Hz, none missed`);
     figures.cost.set(money(world.totals.cost_micros / 1_000_000), `up ${duration(world.uptime_seconds * 1000)}, ${release.version}`);
     const top = Math.max(1e-9, ...world.systems.map((system) => system.share));
     const sorted = [...world.systems].sort((a, b) => b.share - a.share).slice(0, 16);
-    systemsNote.textContent = `${count(world.systems.length, "system")}; the share of the world's time that each had, and how long a run takes on average.`;
+    systemsNote.textContent = `${count(world.systems.length, "system")}; share of the world's time and average duration.`;
     systems.set(sorted.map((system) => ({ key: system.name, name: words(system.name), value: `${(system.share * 100).toFixed(1)} %`, part: system.share / top, note: `${micros(system.mean_us)}, at most ${micros(system.max_us)}` })));
     const kinds = world.memory.kinds.filter((kind) => kind.count > 0).sort((a, b) => b.bytes - a.bytes).slice(0, 16);
     const most = Math.max(1, ...kinds.map((kind) => kind.bytes));
-    memoryNote.textContent = `${bytes(world.memory.estimated_bytes)} in the world${world.memory.rss_bytes ? `, ${bytes(world.memory.rss_bytes)} in the process` : ""}${world.memory.stale ? "; an older reading, the world is busy" : ""}.`;
+    memoryNote.textContent = `${bytes(world.memory.estimated_bytes)} in the world${world.memory.rss_bytes ? `, ${bytes(world.memory.rss_bytes)} in the process` : ""}${world.memory.stale ? "; earlier reading, the world is busy" : ""}.`;
     memory.set(kinds.map((kind) => ({ key: kind.kind, name: words(kind.kind), value: bytes(kind.bytes), part: kind.bytes / most, note: count(kind.count, "entity", "entities") })));
     if (world.state !== "running") figures.agents.set("–", NOT_RUNNING[world.state] ?? world.state);
   }
 
   function showMoment(now) {
     figures.agents.set(number(now.agents), count(now.sessions, "session"));
-    figures.turns.set(number(now.turns_in_flight), `${number(now.calls_out)} model calls, ${number(now.tools_out)} tools out`);
+    figures.turns.set(number(now.turns_in_flight), `${number(now.calls_out)} model calls, ${number(now.tools_out)} tool calls`);
     figures.events.set(rate(now.events_per_second), `${rate(now.messages_per_second)} messages`);
-    figures.fires.set(rate(now.fires_per_second), `${number(now.approvals_pending)} approvals wait`);
+    figures.fires.set(rate(now.fires_per_second), `${number(now.approvals_pending)} approvals pending`);
     figures.lag.set(micros(now.store_lag_p99_us), `${bytes(now.store_backlog_bytes)} wait`);
     figures.memory.set(now.rss_bytes ? bytes(now.rss_bytes) : "–", "of the process");
     charts.rates.push([now.events_per_second, now.messages_per_second, now.fires_per_second]);

@@ -12,7 +12,7 @@ const BAR_MIN = 4;
 export class Picture {
   constructor({ report, item, signal }) {
     Object.assign(this, { report, item });
-    this.canvas = h("div", { class: "picture-canvas", tabindex: "0", role: "group", "aria-label": "Time line; the arrow keys go from part to part" });
+    this.canvas = h("div", { class: "picture-canvas", tabindex: "0", role: "group", "aria-label": "Timeline; use the arrow keys to move" });
     this.tip = h("p", { class: "dim picture-tip", role: "status", "aria-live": "polite" });
     this.node = h("figure", { class: "picture" }, this.legend(), this.canvas, this.tip);
     this.at = -1;
@@ -36,8 +36,8 @@ export class Picture {
   legend() {
     const { timeline, budgets = [] } = this.report;
     const skips = (timeline?.buckets ?? []).some((one) => one.skips > 0);
-    return h("div", { class: "legend" }, h("span", { class: "key series-0" }, "Fires"), skips ? h("span", { class: "key series-2" }, "Skips") : null,
-      h("span", { class: "key series-3" }, "Cost so far"), budgets.some((one) => one.event === "exceeded") ? h("span", { class: "key budget-key" }, "A budget is used up") : null);
+    return h("div", { class: "legend" }, h("span", { class: "key series-0" }, "Fires"), skips ? h("span", { class: "key series-2" }, "Skipped") : null,
+      h("span", { class: "key series-3" }, "Cost so far"), budgets.some((one) => one.event === "exceeded") ? h("span", { class: "key budget-key" }, "Budget exceeded") : null);
   }
 
   /** Buckets joined so that each can be seen. */
@@ -80,7 +80,7 @@ export class Picture {
       s("text", { x: PAD.left - 8, y: y(most * share) + 4, "text-anchor": "end" }, short(most * share)), s("text", { x: width - PAD.right + 8, y: y(most * share) + 4 }, dearest > 1e-6 ? money(dearest * share) : "")));
     const names = (inner.width < 360 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1]).map((share) => s("text", { class: "tick", x: PAD.left + inner.width * share, y: HEIGHT - 6, "text-anchor": share === 0 ? "start" : share === 1 ? "end" : "middle" },
       new Date(from + whole * share).toLocaleString(undefined, whole > 86_400_000 * 5 ? { weekday: "short", day: "numeric" } : whole > 86_400_000 ? { weekday: "short", hour: "2-digit", minute: "2-digit" } : { timeStyle: "short" })));
-    const budgets = (this.report.budgets ?? []).filter((one) => one.event === "exceeded").slice(0, 50).map((one) => s("g", { class: "budget-mark" }, s("line", { x1: place(one.at), x2: place(one.at), y1: PAD.top - 6, y2: y(0) }), s("title", {}, `${one.agent_name ?? "Everybody"}: ${one.period} budget used up ${when(one.at)}`)));
+    const budgets = (this.report.budgets ?? []).filter((one) => one.event === "exceeded").slice(0, 50).map((one) => s("g", { class: "budget-mark" }, s("line", { x1: place(one.at), x2: place(one.at), y1: PAD.top - 6, y2: y(0) }), s("title", {}, `${one.agent_name ?? "Global"}: ${one.period} budget exceeded ${when(one.at)}`)));
     this.cursor = s("rect", { class: "picture-cursor", y: PAD.top, height: inner.height, width: Math.max(2, slot), visibility: "hidden" });
     fill(this.canvas, s("svg", { class: "chart", width, height: HEIGHT, role: "img", "aria-label": this.summary(parts) }, grid, this.cursor, bars, dearest > 1e-6 ? s("path", { class: "line series-3", d: line }) : null, budgets, names));
     this.slot = slot;
@@ -90,7 +90,7 @@ export class Picture {
   summary(parts) {
     const fires = parts.reduce((sum, part) => sum + part.fires, 0);
     const skips = parts.reduce((sum, part) => sum + part.skips, 0);
-    return `${number(fires)} fires and ${number(skips)} skips; ${money(parts.at(-1)?.cost ?? 0)} in the end.`;
+    return `${number(fires)} fires and ${number(skips)} skips; ${money(parts.at(-1)?.cost ?? 0)} at the end.`;
   }
 
   point(at) {

@@ -25,7 +25,7 @@ export async function mount(root, ctx) {
   const box = h("textarea", { class: "code query-box", rows: 3, spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-label": "Query", placeholder: examples[0] ?? "agents group by state count" });
   const completion = new Completion(box, schema, { signal });
   const fault = h("div", { class: "fault query-fault", role: "alert" });
-  const run = h("button", { type: "submit", class: "primary" }, icon("play", 18), "Ask");
+  const run = h("button", { type: "submit", class: "primary" }, icon("play", 18), "Run");
   const live = h("input", { type: "checkbox", role: "switch", onchange: () => ask() });
   const csv = h("button", { type: "button", disabled: true, onclick: () => saveAs(new Blob([csvOf(answer)], { type: "text/csv" }), "query.csv") }, icon("download", 18), "CSV");
   const note = h("p", { class: "dim", role: "status", "aria-live": "polite" });
@@ -42,7 +42,7 @@ export async function mount(root, ctx) {
 
   /** What can be asked for, to unfold. */
   function kinds() {
-    return h("details", { class: "card" }, h("summary", {}, `What can be asked for: ${count(completion.kinds.length, "kind")}`), h("div", { class: "stack kinds" }, completion.kinds.map((kind) => h("details", {},
+    return h("details", { class: "card" }, h("summary", {}, `Kinds and fields: ${count(completion.kinds.length, "kind")}`), h("div", { class: "stack kinds" }, completion.kinds.map((kind) => h("details", {},
       h("summary", {}, h("code", {}, kind.name), " ", h("span", { class: "dim" }, kind.text ?? "")),
       h("dl", { class: "pairs" }, kind.fields.map((field) => [h("dt", {}, h("code", {}, field.name), " ", h("span", { class: "badge" }, field.type ?? "")), h("dd", { class: "dim" }, field.text ?? "")]))))));
   }
@@ -70,7 +70,7 @@ export async function mount(root, ctx) {
     const mine = asking;
     signal.addEventListener("abort", () => mine.abort(), { signal: mine.signal });
     ctx.go(["world", "query"], { q, live: live.checked ? "1" : "" }, { replace: true });
-    note.textContent = "Asking…";
+    note.textContent = "Running…";
     const began = performance.now();
     try {
       show(await get(withQuery("/api/world/query", { q }), { signal: mine.signal }), performance.now() - began);
@@ -104,8 +104,8 @@ export async function mount(root, ctx) {
     csv.disabled = answer.rows.length === 0;
     const parts = [count(answer.rows.length, "row")];
     if (body.total !== undefined && body.total > answer.rows.length) parts.push(`of ${number(body.total)}`);
-    if (body.looked_at !== undefined) parts.push(`${number(body.looked_at)} looked at`);
-    if (body.complete === false) parts.push("not all: the query met a bound");
+    if (body.looked_at !== undefined) parts.push(`${number(body.looked_at)} scanned`);
+    if (body.complete === false) parts.push("incomplete: the query reached a limit");
     parts.push(ms === null ? "live" : duration(ms));
     note.textContent = parts.join(", ");
     const isNumber = answer.columns.map((_, at) => answer.rows.slice(0, 50).some((row) => typeof row[at] === "number"));
@@ -126,7 +126,7 @@ export async function mount(root, ctx) {
     signal.addEventListener("abort", () => life.abort(), { signal: life.signal });
     const made = { shape, life, top: 0 };
     made.table = new Table({
-      label: "Answer", signal: life.signal, rowHeight: 36, empty: "Nothing fits.",
+      label: "Result", signal: life.signal, rowHeight: 36, empty: "No results.",
       columns: answer.columns.map((column, at) => ({
         label: column.name, end: isNumber[at], side: at > 2, width: isNumber[at] ? "minmax(80px, .7fr)" : "minmax(90px, 1fr)", sort: (row) => row[at] ?? "",
         cell: (row) => cell(row[at], at === 1 && made.top > 0 ? row[at] / made.top : null, column.type),

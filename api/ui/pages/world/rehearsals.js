@@ -27,7 +27,7 @@ export async function mount(root, ctx) {
   const place = h("div", { class: "stack" });
   const split = h("div", { class: "split" }, h("div", { class: "split-side" }, list), place);
   const nothing = emptyState({
-    icon: icon("play", 28), title: "Nothing was rehearsed yet", text: "A rehearsal copies the world and runs it ahead: what fires in the next week, what overlaps, when a budget is used up, what it will cost. Nothing outside is touched.",
+    icon: icon("play", 28), title: "No rehearsals yet", text: "A rehearsal simulates the coming days on a copy of the world: what fires, what overlaps, when a budget is exceeded and what it costs. It has no effect outside the copy.",
     actions: [h("button", { class: "primary", type: "button", onclick: () => begin().catch(showError) }, icon("play", 18), "Rehearse")],
   });
   fill(ctx.actions, h("button", { class: "primary", type: "button", onclick: () => begin().catch(showError) }, icon("play", 18), "Rehearse"));
@@ -56,7 +56,7 @@ export async function mount(root, ctx) {
     const share = progress.share ?? 0;
     if (open?.id !== item.id || !open.bar?.isConnected) {
       open = { id: item.id, bar: h("i"), text: h("p", { class: "dim", role: "status" }) };
-      fill(place, h("section", { class: "card stack", "aria-label": "Under way" },
+      fill(place, h("section", { class: "card stack", "aria-label": "Running" },
         h("div", { class: "bar-row" }, h("h2", { class: "grow" }, `Rehearsing ${spanOf(item)}`), h("button", { type: "button", onclick: () => cancel(item).catch(showError) }, icon("stop", 16), "Cancel")),
         h("div", { class: "meter" }, open.bar), open.text));
     }
@@ -80,12 +80,12 @@ export async function mount(root, ctx) {
 
   async function cancel(item) {
     await call("DELETE", `/api/world/rehearsals/${item.id}`);
-    toast("It is being cancelled; what was rehearsed so far stays");
+    toast("Cancelling. The results so far are kept");
     await again();
   }
 
   async function remove(item) {
-    if (!(await confirm({ title: "Delete this rehearsal?", text: "Its report and its fires go.", run: () => call("DELETE", `/api/world/rehearsals/${item.id}`) }))) return;
+    if (!(await confirm({ title: "Delete this rehearsal?", text: "Its report and fires are deleted.", run: () => call("DELETE", `/api/world/rehearsals/${item.id}`) }))) return;
     shown = "";
     ctx.go(["world", "rehearsals"], {}, { replace: true });
     await again();
@@ -93,11 +93,11 @@ export async function mount(root, ctx) {
 
   async function begin() {
     const { snapshots } = await get("/api/world/snapshots", { signal }).catch(() => ({ snapshots: [] }));
-    const from = field("From", choice([["now", "The world as it is now"], ...snapshots.map((item) => [item.id, `${item.label || "Snapshot"}, ${when(item.created_at)}`])], "now"));
+    const from = field("From", choice([["now", "The current world"], ...snapshots.map((item) => [item.id, `${item.label || "Snapshot"}, ${when(item.created_at)}`])], "now"));
     const span = field("For", textInput("7d", { spellcheck: "false" }), { hint: "Such as 90s, 12h, 7d or 1d12h." });
-    const model = field("Answers", choice([["builtin", "Built in: 1 s, 200 tokens each"], ["recorded", "As each agent answered before"]], "recorded"));
+    const model = field("Model responses", choice([["builtin", "Built in: 1 s, 200 tokens each"], ["recorded", "Recorded from each agent's past turns"]], "recorded"));
     const seed = field("Seed", numberInput(1, { min: 0, step: 1 }), { hint: "The same seed gives the same fires." });
-    const events = field("What happens on the way", textBox("", 3, { class: "code", spellcheck: "false", placeholder: EXAMPLE }), { hint: "A JSON list of events, each with at and kind (custom, message). May be left out." });
+    const events = field("Injected events", textBox("", 3, { class: "code", spellcheck: "false", placeholder: EXAMPLE }), { hint: "Optional. A JSON list of events, each with at and kind (custom, message)." });
     const chips = h("div", { class: "chips words" }, SPANS.map(([value, label]) => h("button", { type: "button", class: "small", onclick: () => { span.control.value = value; } }, label)));
     const made = await ask({
       title: "Rehearse", action: "Begin", wide: true, fields: { from, for: span, until: span, model, seed, events },
@@ -109,7 +109,7 @@ export async function mount(root, ctx) {
           try {
             body.events = JSON.parse(events.control.value);
           } catch (error) {
-            throw faultAt(events, `This is no JSON: ${error.message}.`);
+            throw faultAt(events, `Invalid JSON: ${error.message}.`);
           }
         }
         return call("POST", "/api/world/rehearsals", body);

@@ -23,20 +23,20 @@ export function reportOf(item, signal) {
   const busiest = report.busiest_minute;
   return [
     h("div", { class: "stat-row" },
-      stat("Fires", number(fired), others > 0 ? `${number(others)} ended otherwise` : "every slot fired"),
+      stat("Fires", number(fired), others > 0 ? `${number(others)} ended without a fire` : "every slot fired"),
       stat("Turns", number(turns.completed), `${number(turns.failed)} failed, ${number(turns.over_budget)} over budget`),
       stat("Tokens", short(report.tokens.input + report.tokens.output), `${count(report.calls, "model call")}`),
-      stat("Busiest minute", busiest ? number(busiest.fires) : "–", busiest ? when(busiest.at) : "nothing fired")),
+      stat("Busiest minute", busiest ? number(busiest.fires) : "–", busiest ? when(busiest.at) : "no fires")),
     costCard(cost),
-    part("Time line", new Picture({ report, item, signal }).node),
-    budgets.length > 0 ? part("Budgets that are used up", table(["When", "Whose", "Period", "What", "Limit"], budgets.slice(0, 100).map((one) => [when(one.at), one.agent_name ?? one.scope, one.period,
+    part("Timeline", new Picture({ report, item, signal }).node),
+    budgets.length > 0 ? part("Exceeded budgets", table(["When", "Agent", "Period", "What", "Limit"], budgets.slice(0, 100).map((one) => [when(one.at), one.agent_name ?? one.scope, one.period,
       h("span", { class: `badge ${one.event === "exceeded" ? "bad" : "warn"}` }, one.event), (one.limit_usd ?? null) === null ? `${short(one.limit_tokens)} tokens` : money(one.limit_usd)]))) : null,
     h("div", { class: "live-grid" },
-      part("Overlaps", h("dl", { class: "pairs" }, [["Waited behind the run before", overlaps.queued], ["Left out", overlaps.skipped], ["Found a full queue", overlaps.refused], ["Still waited at the end", overlaps.waiting]].map(([name, value]) => [h("dt", {}, name), h("dd", {}, number(value))]),
+      part("Overlaps", h("dl", { class: "pairs" }, [["Waited for the previous run", overlaps.queued], ["Skipped", overlaps.skipped], ["Refused, queue full", overlaps.refused], ["Still waiting at the end", overlaps.waiting]].map(([name, value]) => [h("dt", {}, name), h("dd", {}, number(value))]),
         h("dt", {}, "Longest wait"), h("dd", {}, duration((overlaps.longest_wait_secs ?? 0) * 1000)))),
-      part("What fired nothing", skips.length > 0 ? table(["Kind", "Outcome", "Times"], skips.map((one) => [one.kind, h("span", { class: "two" }, h("span", {}, badge(one.outcome)), h("small", { class: "faint" }, one.reason)), number(one.count)])) : h("p", { class: "dim" }, "Nothing was left out."))),
-    approvals?.requested > 0 ? h("p", { class: "notice warn" }, icon("alert"), `${count(approvals.requested, "tool call")} would wait for a person; nobody decides in a rehearsal, so that ${number(approvals.expired)} end by their deadline.`) : null,
-    report.events?.refused?.length > 0 ? part("Events that were refused", table(["Event", "Reason"], report.events.refused.map((one) => [number(one.number), one.reason]))) : null,
+      part("Not fired", skips.length > 0 ? table(["Kind", "Outcome", "Count"], skips.map((one) => [one.kind, h("span", { class: "two" }, h("span", {}, badge(one.outcome)), h("small", { class: "faint" }, one.reason)), number(one.count)])) : h("p", { class: "dim" }, "Everything fired."))),
+    approvals?.requested > 0 ? h("p", { class: "notice warn" }, icon("alert"), `${count(approvals.requested, "tool call")} would wait for approval. A rehearsal decides nothing, so ${number(approvals.expired)} expire.`) : null,
+    report.events?.refused?.length > 0 ? part("Rejected events", table(["Event", "Reason"], report.events.refused.map((one) => [number(one.number), one.reason]))) : null,
     part("Agents", agents(report, signal)),
     part("Fires", fires(item, signal)),
     h("p", { class: "hint" }, `Rehearsed until ${when(report.rehearsed_until)} in ${duration(report.seconds * 1000)}.`),
@@ -52,16 +52,16 @@ function costCard(cost) {
   const top = Math.max(cost.high_usd, cost.rehearsed_usd, 1e-9) * 1.08;
   const at = (value) => `${((value / top) * 100).toFixed(1)}%`;
   return h("section", { class: "card stack", "aria-label": "Cost" },
-    h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "What it will cost"), h("span", { class: "dim" }, `${Math.round(cost.interval * 100)} of 100 times between ${money(cost.low_usd)} and ${money(cost.high_usd)}`)),
+    h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Forecast cost"), h("span", { class: "dim" }, `${Math.round(cost.interval * 100)} % interval: ${money(cost.low_usd)} to ${money(cost.high_usd)}`)),
     h("div", { class: "cost-line" }, h("strong", { class: "cost-figure" }, money(cost.forecast_usd)),
       h("div", { class: "cost-bar", role: "img", "aria-label": `Forecast ${money(cost.forecast_usd)}, from ${money(cost.low_usd)} to ${money(cost.high_usd)}` },
         h("i", { class: "cost-range", style: { left: at(cost.low_usd), right: `${(100 - (cost.high_usd / top) * 100).toFixed(1)}%` } }), h("i", { class: "cost-mark", style: { left: at(cost.forecast_usd) } }))),
-    h("p", { class: "hint" }, `From the history of ${count(cost.agents_with_history, "agent")}${cost.agents_estimated > 0 ? `; ${number(cost.agents_estimated)} had none and are estimated` : ""}${cost.unpriced_calls > 0 ? `; ${number(cost.unpriced_calls)} calls of models without a price count nothing` : ""}. The rehearsal itself came to ${money(cost.rehearsed_usd)}.`));
+    h("p", { class: "hint" }, `From the history of ${count(cost.agents_with_history, "agent")}${cost.agents_estimated > 0 ? `; ${number(cost.agents_estimated)} without history are estimated` : ""}${cost.unpriced_calls > 0 ? `; ${number(cost.unpriced_calls)} calls of models without a price count as 0` : ""}. Simulated cost: ${money(cost.rehearsed_usd)}.`));
 }
 
 function agents(report, signal) {
   const made = new Table({
-    label: "Agents by their forecast", signal, rowHeight: 44, empty: "No agent had anything to do.",
+    label: "Agents by forecast", signal, rowHeight: 44, empty: "No agent was active.",
     columns: [
       { label: "Agent", width: "minmax(0, 1.6fr)", sort: (row) => row.name, cell: (row) => row.name },
       { label: "Fires", width: "80px", end: true, sort: (row) => row.fires, cell: (row) => short(row.fires) },
@@ -81,13 +81,13 @@ function fires(item, signal) {
   let reading = false;
   let isWhole = false;
   const made = new Table({
-    label: "Fires in their order", signal, rowHeight: 40, empty: "Nothing fired.", more: () => more().catch(showError),
+    label: "Fires in order", signal, rowHeight: 40, empty: "No fires.", more: () => more().catch(showError),
     columns: [
       { label: "Time", width: "minmax(0, 1.2fr)", slim: "104px", cell: (row) => h("time", { datetime: row.nominal_at, title: when(row.nominal_at) }, stamp(row.nominal_at)) },
       { label: "Agent", width: "minmax(0, 1fr)", cell: (row) => row.agent_name },
       { label: "What", width: "minmax(0, 1.2fr)", side: true, cell: (row) => row.name ?? row.event ?? row.kind },
       { label: "Outcome", width: "120px", slim: "100px", cell: (row) => badge(row.outcome) },
-      { label: "Why", width: "minmax(0, 1.4fr)", side: true, cell: (row) => h("span", { class: "dim" }, row.reason ?? (row.queued ? "after the run before it" : "")) },
+      { label: "Why", width: "minmax(0, 1.4fr)", side: true, cell: (row) => h("span", { class: "dim" }, row.reason ?? (row.queued ? "after the previous run" : "")) },
     ],
   });
   async function more() {

@@ -13,26 +13,26 @@ const EVERY_MS = 4000;
 const BEFORE = { restore: "before a restore", migration: "before a migration", deletion: "before many agents were deleted" };
 const COUNTS = ["agents", "sessions", "messages", "turns", "triggers", "schedules", "workflows", "goals", "tasks", "memories"];
 
-const nameOf = (item) => item.label || (item.reason === "auto" ? `Automatic, ${BEFORE[item.before] ?? "by the daemon"}` : "Without a name");
+const nameOf = (item) => item.label || (item.reason === "auto" ? `Automatic, ${BEFORE[item.before] ?? "automatic"}` : "Unnamed");
 
 export async function mount(root, ctx) {
   const { signal } = ctx;
   const underway = h("div", { role: "status", "aria-live": "polite" });
-  const take = h("button", { class: "primary", type: "button", onclick: () => create().catch(showError) }, icon("plus", 18), "Take a snapshot");
+  const take = h("button", { class: "primary", type: "button", onclick: () => create().catch(showError) }, icon("plus", 18), "Create a snapshot");
   const table = new Table({
     label: "Snapshots", signal, rowHeight: 60, slimHeight: 92, open: details, fit: true,
     columns: [
-      { label: "Snapshot", width: "minmax(0, 2fr)", cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, nameOf(item)), h("small", { class: "faint cut" }, h("span", { class: "narrow-only" }, `${ago(item.created_at)} · `), `${item.step === undefined ? "" : `step ${number(item.step)} · `}${item.reason === "auto" ? "automatic" : "by hand"}`)) },
-      { label: "Taken", width: "minmax(0, 1fr)", side: true, cell: (item) => h("time", { class: "two", datetime: item.created_at }, h("span", {}, ago(item.created_at)), h("small", { class: "faint cut" }, when(item.created_at))) },
-      { label: "In it", width: "minmax(0, 1.4fr)", side: true, cell: (item) => h("span", { class: "dim" }, `${count(item.counts.agents, "agent")}, ${short(item.counts.messages)} messages`) },
+      { label: "Snapshot", width: "minmax(0, 2fr)", cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, nameOf(item)), h("small", { class: "faint cut" }, h("span", { class: "narrow-only" }, `${ago(item.created_at)} · `), `${item.step === undefined ? "" : `step ${number(item.step)} · `}${item.reason === "auto" ? "automatic" : "manual"}`)) },
+      { label: "Claimed", width: "minmax(0, 1fr)", side: true, cell: (item) => h("time", { class: "two", datetime: item.created_at }, h("span", {}, ago(item.created_at)), h("small", { class: "faint cut" }, when(item.created_at))) },
+      { label: "Contents", width: "minmax(0, 1.4fr)", side: true, cell: (item) => h("span", { class: "dim" }, `${count(item.counts.agents, "agent")}, ${short(item.counts.messages)} messages`) },
       { label: "Size", width: "84px", side: true, end: true, cell: (item) => bytes(item.size_bytes) },
       { label: "Actions", width: "150px", slim: "112px", end: true, cell: (item) => h("span", { class: "row-actions" },
         h("button", { type: "button", class: "small", onclick: () => restore(item).catch(showError) }, "Restore"),
         h("button", { type: "button", class: "quiet small only-icon", "aria-label": `Delete ${nameOf(item)}`, title: "Delete", onclick: () => remove(item).catch(showError) }, icon("trash", 16))) },
     ],
   });
-  const nothing = emptyState({ icon: icon("database", 28), title: "No snapshots yet", text: "Take one before something risky: a snapshot costs little, and the world can go back to it in a moment.",
-    actions: [h("button", { class: "primary", type: "button", onclick: () => create().catch(showError) }, icon("plus", 18), "Take a snapshot")] });
+  const nothing = emptyState({ icon: icon("database", 28), title: "No snapshots yet", text: "Create a snapshot before a risky change. Snapshots are small, and restoring one takes seconds.",
+    actions: [h("button", { class: "primary", type: "button", onclick: () => create().catch(showError) }, icon("plus", 18), "Create a snapshot")] });
   fill(ctx.actions, take);
   fill(root, h("div", { class: "stack" }, underway, table.root, nothing));
   table.root.hidden = nothing.hidden = true;
@@ -45,14 +45,14 @@ export async function mount(root, ctx) {
     nothing.hidden = found.snapshots.length > 0;
     take.disabled = Boolean(found.underway);
     const now = found.underway;
-    fill(underway, now ? h("p", { class: "notice" }, h("span", { class: "spinner" }), `${now.kind === "restore" ? "Going back to a snapshot" : "Taking a snapshot"}: ${now.phase}, ${short(now.rows)} rows, ${bytes(now.bytes)} so far.`) : null);
+    fill(underway, now ? h("p", { class: "notice" }, h("span", { class: "spinner" }), `${now.kind === "restore" ? "Restoring a snapshot" : "Creating a snapshot"}: ${now.phase}, ${short(now.rows)} rows, ${bytes(now.bytes)} so far.`) : null);
   }
 
   async function create() {
-    const label = field("Name", textInput("", { maxlength: 200, placeholder: "before the cleanup" }), { hint: "May be left out. The world goes on while it is taken." });
-    const made = await ask({ title: "Take a snapshot", action: "Take it", body: [label], fields: { label }, submit: () => call("POST", "/api/world/snapshots", label.control.value.trim() ? { label: label.control.value.trim() } : {}) });
+    const label = field("Name", textInput("", { maxlength: 200, placeholder: "before the cleanup" }), { hint: "Optional. The world keeps running while the snapshot is created." });
+    const made = await ask({ title: "Create a snapshot", action: "Create", body: [label], fields: { label }, submit: () => call("POST", "/api/world/snapshots", label.control.value.trim() ? { label: label.control.value.trim() } : {}) });
     if (!made) return;
-    toast(`Taken: ${bytes(made.size_bytes)}`);
+    toast(`Created: ${bytes(made.size_bytes)}`);
     await again();
   }
 
@@ -60,30 +60,30 @@ export async function mount(root, ctx) {
     const { agent_count: agents } = await get("/api/health/detail", { signal }).catch(() => ({}));
     let done = null;
     const isDone = await ask({
-      title: "Go back to this snapshot?", action: "Go back", danger: true,
+      title: "Restore this snapshot?", action: "Restore", danger: true,
       body: [
-        h("p", {}, "The whole world becomes what it was ", h("strong", {}, ago(item.created_at)), ` (${when(item.created_at)}): ${count(item.counts.agents, "agent")}, ${number(item.counts.sessions)} sessions, ${number(item.counts.messages)} messages.`),
+        h("p", {}, "The whole world is restored to its state of ", h("strong", {}, ago(item.created_at)), ` (${when(item.created_at)}): ${count(item.counts.agents, "agent")}, ${number(item.counts.sessions)} sessions, ${number(item.counts.messages)} messages.`),
         h("ul", { class: "plain-list" },
-          h("li", {}, `What was made since goes: agents${agents === undefined ? "" : ` (${number(agents)} live now)`}, messages, schedules, goals, tasks, and what was counted as spent.`),
-          h("li", {}, "Model and tool calls that are out are given up, and requests are told to come back; it takes about as long as a start."),
-          h("li", {}, "A snapshot of the present world is taken first, so that there is a way back."),
-          h("li", {}, "Schedules that were due since are due then. Configuration, keys, uploads, workspaces and the audit trail stay as they are.")),
+          h("li", {}, `What was made since goes: agents${agents === undefined ? "" : ` (${number(agents)} live now)`}, messages, schedules, goals, tasks and recorded spending.`),
+          h("li", {}, "Active model and tool calls are cancelled. The API is unavailable for about as long as a start takes."),
+          h("li", {}, "A snapshot of the current world is created first, so that you can undo this."),
+          h("li", {}, "Schedules that were due since then become due again. Configuration, keys, uploads, workspaces and the audit log are unchanged.")),
       ],
       submit: async () => { done = await call("POST", `/api/world/snapshots/${item.id}/restore`); },
     });
     if (!isDone) return;
-    toast(`The world is that of ${when(item.created_at)}${done?.pause_ms === undefined ? "" : `; it stood still for ${duration(done.pause_ms)}`}`);
+    toast(`Restored ${when(item.created_at)}${done?.pause_ms === undefined ? "" : `; unavailable for ${duration(done.pause_ms)}`}`);
     await again();
   }
 
   async function remove(item) {
-    if (!(await confirm({ title: "Delete this snapshot?", text: `There is no way back to ${when(item.created_at)} then, unless another one or a backup has it.`, run: () => call("DELETE", `/api/world/snapshots/${item.id}`) }))) return;
+    if (!(await confirm({ title: "Delete this snapshot?", text: `You can no longer restore ${when(item.created_at)} unless another snapshot or a backup contains it.`, run: () => call("DELETE", `/api/world/snapshots/${item.id}`) }))) return;
     toast("Deleted");
     await again();
   }
 
   function details(item) {
-    const rows = [["Taken", when(item.created_at)], ["Step", item.step === undefined ? "" : number(item.step)], ["Size", `${bytes(item.size_bytes)}, ${bytes(item.counts.bytes)} of rows`], ...COUNTS.map((key) => [key[0].toUpperCase() + key.slice(1), item.counts[key] ? number(item.counts[key]) : ""]), ["Rows", number(item.counts.rows)], ["SHA-256", h("code", { class: "break" }, item.sha256)], ["Id", h("code", {}, item.id)]];
+    const rows = [["Claimed", when(item.created_at)], ["Step", item.step === undefined ? "" : number(item.step)], ["Size", `${bytes(item.size_bytes)}, ${bytes(item.counts.bytes)} of rows`], ...COUNTS.map((key) => [key[0].toUpperCase() + key.slice(1), item.counts[key] ? number(item.counts[key]) : ""]), ["Rows", number(item.counts.rows)], ["SHA-256", h("code", { class: "break" }, item.sha256)], ["Id", h("code", {}, item.id)]];
     return ask({ title: nameOf(item), action: "Close", cancel: null, wide: true, body: [h("dl", { class: "pairs" }, rows.filter(([, value]) => value).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]))] });
   }
 

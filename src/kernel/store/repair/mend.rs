@@ -37,7 +37,7 @@ where
     for (key, value) in world {
         match Records::check(Space::World, &key, &value) {
             Ok(()) if log_of(&key, &value).is_some_and(|log| log.0 > LOG_MAX) => {
-                lost.push(format!("record {}: no log was ever called as it says", record::hex(&key)));
+                lost.push(format!("record {}: it refers to a log that never existed", record::hex(&key)));
             }
             Ok(()) => drop(rows.insert(key, value)),
             Err(error) => lost.push(error.to_string()),
@@ -54,7 +54,7 @@ where
             Err(record::Error::Dangling { key, what }) => {
                 lost.push(without(&key, what));
                 if !take_out(&mut rows, &key) {
-                    return Err(format!("record {key} points at a {what} that is lost"));
+                    return Err(format!("record {key} refers to a lost {what}"));
                 }
             }
             Err(error) => return Err(error.to_string()),
@@ -103,7 +103,7 @@ fn agents(rows: &mut Rows, logs: &BTreeSet<LogId>, lost: &mut Vec<String>) {
     for agent in agents {
         let manifest = [&b"m"[..], &agent.manifest.0].concat();
         rows.entry(manifest).or_insert_with(|| {
-            lost.push(format!("the manifest of agent {:?}: it has an empty one now", agent.name));
+            lost.push(format!("the manifest of agent {:?} was lost; replaced by an empty one", agent.name));
             record::encode(&Manifest::default())
         });
         let own = sessions.get(&agent.id).map(Vec::as_slice).unwrap_or_default();
@@ -187,11 +187,11 @@ fn pointers(rows: &mut Rows, lost: &mut Vec<String>) -> Result<(), String> {
 
 /// What is told of a record that goes.
 fn without(id: impl std::fmt::Display, what: &str) -> String {
-    format!("record {id}: the {what} that it needs is lost")
+    format!("record {id}: its {what} is lost")
 }
 
 fn too_many() -> String {
-    format!("more than {DANGLING_MAX} records point at what is lost")
+    format!("more than {DANGLING_MAX} records refer to lost data")
 }
 
 /// Messages whose session is lost are swept by the next start, so that no new session gets their log. The old store has
@@ -235,7 +235,7 @@ mod tests {
         let rows = mend(vec![sweep(7), sweep(LOG_MAX), sweep(u64::MAX)], content, &mut lost).unwrap();
         // The next session gets a log behind those of the rows that stay.
         assert_eq!(rows.into_iter().collect::<Vec<_>>(), [sweep(7), sweep(LOG_MAX)]);
-        assert_eq!(lost, ["record 77ffffffffffffffff: no log was ever called as it says"]);
+        assert_eq!(lost, ["record 77ffffffffffffffff: it refers to a log that never existed"]);
     }
 
     #[test]
@@ -265,6 +265,6 @@ mod tests {
         let rows = mend(vec![row(1), row(2)], content, &mut lost).unwrap();
         assert_eq!(rows.into_iter().collect::<Vec<_>>(), [1, 2].map(sweep));
         assert_eq!(lost.len(), 2);
-        assert_eq!(lost[0], format!("record {}: the agent that it needs is lost", id(1)));
+        assert_eq!(lost[0], format!("record {}: its agent is lost", id(1)));
     }
 }

@@ -81,7 +81,7 @@ fn open(path: &Path, trial: &Path, lost: &mut Vec<String>) -> Result<Store, Erro
     }
     if let Some((journal, size)) = journals.get(whole) {
         let name = journal.file_name().unwrap_or_default().to_string_lossy();
-        lost.push(format!("the steps behind byte {good} of {size} of journal {name}, and those of later journals"));
+        lost.push(format!("the steps after byte {good} of {size} of journal {name}, and those of later journals"));
     }
     let store = opens(whole, good)?;
     store.check_format()?;

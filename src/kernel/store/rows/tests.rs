@@ -75,7 +75,7 @@ fn what_follows_the_end_is_refused() {
     let (mut bytes, _) = written(&some_rows());
     bytes.push(0);
     let error = read(&bytes).unwrap_err();
-    assert!(error.to_string().contains("something follows"), "{error}");
+    assert!(error.to_string().contains("data after the end"), "{error}");
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub struct Copied {
 /// What was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// What is in it.
+    /// Contents.
     pub counts: SnapshotCounts,
     /// As the file's end says.
     pub totals: RowTotals,

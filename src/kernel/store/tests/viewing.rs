@@ -101,7 +101,7 @@ fn rows_that_cannot_be_used_leave_nothing() {
     }
     let broken = vec![Ok(row(Space::World, b"a")), Err(RowError::Truncated { row: 2 })];
     let error = Store::build(&path, broken).unwrap_err();
-    assert!(error.to_string().contains("cut off in row 2"), "{error}");
+    assert!(error.to_string().contains("truncated in row 2"), "{error}");
     assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
 }
 

@@ -22,7 +22,9 @@ pub(super) fn differences(world: &mut World, stored: &Rows) -> Vec<String> {
     let keys = live.keys().chain(stored.keys().filter(|key| !live.contains_key(*key)));
     for key in keys.filter(|key| kind_of(key).is_none_or(|kind| kind.is_compared)) {
         let (live, stored) = (live.get(key), stored.get(key));
-        faults.that(live == stored, || format!("{}: {} lives, {} is stored", name(key), shown(live), shown(stored)));
+        faults.that(live == stored, || {
+            format!("{}: the world has {}, the store has {}", name(key), shown(live), shown(stored))
+        });
     }
     faults.0
 }

@@ -60,7 +60,7 @@ impl<F: Fields> Check<'_, F> {
             Expr::Holds(term) => match self.scalar(term)? {
                 (scalar, Type::Bool) => Test::Holds(scalar),
                 (_, of) => {
-                    let message = format!("a {} does not say yes or no; compare it with something", of.as_str());
+                    let message = format!("a {} is not a condition; compare it with a value", of.as_str());
                     return Err(Error::new(term.column, message));
                 }
             },
@@ -74,7 +74,7 @@ impl<F: Fields> Check<'_, F> {
     fn text(&self, term: &At<Term>, mark: &str) -> Result<Scalar<F::Field>, Error> {
         match self.scalar(term)? {
             (scalar, Type::Text | Type::Word(_)) => Ok(scalar),
-            (_, of) => Err(Error::new(term.column, format!("`{mark}` is for texts; this is a {}", of.as_str()))),
+            (_, of) => Err(Error::new(term.column, format!("`{mark}` needs text, not a {}", of.as_str()))),
         }
     }
 
@@ -168,10 +168,10 @@ fn literal_as(literal: &At<Literal>, of: Type) -> Result<Value<'static>, Error> 
         }
         (Type::Time, Literal::Text(text)) => DateTime::parse_from_rfc3339(text)
             .map(|time| Value::Time(Timestamp(time.timestamp_millis())))
-            .map_err(|_| wrong(format!("`{text}` is not a time; write it as 2026-11-22T10:00:00Z"))),
+            .map_err(|_| wrong(format!("`{text}` is not a timestamp; expected a form like 2026-11-22T10:00:00Z"))),
         (Type::Word(words), Literal::Text(text)) if !words.contains(&text.as_str()) => {
             let near = hint(text, words.iter().copied());
-            Err(wrong(format!("`{text}` is never it; the words are {}{near}", words.join(", "))))
+            Err(wrong(format!("unknown word `{text}`; expected one of {}{near}", words.join(", "))))
         }
         (of, other) if of.is_like(type_of(other)) => Ok(plain),
         (of, other) => Err(wrong(cannot_compare(of, type_of(other)))),

@@ -21,7 +21,7 @@ fn wrong(at: usize, why: &str) -> (usize, String) {
 /// A number, a duration or a point in time: all begin with a digit.
 pub(crate) fn number(rest: &str) -> Lexed {
     if let Some((bytes, time)) = moment(rest) {
-        let time = time.ok_or_else(|| wrong(0, "no such time; write it as 2026-11-22T10:00:00Z"))?;
+        let time = time.ok_or_else(|| wrong(0, "invalid timestamp; expected a form like 2026-11-22T10:00:00Z"))?;
         return Ok((Token::Time(time), bytes));
     }
     let is_word = |at: usize| rest[at..].starts_with(char::is_alphabetic);
@@ -32,7 +32,7 @@ pub(crate) fn number(rest: &str) -> Lexed {
     let fraction = rest[whole..].strip_prefix('.').map_or(0, |rest| span(rest, |c| c.is_ascii_digit()));
     let bytes = if fraction > 0 { whole + 1 + fraction } else { whole };
     if is_word(bytes) {
-        return Err(wrong(0, "a duration is written in whole numbers, such as 1h30m"));
+        return Err(wrong(0, "a duration needs whole numbers, such as 1h30m"));
     }
     let number = rest[..bytes].replace('_', "").parse::<f64>().ok().filter(|number| number.is_finite());
     number.map(|number| (Token::Number(number), bytes)).ok_or_else(|| wrong(0, "the number is too large"))
@@ -47,7 +47,7 @@ fn duration(rest: &str, digits: usize) -> Lexed {
         let (_, ms) = UNITS
             .into_iter()
             .find(|(name, _)| *name == unit)
-            .ok_or_else(|| (at, format!("`{unit}` is no unit of time; they are ms, s, m, h, d and w")))?;
+            .ok_or_else(|| (at, format!("unknown unit `{unit}`; use ms, s, m, h, d or w")))?;
         let part = rest[digits].replace('_', "").parse::<i64>().ok().and_then(|digits| digits.checked_mul(ms));
         total = part.and_then(|part| total.checked_add(part)).ok_or_else(|| wrong(0, "the duration is too long"))?;
         let behind = at + unit.len();
@@ -56,7 +56,7 @@ fn duration(rest: &str, digits: usize) -> Lexed {
             return Ok((Token::Duration(total), behind));
         }
         if !rest[digits.end..].starts_with(char::is_alphabetic) {
-            return Err(wrong(digits.end, "a unit is missing: ms, s, m, h, d or w"));
+            return Err(wrong(digits.end, "missing unit; use ms, s, m, h, d or w"));
         }
     }
 }
@@ -94,7 +94,7 @@ fn moment(text: &str) -> Option<(usize, Option<Timestamp>)> {
 
 /// A regular expression between slashes, with an `i` behind when it ignores case.
 pub(crate) fn pattern(rest: &str, dialect: &Dialect) -> Lexed {
-    let unclosed = || wrong(0, "this regular expression is not closed by /");
+    let unclosed = || wrong(0, "missing closing / of the regular expression");
     let (mut source, mut characters) = (String::new(), rest.char_indices().skip(1));
     let end = loop {
         match characters.next().ok_or_else(unclosed)? {
@@ -108,7 +108,7 @@ pub(crate) fn pattern(rest: &str, dialect: &Dialect) -> Lexed {
     };
     let flags = dialect.word(&rest[end..]);
     if !matches!(flags, "" | "i") {
-        return Err((end, format!("unknown flag {flags:?}; there is only i, to ignore case")));
+        return Err((end, format!("unknown flag {flags:?}; the only flag is i (ignore case)")));
     }
     let pattern = compiled(&source, flags == "i").map_err(|why| (0, why))?;
     Ok((Token::Pattern(pattern), end + flags.len()))
@@ -117,13 +117,13 @@ pub(crate) fn pattern(rest: &str, dialect: &Dialect) -> Lexed {
 /// Compiles a pattern.
 pub(crate) fn compiled(source: &str, ignore_case: bool) -> Result<Pattern, String> {
     if source.is_empty() {
-        return Err("this regular expression is empty".to_owned());
+        return Err("the regular expression is empty".to_owned());
     }
     let built = RegexBuilder::new(source).case_insensitive(ignore_case).size_limit(REGEX_BYTES_MAX).build();
     let regex = built.map_err(|error| {
         let text = error.to_string();
         let last = text.lines().last().unwrap_or_default();
-        format!("bad regular expression: {}", last.trim_start_matches("error: "))
+        format!("invalid regular expression: {}", last.trim_start_matches("error: "))
     })?;
     Ok(Pattern { source: source.into(), ignore_case, regex })
 }

@@ -95,14 +95,14 @@ impl<'a> Parser<'a> {
         }
         for (mark, negated) in [("~", false), ("!~", true)] {
             if self.eat_mark(mark) {
-                return Ok(Expr::Glob(left, self.text("a glob in quotes, such as \"ops-*\"")?, negated));
+                return Ok(Expr::Glob(left, self.text("a quoted glob, such as \"ops-*\"")?, negated));
             }
         }
         if self.eat("contains") {
             let part = if self.dialect.is_loose {
                 self.value()?
             } else {
-                let text = self.text("a text in quotes")?;
+                let text = self.text("a quoted string")?;
                 At::new(text.column, Term::Literal(Literal::Text(text.node)))
             };
             return Ok(Expr::Contains(left, part));
@@ -137,7 +137,7 @@ impl<'a> Parser<'a> {
             let value = self.part()?;
             match value.node {
                 Term::Literal(literal) => choices.push(At::new(value.column, literal)),
-                _ => return Err(Error::new(value.column, "only written values stand between the brackets")),
+                _ => return Err(Error::new(value.column, "only literal values are allowed between the parentheses")),
             }
             if !self.eat_mark(",") {
                 break;
@@ -187,7 +187,7 @@ impl<'a> Parser<'a> {
             let literal = match self.next() {
                 Some(Token::Number(number)) => Literal::Number(-number),
                 Some(Token::Duration(ms)) => Literal::Duration(-ms),
-                _ => return Err(Error::new(column, "only a number or a duration stands behind a minus")),
+                _ => return Err(Error::new(column, "only a number or a duration can follow a minus sign")),
             };
             return Ok(At::new(column, Term::Literal(literal)));
         }

@@ -26,7 +26,7 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     faults.same("the first agent", &index.first_agent(), &scan.first().map(|(_, entity)| *entity));
     for (entity, _, agent) in agents.iter(world) {
         let found = agent_named(world, &agent.name);
-        faults.that(found == Some(entity), || format!("agent {:?}: its name leads to {found:?}", agent.name));
+        faults.that(found == Some(entity), || format!("agent {:?}: its name maps to {found:?}", agent.name));
     }
     faults.same("names", &index.names.len(), &scan.len());
 
@@ -41,7 +41,7 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     let mut labels = BTreeSet::new();
     for (entity, id, own) in sessions.iter(world) {
         let found = session(world, *id);
-        faults.that(found == Some(entity), || format!("session {id}: its id leads to {found:?}"));
+        faults.that(found == Some(entity), || format!("session {id}: its id maps to {found:?}"));
         labels.extend(own.label.as_ref().map(|label| ((own.agent, &***label), entity)));
     }
     let known = index.labels.iter().map(|((agent, label), session)| ((*agent, &**label), *session)).collect();

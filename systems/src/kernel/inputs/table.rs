@@ -157,7 +157,10 @@ impl Written<'_> {
 }
 
 fn unknown(name: &str) -> Malformed {
-    Malformed::Part { what: format!("the command {name}"), reason: "this release has none of that name".to_owned() }
+    Malformed::Part {
+        what: format!("the command {name}"),
+        reason: "this release has no command with that name".to_owned(),
+    }
 }
 
 /// How an outcome is written down and settled.
@@ -223,7 +226,7 @@ pub(crate) fn read_outcome(bytes: &[u8]) -> Result<AnyOutcome, Malformed> {
     let name = String::from_utf8_lossy(name);
     let unknown = || Malformed::Part {
         what: format!("the outcome {name}"),
-        reason: "this release has none of that name".to_owned(),
+        reason: "this release has no command with that name".to_owned(),
     };
     let def = OUTCOMES.iter().find(|def| def.name == name).ok_or_else(unknown)?;
     (def.read)(bytes)

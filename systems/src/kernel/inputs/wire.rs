@@ -6,10 +6,10 @@ use agentsvc_components::Timestamp;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// The bytes end too early.
-    #[error("it ends too early")]
+    #[error("it is truncated")]
     Short,
     /// A mark means nothing here.
-    #[error("there is no {what} {found}")]
+    #[error("unknown {what} {found}")]
     Unknown {
         /// What was expected.
         what: &'static str,

@@ -61,7 +61,7 @@ pub enum Error {
         reason: String,
     },
     /// A record points at another that is not there.
-    #[error("record {key} points at a {what} that is not stored")]
+    #[error("record {key} refers to a {what} that is not stored")]
     Dangling {
         /// The record's id.
         key: String,

@@ -128,14 +128,14 @@ fn what_contradicts_itself_is_named() {
         restored(records).err().expect("it contradicts itself")
     };
     let said = error(|records| drop(records.take::<(ManifestHash, Manifest)>()));
-    assert_eq!(said, format!("record {} points at a manifest that is not stored", agent_id(0)));
+    assert_eq!(said, format!("record {} refers to a manifest that is not stored", agent_id(0)));
     let said = error(|records| records.push(SessionRecord { agent: agent_id(MANY), ..session(2 * MANY) }));
-    assert_eq!(said, format!("record {} points at a agent that is not stored", session_id(2 * MANY)));
+    assert_eq!(said, format!("record {} refers to a agent that is not stored", session_id(2 * MANY)));
     let lost = AgentRecord { current: session_id(3 * MANY), ..agent(MANY) };
     let mut records = records();
     records.push(lost);
     let said = restored(records).err().expect("it contradicts itself");
-    assert_eq!(said, format!("record {} points at a current session that is not stored", agent_id(MANY)));
+    assert_eq!(said, format!("record {} refers to a current session that is not stored", agent_id(MANY)));
     let said = error(|records| records.push(agent(5)));
     assert_eq!(said, format!("record {} cannot be read: another agent has the same id", agent_id(5)));
     let said = error(|records| records.push(session(6)));

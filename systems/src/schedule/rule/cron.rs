@@ -52,7 +52,7 @@ impl Cron {
             [second, minute, rest @ ..] if rest.len() == 4 => Self::fields(*second, *minute, rest),
             _ => {
                 let column = words.get(6).or(words.last()).map_or(1, |word| word.column);
-                let reason = format!("a cron expression has 5 or 6 fields, not {}", words.len());
+                let reason = format!("a cron expression must have 5 or 6 fields, not {}", words.len());
                 Err(Error::new(column, "expression", reason))
             }
         }
@@ -75,7 +75,7 @@ impl Cron {
         let (hour, day, month, weekday) = (read(&HOUR, 0)?, read(&DAY, 1)?, read(&MONTH, 2)?, read(&WEEKDAY, 3)?);
         let cron = Self::of([second, minute, hour, day, month, weekday]);
         if !cron.has_days() {
-            return Err(Error::new(rest[1].column, DAY.name, "no month that is named has such a day"));
+            return Err(Error::new(rest[1].column, DAY.name, "none of these months has that day"));
         }
         Ok(cron)
     }

@@ -18,7 +18,7 @@ const SHORT_UNITS: &[(&str, u64)] = &[("sec", 1), ("min", 60)];
 pub(super) fn span(words: &[Word<'_>], after: Word<'_>) -> Result<u64, Error> {
     let end = after.column + after.text.chars().count();
     if words.is_empty() {
-        return Err(wrong(end, format!("a time such as 15m is missing behind {:?}", after.text)));
+        return Err(wrong(end, format!("missing duration after {:?}, for example 15m", after.text)));
     }
     let mut seconds = 0_u64;
     let mut pending: Option<(u64, usize)> = None;
@@ -26,7 +26,8 @@ pub(super) fn span(words: &[Word<'_>], after: Word<'_>) -> Result<u64, Error> {
         match (text.parse::<u64>(), pending.take()) {
             (Ok(number), None) => pending = Some((number, column)),
             (Err(_), Some((number, at))) => {
-                let unit = unit(text).ok_or_else(|| wrong(column, format!("{text:?} is no unit: s, m, h, d or w")))?;
+                let unit =
+                    unit(text).ok_or_else(|| wrong(column, format!("unknown unit {text:?}; use s, m, h, d or w")))?;
                 seconds = number
                     .checked_mul(unit)
                     .and_then(|more| seconds.checked_add(more))
@@ -34,21 +35,21 @@ pub(super) fn span(words: &[Word<'_>], after: Word<'_>) -> Result<u64, Error> {
                     .ok_or_else(|| wrong(at, too_long()))?;
             }
             (Err(_), None) if text.bytes().all(|byte| byte.is_ascii_digit()) => return Err(wrong(column, too_long())),
-            (Err(_), None) => return Err(wrong(column, format!("a number is expected, not {text:?}"))),
-            (Ok(_), Some((_, at))) => return Err(wrong(at, "a number without a unit: s, m, h, d or w")),
+            (Err(_), None) => return Err(wrong(column, format!("expected a number, found {text:?}"))),
+            (Ok(_), Some((_, at))) => return Err(wrong(at, "missing unit; use s, m, h, d or w")),
         }
     }
     if let Some((_, at)) = pending {
-        return Err(wrong(at, "a number without a unit: s, m, h, d or w"));
+        return Err(wrong(at, "missing unit; use s, m, h, d or w"));
     }
     if seconds == 0 {
-        return Err(wrong(words[0].column, "the shortest time is 1s"));
+        return Err(wrong(words[0].column, "the minimum is 1s"));
     }
     Ok(seconds * MS_PER_SEC)
 }
 
 fn too_long() -> String {
-    format!("the longest time is {} days", limit::SCHEDULE_SPAN_SECS_MAX / 86_400)
+    format!("the maximum is {} days", limit::SCHEDULE_SPAN_SECS_MAX / 86_400)
 }
 
 fn wrong(column: usize, reason: impl Into<String>) -> Error {
@@ -82,12 +83,28 @@ fn unit(text: &str) -> Option<u64> {
 pub(super) fn moment(words: &[Word<'_>], after: Word<'_>) -> Result<Timestamp, Error> {
     const PART: &str = "moment";
     let end = after.column + after.text.chars().count();
-    let (word, rest) =
-        words.split_first().ok_or_else(|| Error::new(end, PART, "a moment such as 2026-12-01T09:00Z is missing"))?;
+    let (word, rest) = words.split_first().ok_or_else(|| {
+        Error::new(
+            end,
+            PART,
+            "missing timestamp; expected RFC 3339, for example \
+            2026-12-01T09:00Z",
+        )
+    })?;
     if let Some(extra) = rest.first() {
         return Err(Error::new(extra.column, PART, format!("{:?} is too much", extra.text)));
     }
-    let bad = || Error::new(word.column, PART, format!("{:?} is no moment such as 2026-12-01T09:00Z", word.text));
+    let bad = || {
+        Error::new(
+            word.column,
+            PART,
+            format!(
+                "{:?} is not a valid timestamp; expected RFC 3339, for \
+        example 2026-12-01T09:00Z",
+                word.text
+            ),
+        )
+    };
     // `2026-12-01T09:00` has 16 characters.
     let whole = match (word.text.get(..16), word.text.get(16..)) {
         (Some(minute), Some(zone)) if !zone.starts_with(':') => format!("{minute}:00{zone}"),

@@ -44,7 +44,7 @@ impl Rule {
     /// Reads a rule: cron or interval syntax.
     pub fn parse(text: &str) -> Result<Self, Error> {
         if text.len() > limit::SCHEDULE_RULE_BYTES_MAX {
-            let reason = format!("it is longer than {} bytes", limit::SCHEDULE_RULE_BYTES_MAX);
+            let reason = format!("longer than {} bytes", limit::SCHEDULE_RULE_BYTES_MAX);
             return Err(Error::new(1, "expression", reason));
         }
         let words = words(text);

@@ -13,13 +13,13 @@ pub(super) static DIALECT: Dialect = Dialect {
     limits: Limits { conditions: 32, choices: 0, glob_bytes: 0 },
     messages: Messages {
         stray: |c| match c {
-            '=' => "a comparison is written ==".to_owned(),
-            '!' => "write != or the word not".to_owned(),
-            other => format!("unexpected {other:?}; texts are put in quotes"),
+            '=' => "use == to compare".to_owned(),
+            '!' => "use != or the word not".to_owned(),
+            other => format!("unexpected {other:?}; put strings in quotes"),
         },
-        unclosed: |_| "this quote is not closed".to_owned(),
-        escape: "unknown escape; there are \\\\ \\\" \\' \\n \\r \\t",
-        conditions: "parentheses and negations stand in each other",
+        unclosed: |_| "missing closing quote".to_owned(),
+        escape: "unknown escape; use \\\\, \\\", \\', \\n, \\r or \\t",
+        conditions: "nested parentheses and negations",
         name: OPERAND,
         value: OPERAND,
         test: "contains, equals, ==, !=, <, <=, >, >= or matches",
@@ -30,7 +30,7 @@ pub(super) static DIALECT: Dialect = Dialect {
     },
 };
 
-const OPERAND: &str = "output, input, a variable, a text in quotes or a number";
+const OPERAND: &str = "output, input, a variable, a quoted string or a number";
 
 /// The value called `name`.
 pub(super) fn field(name: &str) -> Term {
@@ -58,7 +58,7 @@ fn literal(rest: &str) -> Option<Lexed> {
 fn number(rest: &str) -> Lexed {
     let length = rest[1..].find(|c| !DIALECT.goes_on(c)).map_or(rest.len(), |at| at + 1);
     let digits = &rest[..length];
-    let value = as_number(digits).ok_or_else(|| (0, format!("{digits:?} is not a number; texts are put in quotes")))?;
+    let value = as_number(digits).ok_or_else(|| (0, format!("{digits:?} is not a number; put strings in quotes")))?;
     Ok((Token::Number(value), length))
 }
 

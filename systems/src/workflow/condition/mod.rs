@@ -66,13 +66,13 @@ fn read(text: &str, is_known: &dyn Fn(&str) -> bool) -> Result<Expr, Error> {
     }
     if !compares(trimmed) {
         return match expr::tokens(trimmed, &DIALECT).as_deref() {
-            Ok([(_, Token::Text(quoted))]) if quoted.is_empty() => Err(Error::new(begin, "the text is empty")),
+            Ok([(_, Token::Text(quoted))]) if quoted.is_empty() => Err(Error::new(begin, "the string is empty")),
             Ok([(_, Token::Text(quoted))]) => Ok(bare(quoted)),
             _ => Ok(bare(trimmed)),
         };
     }
     let unknown = |word: &str| {
-        let why = || format!("no step before stores a variable {word:?}; a text is put in quotes");
+        let why = || format!("no earlier step sets the variable {word:?}; put strings in quotes");
         (!is_known(word)).then(why)
     };
     let end = text.trim_end().chars().count() + 1;

@@ -133,7 +133,7 @@ fn a_step_whose_turn_is_gone_fails_instead_of_waiting() {
     let run = newest(&mut world, id);
     assert_eq!(
         (run.state, run.error.as_deref()),
-        (RunState::Failed, Some("step \"step-1\" failed: its turn is not there any more"))
+        (RunState::Failed, Some("step \"step-1\" failed: its turn no longer exists"))
     );
 }
 

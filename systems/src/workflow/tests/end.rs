@@ -94,7 +94,7 @@ fn ended_runs_keep_the_beginnings_of_long_texts() {
         let run = newest(&mut world, id);
         assert_eq!(run.output.as_deref(), Some(longer.as_str()), "the result is kept whole");
         let first = run.outputs[0].as_deref().unwrap();
-        assert!(first.len() <= limit::WORKFLOW_OUTPUT_KEPT_BYTES_MAX && first.contains("cut"));
+        assert!(first.len() <= limit::WORKFLOW_OUTPUT_KEPT_BYTES_MAX && first.contains("truncated"));
         assert!(run.input.len() <= limit::WORKFLOW_OUTPUT_KEPT_BYTES_MAX);
         assert!(run.steps.iter().all(|step| step.prompt.is_empty()) && &*run.steps[1].name == "step-2");
     }

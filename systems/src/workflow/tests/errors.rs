@@ -182,7 +182,7 @@ fn an_agent_that_is_not_there_or_does_not_run_is_a_failure() {
     world.ask(StopAgents(vec![agent])).unwrap();
     beat(&mut world, 1_000);
     let error = newest(&mut world, id).progress[0].error.clone();
-    assert!(error.unwrap().starts_with("agent is not running (state Stopped)"));
+    assert!(error.unwrap().starts_with("the agent is not running (state Stopped)"));
     world.ask(crate::agent::StartAgents(vec![agent])).unwrap();
     beat(&mut world, 2_000);
     reply(&mut world, "there");

@@ -158,7 +158,7 @@ fn long_outputs_are_cut_and_say_so() {
     reply(&mut world, &"é".repeat(limit::WORKFLOW_OUTPUT_BYTES_MAX));
     let heard = echo(&mut world);
     assert!(heard.len() <= limit::WORKFLOW_OUTPUT_BYTES_MAX);
-    assert!(heard.ends_with("[... cut: the whole had 524288 bytes ...]"), "{}", &heard[heard.len() - 60..]);
+    assert!(heard.ends_with("[... truncated: the full text is 524288 bytes ...]"), "{}", &heard[heard.len() - 60..]);
     assert!(completed(&asked).len() <= limit::WORKFLOW_OUTPUT_BYTES_MAX);
 }
 

@@ -134,7 +134,10 @@ mod tests {
         std::os::unix::fs::symlink("/etc/passwd", dir.path().join("d.tar.zst")).unwrap();
         let lines = list(dir.path()).unwrap();
         assert_eq!(lines.len(), 1);
-        assert!(!lines[0].1.valid && lines[0].1.problem.as_ref().unwrap().contains("no backup"), "{lines:?}");
+        assert!(
+            !lines[0].1.valid && lines[0].1.problem.as_ref().unwrap().contains("not an agentsvc backup"),
+            "{lines:?}"
+        );
         assert!(find(dir.path(), "a.tar.zst").is_some() && find(dir.path(), "d.tar.zst").is_none());
         assert!(remove(dir.path(), "a.tar.zst").unwrap() && !remove(dir.path(), "a.tar.zst").unwrap());
         assert!(list(&dir.path().join("none")).unwrap().is_empty());

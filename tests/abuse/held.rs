@@ -77,7 +77,7 @@ fn uploads_beyond_their_places() {
         let path = format!("/api/agents/{agent}/files/f");
         daemon.try_send("PUT", &path, &[], Some(b"whole")).ok()
     });
-    assert!(text(&refused["error"]).contains("too many uploads"), "{refused}");
+    assert!(text(&refused["error"]).contains("too many concurrent uploads"), "{refused}");
     drop(held);
     wait("there is room again", || {
         let reply = daemon.upload_as(&agent, "f", None, b"whole");

@@ -58,7 +58,7 @@ fn a_running_daemon_is_well() {
     for name in ["config", "vault_key", "api_key", "home", "vault", "listen"] {
         assert_eq!(of(&report, name).0, "pass", "{name}: {report}");
     }
-    assert!(of(&report, "listen").1.contains("answers"), "{report}");
+    assert!(of(&report, "listen").1.contains("responds"), "{report}");
     for name in ["config_mode", "restore", "provider_key", "model", "disk_space", "fsync", "clock", "open_files"] {
         of(&report, name);
     }

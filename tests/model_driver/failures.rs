@@ -26,7 +26,7 @@ async fn a_break_is_retried_until_something_was_given_out() {
     house.call(true);
     let failure = house.failure().await;
     assert_eq!(failure.code, FailureCode::ProviderError);
-    assert!(failure.message.contains("broke off"), "{}", failure.message);
+    assert!(failure.message.contains("closed the connection"), "{}", failure.message);
     assert_eq!(server.requests().len(), 5);
     assert_eq!(house.events(), [chunk("seen "), chunk("and ")]);
 }

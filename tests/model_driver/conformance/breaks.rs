@@ -72,7 +72,7 @@ pub(crate) async fn a_connection_that_breaks(speaker: &dyn Speaks) {
         let server = Server::always(Answer::new(200, kind, pieces).ending(End::Break)).await;
         let error = ask(speaker, &server, question(streaming)).await.error();
         assert_eq!((error.code, error.retryable), (FailureCode::ProviderError, true), "{error:?}");
-        assert!(error.message.contains("broke off"), "{error:?}");
+        assert!(error.message.contains("closed the connection"), "{error:?}");
     }
 }
 

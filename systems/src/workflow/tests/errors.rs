@@ -88,7 +88,7 @@ fn an_attempt_has_its_time_and_what_comes_late_is_not_heard() {
     beat(&mut world, 4_900);
     assert!(asked.take().is_none());
     beat(&mut world, 200);
-    assert_eq!(ended(&asked).1, "step \"slow\" failed: it took more than 5 seconds");
+    assert_eq!(ended(&asked).1, "step \"slow\" failed: timed out after 5 seconds");
     assert!(world.effects.iter().any(|effect| effect.get() == Some(&Abort(call.attempt))));
     world.answer(call.attempt, "late");
     assert_eq!(world.engine.stats().turns_open, 0);

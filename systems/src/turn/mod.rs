@@ -85,7 +85,7 @@ use crate::kernel::command::ReplySlot;
 use crate::kernel::domain::Phase;
 use crate::kernel::domain::{Domain, System};
 use crate::kernel::index::{self, Index};
-use crate::kernel::inputs::table::CommandDef;
+use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::outbox::Exclusive;
 use crate::kernel::outbox::inherits;
 use crate::kernel::reaction::on;
@@ -95,6 +95,7 @@ use crate::kernel::stage::Stage;
 use crate::session::TurnsEnding;
 use crate::taint;
 use agentsvc_components::turn::Turn;
+use agentsvc_components::turn::outcome::{ModelOutcome, ToolOutcome};
 use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::turn::trace::TraceRecord;
 use ended::EndedTurns;
@@ -134,6 +135,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     rounds_ran_out: tell,
     is_quiet,
     check,
+    outcomes: &[OutcomeDef::of::<ModelOutcome>(), OutcomeDef::of::<ToolOutcome>()],
     commands: &[
         CommandDef::of::<InterruptSession>(),
         CommandDef::of::<PostConversation>(),

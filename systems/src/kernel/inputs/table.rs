@@ -232,11 +232,13 @@ pub(crate) fn read_outcome(bytes: &[u8]) -> Result<AnyOutcome, Malformed> {
     (def.read)(bytes)
 }
 
-/// Settles an outcome. One that no domain lists is dropped: nothing can wait for it.
+/// Settles an outcome.
+///
+/// # Panics
+/// No domain lists it: what waits for it would wait for ever.
 pub(crate) fn settle(world: &mut World, outcome: AnyOutcome) {
-    if let Some(def) = outcome_def(&outcome) {
-        (def.settle)(world, outcome);
-    }
+    let def = outcome_def(&outcome).expect("a domain lists each outcome");
+    (def.settle)(world, outcome);
 }
 
 #[cfg(test)]

@@ -140,7 +140,7 @@ pub(super) fn sandbox(patient: &Patient) -> Finding {
     let Report { resolver, landlock, parts, .. } = Report::of(Resolver::probe(), policy);
     let paths = if resolver == Resolver::Openat2 { "openat2" } else { "openat, name by name" };
     if !policy.runs_commands() {
-        return Finding::pass(format!("paths by {paths}; commands may not run"));
+        return Finding::pass(format!("paths: {paths}; commands are disabled"));
     }
     let missing = |has: bool, part: &'static str| (!has).then_some(part);
     let missing: Vec<&str> = [

@@ -18,7 +18,7 @@ const ENTRY_BYTES_MAX: usize = 120;
 /// How an entry begins.
 const BULLET: &str = "- ";
 /// How the line begins that counts the entries left out.
-const OLDER: &str = "Older entries left out: ";
+const OLDER: &str = "Older entries omitted: ";
 
 /// Summarises the text of a request for a summary.
 pub(super) fn extract(request: &str) -> String {
@@ -75,7 +75,7 @@ mod tests {
             summary = extract(&format!("{before}{TRANSCRIPT}\nUser: round {round}\nAssistant: {}\n", "x".repeat(500)));
         }
         let lines: Vec<&str> = summary.lines().collect();
-        assert_eq!((lines.len(), lines[0]), (1 + ENTRIES_MAX, "Older entries left out: 20"));
+        assert_eq!((lines.len(), lines[0]), (1 + ENTRIES_MAX, "Older entries omitted: 20"));
         assert_eq!(lines[1], "- The user said: round 10");
         assert!(lines.iter().all(|line| line.len() < ENTRY_BYTES_MAX + 40));
     }

@@ -12,7 +12,7 @@ use super::provider::Target;
 /// # Errors
 /// `ProviderProtocol`: it is none, or not of this protocol.
 pub(super) fn event<'e, T: Deserialize<'e>>(target: &Target, event: &'e str) -> Result<T, CallError> {
-    serde_json::from_str(event).map_err(|_| failure::protocol(target, "an event holds malformed JSON"))
+    serde_json::from_str(event).map_err(|_| failure::protocol(target, "an event contains malformed JSON"))
 }
 
 /// One event of a stream whose last one may say that it is. An empty one says nothing.

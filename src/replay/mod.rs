@@ -291,7 +291,7 @@ fn inputs_of(entry: &Entry<'_>) -> Vec<String> {
             cut(format!("{} from {}: {words}", command.name, command.actor))
         }
         Arrival::Outcome(outcome) => cut(format!("outcome: {outcome:?}")),
-        Arrival::Time(now) => format!("time goes on to {now}"),
+        Arrival::Time(now) => format!("time passes to {now}"),
         Arrival::Beat => BEAT.to_owned(),
     }));
     inputs

@@ -93,7 +93,7 @@ fn of_text(file: File, size: u64) -> Result<String, FilesError> {
         text.push_str(CUT);
     }
     if is_lossy {
-        text.push_str("\n[This file is not valid UTF-8; what could not be read stands as \u{fffd}.]");
+        text.push_str("\n[This file is not valid UTF-8; invalid bytes are shown as \u{fffd}.]");
     }
     Ok(text)
 }

@@ -62,7 +62,7 @@ fn read_and_write() -> Result<(), &'static str> {
         lost |= text.is_none();
         let text = text.unwrap_or_default();
         let out = &mut std::io::stdout();
-        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|_| "nobody reads the text")?;
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|_| "the reader has disconnected")?;
         written += text.len() as u64;
         if written > TEXT_BYTES_MAX {
             return Ok(());

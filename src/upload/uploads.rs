@@ -393,7 +393,7 @@ fn plain_name(filename: &str) -> Result<String, FilesError> {
     let name: String = last.chars().filter(|c| !c.is_control()).collect();
     let name = name.trim();
     if matches!(name, "" | "." | "..") {
-        return Err(FilesError::Wrong("file: its name is empty, or stands for a directory".to_owned()));
+        return Err(FilesError::Wrong("file: the name must not be empty, `.` or `..`".to_owned()));
     }
     if name.len() > NAME_BYTES_MAX {
         return Err(FilesError::Wrong(format!("file: its name is longer than {NAME_BYTES_MAX} bytes")));

@@ -19,7 +19,7 @@ const SESSION_CHECK: Duration = Duration::from_secs(30);
 
 /// Answers with the events of one turn, until its last.
 pub(crate) fn response(api: &Api, events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
-    let farewell = error("the daemon is shutting down; the turn goes on after the next start", "shutting_down");
+    let farewell = error("the daemon is shutting down; the turn resumes at the next start", "shutting_down");
     sse::response(&api.shutdown, events, Some(farewell))
 }
 

@@ -20,8 +20,8 @@ pub(crate) struct Lines;
 
 impl Answer for Lines {
     fn frame(&mut self, target: &Target, frame: Frame<'_>, draft: &mut Draft) -> Result<Progress, CallError> {
-        let chat: Chat =
-            serde_json::from_str(frame.data).map_err(|_| failure::protocol(target, "a line holds malformed JSON"))?;
+        let chat: Chat = serde_json::from_str(frame.data)
+            .map_err(|_| failure::protocol(target, "a line contains malformed JSON"))?;
         let is_done = apply(target, chat, draft)?;
         Ok(if is_done { Progress::Done } else { Progress::of(draft) })
     }

@@ -23,6 +23,6 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     for (_, id, job) in jobs.iter(world) {
         let session = world.get::<Session>(job.session);
         let is_its = session.is_some_and(|session| session.agent == job.agent && session.log == job.log);
-        faults.that(is_its, || format!("compaction {id}: its session is gone, or has another history"));
+        faults.that(is_its, || format!("compaction {id}: the session does not exist or has another history"));
     }
 }

@@ -129,7 +129,7 @@ fn shortened(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();
     }
-    let note = format!("\n[... {} bytes left out ...]\n", text.len() - bytes_max);
+    let note = format!("\n[... {} bytes omitted ...]\n", text.len() - bytes_max);
     let Some(kept) = bytes_max.checked_sub(note.len()) else {
         return text[..text.floor_char_boundary(bytes_max)].to_owned();
     };

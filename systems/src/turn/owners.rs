@@ -27,7 +27,7 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
     }
     let mut queued = 0;
     for (entity, id, session) in sessions.iter(world) {
-        faults.that(world.get::<Agent>(session.agent).is_some(), || format!("session {id}: its agent is gone"));
+        faults.that(world.get::<Agent>(session.agent).is_some(), || format!("session {id}: the agent does not exist"));
         let is_used = !session.ephemeral || session.head.is_some();
         faults.that(is_used, || format!("session {id}: it was made for one request and outlived its turn"));
         queued += inbox(world, (entity, id, session), faults);
@@ -44,7 +44,7 @@ fn inbox(world: &World, (entity, id, session): (Entity, &SessionId, &Session), f
     let (mut at, mut last, mut count, mut ordinal) = (session.head, None, 0_usize, None);
     while let Some(turn) = at {
         let Some(found) = world.get::<Turn>(turn) else {
-            faults.that(false, || format!("session {id}: a turn of its inbox is gone"));
+            faults.that(false, || format!("session {id}: a turn of its queue does not exist"));
             break;
         };
         count += 1;
@@ -90,13 +90,15 @@ fn own(world: &World, entity: Entity, id: &TurnId, turn: &Turn, faults: &mut Fau
             PendingState::Gated(approval) => {
                 let call = index_of(world, approval).and_then(|approval| approval.call);
                 let is_its = call.is_some_and(|call| call.turn == *id && call.index == tool.index);
-                faults.that(is_its, || format!("turn {id}: approval {approval} is gone, decided or another's"));
+                faults.that(is_its, || {
+                    format!("turn {id}: approval {approval} does not exist, is decided or belongs to another turn")
+                });
             }
             PendingState::Adopted(child) => {
                 let child = index::turn(world, child).and_then(|child| world.get::<Turn>(child));
                 let answers = child.and_then(|child| child.link.as_deref());
                 let is_its = answers.is_some_and(|link| link.turn == *id && link.index == Some(tool.index));
-                faults.that(is_its, || format!("turn {id}: nobody will answer its call at row {}", tool.index));
+                faults.that(is_its, || format!("turn {id}: its call at row {} will never be settled", tool.index));
             }
             PendingState::Waiting | PendingState::Out => {}
         }

@@ -38,7 +38,7 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
             }
         }
         let is_moving = !run.state.is_open() || workflows.ready.contains(id) || run.progress.iter().any(is_under_way);
-        faults.that(is_moving, || format!("run {id}: it is {:?}, and none of its steps is under way", run.state));
+        faults.that(is_moving, || format!("run {id}: it is {:?}, and none of its steps is running", run.state));
     }
     faults.same("workflows", &workflows.definitions, &scan.definitions);
     faults.same("workflows by name", &workflows.names, &scan.names);

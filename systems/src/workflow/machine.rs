@@ -137,7 +137,7 @@ fn attempt(world: &mut World, entity: Entity, step: usize) {
 
 /// Begins the turn of a step.
 fn begin(world: &mut World, entity: Entity, step: usize) -> Result<TurnId, String> {
-    let run = world.get::<WorkflowRun>(entity).ok_or("the run is gone")?;
+    let run = world.get::<WorkflowRun>(entity).ok_or("the run no longer exists")?;
     let (text, depth, taint) = (flow::prompt(run, step)?, run.depth, run.taint);
     let origin = Origin::Workflow { run: id_of(world, entity), step: step as u16 };
     let agent = agent_of(world, run, step).map_err(|refusal| refusal.message)?;

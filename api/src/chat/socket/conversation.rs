@@ -283,7 +283,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
     /// The daemon stops.
     fn farewell(&mut self) -> End {
         if self.turns.len() > 0 {
-            self.tell_error("the daemon is shutting down; the turn goes on after the next start");
+            self.tell_error("the daemon is shutting down; the turn resumes at the next start");
         }
         End::Close(CloseCode::Away, "the daemon is shutting down")
     }

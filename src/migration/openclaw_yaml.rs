@@ -16,26 +16,8 @@ const MANIFESTS: &[&str] = &["agent.yaml", "agent.yml"];
 /// Names of the home's configuration.
 const CONFIGS: &[&str] = &["config.yaml", "config.yml"];
 /// Keys of a manifest that have a place here; others are told.
-const KNOWN: &[&str] = &[
-    "name",
-    "description",
-    "version",
-    "author",
-    "module",
-    "model",
-    "provider",
-    "base_url",
-    "api_key_env",
-    "temperature",
-    "max_tokens",
-    "fallback_models",
-    "tools",
-    "tool_blocklist",
-    "skills",
-    "tags",
-    "system_prompt",
-    "prompt",
-];
+const KNOWN: &str = "name description version author module model provider base_url api_key_env temperature \
+    max_tokens fallback_models tools tool_blocklist skills tags system_prompt prompt";
 
 pub(super) const KIND: Kind = Kind { name: "openclaw-yaml", places: &[".openclaw", ".clawdbot"], is, read };
 
@@ -89,7 +71,7 @@ fn agent(tree: &Tree, dir: &str, found: &mut Found) {
 
 fn draft(dir: &str, manifest: &Value, found: &mut Found) -> Draft {
     for key in manifest.as_object().into_iter().flat_map(|table| table.keys()) {
-        if !KNOWN.contains(&key.as_str()) && !secrets::is_secret(key) {
+        if !KNOWN.split(' ').any(|known| known == key) && !secrets::is_secret(key) {
             found.warn(format!("agent {dir:?}: {key:?} is not supported"));
         }
     }

@@ -9,32 +9,14 @@ use toml_edit::{Decor, DocumentMut, Item, TableLike, TomlError, Value};
 use super::Found;
 
 /// How the names of such keys end, in small letters and without what parts their words.
-const ENDS: &[&str] = &[
-    "accesskey",
-    "accesskeyid",
-    "apikey",
-    "apikeys",
-    "authkey",
-    "authorization",
-    "credential",
-    "credentials",
-    "passphrase",
-    "passwd",
-    "password",
-    "passwords",
-    "privatekey",
-    "secret",
-    "secretkey",
-    "secrets",
-    "signingkey",
-    "token",
-];
+const ENDS: &str = "accesskey accesskeyid apikey apikeys authkey authorization credential credentials passphrase \
+    passwd password passwords privatekey secret secretkey secrets signingkey token";
 
 /// Is what stands under this key a secret?
 pub(super) fn is_secret(key: &str) -> bool {
     let words = key.chars().filter(|c| !matches!(c, '_' | '-' | ' '));
     let plain: String = words.flat_map(char::to_lowercase).collect();
-    ENDS.iter().any(|end| plain.ends_with(end))
+    ENDS.split(' ').any(|end| plain.ends_with(end))
 }
 
 /// Where secrets stand in `value`, such as `model.api_key`.

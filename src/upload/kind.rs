@@ -21,179 +21,62 @@ pub(crate) enum Class {
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
 
 /// Types under `application/` that are text: JSON, XML, YAML, TOML, JS, TS, SQL, GraphQL and what is made of them.
-const TEXT_APPLICATIONS: &[&str] = &[
-    "ecmascript",
-    "graphql",
-    "javascript",
-    "json",
-    "json5",
-    "jsonc",
-    "jsonl",
-    "jsonlines",
-    "ld+json",
-    "ndjson",
-    "sql",
-    "toml",
-    "typescript",
-    "x-httpd-php",
-    "x-javascript",
-    "x-json",
-    "x-jsonlines",
-    "x-ndjson",
-    "x-sh",
-    "x-shellscript",
-    "x-sql",
-    "x-toml",
-    "x-typescript",
-    "x-yaml",
-    "xhtml+xml",
-    "xml",
-    "xml-dtd",
-    "yaml",
-];
+const TEXT_APPLICATIONS: &str = "ecmascript graphql javascript json json5 jsonc jsonl jsonlines ld+json ndjson sql toml typescript \
+    x-httpd-php x-javascript x-json x-jsonlines x-ndjson x-sh x-shellscript x-sql x-toml x-typescript \
+    x-yaml xhtml+xml xml xml-dtd yaml";
 
-/// Endings of text and code, in lower case, and the type that is told for them where one is registered.
+/// Endings of text and code that have no type of their own, in lower case.
+const PLAIN_ENDINGS: &str = "adoc asciidoc asm astro awk bat bib cfg clj cljs cmake cmd conf cs cts d dart diff \
+    dockerfile edn el elm eml env erl ex exs f90 fish fs fsx gradle groovy haml hbs hcl hrl \
+    hs ini jinja jl jsonc kt kts less lisp lock log lua m make mk ml mli mm mts nim nix org \
+    pas patch php pl plist pm po prisma properties proto ps1 psm1 pug r rake rb rmd s sass \
+    scala scm scss sol srt sv svelte swift tcl text tf tfvars thrift txt v vb vhd vim vue \
+    wat zig zsh";
+
+/// Endings of text and code, and the type that is told for them.
 const TEXT_ENDINGS: &[(&str, &str)] = &[
-    ("adoc", ""),
-    ("asciidoc", ""),
-    ("asm", ""),
-    ("astro", ""),
-    ("awk", ""),
     ("bash", "application/x-sh"),
-    ("bat", ""),
-    ("bib", ""),
     ("c", "text/x-c"),
     ("cc", "text/x-c"),
-    ("cfg", ""),
     ("cjs", "text/javascript"),
-    ("clj", ""),
-    ("cljs", ""),
-    ("cmake", ""),
-    ("cmd", ""),
-    ("conf", ""),
     ("cpp", "text/x-c"),
-    ("cs", ""),
     ("css", "text/css"),
     ("csv", "text/csv"),
-    ("cts", ""),
     ("cxx", "text/x-c"),
-    ("d", ""),
-    ("dart", ""),
-    ("diff", ""),
-    ("dockerfile", ""),
-    ("edn", ""),
-    ("el", ""),
-    ("elm", ""),
-    ("env", ""),
-    ("eml", ""),
-    ("erl", ""),
-    ("ex", ""),
-    ("exs", ""),
-    ("f90", ""),
-    ("fish", ""),
-    ("fs", ""),
-    ("fsx", ""),
     ("go", "text/x-go"),
     ("gql", "application/graphql"),
-    ("gradle", ""),
     ("graphql", "application/graphql"),
-    ("groovy", ""),
     ("h", "text/x-c"),
-    ("haml", ""),
-    ("hbs", ""),
-    ("hcl", ""),
     ("hh", "text/x-c"),
     ("hpp", "text/x-c"),
-    ("hrl", ""),
-    ("hs", ""),
     ("htm", "text/html"),
     ("html", "text/html"),
     ("hxx", "text/x-c"),
     ("ics", "text/calendar"),
-    ("ini", ""),
     ("ipynb", "application/json"),
     ("java", "text/x-java"),
-    ("jinja", ""),
-    ("jl", ""),
     ("js", "text/javascript"),
     ("json", "application/json"),
     ("json5", "application/json5"),
-    ("jsonc", ""),
     ("jsonl", "application/jsonl"),
     ("jsx", "text/jsx"),
-    ("kt", ""),
-    ("kts", ""),
-    ("less", ""),
-    ("lisp", ""),
-    ("lock", ""),
-    ("log", ""),
-    ("lua", ""),
-    ("m", ""),
-    ("make", ""),
     ("markdown", "text/markdown"),
     ("md", "text/markdown"),
     ("mdx", "text/markdown"),
     ("mjs", "text/javascript"),
-    ("mk", ""),
-    ("ml", ""),
-    ("mli", ""),
-    ("mm", ""),
-    ("mts", ""),
     ("ndjson", "application/x-ndjson"),
-    ("nim", ""),
-    ("nix", ""),
-    ("org", ""),
-    ("pas", ""),
-    ("patch", ""),
-    ("php", ""),
-    ("pl", ""),
-    ("plist", ""),
-    ("pm", ""),
-    ("po", ""),
-    ("prisma", ""),
-    ("properties", ""),
-    ("proto", ""),
-    ("ps1", ""),
-    ("psm1", ""),
-    ("pug", ""),
     ("py", "text/x-python"),
     ("pyi", "text/x-python"),
-    ("r", ""),
-    ("rake", ""),
-    ("rb", ""),
-    ("rmd", ""),
     ("rs", "text/x-rust"),
     ("rst", "text/x-rst"),
-    ("s", ""),
-    ("sass", ""),
-    ("scala", ""),
-    ("scm", ""),
-    ("scss", ""),
     ("sh", "application/x-sh"),
-    ("sol", ""),
     ("sql", "application/sql"),
-    ("srt", ""),
-    ("sv", ""),
-    ("svelte", ""),
-    ("swift", ""),
-    ("tcl", ""),
     ("tex", "text/x-tex"),
-    ("text", ""),
-    ("tf", ""),
-    ("tfvars", ""),
-    ("thrift", ""),
     ("toml", "application/toml"),
     ("ts", "application/typescript"),
     ("tsv", "text/tab-separated-values"),
     ("tsx", "text/tsx"),
-    ("txt", ""),
-    ("v", ""),
-    ("vb", ""),
-    ("vhd", ""),
-    ("vim", ""),
     ("vtt", "text/vtt"),
-    ("vue", ""),
-    ("wat", ""),
     ("wsdl", "application/xml"),
     ("xhtml", "application/xhtml+xml"),
     ("xml", "application/xml"),
@@ -201,8 +84,6 @@ const TEXT_ENDINGS: &[(&str, &str)] = &[
     ("xsl", "application/xml"),
     ("yaml", "application/yaml"),
     ("yml", "application/yaml"),
-    ("zig", ""),
-    ("zsh", ""),
 ];
 
 /// Endings of other files whose type is told.
@@ -231,38 +112,10 @@ const OTHER_ENDINGS: &[(&str, &str)] = &[
 ];
 
 /// Whole names of text files, in lower case.
-const TEXT_NAMES: &[&str] = &[
-    ".bashrc",
-    ".dockerignore",
-    ".editorconfig",
-    ".gitattributes",
-    ".gitignore",
-    ".npmrc",
-    ".profile",
-    ".zshrc",
-    "authors",
-    "brewfile",
-    "build",
-    "cargo.lock",
-    "changelog",
-    "cmakelists.txt",
-    "codeowners",
-    "containerfile",
-    "copying",
-    "dockerfile",
-    "gemfile",
-    "gnumakefile",
-    "jenkinsfile",
-    "justfile",
-    "license",
-    "makefile",
-    "notice",
-    "procfile",
-    "rakefile",
-    "readme",
-    "todo",
-    "vagrantfile",
-];
+const TEXT_NAMES: &str = ".bashrc .dockerignore .editorconfig .gitattributes .gitignore .npmrc .profile .zshrc authors \
+    brewfile build cargo.lock changelog cmakelists.txt codeowners containerfile copying dockerfile \
+    gemfile gnumakefile jenkinsfile justfile license makefile notice procfile rakefile readme todo \
+    vagrantfile";
 
 /// The type that the first bytes of a file tell; `None` when they tell none that matters here.
 pub(crate) fn sniff(head: &[u8]) -> Option<&'static str> {
@@ -321,20 +174,25 @@ pub(crate) fn of_name(filename: &str) -> &'static str {
     };
     // A name that begins with its only dot is all ending: `.env`.
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
-    let plain = |told: &'static str| if told.is_empty() { "text/plain" } else { told };
     if let Some(told) = told(TEXT_ENDINGS, ending) {
-        return plain(told);
+        return told;
     }
-    let is_text_name = TEXT_NAMES.contains(&name.as_str())
+    let is_text_name = is_one_of(PLAIN_ENDINGS, ending)
+        || is_one_of(TEXT_NAMES, &name)
         || ["dockerfile.", "makefile.", ".env."].iter().any(|start| name.starts_with(start));
     if is_text_name { "text/plain" } else { told(OTHER_ENDINGS, ending).unwrap_or(UNKNOWN) }
+}
+
+/// Is it one of these words, which stand with a space between them?
+fn is_one_of(words: &str, word: &str) -> bool {
+    words.split(' ').any(|one| one == word)
 }
 
 fn is_text(content_type: &str) -> bool {
     let Some((kind, subtype)) = content_type.split_once('/') else { return false };
     kind == "text"
         || kind == "application"
-            && (TEXT_APPLICATIONS.contains(&subtype)
+            && (is_one_of(TEXT_APPLICATIONS, subtype)
                 || ["+json", "+xml", "+yaml"].iter().any(|suffix| subtype.ends_with(suffix)))
 }
 
@@ -422,6 +280,6 @@ mod tests {
             assert_eq!(class(of_name(name)), Some(Class::Text), "{name}");
         }
         let sorted = |list: &[(&str, &str)]| list.is_sorted_by(|a, b| a.0 < b.0);
-        assert!(sorted(OTHER_ENDINGS) && TEXT_NAMES.is_sorted());
+        assert!(sorted(OTHER_ENDINGS) && TEXT_NAMES.split(' ').is_sorted() && PLAIN_ENDINGS.split(' ').is_sorted());
     }
 }

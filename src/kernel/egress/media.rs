@@ -14,33 +14,12 @@ pub(crate) enum Media {
 }
 
 /// Types that are text although their name does not say so.
-const TEXTUAL: &[&str] = &[
-    "application/ecmascript",
-    "application/graphql",
-    "application/javascript",
-    "application/json",
-    "application/jsonl",
-    "application/json-seq",
-    "application/ndjson",
-    "application/rtf",
-    "application/sql",
-    "application/toml",
-    "application/typescript",
-    "application/x-httpd-php",
-    "application/x-javascript",
-    "application/x-ndjson",
-    "application/x-perl",
-    "application/x-python",
-    "application/x-ruby",
-    "application/x-sh",
-    "application/x-tex",
-    "application/x-www-form-urlencoded",
-    "application/x-yaml",
-    "application/xml",
-    "application/xml-dtd",
-    "application/yaml",
-    "message/rfc822",
-];
+const TEXTUAL: &str = "application/ecmascript application/graphql application/javascript application/json \
+    application/jsonl application/json-seq application/ndjson application/rtf application/sql \
+    application/toml application/typescript application/x-httpd-php application/x-javascript \
+    application/x-ndjson application/x-perl application/x-python application/x-ruby application/x-sh \
+    application/x-tex application/x-www-form-urlencoded application/x-yaml application/xml \
+    application/xml-dtd application/yaml message/rfc822";
 
 impl Media {
     /// By the value of `Content-Type`; empty when there was none.
@@ -49,7 +28,7 @@ impl Media {
         match essence.as_str() {
             "" => Self::Unknown,
             "text/html" | "application/xhtml+xml" => Self::Html,
-            _ if essence.starts_with("text/") || TEXTUAL.contains(&essence.as_str()) => Self::Text,
+            _ if essence.starts_with("text/") || TEXTUAL.split(' ').any(|textual| textual == essence) => Self::Text,
             // The suffixes of RFC 6839; of images only SVG has one, and it is no text to read.
             _ if essence.starts_with("image/") => Self::Binary,
             _ if ["+json", "+xml", "+yaml"].iter().any(|suffix| essence.ends_with(suffix)) => Self::Text,

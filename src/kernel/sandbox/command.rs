@@ -24,45 +24,12 @@ pub const TEMPORARY: &str = ".tmp";
 const END_TIME_MAX: Duration = Duration::from_secs(12);
 
 /// What programs need of the system to run at all.
-const SYSTEM: &[&str] = &[
-    "/usr/lib",
-    "/usr/lib32",
-    "/usr/lib64",
-    "/usr/libexec",
-    "/usr/share",
-    "/usr/include",
-    "/usr/local/lib",
-    "/usr/local/share",
-    "/usr/local/include",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/proc",
-    "/sys/devices/system/cpu",
-    "/etc/alternatives",
-    "/etc/ca-certificates",
-    "/etc/gai.conf",
-    "/etc/group",
-    "/etc/host.conf",
-    "/etc/hosts",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/locale.alias",
-    "/etc/localtime",
-    "/etc/mime.types",
-    "/etc/nsswitch.conf",
-    "/etc/os-release",
-    "/etc/passwd",
-    "/etc/pki/tls/certs",
-    "/etc/protocols",
-    "/etc/resolv.conf",
-    "/etc/services",
-    "/etc/ssl/certs",
-    "/etc/ssl/openssl.cnf",
-    "/etc/terminfo",
-    "/etc/timezone",
-];
+const SYSTEM: &str = "/usr/lib /usr/lib32 /usr/lib64 /usr/libexec /usr/share /usr/include /usr/local/lib \
+    /usr/local/share /usr/local/include /lib /lib32 /lib64 /proc /sys/devices/system/cpu \
+    /etc/alternatives /etc/ca-certificates /etc/gai.conf /etc/group /etc/host.conf /etc/hosts \
+    /etc/ld.so.cache /etc/ld.so.conf /etc/ld.so.conf.d /etc/locale.alias /etc/localtime \
+    /etc/mime.types /etc/nsswitch.conf /etc/os-release /etc/passwd /etc/pki/tls/certs /etc/protocols \
+    /etc/resolv.conf /etc/services /etc/ssl/certs /etc/ssl/openssl.cnf /etc/terminfo /etc/timezone";
 /// What agents that may run everything read beside that.
 const SYSTEM_FULL: &[&str] = &["/usr", "/bin", "/sbin", "/opt"];
 
@@ -178,7 +145,7 @@ impl Shared {
     }
 
     fn cage(&self, policy: &ExecPolicy, request: &Request, programs: Option<Vec<PathBuf>>) -> Cage {
-        let mut readable: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
+        let mut readable: Vec<PathBuf> = SYSTEM.split(' ').map(PathBuf::from).collect();
         readable.extend(policy.readable_paths.iter().cloned());
         if programs.is_none() {
             readable.extend(SYSTEM_FULL.iter().map(PathBuf::from).chain(policy.path.iter().cloned()));

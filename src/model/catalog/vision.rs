@@ -2,31 +2,13 @@
 //! (`vision_support` `unknown`), and nothing is taken out of a request because of it.
 
 /// Pieces of names of models that take pictures.
-const PIECES: &[&str] = &[
-    "vision",
-    "-vl",
-    "vl-",
-    "4o",
-    "gpt-4.1",
-    "gpt-5",
-    "claude",
-    "gemini",
-    "gemma-3",
-    "gemma3",
-    "pixtral",
-    "llava",
-    "qvq",
-    "internvl",
-    "llama-4",
-    "grok-4",
-    "omni",
-    "multimodal",
-];
+const PIECES: &str = "vision -vl vl- 4o gpt-4.1 gpt-5 claude gemini gemma-3 gemma3 pixtral llava qvq internvl llama-4 \
+    grok-4 omni multimodal";
 
 /// Does the name of a model let one think that it takes pictures?
 pub(super) fn is_likely(id: &str) -> bool {
     let id = id.to_ascii_lowercase();
-    PIECES.iter().any(|piece| id.contains(piece))
+    PIECES.split(' ').any(|piece| id.contains(piece))
 }
 
 #[cfg(test)]

@@ -272,30 +272,7 @@ fn is_hidden(tag: &StartTag<()>) -> bool {
 
 /// Elements that stand on lines of their own.
 fn is_block(name: &str) -> bool {
-    const BLOCKS: &[&str] = &[
-        "address",
-        "aside",
-        "body",
-        "caption",
-        "center",
-        "dd",
-        "dialog",
-        "div",
-        "dt",
-        "figcaption",
-        "footer",
-        "header",
-        "hgroup",
-        "html",
-        "legend",
-        "optgroup",
-        "option",
-        "search",
-        "summary",
-        "tbody",
-        "tfoot",
-        "thead",
-        "title",
-    ];
-    BLOCKS.contains(&name)
+    const BLOCKS: &str = "address aside body caption center dd dialog div dt figcaption footer header hgroup html legend \
+        optgroup option search summary tbody tfoot thead title";
+    BLOCKS.split(' ').any(|block| block == name)
 }

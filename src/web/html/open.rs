@@ -161,34 +161,7 @@ fn is_foreign(name: &str) -> bool {
 
 /// Elements that end an open paragraph.
 fn ends_paragraph(name: &str) -> bool {
-    const ENDS: &[&str] = &[
-        "address",
-        "aside",
-        "blockquote",
-        "center",
-        "details",
-        "div",
-        "dl",
-        "fieldset",
-        "figure",
-        "footer",
-        "form",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "header",
-        "hr",
-        "menu",
-        "nav",
-        "ol",
-        "p",
-        "pre",
-        "section",
-        "table",
-        "ul",
-    ];
-    ENDS.contains(&name)
+    const ENDS: &str = "address aside blockquote center details div dl fieldset figure footer form h1 h2 h3 h4 h5 h6 \
+        header hr menu nav ol p pre section table ul";
+    ENDS.split(' ').any(|end| end == name)
 }

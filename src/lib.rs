@@ -6,15 +6,11 @@ pub mod audit;
 pub mod backup;
 pub mod budget;
 pub mod chat;
-pub mod cli;
 pub mod compaction;
 pub mod config;
 pub mod daemon;
 pub mod doctor;
-pub mod domains;
 pub mod event;
-#[doc(hidden)]
-pub mod fuzzing;
 pub mod goal;
 pub mod kernel;
 pub mod log;
@@ -40,3 +36,103 @@ pub mod usage;
 pub mod web;
 pub mod workflow;
 pub mod world;
+
+use kernel::domain::Domain;
+use kernel::toolset;
+
+/// Every domain, one line each. A domain is a folder that no other names unless its `uses` says so.
+pub const DOMAINS: &[Domain] = &[
+    agent::DOMAIN,
+    session::DOMAIN,
+    usage::DOMAIN,
+    turn::DOMAIN,
+    model::DOMAIN,
+    provider::DOMAIN,
+    compaction::DOMAIN,
+    budget::DOMAIN,
+    audit::DOMAIN,
+    approval::DOMAIN,
+    template::DOMAIN,
+    second_factor::DOMAIN,
+    security::DOMAIN,
+    event::DOMAIN,
+    trigger::DOMAIN,
+    schedule::DOMAIN,
+    goal::DOMAIN,
+    task::DOMAIN,
+    workflow::DOMAIN,
+    memory::DOMAIN,
+    upload::DOMAIN,
+    tool::DOMAIN,
+    web::DOMAIN,
+    chat::DOMAIN,
+    config::DOMAIN,
+    log::DOMAIN,
+    query::DOMAIN,
+    world::DOMAIN,
+    snapshot::DOMAIN,
+    backup::DOMAIN,
+    rehearsal::DOMAIN,
+    replay::DOMAIN,
+    migration::DOMAIN,
+    doctor::DOMAIN,
+];
+
+/// Makes what the domains bring known to the kernel. Safe to call twice.
+pub fn install() {
+    toolset::install(DOMAINS.iter().flat_map(|domain| domain.tools).cloned());
+}
+
+#[doc(hidden)]
+pub mod fuzzing {
+    //! Ways in for fuzz targets (`fuzz/`): what reads bytes of others here and has no other door. Nobody else uses them.
+
+    use agentsvc_components::kernel::attempt::Attempt;
+    use agentsvc_components::kernel::id::JobId;
+    use agentsvc_components::turn::outcome::ModelAnswer;
+
+    use crate::model::draft::Draft;
+    use crate::model::error::CallError;
+    use crate::model::provider::{DriverKind, Target};
+    use crate::model::{Drivers, ModelSettings};
+    use crate::tool;
+
+    /// What the driver of `kind` makes of an answer to a call that asked for a stream or not.
+    pub async fn model_answer(
+        kind: DriverKind,
+        streaming: bool,
+        response: reqwest::Response,
+    ) -> Result<ModelAnswer, CallError> {
+        let target = Target { driver: kind, provider: "p".into(), model: "m".into(), ..Target::default() };
+        let mut draft = Draft::default();
+        Drivers::new(&ModelSettings::default()).read(&target, response, streaming, &mut draft).await?;
+        Ok(draft.into_answer(Attempt { job: JobId(uuid::Uuid::nil()), number: 1 }, 5, &target))
+    }
+
+    /// The texts that become of `file` by each change of a file in `patch`, one after the other.
+    pub fn patched(file: &str, patch: &str) -> Result<String, String> {
+        tool::patched(file, patch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn domains_have_names_of_their_own() {
+        let names: HashSet<&str> = DOMAINS.iter().map(|domain| domain.name).collect();
+        assert_eq!(names.len(), DOMAINS.len());
+        assert!(DOMAINS.iter().all(|domain| !domain.uses.contains(&domain.name)));
+    }
+
+    #[test]
+    fn subcommands_have_names_and_places_of_their_own() {
+        let commands: Vec<_> = DOMAINS.iter().flat_map(|domain| domain.commands).collect();
+        let (names, places): (HashSet<_>, HashSet<_>) =
+            commands.iter().map(|command| (command.name, command.order)).unzip();
+        assert_eq!((names.len(), places.len()), (commands.len(), commands.len()));
+    }
+}

@@ -11,5 +11,5 @@ fn main() -> ExitCode {
     if let Some(code) = agentsvc::kernel::sandbox::launcher::intercept() {
         return code;
     }
-    agentsvc::cli::main(agentsvc::daemon::run)
+    agentsvc::daemon::cli::main()
 }

@@ -8,7 +8,7 @@ use super::feed::parts;
 
 /// `input` is a configuration in TOML and, behind lines `---`, the path of a key and its new value in JSON.
 pub fn run(input: &[u8]) {
-    agentsvc::domains::install();
+    agentsvc::install();
     let parts = parts(input, "---");
     let Ok(text) = std::str::from_utf8(parts[0]) else { return };
     let file = Path::new("config.toml");

@@ -5,6 +5,10 @@ pub mod manifest_keys;
 mod rows;
 pub mod tools;
 
+use std::sync::Arc;
+
+use agentsvc_api::agent::texts::ManifestTexts;
+
 use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
@@ -14,7 +18,7 @@ use agentsvc_components::agent::sweep::SweepAgent;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "agent",
-    uses: &[],
+    uses: &["injection", "turn"],
     tools: &[
         tools::notify_owner::TOOL,
         tools::send::TOOL,
@@ -25,6 +29,10 @@ pub const DOMAIN: Domain = Domain {
     ],
     performers,
     commands: &[Subcommand::group::<cli::Agent>(4, "agent", "Create, list, show and delete agents")],
+    open: |opening| {
+        opening.provide::<dyn ManifestTexts>(Arc::clone(opening.store) as _);
+        Ok(())
+    },
 };
 
 /// Erases what agents leave behind.

@@ -3,6 +3,10 @@
 pub mod bindings;
 pub(crate) mod cli;
 
+use std::sync::Arc;
+
+use agentsvc_api::chat::bindings::Bindings;
+
 use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
 
@@ -11,5 +15,9 @@ pub const DOMAIN: Domain = Domain {
     name: "chat",
     uses: &["turn"],
     commands: &[Subcommand::new::<cli::Chat>(5, "chat", "Chat with an agent")],
+    open: |opening| {
+        opening.provide::<dyn Bindings>(Arc::new(bindings::BindingsFile::new(opening.data_dir.to_owned())));
+        Ok(())
+    },
     ..Domain::EMPTY
 };

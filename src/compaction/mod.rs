@@ -31,7 +31,8 @@ use crate::model::tokens::tokens_of;
 use crate::model::{Purpose, Request, call};
 
 /// What this domain brings.
-pub const DOMAIN: Domain = Domain { name: "compaction", uses: &["model"], performers, ..Domain::EMPTY };
+pub const DOMAIN: Domain =
+    Domain { name: "compaction", uses: &["model", "session", "prompt"], performers, ..Domain::EMPTY };
 
 /// Writes summaries.
 fn performers(performers: &mut Performers) {

@@ -13,6 +13,7 @@ impl Config {
         settings.set(ReadConfig(|text| super::data_dir_of(text).map(DataDir).map_err(|error| error.to_string())));
         settings.set(self.snapshots.clone());
         settings.set(self.backup.clone());
+        settings.set(self.security.clone());
         settings.set(self.web.search_settings());
         settings.set(DirectRules {
             enabled: self.tool_invoke.enabled,

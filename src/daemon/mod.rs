@@ -8,12 +8,12 @@
 
 pub(crate) mod audit;
 mod backups;
+pub mod cli;
 pub mod launch;
 pub(crate) mod live;
 pub(crate) mod models;
 pub mod performer;
 mod providers;
-mod rehearsals;
 mod tools;
 pub(crate) mod world;
 
@@ -22,24 +22,15 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use agentsvc_api::agent::signatures::ManifestSignatures;
-use agentsvc_api::agent::texts::ManifestTexts;
-use agentsvc_api::chat::bindings::Bindings;
 use agentsvc_api::config::configuration::Configuration;
 use agentsvc_api::http::bridge::{Bridge, bridge};
 use agentsvc_api::http::settings::{ApiSettings, Build, Limits};
 use agentsvc_api::http::shutdown::Shutdown;
-use agentsvc_api::memory::store::MemoryStore;
-use agentsvc_api::migration::source::Migration;
 use agentsvc_api::model::catalog::DefaultModel;
 use agentsvc_api::provider::catalog::Catalog;
 use agentsvc_api::security::systems::SecuritySystems;
-use agentsvc_api::session::content::Content;
 use agentsvc_api::snapshot::store::Worlds;
-use agentsvc_api::template::store::Templates;
-use agentsvc_api::turn::store::TraceStore;
 use agentsvc_api::upload::files::Files;
-use agentsvc_api::usage::store::UsageStore;
 use agentsvc_api::world::installation::Installation;
 use agentsvc_api::{Api, DOMAINS};
 use arc_swap::ArcSwap;
@@ -47,11 +38,10 @@ use live::{Live, LiveParts};
 use tokio::runtime::Runtime;
 use world::Ground;
 
-use crate::agent::manifest_keys::ManifestKeys;
 use crate::approval::config::SecondFactor;
-use crate::chat::bindings::BindingsFile;
 use crate::config::Config;
 use crate::daemon::launch::Launch;
+use crate::kernel::domain::Opening;
 use crate::kernel::exchange::Exchange;
 use crate::kernel::home::Address;
 use crate::kernel::sandbox::Workspaces;
@@ -61,14 +51,12 @@ use crate::kernel::toolset::ToolParts;
 use crate::kernel::vault::{KeySource, Vault};
 use crate::kernel::world_loop::Clock;
 use crate::kernel::{exchange, inputs};
-use crate::migration::Migrator;
 use crate::model::ProviderCatalog;
 use crate::model::provider::Providers;
 use crate::model::provider::overrides::Overrides;
 use crate::second_factor::{Totp, TotpSettings};
 use crate::security::Systems;
 use crate::snapshot::worlds::Snapshots;
-use crate::template::AgentTypes;
 use crate::upload::LocalFiles;
 
 /// Why the daemon ended otherwise than by being told to.
@@ -113,20 +101,12 @@ pub enum Error {
     Fatal(String),
 }
 
-/// Runs the daemon until it is told to stop.
-///
-/// # Errors
-/// [`Error`], boxed: the start failed, or the world or the store failed on the way.
-pub fn run(launch: Launch) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    crate::domains::install();
-    Ok(run_until_stopped(&launch)?)
-}
-
 pub(crate) fn system(what: &'static str) -> impl FnOnce(std::io::Error) -> Error {
     move |source| Error::System { what, source }
 }
 
-fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
+/// Runs the daemon until it is told to stop.
+pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     let config = &launch.config;
     let listener = listen(config)?;
     let address = listener.local_addr().map_err(system("cannot read the bound address"))?;
@@ -149,7 +129,7 @@ fn run_until_stopped(launch: &Launch) -> Result<(), Error> {
     let snapshots = snapshots(launch, &front, &exchange);
     let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
     front.api.services.provide::<dyn Configuration>(Arc::clone(&live) as _);
-    rehearsals::open(launch, &front, &exchange)?;
+    front.open_domains(launch, &exchange)?;
     let (files, handle) = (Arc::clone(&front.files), runtime.handle().clone());
     let readers = backups::Readers { live: Arc::clone(&live), accounts, keeper, files, handle };
     let backups = backups::open(launch, &front, &exchange, Arc::clone(&snapshots) as _, secrets, readers);
@@ -245,7 +225,6 @@ pub(crate) fn front(
     let totp = second_factor(launch, vault);
     let api = Api::new(&DOMAINS, settings, bridge, Shutdown::new());
     let sandbox = tools::sandbox_in_force(launch);
-    provide_content(&api, &store);
     let services = &api.services;
     services.provide::<dyn Files>(Arc::clone(&files) as _);
     services.provide(Arc::new(config.security.prompt_injection));
@@ -256,14 +235,8 @@ pub(crate) fn front(
         sandbox,
     }));
     api.add_probe(Arc::clone(&files) as _);
-    api.add_probe(Arc::new(crate::world::process::MemoryProbe));
     services.provide::<dyn agentsvc_api::second_factor::factor::SecondFactor>(Arc::clone(&totp) as _);
     services.provide::<dyn Catalog>(Arc::new(ProviderCatalog(Arc::clone(&providers))));
-    services.provide::<dyn Migration>(Arc::new(Migrator::new(launch.home.clone(), files.workspaces().clone())));
-    services.provide::<dyn Templates>(Arc::new(AgentTypes::new(launch.home.agent_types_dir())));
-    services.provide::<dyn Bindings>(Arc::new(BindingsFile::new(launch.home.data_dir(config.data_dir.as_deref()))));
-    let keys = ManifestKeys::new(config.security.manifest_keys.clone(), config.security.require_signed_manifests);
-    services.provide::<dyn ManifestSignatures>(Arc::new(keys));
     let security = Arc::new(Systems::of(config, sandbox));
     services.provide::<dyn SecuritySystems>(Arc::clone(&security) as _);
     let audit_days = Arc::new(config.audit.retention_days.into());
@@ -271,16 +244,6 @@ pub(crate) fn front(
     let telling = Arc::default();
     let (settings, fatal) = (in_force_settings, Arc::default());
     Front { api, store, files, providers, tools, totp, security, settings, in_force, telling, audit_days, fatal }
-}
-
-/// Lets routes read what is stored.
-fn provide_content(api: &Api, store: &Arc<LateStore>) {
-    let services = &api.services;
-    services.provide::<dyn Content>(Arc::clone(store) as _);
-    services.provide::<dyn ManifestTexts>(Arc::clone(store) as _);
-    services.provide::<dyn TraceStore>(Arc::clone(store) as _);
-    services.provide::<dyn MemoryStore>(Arc::clone(store) as _);
-    services.provide::<dyn UsageStore>(Arc::clone(store) as _);
 }
 
 /// Lets clients take snapshots and restore them.
@@ -309,6 +272,23 @@ fn totp_settings(config: &Config) -> TotpSettings {
 }
 
 impl Front {
+    /// Lets each domain give the API what it has.
+    fn open_domains(&self, launch: &Launch, exchange: &Arc<Exchange>) -> Result<(), Error> {
+        let opening = Opening {
+            api: &self.api,
+            home: &launch.home,
+            data_dir: &launch.home.data_dir(launch.config.data_dir.as_deref()),
+            settings: &self.settings,
+            store: &self.store,
+            workspaces: self.files.workspaces(),
+            exchange,
+        };
+        crate::DOMAINS
+            .iter()
+            .try_for_each(|domain| (domain.open)(&opening))
+            .map_err(system("cannot start a part of the daemon"))
+    }
+
     /// What takes another configuration while it runs.
     fn live_parts(&self, launch: &Launch) -> LiveParts {
         LiveParts {

@@ -19,8 +19,8 @@ use agentsvc_components::kernel::effect::AnyEffect;
 use arc_swap::ArcSwap;
 use tokio::runtime::Handle;
 
+use crate::DOMAINS;
 use crate::audit::notary::Seal;
-use crate::domains::DOMAINS;
 use crate::kernel::effect::in_flight::InFlight;
 use crate::kernel::effect::performers::Performers;
 use crate::kernel::effect::readers::Readers;

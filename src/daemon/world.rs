@@ -243,6 +243,11 @@ impl Host for Ground {
         models::settings(&self.front.in_force.load(), &self.front.providers.load())
     }
 
+    fn forget(&self) {
+        self.front.api.services.state::<StreamHub>().break_off();
+        self.front.api.services.state::<AgentBoard>().forget();
+    }
+
     fn fatal(&self, cause: String) {
         (self.front.fatal())(cause);
     }

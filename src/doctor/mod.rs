@@ -7,6 +7,7 @@ pub(crate) mod cli;
 mod configuration;
 mod home;
 mod machine;
+mod mend;
 mod network;
 mod repair;
 mod store;

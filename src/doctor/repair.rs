@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::mend::mend;
 use crate::backup::unfinished::{self, Mended};
 use crate::config::{Config, Document as _};
 use crate::kernel::home::Home;
@@ -52,6 +53,6 @@ pub fn repair(home: &Home) -> Result<Repair, String> {
     if !std::fs::read_dir(&world).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(format!("no store at {}", world.display()));
     }
-    let Repaired { kept, lost, aside } = repair::repair(&world).map_err(|error| error.to_string())?;
+    let Repaired { kept, lost, aside } = repair::repair(&world, mend).map_err(|error| error.to_string())?;
     Ok(Repair::Store { world_rows: kept.world, content_rows: kept.content, lost, old_store: aside })
 }

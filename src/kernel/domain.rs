@@ -1,15 +1,26 @@
 //! What a domain brings to the daemon.
 
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use agentsvc_api::Api;
+
 use super::cli::Subcommand;
 use super::effect::performers::Performers;
+use super::exchange::Exchange;
+use super::home::Home;
+use super::sandbox::Workspaces;
+use super::settings::Settings;
+use super::store::late::LateStore;
 use super::toolset::Tool;
 
-/// One domain: its folder under `src/` exports one of these as `DOMAIN`, and the list of all is `domains::DOMAINS`.
+/// One domain: its folder under `src/` exports one of these as `DOMAIN`, and the list of all is `DOMAINS` of the crate.
 #[derive(Clone, Copy)]
 pub struct Domain {
     /// The folder's name, the same in every crate.
     pub name: &'static str,
-    /// The domains that this one names.
+    /// The domains that this one names, in this crate and in those below.
     pub uses: &'static [&'static str],
     /// Tools of agents.
     pub tools: &'static [Tool],
@@ -17,9 +28,34 @@ pub struct Domain {
     pub performers: fn(&mut Performers),
     /// Subcommands of the command line.
     pub commands: &'static [Subcommand],
+    /// Gives the API what it has of this domain, before requests are answered.
+    pub(crate) open: fn(&Opening<'_>) -> io::Result<()>,
 }
 
 impl Domain {
     /// A domain that brings nothing.
-    pub const EMPTY: Self = Self { name: "", uses: &[], tools: &[], performers: |_| {}, commands: &[] };
+    pub const EMPTY: Self =
+        Self { name: "", uses: &[], tools: &[], performers: |_| {}, commands: &[], open: |_| Ok(()) };
+}
+
+/// What a domain finds when the daemon starts.
+pub(crate) struct Opening<'a> {
+    pub(crate) api: &'a Arc<Api>,
+    pub(crate) home: &'a Home,
+    /// Where the stored files are.
+    pub(crate) data_dir: &'a Path,
+    /// What the configuration in force says to domains.
+    pub(crate) settings: &'a Settings,
+    /// The store of the present world.
+    pub(crate) store: &'a Arc<LateStore>,
+    pub(crate) workspaces: &'a Workspaces,
+    /// The present world.
+    pub(crate) exchange: &'a Arc<Exchange>,
+}
+
+impl Opening<'_> {
+    /// Lets routes ask `service`. Name the type where it is a trait.
+    pub(crate) fn provide<T: ?Sized + Send + Sync + 'static>(&self, service: Arc<T>) {
+        self.api.services.provide(service);
+    }
 }

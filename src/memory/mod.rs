@@ -6,8 +6,20 @@ pub(crate) mod recall;
 mod rows;
 pub(crate) mod store;
 
+use std::sync::Arc;
+
+use agentsvc_api::memory::store::MemoryStore;
+
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
-pub const DOMAIN: Domain =
-    Domain { name: "memory", uses: &[], tools: &[store::TOOL, recall::TOOL, list::TOOL], ..Domain::EMPTY };
+pub const DOMAIN: Domain = Domain {
+    name: "memory",
+    uses: &[],
+    tools: &[store::TOOL, recall::TOOL, list::TOOL],
+    open: |opening| {
+        opening.provide::<dyn MemoryStore>(Arc::clone(opening.store) as _);
+        Ok(())
+    },
+    ..Domain::EMPTY
+};

@@ -18,6 +18,7 @@ mod tree;
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use agentsvc_api::migration::source::{ForeignHome, History, Item, Migration, MigrationError, Source, Taken};
 use agentsvc_components::AgentId;
@@ -34,12 +35,16 @@ use crate::kernel::sandbox::{Workspaces, Write};
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "migration",
-    uses: &[],
+    uses: &["manifest", "session"],
     commands: &[Subcommand::group::<cli::Migrate>(
         13,
         "migrate",
         "Import agents, skills and conversations of other programs",
     )],
+    open: |opening| {
+        opening.provide::<dyn Migration>(Arc::new(Migrator::new(opening.home.clone(), opening.workspaces.clone())));
+        Ok(())
+    },
     ..Domain::EMPTY
 };
 

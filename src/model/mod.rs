@@ -72,7 +72,7 @@ use wire::HttpDriver;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "model",
-    uses: &["tool"],
+    uses: &["tool", "provider", "session", "prompt"],
     performers,
     commands: &[Subcommand::new::<cli::Models>(7, "models", "List models with prices and capabilities")],
     ..Domain::EMPTY

@@ -48,7 +48,7 @@ use oauth::{DeviceFlow, Flows, Refresher};
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "provider",
-    uses: &["model"],
+    uses: &["model", "audit", "budget", "prompt", "usage"],
     commands: &[Subcommand::group::<cli::Providers>(
         15,
         "providers",

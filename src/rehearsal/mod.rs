@@ -32,17 +32,35 @@ mod source_tests;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
+use agentsvc_api::rehearsal::runs::Rehearsals;
+
 use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
+use crate::kernel::world_loop::Clock;
+use keeper::{Keeper, Places};
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "rehearsal",
-    uses: &[],
+    uses: &["budget", "prompt", "turn", "config", "event"],
     commands: &[Subcommand::new::<cli::Rehearse>(
         16,
         "rehearse",
         "Simulate the coming days on a copy of the world: fires, overlaps, budgets and cost",
     )],
+    open: |opening| {
+        let exchange = Arc::downgrade(opening.exchange);
+        let keeper = Arc::new(Keeper::new(Places {
+            dir: opening.data_dir.join("rehearsals"),
+            snapshots: opening.data_dir.join("snapshots"),
+            view: Box::new(move || Some(exchange.upgrade()?.view().ok()?.into_parts())),
+            clock: Clock::system(),
+        })?);
+        opening.api.add_probe(Arc::clone(&keeper) as _);
+        opening.provide::<dyn Rehearsals>(keeper);
+        Ok(())
+    },
     ..Domain::EMPTY
 };

@@ -5,6 +5,9 @@
 pub mod config;
 mod probes;
 
+use std::sync::Arc;
+
+use agentsvc_api::agent::signatures::ManifestSignatures;
 use agentsvc_api::security::systems::{SecuritySystems, SystemStatus};
 use agentsvc_api::world::installation::Sandbox;
 use agentsvc_systems::config::taint::TaintPolicy;
@@ -13,12 +16,23 @@ use agentsvc_systems::turn::loop_guard_holds;
 use parking_lot::RwLock;
 
 use self::config::Security;
+use crate::agent::manifest_keys::ManifestKeys;
 use crate::kernel::domain::Domain;
 use crate::kernel::egress::private_places_open;
 use crate::web::config::Web;
 
 /// What this domain brings.
-pub const DOMAIN: Domain = Domain { name: "security", uses: &["agent", "tool", "web"], ..Domain::EMPTY };
+pub const DOMAIN: Domain = Domain {
+    name: "security",
+    uses: &["agent", "tool", "web", "injection", "manifest", "prompt", "turn", "config"],
+    open: |opening| {
+        let config = opening.settings.get::<Security>();
+        let keys = ManifestKeys::new(config.manifest_keys.clone(), config.require_signed_manifests);
+        opening.provide::<dyn ManifestSignatures>(Arc::new(keys));
+        Ok(())
+    },
+    ..Domain::EMPTY
+};
 
 /// The systems as they were found when the configuration last changed.
 pub struct Systems(RwLock<Vec<SystemStatus>>);

@@ -3,13 +3,27 @@
 mod rows;
 pub(crate) mod search;
 
+use std::sync::Arc;
+
+use agentsvc_api::session::content::Content;
+
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use crate::kernel::store::sweep::{Sweep, Sweeping};
 use agentsvc_components::session::sweep::SweepLog;
 
 /// What this domain brings.
-pub const DOMAIN: Domain = Domain { name: "session", uses: &[], tools: &[search::TOOL], performers, ..Domain::EMPTY };
+pub const DOMAIN: Domain = Domain {
+    name: "session",
+    uses: &[],
+    tools: &[search::TOOL],
+    open: |opening| {
+        opening.provide::<dyn Content>(Arc::clone(opening.store) as _);
+        Ok(())
+    },
+    performers,
+    ..Domain::EMPTY
+};
 
 /// Erases logs.
 fn performers(performers: &mut Performers) {

@@ -4,6 +4,7 @@
 //! |------|--------------|
 //! | `worlds` | takes, lists, deletes and restores snapshots of the running world |
 //! | [`shelf`] | the snapshots of a home: which there are, which go |
+//! | `write` | writes a view of the store into a file |
 //! | `stats` | counters for the metrics page |
 //!
 //! The form of the file is that of [`rows`](crate::kernel::store::rows).
@@ -13,6 +14,7 @@ pub mod config;
 pub mod shelf;
 pub(crate) mod stats;
 pub(crate) mod worlds;
+pub mod write;
 
 use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;

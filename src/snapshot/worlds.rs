@@ -26,13 +26,13 @@ use crate::kernel::inputs;
 use crate::kernel::settings::Settings;
 use crate::kernel::store;
 use crate::kernel::store::is_full;
-use crate::kernel::store::rows::read;
-use crate::kernel::store::rows::write::{Copied, write, write_rows};
+use crate::kernel::store::rows::read::{self, Copied};
 use crate::kernel::world_loop::Clock;
 use crate::replay::travel::Past;
 use crate::snapshot::config::Snapshots as Config;
 use crate::snapshot::shelf::{Retention, Shelf};
 use crate::snapshot::stats::SnapshotStats;
+use crate::snapshot::write::{write, write_rows};
 
 /// How long the daemon waits for a snapshot that is under way before it gives up what it wanted one for.
 const TURN_WAIT: Duration = Duration::from_secs(60);

@@ -5,6 +5,7 @@ mod embedded;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use agentsvc_api::template::store::{TemplateFile, Templates, TemplatesError};
 use agentsvc_components::kernel::limit::{AGENT_TYPES_MAX, MANIFEST_BYTES_MAX};
@@ -17,7 +18,15 @@ use crate::kernel::disk;
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
-pub const DOMAIN: Domain = Domain { name: "template", uses: &[], ..Domain::EMPTY };
+pub const DOMAIN: Domain = Domain {
+    name: "template",
+    uses: &["manifest"],
+    open: |opening| {
+        opening.provide::<dyn Templates>(Arc::new(AgentTypes::new(opening.home.agent_types_dir())));
+        Ok(())
+    },
+    ..Domain::EMPTY
+};
 
 /// What the name of an agent type's file ends with.
 const ENDING: &str = ".toml";

@@ -4,6 +4,10 @@ pub(crate) mod client;
 pub(crate) mod message;
 mod rows;
 
+use std::sync::Arc;
+
+use agentsvc_api::turn::store::TraceStore;
+
 use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
@@ -17,6 +21,10 @@ pub const DOMAIN: Domain = Domain {
     uses: &[],
     commands: &[Subcommand::new::<message::Message>(6, "message", "Send one message and print the response")],
     performers,
+    open: |opening| {
+        opening.provide::<dyn TraceStore>(Arc::clone(opening.store) as _);
+        Ok(())
+    },
     ..Domain::EMPTY
 };
 

@@ -4,6 +4,8 @@ pub(crate) mod cli;
 pub(crate) mod probe;
 pub(crate) mod process;
 
+use std::sync::Arc;
+
 use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
 
@@ -12,5 +14,9 @@ pub const DOMAIN: Domain = Domain {
     name: "world",
     uses: &[],
     commands: &[Subcommand::new::<cli::Status>(3, "status", "Show the daemon's status")],
+    open: |opening| {
+        opening.api.add_probe(Arc::new(process::MemoryProbe));
+        Ok(())
+    },
     ..Domain::EMPTY
 };

@@ -142,7 +142,7 @@ impl House {
         let (stream_sender, stream) = mpsc::unbounded_channel();
         let (swept, watched): (Arc<Mutex<Vec<Sweeping>>>, Arc<AtomicBool>) = Default::default();
         let (sweep_to, watched_by) = (Arc::clone(&swept), Arc::clone(&watched));
-        agentsvc::domains::install();
+        agentsvc::install();
         let performer = Performer::new(PerformerParts {
             handle: tokio::runtime::Handle::current(),
             outcomes: Arc::new(move |outcome| drop(outcome_sender.send(outcome))),

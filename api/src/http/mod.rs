@@ -32,6 +32,7 @@ pub(crate) mod server;
 pub mod services;
 pub mod settings;
 pub mod shutdown;
+pub(crate) mod socket;
 pub mod sse;
 pub(crate) mod table;
 pub(crate) mod timestamp;

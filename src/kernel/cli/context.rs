@@ -105,7 +105,7 @@ mod tests {
 
     fn context(home: &std::path::Path, url: Option<&str>) -> Context {
         let global = Global { home: Some(home.to_owned()), url: url.map(str::to_owned), api_key: None, json: false };
-        Context::new(global, crate::cli::read)
+        Context::new(global, crate::daemon::cli::read)
     }
 
     #[test]

@@ -27,9 +27,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agentsvc_api::Api;
-use agentsvc_api::chat::agent_feed::AgentBoard;
 use agentsvc_api::http::bridge::{Intake, exchanging};
-use agentsvc_api::turn::hub::StreamHub;
 use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_components::{Refusal, RefusalKind};
 use agentsvc_systems::audit::NoteAction;
@@ -68,6 +66,9 @@ pub(crate) trait Host: Send + Sync + 'static {
 
     /// What a world is told of the configuration in force.
     fn settings(&self) -> Settings;
+
+    /// The world has ended and another takes its place: what clients were shown of it holds no more.
+    fn forget(&self);
 
     /// Ends the process with a cause.
     fn fatal(&self, cause: String);
@@ -282,8 +283,7 @@ impl Exchange {
         api.bridge.hold();
         let Some(world) = current.take() else { return Err(exchanging()) };
         let store = world.end();
-        api.services.state::<StreamHub>().break_off();
-        api.services.state::<AgentBoard>().forget();
+        self.host.forget();
         let (entry, refused, still_open) = match self.swap(store, build, before_open) {
             Ok(()) => (entry, None, None),
             Err((refusal, still_open)) => (stay_entry(&refusal), Some(refusal), still_open),

@@ -15,7 +15,7 @@
 //! | 32 | SHA-256 of all rows, from the first space byte to the last value's end |
 //!
 //! Rows stand in order: those of `world` first, keys ascending within a space, no key twice. Writing and reading
-//! both insist, so that a reader can fill a store in one pass. Compression is the caller's: [`write`] makes a compressed
+//! both insist, so that a reader can fill a store in one pass. Compression is the caller's: a snapshot is a compressed
 //! file of a view of the store, and [`read`] reads such a file into records, or into a store.
 
 use std::io::{self, BufReader, ErrorKind, Read, Write};
@@ -332,4 +332,3 @@ impl<R: Read> Iterator for RowReader<R> {
 pub mod read;
 #[cfg(test)]
 mod tests;
-pub mod write;

@@ -133,7 +133,7 @@ mod tests {
 
     /// Tests begin without a start.
     pub(super) fn install() {
-        crate::domains::install();
+        crate::install();
     }
 
     #[test]

@@ -7,7 +7,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::{Origin, TurnRequest};
@@ -17,14 +16,13 @@ use agentsvc_systems::turn::{NewMessage, PostMessage, ResolveSession};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval};
 use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tracing::Instrument;
 
 use super::client::{ClientMessage, Message};
-use super::pipe::{End, Pipe};
 use super::turns::Turns;
 use super::wire::ServerMessage;
 use super::{client, wire};
@@ -32,9 +30,10 @@ use crate::chat::agent_feed::Seat;
 use crate::chat::command;
 use crate::chat::command::Chat;
 use crate::http::api::Api;
-use crate::http::connection::{Activity, Stall};
+use crate::http::connection::Activity;
 use crate::http::error::Error;
 use crate::http::permit::Permit;
+use crate::http::socket::{End, LOOK_PERIOD, Pipe};
 use crate::http::trace::{TraceContext, request_span};
 use crate::http::{permit, response_headers};
 use crate::turn::hub::{StreamHub, Subscription};
@@ -50,11 +49,6 @@ const OTHER_COST: u32 = 1;
 
 /// What the spans of messages have as their route.
 const ROUTE: &str = "/api/agents/{id}/ws";
-
-/// Time between two looks at whether the client still reads and lives.
-const LOOK_PERIOD: Duration = Duration::from_secs(10);
-
-const SILENCE_MAX: Duration = Duration::from_secs(limit::SOCKET_SILENCE_SECS_MAX);
 
 /// Who talks to whom.
 pub(crate) struct Partner {
@@ -87,10 +81,6 @@ pub(crate) struct Conversation<S> {
     posting: Arc<AtomicBool>,
     /// The client's messages ask for extended thinking.
     thinking: bool,
-    activity: Arc<Activity>,
-    stall: Stall,
-    heard_at: Instant,
-    pinged: bool,
 }
 
 /// What became of an input.
@@ -109,17 +99,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
             agent: partner.agent.id,
             peer: partner.peer,
             trace: partner.trace,
-            pipe: Pipe::new(io).await,
+            pipe: Pipe::new(io, partner.activity).await,
             turns: Turns::default(),
             inputs: VecDeque::new(),
             work: None,
             aside: None,
             posting: Arc::default(),
             thinking: false,
-            activity: partner.activity,
-            stall: Stall::default(),
-            heard_at: Instant::now(),
-            pinged: false,
             api,
         };
         conversation.tell(&ServerMessage::Connected { agent_id: conversation.agent.0 });
@@ -135,7 +121,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
             tokio::select! {
                 biased;
                 () = &mut stop => return self.farewell(),
-                now = looks.tick() => if self.is_dead(now) {
+                now = looks.tick() => if self.pipe.is_dead(now, self.api.settings.limits.stall_time_max) {
                     return End::Gone;
                 },
                 agents = seat.next() => self.pipe.outbox.set_agents(agents),
@@ -199,8 +185,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
 
     /// Takes in one message of the client.
     fn hear(&mut self, message: tungstenite::Message) -> Result<(), End> {
-        self.heard_at = Instant::now();
-        self.pinged = false;
         match message {
             tungstenite::Message::Text(text) => self.hear_text(&text),
             tungstenite::Message::Binary(_) => {
@@ -268,16 +252,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
             }
             Err(error) => self.tell_error(&sentence(&error)),
         }
-    }
-
-    /// Has the client stopped reading, or did it not even answer a ping?
-    fn is_dead(&mut self, now: Instant) -> bool {
-        let silence = now.saturating_duration_since(self.heard_at);
-        if silence >= SILENCE_MAX && !self.pinged {
-            self.pinged = true;
-            self.pipe.ping();
-        }
-        silence >= SILENCE_MAX * 2 || self.stall.look(&self.activity, now, self.api.settings.limits.stall_time_max)
     }
 
     /// The daemon stops.

@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 use agentsvc_components::turn::stream::StreamEvent;
 use agentsvc_components::{SessionId, TurnId};
 
-use super::outbox::Outbox;
 use super::wire::{ServerMessage, of_event};
+use crate::http::socket::Outbox;
 use crate::turn::hub::{BROKEN_OFF, Delivery, Frame, Subscription};
 
 /// The sessions with open turns of this socket.
@@ -107,6 +107,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::http::socket::Outbox;
     use crate::turn::hub::StreamHub;
 
     const SESSION: SessionId = SessionId(Uuid::from_u128(1));

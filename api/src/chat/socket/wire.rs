@@ -51,11 +51,6 @@ pub(crate) enum ServerMessage<'a> {
     },
     /// The answer to `ping`.
     Pong,
-    /// The client was too slow: pieces of the answer are left out here. The response is whole.
-    Lagged {
-        /// How many.
-        missed: u64,
-    },
 }
 
 impl ServerMessage<'_> {
@@ -107,7 +102,6 @@ mod tests {
         );
         assert_eq!(said(ServerMessage::Thinking), r#"{"type":"thinking"}"#);
         assert_eq!(said(ServerMessage::Pong), r#"{"type":"pong"}"#);
-        assert_eq!(said(ServerMessage::Lagged { missed: 3 }), r#"{"type":"lagged","missed":3}"#);
         assert_eq!(
             command_response("ok"),
             r#"{"type":"response","content":"ok","input_tokens":0,"output_tokens":0,"iterations":0,"cost_usd":0.0}"#

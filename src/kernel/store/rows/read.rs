@@ -3,15 +3,23 @@
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use agentsvc_components::kernel::record::Space;
 use agentsvc_systems::Records;
 
-use super::write::Copied;
 use crate::kernel::store;
 use crate::kernel::store::Store;
 use crate::kernel::store::rows::{RowError, RowReader, RowTotals};
+
+/// How far a copy is; read by those who ask while it runs.
+#[derive(Debug, Default)]
+pub struct Copied {
+    /// Rows so far.
+    pub rows: AtomicU64,
+    /// Bytes of their keys and values.
+    pub bytes: AtomicU64,
+}
 
 /// The rows of a compressed rows file.
 pub type Rows = RowReader<zstd::Decoder<'static, BufReader<File>>>;
@@ -55,7 +63,7 @@ pub fn build(file: &Path, to: &Path, copied: &Copied) -> Result<(Records, RowTot
             Space::Content => Records::check(Space::Content, &row.key, &row.value)?,
         }
         copied.rows.fetch_add(1, Ordering::Relaxed);
-        copied.bytes.fetch_add((row.key.len() + row.value.len()) as u64, Ordering::Relaxed);
+        copied.bytes.fetch_add(row.bytes(), Ordering::Relaxed);
         Ok::<_, RowError>(row)
     });
     let totals = Store::build(to, checked)?;

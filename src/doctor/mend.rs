@@ -16,8 +16,7 @@ use agentsvc_systems::kernel::record::read_as;
 use agentsvc_systems::{Engine, Records, Settings};
 use uuid::Uuid;
 
-use super::super::Error;
-use super::Pair;
+use crate::kernel::store::repair::Pair;
 
 /// Rows that may be taken out because something they point at is gone. More is no world any more.
 const DANGLING_MAX: usize = 10_000;
@@ -28,11 +27,12 @@ const LOG_MAX: u64 = 1 << 56;
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Gives the rows that make a world. `content` gives the rows of the content space, which are only looked at.
-pub(super) fn mend<I>(world: Vec<Pair>, content: impl Fn() -> I, lost: &mut Vec<String>) -> Result<Rows, String>
-where
-    I: Iterator<Item = Result<Pair, Error>>,
-{
+/// Gives the rows that make a world. `content` gives the keys of the content rows, which are only looked at.
+pub(super) fn mend(
+    world: Vec<Pair>,
+    content: &mut dyn Iterator<Item = Vec<u8>>,
+    lost: &mut Vec<String>,
+) -> Result<Rows, String> {
     let mut rows = Rows::new();
     for (key, value) in world {
         match Records::check(Space::World, &key, &value) {
@@ -43,7 +43,7 @@ where
             Err(error) => lost.push(error.to_string()),
         }
     }
-    let logs = logs(content());
+    let logs = logs(content);
     agents(&mut rows, &logs, lost);
     pointers(&mut rows, lost)?;
     // Behind that: the messages of a session that went are swept, too.
@@ -79,8 +79,7 @@ fn log_of(key: &[u8], value: &[u8]) -> Option<LogId> {
 }
 
 /// The logs that have messages.
-fn logs(content: impl Iterator<Item = Result<Pair, Error>>) -> BTreeSet<LogId> {
-    let keys = content.filter_map(|row| row.ok().map(|(key, _)| key));
+fn logs(keys: &mut dyn Iterator<Item = Vec<u8>>) -> BTreeSet<LogId> {
     let logs = keys.filter_map(|key| record::parse_message_key(&key)).map(|at| at.log);
     logs.filter(|log| log.0 <= LOG_MAX).collect()
 }
@@ -231,7 +230,7 @@ mod tests {
     #[test]
     fn a_log_that_was_never_given_out_is_damage() {
         let mut lost = Vec::new();
-        let content = || std::iter::empty::<Result<Pair, Error>>();
+        let content = &mut std::iter::empty::<Vec<u8>>();
         let rows = mend(vec![sweep(7), sweep(LOG_MAX), sweep(u64::MAX)], content, &mut lost).unwrap();
         // The next session gets a log behind those of the rows that stay.
         assert_eq!(rows.into_iter().collect::<Vec<_>>(), [sweep(7), sweep(LOG_MAX)]);
@@ -260,7 +259,7 @@ mod tests {
         let message = |log: u64| -> Pair {
             (record::message_key(MessageKey { log: LogId(log), ordinal: 0, index: 0 }), Vec::new())
         };
-        let content = || [message(1), message(2)].into_iter().map(Ok::<_, Error>);
+        let content = &mut [message(1), message(2)].into_iter().map(|(key, _)| key);
         let mut lost = Vec::new();
         let rows = mend(vec![row(1), row(2)], content, &mut lost).unwrap();
         assert_eq!(rows.into_iter().collect::<Vec<_>>(), [1, 2].map(sweep));

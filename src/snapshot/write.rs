@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 
 use agentsvc_api::snapshot::store::SnapshotCounts;
@@ -13,6 +13,7 @@ use crossbeam_channel::Sender;
 use crate::kernel::home::private_file;
 use crate::kernel::room::Sparing;
 use crate::kernel::store;
+use crate::kernel::store::rows::read::Copied;
 use crate::kernel::store::rows::{Row, RowTotals, RowWriter};
 use crate::kernel::store::view::StoreView;
 
@@ -22,15 +23,6 @@ const LEVEL: i32 = 1;
 const PIECES: usize = 16;
 /// Rows between two looks of those who watch the progress.
 const COUNT_EVERY: u64 = 1_024;
-
-/// How far a copy is; read by those who ask while it runs.
-#[derive(Debug, Default)]
-pub struct Copied {
-    /// Rows so far.
-    pub rows: AtomicU64,
-    /// Bytes of their keys and values.
-    pub bytes: AtomicU64,
-}
 
 /// What was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +130,7 @@ fn compress(file: Sparing<File>) -> io::Result<(Pieces, JoinHandle<io::Result<()
 /// Counts a row as what it is; the table of kinds is in `components/src/kernel/record.rs`.
 fn count(counts: &mut SnapshotCounts, row: &Row) {
     counts.rows += 1;
-    counts.bytes += (row.key.len() + row.value.len()) as u64;
+    counts.bytes += row.bytes();
     let kind = match (row.space, row.key.first()) {
         (Space::World, Some(b'a')) => &mut counts.agents,
         (Space::World, Some(b's')) => &mut counts.sessions,

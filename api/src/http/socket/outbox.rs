@@ -6,8 +6,6 @@ use std::collections::VecDeque;
 use agentsvc_components::kernel::limit;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use super::wire::ServerMessage;
-
 /// The messages that wait, in order.
 #[derive(Default)]
 pub(crate) struct Outbox {
@@ -74,7 +72,7 @@ impl Outbox {
         if self.missed > 0 {
             let missed = std::mem::take(&mut self.missed);
             self.whole += 1;
-            self.add(ServerMessage::Lagged { missed }.text(), false);
+            self.add(format!(r#"{{"type":"lagged","missed":{missed}}}"#).into(), false);
         }
     }
 

@@ -5,14 +5,13 @@
 //! | blocks of a table                      | what stands before the first and behind the last of them is copied       |
 //! | the journal, so that nothing opens     | the steps before the damage are copied, those behind it are lost         |
 //! | the tables, so that nothing opens      | nothing is changed: a backup or a snapshot is the only way                |
-//! | a record                               | it is left out, and with it what cannot be without it ([`mend`])         |
+//! | a record                               | it is left out, and with it what cannot be without it ([`Mend`])         |
 //!
 //! Everything that is lost is told. The rows of the copy make a world that restores: that is tried before it takes the
 //! old one's place. The old one's files get second names beside it first, and then the two change places in one step: a
 //! kill at any point leaves one of them whole, and never the old one lost.
 
-mod mend;
-
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -36,18 +35,24 @@ pub struct Repaired {
     pub aside: PathBuf,
 }
 
-/// Copies what can be read of the store at `path` into a new one, which takes its place. Nobody may use the store.
+/// Gives the rows that make a world of those that can be read. It is also given the keys of the content rows, which it only
+/// looks at, and where it says what is lost.
+pub type Mend =
+    fn(Vec<Pair>, &mut dyn Iterator<Item = Vec<u8>>, &mut Vec<String>) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, String>;
+
+/// Copies what can be read of the store at `path` into a new one, which takes its place. Nobody may use the store. `mend`
+/// knows what the rows of the world need.
 ///
 /// # Errors
 /// [`Error::Corrupted`] when it cannot be opened with or without its journal, or when what is left makes no world;
 /// [`Error::Io`] when the disk fails. The store is as it was then.
-pub fn repair(path: &Path) -> Result<Repaired, Error> {
+pub fn repair(path: &Path, mend: Mend) -> Result<Repaired, Error> {
     let mut lost = Vec::new();
     let (trial, made) = (beside(path, "trial"), exchange::next(path));
     remove(&trial)?;
     remove(&made)?;
     // The old store is closed before anything takes its place.
-    let result = open(path, &trial, &mut lost).and_then(|store| copy(&store, path, &made, &mut lost));
+    let result = open(path, &trial, &mut lost).and_then(|store| copy(&store, path, &made, mend, &mut lost));
     remove(&trial)?;
     let kept = result?;
     let aside = free_name(path);
@@ -149,15 +154,16 @@ fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Makes the new store.
-fn copy(store: &Store, path: &Path, made: &Path, lost: &mut Vec<String>) -> Result<RowTotals, Error> {
+fn copy(store: &Store, path: &Path, made: &Path, mend: Mend, lost: &mut Vec<String>) -> Result<RowTotals, Error> {
     let view = store.view();
     let mut world = Vec::new();
     for row in readable(&view, Space::World, lost) {
         world.push(row?);
     }
-    let content = || readable(&view, Space::Content, &mut Vec::new());
-    let world =
-        mend::mend(world, content, lost).map_err(|reason| Error::Corrupted { path: path.to_owned(), reason })?;
+    let mut unsaid = Vec::new();
+    let content = readable(&view, Space::Content, &mut unsaid);
+    let mut keys = content.filter_map(|row| row.ok().map(|(key, _)| key));
+    let world = mend(world, &mut keys, lost).map_err(|reason| Error::Corrupted { path: path.to_owned(), reason })?;
     let world = world.into_iter().map(|(key, value)| Ok::<_, Error>(Row { space: Space::World, key, value }));
     let content = readable(&view, Space::Content, lost);
     let content = content.map(|row| row.map(|(key, value)| Row { space: Space::Content, key, value }));
@@ -165,7 +171,7 @@ fn copy(store: &Store, path: &Path, made: &Path, lost: &mut Vec<String>) -> Resu
 }
 
 /// A row's key and value.
-type Pair = (Vec<u8>, Vec<u8>);
+pub type Pair = (Vec<u8>, Vec<u8>);
 
 /// The rows of a space that can be read: those before the first damage and those behind the last one.
 fn readable<'v>(

@@ -1,18 +1,21 @@
 //! The WebSocket itself: frames in, frames out, and the goodbye.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use agentsvc_components::kernel::limit;
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Bytes, Message};
 
-use super::outbox::Outbox;
+use super::Outbox;
+use crate::http::connection::{Activity, Stall};
 
 /// Bytes read at once, kept for the life of a connection.
 const READ_BUFFER_BYTES: usize = 4 << 10;
@@ -23,6 +26,11 @@ const WRITE_BUFFER_BYTES: usize = 16 << 10;
 /// Time for a client to take what still waits and to answer the close frame.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(2);
 
+/// Time between two looks at whether the client still reads and lives.
+pub(crate) const LOOK_PERIOD: Duration = Duration::from_secs(10);
+
+const SILENCE_MAX: Duration = Duration::from_secs(limit::SOCKET_SILENCE_SECS_MAX);
+
 /// A WebSocket and what waits to be sent on it.
 pub(crate) struct Pipe<S> {
     stream: WebSocketStream<S>,
@@ -32,6 +40,10 @@ pub(crate) struct Pipe<S> {
     /// Bytes given to the stream since it was last flushed.
     unflushed: usize,
     dirty: bool,
+    activity: Arc<Activity>,
+    stall: Stall,
+    heard_at: Instant,
+    pinged: bool,
 }
 
 /// Why a connection ends.
@@ -46,20 +58,26 @@ pub(crate) enum End {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Pipe<S> {
-    /// The server's end of a WebSocket over `io`, past the handshake.
-    pub(crate) async fn new(io: S) -> Self {
+    /// The server's end of a WebSocket over `io`, past the handshake; `activity` is what its connection does.
+    pub(crate) async fn new(io: S, activity: Arc<Activity>) -> Self {
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER_BYTES)
             .write_buffer_size(WRITE_BUFFER_BYTES)
             .max_message_size(Some(limit::SOCKET_MESSAGE_BYTES_MAX))
             .max_frame_size(Some(limit::SOCKET_MESSAGE_BYTES_MAX));
         let stream = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
-        Self { stream, outbox: Outbox::default(), ping_due: false, unflushed: 0, dirty: false }
+        let (outbox, stall, heard_at) = (Outbox::default(), Stall::default(), Instant::now());
+        let (ping_due, unflushed, dirty, pinged) = (false, 0, false, false);
+        Self { stream, outbox, ping_due, unflushed, dirty, activity, stall, heard_at, pinged }
     }
 
-    /// Sends a ping before anything else.
-    pub(crate) const fn ping(&mut self) {
-        self.ping_due = true;
+    /// Has the client stopped reading, or did it not even answer a ping? One look; pings a client that is silent.
+    pub(crate) fn is_dead(&mut self, now: Instant, stall_time_max: Duration) -> bool {
+        let silence = now.saturating_duration_since(self.heard_at);
+        if silence >= SILENCE_MAX && !self.pinged {
+            (self.pinged, self.ping_due) = (true, true);
+        }
+        silence >= SILENCE_MAX * 2 || self.stall.look(&self.activity, now, stall_time_max)
     }
 
     /// Sends what waits, as far as the client takes it. Ready with `Ok` when nothing waits any more.
@@ -91,7 +109,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pipe<S> {
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<Message, End>> {
         match ready!(Pin::new(&mut self.stream).poll_next(cx)) {
             Some(Ok(Message::Close(_))) => Poll::Ready(Err(End::Answer)),
-            Some(Ok(message)) => Poll::Ready(Ok(message)),
+            Some(Ok(message)) => {
+                (self.heard_at, self.pinged) = (Instant::now(), false);
+                Poll::Ready(Ok(message))
+            }
             Some(Err(error)) => Poll::Ready(Err(end_of(&error))),
             None => Poll::Ready(Err(End::Gone)),
         }

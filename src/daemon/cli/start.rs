@@ -7,17 +7,15 @@ use clap::Args;
 
 use crate::backup::place;
 use crate::config::{Config, Document as _, Loaded};
+use crate::daemon;
 use crate::daemon::launch::{self, Launch};
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
-use crate::kernel::cli::{Error, Exit};
+use crate::kernel::cli::{Error, Exit, Run};
 use crate::kernel::home::Home;
 use crate::kernel::logging;
 use crate::kernel::logging::config::Format;
 use crate::kernel::store::exchange;
-
-/// What runs the daemon until it is told to stop. An error ends the process with a failure.
-pub type Daemon = fn(Launch) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 /// Options of `start`.
 #[derive(Debug, Args)]
@@ -30,9 +28,9 @@ pub(crate) struct Start {
     log_format: Option<Format>,
 }
 
-impl Start {
+impl Run for Start {
     /// Checks everything that can be checked before anything runs, then runs the daemon.
-    pub(crate) fn run(self, context: &Context, daemon: Daemon) -> Result<(), Error> {
+    fn run(self, context: &Context) -> Result<(), Error> {
         let home = context.home()?;
         finish_restore(&home)?;
         let Loaded { mut config, warnings } = Config::load(&home.config_file())?;
@@ -66,8 +64,8 @@ impl Start {
         for warning in warnings.iter().map(ToString::to_string).chain(logging.warning.clone()) {
             tracing::warn!("config.toml: {warning}");
         }
-        daemon(Launch { home, lock, config, listen: self.listen, warnings, logging, first_run })
-            .map_err(|error| Error::domain(Exit::Failure, error))
+        let launch = Launch { home, lock, config, listen: self.listen, warnings, logging, first_run };
+        daemon::run(&launch).map_err(|error| Error::domain(Exit::Failure, error))
     }
 }
 

@@ -11,14 +11,12 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-pub use self::start::Daemon;
-
 use crate::config::{Config, Document as _};
-use crate::domains::{self, DOMAINS};
 use crate::kernel::cli::context::Global;
 use crate::kernel::cli::{Context, Error, Subcommand, output};
 use crate::kernel::home::Home;
 use crate::kernel::settings::Settings;
+use crate::{DOMAINS, install};
 
 /// What `--help` says about exit codes; [`Exit`] is the truth and a test compares them.
 const EXIT_CODES: &str = "\
@@ -31,17 +29,15 @@ Exit codes:
   5  refused: the key is missing or wrong
   6  conflict with what is there";
 
-/// The subcommands that belong to no domain. `start` is not among them: it becomes the daemon.
+/// The subcommands that belong to no domain.
 const OWN: &[Subcommand] = &[
     Subcommand::new::<init::Init>(0, "init", "Create the home and a commented config.toml; existing files are kept"),
+    Subcommand::new::<start::Start>(1, "start", "Run the daemon in the foreground"),
     Subcommand::new::<stop::Stop>(2, "stop", "Stop the daemon and wait until it has stopped"),
     Subcommand::new::<completions::Completions>(19, "completions", "Print a completion script for a shell"),
 ];
 
-/// The subcommand that becomes the daemon.
-const START: &str = "start";
-
-/// Every subcommand but `start`, in the order of `--help`.
+/// Every subcommand, in the order of `--help`.
 fn subcommands() -> Vec<Subcommand> {
     let brought = DOMAINS.iter().flat_map(|domain| domain.commands);
     let mut all: Vec<Subcommand> = OWN.iter().chain(brought).copied().collect();
@@ -51,10 +47,6 @@ fn subcommands() -> Vec<Subcommand> {
 
 /// What reads the command line.
 fn parser() -> Command {
-    let start = start::Start::augment_args(Command::new(START));
-    let start = start.about("Run the daemon in the foreground").long_about(None::<&str>);
-    let mut all: Vec<Command> = subcommands().iter().map(Subcommand::command).collect();
-    all.insert(1, start);
     Global::augment_args(Command::new("agentsvc"))
         .version(env!("CARGO_PKG_VERSION"))
         .about("Run and supervise AI agents on your own machine")
@@ -62,7 +54,7 @@ fn parser() -> Command {
         .after_help(EXIT_CODES)
         .arg_required_else_help(true)
         .subcommand_required(true)
-        .subcommands(all)
+        .subcommands(subcommands().iter().map(Subcommand::command))
 }
 
 /// Reads what the configuration of `home` says to domains.
@@ -76,12 +68,12 @@ pub(crate) fn read(home: &Home, settings: &Settings) -> Result<(), Error> {
     broken
 }
 
-/// Runs the command line of this process; `daemon` is what `start` hands over to.
-pub fn main(daemon: Daemon) -> ExitCode {
-    domains::install();
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    install();
     // Wrong usage ends here, with the code of `Exit::Usage`.
     let typed = parser().get_matches();
-    match run(&typed, daemon) {
+    match run(&typed) {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of our output has left; it has what it wanted.
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
@@ -92,13 +84,10 @@ pub fn main(daemon: Daemon) -> ExitCode {
     }
 }
 
-fn run(typed: &ArgMatches, daemon: Daemon) -> Result<(), Error> {
+fn run(typed: &ArgMatches) -> Result<(), Error> {
     let usage = |error: clap::Error| Error::Usage(error.to_string());
     let context = Context::new(Global::from_arg_matches(typed).map_err(usage)?, read);
     let Some((name, options)) = typed.subcommand() else { return Err(Error::Usage(EXIT_CODES.to_owned())) };
-    if name == START {
-        return start::Start::from_arg_matches(options).map_err(usage)?.run(&context, daemon);
-    }
     let found = subcommands().into_iter().find(|subcommand| subcommand.name == name);
     let unknown = || Error::Usage(format!("unknown subcommand {name}"));
     found.ok_or_else(unknown)?.run(options, &context)

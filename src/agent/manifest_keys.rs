@@ -2,7 +2,9 @@
 //! `[security] manifest_keys`. What signs is up to the operator, such as `openssl pkeyutl -sign -rawin`.
 
 use agentsvc_api::agent::signatures::{ManifestSignatures, Signature};
+use agentsvc_components::ErrorCode;
 use agentsvc_components::{Refusal, RefusalKind};
+use agentsvc_systems::agent::error_codes;
 use agentsvc_systems::kernel::record::hex;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -58,14 +60,14 @@ impl ManifestKeys {
 
 impl ManifestSignatures for ManifestKeys {
     fn check(&self, text: &str, signature: Option<&str>) -> Result<Signature, Refusal> {
-        let refused = |text: &str, code: &str| {
+        let refused = |text: &str, code: ErrorCode| {
             let refusal = Refusal::new(RefusalKind::Forbidden, text).with_code(code);
             Refusal { field: Some("manifest_signature".to_owned()), ..refusal }
         };
         let Some(signature) = signature else {
             return if self.is_required {
                 let text = "manifest_signature: required; this daemon only accepts signed manifests";
-                Err(refused(text, "manifest_unsigned"))
+                Err(refused(text, error_codes::MANIFEST_UNSIGNED))
             } else {
                 Ok(Signature::None)
             };
@@ -76,7 +78,7 @@ impl ManifestSignatures for ManifestKeys {
         };
         if self.keys.is_empty() {
             let text = "manifest_signature: cannot be verified; `[security] manifest_keys` is empty";
-            return Err(refused(text, "manifest_keys_missing"));
+            return Err(refused(text, error_codes::MANIFEST_KEYS_MISSING));
         }
         let is_by =
             |key: &&ManifestKey| UnparsedPublicKey::new(&ED25519, key.0).verify(text.as_bytes(), &bytes).is_ok();
@@ -84,7 +86,7 @@ impl ManifestSignatures for ManifestKeys {
             Some(key) => Ok(Signature::By(hex(&key.0))),
             None => {
                 let text = "manifest_signature: not a signature of this manifest by a trusted key";
-                Err(refused(text, "manifest_signature_invalid"))
+                Err(refused(text, error_codes::MANIFEST_SIGNATURE_INVALID))
             }
         }
     }

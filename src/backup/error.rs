@@ -1,5 +1,8 @@
 //! What can go wrong with a backup or a restore.
 
+use agentsvc_api::backup::error_codes;
+use agentsvc_components::ErrorCode;
+use agentsvc_components::kernel::error_codes as kernel_codes;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -83,15 +86,15 @@ pub(super) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> E
 
 impl Error {
     /// A stable word for programs; `None` for what is a failure of this machine.
-    pub const fn code(&self) -> Option<&'static str> {
+    pub const fn code(&self) -> Option<ErrorCode> {
         match self {
-            Self::Foreign(_) => Some("backup_foreign"),
-            Self::Newer { .. } => Some("backup_newer"),
-            Self::Damaged(_) => Some("backup_damaged"),
-            Self::Unsafe { .. } => Some("backup_unsafe"),
-            Self::TooLarge(_) => Some("backup_too_large"),
-            Self::Unfit(_) => Some("backup_unfit"),
-            Self::NoRoom { .. } => Some("storage_full"),
+            Self::Foreign(_) => Some(error_codes::BACKUP_FOREIGN),
+            Self::Newer { .. } => Some(error_codes::BACKUP_NEWER),
+            Self::Damaged(_) => Some(error_codes::BACKUP_DAMAGED),
+            Self::Unsafe { .. } => Some(error_codes::BACKUP_UNSAFE),
+            Self::TooLarge(_) => Some(error_codes::BACKUP_TOO_LARGE),
+            Self::Unfit(_) => Some(error_codes::BACKUP_UNFIT),
+            Self::NoRoom { .. } => Some(kernel_codes::STORAGE_FULL),
             Self::Store(_) | Self::Io { .. } | Self::Unfinished { .. } | Self::Stopped => None,
         }
     }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use agentsvc_api::chat::bindings::{Binding, Bindings, BindingsError, defaults};
+use agentsvc_api::chat::error_codes;
 use agentsvc_components::kernel::limit::BINDINGS_MAX;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -58,11 +59,11 @@ impl Bindings for BindingsFile {
         if let Some(other) = bindings.iter().find(|other| other.clashes(&binding)) {
             let what = other.key.as_deref().unwrap_or("the event");
             let text = format!("{what} is already bound to {:?}; delete that binding first", other.command);
-            return Err(BindingsError::Conflict("binding_exists", text));
+            return Err(BindingsError::Conflict(error_codes::BINDING_EXISTS, text));
         }
         if bindings.len() >= BINDINGS_MAX {
             let text = format!("the limit of {BINDINGS_MAX} bindings is reached; delete some first");
-            return Err(BindingsError::Conflict("bindings_full", text));
+            return Err(BindingsError::Conflict(error_codes::BINDINGS_FULL, text));
         }
         bindings.push(binding);
         let index = bindings.len() - 1;
@@ -114,14 +115,14 @@ mod tests {
             other => panic!("{other:?}"),
         };
         file.add(on(When::Done, None, "scroll_end")).unwrap();
-        assert_eq!(code(file.add(on(When::Done, None, "scroll_end"))), "binding_exists");
-        assert_eq!(code(file.add(on(When::Key, Some("Escape"), "search"))), "binding_exists");
+        assert_eq!(code(file.add(on(When::Done, None, "scroll_end"))), error_codes::BINDING_EXISTS);
+        assert_eq!(code(file.add(on(When::Key, Some("Escape"), "search"))), error_codes::BINDING_EXISTS);
         file.add(on(When::Error, None, "scroll_end")).unwrap();
         while file.list().unwrap().len() < BINDINGS_MAX {
             let next = file.list().unwrap().len();
             file.add(on(When::Done, None, &format!("/new {next}"))).unwrap();
         }
-        assert_eq!(code(file.add(on(When::Done, None, "/new"))), "bindings_full");
+        assert_eq!(code(file.add(on(When::Done, None, "/new"))), error_codes::BINDINGS_FULL);
         assert_eq!(file.list().unwrap().len(), BINDINGS_MAX);
     }
 

@@ -1,5 +1,6 @@
 //! What the routes ask of the accounts.
 
+use agentsvc_api::http::error_codes;
 use std::sync::Arc;
 
 use agentsvc_api::provider::accounts::{
@@ -104,7 +105,10 @@ impl Front for Accounts {
             let (accounts, provider_name) = (Arc::clone(&self), name.clone());
             let base_urls = on_disk(move || accounts.endpoints.set(&provider_name, url)).await?.map_err(|error| {
                 tracing::error!(%error, "the endpoint of a provider could not be stored");
-                ProviderError::NotKept { code: "not_stored", message: "the URL could not be stored".to_owned() }
+                ProviderError::NotKept {
+                    code: error_codes::NOT_STORED,
+                    message: "the URL could not be stored".to_owned(),
+                }
             })?;
             self.parts.overrides.set_base_urls(base_urls);
             let in_force = self.providers().base_url_of(&provider).into_string();
@@ -169,7 +173,7 @@ fn through<T: Send + 'static>(
     Box::pin(async move {
         task.await.unwrap_or_else(|error| {
             tracing::error!(%error, "a provider operation was interrupted");
-            Err(ProviderError::NotKept { code: "not_stored", message: "interrupted".to_owned() })
+            Err(ProviderError::NotKept { code: error_codes::NOT_STORED, message: "interrupted".to_owned() })
         })
     })
 }
@@ -216,7 +220,7 @@ pub(super) fn checked(text: &str) -> Result<Secret, ProviderError> {
 fn not_kept(error: vault::Error) -> ProviderError {
     tracing::error!(%error, "the vault is unavailable");
     let message = "the vault is unavailable and nothing was changed; see the daemon's log for the reason".to_owned();
-    ProviderError::NotKept { code: "vault_unavailable", message }
+    ProviderError::NotKept { code: error_codes::VAULT_UNAVAILABLE, message }
 }
 
 #[cfg(test)]

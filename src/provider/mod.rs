@@ -21,6 +21,7 @@ pub mod oauth;
 mod probe;
 mod view;
 
+use agentsvc_api::http::error_codes;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -182,6 +183,6 @@ impl Accounts {
 async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ProviderError> {
     tokio::task::spawn_blocking(work).await.map_err(|error| {
         tracing::error!(%error, "a provider change was interrupted");
-        ProviderError::NotKept { code: "not_stored", message: "the change was interrupted".to_owned() }
+        ProviderError::NotKept { code: error_codes::NOT_STORED, message: "the change was interrupted".to_owned() }
     })
 }

@@ -135,7 +135,7 @@ async fn settle(asked: Asked) -> Result<Target, ProviderError> {
         ready.await;
     }
     super::on_disk(move || providers.target(&choice)).await?.map_err(|error| match error.code {
-        FailureCode::ProviderAuth => ProviderError::NotReady { code: error.code.as_str(), message: error.message },
+        FailureCode::ProviderAuth => ProviderError::NotReady { code: error.code.error_code(), message: error.message },
         _ => failed(error),
     })
 }
@@ -153,6 +153,6 @@ const fn answer_tokens(target: &Target) -> u32 {
 fn failed(error: CallError) -> ProviderError {
     match error.code {
         FailureCode::ProviderTimeout => ProviderError::Late(error.message),
-        code => ProviderError::Failed { code: code.as_str(), message: error.message },
+        code => ProviderError::Failed { code: code.error_code(), message: error.message },
     }
 }

@@ -240,7 +240,7 @@ impl Collector {
                 self.parts.at(now).turns += 1;
             }
             Event::TurnFailed { agent, code, .. } => {
-                let over_budget = code == EXCEEDED;
+                let over_budget = code == EXCEEDED.as_str();
                 if over_budget {
                     self.turns.over_budget += 1
                 } else {

@@ -5,6 +5,8 @@
 //! rows go into a new store, with every record decoded on the way, and a world is brought to life from them that
 //! nobody ever sees. Only then the present world is kept in a snapshot of its own, and gives way.
 
+use agentsvc_api::snapshot::error_codes;
+use agentsvc_components::kernel::error_codes as kernel_codes;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -119,7 +121,7 @@ impl Snapshots {
             Some(Underway { kind: "restore", id, .. }) => format!("snapshot {id} is being restored"),
             _ => "another snapshot is being created".to_owned(),
         };
-        Refusal::conflict(format!("{what}; try again later")).with_code("snapshot_underway")
+        Refusal::of(kernel_codes::RESTORE_UNDERWAY, format!("{what}; try again later"))
     }
 
     /// Says what is under way from here on.
@@ -169,7 +171,7 @@ impl Snapshots {
     ) -> Result<Snapshot, Refusal> {
         if self.shelf.list().map_err(|error| failed(&error))?.len() >= limit::SNAPSHOTS_MAX {
             let text = format!("the limit of {} snapshots is reached; delete some first", limit::SNAPSHOTS_MAX);
-            return Err(Refusal::conflict(text).with_code("too_many_snapshots"));
+            return Err(Refusal::of(error_codes::TOO_MANY_SNAPSHOTS, text));
         }
         let now = self.now();
         let id = new_id(now).map_err(|error| failed(&error))?;
@@ -362,7 +364,7 @@ impl Worlds for Snapshots {
 /// The world of an older step cannot be rebuilt.
 fn not_kept(error: &inputs::Error) -> Refusal {
     match error {
-        inputs::Error::NotKept(text) => Refusal::conflict(text.clone()).with_code("step_not_kept"),
+        inputs::Error::NotKept(text) => Refusal::of(error_codes::STEP_NOT_KEPT, text.clone()),
         error => failed(error),
     }
 }
@@ -370,14 +372,14 @@ fn not_kept(error: &inputs::Error) -> Refusal {
 /// A snapshot that cannot be restored; nothing was changed.
 fn damaged(reason: &dyn std::fmt::Display) -> Refusal {
     let text = format!("the snapshot is damaged; nothing was changed: {reason}");
-    Refusal::conflict(text).with_code("snapshot_damaged")
+    Refusal::of(error_codes::SNAPSHOT_DAMAGED, text)
 }
 
 /// The disk failed, or the store; where it is stays in the log.
 fn failed(error: &(dyn std::error::Error + 'static)) -> Refusal {
     tracing::error!(%error, "a snapshot operation failed");
     if is_full(error) {
-        return Refusal::new(RefusalKind::NoRoom, "not enough disk space for the snapshot").with_code("storage_full");
+        return Refusal::of(kernel_codes::STORAGE_FULL, "not enough disk space for the snapshot");
     }
     Refusal::new(RefusalKind::Failed, "the snapshot could not be written or read; see the daemon's log for the reason")
 }

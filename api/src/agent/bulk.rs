@@ -1,5 +1,6 @@
 //! Many agents at once: every item stands or falls alone (spec 1, Agents, bulk routes).
 
+use agentsvc_components::ErrorCode;
 use std::sync::Arc;
 
 use agentsvc_components::kernel::limit::{BULK_ITEMS_MAX, SNAPSHOT_BEFORE_DELETING};
@@ -99,12 +100,12 @@ struct ItemResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<String>,
+    code: Option<&'static str>,
 }
 
 impl ItemResult {
     fn refused(index: usize, agent_id: Option<String>, refusal: Refusal) -> Self {
-        let (error, field, code) = (Some(refusal.message), refusal.field, refusal.code);
+        let (error, field, code) = (Some(refusal.message), refusal.field, refusal.code.map(ErrorCode::as_str));
         Self { index, agent_id, error, field, code, ..Self::default() }
     }
 

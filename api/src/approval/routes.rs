@@ -3,6 +3,7 @@
 use agentsvc_components::ApprovalId;
 use agentsvc_components::approval::{Approval, ApprovalState};
 use agentsvc_components::kernel::limit;
+use agentsvc_systems::approval::error_codes;
 use agentsvc_systems::approval::{
     ApprovalView, CountApprovals, DecideApprovals, Decision, GetApproval, RequestApproval,
 };
@@ -199,7 +200,7 @@ async fn decide(
             let ApprovalView { id, approval } = call.ask(GetApproval(*id)).await?;
             if approval.state != ApprovalState::Pending {
                 let text = format!("approval {id} is {} already", approval.state.as_str());
-                return Err(Error::conflict(text).code("approval_decided"));
+                return Err(Error::of(error_codes::APPROVAL_DECIDED, text));
             }
         }
         let client = call.peer;

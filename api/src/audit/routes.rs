@@ -1,5 +1,6 @@
 //! The audit trail (spec 3, Audit and security).
 
+use agentsvc_components::kernel::error_codes;
 use std::sync::Arc;
 
 use agentsvc_components::Refusal;
@@ -86,10 +87,9 @@ impl From<AuditEntry> for Entry {
 }
 
 fn trail(call: &Call) -> Result<Arc<dyn Trail>, Error> {
-    call.api
-        .services
-        .get::<dyn Trail>()
-        .ok_or_else(|| Refusal::busy("the daemon is loading; try again in a moment", 1).with_code("loading").into())
+    call.api.services.get::<dyn Trail>().ok_or_else(|| {
+        Refusal::busy("the daemon is loading; try again in a moment", 1).with_code(error_codes::LOADING).into()
+    })
 }
 
 fn failed() -> Error {

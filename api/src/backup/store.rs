@@ -1,9 +1,11 @@
 //! Backups as this room sees them (spec 2, Backup and restore). Implemented where the disk and the store are known.
 
+use crate::backup::error_codes;
+use agentsvc_components::ErrorCode;
+use agentsvc_components::kernel::error_codes as kernel_codes;
 use std::collections::BTreeMap;
 
 use agentsvc_components::audit::Actor;
-use hyper::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -178,7 +180,7 @@ pub enum BackupError {
     #[error("filename: {message}")]
     Refused {
         /// A stable word.
-        code: &'static str,
+        code: ErrorCode,
         /// Why.
         message: String,
     },
@@ -192,7 +194,7 @@ pub enum BackupError {
     #[error("{message}")]
     InTheWay {
         /// A stable word.
-        code: String,
+        code: ErrorCode,
         /// Who.
         message: String,
     },
@@ -214,9 +216,9 @@ impl From<BackupError> for Error {
             BackupError::Wrong { field, .. } => Self::bad_field(field, text),
             BackupError::Refused { code, .. } => Self::bad_field("filename", text).code(code),
             BackupError::Unknown(_) => Self::not_found(text),
-            BackupError::Busy(_) => Self::conflict(text).code("backup_busy"),
-            BackupError::InTheWay { code, .. } => Self::conflict(text).code(&code),
-            BackupError::Full(_) => Self::new(StatusCode::INSUFFICIENT_STORAGE, text).code("storage_full"),
+            BackupError::Busy(_) => Self::of(error_codes::BACKUP_BUSY, text),
+            BackupError::InTheWay { code, .. } => Self::conflict(text).code(code),
+            BackupError::Full(_) => Self::of(kernel_codes::STORAGE_FULL, text),
             BackupError::NotReady(_) => Self::unavailable(text, 1),
             BackupError::Failed(_) => Self::internal(text),
         }

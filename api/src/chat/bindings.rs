@@ -1,5 +1,6 @@
 //! Bindings of the web chat: what a key or an event does (spec 2, UI bindings and commands). Kept where the disk is known.
 
+use agentsvc_components::ErrorCode;
 use serde::{Deserialize, Serialize};
 
 use crate::chat::command;
@@ -190,7 +191,7 @@ fn checked_key(written: &str) -> Result<String, String> {
 pub enum BindingsError {
     /// What is there forbids it (409): a code and a sentence.
     #[error("{1}")]
-    Conflict(&'static str, String),
+    Conflict(ErrorCode, String),
     /// There is no such binding (404).
     #[error("binding {0} does not exist")]
     NotFound(usize),

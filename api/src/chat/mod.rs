@@ -6,6 +6,7 @@ pub(crate) mod binding_routes;
 pub mod bindings;
 pub(crate) mod command;
 pub(crate) mod commands;
+pub mod error_codes;
 #[doc(hidden)]
 pub mod fuzzing;
 pub(crate) mod routes;
@@ -17,6 +18,7 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("chat")
+    .error_codes(error_codes::ALL)
     .uses(&["agent", "model", "provider", "session", "turn", "upload"])
     .routes(&[routes::ROUTES, binding_routes::ROUTES, commands::ROUTES, agent_command::ROUTES])
     .metrics(agent_feed::gather)

@@ -1,11 +1,11 @@
 //! The configuration as this room sees it: shown, changed and read anew (spec 2, Configuration). Implemented where the
 //! file is known.
 
+use crate::config::error_codes;
 use std::sync::Arc;
 
 use agentsvc_components::Refusal;
 use agentsvc_components::audit::Actor;
-use hyper::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -77,19 +77,19 @@ impl From<ConfigError> for Error {
     fn from(error: ConfigError) -> Self {
         let text = error.to_string();
         match error {
-            ConfigError::Forbidden(_) => Self::forbidden(text).code("config_forbidden"),
+            ConfigError::Forbidden(_) => Self::of(error_codes::CONFIG_FORBIDDEN, text),
             ConfigError::Wrong { field, .. } => Self::bad_field(field, text),
             ConfigError::Invalid(problems) => {
-                Self::bad_request(text).code("config_invalid").with("problems", json!(problems))
+                Self::of(error_codes::CONFIG_INVALID, text).with("problems", json!(problems))
             }
             ConfigError::Broken(problems) => {
-                Self::conflict(text).code("config_invalid").with("problems", json!(problems))
+                Self::conflict(text).code(error_codes::CONFIG_INVALID).with("problems", json!(problems))
             }
-            ConfigError::Conflict(_) => Self::conflict(text).code("config_exists"),
+            ConfigError::Conflict(_) => Self::of(error_codes::CONFIG_EXISTS, text),
             ConfigError::NotTaken { refusal, .. } => {
-                Self::unavailable(text, refusal.retry_after_secs.unwrap_or(1)).code("config_not_taken")
+                Self::unavailable(text, refusal.retry_after_secs.unwrap_or(1)).code(error_codes::CONFIG_NOT_TAKEN)
             }
-            ConfigError::Failed => Self::new(StatusCode::INTERNAL_SERVER_ERROR, text).code("config_unavailable"),
+            ConfigError::Failed => Self::of(error_codes::CONFIG_UNAVAILABLE, text),
         }
     }
 }

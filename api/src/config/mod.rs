@@ -1,6 +1,7 @@
 //! The routes of the configuration.
 
 pub mod configuration;
+pub mod error_codes;
 pub(crate) mod routes;
 #[cfg(test)]
 mod tests;
@@ -8,4 +9,5 @@ mod tests;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("config").uses(&["provider"]).routes(&[routes::ROUTES]);
+pub const DOMAIN: HttpDomain =
+    HttpDomain::new("config").error_codes(error_codes::ALL).uses(&["provider"]).routes(&[routes::ROUTES]);

@@ -1,5 +1,6 @@
 //! The configuration (spec 2, Configuration).
 
+use crate::http::error_codes;
 use agentsvc_components::audit::Actor;
 use hyper::StatusCode;
 use hyper::header::{ACCEPT, HeaderValue};
@@ -176,7 +177,7 @@ async fn init(call: Call) -> Result<Response, Error> {
         let kept = tokio::task::spawn_blocking(move || keys.keep(&provider, &key)).await.unwrap_or_else(|error| {
             tracing::error!(%error, "storing a provider's key was interrupted");
             let message = "the key was not stored; see the daemon's log for the reason".to_owned();
-            Err(ProviderError::NotKept { code: "not_stored", message })
+            Err(ProviderError::NotKept { code: error_codes::NOT_STORED, message })
         });
         // The configuration is written by now, and the answer says so.
         let not_kept = |error: ProviderError| Error::from(error).with("initialized", json!(done));

@@ -1,5 +1,6 @@
 //! The routes of the configuration over one that is played.
 
+use crate::http::error_codes;
 use std::sync::Arc;
 
 use agentsvc_components::audit::Actor;
@@ -79,7 +80,10 @@ impl ProviderKeys for Kept {
 
     fn keep(&self, provider: &str, key: &str) -> Result<(), ProviderError> {
         if provider == "full" {
-            return Err(ProviderError::NotKept { code: "vault_unavailable", message: "there is no room".to_owned() });
+            return Err(ProviderError::NotKept {
+                code: error_codes::VAULT_UNAVAILABLE,
+                message: "there is no room".to_owned(),
+            });
         }
         assert_ne!(provider, "broken");
         self.0.lock().push((provider.to_owned(), key.to_owned()));

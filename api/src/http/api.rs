@@ -1,5 +1,6 @@
 //! The API as a whole: the server's own parts, and the services that domains find in it.
 
+use agentsvc_components::kernel::error_codes;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -83,7 +84,7 @@ impl Api {
     /// # Errors
     /// 503 while nobody provides it.
     pub(crate) fn service<T: ?Sized + Send + Sync + 'static>(&self) -> Result<Arc<T>, Error> {
-        self.services.get().ok_or_else(|| Error::unavailable("the daemon is loading", 1).code("loading"))
+        self.services.get().ok_or_else(|| Error::unavailable("the daemon is loading", 1).code(error_codes::LOADING))
     }
 
     /// What the API was told last.

@@ -1,5 +1,6 @@
 //! The bridge into the world: bounded, and the only way in.
 
+use agentsvc_components::kernel::error_codes;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -130,7 +131,7 @@ impl State {
         match self.gate.load(Ordering::Acquire) {
             OPEN => Ok(()),
             HELD => Err(exchanging()),
-            _ => Err(Refusal::busy("the daemon is loading; try again in a moment", 1).with_code("loading")),
+            _ => Err(Refusal::busy("the daemon is loading; try again in a moment", 1).with_code(error_codes::LOADING)),
         }
     }
 }
@@ -138,7 +139,8 @@ impl State {
 /// What is said while one world takes the place of another.
 #[must_use]
 pub fn exchanging() -> Refusal {
-    Refusal::busy("a restore is in progress; try again in a moment", EXCHANGE_RETRY_SECS).with_code("exchanging")
+    Refusal::busy("a restore is in progress; try again in a moment", EXCHANGE_RETRY_SECS)
+        .with_code(error_codes::EXCHANGING)
 }
 
 /// The asker's end. Cheap to clone.
@@ -271,7 +273,7 @@ fn submit(lane: &Lane, envelope: Box<dyn Envelope>) -> Result<(), Refusal> {
     lane.pass()?;
     if lane.waiting.fetch_add(1, Ordering::Relaxed) >= limit::BRIDGE_COMMANDS_MAX {
         lane.waiting.fetch_sub(1, Ordering::Relaxed);
-        return Err(Refusal::busy("too many requests are waiting; try again later", 1).with_code("busy"));
+        return Err(Refusal::busy("too many requests are waiting; try again later", 1).with_code(error_codes::BUSY));
     }
     lane.sender.send(Arrival::Command(envelope)).map_err(|_| {
         lane.waiting.fetch_sub(1, Ordering::Relaxed);

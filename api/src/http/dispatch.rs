@@ -1,6 +1,7 @@
 //! The way of a request: bounds, origin, route, rate, key, body, route, headers. Whatever refuses it, the response is
 //! JSON and carries every [response header](crate::http::response_headers).
 
+use crate::http::error_codes;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
@@ -188,7 +189,7 @@ where
     let mut response = answer.unwrap_or_else(|_| {
         api.health.note_panic();
         tracing::error!(route = route.path, request = %own.id, "a route panicked");
-        Err(Error::internal("internal error").code("panic"))
+        Err(Error::of(error_codes::PANIC, "internal error"))
     })?;
     let text = warning.as_ref().and_then(|warning| warning.get());
     if let Some(value) = text.and_then(|text| HeaderValue::from_str(text).ok()) {

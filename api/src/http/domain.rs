@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
+use agentsvc_components::ErrorCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -45,6 +46,8 @@ pub struct HttpDomain {
     pub uses: &'static [&'static str],
     /// Its routes, by file.
     pub routes: &'static [&'static [Route]],
+    /// The codes of its errors, beside those of its namesake in the world.
+    pub error_codes: &'static [ErrorCode],
     /// Writes its share of `/api/metrics`.
     pub gather: Option<fn(&Api, &mut MetricsText)>,
     /// Its queues, as they are now.
@@ -59,7 +62,16 @@ impl HttpDomain {
     /// A domain that brings nothing yet.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
-        Self { name, uses: &[], routes: &[], gather: None, queues: None, on_unauthorized: None, errors: None }
+        Self {
+            name,
+            uses: &[],
+            routes: &[],
+            error_codes: &[],
+            gather: None,
+            queues: None,
+            on_unauthorized: None,
+            errors: None,
+        }
     }
 
     /// It names items of these domains.
@@ -72,6 +84,12 @@ impl HttpDomain {
     #[must_use]
     pub const fn routes(self, routes: &'static [&'static [Route]]) -> Self {
         Self { routes, ..self }
+    }
+
+    /// Declares error codes.
+    #[must_use]
+    pub const fn error_codes(self, error_codes: &'static [ErrorCode]) -> Self {
+        Self { error_codes, ..self }
     }
 
     /// Brings metrics.

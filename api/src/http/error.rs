@@ -4,11 +4,12 @@
 use std::borrow::Cow;
 
 use agentsvc_components::kernel::refusal::Detail;
-use agentsvc_components::{Refusal, RefusalKind};
+use agentsvc_components::{ErrorCode, Refusal, RefusalKind};
 use hyper::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{HeaderMap, StatusCode};
 use serde_json::{Map, Value};
 
+use crate::http::error_codes;
 use crate::http::reply;
 use crate::http::reply::Response;
 
@@ -43,6 +44,12 @@ impl Error {
     pub fn new(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Self {
         let (headers, beside) = (HeaderMap::new(), Map::new());
         Self(Box::new(Inner { status, message: message.into(), headers, beside }))
+    }
+
+    /// An error with `code` and its usual status.
+    pub fn of(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
+        let status = StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self::new(status, message).code(code)
     }
 
     /// 400: the request itself is wrong.
@@ -96,7 +103,7 @@ impl Error {
     /// 429: `most` of `what` are there already, and no more may be at once.
     #[must_use]
     pub fn too_many(what: &str, most: usize) -> Self {
-        Self::new(StatusCode::TOO_MANY_REQUESTS, format!("{most} {what}")).code("too_many").retry_after(1)
+        Self::of(error_codes::TOO_MANY, format!("{most} {what}")).retry_after(1)
     }
 
     /// The same error with `key` beside `error` in the body.
@@ -108,8 +115,8 @@ impl Error {
 
     /// The same error with a stable word for programs in `code`.
     #[must_use]
-    pub fn code(self, code: &str) -> Self {
-        self.with("code", code)
+    pub fn code(self, code: ErrorCode) -> Self {
+        self.with("code", code.as_str())
     }
 
     /// The same error with `Retry-After: secs`; at least 1.
@@ -189,7 +196,7 @@ impl From<Refusal> for Error {
             error = error.with("field", field);
         }
         if let Some(code) = refusal.code {
-            error = error.with("code", code);
+            error = error.code(code);
         }
         for (key, value) in refusal.details {
             error = match value {
@@ -240,11 +247,12 @@ mod tests {
 
     #[tokio::test]
     async fn body_has_error_and_what_stands_beside_it() {
-        let refusal = Refusal { retry_after_secs: Some(0), ..Refusal::bad_field("name", "too long") }.with_code("long");
+        let refusal = Refusal { retry_after_secs: Some(0), ..Refusal::bad_field("name", "too long") }
+            .with_code(error_codes::HOST);
         let response = Error::from(refusal).into_response();
         assert_eq!(response.headers()[RETRY_AFTER], "1");
         let body = reply::collect(response).await;
-        assert_eq!(body, serde_json::json!({"error": "too long", "field": "name", "code": "long"}));
+        assert_eq!(body, serde_json::json!({"error": "too long", "field": "name", "code": "host"}));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Files as bodies come from and go to them: read, written, and why that fails.
 
+use agentsvc_components::kernel::error_codes;
 use std::io::Read;
 
 use hyper::StatusCode;
@@ -40,7 +41,7 @@ impl From<FilesError> for Error {
             FilesError::Wrong(_) => Self::bad_request(text),
             FilesError::Conflict(_) => Self::conflict(text),
             FilesError::TooLarge(max) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, text).with("limit_bytes", max),
-            FilesError::Full(_) => Self::new(StatusCode::INSUFFICIENT_STORAGE, text).code("storage_full"),
+            FilesError::Full(_) => Self::of(error_codes::STORAGE_FULL, text),
             FilesError::Busy(_) => Self::unavailable(text, 1),
             FilesError::Failed => Self::internal(text),
         }

@@ -1,5 +1,6 @@
 //! The handshake of a WebSocket (RFC 6455, section 4.2): what the request must say, and the answer to it.
 
+use crate::http::error_codes;
 use hyper::header::{
     CONNECTION, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
     SEC_WEBSOCKET_VERSION, UPGRADE,
@@ -59,7 +60,7 @@ pub(crate) fn upgrade_required(message: &'static str) -> Error {
     Error::new(StatusCode::UPGRADE_REQUIRED, message)
         .header(UPGRADE, WEBSOCKET)
         .header(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"))
-        .code("upgrade_required")
+        .code(error_codes::UPGRADE_REQUIRED)
 }
 
 /// The key that stands after `bearer` among the offered subprotocols.

@@ -10,6 +10,7 @@ pub(crate) mod csv;
 pub(crate) mod dispatch;
 pub mod domain;
 pub mod error;
+pub mod error_codes;
 pub mod files;
 pub(crate) mod handshake;
 pub(crate) mod json;

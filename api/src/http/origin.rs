@@ -1,6 +1,7 @@
 //! Origins and hosts: who may read answers from a page of another origin, and which names the daemon answers to
 //! when it has no key (spec 1, Authentication).
 
+use crate::http::error_codes;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use hyper::header::{HOST, ORIGIN};
@@ -73,15 +74,16 @@ impl Origins {
         if is_address(host) && same {
             return Ok(());
         }
-        Err(Error::forbidden("this origin is not allowed to open a WebSocket; add it to cors_origin").code("origin"))
+        Err(Error::of(error_codes::ORIGIN, "this origin is not allowed to open a WebSocket; add it to cors_origin"))
     }
 
     /// The guard of an open API: a page of a foreign origin, and a name that is not ours (DNS rebinding), get 403.
     pub(crate) fn check_open(&self, parts: &Parts, class: OriginClass) -> Result<(), Error> {
         if class == OriginClass::Foreign {
-            return Err(
-                Error::forbidden("this origin is not allowed to call the API; add it to cors_origin").code("origin")
-            );
+            return Err(Error::of(
+                error_codes::ORIGIN,
+                "this origin is not allowed to call the API; add it to cors_origin",
+            ));
         }
         let host = match parts.headers.get(HOST) {
             Some(host) => host.to_str().unwrap_or(""),
@@ -95,11 +97,11 @@ impl Origins {
         if is_loopback_name(name) || self.lists_host(name) {
             return Ok(());
         }
-        Err(Error::forbidden(
+        Err(Error::of(
+            error_codes::HOST,
             "without an api_key the API only accepts local host names; use 127.0.0.1 or localhost, or add the origin \
              to cors_origin",
-        )
-        .code("host"))
+        ))
     }
 }
 

@@ -10,6 +10,7 @@
 //! and given back when the request has been answered, or what it sent to the world was taken there, whichever is later: a
 //! client that leaves does not make room for what it left in the world's queue.
 
+use crate::http::error_codes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -123,7 +124,8 @@ fn parts(bytes: usize) -> (usize, usize) {
 }
 
 fn full() -> Error {
-    Error::unavailable("too many request bodies are in memory; try again later", RETRY_SECS).code("bodies_full")
+    Error::unavailable("too many request bodies are in memory; try again later", RETRY_SECS)
+        .code(error_codes::BODIES_FULL)
 }
 
 /// Does `work` with what its request holds. The commands that it sends hold it on; those of small bodies need not, for

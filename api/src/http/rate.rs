@@ -1,5 +1,6 @@
 //! Rate limiting: one token bucket (GCRA) per client, in cost units (spec 1, Limits).
 
+use crate::http::error_codes;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -92,7 +93,7 @@ impl<C: Clock + Clone> RateLimit<C> {
         let secs = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         let secs = u32::try_from(secs).unwrap_or(u32::MAX);
         Err(Error::new(hyper::StatusCode::TOO_MANY_REQUESTS, "rate limit exceeded; slow down")
-            .code("rate_limited")
+            .code(error_codes::RATE_LIMITED)
             .retry_after(secs))
     }
 

@@ -1,6 +1,7 @@
 //! The server: takes connections within a bound, speaks HTTP/1.1 and HTTP/2 (prior knowledge) on each, and stops
 //! without cutting off what is being answered.
 
+use crate::http::error_codes;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -206,7 +207,7 @@ impl Drop for Open {
 fn turn_away(api: &Api, farewells: &Arc<Semaphore>, mut stream: TcpStream) {
     api.metrics.turned_away.fetch_add(1, Ordering::Relaxed);
     let Ok(permit) = Arc::clone(farewells).try_acquire_owned() else { return };
-    let farewell = raw::response(Error::unavailable("too many connections", 1).code("connections"));
+    let farewell = raw::response(Error::unavailable("too many connections", 1).code(error_codes::CONNECTIONS));
     let tell = async move {
         stream.write_all(&farewell).await?;
         stream.shutdown().await?;

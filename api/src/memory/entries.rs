@@ -3,11 +3,12 @@
 //! A change is made of what a writer saw on disk; the world refuses it when that is out of date, and the writer looks
 //! again (see `systems/src/memory/mod.rs`).
 
+use agentsvc_systems::memory::error_codes;
 use std::sync::Arc;
 
 use agentsvc_components::memory::record::MemoryRecord;
 use agentsvc_components::{AgentId, Refusal, RefusalKind, Timestamp, TurnId};
-use agentsvc_systems::memory::{CHANGED, DeleteMemory, Doomed, GetMemoryUse, MemoryUse, PutEntry, PutMemory};
+use agentsvc_systems::memory::{DeleteMemory, Doomed, GetMemoryUse, MemoryUse, PutEntry, PutMemory};
 
 use crate::http::bridge::Bridge;
 use crate::http::error::ContentError;
@@ -104,7 +105,7 @@ impl AgentMemory {
             let (puts, written) = self.read(move |store, agent| seen(store, agent, &wanted, on_conflict)).await?;
             if on_conflict == OnConflict::Fail && written.updated > 0 {
                 let refusal = Refusal::conflict(format!("{} keys already exist", written.updated));
-                return Err(refusal.with_code("memory_key_exists"));
+                return Err(refusal.with_code(error_codes::MEMORY_KEY_EXISTS));
             }
             if puts.is_empty() {
                 return Ok(written);
@@ -180,9 +181,9 @@ fn seen(
 }
 
 fn is_changed(refusal: &Refusal) -> bool {
-    refusal.code.as_deref() == Some(CHANGED)
+    refusal.code == Some(error_codes::MEMORY_CHANGED)
 }
 
 fn busy() -> Refusal {
-    Refusal::busy("too many concurrent changes of the same memory keys", 1).with_code(CHANGED)
+    Refusal::busy("too many concurrent changes of the same memory keys", 1).with_code(error_codes::MEMORY_CHANGED)
 }

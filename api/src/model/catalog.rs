@@ -1,11 +1,11 @@
 //! The model catalog as this room sees it: the models, their aliases, and what changes them (spec 2, Model catalog). Implemented
 //! where the models are known.
 
+use crate::model::error_codes;
 use std::collections::BTreeMap;
 
 use agentsvc_components::manifest::ModelChoice;
 use futures_util::future::BoxFuture;
-use hyper::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -194,10 +194,10 @@ impl From<CatalogError> for Error {
             CatalogError::Wrong { field, .. } => Self::bad_field(field, text),
             CatalogError::Unknown(_) => Self::not_found(text),
             CatalogError::Conflict(_) => Self::conflict(text),
-            CatalogError::Full(_) => Self::new(StatusCode::TOO_MANY_REQUESTS, text).code("catalog_full"),
+            CatalogError::Full(_) => Self::of(error_codes::CATALOG_FULL, text),
             CatalogError::NotReady(_) => Self::unavailable(text, 1),
-            CatalogError::Remote(_) => Self::new(StatusCode::BAD_GATEWAY, text).code("catalog_update_failed"),
-            CatalogError::Unstored => Self::internal(text).code("catalog_unstored"),
+            CatalogError::Remote(_) => Self::of(error_codes::CATALOG_UPDATE_FAILED, text),
+            CatalogError::Unstored => Self::of(error_codes::CATALOG_UNSTORED, text),
         }
     }
 }

@@ -2,9 +2,11 @@
 
 pub mod catalog;
 pub(crate) mod catalog_routes;
+pub mod error_codes;
 pub(crate) mod routes;
 
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("model").routes(&[routes::ROUTES, catalog_routes::ROUTES]);
+pub const DOMAIN: HttpDomain =
+    HttpDomain::new("model").error_codes(error_codes::ALL).routes(&[routes::ROUTES, catalog_routes::ROUTES]);

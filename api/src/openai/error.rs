@@ -1,5 +1,6 @@
 //! Errors as OpenAI's clients look for them.
 
+use super::error_codes;
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
 use serde_json::Value;
@@ -23,7 +24,8 @@ pub(crate) fn for_openai(error: Error) -> Error {
         500.. => "server_error",
         _ => "invalid_request_error",
     };
-    let code = if status == StatusCode::UNAUTHORIZED { "invalid_api_key".into() } else { Value::Null };
+    let code =
+        if status == StatusCode::UNAUTHORIZED { error_codes::INVALID_API_KEY.as_str().into() } else { Value::Null };
     let param = error.beside("field").cloned().unwrap_or_default();
     let message = error.message().to_owned();
     let is_over_budget = error.beside("reset_at").is_some();

@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod error;
+pub mod error_codes;
 pub(crate) mod image;
 pub(crate) mod message;
 pub(crate) mod request;
@@ -11,5 +12,8 @@ pub(crate) mod stream;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain =
-    HttpDomain::new("openai").uses(&["turn", "upload"]).routes(&[routes::ROUTES]).errors("/v1/", error::for_openai);
+pub const DOMAIN: HttpDomain = HttpDomain::new("openai")
+    .error_codes(error_codes::ALL)
+    .uses(&["turn", "upload"])
+    .routes(&[routes::ROUTES])
+    .errors("/v1/", error::for_openai);

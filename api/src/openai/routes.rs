@@ -5,6 +5,7 @@
 //! `x-agentsvc-session` (`current` or a session's id) or by the field `user`; then only what is new in the request
 //! goes to that session.
 
+use crate::openai::error_codes;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::{Origin, TurnRequest};
 use agentsvc_components::{AgentId, SessionId};
@@ -115,9 +116,9 @@ async fn model(call: Call) -> Result<Response, Error> {
         Err(_) => call.ask(FindAgent(name.strip_prefix(PREFIX).unwrap_or(&name).into())).await,
     };
     let agent = found.map_err(|error| match error.status().as_u16() {
-        404 => {
-            Error::not_found(format!("model {name:?} does not exist")).with("field", "model").code("model_not_found")
-        }
+        404 => Error::not_found(format!("model {name:?} does not exist"))
+            .with("field", "model")
+            .code(error_codes::MODEL_NOT_FOUND),
         _ => error,
     })?;
     reply::ok(&Model::new(&agent.name, agent.created_at))

@@ -1,5 +1,8 @@
 //! A turn as a streamed chat completion: chunks, the end, `[DONE]`.
 
+use agentsvc_components::ErrorCode;
+use agentsvc_components::kernel::error_codes::EXCHANGING;
+use agentsvc_components::turn::error_codes::{SHUTTING_DOWN, STREAM_LAGGED};
 use std::collections::VecDeque;
 
 use agentsvc_components::turn::stream::StreamEvent;
@@ -77,7 +80,7 @@ impl Drop for Reader {
 
 /// Answers with the chunks of `turn`, which was posted after the subscription began.
 pub(crate) fn response(api: &Api, subscription: Subscription, turn: TurnId, head: Head, reader: Reader) -> Response {
-    let farewell = error("the daemon is shutting down", "shutting_down");
+    let farewell = error("the daemon is shutting down", SHUTTING_DOWN);
     sse::response(&api.shutdown, chunks(subscription, turn, head, reader), Some(farewell))
 }
 
@@ -131,10 +134,10 @@ impl Follower {
             }
             match self.subscription.next().await {
                 Delivery::Lagged(_) => self.is_incomplete = true,
-                Delivery::BrokenOff => self.fail(BROKEN_OFF, "exchanging"),
+                Delivery::BrokenOff => self.fail(BROKEN_OFF, EXCHANGING),
                 Delivery::Frame(frame) if frame.turn < self.turn => {}
                 // One turn at a time: a later one speaks only when this one has ended, unheard.
-                Delivery::Frame(frame) if frame.turn > self.turn => self.fail(LAGGED, "stream_lagged"),
+                Delivery::Frame(frame) if frame.turn > self.turn => self.fail(LAGGED, STREAM_LAGGED),
                 Delivery::Frame(frame) => self.take(&frame.event),
             }
         }
@@ -145,7 +148,7 @@ impl Follower {
             StreamEvent::Chunk { content } if !self.is_incomplete => self.text(content),
             StreamEvent::ToolUse { .. } => self.is_new_answer = true,
             StreamEvent::Done { .. } => self.end(event),
-            StreamEvent::Error { error, code } => self.fail(error, code),
+            StreamEvent::Error { error, code } => self.fail(error, *code),
             StreamEvent::Chunk { .. } | StreamEvent::ToolResult { .. } | StreamEvent::OwnerNotice { .. } => {}
         }
     }
@@ -174,7 +177,7 @@ impl Follower {
             match response.as_deref().unwrap_or_default().strip_prefix(said) {
                 Some("") => {}
                 Some(rest) => self.text(rest),
-                None => return self.fail(LAGGED, "stream_lagged"),
+                None => return self.fail(LAGGED, STREAM_LAGGED),
             }
         }
         if !self.has_begun && tool_calls.is_empty() {
@@ -191,7 +194,7 @@ impl Follower {
         self.reader.done(true);
     }
 
-    fn fail(&mut self, message: &str, code: &str) {
+    fn fail(&mut self, message: &str, code: ErrorCode) {
         self.ready.push_back(error(message, code));
         self.has_ended = true;
         self.reader.done(true);
@@ -202,7 +205,7 @@ impl Follower {
 const LAGGED: &str = "the client read too slowly; part of the response was dropped";
 
 /// An error in the middle of a stream, in OpenAI's shape: clients of theirs raise it with its message.
-fn error(message: &str, code: &str) -> Bytes {
+fn error(message: &str, code: ErrorCode) -> Bytes {
     #[derive(Serialize)]
     struct Failure<'a> {
         error: Inner<'a>,
@@ -214,7 +217,7 @@ fn error(message: &str, code: &str) -> Bytes {
         #[serde(rename = "type")]
         kind: &'static str,
         param: Option<()>,
-        code: &'a str,
+        code: ErrorCode,
     }
 
     sse::data(&Failure { error: Inner { message, kind: "server_error", param: None, code } })

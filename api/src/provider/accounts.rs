@@ -1,6 +1,9 @@
 //! The providers of models as this room sees them: what is known of them, their keys, endpoints and sign-ins (spec 2,
 //! Providers). Implemented where providers are known. No key ever comes out of it.
 
+use crate::provider::error_codes;
+use agentsvc_components::ErrorCode;
+use agentsvc_components::turn::error_codes as turn_codes;
 use std::sync::Arc;
 
 use agentsvc_components::Refusal;
@@ -33,7 +36,7 @@ pub enum ProviderError {
     #[error("{message}")]
     NotReady {
         /// A word for programs.
-        code: &'static str,
+        code: ErrorCode,
         /// What.
         message: String,
     },
@@ -41,7 +44,7 @@ pub enum ProviderError {
     #[error("{message}")]
     Failed {
         /// A word for programs, such as `provider_auth`.
-        code: &'static str,
+        code: ErrorCode,
         /// The provider's words, cleaned.
         message: String,
     },
@@ -55,7 +58,7 @@ pub enum ProviderError {
     #[error("{message}")]
     NotKept {
         /// A word for programs: `vault_unavailable` or `not_stored`.
-        code: &'static str,
+        code: ErrorCode,
         /// What could not be kept.
         message: String,
     },
@@ -70,10 +73,10 @@ impl From<ProviderError> for Error {
         match error {
             ProviderError::Unknown(_) => Self::not_found(text),
             ProviderError::Unfit { field, .. } => Self::bad_field(field, text),
-            ProviderError::NotOfThisKind(_) => Self::bad_request(text).code("wrong_provider"),
+            ProviderError::NotOfThisKind(_) => Self::of(error_codes::WRONG_PROVIDER, text),
             ProviderError::NotReady { code, .. } => Self::conflict(text).code(code),
             ProviderError::Failed { code, .. } => Self::new(StatusCode::BAD_GATEWAY, text).code(code),
-            ProviderError::Late(_) => Self::new(StatusCode::GATEWAY_TIMEOUT, text).code("provider_timeout"),
+            ProviderError::Late(_) => Self::new(StatusCode::GATEWAY_TIMEOUT, text).code(turn_codes::PROVIDER_TIMEOUT),
             ProviderError::TooMany(_) => Self::new(StatusCode::TOO_MANY_REQUESTS, text).retry_after(1),
             ProviderError::NotKept { code, .. } => Self::internal(text).code(code),
             ProviderError::World(refusal) => Self::from(refusal),

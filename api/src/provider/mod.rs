@@ -2,10 +2,12 @@
 
 pub mod accounts;
 pub mod catalog;
+pub mod error_codes;
 pub(crate) mod login;
 pub(crate) mod routes;
 
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("provider").routes(&[routes::ROUTES, login::ROUTES]);
+pub const DOMAIN: HttpDomain =
+    HttpDomain::new("provider").error_codes(error_codes::ALL).routes(&[routes::ROUTES, login::ROUTES]);

@@ -1,5 +1,6 @@
 //! The routes of queries over the world.
 
+pub mod error_codes;
 pub(crate) mod routes;
 pub(crate) mod run;
 pub(crate) mod shape;
@@ -9,6 +10,7 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("query")
+    .error_codes(error_codes::ALL)
     .uses(&["world"])
     .routes(&[routes::ROUTES, stream::ROUTES])
     .metrics(run::gather)

@@ -1,5 +1,6 @@
 //! Queries over the entities of the world (`docs/query.md`): one answer, a stream of answers, and what can be asked for.
 
+use crate::query::error_codes;
 use std::sync::Arc;
 
 use agentsvc_components::kernel::limit;
@@ -62,7 +63,7 @@ enum Format {
 /// 400 with the column of the mistake.
 pub(crate) fn plan(text: &str) -> Result<Arc<Plan>, Error> {
     let wrong = |error: agentsvc_systems::query::QueryError| {
-        Error::bad_field("q", format!("q: {error}")).code("bad_query").with("column", error.column)
+        Error::bad_field("q", format!("q: {error}")).code(error_codes::BAD_QUERY).with("column", error.column)
     };
     prepare(text).map_err(wrong)
 }

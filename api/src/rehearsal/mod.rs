@@ -1,5 +1,6 @@
 //! The routes of rehearsals.
 
+pub mod error_codes;
 pub(crate) mod fires;
 pub(crate) mod routes;
 pub mod runs;
@@ -7,4 +8,5 @@ pub mod runs;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("rehearsal").routes(&[routes::ROUTES, fires::ROUTES]);
+pub const DOMAIN: HttpDomain =
+    HttpDomain::new("rehearsal").error_codes(error_codes::ALL).routes(&[routes::ROUTES, fires::ROUTES]);

@@ -1,5 +1,6 @@
 //! Rehearsals begin, are looked at and are removed (issue 7, Fork and rehearsal; docs/rehearsal.md).
 
+use crate::rehearsal::error_codes;
 use std::sync::Arc;
 
 use agentsvc_components::AgentId;
@@ -270,7 +271,7 @@ impl From<RehearsalError> for Error {
         match error {
             RehearsalError::BadField { field, .. } => Self::bad_field(&field, text),
             RehearsalError::NotFound(_) => Self::not_found(text),
-            RehearsalError::Running(_) => Self::conflict(text).code("rehearsal_running"),
+            RehearsalError::Running(_) => Self::of(error_codes::REHEARSAL_RUNNING, text),
             RehearsalError::NotReady => Self::unavailable(text, 1),
             RehearsalError::Failed(_) => Self::internal(text),
         }

@@ -1,12 +1,13 @@
 //! The second factor as this room sees it: codes of an authenticator beside the key of the API (spec 3, Authentication).
 //! Implemented where the vault is known.
 
+use crate::http::error_codes as http_codes;
+use crate::second_factor::error_codes;
 use std::net::IpAddr;
 
 use agentsvc_components::Refusal;
 use agentsvc_components::audit::AuditKind;
 use agentsvc_systems::audit::NoteAction;
-use hyper::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -51,14 +52,18 @@ impl FactorError {
         let text = self.to_string();
         match self {
             Self::Missing | Self::Malformed(_) | Self::Wrong | Self::NotEnrolled(_) => {
-                let code = if matches!(self, Self::NotEnrolled(_)) { "totp_not_enrolled" } else { "totp_code" };
+                let code = if matches!(self, Self::NotEnrolled(_)) {
+                    error_codes::TOTP_NOT_ENROLLED
+                } else {
+                    error_codes::TOTP_CODE
+                };
                 Error::bad_field(field, format!("{field}: {text}")).code(code)
             }
             Self::Locked { retry_after_secs } => {
-                Error::new(StatusCode::TOO_MANY_REQUESTS, text).code("totp_locked").retry_after(*retry_after_secs)
+                Error::of(error_codes::TOTP_LOCKED, text).retry_after(*retry_after_secs)
             }
             Self::Unrecorded(refusal) => Error::from(refusal.clone()),
-            Self::Unavailable => Error::internal(text).code("vault_unavailable"),
+            Self::Unavailable => Error::of(http_codes::VAULT_UNAVAILABLE, text),
         }
     }
 }

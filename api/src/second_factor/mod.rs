@@ -1,9 +1,10 @@
 //! The routes of the second factor of approvals.
 
+pub mod error_codes;
 pub mod factor;
 pub(crate) mod routes;
 
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("second_factor").routes(&[routes::ROUTES]);
+pub const DOMAIN: HttpDomain = HttpDomain::new("second_factor").error_codes(error_codes::ALL).routes(&[routes::ROUTES]);

@@ -1,9 +1,10 @@
 //! The routes of snapshots of the world.
 
+pub mod error_codes;
 pub(crate) mod routes;
 pub mod store;
 
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("snapshot").routes(&[routes::ROUTES]);
+pub const DOMAIN: HttpDomain = HttpDomain::new("snapshot").error_codes(error_codes::ALL).routes(&[routes::ROUTES]);

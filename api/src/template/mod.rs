@@ -1,5 +1,6 @@
 //! The routes of agent types.
 
+pub mod error_codes;
 pub(crate) mod routes;
 pub(crate) mod shape;
 pub mod store;
@@ -7,4 +8,5 @@ pub mod store;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("template").uses(&["agent"]).routes(&[routes::ROUTES]);
+pub const DOMAIN: HttpDomain =
+    HttpDomain::new("template").error_codes(error_codes::ALL).uses(&["agent"]).routes(&[routes::ROUTES]);

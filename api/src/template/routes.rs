@@ -1,5 +1,6 @@
 //! Agent types: manifests to make agents from, stored ones and those of live agents (spec 2, Agent types).
 
+use crate::template::error_codes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -197,7 +198,7 @@ async fn agent_named(call: &Call, name: &str) -> Result<Option<AgentView>, Error
 }
 
 fn not_found(name: &str) -> Error {
-    Error::not_found(format!("agent type not found: {name}")).code("template_not_found")
+    Error::of(error_codes::TEMPLATE_NOT_FOUND, format!("agent type not found: {name}"))
 }
 
 /// Why an agent type of this name cannot be changed: there is none (404), or it is a live agent's (409).
@@ -205,7 +206,7 @@ async fn not_stored(call: &Call, name: &str) -> Error {
     match agent_named(call, name).await {
         Ok(Some(_)) => {
             let text = format!("template_not_editable: {name:?} is an agent; update it through the agent routes");
-            Error::conflict(text).code("template_not_editable")
+            Error::of(error_codes::TEMPLATE_NOT_EDITABLE, text)
         }
         Ok(None) => not_found(name),
         Err(error) => error,
@@ -233,7 +234,7 @@ async fn show(call: Call) -> Result<Response, Error> {
 
 async fn raw(call: Call) -> Result<Response, Error> {
     let (text, _) = text_of(&call, &name_of(&call)?).await?;
-    let text = text.map_err(|error| Error::conflict(error).code("template_broken"))?;
+    let text = text.map_err(|error| Error::of(error_codes::TEMPLATE_BROKEN, error))?;
     Ok(reply::bytes(StatusCode::OK, TOML, text))
 }
 
@@ -261,14 +262,14 @@ async fn create(call: Call) -> Result<Response, Error> {
     check(&name)?;
     let exists = || {
         let text = format!("template_exists: agent type {name:?} already exists");
-        Error::conflict(text).with("field", "name").code("template_exists")
+        Error::conflict(text).with("field", "name").code(error_codes::TEMPLATE_EXISTS)
     };
     if stored(&call, &name).await?.is_some() {
         return Err(exists());
     }
     if agent_named(&call, &name).await?.is_some() {
         let text = format!("template_name_taken: an agent named {name:?} already exists");
-        return Err(Error::conflict(text).with("field", "name").code("template_name_taken"));
+        return Err(Error::conflict(text).with("field", "name").code(error_codes::TEMPLATE_NAME_TAKEN));
     }
     let flat = Flat { description, system_prompt, provider, model, tools, skills };
     let text = flat.text(&name).map_err(|error| wrong(&error))?;
@@ -330,7 +331,7 @@ async fn change(call: Call) -> Result<Response, Error> {
 fn merged(flat: Flat, text: Result<String, String>) -> Result<String, Error> {
     let broken = |why: String| {
         let text = format!("the stored text is not a valid manifest: {why}");
-        Error::conflict(text).code("template_broken")
+        Error::of(error_codes::TEMPLATE_BROKEN, text)
     };
     let text = text.map_err(broken)?;
     if let Err(error) = manifest::parse(&text) {

@@ -2,6 +2,7 @@
 //! disk is known.
 
 use crate::http::error::Error;
+use crate::template::error_codes;
 
 /// One agent type as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ impl From<TemplatesError> for Error {
     fn from(error: TemplatesError) -> Self {
         let text = error.to_string();
         match error {
-            TemplatesError::Full(_) => Self::conflict(text).code("templates_full"),
+            TemplatesError::Full(_) => Self::of(error_codes::TEMPLATES_FULL, text),
             TemplatesError::Failed => Self::internal(text),
         }
     }

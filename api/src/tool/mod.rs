@@ -1,5 +1,6 @@
 //! The routes of tools and tool profiles.
 
+pub mod error_codes;
 pub(crate) mod profile_routes;
 pub mod profiles;
 pub(crate) mod routes;
@@ -8,4 +9,5 @@ pub mod toolbox;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("tool").routes(&[routes::ROUTES, profile_routes::ROUTES]);
+pub const DOMAIN: HttpDomain =
+    HttpDomain::new("tool").error_codes(error_codes::ALL).routes(&[routes::ROUTES, profile_routes::ROUTES]);

@@ -1,5 +1,7 @@
 //! Tools: what there is, and one called without an agent's turn (spec 2, System and Direct tool invocation).
 
+use crate::tool::error_codes;
+use agentsvc_components::kernel::error_codes as kernel_codes;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -85,7 +87,7 @@ struct InvokeShape {
 
 fn unknown(name: &str) -> Error {
     let shown: String = name.chars().take(64).collect();
-    Error::not_found(format!("tool not found: {shown}")).code("tool_not_found")
+    Error::of(error_codes::TOOL_NOT_FOUND, format!("tool not found: {shown}"))
 }
 
 async fn show(call: Call) -> Result<Response, Error> {
@@ -150,7 +152,9 @@ async fn invoke(call: Call) -> Result<Response, Error> {
     let invocation = Invocation { tool: name.clone(), input, invoker: cleared? };
     let Invoked { content, is_error, cut_bytes } = toolbox.invoke(invocation).await.map_err(|why| match why {
         NotRun::NotGranted => not_granted(&name),
-        NotRun::Full => Error::unavailable("too many direct tool calls are running; try again later", 1).code("busy"),
+        NotRun::Full => {
+            Error::unavailable("too many direct tool calls are running; try again later", 1).code(kernel_codes::BUSY)
+        }
     })?;
     reply::ok(&ToolResult { tool: tool.name, content, is_error, cut_bytes })
 }
@@ -159,12 +163,12 @@ fn refuse(denied: Denied, name: &str) -> Error {
     match denied {
         Denied::Disabled => {
             let text = "direct tool calls are disabled; set `enabled = true` in [tool_invoke] of config.toml";
-            Error::forbidden(text).code("tool_invoke_disabled")
+            Error::of(error_codes::TOOL_INVOKE_DISABLED, text)
         }
         Denied::NotListed => {
             let shown: String = name.chars().take(64).collect();
             let text = format!("the tool {shown:?} is not in `allowlist` of [tool_invoke] in config.toml");
-            Error::forbidden(text).code("tool_not_allowed")
+            Error::of(error_codes::TOOL_NOT_ALLOWED, text)
         }
     }
 }
@@ -172,27 +176,27 @@ fn refuse(denied: Denied, name: &str) -> Error {
 fn wrong_input(fault: InputFault) -> Error {
     let InputFault { field, message } = fault;
     if field.is_empty() {
-        return Error::bad_request(format!("the input {message}")).code("tool_input");
+        return Error::of(error_codes::TOOL_INPUT, format!("the input {message}"));
     }
-    Error::bad_field(&field, format!("{field} {message}")).code("tool_input")
+    Error::bad_field(&field, format!("{field} {message}")).code(error_codes::TOOL_INPUT)
 }
 
 fn check_scope(tool: &ToolDetail, agent: Option<AgentId>) -> Result<(), Error> {
     match (tool.scope, agent) {
         (Scope::Turn, _) => {
             let text = format!("{} needs the conversation of a turn; only an agent can call it", tool.name);
-            Err(Error::bad_request(text).code("tool_needs_turn"))
+            Err(Error::of(error_codes::TOOL_NEEDS_TURN, text))
         }
         (Scope::Agent, None) => {
             let text = format!("agent_id is required for {}", tool.name);
-            Err(Error::bad_field("agent_id", text).code("tool_needs_agent"))
+            Err(Error::bad_field("agent_id", text).code(error_codes::TOOL_NEEDS_AGENT))
         }
         _ => Ok(()),
     }
 }
 
 fn not_granted(name: &str) -> Error {
-    Error::forbidden(format!("the agent's manifest does not grant the tool {name}")).code("tool_not_granted")
+    Error::of(error_codes::TOOL_NOT_GRANTED, format!("the agent's manifest does not grant the tool {name}"))
 }
 
 /// A client that waits for a person. When it goes away meanwhile, the approval goes with it.

@@ -4,6 +4,8 @@
 //! Each subscriber has a bounded queue of its own. A slow one loses its oldest frames, ends of turns last of all, and
 //! is told how many; the producer never waits. Nobody listening costs the producer one atomic load.
 
+use agentsvc_components::ErrorCode;
+use agentsvc_components::kernel::error_codes;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Deref;
@@ -343,7 +345,7 @@ impl Delivery {
         match self {
             Self::Frame(frame) => frame.sse(),
             Self::Lagged(missed) => sse::event("lagged", &Lagged { missed }),
-            Self::BrokenOff => sse::event("error", &Failure { error: BROKEN_OFF, code: "exchanging" }),
+            Self::BrokenOff => sse::event("error", &Failure { error: BROKEN_OFF, code: error_codes::EXCHANGING }),
         }
     }
 }
@@ -377,7 +379,7 @@ fn wire_of(event: &StreamEvent) -> Bytes {
             let usage = DoneUsage { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens };
             sse::event("done", &Done { done: true, usage, stopped: *stopped })
         }
-        StreamEvent::Error { error, code } => sse::event("error", &Failure { error, code }),
+        StreamEvent::Error { error, code } => sse::event("error", &Failure { error, code: *code }),
     }
 }
 
@@ -426,7 +428,7 @@ struct Done {
 #[derive(Serialize)]
 struct Failure<'a> {
     error: &'a str,
-    code: &'a str,
+    code: ErrorCode,
 }
 
 /// Its share of `/api/metrics`.

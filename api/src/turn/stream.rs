@@ -1,5 +1,8 @@
 //! One turn as server-sent events (spec 1, SSE on message/stream; Attach).
 
+use agentsvc_components::ErrorCode;
+use agentsvc_components::turn::error_codes::{SHUTTING_DOWN, STREAM_LAGGED};
+use agentsvc_systems::session::error_codes::SESSION_REMOVED;
 use std::time::Duration;
 
 use agentsvc_components::{RefusalKind, SessionId, TurnId};
@@ -19,7 +22,7 @@ const SESSION_CHECK: Duration = Duration::from_secs(30);
 
 /// Answers with the events of one turn, until its last.
 pub(crate) fn response(api: &Api, events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
-    let farewell = error("the daemon is shutting down; the turn resumes at the next start", "shutting_down");
+    let farewell = error("the daemon is shutting down; the turn resumes at the next start", SHUTTING_DOWN);
     sse::response(&api.shutdown, events, Some(farewell))
 }
 
@@ -49,7 +52,7 @@ pub(crate) fn of_next_turn(
             }
             if is_gone(&bridge, session).await {
                 follower.ended = true;
-                break error("the session no longer exists", "session_removed");
+                break error("the session no longer exists", SESSION_REMOVED);
             }
         };
         Some((wire, (follower, bridge)))
@@ -91,7 +94,7 @@ impl Follower {
             // has ended, and its end was among the events that were missed.
             if frame.turn > turn {
                 self.ended = true;
-                return Some(error("the end of the turn was missed; read the session", "stream_lagged"));
+                return Some(error("the end of the turn was missed; read the session", STREAM_LAGGED));
             }
         }
         None
@@ -101,10 +104,10 @@ impl Follower {
 #[derive(Serialize)]
 struct Failure<'a> {
     error: &'a str,
-    code: &'a str,
+    code: ErrorCode,
 }
 
-fn error(error: &str, code: &str) -> Bytes {
+fn error(error: &str, code: ErrorCode) -> Bytes {
     sse::event("error", &Failure { error, code })
 }
 

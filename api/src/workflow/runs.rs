@@ -1,5 +1,6 @@
 //! Runs of workflows: begun, awaited, read and cancelled (spec 1, Workflows, Workflow run).
 
+use agentsvc_systems::workflow::error_codes;
 use std::sync::Arc;
 
 use agentsvc_components::workflow::{RunState, WorkflowRun};
@@ -80,9 +81,9 @@ async fn run(call: Call) -> Result<Response, Error> {
     let RunEnd { run, state, output, error, .. } = call.ask(RunWorkflow { workflow, input, caller: None }).await?;
     let (status, word, code) = match state {
         RunState::Completed => return reply::ok(&Ended { run_id: run.0, output, status: "completed" }),
-        RunState::Cancelled => (StatusCode::CONFLICT, "cancelled", "run_cancelled"),
+        RunState::Cancelled => (StatusCode::CONFLICT, "cancelled", error_codes::RUN_CANCELLED),
         RunState::Failed | RunState::Pending | RunState::Running => {
-            (StatusCode::INTERNAL_SERVER_ERROR, "failed", "run_failed")
+            (StatusCode::INTERNAL_SERVER_ERROR, "failed", error_codes::RUN_FAILED)
         }
     };
     let why = error.map_or_else(|| "the run failed".to_owned(), String::from);

@@ -37,12 +37,12 @@ impl fmt::Display for Actor {
 }
 
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $name:ident = $word:literal,)*) => {
+    ($($(#[doc = $about:literal])+ $name:ident = $word:literal,)*) => {
         /// What an entry is about. What stands in `details` beside it is listed in `docs/audit.md`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum AuditKind {
-            $($(#[$doc])* $name,)*
+            $($(#[doc = $about])+ $name,)*
         }
 
         impl AuditKind {
@@ -54,6 +54,14 @@ macro_rules! kinds {
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$name => $word,)*
+                }
+            }
+
+            /// When an entry of this kind is written, for the reference.
+            #[must_use]
+            pub const fn about(self) -> &'static str {
+                match self {
+                    $(Self::$name => concat!($($about),+),)*
                 }
             }
         }

@@ -3,6 +3,8 @@
 pub mod attempt;
 pub mod effect;
 mod erased;
+pub mod error_code;
+pub mod error_codes;
 pub mod id;
 pub mod limit;
 pub mod money;

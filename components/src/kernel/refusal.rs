@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::error_code::ErrorCode;
 use super::money::Micros;
 
 /// The class of a refusal; the API maps each to one HTTP status.
@@ -29,7 +30,7 @@ pub enum RefusalKind {
 }
 
 /// A refusal that a person can act on. It changes nothing in the world.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Refusal {
     /// The class.
     pub kind: RefusalKind,
@@ -38,11 +39,11 @@ pub struct Refusal {
     /// The request field at fault, where there is one.
     pub field: Option<String>,
     /// A stable word for programs, such as `turn_stopped`, where there is one.
-    pub code: Option<String>,
+    pub code: Option<ErrorCode>,
     /// Seconds after which a retry may succeed (`Retry-After`).
     pub retry_after_secs: Option<u32>,
     /// More fields of the response body, in order.
-    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub details: Box<[(String, Detail)]>,
 }
 
@@ -61,6 +62,21 @@ impl Refusal {
     /// A refusal of `kind` with `message` and nothing more.
     pub fn new(kind: RefusalKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), field: None, code: None, retry_after_secs: None, details: Box::default() }
+    }
+
+    /// A refusal with `code`, of the kind that goes with its usual status.
+    pub fn of(code: ErrorCode, message: impl Into<String>) -> Self {
+        let kind = match code.status() {
+            400 => RefusalKind::BadRequest,
+            403 => RefusalKind::Forbidden,
+            404 => RefusalKind::NotFound,
+            409 => RefusalKind::Conflict,
+            429 => RefusalKind::TooMany,
+            503 => RefusalKind::Busy,
+            507 => RefusalKind::NoRoom,
+            _ => RefusalKind::Failed,
+        };
+        Self::new(kind, message).with_code(code)
     }
 
     /// The value of `field` is wrong.
@@ -84,7 +100,7 @@ impl Refusal {
     }
 
     /// There is no room for more of it until some goes; try again in a minute.
-    pub fn full(message: impl Into<String>, code: &str) -> Self {
+    pub fn full(message: impl Into<String>, code: ErrorCode) -> Self {
         Self { retry_after_secs: Some(60), ..Self::new(RefusalKind::TooMany, message) }.with_code(code)
     }
 
@@ -99,8 +115,9 @@ impl Refusal {
 
     /// The same refusal with a stable code for programs.
     #[must_use]
-    pub fn with_code(self, code: &str) -> Self {
-        Self { code: Some(code.to_owned()), ..self }
+    pub const fn with_code(mut self, code: ErrorCode) -> Self {
+        self.code = Some(code);
+        self
     }
 }
 

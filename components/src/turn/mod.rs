@@ -2,6 +2,7 @@
 //! [`TurnId`](crate::TurnId) and this component. A turn is parked data, never a waiting task.
 
 pub mod effect;
+pub mod error_codes;
 pub mod outcome;
 pub mod record;
 pub mod stream;

@@ -3,9 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::attempt::Attempt;
+use crate::kernel::error_code::ErrorCode;
 use crate::kernel::outcome::Outcome;
 use crate::session::message::{Block, ToolCall, Usage};
 use crate::taint::Brought;
+use crate::turn::error_codes;
 use crate::usage::CallUse;
 
 /// A model call ended. Dropped when its attempt is stale.
@@ -108,18 +110,24 @@ pub enum FailureCode {
 impl FailureCode {
     /// The `code` of the API.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub const fn error_code(self) -> ErrorCode {
         match self {
-            Self::ProviderAuth => "provider_auth",
-            Self::ProviderRateLimited => "provider_rate_limited",
-            Self::ProviderUnreachable => "provider_unreachable",
-            Self::ProviderTimeout => "provider_timeout",
-            Self::ProviderError => "provider_error",
-            Self::ProviderProtocol => "provider_protocol",
-            Self::ProviderRefused => "provider_refused",
-            Self::UnknownProvider => "unknown_provider",
-            Self::Internal => "internal",
+            Self::ProviderAuth => error_codes::PROVIDER_AUTH,
+            Self::ProviderRateLimited => error_codes::PROVIDER_RATE_LIMITED,
+            Self::ProviderUnreachable => error_codes::PROVIDER_UNREACHABLE,
+            Self::ProviderTimeout => error_codes::PROVIDER_TIMEOUT,
+            Self::ProviderError => error_codes::PROVIDER_ERROR,
+            Self::ProviderProtocol => error_codes::PROVIDER_PROTOCOL,
+            Self::ProviderRefused => error_codes::PROVIDER_REFUSED,
+            Self::UnknownProvider => error_codes::UNKNOWN_PROVIDER,
+            Self::Internal => error_codes::INTERNAL,
         }
+    }
+
+    /// The word of the code.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        self.error_code().as_str()
     }
 }
 

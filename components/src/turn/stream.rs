@@ -1,6 +1,7 @@
 //! What subscribers of a session see while a turn runs (spec 1, SSE on message/stream).
 
 use crate::kernel::effect::Effect;
+use crate::kernel::error_code::ErrorCode;
 use crate::kernel::id::{SessionId, TurnId};
 use crate::session::message::{ToolCall, Usage};
 use crate::turn::outcome::StopReason;
@@ -63,7 +64,7 @@ pub enum StreamEvent {
         /// A human-readable message.
         error: String,
         /// A stable word for programs.
-        code: String,
+        code: ErrorCode,
     },
 }
 

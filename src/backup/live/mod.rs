@@ -6,6 +6,7 @@
 mod clock;
 mod restore;
 
+use agentsvc_api::backup::error_codes::BACKUP_BUSY;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -311,7 +312,7 @@ fn of_refusal(refusal: &Refusal) -> BackupError {
         RefusalKind::Failed => BackupError::Failed(refusal.message.to_string()),
         RefusalKind::NoRoom => BackupError::Full(refusal.message.to_string()),
         RefusalKind::Conflict => {
-            let code = refusal.code.clone().unwrap_or_else(|| "backup_busy".to_owned());
+            let code = refusal.code.unwrap_or(BACKUP_BUSY);
             BackupError::InTheWay { code, message: refusal.message.clone() }
         }
         _ => BackupError::NotReady(refusal.message.to_string()),
@@ -330,11 +331,13 @@ mod tests {
     #[test]
     fn what_is_in_the_way_is_no_missing_world() {
         let busy = of_refusal(&Refusal::conflict("rehearsal is reading the world"));
-        assert!(matches!(&busy, BackupError::InTheWay { code, .. } if code == "backup_busy"), "{busy:?}");
+        assert!(matches!(&busy, BackupError::InTheWay { code, .. } if *code == BACKUP_BUSY), "{busy:?}");
         assert_eq!(busy.to_string(), "rehearsal is reading the world");
-        let full =
-            of_refusal(&Refusal::conflict("the limit of 1000 snapshots is reached").with_code("too_many_snapshots"));
-        assert!(matches!(&full, BackupError::InTheWay { code, .. } if code == "too_many_snapshots"), "{full:?}");
+        let full = of_refusal(&Refusal::of(
+            agentsvc_api::snapshot::error_codes::TOO_MANY_SNAPSHOTS,
+            "the limit of 1000 snapshots is reached",
+        ));
+        assert!(matches!(&full, BackupError::InTheWay { code, .. } if **code == *"too_many_snapshots"), "{full:?}");
         assert!(matches!(of_refusal(&Refusal::busy("no world", 1)), BackupError::NotReady(_)));
     }
 }

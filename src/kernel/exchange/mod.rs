@@ -20,6 +20,7 @@
 
 mod stats;
 
+use agentsvc_components::kernel::error_codes;
 use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -175,7 +176,9 @@ impl Exchange {
         match self.common.store.store() {
             Ok(store) => Ok(WorldView { view: store.view(), reader }),
             Err(agentsvc_api::http::error::ContentError::Exchanging) => Err(exchanging()),
-            Err(_) => Err(Refusal::busy("the daemon is loading; try again in a moment", 1).with_code("loading")),
+            Err(_) => {
+                Err(Refusal::busy("the daemon is loading; try again in a moment", 1).with_code(error_codes::LOADING))
+            }
         }
     }
 
@@ -189,7 +192,7 @@ impl Exchange {
     /// to the end: there is room for one, and what stands there is what takes the world's place.
     pub(crate) fn claim_next(&self) -> Result<MutexGuard<'_, ()>, Refusal> {
         let text = "another restore is running; try again later";
-        self.next.try_lock().ok_or_else(|| Refusal::conflict(text).with_code("snapshot_underway"))
+        self.next.try_lock().ok_or_else(|| Refusal::of(error_codes::RESTORE_UNDERWAY, text))
     }
 
     /// Carries out a restore, and counts one that is refused: nothing came of it, and no world was ended for it. (One that is
@@ -408,8 +411,7 @@ fn stay_entry(refusal: &Refusal) -> Entry {
 fn failed(error: &(dyn std::error::Error + 'static)) -> Refusal {
     tracing::error!(%error, "the world cannot be restored");
     if is_full(error) {
-        return Refusal::new(RefusalKind::NoRoom, "not enough disk space for the restored world")
-            .with_code("storage_full");
+        return Refusal::of(error_codes::STORAGE_FULL, "not enough disk space for the restored world");
     }
     Refusal::new(RefusalKind::Failed, "the world could not be restored; see the daemon's log for the reason")
 }

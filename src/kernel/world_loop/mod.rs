@@ -17,6 +17,7 @@ mod pulse;
 mod slow;
 pub mod stats;
 
+use agentsvc_components::kernel::error_codes;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -229,7 +230,9 @@ impl Running {
         stats.commands.fetch_add(1, Ordering::Relaxed);
         if store_is_full && envelope.writes() {
             stats.writes_refused.fetch_add(1, Ordering::Relaxed);
-            envelope.refuse(Refusal::busy("the store backlog is full; try again later", 1).with_code("store_backlog"));
+            envelope.refuse(
+                Refusal::busy("the store backlog is full; try again later", 1).with_code(error_codes::STORE_BACKLOG),
+            );
         } else {
             envelope.run(engine);
         }

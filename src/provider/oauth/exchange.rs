@@ -1,6 +1,7 @@
 //! The requests of a sign-in, and what is read of their answers. Nothing of a token or a code goes into an error or the log.
 
 use agentsvc_api::provider::accounts::ProviderError;
+use agentsvc_api::provider::error_codes;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{RequestBuilder, Url};
 use serde_json::Value;
@@ -45,7 +46,7 @@ impl Answer {
         let said = said.map(|words| provider_words(words, None)).filter(|words| !words.is_empty());
         let said = said.map_or_else(|| ".".to_owned(), |words| format!(": {words}"));
         let message = format!("{what} answered {}{said}", self.status);
-        ProviderError::Failed { code: "oauth_failed", message }
+        ProviderError::Failed { code: error_codes::OAUTH_FAILED, message }
     }
 
     /// What was granted.
@@ -86,7 +87,7 @@ pub(super) async fn exchange(
 ) -> Result<Answer, ProviderError> {
     let value = Zeroizing::new(format!("token {}", token.expose()));
     let mut value = HeaderValue::from_str(&value).map_err(|_| ProviderError::Failed {
-        code: "oauth_failed",
+        code: error_codes::OAUTH_FAILED,
         message: "the token contains characters that \
             cannot be sent"
             .to_owned(),
@@ -105,7 +106,7 @@ async fn send(
     request: impl FnOnce(&reqwest::Client, Url) -> RequestBuilder,
 ) -> Result<Answer, ProviderError> {
     let host = host_of(url).unwrap_or_default();
-    let failed = |message: String| ProviderError::Failed { code: "oauth_failed", message };
+    let failed = |message: String| ProviderError::Failed { code: error_codes::OAUTH_FAILED, message };
     let url = Url::parse(url).map_err(|_| failed("the sign-in address is not a URL".to_owned()))?;
     let client = clients.get(&url).map_err(|error| failed(error.message))?;
     let mut response = request(client, url).header(ACCEPT, "application/json").send().await.map_err(|error| {

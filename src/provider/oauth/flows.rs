@@ -1,5 +1,6 @@
 //! The sign-ins under way, and those that ended a short while ago.
 
+use agentsvc_api::http::error_codes;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,7 +127,7 @@ fn has_room(flows: &mut HashMap<Uuid, Entry>) -> Result<(), ProviderError> {
 fn random_id() -> Result<Uuid, ProviderError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|_| ProviderError::NotKept {
-        code: "not_stored",
+        code: error_codes::NOT_STORED,
         message: "the system's random number generator \
             failed"
             .to_owned(),

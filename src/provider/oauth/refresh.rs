@@ -1,5 +1,6 @@
 //! Keeps what was granted fresh: refresh tokens are turned in, and grants exchanged for what calls go with.
 
+use agentsvc_api::http::error_codes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,7 +112,10 @@ impl Refresher {
         let stored = crate::provider::on_disk(move || overrides.renew_login(&name, &before, login)).await?;
         stored.map_err(|error| {
             tracing::error!(%error, "a refreshed sign-in could not be stored");
-            ProviderError::NotKept { code: "vault_unavailable", message: "the vault is unavailable".to_owned() }
+            ProviderError::NotKept {
+                code: error_codes::VAULT_UNAVAILABLE,
+                message: "the vault is unavailable".to_owned(),
+            }
         })
     }
 }

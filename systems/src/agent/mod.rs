@@ -3,6 +3,7 @@
 mod by_name;
 mod changes;
 mod clone;
+pub mod error_codes;
 mod family;
 mod import;
 mod list;
@@ -84,6 +85,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         CommandDef::of::<StopAgents>(),
         CommandDef::of::<UpdateAgent>(),
     ],
+    error_codes: error_codes::ALL,
     ..Domain::named("agent")
 };
 

@@ -1,8 +1,9 @@
 //! The agent that a client means, however loosely it says so.
 
+use crate::agent::error_codes;
 use bevy_ecs::prelude::World;
 
-use agentsvc_components::{AgentId, Refusal, RefusalKind};
+use agentsvc_components::{AgentId, Refusal};
 
 use super::AgentView;
 use crate::kernel::command::{Answer, Command};
@@ -31,8 +32,7 @@ impl Command for ResolveAgent {
             .and_then(|id| index::agent(world, id).ok())
             .or_else(|| index::agent_named(world, &self.name))
             .or_else(|| world.resource::<Index>().first_agent());
-        let missing =
-            || Refusal::new(RefusalKind::NotFound, "no agent exists yet; create one first").with_code("no_agent");
+        let missing = || Refusal::of(error_codes::NO_AGENT, "no agent exists yet; create one first");
         Answer::Now(found.and_then(|entity| AgentView::of(world, entity)).ok_or_else(missing))
     }
 }

@@ -1,5 +1,6 @@
 //! An agent is born, with its first session.
 
+use crate::agent::error_codes;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
@@ -116,7 +117,7 @@ pub(super) fn name_free(world: &World, name: &str, except: Option<Entity>) -> Re
                 "agent {name:?} already exists; choose another name or delete it \
                 first"
             ));
-            Err(Refusal { field: Some("name".to_owned()), ..refusal }.with_code("agent_name_taken"))
+            Err(Refusal { field: Some("name".to_owned()), ..refusal }.with_code(error_codes::AGENT_NAME_TAKEN))
         }
         _ => Ok(()),
     }

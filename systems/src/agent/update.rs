@@ -1,5 +1,6 @@
 //! An agent's manifest or name changes while it lives.
 
+use crate::agent::error_codes;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
@@ -116,7 +117,8 @@ fn refuse_pinned(patch: &AgentPatch) -> Result<(), Refusal> {
     match pinned.iter().find(|(_, sent)| *sent) {
         Some((field, _)) => {
             let text = format!("{field} is pinned while the agent's mode is Stable; set the mode to Normal first");
-            Err(Refusal { field: Some((*field).to_owned()), ..Refusal::conflict(text) }.with_code("agent_stable"))
+            Err(Refusal { field: Some((*field).to_owned()), ..Refusal::conflict(text) }
+                .with_code(error_codes::AGENT_STABLE))
         }
         None => Ok(()),
     }

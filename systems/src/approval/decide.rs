@@ -1,5 +1,6 @@
 //! An approval comes to its end: by a person, by its deadline, or because nobody needs it any more.
 
+use crate::approval::error_codes;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
@@ -81,7 +82,7 @@ fn decide(world: &mut World, command: DecideApprovals) -> Result<Vec<ApprovalVie
         let state = world.get::<Approval>(entity).map_or(ApprovalState::Expired, |approval| approval.state);
         if state != ApprovalState::Pending {
             let text = format!("approval {id} is {} already", state.as_str());
-            return Err(Refusal::conflict(text).with_code("approval_decided"));
+            return Err(Refusal::of(error_codes::APPROVAL_DECIDED, text));
         }
         entities.push(entity);
     }

@@ -3,6 +3,8 @@
 //! A call that needs a person waits here until its approval ends, in memory only: when the daemon dies nobody waits any
 //! more, and the approval expires with the restart. So an approval of a client's call lets exactly that call run, once.
 
+use crate::agent::error_codes as agent_codes;
+use crate::approval::error_codes;
 use bevy_ecs::prelude::{Resource, World};
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
@@ -17,7 +19,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SharedManifest;
 use agentsvc_components::session::Session;
 use agentsvc_components::session::message::ToolCall;
-use agentsvc_components::{AgentId, ApprovalId, LogId, Refusal, RefusalKind, SessionId, TurnId};
+use agentsvc_components::{AgentId, ApprovalId, LogId, Refusal, SessionId, TurnId};
 
 use super::ask::{begin, check, check_room, hash, is_gated, on_record};
 use super::decide::withdraw;
@@ -96,7 +98,7 @@ fn judge(world: &World, command: &InvokeTool) -> Result<bool, Refusal> {
     let Some(agent) = command.agent else {
         if glob::any(&world.resource::<Settings>().require_approval, &command.tool) {
             let text = format!("agent_id is required: each call of {} needs approval", command.tool);
-            return Err(Refusal::bad_field("agent_id", text).with_code("approval_needs_agent"));
+            return Err(Refusal::bad_field("agent_id", text).with_code(error_codes::APPROVAL_NEEDS_AGENT));
         }
         return Ok(false);
     };
@@ -116,7 +118,7 @@ fn running(world: &World, agent: AgentId) -> Result<bevy_ecs::prelude::Entity, R
         return Ok(entity);
     }
     let text = format!("the agent is not running (state {}); start it first", state.as_str());
-    Err(Refusal::conflict(text).with_code("agent_not_running"))
+    Err(Refusal::of(agent_codes::AGENT_NOT_RUNNING, text))
 }
 
 /// The call may run: it goes on record, in the commit that lets it go.
@@ -157,11 +159,11 @@ pub(super) fn answer(world: &mut World, id: ApprovalId, state: ApprovalState, re
         ApprovalState::Approved => clear(world, &command),
         ApprovalState::Rejected => {
             let text = format!("a person rejected this call{because}");
-            Err(Refusal::new(RefusalKind::Forbidden, text).with_code("approval_rejected"))
+            Err(Refusal::of(error_codes::APPROVAL_REJECTED, text))
         }
         ApprovalState::Expired | ApprovalState::Pending => {
             let text = format!("this call was not approved{because}");
-            Err(Refusal::new(RefusalKind::Forbidden, text).with_code("approval_expired"))
+            Err(Refusal::of(error_codes::APPROVAL_EXPIRED, text))
         }
     };
     world.resource_mut::<Outbox>().reply(slot, reply);

@@ -16,6 +16,7 @@
 
 mod ask;
 mod decide;
+pub mod error_codes;
 mod invoke;
 mod list;
 pub(crate) mod query;
@@ -69,6 +70,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         CommandDef::of::<RequestApproval>(),
         CommandDef::of::<WithdrawInvocation>(),
     ],
+    error_codes: error_codes::ALL,
     ..Domain::named("approval")
 };
 

@@ -15,6 +15,7 @@
 //! wait. A message to an agent whose budget is used up is refused at the door, before anything is stored. At 80 % of a limit,
 //! and when it is used up, an event tells of it, once for each period.
 
+pub mod error_codes;
 mod need;
 mod probe;
 pub(crate) mod query;
@@ -71,11 +72,11 @@ pub(crate) const DOMAIN: Domain = Domain {
     check,
     is_quiet: |world| world.resource::<Budgets>().waiting() == 0,
     commands: &[CommandDef::of::<ReserveProbe>(), CommandDef::of::<SetBudget>()],
+    error_codes: error_codes::ALL,
     ..Domain::named("budget")
 };
 
-/// The code of a turn or message that was refused for a budget.
-pub const EXCEEDED: &str = "budget_exceeded";
+pub use error_codes::BUDGET_EXCEEDED as EXCEEDED;
 
 /// The budgets that have a record, and who waits for what others have reserved.
 #[derive(Resource, Default)]

@@ -128,7 +128,7 @@ mod tests {
             }
             let before = world.store.clone();
             let refusal = world.ask(probe()).unwrap_err();
-            assert_eq!((refusal.kind, refusal.code.as_deref()), (RefusalKind::TooMany, Some(EXCEEDED)), "{step}");
+            assert_eq!((refusal.kind, refusal.code), (RefusalKind::TooMany, Some(EXCEEDED)), "{step}");
             assert!(world.store == before, "{step}: it changed something");
             let resets_at = calendar::ends(Period::Daily, calendar::day(world.now));
             let limit = if step == 2 { 3 * WORST - 1 } else { 2 * WORST };

@@ -110,7 +110,7 @@ fn a_budget_that_is_used_up_refuses_the_turn_with_scope_limit_and_reset_time() {
         let asked = send(&mut world, agent, 1);
         assert!(world.calls.is_empty(), "no model is asked");
         let refusal = asked.take().unwrap().unwrap_err();
-        assert_eq!((refusal.kind, refusal.code.as_deref()), (RefusalKind::TooMany, Some(EXCEEDED)), "{how}");
+        assert_eq!((refusal.kind, refusal.code), (RefusalKind::TooMany, Some(EXCEEDED)), "{how}");
         let resets_at = calendar::ends(Period::Daily, calendar::day(world.now));
         assert_eq!(refusal.details, over(Scope::Global, Period::Daily, resets_at, (2 * WORST, 2_000)));
         let seconds = resets_at.ms_since(world.now).div_ceil(1_000);
@@ -178,7 +178,7 @@ fn those_that_wait_fail_when_the_money_is_spent_for_good() {
     let call = world.next_call();
     costs(&mut world, &call, 101);
     assert!(first.take().unwrap().is_ok());
-    assert_eq!(second.take().unwrap().unwrap_err().code.as_deref(), Some(EXCEEDED));
+    assert_eq!(second.take().unwrap().unwrap_err().code, Some(EXCEEDED));
     assert_eq!((world.engine.stats().budget_waiting, world.engine.stats().turns_open), (0, 0));
 }
 
@@ -296,7 +296,7 @@ fn a_summary_reserves_its_calls_and_is_refused_like_a_turn() {
     world.ask(SetBudget { scope: Scope::Agent(agent), limits }).unwrap();
     let asked = world.begin(CompactSession { agent, session });
     world.step();
-    assert_eq!(asked.take().unwrap().unwrap_err().code.as_deref(), Some(EXCEEDED));
+    assert_eq!(asked.take().unwrap().unwrap_err().code, Some(EXCEEDED));
     let limits = Limits { daily: Some(Micros(5_000)), ..Limits::default() };
     world.ask(SetBudget { scope: Scope::Agent(agent), limits }).unwrap();
     let _asked = world.begin(CompactSession { agent, session });
@@ -375,10 +375,9 @@ fn a_fired_turn_fails_with_the_code_and_further_fires_are_refused_at_the_door() 
         begun
     };
     let turn = fire(&mut world).unwrap();
-    let failed =
-        |event: &Event| matches!(event, Event::TurnFailed { turn: of, code, .. } if *of == turn && code == EXCEEDED);
+    let failed = |event: &Event| matches!(event, Event::TurnFailed { turn: of, code, .. } if *of == turn && code == EXCEEDED.as_str());
     assert!(world.events.iter().any(failed), "{:?}", world.events);
-    assert_eq!(fire(&mut world).unwrap_err().code.as_deref(), Some(EXCEEDED));
+    assert_eq!(fire(&mut world).unwrap_err().code, Some(EXCEEDED));
     assert!(world.calls.is_empty());
 }
 

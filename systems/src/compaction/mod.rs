@@ -19,6 +19,7 @@
 
 mod ask;
 mod check;
+pub mod error_codes;
 mod plan;
 pub(crate) mod query;
 mod resume;
@@ -64,6 +65,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     is_quiet,
     commands: &[CommandDef::of::<CompactSession>()],
     outcomes: &[OutcomeDef::of::<SummaryOutcome>()],
+    error_codes: error_codes::ALL,
     ..Domain::named("compaction")
 };
 

@@ -1,5 +1,7 @@
 //! A summary came back, or a compaction loses its home.
 
+use crate::compaction::error_codes;
+use crate::session::error_codes as session_codes;
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::compaction::call::{Summary, SummaryEnd, SummaryOutcome};
@@ -60,7 +62,7 @@ fn settle(world: &mut World, attempt: Attempt, outcome: SummaryEnd) {
             world.resource_mut::<Counters>().compactions_failed += 1;
             pause(world, job.session);
             let refusal = Refusal::new(RefusalKind::Failed, format!("the session could not be compacted: {why}"));
-            let refusal = refusal.with_code("compaction_failed");
+            let refusal = refusal.with_code(error_codes::COMPACTION_FAILED);
             for slot in waiters {
                 world.resource_mut::<Outbox>().reply(slot, Err(refusal.clone()));
             }
@@ -143,7 +145,7 @@ pub(super) fn end(world: &mut World, session: Entity, why: &str) {
         world.effect(Abort(attempt));
     }
     for slot in close(world, entity) {
-        let refusal = Refusal::conflict(why.to_owned()).with_code("session_removed");
+        let refusal = Refusal::of(session_codes::SESSION_REMOVED, why.to_owned());
         world.resource_mut::<Outbox>().reply(slot, Err(refusal));
     }
 }

@@ -1,5 +1,6 @@
 //! Where goals are found: by id, by parent, by agent, and the open ones in the order of the prompt.
 
+use crate::goal::error_codes;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_ecs::lifecycle::HookContext;
@@ -71,7 +72,7 @@ impl Goals {
         if self.by_id.len() >= limit::GOALS_MAX {
             return Err(Refusal::full(
                 format!("the limit of {} goals is reached; delete some first", limit::GOALS_MAX),
-                "goals_full",
+                error_codes::GOALS_FULL,
             ));
         }
         self.has_room_for(more)
@@ -79,7 +80,7 @@ impl Goals {
 
     /// Is there room for texts that are `more` bytes longer? There always is for those that are not.
     pub(super) fn has_room_for(&self, more: usize) -> Result<(), Refusal> {
-        room::has_room(self.bytes, more, limit::GOALS_BYTES_MAX, "goals", "goals_full")
+        room::has_room(self.bytes, more, limit::GOALS_BYTES_MAX, "goals", error_codes::GOALS_FULL)
     }
 
     /// Goes on as if there were so many goals more, of so many bytes, for tests of what a full house says.

@@ -11,6 +11,7 @@
 //! | the open goals of an agent stand in its prompt, those that are due first | it works towards them by itself |
 
 mod create;
+pub mod error_codes;
 mod index;
 mod list;
 mod prompt;
@@ -47,6 +48,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     install,
     check,
     commands: &[CommandDef::of::<CreateGoal>(), CommandDef::of::<RemoveGoal>(), CommandDef::of::<UpdateGoal>()],
+    error_codes: error_codes::ALL,
     ..Domain::named("goal")
 };
 

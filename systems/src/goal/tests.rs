@@ -244,7 +244,7 @@ fn the_texts_of_goals_take_so_many_bytes_whether_they_are_made_or_changed() {
     let id = set(&mut world, goal("a"));
     pretend(&mut world, 0, limit::GOALS_BYTES_MAX - 3);
     let other = set(&mut world, goal("bc"));
-    let code = |refused: agentsvc_components::Refusal| (refused.kind, refused.code.unwrap());
+    let code = |refused: agentsvc_components::Refusal| (refused.kind, refused.code.unwrap().to_string());
     let full = (RefusalKind::TooMany, "goals_full".to_owned());
     assert_eq!(code(world.ask(goal("d")).unwrap_err()), full);
     let note = |text: &str| GoalPatch { note: Some(text.into()), ..GoalPatch::default() };

@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 
 use bevy_ecs::prelude::World;
 
-use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::record::Op;
+use agentsvc_components::{ErrorCode, Timestamp};
 
 use super::check::{Faults, Rows};
 use super::footprint::KindFootprint;
@@ -42,6 +42,8 @@ pub struct Domain {
     pub commands: &'static [CommandDef],
     /// What comes back to it from the outside.
     pub outcomes: &'static [OutcomeDef],
+    /// The codes of its errors.
+    pub error_codes: &'static [ErrorCode],
     /// Its systems.
     pub systems: &'static [System],
     /// Would a further round of this step move anything?
@@ -136,6 +138,7 @@ impl Domain {
             shared_footprint: |_| None,
             commands: &[],
             outcomes: &[],
+            error_codes: &[],
             systems: &[],
             has_work: |_| false,
             has_fires: |_| false,

@@ -7,6 +7,7 @@
 //! twice, and no change is lost. A revision is answered only when everything before it is on disk.
 
 mod delete;
+pub mod error_codes;
 mod put;
 mod usage;
 
@@ -45,11 +46,9 @@ pub(crate) const DOMAIN: Domain = Domain {
     rows: |world, rows| rows.extend(world.resource::<Memories>().records().map(|it| record::put(&it))),
     install,
     commands: &[CommandDef::of::<DeleteMemory>(), CommandDef::of::<PutMemory>()],
+    error_codes: error_codes::ALL,
     ..Domain::named("memory")
 };
-
-/// The code of the refusal of a change whose writer has not seen a newer one.
-pub const CHANGED: &str = "memory_changed";
 
 /// Refuses what cannot be a key.
 pub fn check_key(key: &str) -> Result<(), Refusal> {

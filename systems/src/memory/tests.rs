@@ -62,7 +62,7 @@ fn a_writer_that_missed_a_change_of_its_key_is_refused() {
     let seen = world.ask(GetMemoryUse(agent)).unwrap().revision;
     put(&mut world, agent, seen, vec![entry("k", "1", None)]).unwrap();
     let refused = put(&mut world, agent, seen, vec![entry("k", "2", None)]).unwrap_err();
-    assert_eq!(refused.code.as_deref(), Some(CHANGED));
+    assert_eq!(refused.code, Some(error_codes::MEMORY_CHANGED));
     let other = put(&mut world, agent, seen, vec![entry("l", "2", None)]).unwrap();
     assert_eq!(other.entries, 2, "another key does not disturb");
     for n in 0..limit::MEMORY_CHANGES_MAX {
@@ -70,7 +70,7 @@ fn a_writer_that_missed_a_change_of_its_key_is_refused() {
         put(&mut world, agent, now, vec![entry(&format!("n{n}"), "1", None)]).unwrap();
     }
     let refused = put(&mut world, agent, seen, vec![entry("z", "2", None)]).unwrap_err();
-    assert_eq!(refused.code.as_deref(), Some(CHANGED), "too far behind to know");
+    assert_eq!(refused.code, Some(error_codes::MEMORY_CHANGED), "too far behind to know");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! How much memory an agent has, and which keys were changed last.
 
+use crate::memory::error_codes;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -10,7 +11,6 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::memory::record::MemoryUseRecord;
 use agentsvc_components::{AgentId, Refusal};
 
-use super::CHANGED;
 use crate::kernel::command::{Answer, Command};
 use crate::kernel::outbox::Emit;
 use crate::kernel::record::Error;
@@ -112,11 +112,12 @@ pub(super) fn change<'a>(
     let mut memories = world.resource_mut::<Memories>();
     let memory = memories.0.entry(agent).or_default();
     if !memory.is_unchanged(seen, keys.clone()) {
-        return Err(Refusal::conflict("the memory has changed in the meantime; try again").with_code(CHANGED));
+        return Err(Refusal::conflict("the memory has changed in the meantime; try again")
+            .with_code(error_codes::MEMORY_CHANGED));
     }
     let entries = u32::try_from(i64::from(memory.entries) + change.entries).unwrap_or(0);
     let bytes = memory.bytes.saturating_add_signed(change.bytes);
-    let full = |what: String| Refusal::conflict(format!("the agent's memory is full: {what}")).with_code("memory_full");
+    let full = |what: String| Refusal::of(error_codes::MEMORY_FULL, format!("the agent's memory is full: {what}"));
     if change.entries > 0 && entries > limit::MEMORY_ENTRIES_MAX {
         return Err(full(format!("the limit is {} entries", limit::MEMORY_ENTRIES_MAX)));
     }

@@ -36,7 +36,7 @@ fn a_turn_that_no_budget_has_room_for_and_a_slot_refused_at_the_door_are_over_bu
     assert!(result.text.starts_with("slot 2026-03-02T02:00:00.000Z: "), "{}", result.text);
     assert_eq!(world.engine.stats().totals.schedule_outcomes, tally);
     let refusal = world.ask(RunSchedule { kind: view.kind, id: view.id }).unwrap_err();
-    assert_eq!((refusal.kind, refusal.code.as_deref()), (RefusalKind::TooMany, Some(EXCEEDED)));
+    assert_eq!((refusal.kind, refusal.code), (RefusalKind::TooMany, Some(EXCEEDED)));
     world.restart();
     assert_eq!(get(&mut world, &view).past, second.past, "a run by hand that was refused left nothing");
     allow(&mut world, 0);

@@ -13,8 +13,9 @@ use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Schedule, Sched
 use agentsvc_components::{AgentId, Refusal, ScheduleId, Timestamp};
 use serde_json::json;
 
+use super::error_codes::SCHEDULES_FULL;
 use super::rule::Rule;
-use super::times::{FULL, Schedules, Timing, plan};
+use super::times::{Schedules, Timing, plan};
 use super::view::{ScheduleView, definition};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
@@ -82,7 +83,7 @@ fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Re
             "this agent has reached the limit of {} schedules and cron jobs; delete some first",
             limit::AGENT_SCHEDULES_MAX
         );
-        return Err(Refusal::full(text, FULL));
+        return Err(Refusal::full(text, SCHEDULES_FULL));
     }
     let schedule = Schedule {
         agent,

@@ -1,5 +1,6 @@
 //! Due schedules are visited, and their slots get their outcomes.
 
+use crate::agent::error_codes::AGENT_NOT_RUNNING;
 use std::collections::VecDeque;
 
 use bevy_ecs::prelude::{Entity, World};
@@ -209,9 +210,9 @@ fn begin_slot(world: &mut World, entity: Entity, slot: Timestamp, apart: bool) {
     match begin(world, entity, Some(slot), apart) {
         Ok(_) => outcome::note(world, entity, Outcome::Fired, slot, 1, ""),
         Err(refusal) => {
-            let outcome = match refusal.code.as_deref() {
-                Some("agent_not_running") => Outcome::AgentStopped,
-                Some(budget::EXCEEDED) => Outcome::OverBudget,
+            let outcome = match refusal.code {
+                Some(code) if code == AGENT_NOT_RUNNING => Outcome::AgentStopped,
+                Some(code) if code == budget::EXCEEDED => Outcome::OverBudget,
                 _ => Outcome::Refused,
             };
             outcome::note(world, entity, outcome, slot, 1, &refusal.message);

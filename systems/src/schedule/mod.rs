@@ -21,6 +21,7 @@
 mod check;
 mod create;
 mod ended;
+pub mod error_codes;
 mod fire;
 mod list;
 mod outcome;
@@ -103,6 +104,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         CommandDef::of::<RunSchedule>(),
         CommandDef::of::<UpdateSchedule>(),
     ],
+    error_codes: error_codes::ALL,
     ..Domain::named("schedule")
 };
 

@@ -382,7 +382,7 @@ fn the_texts_of_schedules_and_jobs_take_so_many_bytes_together_whether_they_are_
     world.engine.world_mut().resource_mut::<Schedules>().pretend(0, limit::SCHEDULES_BYTES_MAX - 12 - 12);
     let job = NewSchedule { kind: ScheduleKind::Cron, name: Some("n".into()), ..says("de") };
     let second = create(&mut world, job.clone());
-    let full = (RefusalKind::TooMany, Some("schedules_full".to_owned()), Some(60));
+    let full = (RefusalKind::TooMany, Some(error_codes::SCHEDULES_FULL), Some(60));
     let said = |refused: Refusal| (refused.kind, refused.code, refused.retry_after_secs);
     let before = world.store.clone();
     for new in [says("f"), job] {

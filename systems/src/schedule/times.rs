@@ -1,5 +1,6 @@
 //! Which schedules there are and when each is to be visited.
 
+use super::error_codes::SCHEDULES_FULL;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bevy_ecs::prelude::{Component, Entity, Resource, World};
@@ -14,9 +15,6 @@ use agentsvc_components::{Refusal, ScheduleId, Timestamp};
 use super::rule::Rule;
 use crate::kernel::index::id_of;
 use crate::kernel::quota as room;
-
-/// The code of a refusal for want of room.
-pub(super) const FULL: &str = "schedules_full";
 
 /// What the time index needs of a schedule; made from its definition.
 #[derive(Component, Clone, Copy, Debug)]
@@ -114,14 +112,14 @@ impl Schedules {
         if self.len() >= limit::SCHEDULES_MAX {
             let text =
                 format!("the limit of {} schedules and cron jobs is reached; delete some first", limit::SCHEDULES_MAX);
-            return Err(Refusal::full(text, FULL));
+            return Err(Refusal::full(text, SCHEDULES_FULL));
         }
         self.has_room_for(bytes)
     }
 
     /// Is there room for texts that are `more` bytes longer? There always is for those that are not.
     pub(super) fn has_room_for(&self, more: usize) -> Result<(), Refusal> {
-        room::has_room(self.bytes, more, limit::SCHEDULES_BYTES_MAX, "schedules and cron jobs", FULL)
+        room::has_room(self.bytes, more, limit::SCHEDULES_BYTES_MAX, "schedules and cron jobs", SCHEDULES_FULL)
     }
 
     /// Texts of `was` bytes have `now`.

@@ -2,6 +2,7 @@
 
 mod clear;
 mod create;
+pub mod error_codes;
 pub(crate) mod fast_decode;
 mod import;
 mod list;
@@ -62,6 +63,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         CommandDef::of::<SetLabel>(),
         CommandDef::of::<SwitchSession>(),
     ],
+    error_codes: error_codes::ALL,
     ..Domain::named("session")
 };
 
@@ -184,7 +186,8 @@ pub(crate) fn label_free(world: &World, owner: Entity, label: &str, except: Opti
     match world.resource::<Index>().labelled(owner, label) {
         Some(other) if Some(other) != except => {
             let text = format!("this agent already has a session labeled {label:?}");
-            Err(Refusal { field: Some("label".to_owned()), ..Refusal::conflict(text) }.with_code("label_taken"))
+            Err(Refusal { field: Some("label".to_owned()), ..Refusal::conflict(text) }
+                .with_code(error_codes::LABEL_TAKEN))
         }
         _ => Ok(()),
     }

@@ -1,5 +1,6 @@
 //! An agent takes a task.
 
+use crate::task::error_codes;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
@@ -77,11 +78,11 @@ fn claim(world: &mut World, command: ClaimTask) -> Result<TaskView, Refusal> {
     let task = world.get::<Task>(entity).ok_or_else(|| Refusal::not_found("task", id))?;
     if task.state != TaskState::Pending {
         let text = format!("the task is {}; only a pending task can be claimed", task.state.as_str());
-        return Err(Refusal::conflict(text).with_code("task_not_pending"));
+        return Err(Refusal::of(error_codes::TASK_NOT_PENDING, text));
     }
     if !is_for(world, task, agent, owner) {
         let text = "the task is assigned to another agent";
-        return Err(Refusal::conflict(text).with_code("task_assigned"));
+        return Err(Refusal::of(error_codes::TASK_ASSIGNED, text));
     }
     let (title, taint) = (task.title.to_string(), task.taint);
     taint::carry(world, taint);

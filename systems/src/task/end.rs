@@ -1,5 +1,6 @@
 //! A task comes to its end: done, or given up.
 
+use crate::task::error_codes;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
@@ -54,11 +55,11 @@ fn end(world: &mut World, command: EndTask) -> Result<TaskView, Refusal> {
     let task = world.get::<Task>(entity).ok_or_else(|| Refusal::not_found("task", id))?;
     if task.state != TaskState::Running {
         let text = format!("the task is {}; only a claimed task can be completed or failed", task.state.as_str());
-        return Err(Refusal::conflict(text).with_code("task_not_running"));
+        return Err(Refusal::of(error_codes::TASK_NOT_RUNNING, text));
     }
     if only_of.is_some() && task.claimed_by != only_of {
         let text = "another agent has claimed the task";
-        return Err(Refusal::conflict(text).with_code("task_not_yours"));
+        return Err(Refusal::of(error_codes::TASK_NOT_YOURS, text));
     }
     let (title, agent) = (task.title.to_string(), task.claimed_by);
     let told = event_text(result.as_deref().unwrap_or_default());

@@ -1,5 +1,6 @@
 //! Where tasks are found: by id, the waiting ones by who is to do them, the claims by age, the ended ones by their end.
 
+use crate::task::error_codes;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_ecs::lifecycle::HookContext;
@@ -127,7 +128,7 @@ impl Tasks {
                     "the task queue is full: {what} are open; complete or \
             delete some first"
                 ),
-                "tasks_full",
+                error_codes::TASKS_FULL,
             ))
         };
         if self.count(TaskState::Pending) + self.count(TaskState::Running) >= limit::TASKS_OPEN_MAX {

@@ -17,6 +17,7 @@
 
 mod claim;
 mod end;
+pub mod error_codes;
 mod index;
 mod list;
 mod post;
@@ -66,6 +67,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         CommandDef::of::<RemoveTask>(),
         CommandDef::of::<RetryTask>(),
     ],
+    error_codes: error_codes::ALL,
     ..Domain::named("task")
 };
 

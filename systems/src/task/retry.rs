@@ -1,5 +1,6 @@
 //! A failed task waits in the queue again.
 
+use crate::task::error_codes;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +37,7 @@ fn retry(world: &mut World, id: TaskId) -> Result<TaskView, Refusal> {
     let state = world.get::<Task>(entity).map(|task| task.state).unwrap_or_default();
     if state != TaskState::Failed {
         let text = format!("the task is {}; only a failed task can be retried", state.as_str());
-        return Err(Refusal::conflict(text).with_code("task_not_failed"));
+        return Err(Refusal::of(error_codes::TASK_NOT_FAILED, text));
     }
     world.resource::<Tasks>().has_room(0)?;
     let now = world.resource::<Now>().0;

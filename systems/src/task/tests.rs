@@ -38,7 +38,7 @@ fn told(world: &TestWorld) -> Vec<EventKind> {
 fn code(refused: Result<TaskView, Refusal>) -> String {
     let refusal = refused.unwrap_err();
     assert_eq!(refusal.kind, RefusalKind::Conflict);
-    refusal.code.unwrap()
+    refusal.code.unwrap().to_string()
 }
 
 /// Beats and steps `secs` later.

@@ -16,6 +16,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::error_codes::TRIGGERS_FULL;
 use bevy_ecs::prelude::{Entity, Resource};
 use hashbrown::HashMap;
 
@@ -29,9 +30,6 @@ use super::names::{Names, drop_member};
 use crate::event::pattern::{is_lifecycle, is_system};
 use crate::kernel::glob::Glob;
 use crate::kernel::{glob, quota as room};
-
-/// The code of a refusal for want of room.
-const FULL: &str = "triggers_full";
 
 /// Triggers in the order of their creation.
 pub(super) type Set = BTreeSet<(TriggerId, Entity)>;
@@ -118,14 +116,17 @@ impl Triggers {
     pub(super) fn has_room(&self, more: usize, bytes: usize) -> Result<(), Refusal> {
         let now = self.by_id.len();
         if now + more > limit::TRIGGERS_MAX {
-            return Err(Refusal::full(format!("the limit of {now} triggers is reached; delete some first"), FULL));
+            return Err(Refusal::full(
+                format!("the limit of {now} triggers is reached; delete some first"),
+                TRIGGERS_FULL,
+            ));
         }
         self.has_room_for(bytes)
     }
 
     /// Is there room for texts that are `more` bytes longer? There always is for those that are not.
     pub(super) fn has_room_for(&self, more: usize) -> Result<(), Refusal> {
-        room::has_room(self.bytes, more, limit::TRIGGERS_BYTES_MAX, "triggers", FULL)
+        room::has_room(self.bytes, more, limit::TRIGGERS_BYTES_MAX, "triggers", TRIGGERS_FULL)
     }
 
     /// Texts of `was` bytes have `now`.

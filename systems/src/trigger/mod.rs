@@ -41,6 +41,7 @@ mod burst;
 mod check;
 mod create;
 mod deliver;
+pub mod error_codes;
 mod grams;
 mod index;
 mod names;
@@ -124,6 +125,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         CommandDef::of::<TellEvents>(),
         CommandDef::of::<UpdateTrigger>(),
     ],
+    error_codes: error_codes::ALL,
     ..Domain::named("trigger")
 };
 

@@ -217,7 +217,7 @@ fn the_texts_of_triggers_take_so_many_bytes_whether_they_are_made_changed_or_com
     // Its pattern has four bytes, too.
     world.engine.world_mut().resource_mut::<Triggers>().pretend(0, limit::TRIGGERS_BYTES_MAX - 7 - 6);
     let second = make(&mut world, "de").unwrap().id;
-    let full = (RefusalKind::TooMany, Some("triggers_full".to_owned()), Some(60));
+    let full = (RefusalKind::TooMany, Some(error_codes::TRIGGERS_FULL), Some(60));
     let said = |refused: Refusal| (refused.kind, refused.code, refused.retry_after_secs);
     let before = world.store.clone();
     assert_eq!(said(make(&mut world, "f").unwrap_err()), full);

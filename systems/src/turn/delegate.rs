@@ -1,6 +1,7 @@
 //! One agent asks another through `agent_send`: the turn of the other answers the tool call of the first. The link is
 //! stored with both turns, so that a crash leaves no caller waiting for nobody, and no message is sent twice.
 
+use agentsvc_components::turn::error_codes;
 use std::collections::{BTreeSet, VecDeque};
 
 use bevy_ecs::prelude::{Entity, Resource, World};
@@ -118,11 +119,11 @@ fn send(world: &mut World, command: SendToAgent) -> Result<SentToAgent, Refusal>
         && waits_for(world, target, home)
     {
         let text = "the two sessions would wait for each other";
-        return Err(Refusal::conflict(text).with_code("agent_cycle"));
+        return Err(Refusal::conflict(text).with_code(error_codes::AGENT_CYCLE));
     }
     if depth(world, &parent.entity) >= limit::AGENT_CHAIN_MAX {
         let text = format!("the limit of {} nested agent calls is reached", limit::AGENT_CHAIN_MAX);
-        return Err(Refusal::conflict(text).with_code("agent_chain_too_long"));
+        return Err(Refusal::conflict(text).with_code(error_codes::AGENT_CHAIN_TOO_LONG));
     }
     let link = ParentLink {
         turn: TurnId(command.from.job.0),
@@ -152,7 +153,7 @@ pub(super) struct Parent {
 
 /// The turn of `from`, while its call at `index` still waits for a result.
 pub(super) fn waiting_parent(world: &World, from: Attempt, index: u32) -> Result<Parent, Refusal> {
-    let gone = || Refusal::conflict("the sending turn has ended").with_code("turn_ended");
+    let gone = || Refusal::conflict("the sending turn has ended").with_code(error_codes::TURN_ENDED);
     let entity = index::turn(world, TurnId(from.job.0)).ok_or_else(gone)?;
     let turn =
         world.get::<Turn>(entity).filter(|turn| turn.attempt == from.number && !turn.cancelled).ok_or_else(gone)?;

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use bevy_ecs::prelude::{Resource, World};
 
-use agentsvc_components::TurnId;
 use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::{Origin, TurnEnd};
+use agentsvc_components::{ErrorCode, TurnId};
 
 use crate::budget;
 use crate::kernel::reaction::react;
@@ -22,7 +22,7 @@ pub(crate) struct Ended {
     /// The answer, or what was said so far; of a failure its sentence.
     pub(crate) text: Box<str>,
     /// Of a failure its code.
-    pub(crate) code: Option<&'static str>,
+    pub(crate) code: Option<ErrorCode>,
     /// Untrusted content behind its answer.
     pub(crate) taint: Taint,
 }

@@ -1,5 +1,6 @@
 //! The end of a turn: its answer, its reply and its disappearance are one commit.
 
+use agentsvc_components::ErrorCode;
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::event::Event;
@@ -8,7 +9,7 @@ use agentsvc_components::session::message::{Usage, calls_of, text_of};
 use agentsvc_components::turn::outcome::ModelAnswer;
 use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_components::turn::{PendingState, Turn, TurnEnd};
-use agentsvc_components::{AgentId, ApprovalId, Refusal, RefusalKind, SessionId, TurnId};
+use agentsvc_components::{AgentId, ApprovalId, Refusal, SessionId, TurnId};
 
 use super::ended::{self, Ended};
 use super::settle::{answer_row, write_row};
@@ -37,7 +38,7 @@ pub(crate) enum End {
     /// By an interrupt, between tool calls; what the model said so far is stored.
     Interrupted,
     /// Without an answer: a code for programs and a sentence for people.
-    Failed(&'static str, String),
+    Failed(ErrorCode, String),
     /// Without an answer: no budget has room for its next call.
     OverBudget(Box<Refusal>),
 }
@@ -93,12 +94,12 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
         End::Interrupted | End::OverBudget(_) => None,
         End::Failed(code, error) => {
             world.resource_mut::<Counters>().turns_failed += 1;
-            world.event(Event::TurnFailed { agent, turn, code: code.to_owned(), error: error.clone() });
+            world.event(Event::TurnFailed { agent, turn, code: code.to_string(), error: error.clone() });
             publish_notices(world, session, turn, &notices);
-            let event = StreamEvent::Error { error: error.clone(), code: code.to_owned() };
+            let event = StreamEvent::Error { error: error.clone(), code };
             world.effect(StreamItem { session, turn, event });
             if let Some(slot) = slot {
-                let plain = || Refusal::new(kind_of(code), error.clone()).with_code(code);
+                let plain = || Refusal::of(code, error.clone());
                 let refusal = refusal.unwrap_or_else(plain);
                 world.resource_mut::<Outbox>().reply(slot, Err(refusal));
             }
@@ -194,11 +195,4 @@ pub(super) fn remove(world: &mut World, entity: Entity) {
         }
     }
     world.despawn(entity);
-}
-
-fn kind_of(code: &str) -> RefusalKind {
-    match code {
-        "agent_removed" | "session_removed" => RefusalKind::Conflict,
-        _ => RefusalKind::Failed,
-    }
 }

@@ -49,7 +49,7 @@ fn pending(world: &mut TestWorld) -> usize {
 }
 
 fn code(refused: Result<(), Refusal>) -> Option<String> {
-    refused.unwrap_err().code
+    refused.unwrap_err().code.map(|code| code.to_string())
 }
 
 #[test]

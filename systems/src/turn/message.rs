@@ -1,5 +1,6 @@
 //! A message is taken: the door of every turn (spec 1, Message routing rules).
 
+use crate::agent::error_codes;
 use std::sync::Arc;
 
 use bevy_ecs::prelude::{Entity, World};
@@ -228,7 +229,7 @@ pub(super) fn check(world: &World, owner: Entity) -> Result<(), Refusal> {
     let state = world.get::<Agent>(owner).map_or(AgentState::Terminated, |agent| agent.state);
     if state != AgentState::Running {
         let text = format!("the agent is not running (state {}); start it first", state.as_str());
-        return Err(Refusal::conflict(text).with_code("agent_not_running"));
+        return Err(Refusal::of(error_codes::AGENT_NOT_RUNNING, text));
     }
     if world.resource::<Index>().turn_count() >= limit::TURNS_OPEN_MAX {
         return Err(Refusal::busy("too many turns are open; try again later", 5));

@@ -146,6 +146,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         CommandDef::of::<StopConversation>(),
         CommandDef::of::<StopTurns>(),
     ],
+    error_codes: agentsvc_components::turn::error_codes::ALL,
     ..Domain::named("turn")
 };
 

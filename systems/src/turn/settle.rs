@@ -50,7 +50,8 @@ fn model(world: &mut World, attempt: Attempt, mut end: ModelEnd) {
     match end {
         ModelEnd::Failed(failure) => {
             let stopping = world.get::<Turn>(entity).is_some_and(|turn| turn.state == TurnState::Stopping);
-            let end = if stopping { End::Stopped(None) } else { End::Failed(failure.code.as_str(), failure.message) };
+            let end =
+                if stopping { End::Stopped(None) } else { End::Failed(failure.code.error_code(), failure.message) };
             finish(world, entity, end);
         }
         ModelEnd::Aborted(answer) => {

@@ -1,5 +1,6 @@
 //! Stop: running turns are given up (spec 1, POST /api/agents/{id}/stop), and turns that lose their home end.
 
+use crate::session::error_codes;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
@@ -123,7 +124,7 @@ pub(super) fn end_all(world: &mut World, session: Entity, why: &str) {
         if out {
             abort(world, entity);
         }
-        close(world, entity, End::Failed("session_removed", why.to_owned()));
+        close(world, entity, End::Failed(error_codes::SESSION_REMOVED, why.to_owned()));
         remove(world, entity);
     }
     let owner = world.get_mut::<Session>(session).map(|mut home| {

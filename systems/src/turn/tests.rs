@@ -131,7 +131,7 @@ fn a_failed_call_ends_the_turn_with_its_code_and_the_next_one_runs() {
     world.outcome(ModelOutcome(call.attempt, ModelEnd::Failed(failure)));
     let refusal = first.take().unwrap().unwrap_err();
     assert_eq!((refusal.kind, refusal.code.as_deref()), (RefusalKind::Failed, Some("provider_timeout")));
-    assert!(matches!(&world.published[0].event, StreamEvent::Error { code, .. } if code == "provider_timeout"));
+    assert!(matches!(&world.published[0].event, StreamEvent::Error { code, .. } if **code == *"provider_timeout"));
     assert_eq!(world.next_call().ordinal, 1);
     let log = log_of(&mut world, agent);
     assert_eq!(world.texts(log), ["one", "two"], "the question stays");

@@ -5,6 +5,7 @@
 //! and one that has not is known after a crash: [`resume`](super::resume) sends it again marked as such, and whoever
 //! runs tools repeats it when that is safe, or reports it as unknown.
 
+use agentsvc_components::turn::error_codes;
 use bevy_ecs::prelude::{Entity, Mut, Resource, World};
 use hashbrown::{HashMap, HashSet};
 
@@ -379,7 +380,7 @@ pub(super) fn proceed(world: &mut World, entity: Entity) {
     if turn.cancelled {
         finish(world, entity, End::Interrupted);
     } else if turn.tool_calls > limit::TOOL_CALLS_PER_TURN_MAX {
-        finish(world, entity, End::Failed("tool_circuit_breaker", guard::breaker_text()));
+        finish(world, entity, End::Failed(error_codes::TOOL_CIRCUIT_BREAKER, guard::breaker_text()));
     } else {
         admit::enqueue(world, entity);
     }

@@ -39,7 +39,7 @@ pub(super) fn write(world: &mut World, entity: Entity, end: &End, journal: Journ
     let Some(turn) = world.get::<Turn>(entity) else { return };
     let Some(log) = world.get::<Session>(turn.session).map(|session| session.log) else { return };
     let (code, error) = match end {
-        End::Failed(code, error) => (Some((*code).into()), Some(error.as_str().into())),
+        End::Failed(code, error) => (Some(code.as_str().into()), Some(error.as_str().into())),
         _ => (None, None),
     };
     let record = TraceRecord {

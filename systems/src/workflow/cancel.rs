@@ -1,5 +1,6 @@
 //! A run is cancelled.
 
+use crate::workflow::error_codes;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +33,7 @@ fn cancel(world: &mut World, id: RunId) -> Result<(), Refusal> {
     let state = world.get::<WorkflowRun>(entity).map(|run| run.state).ok_or_else(missing)?;
     if !state.is_open() {
         let text = format!("the run has already ended (state {})", state.as_str());
-        return Err(Refusal::conflict(text).with_code("run_ended"));
+        return Err(Refusal::of(error_codes::RUN_ENDED, text));
     }
     end::end(world, entity, RunState::Cancelled, Some("cancelled on request".to_owned()));
     world.audit(AuditKind::WorkflowRunCancelled, None, json!({ "run": id }));

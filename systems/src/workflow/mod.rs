@@ -14,6 +14,7 @@ mod condition;
 mod definition;
 mod due;
 mod end;
+pub mod error_codes;
 mod flow;
 mod machine;
 pub(crate) mod query;
@@ -93,11 +94,9 @@ pub(crate) const DOMAIN: Domain = Domain {
         CommandDef::of::<StartRun>(),
         CommandDef::of::<UpdateWorkflow>(),
     ],
+    error_codes: error_codes::ALL,
     ..Domain::named("workflow")
 };
-
-/// The code of a refusal for want of room.
-const FULL: &str = "workflows_full";
 
 /// The indexes of workflows and runs.
 #[derive(Resource, Default)]
@@ -168,14 +167,14 @@ impl Workflows {
     fn has_room(&self, bytes: usize) -> Result<(), Refusal> {
         if self.definitions.len() >= limit::WORKFLOWS_MAX {
             let text = format!("the limit of {} workflows is reached; delete some first", limit::WORKFLOWS_MAX);
-            return Err(Refusal::full(text, FULL));
+            return Err(Refusal::full(text, error_codes::WORKFLOWS_FULL));
         }
         self.has_room_for(bytes)
     }
 
     /// Is there room for texts that are `more` bytes longer? There always is for those that are not.
     fn has_room_for(&self, more: usize) -> Result<(), Refusal> {
-        room::has_room(self.bytes, more, limit::WORKFLOWS_BYTES_MAX, "workflows", FULL)
+        room::has_room(self.bytes, more, limit::WORKFLOWS_BYTES_MAX, "workflows", error_codes::WORKFLOWS_FULL)
     }
 
     /// Definitions in the order of their creation, from after `after` on.

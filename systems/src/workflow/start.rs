@@ -1,5 +1,7 @@
 //! A run begins, asked for by a person or by the tool call of a turn.
 
+use crate::workflow::error_codes;
+use agentsvc_components::turn::error_codes as turn_codes;
 use std::sync::Arc;
 
 use bevy_ecs::prelude::{Entity, World};
@@ -111,7 +113,7 @@ fn find_or_start(world: &mut World, command: RunWorkflow) -> Result<RunId, Refus
 
 /// The turn of `from`, while its call at `index` still waits for a result.
 fn waiting_turn(world: &World, from: Attempt, index: u32) -> Result<Entity, Refusal> {
-    let gone = || Refusal::conflict("the calling turn has ended").with_code("turn_ended");
+    let gone = || Refusal::conflict("the calling turn has ended").with_code(turn_codes::TURN_ENDED);
     let entity = index::turn(world, TurnId(from.job.0)).ok_or_else(gone)?;
     let turn =
         world.get::<Turn>(entity).filter(|turn| turn.attempt == from.number && !turn.cancelled).ok_or_else(gone)?;
@@ -194,7 +196,7 @@ fn chosen(world: &World, choice: &WorkflowChoice) -> Result<(WorkflowId, Entity)
         (Some(id), None) => by_id(id),
         (Some(one), Some(other)) => {
             let text = format!("several workflows are named {name:?}, such as {one} and {other}; use the id");
-            Err(Refusal::conflict(text).with_code("workflow_ambiguous"))
+            Err(Refusal::conflict(text).with_code(error_codes::WORKFLOW_AMBIGUOUS))
         }
         (None, _) => Err(Refusal::not_found("workflow", name)),
     }
@@ -218,11 +220,11 @@ fn above(world: &World, workflow: WorkflowId, turn: Entity) -> Result<(Vec<Workf
     }
     if above.contains(&workflow) {
         let text = "a workflow cannot be run within itself";
-        return Err(Refusal::conflict(text).with_code("workflow_cycle"));
+        return Err(Refusal::conflict(text).with_code(error_codes::WORKFLOW_CYCLE));
     }
     if above.len() >= limit::WORKFLOW_DEPTH_MAX || depth > TURNS_DEEP_MAX {
         let text = format!("the limit of {} nested workflow runs is reached", above.len());
-        return Err(Refusal::conflict(text).with_code("workflow_too_deep"));
+        return Err(Refusal::conflict(text).with_code(error_codes::WORKFLOW_TOO_DEEP));
     }
     Ok((above, depth))
 }
@@ -236,6 +238,6 @@ fn check_room(world: &World) -> Result<(), Refusal> {
         return Ok(());
     }
     let text = "too many workflow runs are open; try again later";
-    let refusal = Refusal::new(RefusalKind::TooMany, text).with_code("workflow_runs_full");
+    let refusal = Refusal::of(error_codes::WORKFLOW_RUNS_FULL, text);
     Err(Refusal { retry_after_secs: Some(5), ..refusal })
 }

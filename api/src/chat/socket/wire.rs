@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(text(StreamEvent::ToolResult { tool: tool(), input: "{}".into() }), None);
         let notice = StreamEvent::OwnerNotice { text: "psst".into() };
         assert_eq!(text(notice).unwrap(), r#"{"type":"owner_notice","content":"psst"}"#);
-        let failed = StreamEvent::Error { error: "no".into(), code: "x".into() };
+        let failed = StreamEvent::Error { error: "no".into(), code: agentsvc_components::turn::error_codes::INTERNAL };
         assert_eq!(text(failed).unwrap(), r#"{"type":"error","content":"no"}"#);
         let usage = Usage::of(3, 4);
         let (stop, response, tool_calls) = (StopReason::End, Some("hi".into()), Vec::new());

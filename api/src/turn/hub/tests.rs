@@ -88,8 +88,8 @@ fn wire_forms_are_those_of_the_specification() {
         "event: done\ndata: {\"done\":true,\"usage\":{\"input_tokens\":3,\"output_tokens\":4}}\n\n"
     );
     assert_eq!(
-        wire(StreamEvent::Error { error: "no".to_owned(), code: "x".to_owned() }),
-        "event: error\ndata: {\"error\":\"no\",\"code\":\"x\"}\n\n"
+        wire(StreamEvent::Error { error: "no".to_owned(), code: error_codes::BUSY }),
+        "event: error\ndata: {\"error\":\"no\",\"code\":\"busy\"}\n\n"
     );
 }
 

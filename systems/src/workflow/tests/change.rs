@@ -103,7 +103,7 @@ fn the_texts_of_definitions_take_so_many_bytes_whether_they_are_made_or_changed(
     let other = make(&mut world, vec![step("qq")]);
     assert_eq!(used(&mut world), 2 * one + 1, "a byte of a prompt is a byte");
     world.engine.world_mut().resource_mut::<Workflows>().bytes = limit::WORKFLOWS_BYTES_MAX;
-    let full = (RefusalKind::TooMany, Some("workflows_full".to_owned()), Some(60));
+    let full = (RefusalKind::TooMany, Some(error_codes::WORKFLOWS_FULL), Some(60));
     let said = |refused: Refusal| (refused.kind, refused.code, refused.retry_after_secs);
     let before = world.ask(GetWorkflow(id)).unwrap();
     assert_eq!(said(create(&mut world, vec![step("p")]).unwrap_err()), full);

@@ -37,7 +37,7 @@ fn settle(world: &mut TestWorld, run: &ToolRun, content: &str) {
 }
 
 fn code(asked: &Asked<RunEnd>) -> Option<String> {
-    asked.take().expect("refused at once").err().and_then(|refusal| refusal.code)
+    asked.take().expect("refused at once").err().and_then(|refusal| Some(refusal.code?.to_string()))
 }
 
 fn said(world: &mut TestWorld, name: &str) -> Asked<crate::turn::TurnReply> {

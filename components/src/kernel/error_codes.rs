@@ -1,0 +1,16 @@
+//! Error codes that belong to no domain.
+
+crate::error_codes! {
+    /// The daemon is starting and its world is not loaded.
+    LOADING = "loading", [503], "Retry after the time in `Retry-After`.";
+    /// A restore is replacing the world.
+    EXCHANGING = "exchanging", [503], "Retry after the time in `Retry-After`; reopen streams.";
+    /// Too many requests are waiting.
+    BUSY = "busy", [503], "Retry after the time in `Retry-After`.";
+    /// The store has not caught up with the changes that are waiting to be written.
+    STORE_BACKLOG = "store_backlog", [503], "Retry after the time in `Retry-After`; check the disk if it persists.";
+    /// The disk, or the space reserved for these files, is full.
+    STORAGE_FULL = "storage_full", [507], "Free disk space, delete files or raise the limit.";
+    /// Another snapshot or restore is running.
+    RESTORE_UNDERWAY = "snapshot_underway", [409], "Wait until it has finished.";
+}

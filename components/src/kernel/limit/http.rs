@@ -1,0 +1,129 @@
+//! Limits of requests, connections, streams, uploads and files.
+
+use super::Limit;
+
+limits! {
+    /// Wrong codes of the second factor in a row. Then every code is a 429 for a while.
+    pub const TOTP_WRONG_MAX: u32 = 5;
+    /// Seconds of the first such while; each further one without a right code in between takes twice as long.
+    pub const TOTP_LOCK_SECS: u64 = 60;
+    /// Seconds of the longest one.
+    pub const TOTP_LOCK_SECS_MAX: u64 = 3_600;
+    /// Clients whose grace period after a right code is remembered. More: they need a code for each decision.
+    pub const TOTP_GRACES_MAX: usize = 1_024;
+    /// Bytes of text that the attachments of one message may add. More: 400.
+    pub const ATTACHED_BYTES_MAX: usize = 8 << 20;
+    /// Bindings of the web chat. More: 409.
+    pub const BINDINGS_MAX: usize = 100;
+    /// Items of one page of a list, and the default when streaming a whole list.
+    pub const PAGE_ITEMS_MAX: usize = 1_000;
+    /// Items of one bulk request. More: 400.
+    pub const BULK_ITEMS_MAX: usize = 10_000;
+    /// Entities one page of a filtered list looks at before it answers with what it found and a cursor.
+    pub const PAGE_SCAN_MAX: usize = 4_096;
+    /// Events a slow stream subscriber may fall behind before it is told what it missed.
+    pub const STREAM_BACKLOG_MAX: usize = 1_024;
+    /// Bytes of what a running turn said that are kept for who attaches later, from its first watcher on. Beyond,
+    /// what was kept is dropped, and who attaches is told how much it missed.
+    pub const STREAM_SAID_BYTES_MAX: usize = 256 << 10;
+    /// Events of the same, a run of text being one.
+    pub const STREAM_SAID_EVENTS_MAX: usize = 512;
+    /// Turns of one session that were posted with a stream and whose first word is waited for, also when the client
+    /// leaves.
+    pub const STREAM_TURNS_EXPECTED_MAX: usize = 1_024;
+    /// Uploads and files written over HTTP that may be on their way in at once. More: 503 with `Retry-After`.
+    pub const UPLOADS_OPEN_MAX: usize = 64;
+    /// Seconds for a client to send a file. Longer: 408.
+    pub const UPLOAD_SECS_MAX: u64 = 900;
+    /// Attachments of one message. More: 400.
+    pub const ATTACHMENTS_MAX: usize = 32;
+    /// Characters of one attachment's text; the rest is cut, and the text says so (spec 1, Limits).
+    pub const ATTACHMENT_CHARS_MAX: usize = 200_000;
+    /// Messages whose attachments are read at once; the next wait.
+    pub const ATTACHING_MAX: usize = 8;
+    /// PDFs that are read at once; the next wait.
+    pub const PDFS_READ_MAX: usize = 2;
+    /// Seconds for reading one PDF. Longer: what was read so far counts.
+    pub const PDF_SECS_MAX: u64 = 20;
+    /// Images of one prompt that are sent to a model, the newest; older ones become a line of text.
+    pub const PROMPT_IMAGES_MAX: usize = 16;
+    /// Bytes of the images of one prompt; what would exceed it becomes a line of text.
+    pub const PROMPT_IMAGE_BYTES_MAX: u64 = 20 << 20;
+    /// Bytes of one WebSocket message of a client, as of a JSON body. More: closed with 1009.
+    pub const SOCKET_MESSAGE_BYTES_MAX: usize = 2 << 20;
+    /// Messages of one WebSocket that wait to be taken; the socket is not read beyond.
+    pub const SOCKET_INPUTS_MAX: usize = 16;
+    /// Turns of one WebSocket that are not answered yet. More: the message `error`.
+    pub const SOCKET_TURNS_MAX: usize = 32;
+    /// Messages for one WebSocket client that wait to be sent, text deltas not counted; the socket is not read
+    /// beyond.
+    pub const SOCKET_OUTBOX_MAX: usize = 64;
+    /// Bytes for one WebSocket client that wait to be sent before text deltas are left out and counted in `lagged`.
+    /// From twice that on the socket is not read, and nothing of what it said is begun.
+    pub const SOCKET_OUTBOX_BYTES_MAX: usize = 1 << 20;
+    /// Seconds a WebSocket client may be silent before it is pinged; twice that: closed.
+    pub const SOCKET_SILENCE_SECS_MAX: u64 = 30;
+    /// Agents above which `agents_updated` shows only the connection's own agent and those that changed.
+    pub const AGENTS_PUSH_ALL_MAX: usize = 1_000;
+    /// Changed agents that one `agents_updated` shows; the rest waits for the next.
+    pub const AGENTS_PUSH_CHANGED_MAX: usize = 1_000;
+    /// Changed agents that wait for `agents_updated`; a change beyond is not pushed.
+    pub const AGENTS_CHANGED_MAX: usize = 65_536;
+    /// Bytes of a request's headers. More: 431.
+    pub const HEADER_BYTES_MAX: usize = 16 << 10;
+    /// Bytes of a JSON body unless the route says otherwise. More: 413.
+    pub const BODY_BYTES_MAX: usize = 2 << 20;
+    /// Bytes at the beginning of each body and WebSocket message that count towards `BODIES_SMALL_BYTES_MAX`; what
+    /// is beyond counts towards `BODIES_BYTES_MAX`.
+    pub const BODY_SMALL_BYTES: usize = 16 << 10;
+    /// Bytes of bodies and WebSocket messages that are held at once, as far as they are large. More: 503 with
+    /// `Retry-After`.
+    pub const BODIES_BYTES_MAX: usize = 256 << 20;
+    /// The same of their beginnings.
+    pub const BODIES_SMALL_BYTES_MAX: usize = 512 << 20;
+    /// Open connections; fewer where the system permits fewer open files. More: 503 and closed.
+    pub const CONNECTIONS_MAX: usize = 20_000;
+    /// Of the files that the system permits to be open, those that are not for connections but for the store,
+    /// workspaces, calls and tools; half of them where there are fewer than twice as many.
+    pub const FILES_RESERVED: u64 = 1_024;
+    /// Seconds for a client to send its headers. Longer: closed.
+    pub const HEADER_SECS_MAX: u64 = 10;
+    /// Seconds for a client to send its body. Longer: 408.
+    pub const BODY_SECS_MAX: u64 = 30;
+    /// Client addresses the rate limiter remembers before it sweeps out idle ones.
+    pub const RATE_KEYS_MAX: usize = 100_000;
+    /// Bytes of a request's path and query. More: 414.
+    pub const URI_BYTES_MAX: usize = 8 << 10;
+    /// Seconds a connection may stay open between requests.
+    pub const IDLE_SECS_MAX: u64 = 90;
+    /// Seconds a client may leave its answer unread. Longer: closed.
+    pub const STALL_SECS_MAX: u64 = 60;
+    /// Seconds for requests in flight to end when the daemon stops. Longer: cut off.
+    pub const DRAIN_SECS_MAX: u64 = 10;
+    /// Bytes of a path in a workspace. Longer: refused.
+    pub const PATH_BYTES_MAX: usize = 1_024;
+    /// Names in a path of a workspace; listings and recursive deletions go no deeper either. Deeper: refused.
+    pub const PATH_DEPTH_MAX: usize = 32;
+    /// Bytes of one file that a tool or a route writes or reads. Larger: refused; commands have their own limit.
+    pub const FILE_BYTES_MAX: u64 = 64 << 20;
+    /// Entries of one listing of a workspace; the listing says that there are more.
+    pub const FILE_LIST_MAX: usize = 10_000;
+    /// Entries that one listing or one recursive deletion looks at. More: the listing is cut, the deletion stops
+    /// with an error.
+    pub const FILE_SCAN_MAX: usize = 100_000;
+    /// Commands of agents that run at once; the next wait for their turn.
+    pub const SHELLS_MAX: usize = 64;
+    /// Fetches of the web tools that may be under way at once; the rest waits, within its time limit.
+    pub const WEB_FETCHES_MAX: usize = 64;
+    /// Bytes of one command, its arguments included. More: an error result.
+    pub const COMMAND_BYTES_MAX: usize = 96 << 10;
+    /// Words of one command. More: an error result.
+    pub const COMMAND_WORDS_MAX: usize = 1_024;
+    /// Programs that the allowlist may come to, loaders and interpreters included. More: an error result.
+    pub const PROGRAMS_MAX: usize = 512;
+    /// Seconds that failed authentications are gathered for one audit entry: a flood leaves at most two entries in
+    /// them.
+    pub const AUTH_FAILURES_SECS: u64 = 60;
+    /// Client addresses that one such entry lists; of the rest only the number of failures.
+    pub const AUTH_FAILURES_PEERS_MAX: usize = 16;
+}

@@ -1,0 +1,86 @@
+//! Limits of the world, sessions, turns, tools and prompts.
+
+use super::Limit;
+
+limits! {
+    /// Commands that may wait for the world thread; those of large bodies count towards `BODIES_BYTES_MAX`, too.
+    /// Full: 503 with `Retry-After`.
+    pub const BRIDGE_COMMANDS_MAX: usize = 8_192;
+    /// Arrivals taken from the bridge before a step is closed; the rest waits for the next step.
+    pub const STEP_ARRIVALS_MAX: usize = 512;
+    /// Rounds of systems within one step before what is left carries over to the next step.
+    pub const STEP_ROUNDS_MAX: u32 = 64;
+    /// Bytes of deltas that may wait for the store writer. Beyond: writes are refused with 503, reads go on.
+    pub const STORE_BACKLOG_BYTES_MAX: usize = 64 << 20;
+    /// Bytes the store writer joins into one commit.
+    pub const COMMIT_BYTES_MAX: usize = 8 << 20;
+    /// Turns in one session's inbox, the running one included, above which messages are refused with 429 and
+    /// `Retry-After`; what triggers and schedules fire still comes in.
+    pub const SESSION_INBOX_MAX: u32 = 16_384;
+    /// Open turns in the whole world. Full: 503 with `Retry-After`.
+    pub const TURNS_OPEN_MAX: usize = 1_000_000;
+    /// Model calls that may be out at once, over all providers; turns wait beyond. Tool runs are not counted here:
+    /// they are bounded by `TOOL_CALLS_PER_TURN_MAX` for each open turn.
+    pub const EFFECTS_OUT_MAX: usize = 65_536;
+    /// Model calls out at once for one provider, unless `[queue.concurrency]` says otherwise.
+    pub const PROVIDER_CALLS_DEFAULT: u32 = 256;
+    /// Tool calls in one answer; the rest get an error result.
+    pub const TOOL_CALLS_PER_ANSWER_MAX: usize = 64;
+    /// Tool calls that run in one turn; the next is refused and ends it (spec 1, Limits, loop guard).
+    pub const TOOL_CALLS_PER_TURN_MAX: u32 = 30;
+    /// Bytes of one message. Longer: 413 by the body limit, 400 by the field.
+    pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
+    /// Tool calls that may be out at once, over all turns; the rest waits, fairly over agents.
+    pub const TOOLS_OUT_MAX: usize = 4_096;
+    /// Tool calls of clients that run at once, outside of turns. More: 503.
+    pub const TOOLS_DIRECT_MAX: usize = 64;
+    /// Notes to the owner that one turn may leave. More: an error result.
+    pub const NOTICES_MAX: usize = 16;
+    /// Bytes of one note to the owner. Longer: an error result.
+    pub const NOTICE_BYTES_MAX: usize = 4 << 10;
+    /// Sources of untrusted content that a turn remembers by name; of more only the labels are known.
+    pub const TAINT_SOURCES_MAX: usize = 8;
+    /// Bytes of the name of such a source. Longer: cut.
+    pub const TAINT_SOURCE_BYTES_MAX: usize = 160;
+    /// Bytes of a result beyond which it is scanned off the runtime's threads.
+    pub const SCAN_INLINE_BYTES_MAX: usize = 16 << 10;
+    /// Bytes of the query of a URL that a turn may fetch once it has read untrusted content. Longer: refused.
+    pub const TAINTED_QUERY_BYTES_MAX: usize = 512;
+    /// Bytes of a tool result that go into the conversation; a longer one is stored whole beside it, with an excerpt
+    /// here.
+    pub const TOOL_RESULT_BYTES_MAX: usize = 32 << 10;
+    /// Bytes of a tool result that are stored at all; the rest is cut.
+    pub const TOOL_RESULT_STORED_BYTES_MAX: usize = 1 << 20;
+    /// Live agents that one agent may have spawned. More: an error result.
+    pub const AGENT_CHILDREN_MAX: usize = 100;
+    /// Agents that may wait for, or spawn, each other in a row. Longer: an error result.
+    pub const AGENT_CHAIN_MAX: usize = 8;
+    /// Bytes of a model's whole answer; the rest is cut and the turn ends.
+    pub const ANSWER_BYTES_MAX: usize = 4 << 20;
+    /// Messages of one conversation that comes with a request. More: 400.
+    pub const CONVERSATION_MESSAGES_MAX: usize = 2_048;
+    /// Bytes of such a request, images included. More: 413.
+    pub const CONVERSATION_BYTES_MAX: usize = 36 << 20;
+    /// Tools of the client in one request. More: 400.
+    pub const CLIENT_TOOLS_MAX: usize = 128;
+    /// Messages of a session above which it is compacted (spec 1, Limits, auto-compaction).
+    pub const COMPACTION_MESSAGES: u32 = 80;
+    /// Turns at the end of a session that no compaction summarises.
+    pub const COMPACTION_KEPT_TURNS: u32 = 10;
+    /// Messages that must come before an automatic compaction is tried again in a session.
+    pub const COMPACTION_PAUSE_MESSAGES: u32 = 20;
+    /// Compactions under way in the whole world. More: automatic ones wait for the next turn's end, others get 503.
+    pub const COMPACTIONS_MAX: usize = 16_384;
+    /// Sessions whose pause between compactions is remembered. More: one of them is forgotten and may try sooner.
+    pub const COMPACTION_PAUSES_MAX: usize = 16_384;
+    /// Requests that may wait for one compaction. More: 429.
+    pub const COMPACTION_WAITERS_MAX: usize = 64;
+    /// Bytes of a summary. Longer: the compaction fails.
+    pub const SUMMARY_BYTES_MAX: usize = 32 << 10;
+    /// Model calls of one compaction; what is then not summarised is left to the next one.
+    pub const SUMMARY_CALLS_MAX: usize = 8;
+    /// Summaries of one log that are read together; older ones are left out.
+    pub const SUMMARIES_MAX: usize = 1_000;
+    /// Past messages that one prompt may hold before the token budget is even asked.
+    pub const PROMPT_MESSAGES_MAX: usize = 400;
+}

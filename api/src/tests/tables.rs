@@ -12,15 +12,15 @@ use super::shape::one_line;
 /// What the errors say that every route may answer with.
 pub(crate) const COMMON_TEXTS: &[&str] = &[
     "the rate limit is exceeded",
-    "something of ours failed",
     "internal error",
-    "not ready or full; try again",
-    "no key or a wrong one",
-    "no such thing",
-    "something in the request is wrong; `field` names it",
-    "the body is too large",
-    "the body is no JSON",
-    "an unknown key",
+    "internal error",
+    "not ready or overloaded; try again later",
+    "the API key is missing or wrong",
+    "not found",
+    "invalid request; `field` names the parameter or key",
+    "the request body is too large",
+    "the request body is not JSON",
+    "unknown field",
 ];
 
 /// The error codes of each domain; those of no domain first.

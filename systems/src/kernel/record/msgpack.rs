@@ -157,7 +157,7 @@ impl<'de> Reader<'de> {
 }
 
 fn short() -> ReadError {
-    ReadError::custom("it ends too early")
+    ReadError::custom("it is truncated")
 }
 
 impl<'de> serde::Deserializer<'de> for &mut Reader<'de> {

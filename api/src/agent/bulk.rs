@@ -3,6 +3,7 @@
 use agentsvc_components::ErrorCode;
 use std::sync::Arc;
 
+use crate::http::blocking::spawn_blocking;
 use agentsvc_components::kernel::limit::{BULK_ITEMS_MAX, SNAPSHOT_BEFORE_DELETING};
 use agentsvc_components::{AgentId, Refusal};
 use agentsvc_systems::agent::{RemoveAgents, SpawnAgent, SpawnAgents, StartAgents, StopAgents};
@@ -135,7 +136,7 @@ async fn create(call: Call) -> Result<Response, Error> {
     // Thousands of manifests take longer to parse than a worker thread may be held.
     let api = Arc::clone(&call.api);
     let parse = move || items.into_iter().map(|item| parse_item(&api, item)).collect::<Vec<_>>();
-    let parsed = tokio::task::spawn_blocking(parse).await;
+    let parsed = spawn_blocking(parse).await;
     let parsed = parsed.map_err(|_| Error::internal("reading the manifests was interrupted"))?;
     let mut results = Vec::with_capacity(parsed.len());
     let mut good = Vec::new();

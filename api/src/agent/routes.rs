@@ -1,5 +1,6 @@
 //! Agents: list, create, read, remove, clone (spec 1, Agents).
 
+use crate::http::blocking::spawn_blocking;
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::manifest::SharedManifest;
 use agentsvc_components::{AgentId, Refusal};
@@ -199,7 +200,7 @@ pub(crate) async fn manifest_text(
     typed: SharedManifest,
 ) -> Result<String, Error> {
     let content = call.api.service::<dyn ManifestTexts>()?;
-    let read = tokio::task::spawn_blocking(move || content.manifest_text(agent)).await;
+    let read = spawn_blocking(move || content.manifest_text(agent)).await;
     let written = read.map_err(|_| Error::internal("reading the manifest was interrupted"))??;
     Ok(written.unwrap_or_else(|| manifest::render("", name, &typed.manifest)))
 }

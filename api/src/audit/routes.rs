@@ -3,6 +3,7 @@
 use agentsvc_components::kernel::error_codes;
 use std::sync::Arc;
 
+use crate::http::blocking::spawn_blocking;
 use agentsvc_components::Refusal;
 use agentsvc_components::audit::record::AuditEntry;
 use agentsvc_components::kernel::limit;
@@ -105,7 +106,7 @@ async fn recent(call: Call) -> Result<Response, Error> {
     let most = asked.min(limit::AUDIT_RECENT_MAX);
     let trail = trail(&call)?;
     let head = call.ask(GetAuditHead).await?;
-    let read = tokio::task::spawn_blocking(move || trail.recent(head, most)).await;
+    let read = spawn_blocking(move || trail.recent(head, most)).await;
     let entries = read.map_err(|_| failed())?.map_err(|_| failed())?;
     reply::ok(&Recent { entries: entries.into_iter().map(Entry::from).collect(), total: head.kept() })
 }
@@ -173,6 +174,6 @@ async fn verify(call: Call) -> Result<Response, Error> {
         drop(walking);
         verdict
     };
-    let verdict = tokio::task::spawn_blocking(walk).await.map_err(|_| failed())??;
+    let verdict = spawn_blocking(walk).await.map_err(|_| failed())??;
     reply::ok(&Verified::from(verdict))
 }

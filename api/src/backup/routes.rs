@@ -1,5 +1,6 @@
 //! Backups of the whole world and its files, and their way back (spec 2, Backup and restore).
 
+use crate::http::blocking::spawn_blocking;
 use agentsvc_components::audit::Actor;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -80,7 +81,7 @@ async fn blocking<T: Send + 'static>(
     let Some(backups) = call.api.services.get::<dyn Backups>() else {
         return Err(Error::unavailable("the daemon is still loading; try again in a moment", 1));
     };
-    let done = tokio::task::spawn_blocking(move || work(&*backups)).await.map_err(|error| {
+    let done = spawn_blocking(move || work(&*backups)).await.map_err(|error| {
         tracing::error!(%error, "a backup or restore was interrupted");
         Error::internal("interrupted; see the daemon's log for the reason")
     })?;

@@ -1,5 +1,6 @@
 //! The keyboard and event bindings of the web chat (spec 2, UI bindings and commands).
 
+use crate::http::blocking::spawn_blocking;
 use agentsvc_components::audit::AuditKind;
 use agentsvc_systems::audit::NoteAction;
 use schemars::JsonSchema;
@@ -33,7 +34,7 @@ async fn ask<T: Send + 'static>(
     ask: impl FnOnce(&dyn Bindings) -> Result<T, BindingsError> + Send + 'static,
 ) -> Result<T, Error> {
     let bindings = call.api.service::<dyn Bindings>()?;
-    let asked = tokio::task::spawn_blocking(move || ask(&*bindings)).await;
+    let asked = spawn_blocking(move || ask(&*bindings)).await;
     Ok(asked.map_err(|_| Error::internal("reading the bindings was interrupted"))??)
 }
 

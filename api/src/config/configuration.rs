@@ -4,6 +4,7 @@
 use crate::config::error_codes;
 use std::sync::Arc;
 
+use crate::http::blocking::spawn_blocking;
 use agentsvc_components::Refusal;
 use agentsvc_components::audit::Actor;
 use schemars::JsonSchema;
@@ -216,7 +217,7 @@ pub(crate) async fn ask<T: Send + 'static>(
     call: impl FnOnce(&dyn Configuration) -> Result<T, ConfigError> + Send + 'static,
 ) -> Result<T, Error> {
     let Some(configuration) = configuration else { return Err(not_ready()) };
-    match tokio::task::spawn_blocking(move || call(&*configuration)).await {
+    match spawn_blocking(move || call(&*configuration)).await {
         Ok(answer) => answer.map_err(Error::from),
         Err(error) => {
             tracing::error!(%error, "a configuration change was interrupted");

@@ -1,5 +1,6 @@
 //! The configuration (spec 2, Configuration).
 
+use crate::http::blocking::spawn_blocking;
 use crate::http::error_codes;
 use agentsvc_components::audit::Actor;
 use hyper::StatusCode;
@@ -174,7 +175,7 @@ async fn init(call: Call) -> Result<Response, Error> {
     });
     let mut done = done.await?;
     if let Some((keys, provider, key)) = kept {
-        let kept = tokio::task::spawn_blocking(move || keys.keep(&provider, &key)).await.unwrap_or_else(|error| {
+        let kept = spawn_blocking(move || keys.keep(&provider, &key)).await.unwrap_or_else(|error| {
             tracing::error!(%error, "storing a provider's key was interrupted");
             let message = "the key was not stored; see the daemon's log for the reason".to_owned();
             Err(ProviderError::NotKept { code: error_codes::NOT_STORED, message })

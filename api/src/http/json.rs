@@ -7,7 +7,6 @@ use hyper::header::CONTENT_TYPE;
 use hyper::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
-use serde_json::error::Category;
 
 use crate::http::error::Error;
 
@@ -61,19 +60,35 @@ pub(crate) fn read<T: DeserializeOwned>(
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(Error::bad_request("a JSON body is required"));
     }
+    let mut value = None;
+    let take: &mut Take<'_> = &mut |from| {
+        value = Some(erased_serde::deserialize(from)?);
+        Ok(())
+    };
+    read_with(body, closed, warning, take)?;
+    Ok(value.expect("what was taken without an error is there"))
+}
+
+/// Takes a value from a deserializer of any format.
+type Take<'a> = dyn FnMut(&mut dyn erased_serde::Deserializer<'_>) -> Result<(), erased_serde::Error> + 'a;
+
+/// The part of [`read`] that is compiled once for all types.
+fn read_with(body: &[u8], closed: bool, warning: Option<&OnceLock<String>>, take: &mut Take<'_>) -> Result<(), Error> {
     // As a whole and first: the texts of keys that are skipped are not looked at later.
     let text = std::str::from_utf8(body).map_err(|_| Error::bad_request("malformed JSON: the body is not UTF-8"))?;
     let mut json = serde_json::Deserializer::from_str(text);
     let mut track = serde_path_to_error::Track::new();
     let mut unknown = Unknown::default();
-    let value = {
+    let taken = {
+        let mut note = |path: serde_ignored::Path<'_>| unknown.note(&path);
         let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);
-        serde_ignored::deserialize(tracked, |path| unknown.note(&path))
+        let noted = serde_ignored::Deserializer::new(tracked, &mut note);
+        take(&mut <dyn erased_serde::Deserializer<'_>>::erase(noted))
     };
-    let value = value.map_err(|error| explain(&error, &track.path().to_string()))?;
-    json.end().map_err(|error| explain(&error, "."))?;
+    taken.map_err(|error| explain(&error.to_string(), &track.path().to_string()))?;
+    json.end().map_err(|error| explain(&error.to_string(), "."))?;
     if unknown.count == 0 {
-        return Ok(value);
+        return Ok(());
     }
     // What is read as a type is bounded by serde_json; what is skipped is not.
     if depth(body) > DEPTH_MAX {
@@ -87,7 +102,7 @@ pub(crate) fn read<T: DeserializeOwned>(
         // A route reads its body once; were it read twice, the first warning stands.
         let _ = warning.set(format!("299 agentsvc \"{}\"", unknown.sentence()));
     }
-    Ok(value)
+    Ok(())
 }
 
 /// How deep the arrays and objects of a well-formed `json` stand in each other.
@@ -134,24 +149,39 @@ impl Unknown {
     }
 }
 
+/// What serde_json's messages about text that is not JSON begin with.
+const MALFORMED: [&str; 14] = [
+    "EOF while parsing",
+    "control character",
+    "expected `",
+    "expected ident",
+    "expected value",
+    "invalid escape",
+    "invalid number",
+    "invalid unicode",
+    "key must be a string",
+    "lone leading surrogate",
+    "number out of range",
+    "recursion limit exceeded",
+    "trailing c",
+    "unexpected end of hex escape",
+];
+
 /// The error of a body that is not JSON of the wanted shape.
-fn explain(error: &serde_json::Error, path: &str) -> Error {
-    let message = error.to_string();
-    match error.classify() {
-        Category::Data => {
-            let parent = path.replace("?.", "").trim_matches(|c| c == '?' || c == '.').to_owned();
-            let field = match missing_field(&message) {
-                Some(name) if parent.is_empty() => name.to_owned(),
-                Some(name) => format!("{parent}.{name}"),
-                None => parent,
-            };
-            if field.is_empty() {
-                Error::bad_request(format!("invalid body: {message}"))
-            } else {
-                Error::bad_field(&field, format!("{field}: {message}"))
-            }
-        }
-        Category::Eof | Category::Syntax | Category::Io => Error::bad_request(format!("malformed JSON: {message}")),
+fn explain(message: &str, path: &str) -> Error {
+    if MALFORMED.iter().any(|beginning| message.starts_with(beginning)) {
+        return Error::bad_request(format!("malformed JSON: {message}"));
+    }
+    let parent = path.replace("?.", "").trim_matches(|c| c == '?' || c == '.').to_owned();
+    let field = match missing_field(message) {
+        Some(name) if parent.is_empty() => name.to_owned(),
+        Some(name) => format!("{parent}.{name}"),
+        None => parent,
+    };
+    if field.is_empty() {
+        Error::bad_request(format!("invalid body: {message}"))
+    } else {
+        Error::bad_field(&field, format!("{field}: {message}"))
     }
 }
 
@@ -222,6 +252,54 @@ mod tests {
         refused(deep.as_bytes()).await;
         let skipped = format!("{{\"name\": \"a\", \"unknown\": {}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
         refused(skipped.as_bytes()).await;
+    }
+
+    #[test]
+    fn errors_are_told_apart_as_serde_json_does() {
+        let read_directly = |body: &str| serde_json::from_str::<Outer>(body).unwrap_err();
+        let deep = format!("{{\"name\": \"a\", \"inner\": {}", "{\"inner\": [".repeat(200));
+        let nested = "[".repeat(200);
+        for body in [
+            "{",
+            "{\"name",
+            "{\"name\"",
+            "{\"name\":",
+            "{\"name\" 1}",
+            "{\"name\": \"a\"",
+            "{\"name\": \"a\",}",
+            "{\"name\": \"a\" 1}",
+            "{\"name\": \"a\\q\"}",
+            "{\"name\": \"a\n\"}",
+            "{\"name\": \"\\ud800\"}",
+            "{\"name\": \"\\ud800\\u0041\"}",
+            "{\"name\": \"\\u00\"}",
+            "{\"name\": nul}",
+            "{\"name\": x}",
+            "{\"name\": -}",
+            "{\"name\": 1e999}",
+            "{1: 2}",
+            "{\"tags\": [\"a\" \"b\"]}",
+            "{\"tags\": [\"a\",]}",
+            "{\"name\": \"a\"} x",
+            "{\"inner\": {\"size\": 01}}",
+            "{\"inner\": {\"size\": 1.}}",
+            "{}",
+            "{\"name\": 5}",
+            "{\"name\": \"a\", \"tags\": {}}",
+            "{\"inner\": {\"size\": -1}}",
+            "{\"inner\": 7}",
+            "[]",
+            "7",
+            &deep,
+            &nested,
+        ] {
+            let direct = read_directly(body);
+            let message = direct.to_string();
+            let is_malformed = MALFORMED.iter().any(|beginning| message.starts_with(beginning));
+            assert_eq!(is_malformed, !direct.is_data(), "{body}: {message}");
+            let ours = read::<Outer>(body.as_bytes(), false, None).unwrap_err().to_string();
+            assert!(ours.ends_with(&message), "{body}: {ours:?} and {message:?}");
+        }
     }
 
     #[test]

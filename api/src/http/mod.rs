@@ -2,6 +2,7 @@
 
 pub(crate) mod access;
 pub(crate) mod api;
+pub mod blocking;
 pub mod body;
 pub mod bridge;
 pub mod call;

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
+use crate::http::blocking::spawn_blocking;
 use crate::http::files::{FileWriter, FilesError};
 
 /// Bytes that are gathered before they are written. Fewer trips to another thread, and still little memory.
@@ -71,7 +72,7 @@ impl<T: 'static> Drop for Receiver<T> {
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, FilesError> + Send + 'static,
 ) -> Result<T, FilesError> {
-    match tokio::task::spawn_blocking(work).await {
+    match spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => {
             tracing::error!(%error, "a file operation was interrupted");

@@ -6,6 +6,7 @@
 use agentsvc_systems::memory::error_codes;
 use std::sync::Arc;
 
+use crate::http::blocking::spawn_blocking;
 use agentsvc_components::memory::record::MemoryRecord;
 use agentsvc_components::{AgentId, Refusal, RefusalKind, Timestamp, TurnId};
 use agentsvc_systems::memory::{DeleteMemory, Doomed, GetMemoryUse, MemoryUse, PutEntry, PutMemory};
@@ -142,7 +143,7 @@ impl AgentMemory {
         read: impl FnOnce(&dyn MemoryStore, AgentId) -> Result<T, ContentError> + Send + 'static,
     ) -> Result<T, Refusal> {
         let (store, agent) = (Arc::clone(&self.store), self.agent);
-        let read = tokio::task::spawn_blocking(move || read(&*store, agent)).await;
+        let read = spawn_blocking(move || read(&*store, agent)).await;
         let failed = |_| Refusal::new(RefusalKind::Failed, "the memory could not be read");
         read.map_err(failed)?.map_err(|error| {
             tracing::error!(%error, %agent, "memory could not be read");

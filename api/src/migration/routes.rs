@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::http::blocking::spawn_blocking;
 use agentsvc_components::agent::ImportedFrom;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, SessionId};
@@ -145,7 +146,7 @@ async fn blocking<T: Send + 'static>(
     let Some(migration) = call.api.services.get::<dyn Migration>() else {
         return Err(Error::unavailable("the daemon is still loading; try again in a moment", 1));
     };
-    tokio::task::spawn_blocking(move || look(&*migration)).await.map_err(|error| {
+    spawn_blocking(move || look(&*migration)).await.map_err(|error| {
         tracing::error!(%error, "reading another home was interrupted");
         Error::internal("the directory could not be read")
     })

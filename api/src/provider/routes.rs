@@ -5,6 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::http::blocking::spawn_blocking;
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply;
@@ -132,7 +133,7 @@ async fn look<T: Send + 'static>(
     look: impl FnOnce(&dyn Accounts) -> T + Send + 'static,
 ) -> Result<T, Error> {
     let accounts = accounts(call)?;
-    let looked = tokio::task::spawn_blocking(move || look(&*accounts)).await;
+    let looked = spawn_blocking(move || look(&*accounts)).await;
     looked.map_err(|_| Error::internal("the providers could not be read"))
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::http::blocking::spawn_blocking;
 use agentsvc_components::kernel::limit;
 use agentsvc_systems::query::{Found, Look, Plan, Scan};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -79,7 +80,7 @@ impl Queries {
             drop(permit);
             found
         };
-        let found = tokio::task::spawn_blocking(finish).await.map_err(|error| {
+        let found = spawn_blocking(finish).await.map_err(|error| {
             tracing::error!(%error, "a query was interrupted");
             Error::internal("the query was interrupted; see the daemon's log for the reason")
         })?;

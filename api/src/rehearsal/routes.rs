@@ -3,6 +3,7 @@
 use crate::rehearsal::error_codes;
 use std::sync::Arc;
 
+use crate::http::blocking::spawn_blocking;
 use agentsvc_components::AgentId;
 use agentsvc_components::kernel::limit;
 use agentsvc_systems::config::ReadSettings;
@@ -259,7 +260,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     look: impl FnOnce(&dyn Rehearsals) -> T + Send + 'static,
 ) -> Result<T, Error> {
     let rehearsals = rehearsals(call)?;
-    tokio::task::spawn_blocking(move || look(&*rehearsals)).await.map_err(|error| {
+    spawn_blocking(move || look(&*rehearsals)).await.map_err(|error| {
         tracing::error!(%error, "reading a rehearsal was interrupted");
         Error::internal("the rehearsal could not be read")
     })

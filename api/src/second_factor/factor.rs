@@ -5,6 +5,7 @@ use crate::http::error_codes as http_codes;
 use crate::second_factor::error_codes;
 use std::net::IpAddr;
 
+use crate::http::blocking::spawn_blocking;
 use agentsvc_components::Refusal;
 use agentsvc_components::audit::AuditKind;
 use agentsvc_systems::audit::NoteAction;
@@ -144,7 +145,7 @@ pub(crate) async fn ask<T: Send + 'static>(
     let Some(factor) = call.api.services.get::<dyn SecondFactor>() else {
         return Err(Error::unavailable("the second factor is still loading; try again in a moment", 1));
     };
-    let looked = tokio::task::spawn_blocking(move || look(&*factor)).await.unwrap_or_else(|error| {
+    let looked = spawn_blocking(move || look(&*factor)).await.unwrap_or_else(|error| {
         tracing::error!(%error, "checking the second factor was interrupted");
         Err(FactorError::Unavailable)
     });

@@ -1,6 +1,7 @@
 //! The conversation of a session in full: tool calls and their results, pictures, tokens; the newest messages first, in
 //! whole turns (what a chat shows; spec 1, Session has the plain form).
 
+use crate::http::blocking::spawn_blocking;
 use agentsvc_components::session::message::{Block, Role};
 use agentsvc_components::{FileId, LogId};
 use agentsvc_systems::session::GetSession;
@@ -145,7 +146,7 @@ async fn show(call: Call) -> Result<Response, Error> {
     let MessagesQuery { limit, cursor } = call.query()?;
     let limit = lists::limit(limit)?.unwrap_or(PAGE_MESSAGES);
     let (content, files, log) = (call.api.service::<dyn Content>()?, call.api.service::<dyn Files>()?, session.log);
-    let read = tokio::task::spawn_blocking(move || {
+    let read = spawn_blocking(move || {
         let (rows, next) = page(&*content, log, cursor, limit)?;
         let name_of = |file| Some(files.upload(file).ok()?.filename);
         Ok::<_, ContentError>((rows.into_iter().map(|row| Message::of(row, name_of)).collect(), next))

@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::http::blocking::spawn_blocking;
 use agentsvc_components::AgentId;
 use agentsvc_systems::session::{GetSession, ListSessions, SessionView};
 
@@ -160,7 +161,7 @@ impl Search {
 
     /// Looks at sessions that follow each other, off the async threads; the first from after `row` on.
     async fn look_at(mut self, sessions: Vec<SessionView>, row: Option<Place>) -> Result<Self, Error> {
-        let looked = tokio::task::spawn_blocking(move || {
+        let looked = spawn_blocking(move || {
             self.look(sessions, row)?;
             Ok::<_, ContentError>(self)
         });

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::http::blocking::spawn_blocking;
 use agentsvc_components::agent::AgentState;
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::session::message::{Block, Role, Usage, text_of};
@@ -289,7 +290,7 @@ async fn export(call: Call) -> Result<Response, Error> {
         Err(refusal) => return Err(refusal.into()),
     };
     let (content, log) = (call.api.service::<dyn Content>()?, session.log);
-    let summaries = tokio::task::spawn_blocking(move || {
+    let summaries = spawn_blocking(move || {
         let summaries = content.summaries(log)?;
         Ok::<_, ContentError>(summaries.into_iter().map(SummaryShape::from).collect())
     });
@@ -351,7 +352,7 @@ fn metadata<'a>(call: &Call, view: &'a AgentView, session: &SessionView, summari
 
 /// Writes the next chunk behind `body`, off the async threads; gives the writer back unless that was the end.
 async fn chunk(mut writer: Writer, mut body: Vec<u8>) -> Result<(Vec<u8>, Option<Writer>), Error> {
-    let write = tokio::task::spawn_blocking(move || {
+    let write = spawn_blocking(move || {
         let end = writer.write(&mut body)?;
         Ok::<_, ContentError>((body, (!end).then_some(writer)))
     });

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::http::blocking::spawn_blocking;
 use agentsvc_components::session::message::{Block, Role};
 use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::{FileId, LogId};
@@ -166,14 +167,14 @@ async fn summary(api: &Api, session: &SessionView) -> Result<Option<String>, Err
     if upto == 0 {
         return Ok(None);
     }
-    let read = tokio::task::spawn_blocking(move || content.summary(log, upto));
+    let read = spawn_blocking(move || content.summary(log, upto));
     let found = read.await.map_err(|_| Error::internal("reading the summary was interrupted"))??;
     Ok(found.map(|summary| summary.text))
 }
 
 /// Writes the next chunk behind `body`; gives the writer back unless that was the end.
 async fn chunk(mut writer: Writer, mut body: Vec<u8>) -> Result<(Vec<u8>, Option<Writer>), Error> {
-    let read = tokio::task::spawn_blocking(move || {
+    let read = spawn_blocking(move || {
         let end = writer.write(&mut body)?;
         Ok::<_, ContentError>((body, (!end).then_some(writer)))
     });

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::http::blocking::spawn_blocking;
 use agentsvc_components::Refusal;
 use agentsvc_components::audit::Actor;
 use agentsvc_components::kernel::limit;
@@ -96,7 +97,7 @@ async fn ask<T: Send + 'static>(
     ask: impl FnOnce(&dyn Worlds) -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Error> {
     let worlds = api.service::<dyn Worlds>()?;
-    let asked = tokio::task::spawn_blocking(move || ask(&*worlds)).await;
+    let asked = spawn_blocking(move || ask(&*worlds)).await;
     let asked = asked.map_err(|error| {
         tracing::error!(%error, "a snapshot operation was interrupted");
         Error::internal("the snapshot operation was interrupted; see the daemon's log for the reason")

@@ -4,6 +4,7 @@ use crate::template::error_codes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::http::blocking::spawn_blocking;
 use agentsvc_components::AgentId;
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::kernel::limit::PAGE_ITEMS_MAX;
@@ -70,7 +71,7 @@ async fn ask<T: Send + 'static>(
     ask: impl FnOnce(&dyn Templates) -> Result<T, TemplatesError> + Send + 'static,
 ) -> Result<T, Error> {
     let templates = call.api.service::<dyn Templates>()?;
-    let asked = tokio::task::spawn_blocking(move || ask(&*templates)).await;
+    let asked = spawn_blocking(move || ask(&*templates)).await;
     Ok(asked.map_err(|_| Error::internal("reading the agent types was interrupted"))??)
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::http::blocking::spawn_blocking;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::trace::{StepKind, StepStatus, TraceRecord, TraceStep};
 use agentsvc_components::turn::{Origin, TurnEnd, TurnState};
@@ -306,7 +307,7 @@ pub(crate) async fn read<T: Send + 'static>(
     content: Arc<dyn TraceStore>,
     read: impl FnOnce(&dyn TraceStore) -> Result<T, crate::http::error::ContentError> + Send + 'static,
 ) -> Result<T, Error> {
-    let read = tokio::task::spawn_blocking(move || read(&*content)).await;
+    let read = spawn_blocking(move || read(&*content)).await;
     Ok(read.map_err(|_| Error::internal("reading the traces was interrupted"))??)
 }
 

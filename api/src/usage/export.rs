@@ -4,6 +4,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use crate::http::blocking::spawn_blocking;
 use agentsvc_components::Timestamp;
 use agentsvc_components::usage::record::UsageRecord;
 use bytes::Bytes;
@@ -108,7 +109,7 @@ fn after(range: &UsageRange, rows: &[UsageRow]) -> Option<UsageRange> {
 }
 
 async fn page(content: Arc<dyn UsageStore>, range: UsageRange) -> Result<Vec<UsageRow>, Error> {
-    let rows = tokio::task::spawn_blocking(move || content.usage(&range)).await;
+    let rows = spawn_blocking(move || content.usage(&range)).await;
     Ok(rows.map_err(|_| Error::internal("the usage events could not be read"))??)
 }
 

@@ -1,5 +1,6 @@
 //! What model calls used: totals, today, by model and by day (spec 3, Usage).
 
+use crate::http::blocking::spawn_blocking;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::usage::UsageSum;
 use agentsvc_systems::budget::GetUsageSummary;
@@ -92,7 +93,7 @@ async fn usage(call: Call) -> Result<Response, Error> {
     let mut totals = call.ask(GetUsage(UsageWindow::Days(range.from, range.to))).await?;
     let content = call.api.service::<dyn UsageStore>()?;
     let (from, to) = (range.from.unwrap_or(0), range.to.unwrap_or(i64::MAX - 1));
-    let active = tokio::task::spawn_blocking(move || content.active_agents(from, to)).await;
+    let active = spawn_blocking(move || content.active_agents(from, to)).await;
     totals.active_agents = active.map_err(|_| Error::internal("the usage events could not be read"))??;
     reply::ok(&body("range", totals, range))
 }

@@ -1,5 +1,6 @@
 //! `/usage`: tokens and their cost so far.
 
+use crate::http::blocking::spawn_blocking;
 use agentsvc_components::LogId;
 use agentsvc_components::session::message::Usage;
 use agentsvc_systems::agent::GetAgent;
@@ -31,7 +32,7 @@ async fn usage(chat: Chat) -> Result<Outcome, Error> {
     };
     let session = chat.api.bridge.ask(session).await?;
     let content = chat.api.service::<dyn Content>()?;
-    let count = tokio::task::spawn_blocking(move || count(&*content, session.log)).await;
+    let count = spawn_blocking(move || count(&*content, session.log)).await;
     let (used, whole) = count.map_err(|_| Error::internal("the session could not be read"))??;
     let more = if whole { "" } else { " or more" };
     Ok(format!(

@@ -3,14 +3,24 @@
 //! A vocabulary is read into memory (some 30 MiB) by the first prompt that comes near the context of a model that uses
 //! it; most daemons never do that.
 
+use std::io::Read;
+use std::sync::LazyLock;
+
 use agentsvc_systems::prompt::{Estimate, Tokens};
-use tiktoken_rs::{CoreBPE, cl100k_base_singleton, o200k_base_singleton};
+use flate2::read::DeflateDecoder;
+use tiktoken_rs::{CoreBPE, O200K_BASE_PAT_STR, Rank};
 
 use super::provider::Target;
 
 /// Bytes that are counted at once. A text is cut there, which adds a token at most: so the work on the strangest text
 /// grows no faster than its length, and ends soon after the bound is passed.
 const SLICE_BYTES: usize = 4_096;
+
+/// How texts are cut into words for the vocabulary [`Vocabulary::Cl100k`], as in `tiktoken_rs::cl100k_base`.
+const CL100K_BASE_PAT_STR: &str = concat!(
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|",
+    r"\s*[\r\n]|\s+(?!\S)|\s",
+);
 
 /// Counts what is asked of `target`.
 pub(crate) fn tokens_of(target: &Target) -> &'static dyn Tokens {
@@ -48,11 +58,30 @@ fn vocabulary_of(model: &str) -> Option<&'static Vocabulary> {
 
 impl Vocabulary {
     fn encoding(self) -> &'static CoreBPE {
+        static O200K: LazyLock<CoreBPE> =
+            LazyLock::new(|| unpacked(include_bytes!(concat!(env!("OUT_DIR"), "/o200k")), O200K_BASE_PAT_STR));
+        static CL100K: LazyLock<CoreBPE> =
+            LazyLock::new(|| unpacked(include_bytes!(concat!(env!("OUT_DIR"), "/cl100k")), CL100K_BASE_PAT_STR));
         match self {
-            Self::O200k => o200k_base_singleton(),
-            Self::Cl100k => cl100k_base_singleton(),
+            Self::O200k => &O200K,
+            Self::Cl100k => &CL100K,
         }
     }
+}
+
+/// A vocabulary that the build script packed: the tokens in the order of their ranks, each behind its length.
+fn unpacked(packed: &[u8], pattern: &str) -> CoreBPE {
+    let mut tokens = Vec::new();
+    DeflateDecoder::new(packed).read_to_end(&mut tokens).expect("the build script has packed it");
+    let mut rest = tokens.as_slice();
+    let token = |rank: Rank| {
+        let (length, behind) = rest.split_first()?;
+        let (token, behind) = behind.split_at_checked(usize::from(*length))?;
+        rest = behind;
+        Some((token.to_vec(), rank))
+    };
+    let ranks = (0..).map_while(token).collect();
+    CoreBPE::new(ranks, std::iter::empty().collect(), pattern).expect("the pattern is a constant")
 }
 
 impl Tokens for Vocabulary {
@@ -89,6 +118,7 @@ mod tests {
     use agentsvc_components::session::message_record::MessageRecord;
     use agentsvc_systems::prompt::{Source, project, shorten_to};
     use proptest::prelude::*;
+    use tiktoken_rs::{cl100k_base_singleton, o200k_base_singleton};
 
     use super::*;
 
@@ -103,6 +133,20 @@ mod tests {
         }
         for model in ["echo-1", "llama-3.1-8b-instant", "grok-3", "builtin", ""] {
             assert_eq!(of(model), None, "{model}");
+        }
+    }
+
+    #[test]
+    fn packed_vocabularies_are_those_of_the_tokenizer() {
+        let text =
+            "Zwölf Boxkämpfer: 12,345.678 \t\n\r\n don't WE'LL  你好 🦀🦀 fn main() { x += 1; }   <|endoftext|> \n";
+        for (ours, theirs) in
+            [(Vocabulary::O200k, o200k_base_singleton()), (Vocabulary::Cl100k, cl100k_base_singleton())]
+        {
+            let ours = ours.encoding();
+            assert_eq!(ours.encode_ordinary(text), theirs.encode_ordinary(text));
+            let token = |encoding: &CoreBPE, rank| encoding.decode_bytes(&[rank]).ok();
+            assert!((0..100_256).all(|rank| token(ours, rank) == token(theirs, rank) && token(ours, rank).is_some()));
         }
     }
 

@@ -36,7 +36,7 @@ fn approvals_beyond_ten_thousand() {
     let (agent, neighbour) = (daemon.agent("a"), Neighbour::of(&daemon));
     let body = json!({ "agent_id": agent, "action": "act", "description": "d".repeat(1_000) });
     let (_, refused) = fill(&daemon, 10_000, (201, 429), |_| request("POST", "/api/approvals", Some(&body)));
-    assert!(text(&refused["error"]).contains("10000 approvals"), "{refused}");
+    assert!(text(&refused["error"]).contains("10000 pending approvals"), "{refused}");
     assert_eq!(daemon.get("/api/approvals/count").expect(200)["pending"], 10_000);
     // There is room again when somebody decides.
     let one = daemon.get("/api/approvals?status=pending&limit=1").expect(200)["approvals"][0]["id"].clone();
@@ -54,7 +54,7 @@ fn approvals_beyond_their_bytes() {
     let payload = json!({ "p": "p".repeat(59_988) });
     let body = json!({ "agent_id": agent, "action": "act", "description": "d", "payload": payload });
     let (_, refused) = fill(&daemon, 1_119, (201, 429), |_| request("POST", "/api/approvals", Some(&body)));
-    assert!(text(&refused["error"]).contains("1119 approvals"), "{refused}");
+    assert!(text(&refused["error"]).contains("1119 pending approvals"), "{refused}");
     neighbour.leave();
 }
 

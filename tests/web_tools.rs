@@ -215,10 +215,10 @@ fn the_manifest_says_which_hosts() {
     let url = json!({ "url": site.url("/") });
     assert!(house.call("[\"127.0.0.*\"]", "web_fetch", &url).ends_with("here"));
     let other = house.call("[\"example.org\"]", "web_fetch", &url);
-    assert!(other.contains("may not reach 127.0.0.2"), "{other}");
+    assert!(other.contains("is not allowed to reach 127.0.0.2"), "{other}");
     let away = house.call("[\"127.0.0.2\"]", "web_fetch", &json!({ "url": site.url("/away") }));
     assert!(
-        away.contains("Redirected to https://example.com/") && away.contains("may not reach example.com"),
+        away.contains("Redirected to https://example.com/") && away.contains("is not allowed to reach example.com"),
         "{away}"
     );
     let none = house.call("[]", "web_fetch", &url);
@@ -297,7 +297,10 @@ fn searches_go_to_the_provider_that_is_configured() {
         "{refused}"
     );
     let other = house.call("[\"example.com\"]", "web_search", &asked);
-    assert!(other.contains("may not reach 127.0.0.2") && other.contains("Searches use that host."), "{other}");
+    assert!(
+        other.contains("is not allowed to reach 127.0.0.2") && other.contains("Searches use that host."),
+        "{other}"
+    );
     let empty = house.call("[\"*\"]", "web_search", &json!({ "query": " " }));
     assert!(empty.contains("must have 1 to 1000 bytes"), "{empty}");
 }

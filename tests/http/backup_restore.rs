@@ -46,7 +46,7 @@ fn expected_after(component: &'static str, before: &Picture, after: &Picture, do
         // Jobs whose agents are not there are left out, and it is said.
         "agents" | "cron_jobs" | "data" => {
             expected.insert("cron_jobs", json!([]));
-            assert!(done["warnings"].to_string().contains("1 schedules and cron jobs are left out"), "{done}");
+            assert!(done["warnings"].to_string().contains("1 schedules and cron jobs were skipped"), "{done}");
         }
         _ => assert_eq!(done["warnings"], json!([])),
     }

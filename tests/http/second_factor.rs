@@ -336,6 +336,6 @@ fn the_key_may_come_from_the_environment() {
     let wrong = Daemon::with_env(TOTP, &[("AGENTSVC_VAULT_KEY", "not a key")]);
     setup(&wrong, &json!({})).refused(500);
     until("the log says why", || {
-        wrong.stderr().contains("AGENTSVC_VAULT_KEY must be the base64 of 32 bytes").then_some(())
+        wrong.stderr().contains("AGENTSVC_VAULT_KEY must be 32 bytes in base64").then_some(())
     });
 }

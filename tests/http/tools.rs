@@ -136,7 +136,7 @@ fn a_long_result_is_stored_and_read_on() {
     daemon.say(&agent, "read on");
     let read = results(&model);
     let piece = &read[read.len() - 3];
-    assert!(piece.contains("read on from offset 8292"), "{piece}");
+    assert!(piece.contains("continue from offset 8292"), "{piece}");
     assert!(read[read.len() - 2].starts_with("Truncated result") && read[read.len() - 1].contains("look like"));
 }
 

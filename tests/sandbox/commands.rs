@@ -88,9 +88,7 @@ fn an_allowlist_holds_for_what_a_program_starts() {
         house.call("shell_exec", &json!({ "argv": words }))
     };
     assert!(env(&["echo", "hi"]).contains("hi\n"));
-    assert!(
-        house.call("shell_exec", &json!({ "argv": ["sh", "-c", "ls"] })).contains("Programs it allows: env, echo.")
-    );
+    assert!(house.call("shell_exec", &json!({ "argv": ["sh", "-c", "ls"] })).contains("Allowed programs: env, echo."));
     if house.landlock().is_none() {
         return;
     }

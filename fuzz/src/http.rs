@@ -27,7 +27,7 @@ const REQUESTS_MAX: usize = 8;
 /// Pieces that are read of an answer that may go on for ever.
 const PIECES_MAX: usize = 12;
 /// What a route says whose part of the daemon a house does not have.
-const ABSENT: &[&str] = &["not ready", "is loading", "not known yet"];
+const ABSENT: &[&str] = &["not ready", "loading"];
 /// The code of the one 500 that is meant: a run of a workflow that failed.
 const RUN_FAILED: &str = "run_failed";
 

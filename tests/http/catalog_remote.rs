@@ -147,7 +147,7 @@ fn whatever_is_wrong_with_it_the_old_catalog_stays() {
     remote.put("/catalog.toml.sha256", "nonsense");
     fails("checksum file");
     remote.put("/catalog.toml.sha256", "ab".repeat(32));
-    fails("SHA-256 is");
+    fails("the SHA-256 is");
     publish(&remote, "version = \"2099-01-01\"\n");
     fails("not a valid catalog");
     // One that would leave no model at all.
@@ -161,7 +161,7 @@ fn whatever_is_wrong_with_it_the_old_catalog_stays() {
         &remote,
         &document("2099-01-01", "[[models]]\nid = \"next-1\"\nprovider = \"openai\"\ncontext_window = 8000\n"),
     );
-    fails("twice");
+    fails("duplicate model");
     publish(&remote, &document("2099-01-01", "[[models]]\nid = \"dear\"\nprovider = \"openai\"\ncontext_window = 1\n"));
     fails("context_window");
     let row = |n: u32| format!("[[models]]\nid = \"of-{n}\"\nprovider = \"openai\"\ncontext_window = 8000\n");
@@ -169,7 +169,7 @@ fn whatever_is_wrong_with_it_the_old_catalog_stays() {
     publish(&remote, &document("2099-01-01", &many));
     fails("1 to 10000 models");
     publish(&remote, &"#".repeat((4 << 20) + 1));
-    fails("more than");
+    fails("larger than");
     remote.put("/catalog.toml", b"\xff\xfe".as_slice());
     remote.put("/catalog.toml.sha256", hex(&Sha256::digest(b"\xff\xfe")));
     fails("UTF-8");

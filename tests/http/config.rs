@@ -276,10 +276,7 @@ fn the_command_line_sets_over_the_api_and_without_it() {
     let path = daemon.home().join("config.toml");
     fs::write(&path, file(&daemon).replace("max_depth = 3", "max_depth = 4")).unwrap();
     let (done, said) = run(&daemon, &["config", "reload"]);
-    assert!(
-        done && said == "reloaded: triggers.max_depth\ntakes effect with the next start: world.tick_hz\n",
-        "{said}"
-    );
+    assert!(done && said == "reloaded: triggers.max_depth\ntakes effect at the next start: world.tick_hz\n", "{said}");
     daemon.kill();
     // Who has the file may write every key of it.
     let (done, said) = run(&daemon, &["config", "set", "exec_policy.mode", "full"]);
@@ -346,7 +343,7 @@ fn the_first_configuration_is_written_once() {
         "{}",
         text_now()
     );
-    assert!(text_now().contains("# Who answers for agents"), "the comments stay");
+    assert!(text_now().contains("# Model of agents whose manifest"), "the comments stay");
     assert_eq!(address.get("/api/status").expect(200)["default_provider"], "groq", "in force at once");
     assert_eq!(post(wanted).expect(200)["status"], "unchanged", "once is enough");
     let taken = post(json!({ "provider": "builtin", "model": "builtin" }));

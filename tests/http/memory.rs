@@ -167,7 +167,7 @@ fn agents_use_the_memory_that_is_granted() {
     let ask = |tool: &str, input: Value| call(&daemon, &model, &agent, tool, &input);
     assert!(ask("memory_store", json!({ "key": "notes.tea", "value": "Green tea" })).starts_with("Stored"));
     assert!(ask("memory_store", json!({ "key": "self.notes.tea", "value": ["Black tea"] })).starts_with("Replaced"));
-    assert!(ask("memory_store", json!({ "key": "other", "value": 1 })).contains("may not write"));
+    assert!(ask("memory_store", json!({ "key": "other", "value": 1 })).contains("not allowed to write"));
     assert!(ask("memory_store", json!({ "key": "notes.x" })).contains("value"));
     assert_eq!(kv(&daemon, &agent, "notes.tea").expect(200)["value"], json!(["Black tea"]));
     put(&daemon, &agent, "free", &json!("by the owner"));

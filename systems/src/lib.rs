@@ -52,6 +52,7 @@ use kernel::timings::{self, Override};
 /// before events), and both before `workflow`. When an agent is removed, its sessions and turns have ended before any
 /// reaction; then `usage`, `budget`, `approval`, `memory` and `goal` let it go, and at last what fires turns.
 pub const DOMAINS: &[Domain] = &[
+    kernel::job::DOMAIN,
     rehearsal::DOMAIN,
     redact::DOMAIN,
     injection::DOMAIN,

@@ -6,6 +6,7 @@ mod erased;
 pub mod error_code;
 pub mod error_codes;
 pub mod id;
+pub mod job;
 pub mod limit;
 pub mod money;
 pub mod outcome;

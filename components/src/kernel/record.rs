@@ -24,6 +24,7 @@
 //! | world   | `z`                                        | [`AuditHead`]        |
 //! | world   | `o` + goal id                              | [`Goal`](crate::goal::Goal) |
 //! | world   | `j` + task id                              | [`Task`](crate::task::Task) |
+//! | world   | `q` + job id                               | [`Job`](crate::kernel::job::Job) |
 //! | world   | `f` + workflow id                          | [`Workflow`](crate::workflow::Workflow) |
 //! | world   | `n` + run id                               | [`RunRecord`]        |
 //! | world   | `p` + run id + part                        | [`RunPlanRecord`], or [`RunTextRecord`]; see [`RunPart`] |

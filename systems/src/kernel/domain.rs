@@ -13,6 +13,7 @@ use agentsvc_components::{ErrorCode, Timestamp};
 use super::check::{Faults, Rows};
 use super::footprint::KindFootprint;
 use super::inputs::table::{CommandDef, OutcomeDef};
+use super::job::JobKind;
 use super::record::{ContentKind, Error, Kind};
 use super::restore::Records;
 use super::stage::Stage;
@@ -44,6 +45,8 @@ pub struct Domain {
     pub outcomes: &'static [OutcomeDef],
     /// The codes of its errors.
     pub error_codes: &'static [ErrorCode],
+    /// Its kinds of jobs.
+    pub jobs: &'static [JobKind],
     /// Its systems.
     pub systems: &'static [System],
     /// Would a further round of this step move anything?
@@ -139,6 +142,7 @@ impl Domain {
             commands: &[],
             outcomes: &[],
             error_codes: &[],
+            jobs: &[],
             systems: &[],
             has_work: |_| false,
             has_fires: |_| false,

@@ -44,6 +44,11 @@ impl Mint {
         Builder::from_unix_timestamp_millis(self.last_ms, &random).into_uuid()
     }
 
+    /// A number below `bound`, by chance.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.rng.next_u64() % bound.max(1)
+    }
+
     /// A log that no session has had since the daemon started, and that no stored one has.
     pub fn log(&mut self) -> LogId {
         let log = LogId(self.next_log);

@@ -15,6 +15,7 @@ pub mod for_call;
 pub mod glob;
 pub mod index;
 pub mod inputs;
+pub mod job;
 pub(crate) mod lane;
 pub mod mint;
 pub(crate) mod outbox;

@@ -1,0 +1,166 @@
+//! The lane of a kind: its jobs in the order in which they are due, its bounds and its counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use agentsvc_components::kernel::id::JobId;
+use agentsvc_components::kernel::job::{Job, JobState};
+use agentsvc_components::{Refusal, RefusalKind, Timestamp};
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::{JobEvent, JobKind};
+
+/// How many jobs of a kind wait and are out, and what became of the others since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct JobCounts {
+    /// Jobs that wait.
+    pub waiting: usize,
+    /// Jobs of which a try is out.
+    pub out: usize,
+    /// Jobs that were done.
+    pub done: u64,
+    /// Tries that failed and were followed by another one.
+    pub retried: u64,
+    /// Jobs that failed.
+    pub failed: u64,
+    /// Jobs of which nobody knows whether they took effect.
+    pub unknown: u64,
+}
+
+/// What a lane holds: what `check` compares with a scan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    /// Jobs that may be tried when they are due, by that time.
+    queue: BTreeSet<(Timestamp, JobId)>,
+    /// Of an ordered kind: the jobs of each subject.
+    subjects: BTreeMap<Uuid, Subject>,
+    waiting: usize,
+    out: usize,
+    bytes: usize,
+}
+
+/// The jobs of one subject. Only the oldest is in the queue, and none while one is out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Subject {
+    /// Those that wait, and when each is due.
+    waiting: BTreeMap<JobId, Timestamp>,
+    is_out: bool,
+    queued: Option<(Timestamp, JobId)>,
+}
+
+/// The lane of one kind.
+pub(super) struct Lane {
+    pub(super) kind: JobKind,
+    held: Held,
+    counts: JobCounts,
+}
+
+impl Lane {
+    pub(super) fn new(kind: JobKind) -> Self {
+        Self { kind, held: Held::default(), counts: JobCounts::default() }
+    }
+
+    pub(super) const fn held(&self) -> &Held {
+        &self.held
+    }
+
+    pub(super) const fn out(&self) -> usize {
+        self.held.out
+    }
+
+    pub(super) const fn counts(&self) -> JobCounts {
+        JobCounts { waiting: self.held.waiting, out: self.held.out, ..self.counts }
+    }
+
+    /// Counts what became of a job.
+    pub(super) const fn count(&mut self, event: &JobEvent) {
+        let counts = &mut self.counts;
+        let count = match event {
+            JobEvent::Retried(_) => &mut counts.retried,
+            JobEvent::Done(_) => &mut counts.done,
+            JobEvent::Failed(_) => &mut counts.failed,
+            JobEvent::Unknown => &mut counts.unknown,
+        };
+        *count += 1;
+    }
+
+    /// Refuses another job with an input of so many bytes where it has no room.
+    pub(super) fn has_room(&self, bytes: usize) -> Result<(), Refusal> {
+        let JobKind { name, count_max, input_bytes_max, bytes_max, .. } = self.kind;
+        let (count, held) = (self.held.waiting + self.held.out, self.held.bytes);
+        if bytes > input_bytes_max {
+            let text = format!("the input of a {name} job has {bytes} bytes, of {input_bytes_max} at most");
+            return Err(Refusal::bad_field("input", text));
+        }
+        let full = |text: String| Err(Refusal::new(RefusalKind::TooMany, text));
+        if count >= count_max {
+            return full(format!("there are {count} {name} jobs already, of {count_max} at most"));
+        }
+        if held + bytes > bytes_max {
+            return full(format!("the {name} jobs hold {held} bytes already, of {bytes_max} at most"));
+        }
+        Ok(())
+    }
+
+    /// The job whose turn it is, when one is due and there is room for it.
+    pub(super) fn first(&self, now: Timestamp) -> Option<JobId> {
+        let (due, id) = self.held.queue.first().filter(|_| self.held.out < self.kind.lane)?;
+        (*due <= now).then_some(*id)
+    }
+
+    /// When the next job is due for which there is room.
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
+        self.held.queue.first().filter(|_| self.held.out < self.kind.lane).map(|(due, _)| *due)
+    }
+
+    pub(super) fn insert(&mut self, id: JobId, job: &Job) {
+        self.held.bytes += job.input.len();
+        match job.state {
+            JobState::Out => self.held.out += 1,
+            JobState::Waiting => self.held.waiting += 1,
+        }
+        if self.kind.is_ordered {
+            self.of_subject(job.subject, |subject| match job.state {
+                JobState::Out => subject.is_out = true,
+                JobState::Waiting => {
+                    subject.waiting.insert(id, job.due);
+                }
+            });
+        } else if job.state == JobState::Waiting {
+            self.held.queue.insert((job.due, id));
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: JobId, job: &Job) {
+        self.held.bytes -= job.input.len();
+        match job.state {
+            JobState::Out => self.held.out -= 1,
+            JobState::Waiting => self.held.waiting -= 1,
+        }
+        if self.kind.is_ordered {
+            self.of_subject(job.subject, |subject| match job.state {
+                JobState::Out => subject.is_out = false,
+                JobState::Waiting => {
+                    subject.waiting.remove(&id);
+                }
+            });
+        } else {
+            self.held.queue.remove(&(job.due, id));
+        }
+    }
+
+    /// Changes what there is of a subject, and puts its oldest job into the queue.
+    fn of_subject(&mut self, id: Uuid, change: impl FnOnce(&mut Subject)) {
+        let Held { queue, subjects, .. } = &mut self.held;
+        let subject = subjects.entry(id).or_default();
+        change(subject);
+        let first = subject.waiting.first_key_value().map(|(job, due)| (*due, *job)).filter(|_| !subject.is_out);
+        if let Some(before) = std::mem::replace(&mut subject.queued, first) {
+            queue.remove(&before);
+        }
+        queue.extend(first);
+        if subject.waiting.is_empty() && !subject.is_out {
+            subjects.remove(&id);
+        }
+    }
+}

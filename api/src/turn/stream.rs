@@ -2,11 +2,10 @@
 
 use agentsvc_components::ErrorCode;
 use agentsvc_components::turn::error_codes::{SHUTTING_DOWN, STREAM_LAGGED};
-use agentsvc_systems::session::error_codes::SESSION_REMOVED;
 use std::time::Duration;
 
 use agentsvc_components::{RefusalKind, SessionId, TurnId};
-use agentsvc_systems::session::GetSession;
+use agentsvc_systems::session::{GetSession, error_codes::SESSION_REMOVED};
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use serde::Serialize;

@@ -10,4 +10,4 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain =
-    HttpDomain::new("provider").uses(&["turn"]).error_codes(error_codes::ALL).routes(&[routes::ROUTES, login::ROUTES]);
+    HttpDomain::new("provider").error_codes(error_codes::ALL).routes(&[routes::ROUTES, login::ROUTES]);

@@ -284,14 +284,21 @@ fn begin(daemon: &Daemon, tool: &str, agent: &str, input: &Value) -> TcpStream {
 fn a_client_that_goes_away_ends_what_it_began() {
     let daemon = open(&["shell_exec"], "[exec_policy]\nmode = \"full\"\n");
     let agent = daemon.agent_with("a", TOOLS);
-    let command = json!({ "command": "echo $$ > pid.new; mv pid.new pid; sleep 600", "timeout_secs": 600 });
+    // Its number in the namespace of the command says nothing outside; these seconds stand in its arguments.
+    let seconds = format!("600.{:09}", std::process::id());
+    let command = json!({ "command": format!("touch begun; exec sleep {seconds}"), "timeout_secs": 600 });
     let wire = begin(&daemon, "shell_exec", &agent, &command);
-    let file = daemon.home().join("workspaces/a/pid");
-    let pid = until("the command runs", || std::fs::read_to_string(&file).ok());
-    let process = format!("/proc/{}", pid.trim());
-    assert!(std::path::Path::new(&process).exists());
+    let file = daemon.home().join("workspaces/a/begun");
+    until("the command runs", || file.exists().then_some(()));
+    let runs = || {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        processes
+            .filter_map(|process| std::fs::read(process.path().join("cmdline")).ok())
+            .any(|line| String::from_utf8_lossy(&line).contains(&seconds))
+    };
+    assert!(runs());
     drop(wire);
-    until("the command is ended", || (!std::path::Path::new(&process).exists()).then_some(()));
+    until("the command is ended", || (!runs()).then_some(()));
 }
 
 #[test]

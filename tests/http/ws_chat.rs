@@ -94,7 +94,7 @@ fn stop_ends_the_running_turn() {
     let model = Model::start();
     let daemon = Daemon::with(&model.config());
     let mut socket = Socket::open(&daemon, &daemon.agent_with("a", ""));
-    assert!(command(&mut socket, "/stop").contains("Nothing"));
+    assert!(command(&mut socket, "/stop").contains("No turn was running"));
     model.hold_after_first_word();
     socket.say("b c d");
     socket.until("text_delta");

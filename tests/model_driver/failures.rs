@@ -62,7 +62,7 @@ async fn retries_are_bounded() {
     house.call(false);
     let failure = house.failure().await;
     assert_eq!(failure.code, FailureCode::ProviderRateLimited);
-    assert!(failure.message.contains("paused"), "{}", failure.message);
+    assert!(failure.message.contains("pause calls"), "{}", failure.message);
     assert_eq!(server.requests().len(), 5, "nor is it asked again before its time");
 
     let mut house = House::new(&server.base_url());

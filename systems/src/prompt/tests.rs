@@ -108,7 +108,7 @@ fn a_long_question_is_shortened_not_lost() {
     let long = format!("{}{}", "start ".repeat(500), "end");
     let prompt = project(&silent(), "x", vec![text(Role::User, &long)], 100);
     let kept = prompt.messages[0].plain_text();
-    assert!(kept.starts_with("start") && kept.ends_with("end") && kept.contains("bytes left out"), "{kept}");
+    assert!(kept.starts_with("start") && kept.ends_with("end") && kept.contains("bytes omitted"), "{kept}");
     assert!(prompt.estimated_tokens <= 100);
 }
 
@@ -145,7 +145,7 @@ fn a_running_turn_keeps_its_newest_results() {
     let roles: Vec<Role> = prompt.messages.iter().map(|message| message.role).collect();
     assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool]);
     assert!(matches!(&prompt.messages[2].blocks[0], Block::ToolResult { call_id, content, .. }
-        if call_id == "b" && content.contains("bytes left out")));
+        if call_id == "b" && content.contains("bytes omitted")));
     assert!(prompt.estimated_tokens <= 200);
 }
 
@@ -213,7 +213,7 @@ fn a_summary_comes_first_and_stays_when_the_rest_is_cut() {
     assert!(plain(&cut)[0].1.starts_with(&format!("{SUMMARY_TITLE}\nThey spoke of ships.\n\nquestion")));
     assert_eq!(plain(&cut).last().unwrap().1, "and now?");
     let long = summarised(&"ships ".repeat(1_000), log(2), 200);
-    assert!(long.estimated_tokens <= 200 && plain(&long)[0].1.contains("bytes left out"), "{long:?}");
+    assert!(long.estimated_tokens <= 200 && plain(&long)[0].1.contains("bytes omitted"), "{long:?}");
     let none = Manifest { max_history_messages: Some(0), ..silent() };
     let source = Source {
         manifest: &none,

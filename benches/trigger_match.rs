@@ -82,7 +82,7 @@ impl House {
     fn ask<C: Command>(&mut self, command: C) -> C::Reply {
         let (answer, answered) = std::sync::mpsc::channel();
         self.engine.command(
-            agentsvc_components::audit::Actor::Api,
+            agentsvc_components::Actor::Api,
             command,
             ReplySlot::new(move |reply| drop(answer.send(reply))),
         );
@@ -98,7 +98,7 @@ impl House {
     /// Lets a command wait for the next step.
     fn tell<C: Command>(&mut self, command: C) {
         self.engine.command(
-            agentsvc_components::audit::Actor::Api,
+            agentsvc_components::Actor::Api,
             command,
             ReplySlot::new(|reply| assert!(reply.is_ok(), "a command is carried out")),
         );

@@ -133,7 +133,7 @@ impl House {
     fn ask<C: Command>(&mut self, command: C) -> C::Reply {
         let (sender, receiver) = std::sync::mpsc::channel();
         self.engine.command(
-            agentsvc_components::audit::Actor::Api,
+            agentsvc_components::Actor::Api,
             command,
             ReplySlot::new(move |reply| drop(sender.send(reply))),
         );

@@ -43,10 +43,8 @@ mod testing;
 mod tests;
 
 pub use crate::http::access::Access;
-pub use crate::http::api::Api;
-pub use crate::http::api::Health;
-use crate::http::domain::Domains;
-use crate::http::domain::HttpDomain;
+pub use crate::http::api::{Api, Health};
+use crate::http::domain::{Domains, HttpDomain};
 pub use crate::http::server::serve;
 pub use crate::http::settings::ApiSettings;
 pub use crate::http::trace::TraceContext;

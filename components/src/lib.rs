@@ -21,6 +21,7 @@ pub mod turn;
 pub mod usage;
 pub mod workflow;
 
+pub use crate::kernel::actor::Actor;
 pub use crate::kernel::error_code::ErrorCode;
 pub use crate::kernel::id::{
     AgentId, ApprovalId, CompactionId, FileId, GoalId, LogId, RunId, ScheduleId, SessionId, TaskId, TriggerId, TurnId,

@@ -1,7 +1,7 @@
 //! Conditions of workflows: one that is taken does not bring a run down, whatever its steps give.
 
 use agentsvc_components::workflow::StepMode;
-use agentsvc_components::{Timestamp, audit::Actor};
+use agentsvc_components::{Actor, Timestamp};
 use agentsvc_systems::workflow::{CreateWorkflow, NewStep, NewWorkflow, StartRun};
 use agentsvc_systems::{Engine, Records, ReplySlot, Settings};
 

@@ -1,7 +1,7 @@
 //! Rules of schedules: reading ends, and slots come strictly one after the other.
 
 use agentsvc_components::schedule::ScheduleKind;
-use agentsvc_components::{Timestamp, audit::Actor};
+use agentsvc_components::{Actor, Timestamp};
 use agentsvc_systems::schedule::{PreviewRule, Rule};
 use agentsvc_systems::{Engine, Records, ReplySlot, Settings};
 

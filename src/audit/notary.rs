@@ -13,8 +13,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use agentsvc_api::http::bridge::Bridge;
+use agentsvc_components::Actor;
 use agentsvc_components::Timestamp;
-use agentsvc_components::audit::Actor;
 use agentsvc_components::audit::record::{AuditCheckpoint, AuditHead};
 use agentsvc_systems::audit::{decode, first_since};
 use agentsvc_systems::kernel::engine::Commit;

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::atomic::AtomicI64;
 
 use agentsvc_api::http::bridge::{Arrival, bridge};
+use agentsvc_components::Actor;
 use agentsvc_components::Timestamp;
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::audit::record::SealAudit;
-use agentsvc_components::audit::{Actor, AuditKind};
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::kernel::engine::Commit;
 use agentsvc_systems::kernel::record::{audit_checkpoint_key, audit_entry_key};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use agentsvc_api::audit::trail::Trail;
 use agentsvc_api::http::bridge::Bridge;
-use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::Actor;
+use agentsvc_components::audit::AuditKind;
 use agentsvc_systems::audit::NoteAction;
 use serde_json::json;
 use tokio::runtime::Runtime;

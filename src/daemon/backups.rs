@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agentsvc_api::config::configuration::{ConfigError, ConfigReloaded, Configuration as _};
 use agentsvc_api::snapshot::store::Worlds;
-use agentsvc_components::audit::Actor;
+use agentsvc_components::Actor;
 use tokio::runtime::Handle;
 
 use super::Front;

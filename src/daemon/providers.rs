@@ -8,7 +8,7 @@ use agentsvc_api::config::configuration::ProviderKeys;
 use agentsvc_api::http::bridge::Bridge;
 use agentsvc_api::model::catalog::DefaultModel;
 use agentsvc_api::provider::accounts::{Accounts as _, ProviderError};
-use agentsvc_components::audit::Actor;
+use agentsvc_components::Actor;
 use agentsvc_systems::config::Reconfigure;
 use arc_swap::ArcSwap;
 use tokio::runtime::{Handle, Runtime};

@@ -14,7 +14,7 @@ use agentsvc_api::tool::toolbox::Toolbox;
 use agentsvc_api::turn::hub::StreamHub;
 use agentsvc_api::world::vitals::Vitals;
 use agentsvc_api::world::watch::WorldWatch;
-use agentsvc_components::audit::Actor;
+use agentsvc_components::Actor;
 use agentsvc_components::event::Event;
 use agentsvc_systems::agent::SpawnAgent;
 use agentsvc_systems::audit::NoteAction;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use agentsvc_api::provider::accounts::{
     Accounts as Front, Detected, LoginStarted, LoginState, ProviderDetail, ProviderError, ProviderTested, ProviderView,
 };
-use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::Actor;
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::kernel::limit;
 use agentsvc_systems::audit::NoteAction;
 use futures_util::future::BoxFuture;

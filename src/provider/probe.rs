@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use agentsvc_api::http::bridge::Bridge;
 use agentsvc_api::provider::accounts::{ProviderError, ProviderTested};
+use agentsvc_components::Actor;
 use agentsvc_components::RefusalKind;
-use agentsvc_components::audit::Actor;
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::session::message::{Block, ChatMessage, Role};
 use agentsvc_components::turn::outcome::FailureCode;

@@ -5,13 +5,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use agentsvc_api::rehearsal::runs::{Approvals, BudgetLine, BusiestMinute, OUTCOMES, Overlaps, Turns};
-use agentsvc_components::audit::Actor;
 use agentsvc_components::event::{Event, EventKind};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::session::message::Usage;
 use agentsvc_components::turn::{Origin, TurnEnd};
 use agentsvc_components::usage::{Limits, Scope};
-use agentsvc_components::{AgentId, Micros, ScheduleId, Timestamp};
+use agentsvc_components::{Actor, AgentId, Micros, ScheduleId, Timestamp};
 use agentsvc_systems::budget::{EXCEEDED, GetBudget};
 use agentsvc_systems::rehearsal::Note;
 use agentsvc_systems::{Engine, ReplySlot};

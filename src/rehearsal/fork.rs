@@ -10,10 +10,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use agentsvc_api::rehearsal::runs::{Injected, InjectedKind};
-use agentsvc_components::audit::Actor;
 use agentsvc_components::event::Happened;
 use agentsvc_components::kernel::limit;
-use agentsvc_components::{Refusal, Timestamp};
+use agentsvc_components::{Actor, Refusal, Timestamp};
 use agentsvc_systems::event::PublishEvent;
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::rehearsal::Note;

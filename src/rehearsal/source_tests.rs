@@ -32,7 +32,7 @@ fn rows() -> (Vec<Row>, AgentId) {
         let parsed = manifest::parse(&text).unwrap();
         let hash = manifest::hash(&parsed.manifest);
         let spawn = SpawnAgent { name: parsed.name, manifest: parsed.manifest, hash, text };
-        engine.command(agentsvc_components::audit::Actor::Api, spawn, ReplySlot::new(|reply| drop(reply.unwrap())));
+        engine.command(agentsvc_components::Actor::Api, spawn, ReplySlot::new(|reply| drop(reply.unwrap())));
     }
     let mut rows: Vec<Row> = Vec::new();
     let ops = engine.step().ops;

@@ -8,12 +8,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
 use agentsvc_api::rehearsal::runs::{FireRange, Injected, InjectedKind};
-use agentsvc_components::audit::Actor;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
 use agentsvc_components::usage::price::Price;
-use agentsvc_components::{AgentId, Micros, Timestamp};
+use agentsvc_components::{Actor, AgentId, Micros, Timestamp};
 use agentsvc_systems::agent::SpawnAgent;
 use agentsvc_systems::config::prices::Prices;
 use agentsvc_systems::event::parse_pattern;

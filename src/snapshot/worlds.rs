@@ -14,9 +14,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agentsvc_api::snapshot::store::{Before, Reason, Restored, Snapshot, Underway, Worlds};
-use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::kernel::limit;
-use agentsvc_components::{Refusal, RefusalKind, Timestamp};
+use agentsvc_components::{Actor, Refusal, RefusalKind, Timestamp};
 use agentsvc_systems::kernel::record::hex;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;

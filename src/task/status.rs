@@ -1,7 +1,8 @@
 //! `task_status`: how one task, or the whole queue, does.
 
 use agentsvc_components::TaskId;
-use agentsvc_systems::task::{GetQueueStatus, GetTask};
+use agentsvc_systems::kernel::entities::Get;
+use agentsvc_systems::task::{GetQueueStatus, TaskView};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -33,7 +34,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
     Box::pin(async move {
         let Input { task_id } = input(&text)?;
         if let Some(task) = task_id {
-            let view = context.ask(GetTask(TaskId(task))).await?;
+            let view = context.ask(Get::<TaskView>(TaskId(task))).await?;
             return Ok(Ended::Read { text: task_shape::told(&view), taint: view.task.taint });
         }
         let queue = context.ask(GetQueueStatus).await?;

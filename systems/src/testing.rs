@@ -4,9 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use agentsvc_components::audit::Actor;
-use agentsvc_components::audit::record::AuditHead;
-use agentsvc_components::audit::record::SealAudit;
+use agentsvc_components::audit::record::{AuditHead, SealAudit};
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::effect::AnyEffect;
@@ -19,7 +17,7 @@ use agentsvc_components::turn::effect::ModelCall;
 use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelOutcome, StopReason};
 use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::turn::stream::StreamItem;
-use agentsvc_components::{AgentId, LogId, Refusal, Timestamp};
+use agentsvc_components::{Actor, AgentId, LogId, Refusal, Timestamp};
 
 use crate::agent::SpawnAgent;
 use crate::kernel::record;

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use agentsvc_components::audit::Actor;
 use agentsvc_components::goal::GoalStatus;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::ScheduleKind;
@@ -11,7 +10,7 @@ use agentsvc_components::session::message::Block;
 use agentsvc_components::usage::Limits;
 use agentsvc_components::usage::price::Price;
 use agentsvc_components::{
-    AgentId, GoalId, Micros, Refusal, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, WorkflowId,
+    Actor, AgentId, GoalId, Micros, Refusal, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, WorkflowId,
 };
 use agentsvc_systems::config::budget::BudgetSettings;
 use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings};

@@ -9,16 +9,17 @@ use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::usage::Scope;
 use agentsvc_components::{Refusal, RefusalKind};
 use agentsvc_systems::agent::GetAgent;
-use agentsvc_systems::approval::GetApproval;
+use agentsvc_systems::approval::ApprovalView;
 use agentsvc_systems::audit::Walk;
 use agentsvc_systems::budget::GetBudget;
-use agentsvc_systems::goal::GetGoal;
+use agentsvc_systems::goal::GoalView;
+use agentsvc_systems::kernel::entities::Get;
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::schedule::GetSchedule;
 use agentsvc_systems::session::GetSession;
-use agentsvc_systems::task::GetTask;
+use agentsvc_systems::task::TaskView;
 use agentsvc_systems::trigger::GetTrigger;
-use agentsvc_systems::workflow::{GetRun, GetWorkflow};
+use agentsvc_systems::workflow::{GetRun, WorkflowView};
 
 use super::facts::GONE;
 use super::house::House;
@@ -111,11 +112,13 @@ pub(crate) fn register(house: &mut House, key: &str) -> Option<String> {
             let kind = if of? == "Cron" { ScheduleKind::Cron } else { ScheduleKind::Schedule };
             house.read(GetSchedule { kind, id: words.next()?.parse().ok()? }).map(|view| view.prompt.to_string())
         }
-        "goal" => house.read(GetGoal(id.parse().ok()?)).map(|view| view.goal.title.to_string()),
-        "task" => house.read(GetTask(id.parse().ok()?)).map(|view| view.task.title.to_string()),
-        "workflow" => house.read(GetWorkflow(id.parse().ok()?)).map(|view| view.name.to_string()),
+        "goal" => house.read(Get::<GoalView>(id.parse().ok()?)).map(|view| view.goal.title.to_string()),
+        "task" => house.read(Get::<TaskView>(id.parse().ok()?)).map(|view| view.task.title.to_string()),
+        "workflow" => house.read(Get::<WorkflowView>(id.parse().ok()?)).map(|view| view.workflow.name.to_string()),
         "run" => house.read(GetRun(id.parse().ok()?)).map(|view| view.run.state.as_str().to_owned()),
-        "approval" => house.read(GetApproval(id.parse().ok()?)).map(|view| view.approval.state.as_str().to_owned()),
+        "approval" => {
+            house.read(Get::<ApprovalView>(id.parse().ok()?)).map(|view| view.approval.state.as_str().to_owned())
+        }
         "budget" => {
             let scope = id.parse().map_or(Scope::Global, Scope::Agent);
             house.read(GetBudget(scope)).map(|view| format!("{:?}", view.limits.daily))

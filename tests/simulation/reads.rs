@@ -22,13 +22,12 @@ pub(crate) fn read(house: &mut House) -> Result<(), String> {
         house.read(ListAgents { filter: AgentFilter::default(), after: None, limit }).map_err(wrong)?.items.len();
     let sessions = house.read(ListSessions { limit, ..ListSessions::default() }).map_err(wrong)?.items.len();
     let triggers = house.read(ListTriggers { agent: None, after: None, limit }).map_err(wrong)?.items.len();
-    let goals = ListGoals { filter: GoalFilter::default(), parent_must_exist: false, after: None, limit };
+    let goals = ListGoals { filter: GoalFilter::default(), after: None, limit };
     let goals = house.read(goals).map_err(wrong)?.items.len();
     let tasks = house.read(ListTasks { filter: TaskFilter::default(), after: None, limit }).map_err(wrong)?;
     let open = tasks.items.iter().filter(|view| view.task.state.is_open()).count();
-    let workflows = house.read(ListWorkflows { after: None, limit }).map_err(wrong)?.items.len();
-    let pending =
-        house.read(ListApprovals { decided: false, agent: None, after: None, limit }).map_err(wrong)?.items.len();
+    let workflows = house.read(ListWorkflows { filter: (), after: None, limit }).map_err(wrong)?.items.len();
+    let pending = house.read(ListApprovals { limit, ..ListApprovals::default() }).map_err(wrong)?.items.len();
     let counted = house.read(CountApprovals).map_err(wrong)?.pending;
     let kinds = [ScheduleKind::Schedule, ScheduleKind::Cron];
     let mut plans = [0; 2];

@@ -1,7 +1,7 @@
 //! The models and tools of the simulation.
 
+use agentsvc_components::Actor;
 use agentsvc_components::AgentId;
-use agentsvc_components::audit::Actor;
 use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::session::message::{Block, ToolCall, Usage};

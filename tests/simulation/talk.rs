@@ -4,7 +4,7 @@ use agentsvc_components::session::message::{ChatMessage, Role};
 use agentsvc_components::turn::{ClientTool, Origin, TurnRequest};
 use agentsvc_components::{AgentId, SessionId};
 use agentsvc_systems::approval::{
-    DecideApprovals, Decision, InvokeTool, ListApprovals, RequestApproval, WithdrawInvocation,
+    ApprovalFilter, DecideApprovals, Decision, InvokeTool, ListApprovals, RequestApproval, WithdrawInvocation,
 };
 use agentsvc_systems::compaction::CompactSession;
 use agentsvc_systems::kernel::record;
@@ -113,7 +113,11 @@ fn converse(house: &mut House) {
 }
 
 fn decide(house: &mut House) {
-    let Ok(page) = house.read(ListApprovals { decided: false, agent: None, after: None, limit: 20 }) else { return };
+    let Ok(page) =
+        house.read(ListApprovals { filter: ApprovalFilter { decided: false, agent: None }, after: None, limit: 20 })
+    else {
+        return;
+    };
     let ids: Vec<_> = page.items.iter().map(|view| view.id).collect();
     let Some(id) = house.dice.any(&ids) else { return };
     let (decision, word) = house.dice.pick(&[(Decision::Approve, "approved"), (Decision::Reject, "rejected")]);

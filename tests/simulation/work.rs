@@ -10,7 +10,7 @@ use agentsvc_components::usage::{Limits, Scope};
 use agentsvc_components::workflow::{ErrorMode, StepMode};
 use agentsvc_components::{Micros, Timestamp};
 use agentsvc_systems::agent::{AgentFilter, ListAgents, StartAgents};
-use agentsvc_systems::approval::{DecideApprovals, Decision, ListApprovals};
+use agentsvc_systems::approval::{ApprovalFilter, DecideApprovals, Decision, ListApprovals};
 use agentsvc_systems::audit::{self, NoteAction};
 use agentsvc_systems::budget::SetBudget;
 use agentsvc_systems::config::Reconfigure;
@@ -357,7 +357,11 @@ pub(crate) fn quiet(house: &mut House) {
 
 /// A person decides whatever waits.
 pub(crate) fn decide_all(house: &mut House) {
-    let Ok(page) = house.read(ListApprovals { decided: false, agent: None, after: None, limit: 100 }) else { return };
+    let Ok(page) =
+        house.read(ListApprovals { filter: ApprovalFilter { decided: false, agent: None }, after: None, limit: 100 })
+    else {
+        return;
+    };
     let ids: Vec<_> = page.items.iter().map(|view| view.id).collect();
     if !ids.is_empty() {
         house.ask(DecideApprovals { ids, decision: Decision::Reject, reason: None }, |_, _| {});

@@ -15,8 +15,7 @@ use crate::agent::shape::{AgentDetail, Mode};
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::json::given;
-use crate::http::reply;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 
 /// Bytes of one text of an agent, such as its system prompt.

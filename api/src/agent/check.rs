@@ -7,8 +7,7 @@ use serde::Serialize;
 use crate::agent::routes::{CreateBody, check_signature, spawn_command};
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 
 pub(crate) const ROUTES: &[Route] =

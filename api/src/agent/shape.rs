@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use uuid::Uuid;
 
+use crate::http::shape::words;
 use crate::http::timestamp::Moment;
 
 /// A word list of a manifest.
@@ -160,13 +161,15 @@ impl<'a> IdentityShape<'a> {
     }
 }
 
-/// Mode of an agent.
-#[derive(Clone, Copy, Serialize, JsonSchema)]
-pub(crate) enum Mode {
-    /// Follows the default model and new skills.
-    Normal,
-    /// Its model is pinned and its skills are frozen.
-    Stable,
+words! {
+    /// Mode of an agent.
+    #[derive(Clone, Copy, Serialize, JsonSchema)]
+    pub(crate) enum Mode for AgentMode {
+        /// Follows the default model and new skills.
+        Normal,
+        /// Its model is pinned and its skills are frozen.
+        Stable,
+    }
 }
 
 impl Mode {
@@ -178,48 +181,21 @@ impl Mode {
     }
 }
 
-impl From<AgentMode> for Mode {
-    fn from(mode: AgentMode) -> Self {
-        match mode {
-            AgentMode::Normal => Self::Normal,
-            AgentMode::Stable => Self::Stable,
-        }
-    }
-}
-
-impl From<Mode> for AgentMode {
-    fn from(mode: Mode) -> Self {
-        match mode {
-            Mode::Normal => Self::Normal,
-            Mode::Stable => Self::Stable,
-        }
-    }
-}
-
-/// An agent's state in queries.
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
-pub(crate) enum State {
-    /// Accepts messages.
-    #[serde(alias = "running")]
-    Running,
-    /// Refuses messages until it is started.
-    #[serde(alias = "stopped")]
-    Stopped,
-    /// Failed and needs attention.
-    #[serde(alias = "crashed")]
-    Crashed,
-    /// Deleted.
-    #[serde(alias = "terminated")]
-    Terminated,
-}
-
-impl From<State> for AgentState {
-    fn from(state: State) -> Self {
-        match state {
-            State::Running => Self::Running,
-            State::Stopped => Self::Stopped,
-            State::Crashed => Self::Crashed,
-            State::Terminated => Self::Terminated,
-        }
+words! {
+    /// An agent's state in queries.
+    #[derive(Clone, Copy, Deserialize, JsonSchema)]
+    pub(crate) enum State for AgentState {
+        /// Accepts messages.
+        #[serde(alias = "running")]
+        Running,
+        /// Refuses messages until it is started.
+        #[serde(alias = "stopped")]
+        Stopped,
+        /// Failed and needs attention.
+        #[serde(alias = "crashed")]
+        Crashed,
+        /// Deleted.
+        #[serde(alias = "terminated")]
+        Terminated,
     }
 }

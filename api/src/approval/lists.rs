@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use agentsvc_components::approval::ApprovalState;
 use agentsvc_components::{AgentId, ApprovalId};
-use agentsvc_systems::approval::{ApprovalView, CountApprovals, ListApprovals};
+use agentsvc_systems::approval::{ApprovalFilter, ApprovalView, CountApprovals, ListApprovals};
 use agentsvc_systems::kernel::page::Page;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -116,7 +116,11 @@ async fn answer(call: &Call, filter: Filter, limit: Option<usize>, cursor: Optio
         let bridge = bridge.clone();
         async move {
             let at = at.unwrap_or(Place { decided: !filter.pending, after: None });
-            let query = ListApprovals { decided: at.decided, agent: filter.agent, after: at.after, limit };
+            let query = ListApprovals {
+                filter: ApprovalFilter { decided: at.decided, agent: filter.agent },
+                after: at.after,
+                limit,
+            };
             let page = bridge.ask(query).await?;
             let next = page.next.map(|after| Place { decided: at.decided, after: Some(after) });
             // Behind the last one that waits come those that were decided.

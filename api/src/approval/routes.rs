@@ -4,9 +4,8 @@ use agentsvc_components::ApprovalId;
 use agentsvc_components::approval::{Approval, ApprovalState};
 use agentsvc_components::kernel::limit;
 use agentsvc_systems::approval::error_codes;
-use agentsvc_systems::approval::{
-    ApprovalView, CountApprovals, DecideApprovals, Decision, GetApproval, RequestApproval,
-};
+use agentsvc_systems::approval::{ApprovalView, CountApprovals, DecideApprovals, Decision, RequestApproval};
+use agentsvc_systems::kernel::entities::Get;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -15,9 +14,9 @@ use uuid::Uuid;
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
+use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
 use crate::second_factor::factor;
 
@@ -47,50 +46,33 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[Reply::json::<Item>(200, "rejected"), Reply::error(409, "already decided")]),
 ];
 
-/// An approval.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct Item {
-    id: Uuid,
-    /// Agent.
-    agent_id: Uuid,
-    /// Action: the tool name for a tool call.
-    action: Box<str>,
-    description: Box<str>,
-    /// Payload: the input of a tool call, as text if the model wrote invalid JSON.
-    #[schemars(with = "Value")]
-    payload: Box<RawValue>,
-    /// `pending`, `approved`, `rejected` or `expired`.
-    status: &'static str,
-    created_at: Moment,
-    /// Expiry time.
-    expires_at: Moment,
-    decided_at: Option<Moment>,
-    /// Reason of the decision or expiry.
-    reason: Option<Box<str>>,
-    /// Waiting turn; null if a client requested it.
-    turn_id: Option<Uuid>,
-    /// SHA-256 in hex of the tool name, a zero byte and the input; null if a client requested it.
-    call_hash: Option<String>,
-}
-
-impl From<ApprovalView> for Item {
-    fn from(view: ApprovalView) -> Self {
+shape! {
+    /// An approval.
+    pub(crate) struct Item from view: ApprovalView {
         let Approval { agent, action, description, payload, state, created_at, deadline, .. } = view.approval;
         let call = view.approval.call;
-        Self {
-            id: view.id.0,
-            agent_id: agent.0,
-            action,
-            description,
-            payload: as_json(payload.into()),
-            status: state.as_str(),
-            created_at: Moment(created_at),
-            expires_at: Moment(deadline),
-            decided_at: view.approval.decided_at.map(Moment),
-            reason: view.approval.reason,
-            turn_id: call.and_then(|call| call.waiting_turn()).map(|turn| turn.0),
-            call_hash: call.map(|call| call.hash.iter().map(|byte| format!("{byte:02x}")).collect()),
-        }
+    } {
+        id: Uuid = view.id.0,
+        /// Agent.
+        agent_id: Uuid = agent.0,
+        /// Action: the tool name for a tool call.
+        action: Box<str> = action,
+        description: Box<str> = description,
+        /// Payload: the input of a tool call, as text if the model wrote invalid JSON.
+        #[schemars(with = "Value")]
+        payload: Box<RawValue> = as_json(payload.into()),
+        /// `pending`, `approved`, `rejected` or `expired`.
+        status: &'static str = state.as_str(),
+        created_at: Moment = Moment(created_at),
+        /// Expiry time.
+        expires_at: Moment = Moment(deadline),
+        decided_at: Option<Moment> = view.approval.decided_at.map(Moment),
+        /// Reason of the decision or expiry.
+        reason: Option<Box<str>> = view.approval.reason,
+        /// Waiting turn; null if a client requested it.
+        turn_id: Option<Uuid> = call.and_then(|call| call.waiting_turn()).map(|turn| turn.0),
+        /// SHA-256 in hex of the tool name, a zero byte and the input; null if a client requested it.
+        call_hash: Option<String> = call.map(|call| call.hash.iter().map(|byte| format!("{byte:02x}")).collect()),
     }
 }
 
@@ -133,7 +115,7 @@ async fn request(call: Call) -> Result<Response, Error> {
 
 async fn read(call: Call) -> Result<Response, Error> {
     let id = call.id("id")?;
-    reply::ok(&Item::from(call.ask(GetApproval(id)).await?))
+    reply::ok(&Item::from(call.ask(Get::<ApprovalView>(id)).await?))
 }
 
 /// Number of approvals.
@@ -197,7 +179,7 @@ async fn decide(
     if decision == Decision::Approve {
         // A code counts once: it is not spent on what cannot be approved.
         for id in &ids {
-            let ApprovalView { id, approval } = call.ask(GetApproval(*id)).await?;
+            let ApprovalView { id, approval } = call.ask(Get::<ApprovalView>(*id)).await?;
             if approval.state != ApprovalState::Pending {
                 let text = format!("approval {id} is {} already", approval.state.as_str());
                 return Err(Error::of(error_codes::APPROVAL_DECIDED, text));

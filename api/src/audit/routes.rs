@@ -17,9 +17,9 @@ use uuid::Uuid;
 use crate::audit::trail::{Trail, Verdict, Walks};
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
+use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
 
 /// Entries of an answer when the query does not say (spec 3, Limits).
@@ -51,39 +51,26 @@ struct Recent {
     total: u64,
 }
 
-/// An audit log entry.
-#[derive(Serialize, JsonSchema)]
-struct Entry {
-    /// Sequence number from 1, without gaps.
-    id: u64,
-    timestamp: Moment,
-    /// Event type, such as `agent_spawned`.
-    event_type: Box<str>,
-    /// Agent that it is about; null if none.
-    agent_id: Option<Uuid>,
-    /// Actor: `api`, `agent:<id>/turn:<id>` or `system`.
-    actor: Box<str>,
-    /// Details: a JSON object as text.
-    details: Box<str>,
-    /// SHA-256 of the entry, in hex.
-    hash: String,
-    /// Hash of the previous entry; zeros in the first.
-    prev_hash: String,
-}
-
-impl From<AuditEntry> for Entry {
-    fn from(entry: AuditEntry) -> Self {
+shape! {
+    /// An audit log entry.
+    struct Entry from entry: AuditEntry {
         let AuditEntry { id, at, event_type, agent, actor, details, prev_hash, hash } = entry;
-        Self {
-            id,
-            timestamp: Moment(at),
-            event_type,
-            agent_id: agent.map(|agent| agent.0),
-            actor,
-            details,
-            hash: hex(&hash),
-            prev_hash: hex(&prev_hash),
-        }
+    } {
+        /// Sequence number from 1, without gaps.
+        id: u64 = id,
+        timestamp: Moment = Moment(at),
+        /// Event type, such as `agent_spawned`.
+        event_type: Box<str> = event_type,
+        /// Agent that it is about; null if none.
+        agent_id: Option<Uuid> = agent.map(|agent| agent.0),
+        /// Actor: `api`, `agent:<id>/turn:<id>` or `system`.
+        actor: Box<str> = actor,
+        /// Details: a JSON object as text.
+        details: Box<str> = details,
+        /// SHA-256 of the entry, in hex.
+        hash: String = hex(&hash),
+        /// Hash of the previous entry; zeros in the first.
+        prev_hash: String = hex(&prev_hash),
     }
 }
 

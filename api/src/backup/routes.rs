@@ -1,7 +1,7 @@
 //! Backups of the whole world and its files, and their way back (spec 2, Backup and restore).
 
 use crate::http::blocking::spawn_blocking;
-use agentsvc_components::audit::Actor;
+use agentsvc_components::Actor;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,7 @@ use agentsvc_components::ErrorCode;
 use agentsvc_components::kernel::error_codes as kernel_codes;
 use std::collections::BTreeMap;
 
-use agentsvc_components::audit::Actor;
+use agentsvc_components::Actor;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

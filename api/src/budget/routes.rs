@@ -9,9 +9,9 @@ use uuid::Uuid;
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
+use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
 
 pub(crate) const ROUTES: &[Route] = &[
@@ -33,54 +33,34 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[Reply::json::<BudgetBody>(200, "the updated budget")]),
 ];
 
-/// A budget. A limit of 0 means unlimited.
-#[derive(Serialize, JsonSchema)]
-struct BudgetBody {
-    /// Absent for the global budget.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent_id: Option<Uuid>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent_name: Option<Box<str>>,
-    daily_limit_usd: f64,
-    monthly_limit_usd: f64,
-    /// Tokens per clock hour.
-    hourly_token_limit: u64,
-    today_spent_usd: f64,
-    month_spent_usd: f64,
-    hourly_tokens_used: u64,
-    /// All time.
-    total_cost_usd: f64,
-    /// The same as `today_spent_usd`.
-    today_cost_usd: f64,
-    /// Reserved for active calls.
-    reserved_usd: f64,
-    /// `ok`, `warning` (80 % of a limit used) or `exceeded`.
-    status: &'static str,
-    daily_reset_at: Moment,
-    monthly_reset_at: Moment,
-    hourly_reset_at: Moment,
-}
-
-impl From<BudgetView> for BudgetBody {
-    fn from(view: BudgetView) -> Self {
+shape! {
+    /// A budget. A limit of 0 means unlimited.
+    struct BudgetBody from view: BudgetView {
         let [day, month, hour] = view.resets.map(Moment);
-        Self {
-            agent_id: view.scope.agent().map(|agent| agent.0),
-            agent_name: view.agent_name,
-            daily_limit_usd: view.limits.daily.unwrap_or_default().usd(),
-            monthly_limit_usd: view.limits.monthly.unwrap_or_default().usd(),
-            hourly_token_limit: view.limits.hourly_tokens.unwrap_or(0),
-            today_spent_usd: view.today.usd(),
-            month_spent_usd: view.month.usd(),
-            hourly_tokens_used: view.hour_tokens,
-            total_cost_usd: view.total.cost.usd(),
-            today_cost_usd: view.today.usd(),
-            reserved_usd: view.reserved.usd(),
-            status: view.status,
-            daily_reset_at: day,
-            monthly_reset_at: month,
-            hourly_reset_at: hour,
-        }
+    } {
+        /// Absent for the global budget.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        agent_id: Option<Uuid> = view.scope.agent().map(|agent| agent.0),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        agent_name: Option<Box<str>> = view.agent_name,
+        daily_limit_usd: f64 = view.limits.daily.unwrap_or_default().usd(),
+        monthly_limit_usd: f64 = view.limits.monthly.unwrap_or_default().usd(),
+        /// Tokens per clock hour.
+        hourly_token_limit: u64 = view.limits.hourly_tokens.unwrap_or(0),
+        today_spent_usd: f64 = view.today.usd(),
+        month_spent_usd: f64 = view.month.usd(),
+        hourly_tokens_used: u64 = view.hour_tokens,
+        /// All time.
+        total_cost_usd: f64 = view.total.cost.usd(),
+        /// The same as `today_spent_usd`.
+        today_cost_usd: f64 = view.today.usd(),
+        /// Reserved for active calls.
+        reserved_usd: f64 = view.reserved.usd(),
+        /// `ok`, `warning` (80 % of a limit used) or `exceeded`.
+        status: &'static str = view.status,
+        daily_reset_at: Moment = day,
+        monthly_reset_at: Moment = month,
+        hourly_reset_at: Moment = hour,
     }
 }
 

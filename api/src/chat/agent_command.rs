@@ -7,12 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::chat::command;
-use crate::chat::command::Chat;
+use crate::chat::command::{self, Chat};
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 
 /// What a command costs the client's rate budget: some ask a model.

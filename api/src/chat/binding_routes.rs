@@ -10,8 +10,7 @@ use serde_json::json;
 use crate::chat::bindings::{ACTIONS, Binding, Bindings, BindingsError, When};
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 
 pub(crate) const ROUTES: &[Route] =

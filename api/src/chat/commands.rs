@@ -3,12 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::chat::command;
-use crate::chat::command::CommandLine;
+use crate::chat::command::{self, CommandLine};
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 
 pub(crate) const ROUTES: &[Route] = &[

@@ -19,7 +19,7 @@ use crate::http::domain::HttpDomain;
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("chat")
     .error_codes(error_codes::ALL)
-    .uses(&["agent", "model", "provider", "session", "turn", "upload"])
+    .uses(&["agent", "audit", "compaction", "model", "provider", "session", "turn", "upload"])
     .routes(&[routes::ROUTES, binding_routes::ROUTES, commands::ROUTES, agent_command::ROUTES])
     .metrics(agent_feed::gather)
     .queues(agent_feed::queues);

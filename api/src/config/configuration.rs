@@ -5,8 +5,8 @@ use crate::config::error_codes;
 use std::sync::Arc;
 
 use crate::http::blocking::spawn_blocking;
+use agentsvc_components::Actor;
 use agentsvc_components::Refusal;
-use agentsvc_components::audit::Actor;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -2,21 +2,19 @@
 
 use crate::http::blocking::spawn_blocking;
 use crate::http::error_codes;
-use agentsvc_components::audit::Actor;
+use agentsvc_components::Actor;
 use hyper::StatusCode;
 use hyper::header::{ACCEPT, HeaderValue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use crate::config::configuration;
 use crate::config::configuration::{
-    ConfigError, ConfigInit, ConfigInitialized, ConfigReloaded, ConfigSet, Configuration, ProviderKeys,
+    self, ConfigError, ConfigInit, ConfigInitialized, ConfigReloaded, ConfigSet, Configuration, ProviderKeys,
 };
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 use crate::provider::accounts::ProviderError;
 

@@ -3,7 +3,7 @@
 use crate::http::error_codes;
 use std::sync::Arc;
 
-use agentsvc_components::audit::Actor;
+use agentsvc_components::Actor;
 use hyper::Request;
 use parking_lot::Mutex;
 use serde_json::{Value, json};

@@ -2,7 +2,8 @@
 
 use agentsvc_components::goal::GoalStatus;
 use agentsvc_components::{AgentId, GoalId};
-use agentsvc_systems::goal::{CreateGoal, GetGoal, GoalFilter, GoalPatch, GoalView, ListGoals, RemoveGoal, UpdateGoal};
+use agentsvc_systems::goal::{CreateGoal, GoalFilter, GoalPatch, GoalView, ListGoals, RemoveGoal, UpdateGoal};
+use agentsvc_systems::kernel::entities::Get;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -15,6 +16,7 @@ use crate::http::lists::list_schema;
 use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
+use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
 use crate::http::{lists, reply, timestamp};
 
@@ -40,46 +42,29 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[Reply::json::<ChildList>(200, "the goals in order of creation")]),
 ];
 
-/// A goal.
-#[derive(Serialize, JsonSchema)]
-struct GoalItem {
-    id: Uuid,
-    title: Box<str>,
-    description: Box<str>,
-    /// Latest note.
-    note: Box<str>,
-    /// Agent.
-    agent_id: Option<Uuid>,
-    /// Parent goal.
-    parent_id: Option<Uuid>,
-    /// `pending`, `in_progress`, `completed` or `cancelled`.
-    status: &'static str,
-    due_at: Option<Moment>,
-    created_at: Moment,
-    updated_at: Moment,
-    /// When it was reached.
-    completed_at: Option<Moment>,
-    /// Whether it has subgoals.
-    has_children: bool,
-}
-
-impl From<GoalView> for GoalItem {
-    fn from(view: GoalView) -> Self {
+shape! {
+    /// A goal.
+    struct GoalItem from view: GoalView {
         let goal = view.goal;
-        Self {
-            id: view.id.0,
-            title: goal.title,
-            description: goal.description,
-            note: goal.note,
-            agent_id: goal.agent.map(|id| id.0),
-            parent_id: goal.parent.map(|id| id.0),
-            status: goal.status.as_str(),
-            due_at: goal.due_at.map(Moment),
-            created_at: Moment(goal.created_at),
-            updated_at: Moment(goal.updated_at),
-            completed_at: goal.completed_at.map(Moment),
-            has_children: view.has_children,
-        }
+    } {
+        id: Uuid = view.id.0,
+        title: Box<str> = goal.title,
+        description: Box<str> = goal.description,
+        /// Latest note.
+        note: Box<str> = goal.note,
+        /// Agent.
+        agent_id: Option<Uuid> = goal.agent.map(|id| id.0),
+        /// Parent goal.
+        parent_id: Option<Uuid> = goal.parent.map(|id| id.0),
+        /// `pending`, `in_progress`, `completed` or `cancelled`.
+        status: &'static str = goal.status.as_str(),
+        due_at: Option<Moment> = goal.due_at.map(Moment),
+        created_at: Moment = Moment(goal.created_at),
+        updated_at: Moment = Moment(goal.updated_at),
+        /// When it was reached.
+        completed_at: Option<Moment> = goal.completed_at.map(Moment),
+        /// Whether it has subgoals.
+        has_children: bool = view.has_children,
     }
 }
 
@@ -123,24 +108,19 @@ async fn list(call: Call) -> Result<Response, Error> {
         agent: id_or_none("agent_id", agent_id)?.map(|id| id.map(AgentId)),
         parent: id_or_none("parent_id", parent_id)?.map(|id| id.map(GoalId)),
         status: status_of(status)?,
+        ..GoalFilter::default()
     };
-    list_of(&call, "goals", filter, false, ListQuery { limit, cursor }).await
+    list_of(&call, "goals", filter, ListQuery { limit, cursor }).await
 }
 
 async fn children(call: Call) -> Result<Response, Error> {
-    let filter = GoalFilter { parent: Some(Some(call.id("id")?)), ..GoalFilter::default() };
-    list_of(&call, "children", filter, true, call.query()?).await
+    let filter = GoalFilter { parent: Some(Some(call.id("id")?)), parent_must_exist: true, ..GoalFilter::default() };
+    list_of(&call, "children", filter, call.query()?).await
 }
 
 /// Answers with a list of goals under the key `plural`.
-async fn list_of(
-    call: &Call,
-    plural: &'static str,
-    filter: GoalFilter,
-    parent_must_exist: bool,
-    query: ListQuery,
-) -> Result<Response, Error> {
-    let command = move |after, limit| ListGoals { filter: filter.clone(), parent_must_exist, after, limit };
+async fn list_of(call: &Call, plural: &'static str, filter: GoalFilter, query: ListQuery) -> Result<Response, Error> {
+    let command = move |after, limit| ListGoals { filter: filter.clone(), after, limit };
     lists::of_world(call, query, Shape::of(plural), command, GoalItem::from).await
 }
 
@@ -163,7 +143,7 @@ fn status_of(word: Option<String>) -> Result<Option<GoalStatus>, Error> {
 }
 
 async fn show(call: Call) -> Result<Response, Error> {
-    let view = call.ask(GetGoal(call.id("id")?)).await?;
+    let view = call.ask(Get::<GoalView>(call.id("id")?)).await?;
     reply::ok(&GoalItem::from(view))
 }
 
@@ -236,7 +216,7 @@ async fn change(call: Call) -> Result<Response, Error> {
         parent: parent_id.map(|id| id.map(GoalId)),
     };
     let view = if patch == GoalPatch::default() {
-        call.ask(GetGoal(goal)).await?
+        call.ask(Get::<GoalView>(goal)).await?
     } else {
         call.ask(UpdateGoal { goal, patch, only_of: None }).await?
     };

@@ -5,18 +5,16 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use agentsvc_components::audit::Actor;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::outcome::AnyOutcome;
-use agentsvc_components::{Refusal, RefusalKind};
+use agentsvc_components::{Actor, Refusal, RefusalKind};
 use agentsvc_systems::{Command, Engine, ReplySlot};
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::oneshot;
 use tracing::Span;
 
-use crate::http::permit;
-use crate::http::permit::Permit;
+use crate::http::permit::{self, Permit};
 use crate::http::trace::command_span;
 
 /// Seconds after which one who came during an exchange may try again.

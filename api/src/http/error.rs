@@ -10,8 +10,7 @@ use hyper::{HeaderMap, StatusCode};
 use serde_json::{Map, Value};
 
 use crate::http::error_codes;
-use crate::http::reply;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 
 /// The content store could not be read.
 #[derive(Clone, Debug, thiserror::Error)]

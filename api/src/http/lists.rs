@@ -11,8 +11,7 @@ use serde::Serialize;
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::pages;
-use crate::http::pages::{ListQuery, Shape};
+use crate::http::pages::{self, ListQuery, Shape};
 use crate::http::reply::Response;
 
 /// How many items there are in all, where that is known.

@@ -33,6 +33,7 @@ pub(crate) mod served;
 pub(crate) mod server;
 pub mod services;
 pub mod settings;
+pub(crate) mod shape;
 pub mod shutdown;
 pub(crate) mod socket;
 pub mod sse;

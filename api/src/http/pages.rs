@@ -16,8 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::http::error::Error;
-use crate::http::reply;
-use crate::http::reply::{BrokenOff, Response};
+use crate::http::reply::{self, BrokenOff, Response};
 
 /// The header that carries the cursor of the next page when `limit` cut the list short.
 const X_NEXT_CURSOR: HeaderName = HeaderName::from_static("x-next-cursor");

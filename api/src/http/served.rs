@@ -14,8 +14,7 @@ use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::files::{FileReader, FilesError};
 use crate::http::receive::blocking;
-use crate::http::reply;
-use crate::http::reply::{BrokenOff, Response};
+use crate::http::reply::{self, BrokenOff, Response};
 
 /// Bytes of a file that are read and sent at once; smaller files are sent whole.
 const PIECE_BYTES: u64 = 256 << 10;

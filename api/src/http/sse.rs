@@ -11,8 +11,7 @@ use hyper::header::{CACHE_CONTROL, HeaderName, HeaderValue};
 use serde::Serialize;
 use tokio::time::{Instant, Sleep};
 
-use crate::http::reply;
-use crate::http::reply::{BrokenOff, Response};
+use crate::http::reply::{self, BrokenOff, Response};
 use crate::http::shutdown::Shutdown;
 
 /// Silence after which a comment is sent, so that proxies and clients know the stream is alive.

@@ -7,4 +7,4 @@ pub(crate) mod routes;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("log").uses(&["turn"]).routes(&[agent::ROUTES, routes::ROUTES]);
+pub const DOMAIN: HttpDomain = HttpDomain::new("log").uses(&["agent", "turn"]).routes(&[agent::ROUTES, routes::ROUTES]);

@@ -7,4 +7,4 @@ pub mod store;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("memory").routes(&[routes::ROUTES]);
+pub const DOMAIN: HttpDomain = HttpDomain::new("memory").uses(&["agent"]).routes(&[routes::ROUTES]);

@@ -6,4 +6,5 @@ pub mod source;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("migration").uses(&["agent", "snapshot"]).routes(&[routes::ROUTES]);
+pub const DOMAIN: HttpDomain =
+    HttpDomain::new("migration").uses(&["agent", "manifest", "session", "snapshot"]).routes(&[routes::ROUTES]);

@@ -7,8 +7,7 @@ use serde_json::json;
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 use crate::model::catalog::{CatalogStatus, UpdateReport};
 use crate::model::routes::{known, note};

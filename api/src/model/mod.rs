@@ -8,5 +8,7 @@ pub(crate) mod routes;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain =
-    HttpDomain::new("model").error_codes(error_codes::ALL).routes(&[routes::ROUTES, catalog_routes::ROUTES]);
+pub const DOMAIN: HttpDomain = HttpDomain::new("model")
+    .uses(&["audit"])
+    .error_codes(error_codes::ALL)
+    .routes(&[routes::ROUTES, catalog_routes::ROUTES]);

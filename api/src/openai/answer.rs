@@ -1,5 +1,6 @@
 //! A turn's end as a chat completion, whole or in chunks (spec 1, OpenAI-compatible endpoints).
 
+use crate::http::shape::shape;
 use agentsvc_components::TurnId;
 use agentsvc_components::session::message::{ToolCall, Usage};
 use agentsvc_components::turn::outcome::StopReason;
@@ -86,21 +87,12 @@ impl<'a> WireCall<'a> {
     }
 }
 
-/// Tokens of the whole turn.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct TokenUsage {
-    prompt_tokens: u64,
-    completion_tokens: u64,
-    total_tokens: u64,
-}
-
-impl From<Usage> for TokenUsage {
-    fn from(usage: Usage) -> Self {
-        Self {
-            prompt_tokens: usage.input_tokens,
-            completion_tokens: usage.output_tokens,
-            total_tokens: usage.input_tokens.saturating_add(usage.output_tokens),
-        }
+shape! {
+    /// Tokens of the whole turn.
+    pub(crate) struct TokenUsage from usage: Usage {
+        prompt_tokens: u64 = usage.input_tokens,
+        completion_tokens: u64 = usage.output_tokens,
+        total_tokens: u64 = usage.input_tokens.saturating_add(usage.output_tokens),
     }
 }
 

@@ -5,8 +5,7 @@ use uuid::Uuid;
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 use crate::provider::accounts::{LoginStarted, LoginState};
 use crate::provider::routes::{COST, accounts};

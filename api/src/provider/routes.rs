@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::http::blocking::spawn_blocking;
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 use crate::provider::accounts::{Accounts, Detected, ProviderDetail, ProviderTested, ProviderView};
 

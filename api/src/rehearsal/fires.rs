@@ -20,6 +20,7 @@ use crate::http::error::Error;
 use crate::http::pages::Shape;
 use crate::http::reply::{BrokenOff, Response};
 use crate::http::route::{Reply, Route};
+use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
 use crate::http::{lists, reply};
 use crate::rehearsal::routes::blocking;
@@ -74,49 +75,31 @@ struct Listed {
     total: u64,
 }
 
-/// A fire.
-#[derive(Serialize, JsonSchema)]
-struct Line {
-    number: u64,
-    /// `schedule`, `cron` or `trigger`.
-    kind: &'static str,
-    id: Uuid,
-    name: Option<Box<str>>,
-    agent_id: Uuid,
-    agent_name: Box<str>,
-    /// Slot, or time of the event.
-    nominal_at: Moment,
-    /// End time.
-    fired_at: Moment,
-    outcome: &'static str,
-    /// Whether it waited for the previous run.
-    queued: bool,
-    /// Number of slots it represents.
-    count: u32,
-    /// Why no turn was started.
-    reason: Option<Box<str>>,
-    /// Event kind of a trigger.
-    event: Option<&'static str>,
-}
-
-impl From<Fire> for Line {
-    fn from(fire: Fire) -> Self {
+shape! {
+    /// A fire.
+    struct Line from fire: Fire {
         let Fire { number, kind, id, name, agent, agent_name, nominal_at, fired_at, outcome, .. } = fire;
-        Self {
-            number,
-            kind,
-            id,
-            name,
-            agent_id: agent.0,
-            agent_name,
-            nominal_at: Moment(nominal_at),
-            fired_at: Moment(fired_at),
-            outcome,
-            queued: fire.queued,
-            count: fire.count,
-            reason: fire.reason,
-            event: fire.event,
-        }
+    } {
+        number: u64 = number,
+        /// `schedule`, `cron` or `trigger`.
+        kind: &'static str = kind,
+        id: Uuid = id,
+        name: Option<Box<str>> = name,
+        agent_id: Uuid = agent.0,
+        agent_name: Box<str> = agent_name,
+        /// Slot, or time of the event.
+        nominal_at: Moment = Moment(nominal_at),
+        /// End time.
+        fired_at: Moment = Moment(fired_at),
+        outcome: &'static str = outcome,
+        /// Whether it waited for the previous run.
+        queued: bool = fire.queued,
+        /// Number of slots it represents.
+        count: u32 = fire.count,
+        /// Why no turn was started.
+        reason: Option<Box<str>> = fire.reason,
+        /// Event kind of a trigger.
+        event: Option<&'static str> = fire.event,
     }
 }
 

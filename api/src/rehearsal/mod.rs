@@ -8,5 +8,7 @@ pub mod runs;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain =
-    HttpDomain::new("rehearsal").error_codes(error_codes::ALL).routes(&[routes::ROUTES, fires::ROUTES]);
+pub const DOMAIN: HttpDomain = HttpDomain::new("rehearsal")
+    .uses(&["config"])
+    .error_codes(error_codes::ALL)
+    .routes(&[routes::ROUTES, fires::ROUTES]);

@@ -13,12 +13,10 @@ use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::json::given;
 use crate::http::lists::list_schema;
-use crate::http::reply;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 use crate::schedule::family::schedule_family;
-use crate::schedule::shape;
-use crate::schedule::shape::{Missed, Mode, Overlap, Preview, ScheduleQuery, ScheduleShape, Started};
+use crate::schedule::shape::{self, Missed, Mode, Overlap, Preview, ScheduleQuery, ScheduleShape, Started};
 
 const KIND: ScheduleKind = ScheduleKind::Schedule;
 

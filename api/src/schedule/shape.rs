@@ -13,69 +13,47 @@ use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
+use crate::http::shape::{shape, words};
 use crate::http::timestamp::Moment;
 use crate::http::{lists, reply};
 
-/// Missed policy.
-#[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Missed {
-    /// Slots more than a minute late do not fire.
-    Skip,
-    /// Only the newest missed slot fires.
-    One,
-    /// Every missed slot fires.
-    All,
-}
-
-/// Overlap policy.
-#[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Overlap {
-    /// The slot is skipped.
-    Skip,
-    /// The slot waits.
-    Queue,
-    /// The slot fires in a new session.
-    Parallel,
-}
-
-/// Session continuity of the turns.
-#[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Mode {
-    /// The agent's current session.
-    Persistent,
-    /// A new session for each turn.
-    New,
-}
-
-impl From<Missed> for MissedPolicy {
-    fn from(missed: Missed) -> Self {
-        match missed {
-            Missed::Skip => Self::Skip,
-            Missed::One => Self::One,
-            Missed::All => Self::All,
-        }
+words! {
+    /// Missed policy.
+    #[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub(crate) enum Missed for MissedPolicy {
+        /// Slots more than a minute late do not fire.
+        Skip,
+        /// Only the newest missed slot fires.
+        One,
+        /// Every missed slot fires.
+        All,
     }
 }
 
-impl From<Overlap> for OverlapPolicy {
-    fn from(overlap: Overlap) -> Self {
-        match overlap {
-            Overlap::Skip => Self::Skip,
-            Overlap::Queue => Self::Queue,
-            Overlap::Parallel => Self::Parallel,
-        }
+words! {
+    /// Overlap policy.
+    #[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub(crate) enum Overlap for OverlapPolicy {
+        /// The slot is skipped.
+        Skip,
+        /// The slot waits.
+        Queue,
+        /// The slot fires in a new session.
+        Parallel,
     }
 }
 
-impl From<Mode> for SessionMode {
-    fn from(mode: Mode) -> Self {
-        match mode {
-            Mode::Persistent => Self::Persistent,
-            Mode::New => Self::New,
-        }
+words! {
+    /// Session continuity of the turns.
+    #[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub(crate) enum Mode for SessionMode {
+        /// The agent's current session.
+        Persistent,
+        /// A new session for each turn.
+        New,
     }
 }
 
@@ -138,25 +116,21 @@ impl<'a> ResultShape<'a> {
     }
 }
 
-/// Counts of slots (`fired` to `over_budget`) and turns (`completed` to `stopped`) by outcome.
-#[derive(Serialize, JsonSchema)]
-struct Outcomes {
-    fired: u64,
-    missed: u64,
-    overlapped: u64,
-    refused: u64,
-    agent_stopped: u64,
-    over_budget: u64,
-    completed: u64,
-    failed: u64,
-    stopped: u64,
-}
-
-impl From<Tally> for Outcomes {
-    fn from(tally: Tally) -> Self {
+shape! {
+    /// Counts of slots (`fired` to `over_budget`) and turns (`completed` to `stopped`) by outcome.
+    struct Outcomes from tally: Tally {
         let Tally { fired, missed, overlapped, refused, agent_stopped, over_budget, completed, failed, stopped } =
             tally;
-        Self { fired, missed, overlapped, refused, agent_stopped, over_budget, completed, failed, stopped }
+    } {
+        fired: u64 = fired,
+        missed: u64 = missed,
+        overlapped: u64 = overlapped,
+        refused: u64 = refused,
+        agent_stopped: u64 = agent_stopped,
+        over_budget: u64 = over_budget,
+        completed: u64 = completed,
+        failed: u64 = failed,
+        stopped: u64 = stopped,
     }
 }
 
@@ -175,20 +149,9 @@ impl<'a> ScheduleShape<'a> {
             timezone: &view.timezone,
             prompt: &view.prompt,
             enabled: view.enabled,
-            missed_policy: match view.missed {
-                MissedPolicy::Skip => Missed::Skip,
-                MissedPolicy::One => Missed::One,
-                MissedPolicy::All => Missed::All,
-            },
-            overlap_policy: match view.overlap {
-                OverlapPolicy::Skip => Overlap::Skip,
-                OverlapPolicy::Queue => Overlap::Queue,
-                OverlapPolicy::Parallel => Overlap::Parallel,
-            },
-            session_mode: view.session_mode.map(|mode| match mode {
-                SessionMode::Persistent => Mode::Persistent,
-                SessionMode::New => Mode::New,
-            }),
+            missed_policy: view.missed.into(),
+            overlap_policy: view.overlap.into(),
+            session_mode: view.session_mode.map(Mode::from),
             created_at: Moment(view.created_at),
             updated_at: Moment(view.updated_at),
             last_run: view.past.last_run.map(Moment),

@@ -7,4 +7,5 @@ pub(crate) mod routes;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("second_factor").error_codes(error_codes::ALL).routes(&[routes::ROUTES]);
+pub const DOMAIN: HttpDomain =
+    HttpDomain::new("second_factor").uses(&["audit"]).error_codes(error_codes::ALL).routes(&[routes::ROUTES]);

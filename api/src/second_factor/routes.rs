@@ -7,11 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
-use crate::second_factor::factor;
-use crate::second_factor::factor::{NewSecret, TotpStatus};
+use crate::second_factor::factor::{self, NewSecret, TotpStatus};
 
 /// What a look at a code costs the client's rate budget: it waits for the disk.
 const COST: u32 = 10;

@@ -7,11 +7,9 @@ use serde::Serialize;
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
-use crate::security::systems;
-use crate::security::systems::Status;
+use crate::security::systems::{self, Status};
 
 pub(crate) const ROUTES: &[Route] =
     &[Route::get("/api/security", "List the security systems and their status", |call| Box::pin(show(call)))

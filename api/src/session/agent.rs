@@ -7,15 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::transcript;
-use super::transcript::{Transcript, TranscriptQuery};
+use super::transcript::{self, Transcript, TranscriptQuery};
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
-use crate::session::routes;
-use crate::session::routes::Which;
+use crate::session::routes::{self, Which};
 use crate::session::shape::SessionList;
 
 const SESSION: &[Reply] = &[Reply::json::<Transcript>(200, "the session and its messages, oldest first")];

@@ -15,10 +15,6 @@ pub(crate) mod transcript;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("session").uses(&["upload"]).routes(&[
-    agent::ROUTES,
-    routes::ROUTES,
-    search_routes::ROUTES,
-    trajectory::ROUTES,
-    messages::ROUTES,
-]);
+pub const DOMAIN: HttpDomain = HttpDomain::new("session")
+    .uses(&["agent", "compaction", "prompt", "redact", "upload"])
+    .routes(&[agent::ROUTES, routes::ROUTES, search_routes::ROUTES, trajectory::ROUTES, messages::ROUTES]);

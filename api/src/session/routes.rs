@@ -8,8 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::transcript;
-use super::transcript::{Transcript, TranscriptQuery};
+use super::transcript::{self, Transcript, TranscriptQuery};
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::pages::Shape;

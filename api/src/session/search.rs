@@ -15,8 +15,7 @@ use crate::http::bridge::Bridge;
 use crate::http::error::{ContentError, Error};
 use crate::session::content::{Content, MessageRange};
 use crate::session::shape::SessionCursor;
-use crate::session::transcript;
-use crate::session::transcript::Place;
+use crate::session::transcript::{self, Place};
 
 /// Rows that one request reads at most.
 const ROWS_MAX: usize = 20_000;

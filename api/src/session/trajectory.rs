@@ -27,9 +27,9 @@ use uuid::Uuid;
 use super::transcript::{FIRST_ROWS, rows_for};
 use crate::http::call::Call;
 use crate::http::error::{ContentError, Error};
-use crate::http::reply;
-use crate::http::reply::{BrokenOff, Response};
+use crate::http::reply::{self, BrokenOff, Response};
 use crate::http::route::{Reply, Route};
+use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
 use crate::session::content::{Content, MessageRange, MessageRow};
 
@@ -115,32 +115,19 @@ struct Metadata<'a> {
     redacted: bool,
 }
 
-/// A summary of older messages (compaction).
-#[derive(Serialize, JsonSchema)]
-struct SummaryShape {
-    /// First summarized turn.
-    from_turn: u32,
-    /// First turn after the summarized ones.
-    upto_turn: u32,
-    /// Number of summarized messages.
-    messages: u32,
-    content: String,
-    created_at: Moment,
-    model: Box<str>,
-    usage: UsageShape,
-}
-
-impl From<SummaryRecord> for SummaryShape {
-    fn from(summary: SummaryRecord) -> Self {
-        Self {
-            from_turn: summary.from,
-            upto_turn: summary.upto,
-            messages: summary.messages,
-            content: clean(summary.text),
-            created_at: Moment(summary.created_at),
-            model: summary.model,
-            usage: summary.usage.into(),
-        }
+shape! {
+    /// A summary of older messages (compaction).
+    struct SummaryShape from summary: SummaryRecord {
+        /// First summarized turn.
+        from_turn: u32 = summary.from,
+        /// First turn after the summarized ones.
+        upto_turn: u32 = summary.upto,
+        /// Number of summarized messages.
+        messages: u32 = summary.messages,
+        content: String = clean(summary.text),
+        created_at: Moment = Moment(summary.created_at),
+        model: Box<str> = summary.model,
+        usage: UsageShape = summary.usage.into(),
     }
 }
 
@@ -199,18 +186,13 @@ struct ImageShape {
     bytes: u64,
 }
 
-/// Tokens of a model call.
-#[derive(Serialize, JsonSchema)]
-struct UsageShape {
-    input_tokens: u64,
-    output_tokens: u64,
-    /// Cost; 0 if the price is unknown.
-    cost_usd: f64,
-}
-
-impl From<Usage> for UsageShape {
-    fn from(usage: Usage) -> Self {
-        Self { input_tokens: usage.input_tokens, output_tokens: usage.output_tokens, cost_usd: usage.cost.usd() }
+shape! {
+    /// Tokens of a model call.
+    struct UsageShape from usage: Usage {
+        input_tokens: u64 = usage.input_tokens,
+        output_tokens: u64 = usage.output_tokens,
+        /// Cost; 0 if the price is unknown.
+        cost_usd: f64 = usage.cost.usd(),
     }
 }
 

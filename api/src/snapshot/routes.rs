@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use crate::http::blocking::spawn_blocking;
-use agentsvc_components::Refusal;
-use agentsvc_components::audit::Actor;
 use agentsvc_components::kernel::limit;
+use agentsvc_components::{Actor, Refusal};
 use hyper::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,8 +13,7 @@ use uuid::Uuid;
 use crate::Api;
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 use crate::snapshot::store::{Before, Restored, Snapshot, Underway, Worlds};
 

@@ -1,8 +1,7 @@
 //! Snapshots of the whole world as this room sees them: taken, listed, deleted and restored. Implemented where the disk
 //! and the world's threads are known.
 
-use agentsvc_components::Refusal;
-use agentsvc_components::audit::Actor;
+use agentsvc_components::{Actor, Refusal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;

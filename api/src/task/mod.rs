@@ -5,4 +5,4 @@ pub(crate) mod routes;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("task").routes(&[routes::ROUTES]);
+pub const DOMAIN: HttpDomain = HttpDomain::new("task").uses(&["world"]).routes(&[routes::ROUTES]);

@@ -2,8 +2,9 @@
 
 use agentsvc_components::AgentId;
 use agentsvc_components::task::TaskState;
+use agentsvc_systems::kernel::entities::Get;
 use agentsvc_systems::task::{
-    ClaimTask, EndTask, GetQueueStatus, GetTask, ListTasks, PostTask, RemoveTask, RetryTask, TaskFilter, TaskView,
+    ClaimTask, EndTask, GetQueueStatus, ListTasks, PostTask, RemoveTask, RetryTask, TaskFilter, TaskView,
 };
 use agentsvc_systems::world::GetStats;
 use schemars::JsonSchema;
@@ -16,6 +17,7 @@ use crate::http::lists::list_schema;
 use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
+use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
 use crate::http::{lists, reply};
 
@@ -62,57 +64,37 @@ const ENDED: &[Reply] = &[
     Reply::error(409, "the task is not claimed or is claimed by another agent"),
 ];
 
-/// A task.
-#[derive(Serialize, JsonSchema)]
-struct TaskItem {
-    id: Uuid,
-    /// The same.
-    task_id: Uuid,
-    title: Box<str>,
-    description: Box<str>,
-    /// Assignee as given.
-    assignee: Option<Box<str>>,
-    /// `pending`, `running`, `completed` or `failed`.
-    status: &'static str,
-    /// The agent that posted it.
-    posted_by: Option<Uuid>,
-    /// Agent that claimed it.
-    claimed_by: Option<Uuid>,
-    claimed_at: Option<Moment>,
-    /// Number of claims.
-    attempts: u32,
-    /// Result.
-    result: Option<Box<str>>,
-    /// Why it failed.
-    error: Option<Box<str>>,
-    created_at: Moment,
-    updated_at: Moment,
-    /// End time.
-    ended_at: Option<Moment>,
-}
-
-impl From<TaskView> for TaskItem {
-    fn from(view: TaskView) -> Self {
+shape! {
+    /// A task.
+    struct TaskItem from view: TaskView {
         let (id, task) = (view.id.0, view.task);
         let failed = task.state == TaskState::Failed;
         let (result, error) = if failed { (None, task.result) } else { (task.result, None) };
-        Self {
-            id,
-            task_id: id,
-            title: task.title,
-            description: task.description,
-            assignee: task.assignee,
-            status: task.state.as_str(),
-            posted_by: task.posted_by.map(|agent| agent.0),
-            claimed_by: task.claimed_by.map(|agent| agent.0),
-            claimed_at: task.claimed_at.map(Moment),
-            attempts: task.attempts,
-            result,
-            error,
-            created_at: Moment(task.created_at),
-            updated_at: Moment(task.updated_at),
-            ended_at: task.ended_at.map(Moment),
-        }
+    } {
+        id: Uuid = id,
+        /// The same.
+        task_id: Uuid = id,
+        title: Box<str> = task.title,
+        description: Box<str> = task.description,
+        /// Assignee as given.
+        assignee: Option<Box<str>> = task.assignee,
+        /// `pending`, `running`, `completed` or `failed`.
+        status: &'static str = task.state.as_str(),
+        /// The agent that posted it.
+        posted_by: Option<Uuid> = task.posted_by.map(|agent| agent.0),
+        /// Agent that claimed it.
+        claimed_by: Option<Uuid> = task.claimed_by.map(|agent| agent.0),
+        claimed_at: Option<Moment> = task.claimed_at.map(Moment),
+        /// Number of claims.
+        attempts: u32 = task.attempts,
+        /// Result.
+        result: Option<Box<str>> = result,
+        /// Why it failed.
+        error: Option<Box<str>> = error,
+        created_at: Moment = Moment(task.created_at),
+        updated_at: Moment = Moment(task.updated_at),
+        /// End time.
+        ended_at: Option<Moment> = task.ended_at.map(Moment),
     }
 }
 
@@ -172,7 +154,7 @@ async fn post(call: Call) -> Result<Response, Error> {
 }
 
 async fn show(call: Call) -> Result<Response, Error> {
-    let view = call.ask(GetTask(call.id("id")?)).await?;
+    let view = call.ask(Get::<TaskView>(call.id("id")?)).await?;
     reply::ok(&TaskItem::from(view))
 }
 

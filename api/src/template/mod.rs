@@ -8,5 +8,7 @@ pub mod store;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain =
-    HttpDomain::new("template").error_codes(error_codes::ALL).uses(&["agent"]).routes(&[routes::ROUTES]);
+pub const DOMAIN: HttpDomain = HttpDomain::new("template")
+    .error_codes(error_codes::ALL)
+    .uses(&["agent", "audit", "manifest"])
+    .routes(&[routes::ROUTES]);

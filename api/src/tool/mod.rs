@@ -9,5 +9,7 @@ pub mod toolbox;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain =
-    HttpDomain::new("tool").error_codes(error_codes::ALL).routes(&[routes::ROUTES, profile_routes::ROUTES]);
+pub const DOMAIN: HttpDomain = HttpDomain::new("tool")
+    .uses(&["agent", "approval"])
+    .error_codes(error_codes::ALL)
+    .routes(&[routes::ROUTES, profile_routes::ROUTES]);

@@ -6,8 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 use crate::tool::profiles::{PROFILES, Profile};
 

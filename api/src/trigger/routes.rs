@@ -20,6 +20,7 @@ use crate::http::json::given;
 use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
+use crate::http::shape::{shape, words};
 use crate::http::timestamp::Moment;
 use crate::http::{lists, reply};
 
@@ -44,63 +45,36 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[Reply::json::<FiresShape>(200, "counts by outcome and the latest fires")]),
 ];
 
-/// Session of triggered turns.
-#[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum ModeShape {
-    /// In the current session.
-    Persistent,
-    /// In a new session each time.
-    New,
-}
-
-impl From<ModeShape> for SessionMode {
-    fn from(mode: ModeShape) -> Self {
-        match mode {
-            ModeShape::Persistent => Self::Persistent,
-            ModeShape::New => Self::New,
-        }
+words! {
+    /// Session of triggered turns.
+    #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    enum ModeShape for SessionMode {
+        /// In the current session.
+        Persistent,
+        /// In a new session each time.
+        New,
     }
 }
 
-/// A trigger.
-#[derive(Serialize, JsonSchema)]
-struct TriggerShape {
-    id: Uuid,
-    agent_id: Uuid,
-    /// An object with one key, the event kind.
-    pattern: Value,
-    prompt_template: Box<str>,
-    enabled: bool,
-    fire_count: u64,
-    /// 0 means unlimited.
-    max_fires: u64,
-    created_at: Moment,
-    /// Null means the daemon's default.
-    cooldown_secs: Option<u32>,
-    /// Null means as in the manifest.
-    session_mode: Option<ModeShape>,
-    target_agent_id: Option<Uuid>,
-}
-
-impl From<TriggerView> for TriggerShape {
-    fn from(view: TriggerView) -> Self {
-        Self {
-            id: view.id.0,
-            agent_id: view.agent.0,
-            pattern: render_pattern(&view.pattern),
-            prompt_template: view.prompt_template,
-            enabled: view.enabled,
-            fire_count: view.fire_count,
-            max_fires: view.max_fires,
-            created_at: Moment(view.created_at),
-            cooldown_secs: view.cooldown_secs,
-            session_mode: view.session_mode.map(|mode| match mode {
-                SessionMode::Persistent => ModeShape::Persistent,
-                SessionMode::New => ModeShape::New,
-            }),
-            target_agent_id: view.target.map(|target| target.0),
-        }
+shape! {
+    /// A trigger.
+    struct TriggerShape from view: TriggerView {
+        id: Uuid = view.id.0,
+        agent_id: Uuid = view.agent.0,
+        /// An object with one key, the event kind.
+        pattern: Value = render_pattern(&view.pattern),
+        prompt_template: Box<str> = view.prompt_template,
+        enabled: bool = view.enabled,
+        fire_count: u64 = view.fire_count,
+        /// 0 means unlimited.
+        max_fires: u64 = view.max_fires,
+        created_at: Moment = Moment(view.created_at),
+        /// Null means the daemon's default.
+        cooldown_secs: Option<u32> = view.cooldown_secs,
+        /// Null means as in the manifest.
+        session_mode: Option<ModeShape> = view.session_mode.map(ModeShape::from),
+        target_agent_id: Option<Uuid> = view.target.map(|target| target.0),
     }
 }
 
@@ -243,37 +217,25 @@ struct FiresShape {
     total: u64,
 }
 
-/// A fire.
-#[derive(Serialize, JsonSchema)]
-struct FireShape {
-    /// The time of the event.
-    fired_at: Moment,
-    /// The kind of the event.
-    event: &'static str,
-    agent_id: Uuid,
-    turn_id: Uuid,
-    /// Session of the turn.
-    session_id: Uuid,
-    /// `open`, `done`, `failed`, `stopped` or `interrupted`.
-    status: &'static str,
-}
-
-impl From<&Fire> for FireShape {
-    fn from(fire: &Fire) -> Self {
-        Self {
-            fired_at: Moment(fire.at),
-            event: fire.on.as_str(),
-            agent_id: fire.agent.0,
-            turn_id: fire.turn.0,
-            session_id: fire.session.0,
-            status: match fire.end {
-                None => "open",
-                Some(TurnEnd::Done) => "done",
-                Some(TurnEnd::Failed) => "failed",
-                Some(TurnEnd::Stopped) => "stopped",
-                Some(TurnEnd::Interrupted) => "interrupted",
-            },
-        }
+shape! {
+    /// A fire.
+    struct FireShape from fire: &Fire {
+        /// The time of the event.
+        fired_at: Moment = Moment(fire.at),
+        /// The kind of the event.
+        event: &'static str = fire.on.as_str(),
+        agent_id: Uuid = fire.agent.0,
+        turn_id: Uuid = fire.turn.0,
+        /// Session of the turn.
+        session_id: Uuid = fire.session.0,
+        /// `open`, `done`, `failed`, `stopped` or `interrupted`.
+        status: &'static str = match fire.end {
+            None => "open",
+            Some(TurnEnd::Done) => "done",
+            Some(TurnEnd::Failed) => "failed",
+            Some(TurnEnd::Stopped) => "stopped",
+            Some(TurnEnd::Interrupted) => "interrupted",
+        },
     }
 }
 

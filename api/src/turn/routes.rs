@@ -11,13 +11,11 @@ use uuid::Uuid;
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 use crate::turn::hub::StreamHub;
 use crate::turn::stream;
-use crate::upload::attachments;
-use crate::upload::attachments::{Attached, Attachment};
+use crate::upload::attachments::{self, Attached, Attachment};
 
 /// What a message costs the client's rate budget.
 const COST: u32 = 10;

@@ -20,11 +20,11 @@ use uuid::Uuid;
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::lists;
-use crate::http::lists::list_schema;
+use crate::http::lists::{self, list_schema};
 use crate::http::pages::Shape;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
+use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
 use crate::turn::store::TraceStore;
 
@@ -74,95 +74,110 @@ list_schema! {
     }
 }
 
-/// An ended turn.
-#[derive(Serialize, JsonSchema)]
-struct TraceShape {
-    turn_id: Uuid,
-    session_id: Uuid,
-    /// Source of the message: `api`, `websocket`, `openai`, `agent`, `trigger`, `schedule` or `workflow`.
-    origin: &'static str,
-    /// Turn of another agent that sent it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parent_turn_id: Option<Uuid>,
-    /// `done`, `failed`, `stopped` or `interrupted`.
-    status: &'static str,
-    started_at: Moment,
-    ended_at: Moment,
-    /// Time from the message to the end, including waiting.
-    duration_ms: u64,
-    /// Error code of a failure.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<Box<str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Box<str>>,
-    input_tokens: u64,
-    output_tokens: u64,
-    /// Cost of its model calls; 0 if the price is unknown.
-    cost_usd: f64,
-    /// Model calls.
-    iterations: u32,
-    /// Tool calls.
-    tool_calls: u32,
-    /// Model and tool calls in order of completion.
-    steps: Vec<StepShape>,
-    /// Notes to the owner.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    notices: Vec<Box<str>>,
+shape! {
+    /// An ended turn.
+    struct TraceShape from trace: TraceRecord {
+        let parent = if let Origin::Agent { parent } = trace.origin { Some(parent.0) } else { None };
+    } {
+        turn_id: Uuid = trace.turn.0,
+        session_id: Uuid = trace.session.0,
+        /// Source of the message: `api`, `websocket`, `openai`, `agent`, `trigger`, `schedule` or `workflow`.
+        origin: &'static str = trace.origin.as_str(),
+        /// Turn of another agent that sent it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent_turn_id: Option<Uuid> = parent,
+        /// `done`, `failed`, `stopped` or `interrupted`.
+        status: &'static str = end_word(trace.end),
+        started_at: Moment = Moment(trace.started_at),
+        ended_at: Moment = Moment(trace.ended_at),
+        /// Time from the message to the end, including waiting.
+        duration_ms: u64 = trace.ended_at.ms_since(trace.started_at),
+        /// Error code of a failure.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        code: Option<Box<str>> = trace.code,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<Box<str>> = trace.error,
+        input_tokens: u64 = trace.usage.input_tokens,
+        output_tokens: u64 = trace.usage.output_tokens,
+        /// Cost of its model calls; 0 if the price is unknown.
+        cost_usd: f64 = trace.usage.cost.usd(),
+        /// Model calls.
+        iterations: u32 = trace.iterations,
+        /// Tool calls.
+        tool_calls: u32 = trace.tool_calls,
+        /// Model and tool calls in order of completion.
+        steps: Vec<StepShape> = trace.steps.into_iter().map(StepShape::from).collect(),
+        /// Notes to the owner.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        notices: Vec<Box<str>> = trace.notices,
+    }
 }
 
-/// A model or tool call.
-#[derive(Serialize, JsonSchema)]
-struct StepShape {
-    /// `model` or `tool`.
-    kind: &'static str,
-    /// `provider/model`, or the tool's name.
-    name: Box<str>,
-    started_at: Moment,
-    duration_ms: u32,
-    /// `ok`, `error`, `unknown`, `refused` or `stopped`.
-    status: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    input_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cost_usd: Option<f64>,
+shape! {
+    /// A model or tool call.
+    struct StepShape from step: TraceStep {
+        /// `model` or `tool`.
+        kind: &'static str = match step.kind {
+            StepKind::Model => "model",
+            StepKind::Tool => "tool",
+        },
+        /// `provider/model`, or the tool's name.
+        name: Box<str> = step.name,
+        started_at: Moment = Moment(step.started_at),
+        duration_ms: u32 = step.duration_ms,
+        /// `ok`, `error`, `unknown`, `refused` or `stopped`.
+        status: &'static str = match step.status {
+            StepStatus::Ok => "ok",
+            StepStatus::Error => "error",
+            StepStatus::Unknown => "unknown",
+            StepStatus::Refused => "refused",
+            StepStatus::Stopped => "stopped",
+        },
+        #[serde(skip_serializing_if = "Option::is_none")]
+        input_tokens: Option<u64> = step.usage.map(|usage| usage.input_tokens),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        output_tokens: Option<u64> = step.usage.map(|usage| usage.output_tokens),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cost_usd: Option<f64> = step.usage.map(|usage| usage.cost.usd()),
+    }
 }
 
-/// An open turn.
-#[derive(Serialize, JsonSchema)]
-struct OpenShape {
-    turn_id: Uuid,
-    session_id: Uuid,
-    origin: &'static str,
-    /// `queued`, `reserving`, `calling`, `waiting_for_tools` or `stopping`.
-    state: &'static str,
-    started_at: Moment,
-    input_tokens: u64,
-    output_tokens: u64,
-    cost_usd: f64,
-    iterations: u32,
-    tool_calls: u32,
+shape! {
+    /// An open turn.
+    struct OpenShape from open: OpenTurn {
+        turn_id: Uuid = open.turn.0,
+        session_id: Uuid = open.session.0,
+        origin: &'static str = open.origin.as_str(),
+        /// `queued`, `reserving`, `calling`, `waiting_for_tools` or `stopping`.
+        state: &'static str = state_word(open.state),
+        started_at: Moment = Moment(open.started_at),
+        input_tokens: u64 = open.usage.input_tokens,
+        output_tokens: u64 = open.usage.output_tokens,
+        cost_usd: f64 = open.usage.cost.usd(),
+        iterations: u32 = open.iterations,
+        tool_calls: u32 = open.tool_calls,
+    }
 }
 
-/// A received message.
-#[derive(Serialize, JsonSchema)]
-struct DeliveryShape {
-    /// The same as `turn_id`.
-    id: Uuid,
-    turn_id: Uuid,
-    session_id: Uuid,
-    received_at: Moment,
-    /// `api`, `websocket`, `openai`, `agent`, `trigger`, `schedule` or `workflow`.
-    channel: &'static str,
-    /// `queued`, `running`, `answered`, `failed`, `stopped` or `interrupted`.
-    status: &'static str,
-    /// End time of its turn.
-    answered_at: Option<Moment>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<Box<str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Box<str>>,
+shape! {
+    /// A received message.
+    struct DeliveryShape from open: OpenTurn {
+        /// The same as `turn_id`.
+        id: Uuid = open.turn.0,
+        turn_id: Uuid = open.turn.0,
+        session_id: Uuid = open.session.0,
+        received_at: Moment = Moment(open.started_at),
+        /// `api`, `websocket`, `openai`, `agent`, `trigger`, `schedule` or `workflow`.
+        channel: &'static str = open.origin.as_str(),
+        /// `queued`, `running`, `answered`, `failed`, `stopped` or `interrupted`.
+        status: &'static str = if open.state == TurnState::Queued { "queued" } else { "running" },
+        /// End time of its turn.
+        answered_at: Option<Moment> = None,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        code: Option<Box<str>> = None,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<Box<str>> = None,
+    }
 }
 
 /// The word for how a turn ended.
@@ -183,88 +198,6 @@ const fn state_word(state: TurnState) -> &'static str {
         TurnState::WaitingForTools => "waiting_for_tools",
         TurnState::WaitingForApproval => "waiting_for_approval",
         TurnState::Stopping => "stopping",
-    }
-}
-
-impl From<TraceRecord> for TraceShape {
-    fn from(trace: TraceRecord) -> Self {
-        let parent = if let Origin::Agent { parent } = trace.origin { Some(parent.0) } else { None };
-        Self {
-            turn_id: trace.turn.0,
-            session_id: trace.session.0,
-            origin: trace.origin.as_str(),
-            parent_turn_id: parent,
-            status: end_word(trace.end),
-            started_at: Moment(trace.started_at),
-            ended_at: Moment(trace.ended_at),
-            duration_ms: trace.ended_at.ms_since(trace.started_at),
-            code: trace.code,
-            error: trace.error,
-            input_tokens: trace.usage.input_tokens,
-            output_tokens: trace.usage.output_tokens,
-            cost_usd: trace.usage.cost.usd(),
-            iterations: trace.iterations,
-            tool_calls: trace.tool_calls,
-            steps: trace.steps.into_iter().map(StepShape::from).collect(),
-            notices: trace.notices,
-        }
-    }
-}
-
-impl From<TraceStep> for StepShape {
-    fn from(step: TraceStep) -> Self {
-        Self {
-            kind: match step.kind {
-                StepKind::Model => "model",
-                StepKind::Tool => "tool",
-            },
-            name: step.name,
-            started_at: Moment(step.started_at),
-            duration_ms: step.duration_ms,
-            status: match step.status {
-                StepStatus::Ok => "ok",
-                StepStatus::Error => "error",
-                StepStatus::Unknown => "unknown",
-                StepStatus::Refused => "refused",
-                StepStatus::Stopped => "stopped",
-            },
-            input_tokens: step.usage.map(|usage| usage.input_tokens),
-            output_tokens: step.usage.map(|usage| usage.output_tokens),
-            cost_usd: step.usage.map(|usage| usage.cost.usd()),
-        }
-    }
-}
-
-impl From<OpenTurn> for OpenShape {
-    fn from(open: OpenTurn) -> Self {
-        Self {
-            turn_id: open.turn.0,
-            session_id: open.session.0,
-            origin: open.origin.as_str(),
-            state: state_word(open.state),
-            started_at: Moment(open.started_at),
-            input_tokens: open.usage.input_tokens,
-            output_tokens: open.usage.output_tokens,
-            cost_usd: open.usage.cost.usd(),
-            iterations: open.iterations,
-            tool_calls: open.tool_calls,
-        }
-    }
-}
-
-impl From<OpenTurn> for DeliveryShape {
-    fn from(open: OpenTurn) -> Self {
-        Self {
-            id: open.turn.0,
-            turn_id: open.turn.0,
-            session_id: open.session.0,
-            received_at: Moment(open.started_at),
-            channel: open.origin.as_str(),
-            status: if open.state == TurnState::Queued { "queued" } else { "running" },
-            answered_at: None,
-            code: None,
-            error: None,
-        }
     }
 }
 

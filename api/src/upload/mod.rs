@@ -8,4 +8,5 @@ pub(crate) mod workspace;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("upload").routes(&[routes::ROUTES, workspace::ROUTES]);
+pub const DOMAIN: HttpDomain =
+    HttpDomain::new("upload").uses(&["agent", "audit", "injection"]).routes(&[routes::ROUTES, workspace::ROUTES]);

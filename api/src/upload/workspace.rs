@@ -16,6 +16,7 @@ use crate::http::receive::{Receiver, blocking};
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::http::served::Served;
+use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
 use crate::http::{reply, served};
 use crate::upload::files::{Entry, EntryKind, Files, Owner};
@@ -44,25 +45,21 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[Reply::json::<FileDeleted>(200, "deleted"), NOT_A_FILE]),
 ];
 
-/// A file of a workspace.
-#[derive(Serialize, JsonSchema)]
-struct FileShape {
-    /// Path relative to the workspace, for `/api/agents/{id}/files/{filename}`.
-    filename: String,
-    /// The same.
-    path: String,
-    kind: EntryKind,
-    /// Bytes.
-    size: u64,
-    modified_at: Moment,
-    /// Content type from the file extension.
-    content_type: &'static str,
-}
-
-impl From<Entry> for FileShape {
-    fn from(entry: Entry) -> Self {
+shape! {
+    /// A file of a workspace.
+    struct FileShape from entry: Entry {
         let Entry { path, kind, size, modified_at, content_type } = entry;
-        Self { filename: path.clone(), path, kind, size, modified_at: Moment(modified_at), content_type }
+    } {
+        /// Path relative to the workspace, for `/api/agents/{id}/files/{filename}`.
+        filename: String = path.clone(),
+        /// The same.
+        path: String = path,
+        kind: EntryKind = kind,
+        /// Bytes.
+        size: u64 = size,
+        modified_at: Moment = Moment(modified_at),
+        /// Content type from the file extension.
+        content_type: &'static str = content_type,
     }
 }
 

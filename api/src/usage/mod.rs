@@ -8,4 +8,4 @@ pub mod store;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("usage").routes(&[routes::ROUTES, export::ROUTES]);
+pub const DOMAIN: HttpDomain = HttpDomain::new("usage").uses(&["budget"]).routes(&[routes::ROUTES, export::ROUTES]);

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
+use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
 use crate::usage::days::{DayRange, date_of, too_many};
 use crate::usage::store::UsageStore;
@@ -112,20 +112,16 @@ fn body(period: &'static str, totals: UsageTotals, range: DayRange) -> UsageBody
     }
 }
 
-/// Totals of one model, day or agent.
-#[derive(Serialize, JsonSchema)]
-struct Sum {
-    input_tokens: u64,
-    output_tokens: u64,
-    cost_usd: f64,
-    /// Model calls.
-    requests: u64,
-}
-
-impl From<UsageSum> for Sum {
-    fn from(sum: UsageSum) -> Self {
+shape! {
+    /// Totals of one model, day or agent.
+    struct Sum from sum: UsageSum {
         let UsageSum { input_tokens, output_tokens, cost, requests, .. } = sum;
-        Self { input_tokens, output_tokens, cost_usd: cost.usd(), requests }
+    } {
+        input_tokens: u64 = input_tokens,
+        output_tokens: u64 = output_tokens,
+        cost_usd: f64 = cost.usd(),
+        /// Model calls.
+        requests: u64 = requests,
     }
 }
 

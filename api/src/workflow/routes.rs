@@ -1,10 +1,10 @@
 //! Workflow definitions (spec 1, Workflows).
 
-use agentsvc_components::workflow::{ErrorMode, Step, StepAgent, StepMode};
+use agentsvc_components::workflow::{ErrorMode, Step, StepAgent, StepMode, Workflow};
 use agentsvc_components::{AgentId, WorkflowId};
+use agentsvc_systems::kernel::entities::Get;
 use agentsvc_systems::workflow::{
-    CreateWorkflow, GetWorkflow, ListWorkflows, NewStep, NewWorkflow, RemoveWorkflow, UpdateWorkflow, WorkflowPatch,
-    WorkflowSummary, WorkflowView,
+    CreateWorkflow, ListWorkflows, NewStep, NewWorkflow, RemoveWorkflow, UpdateWorkflow, WorkflowPatch, WorkflowView,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use crate::http::error::Error;
 use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
+use crate::http::shape::{shape, words};
 use crate::http::timestamp::Moment;
 use crate::http::{lists, reply};
 
@@ -38,53 +39,35 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[Reply::json::<Removed>(200, "deleted; open runs are cancelled")]),
 ];
 
-/// Mode of a step.
-#[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum ModeWord {
-    /// After the step before it.
-    Sequential,
-    /// In parallel with adjacent steps of the same mode, on the same input.
-    FanOut,
-    /// Joins the outputs of the preceding fan_out steps, without an agent.
-    Collect,
-    /// Only if its condition is true.
-    Conditional,
-    /// Repeatedly on its own output, until its condition is true.
-    Loop,
-}
-
-impl From<ModeWord> for StepMode {
-    fn from(word: ModeWord) -> Self {
-        match word {
-            ModeWord::Sequential => Self::Sequential,
-            ModeWord::FanOut => Self::FanOut,
-            ModeWord::Collect => Self::Collect,
-            ModeWord::Conditional => Self::Conditional,
-            ModeWord::Loop => Self::Loop,
-        }
+words! {
+    /// Mode of a step.
+    #[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    enum ModeWord for StepMode {
+        /// After the step before it.
+        Sequential,
+        /// In parallel with adjacent steps of the same mode, on the same input.
+        FanOut,
+        /// Joins the outputs of the preceding fan_out steps, without an agent.
+        Collect,
+        /// Only if its condition is true.
+        Conditional,
+        /// Repeatedly on its own output, until its condition is true.
+        Loop,
     }
 }
 
-/// Error mode of a step.
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum ErrorWord {
-    /// The run fails.
-    Fail,
-    /// The run continues without the step.
-    Skip,
-    /// The step is retried with backoff; then the run fails.
-    Retry,
-}
-
-impl From<ErrorWord> for ErrorMode {
-    fn from(word: ErrorWord) -> Self {
-        match word {
-            ErrorWord::Fail => Self::Fail,
-            ErrorWord::Skip => Self::Skip,
-            ErrorWord::Retry => Self::Retry,
-        }
+words! {
+    /// Error mode of a step.
+    #[derive(Clone, Copy, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    enum ErrorWord for ErrorMode {
+        /// The run fails.
+        Fail,
+        /// The run continues without the step.
+        Skip,
+        /// The step is retried with backoff; then the run fails.
+        Retry,
     }
 }
 
@@ -136,72 +119,52 @@ impl From<StepBody> for NewStep {
     }
 }
 
-/// A stored step.
-#[derive(Serialize, JsonSchema)]
-struct StepShown {
-    name: Box<str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent_id: Option<Uuid>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent_name: Option<Box<str>>,
-    prompt: Box<str>,
-    mode: &'static str,
-    timeout_secs: u32,
-    error_mode: &'static str,
-    max_retries: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_var: Option<Box<str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    condition: Option<Box<str>>,
-    max_iterations: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    until: Option<Box<str>>,
-}
-
-impl From<&Step> for StepShown {
-    fn from(step: &Step) -> Self {
+shape! {
+    /// A stored step.
+    struct StepShown from step: &Step {
         let (agent_id, agent_name) = match step.agent.clone() {
             Some(StepAgent::Id(id)) => (Some(id.0), None),
             Some(StepAgent::Name(name)) => (None, Some(name)),
             None => (None, None),
         };
-        Self {
-            name: step.name.clone(),
-            agent_id,
-            agent_name,
-            prompt: step.prompt.clone(),
-            mode: step.mode.as_str(),
-            timeout_secs: step.timeout_secs,
-            error_mode: step.error_mode.as_str(),
-            max_retries: step.max_retries,
-            output_var: step.output_var.clone(),
-            condition: step.condition.clone(),
-            max_iterations: step.max_iterations,
-            until: step.until.clone(),
-        }
+    } {
+        name: Box<str> = step.name.clone(),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        agent_id: Option<Uuid> = agent_id,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        agent_name: Option<Box<str>> = agent_name,
+        prompt: Box<str> = step.prompt.clone(),
+        mode: &'static str = step.mode.as_str(),
+        timeout_secs: u32 = step.timeout_secs,
+        error_mode: &'static str = step.error_mode.as_str(),
+        max_retries: u32 = step.max_retries,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        output_var: Option<Box<str>> = step.output_var.clone(),
+        #[serde(skip_serializing_if = "Option::is_none")]
+        condition: Option<Box<str>> = step.condition.clone(),
+        max_iterations: u32 = step.max_iterations,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        until: Option<Box<str>> = step.until.clone(),
     }
 }
 
-/// A workflow in a list.
-#[derive(Serialize, JsonSchema)]
-struct Item {
-    id: Uuid,
-    name: Box<str>,
-    description: Box<str>,
-    /// Number of steps.
-    steps: usize,
-    created_at: Moment,
-}
-
-impl From<WorkflowSummary> for Item {
-    fn from(summary: WorkflowSummary) -> Self {
-        let WorkflowSummary { id, name, description, steps, created_at } = summary;
-        Self { id: id.0, name, description, steps, created_at: Moment(created_at) }
+shape! {
+    /// A workflow in a list.
+    struct Item from view: WorkflowView {
+        let Workflow { name, description, steps, created_at, .. } = view.workflow;
+    } {
+        id: Uuid = view.id.0,
+        name: Box<str> = name,
+        description: Box<str> = description,
+        /// Number of steps.
+        steps: usize = steps.len(),
+        created_at: Moment = Moment(created_at),
     }
 }
 
 async fn list(call: Call) -> Result<Response, Error> {
-    lists::of_world(&call, call.query()?, Shape::array, |after, limit| ListWorkflows { after, limit }, Item::from).await
+    let command = |after, limit| ListWorkflows { filter: (), after, limit };
+    lists::of_world(&call, call.query()?, Shape::array, command, Item::from).await
 }
 
 /// A workflow to create.
@@ -225,36 +188,26 @@ async fn create(call: Call) -> Result<Response, Error> {
     let WorkflowBody { name, description, steps } = call.json()?;
     let steps = steps.into_iter().map(NewStep::from).collect();
     let new = NewWorkflow { name, description: description.unwrap_or_default(), steps };
-    let WorkflowView { id, name, .. } = call.ask(CreateWorkflow(new)).await?;
-    reply::created(&Created { workflow_id: id.0, name })
+    let WorkflowView { id, workflow } = call.ask(CreateWorkflow(new)).await?;
+    reply::created(&Created { workflow_id: id.0, name: workflow.name })
 }
 
-/// A workflow with its steps.
-#[derive(Serialize, JsonSchema)]
-struct Definition {
-    id: Uuid,
-    name: Box<str>,
-    description: Box<str>,
-    steps: Vec<StepShown>,
-    created_at: Moment,
-    updated_at: Moment,
-}
-
-impl From<WorkflowView> for Definition {
-    fn from(view: WorkflowView) -> Self {
-        Self {
-            id: view.id.0,
-            name: view.name,
-            description: view.description,
-            steps: view.steps.iter().map(StepShown::from).collect(),
-            created_at: Moment(view.created_at),
-            updated_at: Moment(view.updated_at),
-        }
+shape! {
+    /// A workflow with its steps.
+    struct Definition from view: WorkflowView {
+        let Workflow { name, description, steps, created_at, updated_at } = view.workflow;
+    } {
+        id: Uuid = view.id.0,
+        name: Box<str> = name,
+        description: Box<str> = description,
+        steps: Vec<StepShown> = steps.iter().map(StepShown::from).collect(),
+        created_at: Moment = Moment(created_at),
+        updated_at: Moment = Moment(updated_at),
     }
 }
 
 async fn show(call: Call) -> Result<Response, Error> {
-    reply::ok(&Definition::from(call.ask(GetWorkflow(call.id("id")?)).await?))
+    reply::ok(&Definition::from(call.ask(Get::<WorkflowView>(call.id("id")?)).await?))
 }
 
 /// Fields to change; omitted fields are unchanged. `steps` replaces all steps.

@@ -18,6 +18,7 @@ use crate::http::error::Error;
 use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
+use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
 use crate::http::{lists, reply};
 
@@ -90,36 +91,22 @@ async fn run(call: Call) -> Result<Response, Error> {
     Err(Error::new(status, why).with("run_id", run.to_string()).with("status", word).code(code))
 }
 
-/// A run in a list.
-#[derive(Serialize, JsonSchema)]
-struct Item {
-    id: Uuid,
-    workflow_id: Uuid,
-    workflow_name: Box<str>,
-    /// `Pending`, `Running`, `Completed`, `Failed` or `Cancelled`.
-    state: &'static str,
-    /// Completed steps.
-    steps_completed: usize,
-    started_at: Moment,
-    /// Null while the run is open.
-    completed_at: Option<Moment>,
-    /// Why it failed or was cancelled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Box<str>>,
-}
-
-impl From<RunSummary> for Item {
-    fn from(summary: RunSummary) -> Self {
-        Self {
-            id: summary.id.0,
-            workflow_id: summary.workflow.0,
-            workflow_name: summary.name,
-            state: summary.state.as_str(),
-            steps_completed: summary.steps_completed,
-            started_at: Moment(summary.started_at),
-            completed_at: summary.ended_at.map(Moment),
-            error: summary.error,
-        }
+shape! {
+    /// A run in a list.
+    struct Item from summary: RunSummary {
+        id: Uuid = summary.id.0,
+        workflow_id: Uuid = summary.workflow.0,
+        workflow_name: Box<str> = summary.name,
+        /// `Pending`, `Running`, `Completed`, `Failed` or `Cancelled`.
+        state: &'static str = summary.state.as_str(),
+        /// Completed steps.
+        steps_completed: usize = summary.steps_completed,
+        started_at: Moment = Moment(summary.started_at),
+        /// Null while the run is open.
+        completed_at: Option<Moment> = summary.ended_at.map(Moment),
+        /// Why it failed or was cancelled.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<Box<str>> = summary.error,
     }
 }
 

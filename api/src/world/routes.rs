@@ -18,6 +18,7 @@ use crate::http::domain::Queue;
 use crate::http::error::Error;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
+use crate::http::shape::shape;
 use crate::http::{reply, sse};
 use crate::world::shape::{Kind, Stage, System, entities, queues, stages, systems};
 use crate::world::vitals::{Rates, Times, vitals};
@@ -110,23 +111,20 @@ struct Memory {
     kinds: Vec<KindMemory>,
 }
 
-#[derive(Serialize, JsonSchema)]
-struct KindMemory {
-    kind: &'static str,
-    count: usize,
-    /// Exact.
-    rows_bytes: usize,
-    /// Extrapolated from a sample.
-    heap_bytes: usize,
-    /// A fixed estimate per item.
-    index_bytes: usize,
-    bytes: usize,
-}
+shape! {
 
-impl From<&KindFootprint> for KindMemory {
-    fn from(of: &KindFootprint) -> Self {
+    struct KindMemory from of: &KindFootprint {
         let KindFootprint { kind, count, rows_bytes, heap_bytes, index_bytes } = *of;
-        Self { kind, count, rows_bytes, heap_bytes, index_bytes, bytes: of.bytes() }
+    } {
+        kind: &'static str = kind,
+        count: usize = count,
+        /// Exact.
+        rows_bytes: usize = rows_bytes,
+        /// Extrapolated from a sample.
+        heap_bytes: usize = heap_bytes,
+        /// A fixed estimate per item.
+        index_bytes: usize = index_bytes,
+        bytes: usize = of.bytes(),
     }
 }
 

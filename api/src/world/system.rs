@@ -19,6 +19,7 @@ use crate::http::error::Error;
 use crate::http::pages::Shape;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
+use crate::http::shape::shape;
 use crate::http::{lists, openapi, pages, reply};
 use crate::model::catalog::DefaultModel;
 use crate::world::installation::{Installation, Sandbox};
@@ -119,27 +120,15 @@ struct StatusBody {
     agents: Vec<AgentItem>,
 }
 
-/// Summary of an agent.
-#[derive(Serialize, JsonSchema)]
-struct AgentItem {
-    id: Uuid,
-    name: Box<str>,
-    state: &'static str,
-    created_at: String,
-    model_provider: Box<str>,
-    model_name: Box<str>,
-}
-
-impl From<AgentSummary> for AgentItem {
-    fn from(agent: AgentSummary) -> Self {
-        Self {
-            id: agent.id.0,
-            name: agent.name,
-            state: agent.state.as_str(),
-            created_at: agent.created_at.to_string(),
-            model_provider: agent.provider,
-            model_name: agent.model,
-        }
+shape! {
+    /// Summary of an agent.
+    struct AgentItem from agent: AgentSummary {
+        id: Uuid = agent.id.0,
+        name: Box<str> = agent.name,
+        state: &'static str = agent.state.as_str(),
+        created_at: String = agent.created_at.to_string(),
+        model_provider: Box<str> = agent.provider,
+        model_name: Box<str> = agent.model,
     }
 }
 

@@ -54,7 +54,7 @@ pub struct AuditEntry {
     pub event_type: Box<str>,
     /// The agent it is about, if it is about one.
     pub agent: Option<AgentId>,
-    /// Who did it, as [`Actor`](crate::audit::Actor) writes itself.
+    /// Who did it, as [`Actor`](crate::Actor) writes itself.
     pub actor: Box<str>,
     /// A JSON object as text.
     pub details: Box<str>,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// An id that is a UUID.
-pub trait DurableId: Component + Copy + Ord + fmt::Display {
+pub trait DurableId: Component + Copy + Ord + fmt::Debug + fmt::Display {
     /// The UUID.
     fn to_uuid(self) -> Uuid;
     /// The id of this UUID.

@@ -1,5 +1,6 @@
 //! What every domain's data is made of; it names no domain.
 
+pub mod actor;
 pub mod attempt;
 pub mod effect;
 mod erased;

@@ -5,8 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agentsvc_api::backup::store::{BackupError, BackupMade, ScheduledBackup};
+use agentsvc_components::Actor;
 use agentsvc_components::Timestamp;
-use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::audit::AuditKind;
 use agentsvc_systems::schedule::Rule;
 use serde_json::json;
 

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 
 use agentsvc_api::backup::store::{BackupError, BackupRestored, RestoreWanted};
 use agentsvc_api::snapshot::store::Before;
-use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::Actor;
+use agentsvc_components::audit::AuditKind;
 
 use super::{HomeBackups, failed, of_error, of_refusal};
 use crate::backup::component::{Component, Selection};

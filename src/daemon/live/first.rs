@@ -1,7 +1,8 @@
 //! The first configuration: what `POST /api/init` writes.
 
 use agentsvc_api::config::configuration::{ConfigError, ConfigInit, ConfigInitialized};
-use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::Actor;
+use agentsvc_components::audit::AuditKind;
 use serde_json::json;
 
 use super::{Live, problems_of};

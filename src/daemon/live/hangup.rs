@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agentsvc_api::config::configuration::{ConfigError, ConfigProblem, Configuration};
-use agentsvc_components::audit::Actor;
+use agentsvc_components::Actor;
 
 use super::Live;
 

@@ -29,8 +29,8 @@ use std::time::{Duration, Instant};
 
 use agentsvc_api::Api;
 use agentsvc_api::http::bridge::{Intake, exchanging};
-use agentsvc_components::audit::{Actor, AuditKind};
-use agentsvc_components::{Refusal, RefusalKind};
+use agentsvc_components::audit::AuditKind;
+use agentsvc_components::{Actor, Refusal, RefusalKind};
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::kernel::stored::AwaitStored;
 use agentsvc_systems::{Engine, Records, Settings};

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use agentsvc_api::http::bridge::Bridge;
-use agentsvc_components::audit::Actor;
 use agentsvc_components::turn::effect::ToolRun;
-use agentsvc_components::{AgentId, TurnId};
+use agentsvc_components::{Actor, AgentId, TurnId};
 use agentsvc_systems::Command;
 use agentsvc_systems::kernel::for_call::{ForCall, Formatter};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agentsvc_api::http::bridge::Bridge;
 use agentsvc_api::model::catalog::{CatalogError, Changed, LastCheck, NewModel, UpdateReport};
-use agentsvc_components::audit::Actor;
+use agentsvc_components::Actor;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::Settings;

@@ -5,12 +5,11 @@
 
 use std::time::{Duration, Instant};
 
-use agentsvc_components::audit::Actor;
 use agentsvc_components::kernel::step::StepMark;
 use agentsvc_components::session::message::{Block, Usage};
 use agentsvc_components::turn::effect::ModelCall;
 use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelOutcome, StopReason};
-use agentsvc_components::{AgentId, Timestamp};
+use agentsvc_components::{Actor, AgentId, Timestamp};
 use agentsvc_systems::kernel::engine::Commit;
 use agentsvc_systems::replay::{Epoch, write_entry};
 use agentsvc_systems::task::PostTask;

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use agentsvc_components::agent::sweep::AgentSwept;
 use agentsvc_components::agent::sweep::SweepAgent;
-use agentsvc_components::audit::Actor;
 use agentsvc_components::compaction::call::SummaryCall;
 use agentsvc_components::compaction::call::{Summary, SummaryEnd, SummaryOutcome};
 use agentsvc_components::kernel::attempt::Attempt;
@@ -25,7 +24,7 @@ use agentsvc_components::turn::outcome::{
 };
 use agentsvc_components::usage::record::CallRecord;
 use agentsvc_components::usage::{CallUse, Scope};
-use agentsvc_components::{AgentId, ApprovalId, ScheduleId, SessionId, Timestamp, TriggerId};
+use agentsvc_components::{Actor, AgentId, ApprovalId, ScheduleId, SessionId, Timestamp, TriggerId};
 use agentsvc_systems::kernel::engine::Commit;
 use agentsvc_systems::kernel::for_call::{ForCall, Formatter};
 use agentsvc_systems::kernel::record;

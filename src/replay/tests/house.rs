@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agentsvc_components::audit::Actor;
 use agentsvc_components::kernel::record::Space;
-use agentsvc_components::{Refusal, SessionId, Timestamp};
+use agentsvc_components::{Actor, Refusal, SessionId, Timestamp};
 use agentsvc_systems::replay::{Entry, Epoch, names, world_hash};
 use agentsvc_systems::session::SetLabel;
 use agentsvc_systems::{Command, Engine, ReplySlot, Settings};

@@ -10,7 +10,7 @@ use agentsvc_components::agent::Agent;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SharedManifest;
 
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index::Index;
 
 /// Looks at [`limit::PAGE_SCAN_MAX`] agents and gives those whose names come first.
@@ -46,15 +46,7 @@ pub struct NameScan {
     pub total: usize,
 }
 
-impl Command for ScanNames {
-    type Reply = NameScan;
-    const NAME: &'static str = "scan_names";
-    const WRITES: bool = false;
-
-    fn run(self, world: &mut World) -> Answer<NameScan> {
-        Answer::read(scan(world, &self))
-    }
-}
+command!(read "scan_names" ScanNames => NameScan, |it, world| Answer::read(scan(world, &it)));
 
 fn scan(world: &World, command: &ScanNames) -> NameScan {
     let index = world.resource::<Index>();

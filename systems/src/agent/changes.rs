@@ -8,8 +8,7 @@ use agentsvc_components::AgentId;
 use agentsvc_components::audit::AuditKind;
 
 use super::AgentPatch;
-use crate::audit::Audit;
-use crate::audit::names;
+use crate::audit::{Audit, names};
 
 /// The entries of one change.
 pub(super) struct Changes(Vec<(AuditKind, Value)>);

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::spawn::{name_free, spawn};
 use super::{SpawnAgent, Spawned};
 use crate::audit::Audit;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index;
 
 /// Clones an agent.
@@ -26,15 +26,7 @@ pub struct CloneAgent {
     pub text: String,
 }
 
-impl Command for CloneAgent {
-    type Reply = Spawned;
-    const NAME: &'static str = "clone_agent";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<Spawned> {
-        Answer::stored(clone(world, self))
-    }
-}
+command!(write "clone_agent" CloneAgent => Spawned, |it, world| Answer::stored(clone(world, it)));
 
 fn clone(world: &mut World, command: CloneAgent) -> Result<Spawned, Refusal> {
     let entity = index::agent(world, command.agent)?;

@@ -15,9 +15,8 @@ use super::show::named;
 use super::spawn::spawn;
 use super::{SpawnAgent, Spawned};
 use crate::kernel::check::Faults;
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
-use crate::kernel::index::id_of;
+use crate::kernel::command::{Answer, command};
+use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
 use crate::manifest::{self, bound_child};
 
@@ -63,15 +62,7 @@ pub struct SpawnChild {
     pub by: Option<TurnId>,
 }
 
-impl Command for SpawnChild {
-    type Reply = Spawned;
-    const NAME: &'static str = "spawn_child";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<Spawned> {
-        Answer::stored(spawn_child(world, self))
-    }
-}
+command!(write "spawn_child" SpawnChild => Spawned, |it, world| Answer::stored(spawn_child(world, it)));
 
 fn spawn_child(world: &mut World, command: SpawnChild) -> Result<Spawned, Refusal> {
     let SpawnChild { parent, mut child, by } = command;
@@ -117,15 +108,9 @@ pub struct KillDescendant {
     pub turn: Option<TurnId>,
 }
 
-impl Command for KillDescendant {
+command! {
     /// Who was killed.
-    type Reply = (AgentId, Box<str>);
-    const NAME: &'static str = "kill_descendant";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<Self::Reply> {
-        Answer::stored(kill(world, &self))
-    }
+    write "kill_descendant" KillDescendant => (AgentId, Box<str>), |it, world| Answer::stored(kill(world, &it))
 }
 
 fn kill(world: &mut World, command: &KillDescendant) -> Result<(AgentId, Box<str>), Refusal> {

@@ -8,7 +8,7 @@ use agentsvc_components::{AgentId, Refusal};
 
 use super::spawn::spawn;
 use super::{SpawnAgent, Spawned};
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command, command};
 use crate::kernel::index;
 use crate::kernel::outbox::Emit;
 
@@ -21,15 +21,7 @@ pub struct ImportAgent {
     pub from: ImportedFrom,
 }
 
-impl Command for ImportAgent {
-    type Reply = Spawned;
-    const NAME: &'static str = "import_agent";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<Spawned> {
-        Answer::stored(import(world, self))
-    }
-}
+command!(write "import_agent" ImportAgent => Spawned, |it, world| Answer::stored(import(world, it)));
 
 fn import(world: &mut World, command: ImportAgent) -> Result<Spawned, Refusal> {
     let spawned = spawn(world, command.agent, None)?;

@@ -1,13 +1,12 @@
 //! Agents are listed in bounded pages, in order of creation.
 
 use agentsvc_components::agent::{Agent, AgentState};
-use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, Timestamp};
 use bevy_ecs::prelude::{Entity, World};
 
+use super::index::agent_named;
 use super::show::asks;
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::page::Page;
 
@@ -48,38 +47,21 @@ pub struct ListAgents {
     pub filter: AgentFilter,
     /// Go on after this agent; it need not live any more.
     pub after: Option<AgentId>,
-    /// At most this many; cut to [`limit::PAGE_ITEMS_MAX`].
+    /// At most this many; cut to [`PAGE_ITEMS_MAX`](agentsvc_components::kernel::limit::PAGE_ITEMS_MAX).
     pub limit: usize,
 }
 
-impl Command for ListAgents {
-    type Reply = Page<AgentSummary, AgentId>;
-    const NAME: &'static str = "list_agents";
-    const WRITES: bool = false;
-
-    fn run(self, world: &mut World) -> Answer<Page<AgentSummary, AgentId>> {
-        Answer::read(page(world, &self))
-    }
-}
+command!(read "list_agents" ListAgents => Page<AgentSummary, AgentId>, |it, world| Answer::read(page(world, &it)));
 
 fn page(world: &World, command: &ListAgents) -> Page<AgentSummary, AgentId> {
-    let index = world.resource::<Index>();
-    let mut page = Page { items: Vec::new(), next: None, total: index.agent_count() };
-    if let Some(name) = &command.filter.name {
-        let found = index::agent_named(world, name).filter(|_| command.after.is_none());
-        page.items.extend(found.and_then(|entity| matching(world, entity, &command.filter)));
-        return page;
+    let (index, filter) = (world.resource::<Index>(), &command.filter);
+    let total = index.agent_count();
+    if let Some(name) = &filter.name {
+        let found = agent_named(world, name).filter(|_| command.after.is_none());
+        let items = found.and_then(|entity| matching(world, entity, filter)).into_iter().collect();
+        return Page { items, next: None, total };
     }
-    let most = command.limit.clamp(1, limit::PAGE_ITEMS_MAX);
-    for (seen, (id, entity)) in index.agents_after(command.after).enumerate() {
-        if page.items.len() == most || seen == limit::PAGE_SCAN_MAX {
-            return page;
-        }
-        page.next = Some(id);
-        page.items.extend(matching(world, entity, &command.filter));
-    }
-    page.next = None;
-    page
+    Page::of(index.agents_after(command.after), command.limit, total, |entity| matching(world, entity, filter))
 }
 
 pub(super) fn matching(world: &World, entity: Entity, filter: &AgentFilter) -> Option<AgentSummary> {

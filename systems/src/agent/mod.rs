@@ -6,6 +6,7 @@ mod clone;
 pub mod error_codes;
 mod family;
 mod import;
+mod index;
 mod list;
 pub(crate) mod manifests;
 mod mode;
@@ -25,6 +26,7 @@ pub use clone::CloneAgent;
 pub(crate) use family::{Family, check};
 pub use family::{KillDescendant, SpawnChild};
 pub use import::{FindImported, ImportAgent, Imported};
+pub use index::agent_named;
 pub use list::{AgentFilter, AgentSummary, ListAgents};
 pub use mode::{SetMode, StartAgents, StopAgents};
 pub use remove::RemoveAgents;
@@ -40,11 +42,10 @@ pub(crate) use show::named;
 use bevy_ecs::prelude::{Entity, World};
 
 use crate::kernel::check::Faults;
-use crate::kernel::domain::Domain;
-use crate::kernel::domain::Phase;
+use crate::kernel::domain::{Domain, Phase};
+use crate::kernel::footprint::{Measure, of};
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
-use crate::kernel::record::Kind;
-use crate::kernel::record::is_text;
+use crate::kernel::record::{Kind, is_text};
 use agentsvc_components::agent::Agent;
 use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::agent::sweep::AgentSwept;
@@ -69,6 +70,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     ],
     outcomes: &[OutcomeDef::of::<AgentSwept>()],
     rows: rows::manifests,
+    measures: &[Measure::of::<AgentId>("agents", |world, at| of(world, at, |it: &Agent| it.name.len()), 24 + 12)],
     shared_footprint: manifests::footprint,
     install,
     check: check_all,
@@ -122,10 +124,12 @@ pub type ItemResult<T> = (AgentId, Result<T, Refusal>);
 fn install(world: &mut World) {
     world.init_resource::<Manifests>();
     world.init_resource::<Family>();
+    index::install(world);
 }
 
 /// Says where manifests and families are not counted right.
 fn check_all(world: &mut World, faults: &mut Faults) {
+    index::check(world, faults);
     manifests::check(world, faults);
     check(world, faults);
 }

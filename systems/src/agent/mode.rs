@@ -14,7 +14,7 @@ use super::{AgentStarted, AgentStopped, AgentView, ItemResult};
 use crate::audit::Audit;
 use crate::config::Settings;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index;
 use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::react;
@@ -29,15 +29,7 @@ pub struct SetMode {
     pub mode: AgentMode,
 }
 
-impl Command for SetMode {
-    type Reply = AgentView;
-    const NAME: &'static str = "set_mode";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<AgentView> {
-        Answer::stored(set_mode(world, self))
-    }
-}
+command!(write "set_mode" SetMode => AgentView, |it, world| Answer::stored(set_mode(world, it)));
 
 fn set_mode(world: &mut World, command: SetMode) -> Result<AgentView, Refusal> {
     let entity = index::agent(world, command.agent)?;
@@ -64,30 +56,20 @@ fn set_mode(world: &mut World, command: SetMode) -> Result<AgentView, Refusal> {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StopAgents(pub Vec<AgentId>);
 
-impl Command for StopAgents {
+command! {
     /// The state of each, in order.
-    type Reply = Vec<ItemResult<AgentState>>;
-    const NAME: &'static str = "stop_agents";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<Self::Reply> {
-        Answer::Stored(each(world, self.0, stop))
-    }
+    write "stop_agents" StopAgents => Vec<ItemResult<AgentState>>, |StopAgents(it), world|
+        Answer::Stored(each(world, it, stop))
 }
 
 /// Starts stopped agents; what waits in their sessions goes on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StartAgents(pub Vec<AgentId>);
 
-impl Command for StartAgents {
+command! {
     /// The state of each, in order.
-    type Reply = Vec<ItemResult<AgentState>>;
-    const NAME: &'static str = "start_agents";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<Self::Reply> {
-        Answer::Stored(each(world, self.0, start))
-    }
+    write "start_agents" StartAgents => Vec<ItemResult<AgentState>>, |StartAgents(it), world|
+        Answer::Stored(each(world, it, start))
 }
 
 type Act = fn(&mut World, Entity, AgentId) -> AgentState;

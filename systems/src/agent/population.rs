@@ -32,7 +32,7 @@ pub(crate) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
     let (mut agents, mut sessions) = (records.take::<AgentRecord>(), records.take::<SessionRecord>());
     agents.sort_by_key(|record| record.id);
     sessions.sort_by_key(|record| record.id);
-    world.resource_mut::<Index>().begin_load();
+    world.resource_mut::<Index>().loading = true;
     let (places, names, sessions) = std::thread::scope(|scope| {
         let agents = spawn_agents(world, agents)?;
         let names = Filling::start(scope, agents.names);
@@ -47,12 +47,12 @@ pub(crate) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
             world.resource_mut::<Mint>().reserve_log(log);
         }
         let mut index = world.resource_mut::<Index>();
-        index.load_owned_sessions(sessions.owned);
+        index.sessions_by_agent = sessions.owned.into_iter().collect();
         for (agent, id) in sessions.hidden {
-            index.insert_hidden_session(agent, id);
+            index.hidden.insert((agent, id));
         }
         for (agent, label, at) in sessions.labels {
-            index.insert_label(agent, label, sessions.places[at].1);
+            index.labels.insert((agent, label), sessions.places[at].1);
         }
         Ok::<_, Error>((agents.places, names.end(), known.end()))
     })?;

@@ -6,6 +6,7 @@ use agentsvc_components::usage::{Period, Scope};
 use agentsvc_components::{AgentId, Micros, SessionId};
 use bevy_ecs::prelude::{Entity, World};
 
+use super::index::agent_named;
 use super::manifests::Manifests;
 use crate::config::Settings;
 use crate::kernel::expr::{Type, Value};
@@ -20,7 +21,7 @@ pub(crate) const BY_AGENT: &[&str] = &["agent_id", "agent.id", "agent.name"];
 pub(crate) fn named(world: &World, key: &Value<'_>) -> Option<(AgentId, Entity)> {
     let entity = match key {
         Value::Id(id) => index::agent(world, AgentId(*id)).ok()?,
-        Value::Text(name) => index::agent_named(world, name)?,
+        Value::Text(name) => agent_named(world, name)?,
         _ => return None,
     };
     Some((*world.get::<AgentId>(entity)?, entity))

@@ -6,9 +6,9 @@ use bevy_ecs::prelude::World;
 use agentsvc_components::{AgentId, Refusal};
 
 use super::AgentView;
+use super::index::agent_named;
 use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
-use crate::kernel::index::Index;
+use crate::kernel::index::{self, Index};
 
 /// Finds the agent with this id, else the one of this name, else the first one of all (spec 1, OpenAI-compatible
 /// endpoints, Model resolution).
@@ -30,7 +30,7 @@ impl Command for ResolveAgent {
         let found = self
             .id
             .and_then(|id| index::agent(world, id).ok())
-            .or_else(|| index::agent_named(world, &self.name))
+            .or_else(|| agent_named(world, &self.name))
             .or_else(|| world.resource::<Index>().first_agent());
         let missing = || Refusal::of(error_codes::NO_AGENT, "no agent exists yet; create one first");
         Answer::Now(found.and_then(|entity| AgentView::of(world, entity)).ok_or_else(missing))

@@ -7,11 +7,11 @@ use agentsvc_components::manifest::{ModelChoice, SharedManifest};
 use agentsvc_components::usage::Scope;
 use agentsvc_components::{AgentId, Micros, Refusal, SessionId, Timestamp};
 
+use super::index::agent_named;
 use super::spawn::current;
 use crate::config::Settings;
 use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
-use crate::kernel::index::id_of;
+use crate::kernel::index::{self, id_of};
 use crate::usage::Rollups;
 
 /// What the world knows of an agent.
@@ -98,7 +98,7 @@ pub(crate) fn named(world: &World, text: &str) -> Result<Entity, Refusal> {
     if let Ok(id) = text.parse::<AgentId>() {
         return index::agent(world, id);
     }
-    index::agent_named(world, text).ok_or_else(|| Refusal::not_found("agent", text))
+    agent_named(world, text).ok_or_else(|| Refusal::not_found("agent", text))
 }
 
 /// Reads an agent by name.
@@ -112,7 +112,7 @@ impl Command for FindAgent {
     const QUICK: bool = true;
 
     fn run(self, world: &mut World) -> Answer<AgentView> {
-        let found = index::agent_named(world, &self.0).and_then(|entity| AgentView::of(world, entity));
+        let found = agent_named(world, &self.0).and_then(|entity| AgentView::of(world, entity));
         Answer::Now(found.ok_or_else(|| Refusal::not_found("agent", &self.0)))
     }
 }

@@ -14,12 +14,12 @@ use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
 use serde_json::json;
 
+use super::index::agent_named;
 use super::{AgentSpawned, Spawning};
 use crate::agent::manifests as interner;
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
@@ -51,29 +51,16 @@ pub struct Spawned {
     pub session: SessionId,
 }
 
-impl Command for SpawnAgent {
-    type Reply = Spawned;
-    const NAME: &'static str = "spawn_agent";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<Spawned> {
-        Answer::stored(spawn(world, self, None))
-    }
-}
+command!(write "spawn_agent" SpawnAgent => Spawned, |it, world| Answer::stored(spawn(world, it, None)));
 
 /// Spawns several agents in one step; each stands or falls alone.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SpawnAgents(pub Vec<SpawnAgent>);
 
-impl Command for SpawnAgents {
+command! {
     /// One result per item, in order.
-    type Reply = Vec<Result<Spawned, Refusal>>;
-    const NAME: &'static str = "spawn_agents";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<Self::Reply> {
-        Answer::Stored(self.0.into_iter().map(|item| spawn(world, item, None)).collect())
-    }
+    write "spawn_agents" SpawnAgents => Vec<Result<Spawned, Refusal>>, |SpawnAgents(it), world|
+        Answer::Stored(it.into_iter().map(|item| spawn(world, item, None)).collect())
 }
 
 /// Spawns an agent; `by` is the turn that does, if one does.
@@ -111,7 +98,7 @@ pub(super) fn spawn(world: &mut World, command: SpawnAgent, by: Option<TurnId>) 
 
 /// Refuses a name that another live agent has.
 pub(super) fn name_free(world: &World, name: &str, except: Option<Entity>) -> Result<(), Refusal> {
-    match index::agent_named(world, name) {
+    match agent_named(world, name) {
         Some(other) if Some(other) != except => {
             let refusal = Refusal::conflict(format!(
                 "agent {name:?} already exists; choose another name or delete it \

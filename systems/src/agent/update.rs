@@ -15,9 +15,8 @@ use super::spawn::name_free;
 use crate::agent::manifests as interner;
 use crate::config::Settings;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
-use crate::kernel::index::Index;
+use crate::kernel::command::{Answer, command};
+use crate::kernel::index::{self, Index};
 use crate::kernel::outbox::Emit;
 use crate::manifest;
 
@@ -70,15 +69,9 @@ pub struct UpdateAgent {
     pub patch: AgentPatch,
 }
 
-impl Command for UpdateAgent {
+command! {
     /// The agent as it is now.
-    type Reply = AgentView;
-    const NAME: &'static str = "update_agent";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<AgentView> {
-        Answer::stored(update(world, self))
-    }
+    write "update_agent" UpdateAgent => AgentView, |it, world| Answer::stored(update(world, it))
 }
 
 fn update(world: &mut World, command: UpdateAgent) -> Result<AgentView, Refusal> {

@@ -6,24 +6,22 @@ use sha2::{Digest, Sha256};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::approval::{Approval, ApprovalState, GatedCall};
-use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::session::message::ToolCall;
 use agentsvc_components::turn::{PendingState, Turn};
-use agentsvc_components::{AgentId, ApprovalId, Refusal, RefusalKind, TurnId};
+use agentsvc_components::{Actor, AgentId, ApprovalId, Refusal, RefusalKind, TurnId};
 use serde_json::{Value, json};
 
-use super::Approvals;
-use super::list::{ApprovalView, view};
-use crate::audit::Audit;
-use crate::audit::append;
+use super::{ApprovalView, Approvals};
+use crate::audit::{Audit, append};
 use crate::config::Settings;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
+use crate::kernel::entities::View;
 use crate::kernel::glob;
-use crate::kernel::index;
-use crate::kernel::index::id_of;
+use crate::kernel::index::{self, id_of};
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
 
@@ -40,15 +38,7 @@ pub struct RequestApproval {
     pub payload: Box<str>,
 }
 
-impl Command for RequestApproval {
-    type Reply = ApprovalView;
-    const NAME: &'static str = "request_approval";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<ApprovalView> {
-        Answer::stored(request(world, self))
-    }
-}
+command!(write "request_approval" RequestApproval => ApprovalView, |it, world| Answer::stored(request(world, it)));
 
 fn request(world: &mut World, command: RequestApproval) -> Result<ApprovalView, Refusal> {
     let RequestApproval { agent, action, description, payload } = command;
@@ -61,7 +51,7 @@ fn request(world: &mut World, command: RequestApproval) -> Result<ApprovalView, 
     }
     check_room(world)?;
     let entity = begin(world, agent, action, description, payload, None);
-    let view = view(world, entity);
+    let view = ApprovalView::seen(world, id_of(world, entity))?;
     world.audit(AuditKind::ApprovalRequested, agent, on_record(view.id, &view.approval.action));
     Ok(view)
 }

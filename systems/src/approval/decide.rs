@@ -13,14 +13,13 @@ use agentsvc_components::{AgentId, ApprovalId, Refusal, Timestamp};
 use serde_json::json;
 
 use super::ask::{check, hash, on_record};
-use super::list::{ApprovalView, view};
-use super::{Approvals, find, invoke};
+use super::{ApprovalView, Approvals, invoke};
 use crate::audit::Audit;
 use crate::config::Settings;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
-use crate::kernel::index::id_of;
+use crate::kernel::command::{Answer, command};
+use crate::kernel::entities::{View, change, find, state};
+use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::react;
 
@@ -54,15 +53,9 @@ pub struct DecideApprovals {
     pub reason: Option<Box<str>>,
 }
 
-impl Command for DecideApprovals {
+command! {
     /// The approvals as they are now, in the order of the ids.
-    type Reply = Vec<ApprovalView>;
-    const NAME: &'static str = "decide_approvals";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<Self::Reply> {
-        Answer::stored(decide(world, self))
-    }
+    write "decide_approvals" DecideApprovals => Vec<ApprovalView>, |it, world| Answer::stored(decide(world, it))
 }
 
 fn decide(world: &mut World, command: DecideApprovals) -> Result<Vec<ApprovalView>, Refusal> {
@@ -78,7 +71,7 @@ fn decide(world: &mut World, command: DecideApprovals) -> Result<Vec<ApprovalVie
     ids.retain(|id| seen.insert(*id));
     let mut entities = Vec::with_capacity(ids.len());
     for id in ids {
-        let entity = find(world, id)?;
+        let entity = find::<Approval>(world, id)?;
         let state = world.get::<Approval>(entity).map_or(ApprovalState::Expired, |approval| approval.state);
         if state != ApprovalState::Pending {
             let text = format!("approval {id} is {} already", state.as_str());
@@ -93,7 +86,7 @@ fn decide(world: &mut World, command: DecideApprovals) -> Result<Vec<ApprovalVie
     for entity in &entities {
         end(world, *entity, state, reason.clone());
     }
-    let views: Vec<ApprovalView> = entities.into_iter().map(|entity| view(world, entity)).collect();
+    let views: Vec<ApprovalView> = entities.into_iter().filter_map(|at| View::of(world, at)).collect();
     for view in &views {
         let mut details = on_record(view.id, &view.approval.action);
         details["decision"] = json!(state.as_str());
@@ -123,16 +116,12 @@ pub(crate) fn clock_set_back(world: &mut World) {
     let now = world.resource::<Now>().0;
     let latest = now.plus_ms(world.resource::<Settings>().approval_timeout_ms);
     let late = world.resource::<Approvals>().deadlines.iter().rev().take_while(|(deadline, _)| *deadline > latest);
-    for (deadline, id) in late.copied().collect::<Vec<_>>() {
-        let Ok(entity) = find(world, id) else { continue };
-        let Some(mut approval) = world.get_mut::<Approval>(entity).filter(|approval| approval.created_at > now) else {
-            continue;
-        };
-        approval.deadline = latest;
-        world.mark(entity);
-        let mut approvals = world.resource_mut::<Approvals>();
-        approvals.deadlines.remove(&(deadline, id));
-        approvals.deadlines.insert((latest, id));
+    for (_, id) in late.copied().collect::<Vec<_>>() {
+        if state::<Approval>(world, id).is_some_and(|approval| approval.created_at > now)
+            && let Ok(entity) = find::<Approval>(world, id)
+        {
+            change(world, entity, |approval: &mut Approval| approval.deadline = latest);
+        }
     }
 }
 
@@ -146,14 +135,9 @@ pub(crate) fn agent_removed(world: &mut World, agent: AgentId) {
 
 /// Ends an approval that is pending without a person.
 pub(crate) fn withdraw(world: &mut World, id: ApprovalId, why: &str) {
-    match find(world, id) {
-        Ok(entity) => {
-            note_expiry(world, entity, id, why);
-            end(world, entity, ApprovalState::Expired, Some(why.into()));
-        }
-        Err(_) => {
-            world.resource_mut::<Approvals>().deadlines.retain(|(_, other)| *other != id);
-        }
+    if let Ok(entity) = find::<Approval>(world, id) {
+        note_expiry(world, entity, id, why);
+        end(world, entity, ApprovalState::Expired, Some(why.into()));
     }
 }
 
@@ -172,22 +156,13 @@ fn end(world: &mut World, entity: Entity, state: ApprovalState, reason: Option<B
     // In the order of decisions also when the clock was set back: what is kept least is never the one that ends now.
     let last = world.resource::<Approvals>().decided.last().map(|(at, _)| *at);
     let now = world.resource::<Now>().0.max(last.unwrap_or_default());
-    let Some(mut approval) = world.get_mut::<Approval>(entity) else { return };
-    if approval.state != ApprovalState::Pending {
-        return;
-    }
-    let waited = approval.bytes();
-    approval.state = state;
-    approval.decided_at = Some(now);
-    approval.reason.clone_from(&reason);
-    let (agent, call, deadline, kept) = (approval.agent, approval.call, approval.deadline, approval.bytes());
-    world.mark(entity);
-    let id = id_of::<ApprovalId>(world, entity);
-    let mut approvals = world.resource_mut::<Approvals>();
-    approvals.close(id, agent, deadline);
-    approvals.decided.insert((now, id));
-    approvals.pending_bytes -= waited;
-    approvals.decided_bytes += kept;
+    let Some(approval) = world.get::<Approval>(entity).filter(|it| it.state == ApprovalState::Pending) else { return };
+    let (id, agent, call) = (id_of::<ApprovalId>(world, entity), approval.agent, approval.call);
+    change(world, entity, |approval: &mut Approval| {
+        approval.state = state;
+        approval.decided_at = Some(now);
+        approval.reason.clone_from(&reason);
+    });
     forget_decided(world);
     let decision = state.as_str().to_owned();
     world.event(Event::ApprovalResolved {
@@ -206,7 +181,7 @@ fn end(world: &mut World, entity: Entity, state: ApprovalState, reason: Option<B
 /// Lets the oldest decisions go until no more are kept than may be.
 fn forget_decided(world: &mut World) {
     while let Some(oldest) = world.resource::<Approvals>().decided_over() {
-        let Ok(oldest) = find(world, oldest) else { return };
+        let Ok(oldest) = find::<Approval>(world, oldest) else { return };
         world.despawn(oldest);
     }
 }

@@ -27,8 +27,7 @@ use crate::audit::Audit;
 use crate::config::Settings;
 use crate::kernel::command::{Answer, Command, ReplySlot};
 use crate::kernel::glob;
-use crate::kernel::index;
-use crate::kernel::index::id_of;
+use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::{Exclusive, Outbox};
 use crate::kernel::record::hex;
 

@@ -30,7 +30,7 @@ fn begin(world: &mut TestWorld, agent: AgentId) -> Asked<Option<Invoker>> {
 }
 
 fn list(world: &mut TestWorld, decided: bool) -> Vec<ApprovalView> {
-    world.ask(ListApprovals { decided, agent: None, after: None, limit: 100 }).unwrap().items
+    world.ask(ListApprovals { filter: ApprovalFilter { decided, agent: None }, after: None, limit: 100 }).unwrap().items
 }
 
 fn decide(world: &mut TestWorld, decision: Decision) {

@@ -27,29 +27,25 @@ pub(crate) use decide::{CallDecided, agent_removed, beat, clock_set_back, next_d
 pub use decide::{DecideApprovals, Decision};
 pub(crate) use invoke::nobody_waits;
 pub use invoke::{InvokeTool, Invoker, WithdrawInvocation};
-pub use list::{ApprovalCounts, ApprovalView, CountApprovals, GetApproval, ListApprovals};
+pub use list::{ApprovalCounts, ApprovalFilter, ApprovalView, CountApprovals, ListApprovals};
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use bevy_ecs::lifecycle::HookContext;
-use bevy_ecs::prelude::{Entity, Resource, World};
-use bevy_ecs::world::DeferredWorld;
+use bevy_ecs::prelude::World;
 
 use agentsvc_components::approval::{Approval, ApprovalState};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::{PendingState, Turn};
-use agentsvc_components::{AgentId, ApprovalId, Refusal, Timestamp};
+use agentsvc_components::{AgentId, ApprovalId, Timestamp, TurnId};
 
 use crate::kernel::check::Faults;
-use crate::kernel::domain::Phase;
-use crate::kernel::domain::{Domain, System};
+use crate::kernel::domain::{Domain, Phase, System};
+use crate::kernel::entities::{self, Entities, Indexed, Places, state};
+use crate::kernel::footprint::{Measure, entries, of};
 use crate::kernel::index;
 use crate::kernel::inputs::table::CommandDef;
-use crate::kernel::outbox::Outbox;
 use crate::kernel::reaction::{Removed, on};
-use crate::kernel::record;
-use crate::kernel::record::Kind;
-use crate::kernel::record::{Error, restore_components};
+use crate::kernel::record::{Error, Kind, restore_components};
 use crate::kernel::restore::Records;
 use crate::kernel::stage::Stage;
 
@@ -59,6 +55,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     kinds: &[Kind::component::<Approval>()],
     restore: &[(Phase::Owned, restore_components::<Approval>), (Phase::Joined, reconcile)],
     install,
+    measures: &[Measure::of::<ApprovalId>("approvals", |world, at| of(world, at, Approval::bytes), entries(28, 3))],
     systems: &[System { stage: Stage::Time, name: "approval_beat", run: beat }],
     next_due,
     clock_set_back,
@@ -74,10 +71,21 @@ pub(crate) const DOMAIN: Domain = Domain {
     ..Domain::named("approval")
 };
 
-/// The approvals of the world.
-#[derive(Resource, Default)]
-pub(crate) struct Approvals {
-    by_id: BTreeMap<ApprovalId, Entity>,
+/// Every approval.
+pub(crate) type Approvals = Entities<Approval>;
+
+impl Indexed for Approval {
+    type Places = ApprovalPlaces;
+    const NOUN: &'static str = "approval";
+
+    fn bytes(&self) -> usize {
+        Self::bytes(self)
+    }
+}
+
+/// Approvals that wait for a person, and those that were decided.
+#[derive(Debug, Default, PartialEq)]
+pub struct ApprovalPlaces {
     /// In the order in which they were asked for.
     pending: BTreeSet<ApprovalId>,
     /// The same, by who asks.
@@ -92,12 +100,7 @@ pub(crate) struct Approvals {
     decided_bytes: usize,
 }
 
-impl Approvals {
-    /// How many there are, decided ones included.
-    pub(crate) fn len(&self) -> usize {
-        self.by_id.len()
-    }
-
+impl ApprovalPlaces {
     /// How many wait for a person.
     pub(crate) fn pending(&self) -> usize {
         self.pending.len()
@@ -115,31 +118,6 @@ impl Approvals {
         self.decided.first().filter(|_| is_over).map(|(_, oldest)| *oldest)
     }
 
-    /// The approval `id`.
-    pub(crate) fn get(&self, id: ApprovalId) -> Option<Entity> {
-        self.by_id.get(&id).copied()
-    }
-
-    /// All of them in the order in which they were asked for, from after `after` on.
-    pub(crate) fn after(&self, after: Option<ApprovalId>) -> impl Iterator<Item = (ApprovalId, Entity)> + '_ {
-        use std::ops::Bound::{Excluded, Unbounded};
-        self.by_id.range((after.map_or(Unbounded, Excluded), Unbounded)).map(|(id, entity)| (*id, *entity))
-    }
-
-    /// One waits for a person.
-    fn open(&mut self, id: ApprovalId, agent: AgentId, deadline: Timestamp) {
-        self.pending.insert(id);
-        self.pending_of.insert((agent, id));
-        self.deadlines.insert((deadline, id));
-    }
-
-    /// It does not any more.
-    fn close(&mut self, id: ApprovalId, agent: AgentId, deadline: Timestamp) {
-        self.pending.remove(&id);
-        self.pending_of.remove(&(agent, id));
-        self.deadlines.remove(&(deadline, id));
-    }
-
     /// Those that wait on behalf of `agent`.
     fn pending_of(&self, agent: AgentId) -> Vec<ApprovalId> {
         let from = (agent, ApprovalId(uuid::Uuid::nil()));
@@ -147,28 +125,37 @@ impl Approvals {
     }
 }
 
-/// Prepares a new world for approvals.
-pub(crate) fn install(world: &mut World) {
-    world.init_resource::<Approvals>();
-    world.init_resource::<invoke::Parked>();
-    world.register_component_hooks::<ApprovalId>().on_insert(inserted).on_remove(removed);
-    on(world, |world, gone: &Removed<AgentId>| agent_removed(world, gone.id));
+impl Places<Approval> for ApprovalPlaces {
+    fn insert(&mut self, id: ApprovalId, approval: &Approval) {
+        if approval.state == ApprovalState::Pending {
+            self.pending.insert(id);
+            self.pending_of.insert((approval.agent, id));
+            self.deadlines.insert((approval.deadline, id));
+            self.pending_bytes += approval.bytes();
+        } else {
+            self.decided.insert((decided_at(approval), id));
+            self.decided_bytes += approval.bytes();
+        }
+    }
+
+    fn remove(&mut self, id: ApprovalId, approval: &Approval) {
+        if approval.state == ApprovalState::Pending {
+            self.pending.remove(&id);
+            self.pending_of.remove(&(approval.agent, id));
+            self.deadlines.remove(&(approval.deadline, id));
+            self.pending_bytes -= approval.bytes();
+        } else {
+            self.decided.remove(&(decided_at(approval), id));
+            self.decided_bytes -= approval.bytes();
+        }
+    }
 }
 
-fn inserted(mut world: DeferredWorld<'_>, at: HookContext) {
-    let Some(id) = world.get::<ApprovalId>(at.entity).copied() else { return };
-    let Some(known) = world.get::<Approval>(at.entity) else { return };
-    let (state, agent, deadline, decided_at) = (known.state, known.agent, known.deadline, decided_at(known));
-    let bytes = known.bytes();
-    let mut approvals = world.resource_mut::<Approvals>();
-    approvals.by_id.insert(id, at.entity);
-    if state == ApprovalState::Pending {
-        approvals.open(id, agent, deadline);
-        approvals.pending_bytes += bytes;
-    } else {
-        approvals.decided.insert((decided_at, id));
-        approvals.decided_bytes += bytes;
-    }
+/// Prepares a new world for approvals.
+pub(crate) fn install(world: &mut World) {
+    entities::install::<Approval>(world);
+    world.init_resource::<invoke::Parked>();
+    on(world, |world, gone: &Removed<AgentId>| agent_removed(world, gone.id));
 }
 
 /// When it was decided; of one that waits, when it will have been at the latest.
@@ -176,73 +163,33 @@ fn decided_at(approval: &Approval) -> Timestamp {
     approval.decided_at.unwrap_or(approval.deadline)
 }
 
-/// The entity goes: its record goes with it.
-fn removed(mut world: DeferredWorld<'_>, at: HookContext) {
-    let Some(id) = world.get::<ApprovalId>(at.entity).copied() else { return };
-    let facts = |known: &Approval| (known.agent, known.deadline, decided_at(known), known.state, known.bytes());
-    let known = world.get::<Approval>(at.entity).map(facts);
-    let mut approvals = world.resource_mut::<Approvals>();
-    approvals.by_id.remove(&id);
-    if let Some((agent, deadline, decided_at, state, bytes)) = known {
-        approvals.close(id, agent, deadline);
-        approvals.decided.remove(&(decided_at, id));
-        if state == ApprovalState::Pending {
-            approvals.pending_bytes -= bytes;
-        } else {
-            approvals.decided_bytes -= bytes;
-        }
-    }
-    world.resource_mut::<Outbox>().ops.push(record::remove_component::<Approval>(id));
-}
-
 /// Says which index is wrong ([`check`](crate::kernel::check)).
 pub(crate) fn check(world: &mut World, faults: &mut Faults) {
-    let mut found = world.query::<(Entity, &ApprovalId, &Approval)>();
-    let world = &*world;
-    let (mut scan, approvals) = (Approvals::default(), world.resource::<Approvals>());
-    for (entity, id, approval) in found.iter(world) {
-        scan.by_id.insert(*id, entity);
-        if approval.state == ApprovalState::Pending {
-            scan.open(*id, approval.agent, approval.deadline);
-            scan.pending_bytes += approval.bytes();
-        } else {
-            scan.decided.insert((decided_at(approval), *id));
-            scan.decided_bytes += approval.bytes();
+    entities::check::<Approval>(world, faults, |world, id, approval, faults| {
+        if approval.state != ApprovalState::Pending {
+            return;
         }
-    }
-    faults.same("approvals", &approvals.by_id, &scan.by_id);
-    faults.same("pending approvals", &approvals.pending, &scan.pending);
-    faults.same("pending approvals by agent", &approvals.pending_of, &scan.pending_of);
-    faults.same("decided approvals", &approvals.decided, &scan.decided);
-    faults.same("deadlines of approvals", &approvals.deadlines, &scan.deadlines);
-    faults.same("bytes of pending approvals", &approvals.pending_bytes, &scan.pending_bytes);
-    faults.same("bytes of decided approvals", &approvals.decided_bytes, &scan.decided_bytes);
-    for (_, id, approval) in found.iter(world).filter(|(_, _, one)| one.state == ApprovalState::Pending) {
         faults.that(index::agent(world, approval.agent).is_ok(), || format!("approval {id}: the agent does not exist"));
-        let Some(turn) = approval.call.and_then(|call| call.waiting_turn()) else { continue };
-        let turn = index::turn(world, turn).and_then(|turn| world.get::<Turn>(turn));
-        let waits = turn.is_some_and(|turn| turn.pending.iter().any(|tool| tool.state == PendingState::Gated(*id)));
+        let waits = approval.call.is_none_or(|call| call.waiting_turn().is_none_or(|turn| waits(world, id, turn)));
         faults.that(waits, || format!("approval {id}: no call waits for it"));
-    }
-    let (count, bytes) = (scan.decided.len(), scan.decided_bytes);
-    faults.that(scan.decided_over().is_none(), || format!("{count} decided approvals are kept, {bytes} bytes"));
+    });
+    let approvals = world.resource::<Approvals>();
+    let (count, bytes) = (approvals.decided.len(), approvals.decided_bytes);
+    faults.that(approvals.decided_over().is_none(), || format!("{count} decided approvals are kept, {bytes} bytes"));
 }
 
-/// The approval `id`.
-pub(crate) fn find(world: &World, id: ApprovalId) -> Result<Entity, Refusal> {
-    let found = world.resource::<Approvals>().by_id.get(&id).copied();
-    found.ok_or_else(|| Refusal::not_found("approval", id))
+/// Does a call of the turn wait for the approval?
+fn waits(world: &World, id: ApprovalId, turn: TurnId) -> bool {
+    let turn = index::turn(world, turn).and_then(|turn| world.get::<Turn>(turn));
+    turn.is_some_and(|turn| turn.pending.iter().any(|tool| tool.state == PendingState::Gated(id)))
 }
 
 /// Once every turn is back: an approval whose call does not wait for it would wait for nobody.
 fn reconcile(world: &mut World, _: &mut Records) -> Result<(), Error> {
     let pending: Vec<ApprovalId> = world.resource::<Approvals>().pending.iter().copied().collect();
     for id in pending {
-        let Ok(entity) = find(world, id) else { continue };
-        let Some(call) = world.get::<Approval>(entity).and_then(|approval| approval.call) else { continue };
-        let turn = index::turn(world, call.turn).and_then(|turn| world.get::<Turn>(turn));
-        let waits = turn.is_some_and(|turn| turn.pending.iter().any(|tool| tool.state == PendingState::Gated(id)));
-        if !waits {
+        let Some(call) = state::<Approval>(world, id).and_then(|approval| approval.call) else { continue };
+        if !waits(world, id, call.turn) {
             let why = if call.is_clients() { "the daemon was restarted" } else { "its turn has ended" };
             withdraw(world, id, why);
         }

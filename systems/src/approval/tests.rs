@@ -6,12 +6,13 @@ use agentsvc_components::session::message::{Block, Role, ToolCall};
 use agentsvc_components::turn::TurnEnd;
 use agentsvc_components::turn::effect::ToolRun;
 use agentsvc_components::turn::outcome::{ModelEnd, ModelOutcome, ToolEnd, ToolOutcome, ToolStatus};
-use agentsvc_components::{AgentId, RefusalKind};
+use agentsvc_components::{AgentId, Refusal, RefusalKind};
 use uuid::Uuid;
 
 use super::*;
 use crate::agent::RemoveAgents;
 use crate::config::Settings;
+use crate::kernel::entities::Get;
 use crate::session::GetSession;
 use crate::testing::{Asked, TestWorld, answer};
 use crate::turn::{InterruptSession, NewMessage, SendMessage, StopTurns, TurnReply};
@@ -65,7 +66,10 @@ fn results(world: &mut TestWorld, agent: AgentId) -> Vec<String> {
 }
 
 fn pending(world: &mut TestWorld) -> Vec<ApprovalView> {
-    world.ask(ListApprovals { decided: false, agent: None, after: None, limit: 100 }).unwrap().items
+    world
+        .ask(ListApprovals { filter: ApprovalFilter { decided: false, agent: None }, after: None, limit: 100 })
+        .unwrap()
+        .items
 }
 
 fn decide(world: &mut TestWorld, ids: &[ApprovalId], decision: Decision) -> Result<Vec<ApprovalView>, Refusal> {
@@ -132,7 +136,9 @@ fn a_rejection_and_a_deadline_are_results_that_the_model_reads() {
     let attempt = world.next_call().attempt;
     world.answer(attempt, "as you wish");
     assert_eq!(asked.take().unwrap().unwrap().end, TurnEnd::Done);
-    let page = world.ask(ListApprovals { decided: true, agent: None, after: None, limit: 100 }).unwrap();
+    let page = world
+        .ask(ListApprovals { filter: ApprovalFilter { decided: true, agent: None }, after: None, limit: 100 })
+        .unwrap();
     let states: Vec<ApprovalState> = page.items.iter().map(|view| view.approval.state).collect();
     assert_eq!(states, [ApprovalState::Expired, ApprovalState::Rejected], "the backups, newest first");
 }
@@ -174,7 +180,9 @@ fn decisions_stand_in_the_order_in_which_they_were_made() {
     for _ in 0..2 {
         let (mut listed, mut after) = (Vec::new(), None);
         loop {
-            let page = world.ask(ListApprovals { decided: true, agent: None, after, limit: 1 }).unwrap();
+            let page = world
+                .ask(ListApprovals { filter: ApprovalFilter { decided: true, agent: None }, after, limit: 1 })
+                .unwrap();
             listed.extend(page.items.iter().map(|view| view.id));
             after = page.next;
             if after.is_none() {
@@ -251,7 +259,7 @@ fn the_manifest_gates_too_and_a_client_may_ask() {
     assert_eq!(world.ask(CountApprovals).unwrap().pending, 2);
     world.restart();
     decide(&mut world, &[asked.id], Decision::Approve).unwrap();
-    assert_eq!(world.ask(GetApproval(asked.id)).unwrap().approval.state, ApprovalState::Approved);
+    assert_eq!(world.ask(Get::<ApprovalView>(asked.id)).unwrap().approval.state, ApprovalState::Approved);
 }
 
 #[test]
@@ -267,7 +275,8 @@ fn what_a_client_asked_for_expires_with_its_agent_and_no_other() {
     let ids: Vec<ApprovalId> = [gone, stays, gone].map(|agent| world.ask(request(agent)).unwrap().id).into();
     world.restart();
     world.ask(RemoveAgents(vec![gone])).unwrap();
-    let states: Vec<ApprovalState> = ids.iter().map(|id| world.ask(GetApproval(*id)).unwrap().approval.state).collect();
+    let states: Vec<ApprovalState> =
+        ids.iter().map(|id| world.ask(Get::<ApprovalView>(*id)).unwrap().approval.state).collect();
     assert_eq!(states, [ApprovalState::Expired, ApprovalState::Pending, ApprovalState::Expired]);
     assert_eq!(world.ask(CountApprovals).unwrap(), ApprovalCounts { pending: 1, decided: 2 });
 }
@@ -316,7 +325,11 @@ fn when_too_many_wait_nobody_is_asked_and_so_many_decisions_are_kept() {
     // Decided ones are kept up to their own bound; the oldest go.
     let first = pending(&mut world)[0].id;
     while world.engine.stats().approvals_pending > 0 {
-        let page = ListApprovals { decided: false, agent: None, after: None, limit: limit::APPROVAL_BATCH_MAX };
+        let page = ListApprovals {
+            filter: ApprovalFilter { decided: false, agent: None },
+            after: None,
+            limit: limit::APPROVAL_BATCH_MAX,
+        };
         let ids: Vec<ApprovalId> = world.ask(page).unwrap().items.iter().map(|view| view.id).collect();
         decide(&mut world, &ids, Decision::Reject).unwrap();
     }
@@ -325,7 +338,7 @@ fn when_too_many_wait_nobody_is_asked_and_so_many_decisions_are_kept() {
     let last = world.ask(request()).unwrap().id;
     decide(&mut world, &[last], Decision::Approve).unwrap();
     assert_eq!(world.ask(CountApprovals).unwrap(), all);
-    assert!(world.ask(GetApproval(first)).is_err() && world.ask(GetApproval(last)).is_ok());
+    assert!(world.ask(Get::<ApprovalView>(first)).is_err() && world.ask(Get::<ApprovalView>(last)).is_ok());
 }
 
 #[test]
@@ -347,6 +360,6 @@ fn the_texts_of_approvals_take_so_many_bytes() {
     // The oldest decisions make room for the newest, which stays.
     approvals(&mut world, |all| all.decided_bytes += limit::APPROVALS_DECIDED_BYTES_MAX);
     decide(&mut world, &ids[1..], Decision::Approve).unwrap();
-    assert!(world.ask(GetApproval(ids[0])).is_err() && world.ask(GetApproval(ids[1])).is_ok());
+    assert!(world.ask(Get::<ApprovalView>(ids[0])).is_err() && world.ask(Get::<ApprovalView>(ids[1])).is_ok());
     assert!(!world.store.keys().any(|(_, key)| key.ends_with(ids[0].0.as_bytes())), "its record went with it");
 }

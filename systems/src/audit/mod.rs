@@ -28,24 +28,20 @@ pub use walk::{Broken, Walk, Walked};
 use bevy_ecs::prelude::{Resource, World};
 use serde_json::Value;
 
-use agentsvc_components::AgentId;
-use agentsvc_components::audit::record::SealAudit;
-use agentsvc_components::audit::record::{AuditEntry, AuditHead};
-use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::audit::AuditKind;
+use agentsvc_components::audit::record::{AuditEntry, AuditHead, SealAudit};
 use agentsvc_components::kernel::limit;
+use agentsvc_components::{Actor, AgentId};
 
 use crate::kernel::acting::Acting;
 use crate::kernel::clock::Now;
-use crate::kernel::domain::Phase;
-use crate::kernel::domain::{Domain, System};
+use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::outbox::Emit;
-use crate::kernel::record;
-use crate::kernel::record::Error;
-use crate::kernel::record::Kind;
+use crate::kernel::record::{self, Error, Kind};
 use crate::kernel::restore::Records;
 use crate::kernel::stage::Stage;
-use agentsvc_components::kernel::record::Op;
+use agentsvc_components::kernel::record::{Op, Space};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
@@ -114,8 +110,12 @@ fn read_head(records: &mut Records, key: &[u8], value: &[u8]) -> Result<(), Erro
 fn head_row(world: &mut World, rows: &mut Vec<Op>) {
     let head = world.resource::<Trail>().head();
     if head != AuditHead::default() {
-        rows.push(record::put_audit_head(&head));
+        rows.push(put_head(&head));
     }
+}
+
+pub(crate) fn put_head(head: &AuditHead) -> Op {
+    record::op(Space::World, record::AUDIT_HEAD_KEY.to_vec(), Some(record::encode(head)))
 }
 
 /// Puts actions on record.
@@ -181,7 +181,7 @@ pub(crate) fn close(world: &mut World) {
         (trail.sealed, trail.is_seal_due) = (head.last, false);
         world.effect(SealAudit(head));
     }
-    world.op(record::put_audit_head(&head));
+    world.op(put_head(&head));
 }
 
 #[cfg(test)]

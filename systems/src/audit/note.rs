@@ -8,9 +8,8 @@ use agentsvc_components::AgentId;
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::audit::record::AuditHead;
 
-use super::Audit;
-use super::Trail;
-use crate::kernel::command::{Answer, Command};
+use super::{Audit, Trail};
+use crate::kernel::command::{Answer, Command, command};
 
 /// Notes an action that happens outside the world, such as the writing of a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -39,12 +38,4 @@ impl Command for NoteAction {
 #[derive(Clone, Copy, Debug)]
 pub struct GetAuditHead;
 
-impl Command for GetAuditHead {
-    type Reply = AuditHead;
-    const NAME: &'static str = "get_audit_head";
-    const WRITES: bool = false;
-
-    fn run(self, world: &mut World) -> Answer<AuditHead> {
-        Answer::Stored(world.resource::<Trail>().head())
-    }
-}
+command!(read "get_audit_head" GetAuditHead => AuditHead, |_, world| Answer::Stored(world.resource::<Trail>().head()));

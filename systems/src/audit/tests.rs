@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use agentsvc_components::agent::AgentMode;
-use agentsvc_components::audit::Actor;
 use agentsvc_components::audit::record::AuditCheckpoint;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::session::message::Block;

@@ -9,10 +9,9 @@ use agentsvc_components::audit::AuditKind;
 use agentsvc_components::audit::record::{AuditHead, Sha256Hash};
 use agentsvc_components::{Refusal, Timestamp};
 
-use super::Audit;
-use super::Trail;
 use super::entry::Tie;
-use crate::kernel::command::{Answer, Command};
+use super::{Audit, Trail};
+use crate::kernel::command::{Answer, command};
 
 /// Lets the entries before `first` go. Whoever asks erases the rows, but only after the checkpoint that this asks for is
 /// signed and stored.
@@ -24,15 +23,9 @@ pub struct TrimAudit {
     pub anchor: Sha256Hash,
 }
 
-impl Command for TrimAudit {
+command! {
     /// How many entries go.
-    type Reply = u64;
-    const NAME: &'static str = "trim_audit";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<u64> {
-        Answer::stored(trim(world, self))
-    }
+    write "trim_audit" TrimAudit => u64, |it, world| Answer::stored(trim(world, it))
 }
 
 fn trim(world: &mut World, command: TrimAudit) -> Result<u64, Refusal> {

@@ -48,14 +48,12 @@ use agentsvc_components::{AgentId, Micros, Timestamp};
 
 use crate::config::Settings;
 use crate::kernel::check::Faults;
-use crate::kernel::domain::Phase;
-use crate::kernel::domain::{Domain, System};
+use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::index;
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::{Removed, on};
-use crate::kernel::record::Error;
-use crate::kernel::record::Kind;
+use crate::kernel::record::{Error, Kind};
 use crate::kernel::restore::Records;
 use crate::kernel::stage::Stage;
 use crate::usage::{CallEnded, Spent};

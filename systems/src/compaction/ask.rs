@@ -12,8 +12,7 @@ use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId};
 use super::plan::{begin, ended_turns};
 use super::{CompactionWaiters, Compactions};
 use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
-use crate::kernel::index::id_of;
+use crate::kernel::index::{self, id_of};
 use crate::session;
 
 /// Turns that are too few to gain anything.

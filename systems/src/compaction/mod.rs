@@ -45,19 +45,19 @@ use agentsvc_components::compaction::call::SummaryOutcome;
 use agentsvc_components::kernel::limit;
 
 use crate::kernel::command::ReplySlot;
-use crate::kernel::domain::Domain;
-use crate::kernel::domain::Phase;
+use crate::kernel::domain::{Domain, Phase};
+use crate::kernel::footprint::Measure;
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::outbox::{Exclusive, Outbox};
 use crate::kernel::reaction::on;
-use crate::kernel::record;
-use crate::kernel::record::Kind;
+use crate::kernel::record::{self, Kind};
 use crate::session::HistoryEnding;
 use agentsvc_components::compaction::record::CompactionRecord;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
     uses: &["agent", "budget", "config", "model", "session", "usage"],
+    measures: &[Measure::of::<CompactionId>("compactions", |_, _| 0, 40)],
     kinds: &[Kind::record::<CompactionRecord>().with_entities::<Compaction>(resume::row)],
     restore: &[(Phase::Jobs, resume::restore)],
     install,

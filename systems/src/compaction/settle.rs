@@ -17,7 +17,6 @@ use agentsvc_components::{CompactionId, Refusal, RefusalKind};
 
 use super::start::attempt_of;
 use super::{CompactionReply, CompactionWaiters, Compactions, plan};
-use crate::budget;
 use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;
@@ -25,7 +24,7 @@ use crate::kernel::index::id_of;
 use crate::kernel::outbox::{Emit, Outbox};
 use crate::kernel::record;
 use crate::model::admission::Admission;
-use crate::usage;
+use crate::{budget, usage};
 
 impl Settle for SummaryOutcome {
     fn settle(self, world: &mut World) {
@@ -95,7 +94,7 @@ fn apply(world: &mut World, job: &Compaction, summary: Summary, usage: Usage) ->
         model: format!("{}/{}", summary.provider, summary.model).into(),
         usage,
     };
-    world.op(record::put_summary(job.log, &row));
+    world.op(record::put_content(record::summary_key(job.log, row.upto), &row));
     world.mark(job.session);
     Ok(CompactionReply { session: id, messages_before, messages_after, messages_summarised: replaced, usage })
 }

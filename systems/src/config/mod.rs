@@ -19,7 +19,7 @@ use crate::config::budget::BudgetSettings;
 use crate::config::prices::Prices;
 use crate::config::taint::TaintPolicy;
 use crate::injection::InjectionPolicy;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command, command};
 use crate::kernel::domain::Domain;
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::reaction::react;
@@ -180,14 +180,9 @@ impl Command for Reconfigure {
 #[derive(Clone, Copy, Debug)]
 pub struct ReadSettings;
 
-impl Command for ReadSettings {
-    type Reply = Box<Settings>;
-    const NAME: &'static str = "read_settings";
-    const WRITES: bool = false;
-
-    fn run(self, world: &mut World) -> Answer<Box<Settings>> {
+command! {
+    read "read_settings" ReadSettings => Box<Settings>, |_, world|
         Answer::read(Box::new(world.resource::<Settings>().clone()))
-    }
 }
 
 /// What bounds triggers.

@@ -10,7 +10,7 @@ use agentsvc_components::{AgentId, Refusal, TurnId};
 use serde_json::json;
 
 use crate::audit::Audit;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::counters::Counters;
 use crate::kernel::index;
 use crate::kernel::outbox::Emit;
@@ -29,15 +29,7 @@ pub struct PublishEvent {
     pub by: Option<TurnId>,
 }
 
-impl Command for PublishEvent {
-    type Reply = ();
-    const NAME: &'static str = "publish_event";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<()> {
-        Answer::stored(publish(world, self))
-    }
-}
+command!(write "publish_event" PublishEvent => (), |it, world| Answer::stored(publish(world, it)));
 
 fn publish(world: &mut World, command: PublishEvent) -> Result<(), Refusal> {
     let PublishEvent { event_type, payload, agent, by } = command;

@@ -9,11 +9,12 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, GoalId, Refusal, RefusalKind, Timestamp};
 use serde_json::json;
 
-use super::view::seen;
+use super::index::QUOTA;
 use super::{GoalView, Goals, check_text, checked_title, tree};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
+use crate::kernel::entities::{View, state};
 use crate::kernel::index;
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
@@ -40,15 +41,7 @@ pub struct CreateGoal {
     pub only_below_own: bool,
 }
 
-impl Command for CreateGoal {
-    type Reply = GoalView;
-    const NAME: &'static str = "create_goal";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<GoalView> {
-        Answer::stored(create(world, self))
-    }
-}
+command!(write "create_goal" CreateGoal => GoalView, |it, world| Answer::stored(create(world, it)));
 
 fn create(world: &mut World, command: CreateGoal) -> Result<GoalView, Refusal> {
     let CreateGoal { title, description, agent, parent, status, due_at, note, only_below_own } = command;
@@ -73,13 +66,13 @@ fn create(world: &mut World, command: CreateGoal) -> Result<GoalView, Refusal> {
         updated_at: now,
         completed_at: (status == GoalStatus::Completed).then_some(now),
     };
-    world.resource::<Goals>().has_room(goal.bytes())?;
+    QUOTA.admit(world.resource::<Goals>().used, 1, goal.bytes())?;
     let id = GoalId(world.resource_mut::<Mint>().uuid(now));
     let entity = world.spawn((id, goal)).id();
     world.mark(entity);
     stain(world, agent);
     world.audit(AuditKind::GoalCreated, agent, json!({ "goal": id }));
-    seen(world, entity, id)
+    GoalView::seen(world, id)
 }
 
 /// Goals stand in the instructions of their agent: what the turn has read that writes one stands there too.
@@ -98,5 +91,5 @@ pub(super) fn check_agent(world: &World, agent: Option<AgentId>) -> Result<(), R
 
 /// Whose goal `id` is; `None` when it is nobody's or not there.
 fn owner_of(world: &World, id: GoalId) -> Option<AgentId> {
-    world.get::<Goal>(world.resource::<Goals>().get(id)?)?.agent
+    state::<Goal>(world, id)?.agent
 }

@@ -19,26 +19,23 @@ pub(crate) mod query;
 mod remove;
 mod tree;
 mod update;
-mod view;
 
 pub use create::CreateGoal;
-pub use list::{GoalFilter, ListGoals};
+pub use list::{GoalFilter, GoalView, ListGoals};
 pub use remove::RemoveGoal;
 pub use update::{GoalPatch, UpdateGoal};
-pub use view::{GetGoal, GoalView};
 
 pub(crate) use index::{Goals, check, install};
 pub(crate) use prompt::in_prompt;
 pub(crate) use remove::agent_removed;
 
-use crate::kernel::domain::Domain;
-use crate::kernel::domain::Phase;
+use crate::kernel::domain::{Domain, Phase};
+use crate::kernel::footprint::{Measure, entries, of};
 use crate::kernel::inputs::table::CommandDef;
-use crate::kernel::record::Kind;
-use crate::kernel::record::restore_components;
-use agentsvc_components::Refusal;
+use crate::kernel::record::{Kind, restore_components};
 use agentsvc_components::goal::Goal;
 use agentsvc_components::kernel::limit;
+use agentsvc_components::{GoalId, Refusal};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
@@ -46,6 +43,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     kinds: &[Kind::component::<Goal>()],
     restore: &[(Phase::Owned, restore_components::<Goal>)],
     install,
+    measures: &[Measure::of::<GoalId>("goals", |world, at| of(world, at, Goal::bytes), entries(32, 4))],
     check,
     commands: &[CommandDef::of::<CreateGoal>(), CommandDef::of::<RemoveGoal>(), CommandDef::of::<UpdateGoal>()],
     error_codes: error_codes::ALL,

@@ -10,6 +10,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, GoalId};
 
 use super::Goals;
+use crate::kernel::entities::state;
 
 /// What stands before the goals.
 const TITLE: &str = "Your open goals, those that are due first. Work towards them, and say with goal_update how far you \
@@ -26,8 +27,7 @@ pub(crate) fn in_prompt(world: &World, agent: AgentId) -> Option<Arc<str>> {
     ids.peek()?;
     let mut text = String::from(TITLE);
     for id in ids.by_ref().take(limit::GOALS_IN_PROMPT_MAX) {
-        let goal = goals.get(id).and_then(|entity| world.get::<Goal>(entity));
-        if let Some(goal) = goal {
+        if let Some(goal) = state::<Goal>(world, id) {
             line(&mut text, id, goal);
         }
     }

@@ -31,9 +31,8 @@ pub(crate) static GOALS: Kind = Kind {
             },
         }],
         ..Source::of(|page| {
-            let goals = page.world.resource::<Goals>();
-            let found = goals.all(page.after().map(GoalId));
-            page.entities(found.filter_map(|id| Some((id.0, goals.get(id)?))))
+            let found = page.world.resource::<Goals>().after(page.after().map(GoalId));
+            page.entities(found.map(|(id, goal)| (id.0, goal)))
         })
     },
 };

@@ -8,29 +8,22 @@ use agentsvc_components::goal::Goal;
 use agentsvc_components::{AgentId, GoalId, Refusal};
 use serde_json::json;
 
-use super::Goals;
-use super::index::{change, find};
-use super::tree;
+use super::{Goals, tree};
 use crate::audit::Audit;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
+use crate::kernel::entities::{change, find};
 
 /// Removes a goal and all goals below it, in one step (spec 1, Goals).
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct RemoveGoal(pub GoalId);
 
-impl Command for RemoveGoal {
+command! {
     /// Number of deleted goals, including this one.
-    type Reply = usize;
-    const NAME: &'static str = "remove_goal";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<usize> {
-        Answer::stored(remove(world, self.0))
-    }
+    write "remove_goal" RemoveGoal => usize, |RemoveGoal(it), world| Answer::stored(remove(world, it))
 }
 
 fn remove(world: &mut World, id: GoalId) -> Result<usize, Refusal> {
-    let entity = find(world, id)?;
+    let entity = find::<Goal>(world, id)?;
     let agent = world.get::<Goal>(entity).and_then(|goal| goal.agent);
     let doomed = tree::subtree(world, id);
     for id in doomed.iter().rev() {
@@ -47,6 +40,6 @@ pub(crate) fn agent_removed(world: &mut World, agent: AgentId) {
     let goals = world.resource::<Goals>();
     let left: Vec<_> = goals.of_agent(Some(agent), None).filter_map(|id| goals.get(id)).collect();
     for entity in left {
-        change(world, entity, |goal| goal.agent = None);
+        change(world, entity, |goal: &mut Goal| goal.agent = None);
     }
 }

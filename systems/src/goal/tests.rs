@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::agent::RemoveAgents;
+use crate::kernel::entities::Get;
 use crate::testing::TestWorld;
 use crate::turn::{NewMessage, SendMessage};
 
@@ -45,8 +46,8 @@ fn a_goal_is_stored_changed_and_comes_back() {
     let made = world.ask(command).unwrap();
     assert_eq!((&*made.goal.title, made.goal.status, made.has_children), ("the report", GoalStatus::Pending, false));
     world.restart();
-    assert_eq!(world.ask(GetGoal(made.id)).unwrap(), made);
-    assert!(world.ask(GetGoal(top)).unwrap().has_children);
+    assert_eq!(world.ask(Get::<GoalView>(made.id)).unwrap(), made);
+    assert!(world.ask(Get::<GoalView>(top)).unwrap().has_children);
     let done = patch(&mut world, made.id, status(GoalStatus::Completed)).goal;
     assert_eq!((done.completed_at, done.due_at), (Some(done.updated_at), Some(due)));
     let open =
@@ -55,7 +56,7 @@ fn a_goal_is_stored_changed_and_comes_back() {
     assert_eq!((open.completed_at, open.due_at, open.agent, open.parent), (None, None, None, None));
     assert_eq!(&*open.description, "of the year", "what is not sent stays");
     world.restart();
-    assert_eq!(world.ask(GetGoal(made.id)).unwrap().goal, open);
+    assert_eq!(world.ask(Get::<GoalView>(made.id)).unwrap().goal, open);
 }
 
 #[test]
@@ -102,7 +103,7 @@ fn deleting_a_goal_takes_all_below_it_and_nothing_else() {
     let leaf = under(&mut world, Some(left));
     let other = under(&mut world, None);
     assert_eq!(world.ask(RemoveGoal(left)).unwrap(), 2);
-    assert!(world.ask(GetGoal(leaf)).is_err() && world.ask(GetGoal(right)).is_ok());
+    assert!(world.ask(Get::<GoalView>(leaf)).is_err() && world.ask(Get::<GoalView>(right)).is_ok());
     assert_eq!(world.ask(RemoveGoal(top)).unwrap(), 2);
     assert_eq!(world.ask(RemoveGoal(top)).unwrap_err().kind, RefusalKind::NotFound);
     world.restart();
@@ -143,11 +144,14 @@ fn a_removed_agent_leaves_its_goals_to_nobody() {
     let (a, b) = (world.spawn("a"), world.spawn("b"));
     let own = set(&mut world, CreateGoal { agent: Some(a), ..goal("own") });
     let other = set(&mut world, CreateGoal { agent: Some(b), parent: Some(own), ..goal("other") });
-    let before = world.ask(GetGoal(own)).unwrap().goal;
+    let before = world.ask(Get::<GoalView>(own)).unwrap().goal;
     world.ask(RemoveAgents(vec![a])).unwrap();
     world.restart();
-    assert_eq!(world.ask(GetGoal(own)).unwrap().goal, agentsvc_components::goal::Goal { agent: None, ..before });
-    assert_eq!(world.ask(GetGoal(other)).unwrap().goal.agent, Some(b));
+    assert_eq!(
+        world.ask(Get::<GoalView>(own)).unwrap().goal,
+        agentsvc_components::goal::Goal { agent: None, ..before }
+    );
+    assert_eq!(world.ask(Get::<GoalView>(other)).unwrap().goal.agent, Some(b));
 }
 
 #[test]
@@ -159,7 +163,7 @@ fn lists_page_and_filter() {
     let own = set(&mut world, CreateGoal { agent: Some(agent), parent: Some(top), ..goal("own") });
     patch(&mut world, parts[2], status(GoalStatus::Cancelled));
     let ids = |world: &mut TestWorld, filter: GoalFilter, after, limit| {
-        let page = world.ask(ListGoals { filter, after, limit, parent_must_exist: false }).unwrap();
+        let page = world.ask(ListGoals { filter, after, limit }).unwrap();
         (page.items.iter().map(|view| view.id).collect::<Vec<_>>(), page.next, page.total)
     };
     let below = GoalFilter { parent: Some(Some(top)), ..GoalFilter::default() };
@@ -174,7 +178,7 @@ fn lists_page_and_filter() {
     let cancelled = GoalFilter { status: Some(GoalStatus::Cancelled), ..GoalFilter::default() };
     assert_eq!(ids(&mut world, cancelled, None, 9), (vec![parts[2]], None, Some(7)));
     let filter = GoalFilter { parent: Some(Some(GoalId(Uuid::nil()))), ..GoalFilter::default() };
-    let missing = ListGoals { filter, parent_must_exist: true, limit: 1, after: None };
+    let missing = ListGoals { filter: GoalFilter { parent_must_exist: true, ..filter }, limit: 1, after: None };
     assert_eq!(world.ask(missing).unwrap_err().kind, RefusalKind::NotFound);
 }
 
@@ -223,7 +227,8 @@ fn the_prompt_is_bounded_and_goes_with_every_model_call() {
 
 /// Goes on as if there were so many goals more, of so many bytes.
 fn pretend(world: &mut TestWorld, goals: usize, bytes: usize) {
-    world.engine.world_mut().resource_mut::<Goals>().pretend(goals, bytes);
+    let used = &mut world.engine.world_mut().resource_mut::<Goals>().used;
+    (used.count, used.bytes) = (used.count + goals, used.bytes + bytes);
 }
 
 #[test]
@@ -250,7 +255,7 @@ fn the_texts_of_goals_take_so_many_bytes_whether_they_are_made_or_changed() {
     let note = |text: &str| GoalPatch { note: Some(text.into()), ..GoalPatch::default() };
     let longer = UpdateGoal { goal: id, patch: note("n"), only_of: None };
     assert_eq!(code(world.ask(longer).unwrap_err()), full);
-    assert_eq!(&*world.ask(GetGoal(id)).unwrap().goal.note, "");
+    assert_eq!(&*world.ask(Get::<GoalView>(id)).unwrap().goal.note, "");
     // What becomes no longer is taken, and what becomes shorter makes room.
     patch(&mut world, id, status(GoalStatus::InProgress));
     patch(&mut world, other, GoalPatch { title: Some("b".into()), ..GoalPatch::default() });

@@ -9,14 +9,14 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::{GoalId, Refusal};
 
 use super::Goals;
-use super::index::find;
+use crate::kernel::entities::{find, state};
 
 /// Refuses a parent that is not there, that stands below `moved` (or is it), or under which the goals in a row would be
 /// more than [`limit::GOAL_DEPTH_MAX`]. `moved` is the goal that is to go there; `None` when it is a new one.
 pub(super) fn check_parent(world: &World, parent: Option<GoalId>, moved: Option<GoalId>) -> Result<(), Refusal> {
     let Some(parent) = parent else { return Ok(()) };
     let field = |refusal| Refusal { field: Some("parent_id".to_owned()), ..refusal };
-    find(world, parent).map_err(field)?;
+    find::<Goal>(world, parent).map_err(field)?;
     let above: Vec<GoalId> = upwards(world, parent).collect();
     if moved.is_some_and(|moved| above.contains(&moved)) {
         return Err(Refusal::bad_field("parent_id", "parent_id: a goal cannot be its own ancestor"));
@@ -31,7 +31,7 @@ pub(super) fn check_parent(world: &World, parent: Option<GoalId>, moved: Option<
 
 /// A goal and those above it, nearest first.
 pub(super) fn upwards(world: &World, from: GoalId) -> impl Iterator<Item = GoalId> + '_ {
-    let parent = |id: &GoalId| world.get::<Goal>(world.resource::<Goals>().get(*id)?)?.parent;
+    let parent = |id: &GoalId| state::<Goal>(world, *id)?.parent;
     // The checks keep the tree so shallow; the bound is for a store that somebody else wrote.
     std::iter::successors(Some(from), parent).take(limit::GOAL_DEPTH_MAX)
 }

@@ -10,12 +10,12 @@ use agentsvc_components::{AgentId, GoalId, Refusal, RefusalKind, Timestamp};
 use serde_json::json;
 
 use super::create::{check_agent, stain};
-use super::index::{Goals, change, find};
-use super::view::seen;
-use super::{GoalView, check_text, checked_title, tree};
+use super::index::QUOTA;
+use super::{GoalView, Goals, check_text, checked_title, tree};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
+use crate::kernel::entities::{View, change, find};
 
 /// What to change; `None` stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,19 +51,11 @@ pub struct UpdateGoal {
     pub only_of: Option<AgentId>,
 }
 
-impl Command for UpdateGoal {
-    type Reply = GoalView;
-    const NAME: &'static str = "update_goal";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<GoalView> {
-        Answer::stored(update(world, self))
-    }
-}
+command!(write "update_goal" UpdateGoal => GoalView, |it, world| Answer::stored(update(world, it)));
 
 fn update(world: &mut World, command: UpdateGoal) -> Result<GoalView, Refusal> {
     let UpdateGoal { goal: id, patch, only_of } = command;
-    let entity = find(world, id)?;
+    let entity = find::<Goal>(world, id)?;
     let owner = world.get::<Goal>(entity).and_then(|goal| goal.agent);
     if only_of.is_some() && owner != only_of {
         return Err(Refusal::new(RefusalKind::Forbidden, "the goal belongs to another agent"));
@@ -80,14 +72,14 @@ fn update(world: &mut World, command: UpdateGoal) -> Result<GoalView, Refusal> {
         tree::check_parent(world, parent, Some(id))?;
     }
     let longer = world.get::<Goal>(entity).map_or(0, |goal| growth(goal, title.as_deref(), &patch));
-    world.resource::<Goals>().has_room_for(longer)?;
+    QUOTA.admit(world.resource::<Goals>().used, 0, longer)?;
     let now = world.resource::<Now>().0;
-    change(world, entity, |goal| apply(goal, title, patch, now));
+    change(world, entity, |goal: &mut Goal| apply(goal, title, patch, now));
     let goal = world.get::<Goal>(entity).ok_or_else(|| Refusal::not_found("goal", id))?;
     let (agent, status) = (goal.agent, goal.status);
     stain(world, agent);
     world.audit(AuditKind::GoalUpdated, agent, json!({ "goal": id, "status": status }));
-    seen(world, entity, id)
+    GoalView::seen(world, id)
 }
 
 /// By how many bytes the texts of a goal become longer.

@@ -2,7 +2,7 @@
 
 use bevy_ecs::prelude::Resource;
 
-use agentsvc_components::audit::Actor;
+use agentsvc_components::Actor;
 
 /// Who acts now.
 #[derive(Resource, Clone, Copy, Default)]

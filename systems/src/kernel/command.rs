@@ -53,6 +53,38 @@ pub trait Command: Send + 'static {
     fn run(self, world: &mut World) -> Answer<Self::Reply>;
 }
 
+/// Makes a type a [`Command`]: whether it writes, reads, or is a quick read; its name, its type and its reply; and what it
+/// answers, given itself and the world.
+macro_rules! command {
+    (
+        $(#[$about:meta])* $kind:ident $name:literal $type:ty => $reply:ty, |$this:pat_param, $world:ident| $answer:expr
+    ) => {
+        impl $crate::kernel::command::Command for $type {
+            $(#[$about])*
+            type Reply = $reply;
+            const NAME: &'static str = $name;
+            $crate::kernel::command::command!(@ $kind);
+
+            fn run(self, $world: &mut bevy_ecs::prelude::World) -> $crate::kernel::command::Answer<$reply> {
+                let $this = self;
+                $answer
+            }
+        }
+    };
+    (@ write) => {
+        const WRITES: bool = true;
+    };
+    (@ read) => {
+        const WRITES: bool = false;
+    };
+    (@ quick) => {
+        const WRITES: bool = false;
+        const QUICK: bool = true;
+    };
+}
+
+pub(crate) use command;
+
 /// What parks a reply until the thing the command started has ended.
 pub type Park<R> = Box<dyn FnOnce(&mut World, ReplySlot<R>) + Send>;
 

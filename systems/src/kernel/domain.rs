@@ -11,7 +11,7 @@ use agentsvc_components::kernel::record::Op;
 use agentsvc_components::{ErrorCode, Timestamp};
 
 use super::check::{Faults, Rows};
-use super::footprint::KindFootprint;
+use super::footprint::{KindFootprint, Measure};
 use super::inputs::table::{CommandDef, OutcomeDef};
 use super::job::JobKind;
 use super::record::{ContentKind, Error, Kind};
@@ -37,6 +37,8 @@ pub struct Domain {
     pub rows: fn(&mut World, &mut Vec<Op>),
     /// Rewrites rows that may be stored in several forms into one, before rows are compared.
     pub normalize_rows: fn(&mut Rows) -> Result<(), Error>,
+    /// How the memory of its entities is measured.
+    pub measures: &'static [Measure],
     /// The memory of what its entities share.
     pub shared_footprint: fn(&World) -> Option<KindFootprint>,
     /// Its commands that write.
@@ -138,6 +140,7 @@ impl Domain {
             restore: &[],
             rows: |_, _| {},
             normalize_rows: |_| Ok(()),
+            measures: &[],
             shared_footprint: |_| None,
             commands: &[],
             outcomes: &[],

@@ -3,14 +3,13 @@
 use bevy_ecs::prelude::World;
 use bevy_ecs::schedule::Schedule;
 
-use agentsvc_components::audit::Actor;
 use agentsvc_components::event::Happened;
 use agentsvc_components::kernel::effect::AnyEffect;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::kernel::record::Op;
 use agentsvc_components::kernel::step::StepMark;
-use agentsvc_components::{LogId, Refusal, Timestamp};
+use agentsvc_components::{Actor, LogId, Refusal, Timestamp};
 
 use crate::kernel::acting::Acting;
 use crate::kernel::arrivals::Arrived;
@@ -19,17 +18,14 @@ use crate::kernel::command::{Answer, Command, ReplySlot};
 use crate::kernel::counters::Counters;
 use crate::kernel::domain::Domain;
 use crate::kernel::fires::Fires;
-use crate::kernel::index;
 use crate::kernel::index::Index;
 use crate::kernel::inputs::recorder::{Inputs, Recorder};
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::{Outbox, take_whole};
 #[cfg(test)]
 use crate::kernel::persist;
-use crate::kernel::record;
-use crate::kernel::record::Late;
-use crate::kernel::restore;
-use crate::kernel::restore::Records;
+use crate::kernel::record::{self, Late};
+use crate::kernel::restore::{self, Records};
 use crate::kernel::stage::{Beat, Close, Round, Stage};
 use crate::kernel::timings::{Override, StageBuilder, Stopwatch, Timing, Timings};
 
@@ -102,7 +98,6 @@ impl Engine {
     /// the randomness that it will ever have.
     pub(crate) fn build(settings: impl FnOnce(&mut World), seed: [u8; 32], replace: &mut Override<'_>) -> Self {
         let mut world = World::new();
-        index::register(&mut world);
         let mint = Mint::new(seed);
         world.insert_resource(Index::new(mint.hash_key()));
         world.insert_resource(mint);

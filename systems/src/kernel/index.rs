@@ -3,26 +3,14 @@
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::{Component, Entity, Resource, World};
-use bevy_ecs::world::DeferredWorld;
 use hashbrown::HashMap;
 
-use agentsvc_components::agent::Agent;
-use agentsvc_components::agent::record::AgentRecord;
-use agentsvc_components::session::Session;
-use agentsvc_components::session::record::SessionRecord;
-use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
-use crate::kernel::outbox::Outbox;
-use crate::kernel::record;
-
-mod check;
 mod roster;
 mod slots;
 
-pub(crate) use check::check;
 use roster::Roster;
 pub(crate) use slots::Slots;
 
@@ -34,16 +22,16 @@ const TURNS_EXPECTED_MAX: usize = 1 << 17;
 pub struct Index {
     keys: Keys,
     /// Agents and sessions are being restored: their indexes come whole at the end of that.
-    loading: bool,
-    agents: Roster,
-    names: Slots,
-    sessions: Slots,
-    sessions_by_agent: BTreeSet<(Entity, SessionId)>,
+    pub(crate) loading: bool,
+    pub(crate) agents: Roster,
+    pub(crate) names: Slots,
+    pub(crate) sessions: Slots,
+    pub(crate) sessions_by_agent: BTreeSet<(Entity, SessionId)>,
     /// Sessions made for one request: known by their id, but in no list and no count. At most one for each open turn.
-    hidden: BTreeSet<(Entity, SessionId)>,
-    labels: HashMap<(Entity, Box<str>), Entity>,
-    turns: HashMap<TurnId, Entity>,
-    turns_by_agent: BTreeSet<(Entity, Entity)>,
+    pub(crate) hidden: BTreeSet<(Entity, SessionId)>,
+    pub(crate) labels: HashMap<(Entity, Box<str>), Entity>,
+    pub(crate) turns: HashMap<TurnId, Entity>,
+    pub(crate) turns_by_agent: BTreeSet<(Entity, Entity)>,
 }
 
 /// Gives the hashes under which the indexes know names and ids; those of another world are others.
@@ -198,19 +186,9 @@ impl Index {
         self.names.remove(hash, entity);
     }
 
-    pub(crate) fn insert_owned_session(&mut self, agent: Entity, id: SessionId) {
-        self.sessions_by_agent.insert((agent, id));
-    }
-
     /// What hashes names and ids.
     pub(crate) const fn keys(&self) -> Keys {
         self.keys
-    }
-
-    /// Agents and sessions that are made from here on come into their indexes with [`end_load`](Self::end_load)
-    /// (restore).
-    pub(crate) const fn begin_load(&mut self) {
-        self.loading = true;
     }
 
     /// Takes in the agents of a world in the order of their ids, their names and all sessions at once (restore).
@@ -218,15 +196,6 @@ impl Index {
         self.agents = Roster::of_sorted(agents);
         (self.names, self.sessions) = (names, sessions);
         self.loading = false;
-    }
-
-    /// Takes in the sorted owners of all sessions at once (restore).
-    pub(crate) fn load_owned_sessions(&mut self, sorted: Vec<(Entity, SessionId)>) {
-        self.sessions_by_agent = sorted.into_iter().collect();
-    }
-
-    pub(crate) fn insert_hidden_session(&mut self, agent: Entity, id: SessionId) {
-        self.hidden.insert((agent, id));
     }
 
     /// Takes a session out of the lists, or of those that are in none.
@@ -241,18 +210,6 @@ impl Index {
         self.turns.reserve(more.min(TURNS_EXPECTED_MAX));
     }
 
-    pub(crate) fn insert_owned_turn(&mut self, agent: Entity, turn: Entity) {
-        self.turns_by_agent.insert((agent, turn));
-    }
-
-    pub(crate) fn remove_owned_turn(&mut self, agent: Entity, turn: Entity) {
-        self.turns_by_agent.remove(&(agent, turn));
-    }
-
-    pub(crate) fn insert_label(&mut self, agent: Entity, label: Box<str>, session: Entity) {
-        self.labels.insert((agent, label), session);
-    }
-
     pub(crate) fn remove_label(&mut self, agent: Entity, label: &str) {
         self.labels.remove(&(agent, Box::from(label)));
     }
@@ -261,13 +218,6 @@ impl Index {
 /// The agent `id`.
 pub fn agent(world: &World, id: AgentId) -> Result<Entity, Refusal> {
     world.resource::<Index>().agents.get(id).ok_or_else(|| Refusal::not_found("agent", id))
-}
-
-/// The live agent called `name`.
-#[must_use]
-pub fn agent_named(world: &World, name: &str) -> Option<Entity> {
-    let index = world.resource::<Index>();
-    index.names.find(index.keys.name(name), |e| world.get::<Agent>(e).is_some_and(|a| &*a.name == name))
 }
 
 /// The session `id`, whoever owns it.
@@ -286,58 +236,4 @@ pub fn turn(world: &World, id: TurnId) -> Option<Entity> {
 /// An entity's durable id. Every agent, session and turn entity has one from birth.
 pub(crate) fn id_of<T: Component + Copy>(world: &World, entity: Entity) -> T {
     *world.get::<T>(entity).expect("an indexed entity carries its durable id")
-}
-
-/// Registers the hooks that keep the indexes and write the tombstones. Once, on an empty world.
-pub(crate) fn register(world: &mut World) {
-    world.register_component_hooks::<AgentId>().on_insert(agent_inserted).on_remove(agent_removed);
-    world.register_component_hooks::<SessionId>().on_insert(session_inserted).on_remove(session_removed);
-    world.register_component_hooks::<TurnId>().on_insert(turn_inserted).on_remove(turn_removed);
-}
-
-fn agent_inserted(mut world: DeferredWorld<'_>, at: HookContext) {
-    if world.resource::<Index>().loading {
-        return;
-    }
-    let Some(id) = world.get::<AgentId>(at.entity).copied() else { return };
-    world.resource_mut::<Index>().agents.insert(id, at.entity);
-}
-
-fn agent_removed(mut world: DeferredWorld<'_>, at: HookContext) {
-    let Some(id) = world.get::<AgentId>(at.entity).copied() else { return };
-    world.resource_mut::<Index>().agents.remove(id);
-    world.resource_mut::<Outbox>().ops.push(record::remove::<AgentRecord>(id));
-}
-
-fn session_inserted(mut world: DeferredWorld<'_>, at: HookContext) {
-    if world.resource::<Index>().loading {
-        return;
-    }
-    let Some(id) = world.get::<SessionId>(at.entity).copied() else { return };
-    let mut index = world.resource_mut::<Index>();
-    let hash = index.keys.session(id);
-    index.sessions.insert(hash, at.entity);
-}
-
-fn session_removed(mut world: DeferredWorld<'_>, at: HookContext) {
-    let Some(id) = world.get::<SessionId>(at.entity).copied() else { return };
-    let owner = world.get::<Session>(at.entity).map(|session| session.agent);
-    let mut index = world.resource_mut::<Index>();
-    let hash = index.keys.session(id);
-    index.sessions.remove(hash, at.entity);
-    if let Some(owner) = owner {
-        index.remove_owned_session(owner, id);
-    }
-    world.resource_mut::<Outbox>().ops.push(record::remove::<SessionRecord>(id));
-}
-
-fn turn_inserted(mut world: DeferredWorld<'_>, at: HookContext) {
-    let Some(id) = world.get::<TurnId>(at.entity).copied() else { return };
-    world.resource_mut::<Index>().turns.insert(id, at.entity);
-}
-
-fn turn_removed(mut world: DeferredWorld<'_>, at: HookContext) {
-    let Some(id) = world.get::<TurnId>(at.entity).copied() else { return };
-    world.resource_mut::<Index>().turns.remove(&id);
-    world.resource_mut::<Outbox>().ops.push(record::remove::<TurnRecord>(id));
 }

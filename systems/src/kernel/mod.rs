@@ -8,6 +8,7 @@ pub mod command;
 pub mod counters;
 pub mod domain;
 pub mod engine;
+pub mod entities;
 pub(crate) mod expr;
 pub(crate) mod fires;
 pub mod footprint;

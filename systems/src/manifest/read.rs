@@ -10,10 +10,8 @@ use serde::de::Error as _;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::ParsedManifest;
-use super::check;
 use super::error::Error;
-use super::triggers;
+use super::{ParsedManifest, check, triggers};
 
 /// A value of the tree and where it stands in the text.
 pub(super) type Value<'t> = Spanned<DeValue<'t>>;

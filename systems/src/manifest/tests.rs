@@ -1,10 +1,9 @@
 //! What the text says, what is refused, and that changes keep the rest of the text.
 
-use agentsvc_components::Micros;
-use agentsvc_components::Refusal;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::{Capabilities, Identity, Manifest, ManifestTrigger, ModelChoice, SessionMode};
 use agentsvc_components::usage::Limits;
+use agentsvc_components::{Micros, Refusal};
 use proptest::prelude::*;
 
 use super::triggers::tests::any_trigger;

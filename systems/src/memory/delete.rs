@@ -5,11 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
+use agentsvc_components::kernel::record::Space;
 use agentsvc_components::{AgentId, Refusal, TurnId};
 
 use super::usage::{Change, change};
 use super::{MemoryUse, audit};
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::outbox::Emit;
 use crate::kernel::record;
 
@@ -35,15 +36,7 @@ pub struct Doomed {
     pub bytes: u64,
 }
 
-impl Command for DeleteMemory {
-    type Reply = MemoryUse;
-    const NAME: &'static str = "delete_memory";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<MemoryUse> {
-        Answer::stored(delete(world, self))
-    }
-}
+command!(write "delete_memory" DeleteMemory => MemoryUse, |it, world| Answer::stored(delete(world, it)));
 
 fn delete(world: &mut World, command: DeleteMemory) -> Result<MemoryUse, Refusal> {
     let DeleteMemory { agent, revision, entries, by } = command;
@@ -52,7 +45,7 @@ fn delete(world: &mut World, command: DeleteMemory) -> Result<MemoryUse, Refusal
     let after = change(world, agent, revision, entries.iter().map(|entry| &*entry.key), &fewer)?;
     audit(world, AuditKind::MemoryDeleted, agent, entries.iter().map(|entry| &*entry.key));
     for Doomed { key, .. } in entries {
-        world.op(record::remove_memory(agent, &key));
+        world.op(record::op(Space::Content, record::memory_key(agent, &key), None));
         world.event(Event::MemoryUpdated { agent, key, deleted: true, by });
     }
     Ok(after)

@@ -20,22 +20,17 @@ pub(crate) use usage::{Memories, carry, erase, load, revisions};
 use bevy_ecs::prelude::World;
 use serde_json::json;
 
-use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::kernel::limit;
-use agentsvc_components::{AgentId, Refusal};
+use agentsvc_components::{Actor, AgentId, Refusal};
 
-use crate::audit::Audit;
-use crate::audit::names;
+use crate::audit::{Audit, names};
 use crate::kernel::acting::Acting;
-use crate::kernel::domain::Domain;
-use crate::kernel::domain::Phase;
+use crate::kernel::domain::{Domain, Phase};
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::reaction::{Removed, on};
-use crate::kernel::record;
-use crate::kernel::record::Kind;
-use crate::kernel::record::is_record;
-use agentsvc_components::memory::record::MemoryRecord;
-use agentsvc_components::memory::record::MemoryUseRecord;
+use crate::kernel::record::{self, Kind, is_record};
+use agentsvc_components::memory::record::{MemoryRecord, MemoryUseRecord};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {

@@ -11,7 +11,7 @@ use agentsvc_components::{AgentId, Refusal, Timestamp, TurnId};
 use super::usage::{Change, change};
 use super::{MemoryUse, audit, check_key, check_value};
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::outbox::Emit;
 use crate::kernel::record;
 use crate::taint;
@@ -52,15 +52,7 @@ impl PutEntry {
     }
 }
 
-impl Command for PutMemory {
-    type Reply = MemoryUse;
-    const NAME: &'static str = "put_memory";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<MemoryUse> {
-        Answer::stored(put(world, self))
-    }
-}
+command!(write "put_memory" PutMemory => MemoryUse, |it, world| Answer::stored(put(world, it)));
 
 fn put(world: &mut World, command: PutMemory) -> Result<MemoryUse, Refusal> {
     let PutMemory { agent, revision, entries, by } = command;
@@ -76,7 +68,10 @@ fn put(world: &mut World, command: PutMemory) -> Result<MemoryUse, Refusal> {
     let (now, taint) = (world.resource::<Now>().0, taint::acting(world));
     for PutEntry { key, value, created_at, updated_at, .. } in entries {
         let (created_at, updated_at) = (created_at.unwrap_or(now), updated_at.unwrap_or(now));
-        world.op(record::put_memory(agent, &key, &MemoryRecord { value, created_at, updated_at, taint }));
+        world.op(record::put_content(
+            record::memory_key(agent, &key),
+            &MemoryRecord { value, created_at, updated_at, taint },
+        ));
         world.event(Event::MemoryUpdated { agent, key, deleted: false, by });
     }
     Ok(after)

@@ -15,9 +15,8 @@ use super::check::path;
 use super::dialect::KEYWORDS;
 use super::made::{Dice, Maker};
 use super::parse::parse;
-use super::prepare;
 use super::tests::{run, world};
-use super::{KINDS, Kind};
+use super::{KINDS, Kind, prepare};
 use crate::kernel::expr::{Comparison, Expr, Literal, Term, Value};
 use crate::kernel::table::{Item, Row};
 

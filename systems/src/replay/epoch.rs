@@ -12,8 +12,7 @@ use crate::kernel::inputs::wire::Malformed;
 use crate::kernel::mint::Mint;
 use crate::kernel::record;
 use crate::kernel::restore::Records;
-use crate::kernel::timings;
-use crate::kernel::timings::Override;
+use crate::kernel::timings::{self, Override};
 use crate::memory;
 
 /// How a world came to life. With the records as of `after` it gives the same world again.

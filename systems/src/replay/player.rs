@@ -13,8 +13,7 @@ use crate::kernel::inputs::hash::{quick_hash, world_hash};
 use crate::kernel::inputs::wire::Malformed;
 use crate::kernel::record;
 use crate::kernel::restore::Records;
-use crate::kernel::timings;
-use crate::kernel::timings::Override;
+use crate::kernel::timings::{self, Override};
 
 /// Rows by key.
 pub type Rows = BTreeMap<Vec<u8>, Vec<u8>>;

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use agentsvc_components::audit::Actor;
 use agentsvc_components::kernel::effect::AnyEffect;
 use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::session::message::Block;
 use agentsvc_components::turn::effect::ModelCall;
 use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelOutcome};
-use agentsvc_components::{AgentId, Timestamp};
+use agentsvc_components::{Actor, AgentId, Timestamp};
 
 use super::*;
 use crate::goal::CreateGoal;
@@ -260,6 +259,8 @@ fn every_writing_command_is_in_the_table() {
                     missing.push(name.to_owned());
                 }
             }
+            let declared = text.split("write \"").skip(1).filter_map(|rest| rest.split('"').next());
+            missing.extend(declared.filter(|name| !names().any(|known| known == *name)).map(str::to_owned));
         }
     }
     assert_eq!(missing, Vec::<String>::new(), "add them to systems/src/kernel/inputs/table.rs");

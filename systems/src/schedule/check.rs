@@ -10,8 +10,9 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::{Schedule, ScheduleKind};
 use agentsvc_components::turn::{Origin, Turn};
 
-use super::times::{Schedules, Timing, next_slot};
+use super::times::{QUOTA, Schedules, Timing, next_slot};
 use crate::kernel::check::Faults;
+use crate::kernel::quota::Used;
 
 /// Says which index is wrong, and which slot would never be served ([`check`](crate::kernel::check)).
 pub(crate) fn check(world: &mut World, faults: &mut Faults) {
@@ -26,9 +27,9 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
         }
     }
     let (mut by_id, mut by_agent, mut times) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    let mut bytes = 0;
+    let mut used = Used::default();
     for (entity, id, schedule, timing) in found.iter(world) {
-        bytes += schedule.bytes();
+        used.add(schedule.bytes());
         by_id.insert((schedule.kind, *id, entity));
         by_agent.insert((schedule.agent, schedule.kind, *id));
         faults
@@ -45,8 +46,8 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
         past(schedules, (*id, schedule), turns, faults);
     }
     faults.same("schedules", &schedules.all_of_both(), &by_id);
-    faults.same("bytes of schedules", &schedules.bytes(), &bytes);
-    faults.that(bytes <= limit::SCHEDULES_BYTES_MAX, || format!("schedules take {bytes} bytes"));
+    faults.same("room of schedules", &schedules.used, &used);
+    QUOTA.check(used, faults);
     faults.same("schedules by agent", schedules.by_agent(), &by_agent);
     faults.same("schedules by time", schedules.by_time(), &times);
 }

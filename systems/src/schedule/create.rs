@@ -13,17 +13,15 @@ use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Schedule, Sched
 use agentsvc_components::{AgentId, Refusal, ScheduleId, Timestamp};
 use serde_json::json;
 
-use super::error_codes::SCHEDULES_FULL;
 use super::rule::Rule;
-use super::times::{Schedules, Timing, plan};
+use super::times::{QUOTA, Schedules, Timing, plan};
 use super::view::{ScheduleView, definition};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
+use crate::kernel::command::{Answer, command};
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
-use crate::kernel::record;
+use crate::kernel::{index, record};
 use crate::taint;
 
 /// A schedule or cron job that is to be.
@@ -61,15 +59,7 @@ pub struct CreateSchedule {
     pub by_tool: bool,
 }
 
-impl Command for CreateSchedule {
-    type Reply = ScheduleView;
-    const NAME: &'static str = "create_schedule";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<ScheduleView> {
-        Answer::stored(create(world, self))
-    }
-}
+command!(write "create_schedule" CreateSchedule => ScheduleView, |it, world| Answer::stored(create(world, it)));
 
 fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Refusal> {
     let CreateSchedule { new, by_tool } = command;
@@ -83,7 +73,7 @@ fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Re
             "this agent has reached the limit of {} schedules and cron jobs; delete some first",
             limit::AGENT_SCHEDULES_MAX
         );
-        return Err(Refusal::full(text, SCHEDULES_FULL));
+        return Err(Refusal::full(text, QUOTA.code));
     }
     let schedule = Schedule {
         agent,
@@ -103,7 +93,7 @@ fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Re
         past: None,
         taint: taint::acting(world),
     };
-    world.resource::<Schedules>().has_room(schedule.bytes())?;
+    QUOTA.admit(world.resource::<Schedules>().used, 1, schedule.bytes())?;
     let id = ScheduleId(world.resource_mut::<Mint>().uuid(now));
     let timing = Timing { rule: Some(rule), zone, visit: None, open: 0 };
     let entity = world.spawn((id, schedule, timing)).id();

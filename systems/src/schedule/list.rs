@@ -1,13 +1,12 @@
 //! Schedules and cron jobs are listed in bounded pages, in order of creation.
 
-use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::{AgentId, Refusal, ScheduleId};
 use bevy_ecs::prelude::World;
 
 use super::times::Schedules;
 use super::view::ScheduleView;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index;
 use crate::kernel::page::Page;
 
@@ -20,35 +19,23 @@ pub struct ListSchedules {
     pub agent: Option<AgentId>,
     /// Go on after this one; it need not exist any more.
     pub after: Option<ScheduleId>,
-    /// At most this many; cut to [`limit::PAGE_ITEMS_MAX`].
+    /// At most this many; cut to [`PAGE_ITEMS_MAX`](agentsvc_components::kernel::limit::PAGE_ITEMS_MAX).
     pub limit: usize,
 }
 
-impl Command for ListSchedules {
-    type Reply = Page<ScheduleView, ScheduleId>;
-    const NAME: &'static str = "list_schedules";
-    const WRITES: bool = false;
-
-    fn run(self, world: &mut World) -> Answer<Page<ScheduleView, ScheduleId>> {
-        Answer::Now(page(world, self))
-    }
+command! {
+    read "list_schedules" ListSchedules => Page<ScheduleView, ScheduleId>, |it, world| Answer::Now(page(world, it))
 }
 
 fn page(world: &World, command: ListSchedules) -> Result<Page<ScheduleView, ScheduleId>, Refusal> {
     let ListSchedules { kind, agent, after, limit } = command;
-    let most = limit.clamp(1, limit::PAGE_ITEMS_MAX);
     let schedules = world.resource::<Schedules>();
-    let (mut ids, total): (Vec<ScheduleId>, usize) = match agent {
-        None => (schedules.after(kind, after).take(most + 1).collect(), schedules.count(kind)),
-        Some(agent) => {
-            let agent = index::agent(world, agent)?;
-            let total = schedules.of(agent, kind, None).count();
-            (schedules.of(agent, kind, after).take(most + 1).collect(), total)
-        }
+    let view = |id| ScheduleView::of(world, schedules.get(kind, id)?);
+    let Some(agent) = agent else {
+        let found = schedules.after(kind, after).map(|id| (id, id));
+        return Ok(Page::of(found, limit, schedules.count(kind), view));
     };
-    let more = ids.len() > most;
-    ids.truncate(most);
-    let next = ids.last().copied().filter(|_| more);
-    let views = ids.into_iter().filter_map(|id| ScheduleView::of(world, schedules.get(kind, id)?));
-    Ok(Page { items: views.collect(), next, total })
+    let agent = index::agent(world, agent)?;
+    let total = schedules.of(agent, kind, None).count();
+    Ok(Page::of(schedules.of(agent, kind, after).map(|id| (id, id)), limit, total, view))
 }

@@ -23,6 +23,7 @@ mod create;
 mod ended;
 pub mod error_codes;
 mod fire;
+mod footprint;
 mod list;
 mod outcome;
 mod preview;
@@ -54,26 +55,23 @@ pub(crate) use times::Schedules;
 pub(crate) use view::{definition, state};
 
 use bevy_ecs::lifecycle::HookContext;
-use bevy_ecs::prelude::{Entity, World};
+use bevy_ecs::prelude::{Entity, With, World};
 use bevy_ecs::world::DeferredWorld;
 
 use agentsvc_components::schedule::{Schedule, ScheduleKind};
-use agentsvc_components::{Refusal, ScheduleId, Timestamp};
+use agentsvc_components::{AgentId, Refusal, ScheduleId, Timestamp};
 
 use crate::kernel::clock::Now;
-use crate::kernel::domain::Phase;
-use crate::kernel::domain::{Domain, System};
+use crate::kernel::domain::{Domain, Phase, System};
+use crate::kernel::footprint::{Measure, entries};
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::outbox::Outbox;
 use crate::kernel::reaction::{Removed, on};
-use crate::kernel::record;
-use crate::kernel::record::Kind;
+use crate::kernel::record::{self, Kind};
 use crate::kernel::stage::Stage;
 use crate::turn::FiredTurnEnded;
-use agentsvc_components::AgentId;
 use agentsvc_components::schedule::record::{ScheduleRecord, ScheduleStateRecord};
 use agentsvc_components::turn::Origin;
-use bevy_ecs::prelude::With;
 use times::Timing;
 
 /// What this domain brings.
@@ -90,6 +88,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         rows.extend(schedules.iter(world).filter_map(|entity| Some(record::put(&definition(world, entity)?))));
     },
     install,
+    measures: &[Measure::of::<ScheduleId>("schedules", footprint::heap, entries(28, 3))],
     systems: &[
         System { stage: Stage::Time, name: "schedule_beat", run: beat },
         System { stage: Stage::Fire, name: "schedule_fire", run: fire },
@@ -171,7 +170,7 @@ fn inserted(mut world: DeferredWorld<'_>, at: HookContext) {
     let Some((kind, agent, bytes)) = world.get::<Schedule>(at.entity).map(known) else { return };
     let mut schedules = world.resource_mut::<Schedules>();
     schedules.insert(kind, agent, id, at.entity);
-    schedules.resize(0, bytes);
+    schedules.used.add(bytes);
 }
 
 /// The entity goes: its places in the indexes and its records go with it.
@@ -181,7 +180,7 @@ fn removed(mut world: DeferredWorld<'_>, at: HookContext) {
     if let Some((kind, agent, bytes)) = world.get::<Schedule>(at.entity).map(known) {
         let mut schedules = world.resource_mut::<Schedules>();
         schedules.remove(kind, agent, id, visit);
-        schedules.resize(bytes, 0);
+        schedules.used.remove(bytes);
     }
     let mut outbox = world.resource_mut::<Outbox>();
     outbox.ops.push(record::remove::<ScheduleRecord>(id));

@@ -9,8 +9,7 @@ use agentsvc_components::{AgentId, Timestamp};
 use super::tests::*;
 use super::*;
 use crate::agent::{StartAgents, StopAgents};
-use crate::event::PublishEvent;
-use crate::event::parse_pattern;
+use crate::event::{PublishEvent, parse_pattern};
 use crate::testing::TestWorld;
 use crate::trigger::{CreateTrigger, NewTrigger};
 

@@ -8,7 +8,7 @@ use agentsvc_components::{Refusal, Timestamp};
 
 use super::create::{check_future, read_rule, zone};
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
 
 /// Reads the next slots of a rule. Refused with 400 as a create with that rule would be.
 #[derive(Clone, Debug)]
@@ -23,15 +23,9 @@ pub struct PreviewRule {
     pub count: usize,
 }
 
-impl Command for PreviewRule {
+command! {
     /// The slots, and the name of the zone.
-    type Reply = (Vec<Timestamp>, Box<str>);
-    const NAME: &'static str = "preview_rule";
-    const WRITES: bool = false;
-
-    fn run(self, world: &mut World) -> Answer<Self::Reply> {
-        Answer::Now(preview(world, &self))
-    }
+    read "preview_rule" PreviewRule => (Vec<Timestamp>, Box<str>), |it, world| Answer::Now(preview(world, &it))
 }
 
 fn preview(world: &World, command: &PreviewRule) -> Result<(Vec<Timestamp>, Box<str>), Refusal> {

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::find;
 use super::times::Schedules;
 use crate::audit::Audit;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index::id_of;
 
 /// Deletes one. Turns it began go on; slots that wait for them go with it.
@@ -25,15 +25,7 @@ pub struct RemoveSchedule {
     pub owner: Option<AgentId>,
 }
 
-impl Command for RemoveSchedule {
-    type Reply = ();
-    const NAME: &'static str = "remove_schedule";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<()> {
-        Answer::stored(remove(world, self))
-    }
-}
+command!(write "remove_schedule" RemoveSchedule => (), |it, world| Answer::stored(remove(world, it)));
 
 fn remove(world: &mut World, command: RemoveSchedule) -> Result<(), Refusal> {
     let RemoveSchedule { kind, id, owner } = command;

@@ -18,11 +18,9 @@ use super::rule::Rule;
 use super::times::{Schedules, Timing, next_slot, plan};
 use super::view::definition;
 use crate::kernel::clock::Now;
-use crate::kernel::index;
-use crate::kernel::index::id_of;
+use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
-use crate::kernel::record;
-use crate::kernel::record::Error;
+use crate::kernel::record::{self, Error};
 use crate::kernel::restore::Records;
 
 /// Brings stored schedules back. Of the turns that were open those that schedules began are counted.

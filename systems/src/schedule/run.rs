@@ -12,9 +12,8 @@ use serde_json::json;
 use super::times::Timing;
 use super::{find, fire};
 use crate::audit::Audit;
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
-use crate::kernel::index::id_of;
+use crate::kernel::command::{Answer, command};
+use crate::kernel::index::{self, id_of};
 
 /// Runs it now, enabled or not. No slot is touched, and the overlap policy does not hold it up: it runs beside an open
 /// turn when the policy is parallel, and otherwise in the session's own order.
@@ -38,15 +37,7 @@ pub struct RunStarted {
     pub session: SessionId,
 }
 
-impl Command for RunSchedule {
-    type Reply = RunStarted;
-    const NAME: &'static str = "run_schedule";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<RunStarted> {
-        Answer::stored(start(world, self))
-    }
-}
+command!(write "run_schedule" RunSchedule => RunStarted, |it, world| Answer::stored(start(world, it)));
 
 fn start(world: &mut World, command: RunSchedule) -> Result<RunStarted, Refusal> {
     let entity = find(world, command.kind, command.id)?;

@@ -361,7 +361,7 @@ fn a_preview_shows_the_next_slots() {
 #[test]
 fn the_house_takes_so_many_schedules_and_jobs_together() {
     let (mut world, agent) = house();
-    world.engine.world_mut().resource_mut::<Schedules>().pretend(limit::SCHEDULES_MAX - 1, 0);
+    world.engine.world_mut().resource_mut::<Schedules>().used.count += limit::SCHEDULES_MAX - 1;
     let last = create(&mut world, plain(agent, "@daily")).id;
     for kind in [ScheduleKind::Schedule, ScheduleKind::Cron] {
         let new = NewSchedule { kind, name: Some("one more".into()), ..plain(agent, "0 9 * * *") };
@@ -379,7 +379,7 @@ fn the_texts_of_schedules_and_jobs_take_so_many_bytes_together_whether_they_are_
     let says = |prompt: &str| NewSchedule { prompt: prompt.into(), ..plain(agent, "@daily") };
     let first = create(&mut world, says("abc"));
     // Beside its prompt it has a rule of six bytes and a zone of three.
-    world.engine.world_mut().resource_mut::<Schedules>().pretend(0, limit::SCHEDULES_BYTES_MAX - 12 - 12);
+    world.engine.world_mut().resource_mut::<Schedules>().used.bytes += limit::SCHEDULES_BYTES_MAX - 12 - 12;
     let job = NewSchedule { kind: ScheduleKind::Cron, name: Some("n".into()), ..says("de") };
     let second = create(&mut world, job.clone());
     let full = (RefusalKind::TooMany, Some(error_codes::SCHEDULES_FULL), Some(60));

@@ -10,11 +10,19 @@ use uuid::Uuid;
 
 use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::{Schedule, ScheduleKind};
-use agentsvc_components::{Refusal, ScheduleId, Timestamp};
+use agentsvc_components::{ScheduleId, Timestamp};
 
 use super::rule::Rule;
 use crate::kernel::index::id_of;
-use crate::kernel::quota as room;
+use crate::kernel::quota::{Quota, Used};
+
+/// What schedules and cron jobs may take.
+pub(super) const QUOTA: Quota = Quota {
+    count: limit::SCHEDULES_MAX,
+    bytes: limit::SCHEDULES_BYTES_MAX,
+    what: "schedules and cron jobs",
+    code: SCHEDULES_FULL,
+};
 
 /// What the time index needs of a schedule; made from its definition.
 #[derive(Component, Clone, Copy, Debug)]
@@ -45,8 +53,8 @@ pub(crate) struct Schedules {
     held: HashMap<ScheduleId, VecDeque<Timestamp>>,
     /// Schedules with waiting slots and no open turn.
     ready: BTreeSet<ScheduleId>,
-    /// Bytes of all texts.
-    bytes: usize,
+    /// What they take.
+    pub(super) used: Used,
 }
 
 impl Schedules {
@@ -67,11 +75,6 @@ impl Schedules {
     /// How many there are of a kind.
     pub(super) fn count(&self, kind: ScheduleKind) -> usize {
         self.family(kind).len()
-    }
-
-    /// How many there are in all.
-    pub(super) fn len(&self) -> usize {
-        self.schedules.len() + self.jobs.len()
     }
 
     /// The one of this kind and id.
@@ -105,39 +108,6 @@ impl Schedules {
     /// All of both kinds, in the order of ids within each.
     pub(super) fn all(&self) -> Vec<Entity> {
         self.schedules.values().chain(self.jobs.values()).copied().collect()
-    }
-
-    /// Is there room for one more, with so many bytes of texts?
-    pub(super) fn has_room(&self, bytes: usize) -> Result<(), Refusal> {
-        if self.len() >= limit::SCHEDULES_MAX {
-            let text =
-                format!("the limit of {} schedules and cron jobs is reached; delete some first", limit::SCHEDULES_MAX);
-            return Err(Refusal::full(text, SCHEDULES_FULL));
-        }
-        self.has_room_for(bytes)
-    }
-
-    /// Is there room for texts that are `more` bytes longer? There always is for those that are not.
-    pub(super) fn has_room_for(&self, more: usize) -> Result<(), Refusal> {
-        room::has_room(self.bytes, more, limit::SCHEDULES_BYTES_MAX, "schedules and cron jobs", SCHEDULES_FULL)
-    }
-
-    /// Texts of `was` bytes have `now`.
-    pub(super) const fn resize(&mut self, was: usize, now: usize) {
-        self.bytes = self.bytes - was + now;
-    }
-
-    /// Bytes of all texts.
-    pub(super) const fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Goes on as if there were so many schedules more, of so many bytes, for tests of what a full house says.
-    #[cfg(test)]
-    pub(super) fn pretend(&mut self, schedules: usize, bytes: usize) {
-        self.bytes += bytes;
-        let ids = (1..=schedules).map(|n| ScheduleId(Uuid::from_u128(n as u128)));
-        self.schedules.append(&mut ids.map(|id| (id, Entity::from_bits(1))).collect());
     }
 
     pub(super) fn insert(&mut self, kind: ScheduleKind, agent: Entity, id: ScheduleId, entity: Entity) {

@@ -14,14 +14,13 @@ use super::create::{check_future, check_name, check_prompt, read_rule, zone};
 use super::find;
 use super::outcome::{self, Outcome};
 use super::rule::Rule;
-use super::times::{Schedules, Timing, plan};
+use super::times::{QUOTA, Schedules, Timing, plan};
 use super::view::{ScheduleView, definition};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
+use crate::kernel::command::{Answer, command};
 use crate::kernel::outbox::Emit;
-use crate::kernel::record;
+use crate::kernel::{index, record};
 
 /// The fields to change; `None` leaves a field as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,15 +58,9 @@ pub struct UpdateSchedule {
     pub patch: SchedulePatch,
 }
 
-impl Command for UpdateSchedule {
+command! {
     /// It as it is now.
-    type Reply = ScheduleView;
-    const NAME: &'static str = "update_schedule";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<ScheduleView> {
-        Answer::stored(update(world, self))
-    }
+    write "update_schedule" UpdateSchedule => ScheduleView, |it, world| Answer::stored(update(world, it))
 }
 
 /// What was checked before anything changes.
@@ -101,7 +94,8 @@ fn update(world: &mut World, command: UpdateSchedule) -> Result<ScheduleView, Re
         schedule.agent = agent;
         world.resource_mut::<Schedules>().give(kind, old_agent, agent, id);
     }
-    world.resource_mut::<Schedules>().resize(was_bytes, bytes);
+    let used = &mut world.resource_mut::<Schedules>().used;
+    used.bytes = used.bytes - was_bytes + bytes;
     if let Some(mut timing) = world.get_mut::<Timing>(entity) {
         (timing.rule, timing.zone) = (checked.rule, checked.zone);
     }
@@ -143,7 +137,7 @@ fn check(world: &World, entity: Entity, kind: ScheduleKind, patch: &SchedulePatc
     {
         check_future(kind, rule, world.resource::<Now>().0)?;
     }
-    world.resource::<Schedules>().has_room_for(growth(schedule, patch, zone))?;
+    QUOTA.admit(world.resource::<Schedules>().used, 0, growth(schedule, patch, zone))?;
     Ok(Checked { agent, rule, zone, is_new, enabled })
 }
 

@@ -13,9 +13,8 @@ use serde_json::json;
 use super::{HistoryEnding, TurnsEnding, remove, spawn, sweep};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
-use crate::kernel::index::{Index, id_of};
+use crate::kernel::command::{Answer, command};
+use crate::kernel::index::{self, Index, id_of};
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::react;
@@ -28,15 +27,9 @@ pub struct ResetSession {
     pub agent: AgentId,
 }
 
-impl Command for ResetSession {
+command! {
     /// The fresh session.
-    type Reply = SessionId;
-    const NAME: &'static str = "reset_session";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<SessionId> {
-        Answer::stored(reset(world, self.agent))
-    }
+    write "reset_session" ResetSession => SessionId, |it, world| Answer::stored(reset(world, it.agent))
 }
 
 fn reset(world: &mut World, agent: AgentId) -> Result<SessionId, Refusal> {
@@ -65,15 +58,9 @@ pub struct ClearHistory {
     pub agent: AgentId,
 }
 
-impl Command for ClearHistory {
+command! {
     /// How many messages went.
-    type Reply = u64;
-    const NAME: &'static str = "clear_history";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<u64> {
-        Answer::stored(clear(world, self.agent))
-    }
+    write "clear_history" ClearHistory => u64, |it, world| Answer::stored(clear(world, it.agent))
 }
 
 fn clear(world: &mut World, agent: AgentId) -> Result<u64, Refusal> {

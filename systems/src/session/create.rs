@@ -9,9 +9,8 @@ use agentsvc_components::{AgentId, Refusal, SessionId};
 
 use super::{clean_label, existing, label_free, owned, spawn};
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
-use crate::kernel::index::{Index, id_of};
+use crate::kernel::command::{Answer, command};
+use crate::kernel::index::{self, Index, id_of};
 use crate::kernel::outbox::Emit;
 
 /// Creates a session; it does not become the current one.
@@ -23,15 +22,7 @@ pub struct CreateSession {
     pub label: Option<String>,
 }
 
-impl Command for CreateSession {
-    type Reply = SessionId;
-    const NAME: &'static str = "create_session";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<SessionId> {
-        Answer::stored(create(world, &self))
-    }
-}
+command!(write "create_session" CreateSession => SessionId, |it, world| Answer::stored(create(world, &it)));
 
 fn create(world: &mut World, command: &CreateSession) -> Result<SessionId, Refusal> {
     let owner = index::agent(world, command.agent)?;
@@ -52,15 +43,9 @@ pub struct SetLabel {
     pub label: String,
 }
 
-impl Command for SetLabel {
+command! {
     /// The label as stored.
-    type Reply = Option<String>;
-    const NAME: &'static str = "set_label";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<Option<String>> {
-        Answer::stored(set_label(world, &self))
-    }
+    write "set_label" SetLabel => Option<String>, |it, world| Answer::stored(set_label(world, &it))
 }
 
 fn set_label(world: &mut World, command: &SetLabel) -> Result<Option<String>, Refusal> {
@@ -82,7 +67,7 @@ fn set_label(world: &mut World, command: &SetLabel) -> Result<Option<String>, Re
         index.remove_label(owner, &old);
     }
     if let Some(label) = &label {
-        index.insert_label(owner, label.clone(), entity);
+        index.labels.insert((owner, label.clone()), entity);
     }
     world.mark(entity);
     Ok(label.map(String::from))
@@ -97,15 +82,7 @@ pub struct SwitchSession {
     pub session: SessionId,
 }
 
-impl Command for SwitchSession {
-    type Reply = SessionId;
-    const NAME: &'static str = "switch_session";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<SessionId> {
-        Answer::stored(switch(world, self))
-    }
-}
+command!(write "switch_session" SwitchSession => SessionId, |it, world| Answer::stored(switch(world, it)));
 
 fn switch(world: &mut World, command: SwitchSession) -> Result<SessionId, Refusal> {
     let owner = index::agent(world, command.agent)?;

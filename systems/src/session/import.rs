@@ -15,13 +15,11 @@ use serde_json::json;
 use super::{clean_label, label_free, owned_or_absent, spawn};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
-use crate::kernel::index::id_of;
+use crate::kernel::command::{Answer, command};
+use crate::kernel::index::{self, id_of};
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
-use crate::kernel::record;
-use crate::kernel::record::MessageKey;
+use crate::kernel::record::{self, MessageKey};
 use crate::taint;
 
 /// One message of an imported conversation.
@@ -51,15 +49,9 @@ pub struct ImportSession {
     pub messages: Vec<ImportedMessage>,
 }
 
-impl Command for ImportSession {
+command! {
     /// False when the session was there already.
-    type Reply = bool;
-    const NAME: &'static str = "import_session";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<bool> {
-        Answer::stored(import(world, self))
-    }
+    write "import_session" ImportSession => bool, |it, world| Answer::stored(import(world, it))
 }
 
 fn import(world: &mut World, command: ImportSession) -> Result<bool, Refusal> {
@@ -144,7 +136,7 @@ fn write(world: &mut World, session: bevy_ecs::prelude::Entity, messages: &[Impo
             model: message.model.clone(),
             stopped: false,
         };
-        world.op(record::put_message(MessageKey { log, ordinal, index }, &record));
+        world.op(record::put_content(record::message_key(MessageKey { log, ordinal, index }), &record));
         count += u32::from(message.role != Role::Tool);
         index += 1;
     }

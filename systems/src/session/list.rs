@@ -1,15 +1,13 @@
 //! Sessions are listed in bounded pages.
 
-use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, Refusal, SessionId};
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
 use super::SessionView;
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
-use crate::kernel::index::Index;
+use crate::kernel::command::{Answer, command};
+use crate::kernel::index::{self, Index};
 use crate::kernel::page::Page;
 
 /// Where a page ended. Stays valid when the session, or its agent, is removed meanwhile.
@@ -42,18 +40,13 @@ pub struct ListSessions {
     pub matching: Option<String>,
     /// Go on after this.
     pub after: Option<SessionPosition>,
-    /// At most this many; cut to [`limit::PAGE_ITEMS_MAX`].
+    /// At most this many; cut to [`PAGE_ITEMS_MAX`](agentsvc_components::kernel::limit::PAGE_ITEMS_MAX).
     pub limit: usize,
 }
 
-impl Command for ListSessions {
-    type Reply = Page<SessionView, SessionPosition, Option<usize>>;
-    const NAME: &'static str = "list_sessions";
-    const WRITES: bool = false;
-
-    fn run(self, world: &mut World) -> Answer<Page<SessionView, SessionPosition, Option<usize>>> {
-        Answer::Now(page(world, &self))
-    }
+command! {
+    read "list_sessions" ListSessions => Page<SessionView, SessionPosition, Option<usize>>, |it, world|
+        Answer::Now(page(world, &it))
 }
 
 fn page(world: &World, command: &ListSessions) -> Result<Page<SessionView, SessionPosition, Option<usize>>, Refusal> {
@@ -64,35 +57,23 @@ fn page(world: &World, command: &ListSessions) -> Result<Page<SessionView, Sessi
     });
     let from = after.or(owner.map(|owner| (owner, None)));
     let matching = command.matching.as_ref().map(|text| text.to_lowercase());
-    let most = command.limit.clamp(1, limit::PAGE_ITEMS_MAX);
     let index = world.resource::<Index>();
     let total = match owner {
         None => Some(index.session_count()),
         Some(owner) => after.is_none().then(|| index.sessions_of(owner, None).count()),
     };
-    let mut page = Page { items: Vec::new(), next: None, total };
     let order: Box<dyn Iterator<Item = _>> = match owner {
         Some(owner) if command.newest_first => {
             Box::new(index.sessions_before(owner, command.after.map(|at| at.session)))
         }
         _ => Box::new(index.sessions_after(from)),
     };
-    for (seen, (holder, id)) in order.enumerate() {
-        if owner.is_some_and(|owner| owner != holder) {
-            page.next = None;
-            return Ok(page);
-        }
-        if page.items.len() == most || seen == limit::PAGE_SCAN_MAX {
-            return Ok(page);
-        }
-        page.next = Some(SessionPosition { owner: holder.to_bits(), session: id });
-        let Some(view) = index::session(world, id).and_then(|entity| SessionView::of(world, entity)) else { continue };
-        if matching.as_ref().is_none_or(|text| matches(&view, text)) {
-            page.items.push(view);
-        }
-    }
-    page.next = None;
-    Ok(page)
+    let own = order.take_while(|(holder, _)| owner.is_none_or(|owner| owner == *holder));
+    let found = own.map(|(holder, id)| (SessionPosition { owner: holder.to_bits(), session: id }, id));
+    Ok(Page::of(found, command.limit, total, |id| {
+        let view = index::session(world, id).and_then(|entity| SessionView::of(world, entity));
+        view.filter(|view| matching.as_ref().is_none_or(|text| matches(view, text)))
+    }))
 }
 
 fn matches(view: &SessionView, text: &str) -> bool {

@@ -5,10 +5,12 @@ mod create;
 pub mod error_codes;
 pub(crate) mod fast_decode;
 mod import;
+mod index;
 mod list;
 mod remove;
 mod rows;
 mod show;
+mod stencil;
 
 pub use clear::{ClearHistory, ResetSession};
 pub use create::{CreateSession, SetLabel, SwitchSession};
@@ -16,6 +18,8 @@ pub use import::{ImportSession, ImportedMessage, bytes as block_bytes};
 pub use list::{ListSessions, SessionPosition};
 pub use remove::{CleanupSessions, RemoveSession, RemovedSession};
 pub use show::{FindByLabel, GetSession, SessionView};
+
+pub(crate) use stencil::{SaidRow, Stencil};
 
 use remove::remove;
 pub(crate) use remove::{discard, remove_all};
@@ -31,15 +35,12 @@ use agentsvc_components::{LogId, Refusal, RefusalKind, SessionId};
 use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
 use crate::kernel::domain::Domain;
-use crate::kernel::index;
-use crate::kernel::index::Index;
+use crate::kernel::footprint::{Measure, entries};
+use crate::kernel::index::{Index, session as find};
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
-use crate::kernel::record;
-use crate::kernel::record::Kind;
-use crate::kernel::record::{Error, decode};
-use crate::kernel::record::{is_record, is_text, parse_message_key, unknown};
+use crate::kernel::record::{self, Error, Kind, decode, is_record, is_text, parse_message_key, unknown};
 use crate::kernel::restore::Records;
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::record::Record;
@@ -52,7 +53,10 @@ pub(crate) const DOMAIN: Domain = Domain {
     content: &[(b'r', is_message), (b'u', is_record::<SummaryRecord>), (b'q', is_text)],
     outcomes: &[OutcomeDef::of::<LogSwept>()],
     kinds: &[Kind::new(SessionRecord::KEY, read).with_entities::<Session>(rows::row)],
+    measures: &[Measure::of::<SessionId>("sessions", rows::heap, 12 + entries(24, 1))],
+    install: index::install,
     is_quiet,
+    check: index::check,
     commands: &[
         CommandDef::of::<CleanupSessions>(),
         CommandDef::of::<ClearHistory>(),
@@ -86,7 +90,7 @@ pub(crate) struct HistoryEnding {
 /// The session `id` if it is `owner`'s, `None` if nobody's. Another agent's, and one made for a single request, is
 /// refused in words that tell nothing about it (spec 1, Message routing rules, rule 4).
 pub(crate) fn owned_or_absent(world: &World, owner: Entity, id: SessionId) -> Result<Option<Entity>, Refusal> {
-    let Some(entity) = index::session(world, id) else { return Ok(None) };
+    let Some(entity) = find(world, id) else { return Ok(None) };
     if world.get::<Session>(entity).is_some_and(|session| session.agent == owner && !session.ephemeral) {
         Ok(Some(entity))
     } else {
@@ -103,16 +107,16 @@ pub(crate) fn owned(world: &World, owner: Entity, id: SessionId) -> Result<Entit
 /// The session `id`, whoever owns it, or a refusal.
 pub(crate) fn existing(world: &World, id: SessionId) -> Result<Entity, Refusal> {
     let shown = |entity: &Entity| world.get::<Session>(*entity).is_some_and(|session| !session.ephemeral);
-    index::session(world, id).filter(shown).ok_or_else(|| Refusal::not_found("session", id))
+    find(world, id).filter(shown).ok_or_else(|| Refusal::not_found("session", id))
 }
 
 /// A new, empty session of `owner`, under `id` where the client brought one.
 pub(crate) fn spawn(world: &mut World, owner: Entity, id: Option<SessionId>, label: Option<Box<str>>) -> Entity {
     let (id, entity) = make(world, owner, id, label.clone(), false);
     let mut index = world.resource_mut::<Index>();
-    index.insert_owned_session(owner, id);
+    index.sessions_by_agent.insert((owner, id));
     if let Some(label) = label {
-        index.insert_label(owner, label, entity);
+        index.labels.insert((owner, label), entity);
     }
     entity
 }
@@ -120,7 +124,7 @@ pub(crate) fn spawn(world: &mut World, owner: Entity, id: Option<SessionId>, lab
 /// A new session of `owner` that no list, count or lookup shows; it goes with its turn.
 pub(crate) fn spawn_hidden(world: &mut World, owner: Entity, id: SessionId) -> Entity {
     let (id, entity) = make(world, owner, Some(id), None, true);
-    world.resource_mut::<Index>().insert_hidden_session(owner, id);
+    world.resource_mut::<Index>().hidden.insert((owner, id));
     entity
 }
 

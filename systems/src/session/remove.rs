@@ -12,9 +12,8 @@ use serde_json::json;
 
 use super::{HistoryEnding, SessionPosition, TurnsEnding, existing, spawn, sweep};
 use crate::audit::Audit;
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
-use crate::kernel::index::{Index, id_of};
+use crate::kernel::command::{Answer, command};
+use crate::kernel::index::{self, Index, id_of};
 use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::react;
 
@@ -67,14 +66,8 @@ pub struct RemovedSession {
     pub replaced_by: Option<SessionId>,
 }
 
-impl Command for RemoveSession {
-    type Reply = RemovedSession;
-    const NAME: &'static str = "remove_session";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<RemovedSession> {
-        Answer::stored(remove_one(world, self.session))
-    }
+command! {
+    write "remove_session" RemoveSession => RemovedSession, |it, world| Answer::stored(remove_one(world, it.session))
 }
 
 fn remove_one(world: &mut World, id: SessionId) -> Result<RemovedSession, Refusal> {
@@ -107,15 +100,10 @@ pub struct CleanupSessions {
     pub after: Option<SessionPosition>,
 }
 
-impl Command for CleanupSessions {
+command! {
     /// How many went, and where to go on.
-    type Reply = (usize, Option<SessionPosition>);
-    const NAME: &'static str = "cleanup_sessions";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<Self::Reply> {
-        Answer::Stored(cleanup(world, self))
-    }
+    write "cleanup_sessions" CleanupSessions => (usize, Option<SessionPosition>), |it, world|
+        Answer::Stored(cleanup(world, it))
 }
 
 fn cleanup(world: &mut World, command: CleanupSessions) -> (usize, Option<SessionPosition>) {

@@ -7,6 +7,7 @@ use agentsvc_components::kernel::record::Op;
 use agentsvc_components::session::Session;
 use agentsvc_components::session::record::SessionRecord;
 
+use crate::kernel::footprint::of;
 use crate::kernel::index::id_of;
 use crate::kernel::record;
 
@@ -27,4 +28,10 @@ pub(super) fn row(world: &World, entity: Entity) -> Option<Op> {
         compacted: session.compacted,
         taint: session.taint,
     }))
+}
+
+/// Bytes of its label.
+pub(super) fn heap(world: &World, entity: Entity) -> usize {
+    // A label stands in the index once more.
+    of(world, entity, |it: &Session| it.label.as_ref().map_or(0, |label| size_of::<Box<str>>() + 3 * label.len()))
 }

@@ -7,9 +7,8 @@ use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, LogId, Refusal, SessionId, Timestamp};
 
 use super::{SessionPosition, existing, owned};
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
-use crate::kernel::index::{Index, id_of};
+use crate::kernel::command::{Answer, Command, command};
+use crate::kernel::index::{self, Index, id_of};
 
 /// What the world knows of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,15 +80,9 @@ pub enum GetSession {
     Of(AgentId, SessionId),
 }
 
-impl Command for GetSession {
-    type Reply = SessionView;
-    const NAME: &'static str = "get_session";
-    const WRITES: bool = false;
-    const QUICK: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<SessionView> {
-        Answer::Now(find(world, self).and_then(|entity| view(world, entity)))
-    }
+command! {
+    quick "get_session" GetSession => SessionView, |it, world|
+        Answer::Now(find(world, it).and_then(|entity| view(world, entity)))
 }
 
 fn find(world: &World, which: GetSession) -> Result<Entity, Refusal> {

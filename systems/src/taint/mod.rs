@@ -29,21 +29,20 @@ use bevy_ecs::prelude::{Entity, Resource, World};
 use serde_json::json;
 
 use agentsvc_components::agent::Agent;
-use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
 use agentsvc_components::taint::{Brought, InjectionFound, Taint};
 use agentsvc_components::turn::{Journal, Origin, Turn};
-use agentsvc_components::{AgentId, TurnId};
+use agentsvc_components::{Actor, AgentId, TurnId};
 
 use crate::audit;
 use crate::config::Settings;
 use crate::kernel::acting::Acting;
 use crate::kernel::counters::Counters;
 use crate::kernel::domain::Domain;
-use crate::kernel::index;
-use crate::kernel::index::id_of;
+use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::{Emit, inherits};
 
 /// What this domain brings.

@@ -9,7 +9,7 @@ use agentsvc_components::turn::outcome::{ModelEnd, ModelOutcome, ToolEnd, ToolOu
 
 use super::*;
 use crate::agent::SpawnChild;
-use crate::approval::{DecideApprovals, Decision, ListApprovals};
+use crate::approval::{ApprovalFilter, DecideApprovals, Decision, ListApprovals};
 use crate::config::SecuritySettings;
 use crate::config::taint::TaintPolicy;
 use crate::event::PublishEvent;
@@ -101,7 +101,10 @@ fn a_sensitive_call_of_a_tainted_turn_waits_refuses_or_runs_as_the_policy_says()
         let (mut world, agent) = world(policy);
         tainted(&mut world, agent);
         model_asks(&mut world, "shell_exec", r#"{"command":"ls"}"#);
-        let pending = world.ask(ListApprovals { decided: false, agent: None, after: None, limit: 9 }).unwrap().items;
+        let pending = world
+            .ask(ListApprovals { filter: ApprovalFilter { decided: false, agent: None }, after: None, limit: 9 })
+            .unwrap()
+            .items;
         assert_eq!((runs(&mut world).len() == 1, pending.len() == 1), (ran, waits), "{policy:?}");
         let entries = audited(&world, AuditKind::ToolTainted);
         assert_eq!(entries.len(), usize::from(policy != TaintPolicy::Off), "{policy:?}: {entries:?}");
@@ -154,8 +157,11 @@ fn tools_may_be_named_beside_the_policy() {
         let (mut world, agent) = with(security.clone());
         tainted(&mut world, agent);
         model_asks(&mut world, tool, "{}");
-        let waits =
-            world.ask(ListApprovals { decided: false, agent: None, after: None, limit: 9 }).unwrap().items.len();
+        let waits = world
+            .ask(ListApprovals { filter: ApprovalFilter { decided: false, agent: None }, after: None, limit: 9 })
+            .unwrap()
+            .items
+            .len();
         let found = match (runs(&mut world).len(), waits) {
             (1, 0) => "runs",
             (0, 1) => "waits",

@@ -11,13 +11,12 @@ use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{AgentId, Refusal, TaskId, TurnId};
 use serde_json::json;
 
-use super::index::{change, find};
 use super::post::check_agent;
-use super::view::seen;
 use super::{TaskView, Tasks};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
+use crate::kernel::entities::{View, change, find};
 use crate::kernel::outbox::Emit;
 use crate::taint;
 
@@ -33,15 +32,7 @@ pub struct ClaimTask {
     pub by: Option<TurnId>,
 }
 
-impl Command for ClaimTask {
-    type Reply = TaskView;
-    const NAME: &'static str = "claim_task";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<TaskView> {
-        Answer::stored(claim(world, self))
-    }
-}
+command!(write "claim_task" ClaimTask => TaskView, |it, world| Answer::stored(claim(world, it)));
 
 /// Claims the oldest task that waits for an agent, or else the oldest that waits for whoever comes first.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -52,15 +43,9 @@ pub struct ClaimNextTask {
     pub by: Option<TurnId>,
 }
 
-impl Command for ClaimNextTask {
+command! {
     /// `None` when no task waits for it.
-    type Reply = Option<TaskView>;
-    const NAME: &'static str = "claim_next_task";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<Self::Reply> {
-        Answer::stored(claim_next(world, self))
-    }
+    write "claim_next_task" ClaimNextTask => Option<TaskView>, |it, world| Answer::stored(claim_next(world, it))
 }
 
 fn claim_next(world: &mut World, command: ClaimNextTask) -> Result<Option<TaskView>, Refusal> {
@@ -73,7 +58,7 @@ fn claim_next(world: &mut World, command: ClaimNextTask) -> Result<Option<TaskVi
 
 fn claim(world: &mut World, command: ClaimTask) -> Result<TaskView, Refusal> {
     let ClaimTask { task: id, agent, by } = command;
-    let entity = find(world, id)?;
+    let entity = find::<Task>(world, id)?;
     let owner = check_agent(world, agent)?;
     let task = world.get::<Task>(entity).ok_or_else(|| Refusal::not_found("task", id))?;
     if task.state != TaskState::Pending {
@@ -87,7 +72,7 @@ fn claim(world: &mut World, command: ClaimTask) -> Result<TaskView, Refusal> {
     let (title, taint) = (task.title.to_string(), task.taint);
     taint::carry(world, taint);
     let now = world.resource::<Now>().0;
-    change(world, entity, |task| {
+    change(world, entity, |task: &mut Task| {
         task.state = TaskState::Running;
         (task.claimed_by, task.claimed_at) = (Some(agent), Some(now));
         task.attempts = task.attempts.saturating_add(1);
@@ -95,7 +80,7 @@ fn claim(world: &mut World, command: ClaimTask) -> Result<TaskView, Refusal> {
     });
     world.audit(AuditKind::TaskClaimed, agent, json!({ "task": id }));
     world.event(Event::TaskClaimed { task: id, title, agent, by });
-    seen(world, entity, id)
+    TaskView::seen(world, id)
 }
 
 /// May the agent take the task? It may when the task names it, by id or by name, or names nobody.

@@ -10,15 +10,15 @@ use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{AgentId, Refusal, TaskId, TurnId};
 use serde_json::json;
 
-use super::index::{change, find};
 use super::post::check_text;
-use super::view::TaskView;
-use super::{Tasks, remove, view};
+use super::window::Throughput;
+use super::{TaskView, remove};
 use crate::audit::Audit;
 use crate::event::event_text;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::counters::Counters;
+use crate::kernel::entities::{View, change, find};
 use crate::kernel::outbox::Emit;
 use crate::taint;
 
@@ -38,19 +38,11 @@ pub struct EndTask {
     pub by: Option<TurnId>,
 }
 
-impl Command for EndTask {
-    type Reply = TaskView;
-    const NAME: &'static str = "end_task";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<TaskView> {
-        Answer::stored(end(world, self))
-    }
-}
+command!(write "end_task" EndTask => TaskView, |it, world| Answer::stored(end(world, it)));
 
 fn end(world: &mut World, command: EndTask) -> Result<TaskView, Refusal> {
     let EndTask { task: id, failed, result, only_of, by } = command;
-    let entity = find(world, id)?;
+    let entity = find::<Task>(world, id)?;
     check_text(if failed { "error" } else { "result" }, result.as_deref().unwrap_or_default())?;
     let task = world.get::<Task>(entity).ok_or_else(|| Refusal::not_found("task", id))?;
     if task.state != TaskState::Running {
@@ -66,13 +58,13 @@ fn end(world: &mut World, command: EndTask) -> Result<TaskView, Refusal> {
     let now = world.resource::<Now>().0;
     let taint = taint::handed_on(world);
     let state = if failed { TaskState::Failed } else { TaskState::Completed };
-    change(world, entity, |task| {
+    change(world, entity, |task: &mut Task| {
         task.state = state;
         task.result = result.map(Into::into);
         task.taint = task.taint.with(taint);
         (task.updated_at, task.ended_at) = (now, Some(now));
     });
-    world.resource_mut::<Tasks>().throughput.note(state, now);
+    world.resource_mut::<Throughput>().note(state, now);
     let mut counters = world.resource_mut::<Counters>();
     let kind = if failed { AuditKind::TaskFailed } else { AuditKind::TaskCompleted };
     let event = if failed {
@@ -84,7 +76,7 @@ fn end(world: &mut World, command: EndTask) -> Result<TaskView, Refusal> {
     };
     world.event(event);
     world.audit(kind, agent, json!({ "task": id }));
-    let ended = view::seen(world, entity, id);
+    let ended = TaskView::seen(world, id);
     remove::forget_ended(world);
     ended
 }

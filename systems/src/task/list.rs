@@ -1,13 +1,21 @@
-//! Tasks are listed in bounded pages, in the order of their posting.
+//! Tasks are read, and listed in the order of their posting.
+
+use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::TaskId;
-use agentsvc_components::kernel::limit;
-use agentsvc_components::task::TaskState;
-use bevy_ecs::prelude::World;
+use agentsvc_components::task::{Task, TaskState};
 
-use super::{TaskView, Tasks};
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::page::Page;
+use crate::kernel::entities::{List, View};
+use crate::kernel::index::id_of;
+
+/// What the world knows of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskView {
+    /// Its id.
+    pub id: TaskId,
+    /// Its state.
+    pub task: Task,
+}
 
 /// Which tasks to list. Empty lists all.
 #[derive(Clone, Debug, Default)]
@@ -19,42 +27,19 @@ pub struct TaskFilter {
 }
 
 /// Reads a page of tasks.
-#[derive(Clone, Debug, Default)]
-pub struct ListTasks {
-    /// Which.
-    pub filter: TaskFilter,
-    /// Go on after this task; it need not exist any more.
-    pub after: Option<TaskId>,
-    /// At most this many; cut to [`limit::PAGE_ITEMS_MAX`].
-    pub limit: usize,
-}
+pub type ListTasks = List<TaskView>;
 
-impl Command for ListTasks {
-    type Reply = Page<TaskView, TaskId>;
-    const NAME: &'static str = "list_tasks";
-    const WRITES: bool = false;
+impl View for TaskView {
+    type Kind = Task;
+    type Filter = TaskFilter;
+    const NAMES: [&'static str; 2] = ["get_task", "list_tasks"];
 
-    fn run(self, world: &mut World) -> Answer<Page<TaskView, TaskId>> {
-        Answer::read(page(world, &self))
+    fn of(world: &World, at: Entity) -> Option<Self> {
+        Some(Self { id: id_of(world, at), task: world.get::<Task>(at)?.clone() })
     }
-}
 
-fn page(world: &World, command: &ListTasks) -> Page<TaskView, TaskId> {
-    let (tasks, most) = (world.resource::<Tasks>(), command.limit.clamp(1, limit::PAGE_ITEMS_MAX));
-    let mut page = Page { items: Vec::new(), next: None, total: tasks.len() };
-    for (looked, (id, entity)) in tasks.all(command.after).enumerate() {
-        if page.items.len() == most || looked == limit::PAGE_SCAN_MAX {
-            return page;
-        }
-        page.next = Some(id);
-        let view = TaskView::of(world, entity);
-        page.items.extend(view.filter(|view| matches(view, &command.filter)));
+    fn passes(&self, filter: &TaskFilter) -> bool {
+        filter.state.is_none_or(|state| self.task.state == state)
+            && filter.assignee.as_deref().is_none_or(|assignee| self.task.owner().unwrap_or_default() == assignee)
     }
-    page.next = None;
-    page
-}
-
-fn matches(view: &TaskView, filter: &TaskFilter) -> bool {
-    filter.state.is_none_or(|state| view.task.state == state)
-        && filter.assignee.as_deref().is_none_or(|assignee| view.task.owner().unwrap_or_default() == assignee)
 }

@@ -26,24 +26,22 @@ mod remove;
 mod retry;
 mod status;
 mod sweep;
-mod view;
 mod window;
 
 pub use claim::{ClaimNextTask, ClaimTask};
 pub use end::EndTask;
-pub use list::{ListTasks, TaskFilter};
+pub use list::{ListTasks, TaskFilter, TaskView};
 pub use post::PostTask;
 pub use remove::RemoveTask;
 pub use retry::RetryTask;
 pub use status::{GetQueueStatus, QueueStatus};
-pub use view::{GetTask, TaskView};
 
-use crate::kernel::domain::Phase;
-use crate::kernel::domain::{Domain, System};
+use crate::kernel::domain::{Domain, Phase, System};
+use crate::kernel::footprint::{Measure, entries, of};
 use crate::kernel::inputs::table::CommandDef;
-use crate::kernel::record::Kind;
-use crate::kernel::record::restore_components;
+use crate::kernel::record::{Kind, restore_components};
 use crate::kernel::stage::Stage;
+use agentsvc_components::TaskId;
 use agentsvc_components::task::Task;
 pub(crate) use index::{Tasks, check, install, restored};
 pub(crate) use remove::agent_removed;
@@ -55,6 +53,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     kinds: &[Kind::component::<Task>()],
     restore: &[(Phase::Owned, restore_components::<Task>), (Phase::Owned, restored)],
     install,
+    measures: &[Measure::of::<TaskId>("tasks", |world, at| of(world, at, Task::bytes), entries(28, 3))],
     systems: &[System { stage: Stage::Time, name: "task_beat", run: beat }],
     next_due,
     clock_set_back,

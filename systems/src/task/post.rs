@@ -10,15 +10,15 @@ use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{AgentId, Refusal, TaskId, TurnId};
 use serde_json::json;
 
-use super::view::seen;
+use super::index::has_room;
 use super::{TaskView, Tasks};
 use crate::audit::Audit;
 use crate::event::event_text;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::counters::Counters;
-use crate::kernel::index;
-use crate::kernel::index::id_of;
+use crate::kernel::entities::View;
+use crate::kernel::index::{self, id_of};
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
 use crate::taint;
@@ -38,15 +38,7 @@ pub struct PostTask {
     pub by: Option<TurnId>,
 }
 
-impl Command for PostTask {
-    type Reply = TaskView;
-    const NAME: &'static str = "post_task";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<TaskView> {
-        Answer::stored(post(world, self))
-    }
-}
+command!(write "post_task" PostTask => TaskView, |it, world| Answer::stored(post(world, it)));
 
 fn post(world: &mut World, command: PostTask) -> Result<TaskView, Refusal> {
     let PostTask { title, description, assignee, posted_by, by } = command;
@@ -73,14 +65,14 @@ fn post(world: &mut World, command: PostTask) -> Result<TaskView, Refusal> {
         ended_at: None,
         taint: taint::handed_on(world),
     };
-    world.resource::<Tasks>().has_room(task.bytes())?;
+    has_room(world.resource::<Tasks>(), task.bytes())?;
     let id = TaskId(world.resource_mut::<Mint>().uuid(now));
     let entity = world.spawn((id, task)).id();
     world.mark(entity);
     world.resource_mut::<Counters>().tasks_posted += 1;
     posted(world, entity, by);
     world.audit(AuditKind::TaskPosted, posted_by, json!({ "task": id }));
-    seen(world, entity, id)
+    TaskView::seen(world, id)
 }
 
 /// Tells that a task waits in the queue.

@@ -22,7 +22,7 @@ pub(crate) static TASKS: Kind = Kind {
     source: Source {
         by_id: Some(|world, id| world.resource::<Tasks>().get(TaskId(id))),
         ..Source::of(|page| {
-            let found = page.world.resource::<Tasks>().all(page.after().map(TaskId));
+            let found = page.world.resource::<Tasks>().after(page.after().map(TaskId));
             page.entities(found.map(|(id, task)| (id.0, task)))
         })
     },

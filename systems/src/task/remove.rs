@@ -8,33 +8,26 @@ use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{AgentId, Refusal, TaskId};
 use serde_json::json;
 
-use super::index::{change, find};
-use super::view::seen;
 use super::{TaskView, Tasks};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::counters::Counters;
+use crate::kernel::entities::{View, change, find};
 
 /// Cancels a task and removes it, wherever it is (spec 2, Task queue). Whoever has claimed it is told when it ends it:
 /// there is no such task any more.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct RemoveTask(pub TaskId);
 
-impl Command for RemoveTask {
+command! {
     /// The task as it was; `cancelled` when it was still open.
-    type Reply = TaskView;
-    const NAME: &'static str = "remove_task";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<TaskView> {
-        Answer::stored(remove(world, self.0))
-    }
+    write "remove_task" RemoveTask => TaskView, |RemoveTask(it), world| Answer::stored(remove(world, it))
 }
 
 fn remove(world: &mut World, id: TaskId) -> Result<TaskView, Refusal> {
-    let entity = find(world, id)?;
-    let mut view = seen(world, entity, id)?;
+    let entity = find::<Task>(world, id)?;
+    let mut view = TaskView::seen(world, id)?;
     if view.task.state.is_open() {
         view.task.state = TaskState::Cancelled;
         world.resource_mut::<Counters>().tasks_cancelled += 1;

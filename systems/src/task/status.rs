@@ -6,9 +6,11 @@ use agentsvc_components::Timestamp;
 use agentsvc_components::task::{Task, TaskState};
 
 use super::Tasks;
+use super::window::Throughput;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::counters::Counters;
+use crate::kernel::entities::state;
 
 /// A reading of the task queue. Costs the same however many tasks there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,23 +43,15 @@ pub struct QueueStatus {
 #[derive(Clone, Copy, Debug)]
 pub struct GetQueueStatus;
 
-impl Command for GetQueueStatus {
-    type Reply = QueueStatus;
-    const NAME: &'static str = "get_queue_status";
-    const WRITES: bool = false;
-    const QUICK: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<QueueStatus> {
-        Answer::read(status(world))
-    }
-}
+command!(quick "get_queue_status" GetQueueStatus => QueueStatus, |_, world| Answer::read(status(world)));
 
 fn status(world: &World) -> QueueStatus {
     let (tasks, counters) = (world.resource::<Tasks>(), world.resource::<Counters>());
     let now = world.resource::<Now>().0;
-    let oldest = tasks.oldest_waiting().and_then(|id| world.get::<Task>(tasks.get(id)?));
-    let [completed_last_minute, completed_last_hour] = tasks.throughput.completed(now);
-    let [failed_last_minute, failed_last_hour] = tasks.throughput.failed(now);
+    let throughput = world.resource::<Throughput>();
+    let oldest = tasks.oldest_waiting().and_then(|id| state::<Task>(world, id));
+    let [completed_last_minute, completed_last_hour] = throughput.completed(now);
+    let [failed_last_minute, failed_last_hour] = throughput.failed(now);
     QueueStatus {
         pending: tasks.count(TaskState::Pending),
         running: tasks.count(TaskState::Running),

@@ -4,13 +4,14 @@ use bevy_ecs::prelude::World;
 
 use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::limit;
+use agentsvc_components::task::Task;
 
 use super::Tasks;
-use super::index::change;
 use super::remove::release;
 use crate::config::Settings;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;
+use crate::kernel::entities::{change, find};
 
 /// When the oldest claim gets too old.
 pub(crate) fn next_due(world: &World) -> Option<Timestamp> {
@@ -36,7 +37,8 @@ pub(crate) fn beat(world: &mut World) {
 pub(crate) fn clock_set_back(world: &mut World) {
     let now = world.resource::<Now>().0;
     let made_later = world.resource::<Tasks>().claims_after(now);
-    for entity in made_later {
-        change(world, entity, |task| task.claimed_at = Some(now));
+    for id in made_later {
+        let Ok(entity) = find::<Task>(world, id) else { continue };
+        change(world, entity, |task: &mut Task| task.claimed_at = Some(now));
     }
 }

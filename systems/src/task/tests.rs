@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::*;
 use crate::Settings;
 use crate::agent::RemoveAgents;
+use crate::kernel::entities::Get;
 use crate::testing::TestWorld;
 
 fn post(world: &mut TestWorld, title: &str, assignee: Option<&str>) -> TaskId {
@@ -25,7 +26,7 @@ fn end(world: &mut TestWorld, task: TaskId, failed: bool, text: &str) -> Result<
 }
 
 fn state(world: &mut TestWorld, task: TaskId) -> TaskState {
-    world.ask(GetTask(task)).unwrap().task.state
+    world.ask(Get::<TaskView>(task)).unwrap().task.state
 }
 
 /// The kinds of the events about tasks so far.
@@ -56,7 +57,7 @@ fn a_task_goes_its_way_and_every_step_is_told_and_survives() {
     let agent = world.spawn("a");
     let task = post(&mut world, " count the sheep ", Some("a"));
     world.restart();
-    let posted = world.ask(GetTask(task)).unwrap().task;
+    let posted = world.ask(Get::<TaskView>(task)).unwrap().task;
     assert_eq!((&*posted.title, posted.owner(), posted.state), ("count the sheep", Some("a"), TaskState::Pending));
     let claimed = claim(&mut world, task, agent).unwrap().task;
     assert_eq!((claimed.state, claimed.claimed_by, claimed.attempts), (TaskState::Running, Some(agent), 1));
@@ -78,7 +79,7 @@ fn a_task_goes_its_way_and_every_step_is_told_and_survives() {
     });
     assert_eq!(assigned, Some((Some("a".to_owned()), Some(agent))), "the name is told with the agent that it names");
     world.restart();
-    assert_eq!(world.ask(GetTask(task)).unwrap().task, done);
+    assert_eq!(world.ask(Get::<TaskView>(task)).unwrap().task, done);
 }
 
 #[test]
@@ -217,7 +218,7 @@ fn a_removed_agent_leaves_its_claims_to_others_and_its_name_on_its_tasks() {
     assert_eq!([state(&mut world, own), state(&mut world, free)], [TaskState::Pending; 2]);
     assert_eq!(told(&world).len(), events);
     world.restart();
-    assert_eq!(world.ask(GetTask(own)).unwrap().task.assignee.as_deref(), Some("a"));
+    assert_eq!(world.ask(Get::<TaskView>(own)).unwrap().task.assignee.as_deref(), Some("a"));
     assert_eq!(code(claim(&mut world, own, b)), "task_assigned");
     let heir = world.spawn("a");
     claim(&mut world, own, heir).unwrap();
@@ -237,7 +238,7 @@ fn a_deleted_task_is_gone_wherever_it_was() {
     assert_eq!(removed, [TaskState::Cancelled, TaskState::Cancelled, TaskState::Completed]);
     assert_eq!(end(&mut world, running, false, "x").unwrap_err().kind, RefusalKind::NotFound);
     world.restart();
-    assert!([waiting, running, done].iter().all(|task| world.ask(GetTask(*task)).is_err()));
+    assert!([waiting, running, done].iter().all(|task| world.ask(Get::<TaskView>(*task)).is_err()));
     assert_eq!(world.ask(GetQueueStatus).unwrap().pending, 0);
     assert!(!world.store.keys().any(|(_, key)| key[0] == b'j'));
 }
@@ -247,7 +248,7 @@ fn depth_and_throughput_are_counted_and_come_back_after_a_restart() {
     let mut world = TestWorld::new();
     let agent = world.spawn("a");
     let tasks: Vec<TaskId> = (0..6).map(|_| post(&mut world, "t", None)).collect();
-    let oldest = world.ask(GetTask(tasks[4])).unwrap().task.created_at;
+    let oldest = world.ask(Get::<TaskView>(tasks[4])).unwrap().task.created_at;
     for (at, task) in tasks[..4].iter().enumerate() {
         claim(&mut world, *task, agent).unwrap();
         if at < 3 {
@@ -289,8 +290,8 @@ fn ended_tasks_are_kept_up_to_a_bound_and_the_oldest_go() {
     world.step();
     let queue = world.ask(GetQueueStatus).unwrap();
     assert_eq!(queue.completed + queue.failed, limit::TASKS_ENDED_MAX);
-    assert!(ends[..3].iter().all(|task| world.ask(GetTask(*task)).is_err()));
-    assert!(world.ask(GetTask(ends[3])).is_ok());
+    assert!(ends[..3].iter().all(|task| world.ask(Get::<TaskView>(*task)).is_err()));
+    assert!(world.ask(Get::<TaskView>(ends[3])).is_ok());
     let stored = world.store.keys().filter(|(_, key)| key[0] == b'j').count();
     assert_eq!(stored, limit::TASKS_ENDED_MAX);
 }
@@ -328,7 +329,7 @@ fn lists_page_and_filter() {
     };
     let all = TaskFilter::default();
     let (first, next, total) = page(&mut world, all.clone(), None, 3);
-    assert_eq!((&*first, next, total), (&tasks[..3], Some(tasks[2]), 5));
+    assert_eq!((&*first, next, total), (&tasks[..3], Some(tasks[2]), Some(5)));
     world.ask(RemoveTask(tasks[2])).unwrap();
     let (rest, next, _) = page(&mut world, all, next, 3);
     assert_eq!((&*rest, next), (&tasks[3..], None));
@@ -346,7 +347,7 @@ fn the_texts_of_tasks_take_so_many_bytes() {
     let agent = world.spawn("a");
     let task = post(&mut world, "t", None);
     claim(&mut world, task, agent).unwrap();
-    world.engine.world_mut().resource_mut::<Tasks>().pretend(limit::TASKS_BYTES_MAX - 1);
+    world.engine.world_mut().resource_mut::<Tasks>().used.bytes += limit::TASKS_BYTES_MAX - 1;
     let more = || PostTask { title: "m".into(), ..PostTask::default() };
     let refused = world.ask(more()).unwrap_err();
     assert_eq!((refused.kind, refused.code.as_deref()), (RefusalKind::TooMany, Some("tasks_full")));

@@ -2,6 +2,7 @@
 
 use agentsvc_components::Timestamp;
 use agentsvc_components::task::TaskState;
+use bevy_ecs::prelude::Resource;
 
 /// Buckets of one window.
 const BUCKETS: i64 = 60;
@@ -11,8 +12,8 @@ const SECOND_MS: i64 = 1_000;
 const MINUTE_MS: i64 = 60_000;
 
 /// How many tasks ended in the last minute and the last hour.
-#[derive(Debug)]
-pub(super) struct Throughput {
+#[derive(Resource, Debug)]
+pub(crate) struct Throughput {
     completed: [Window; 2],
     failed: [Window; 2],
 }

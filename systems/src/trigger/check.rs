@@ -6,12 +6,13 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::TriggerId;
 use agentsvc_components::agent::Agent;
-use agentsvc_components::kernel::limit;
 use agentsvc_components::trigger::{Trigger, TriggerState};
 
+use super::index::QUOTA;
 use super::{Triggers, Waves};
 use crate::kernel::check::Faults;
 use crate::kernel::index;
+use crate::kernel::quota::Used;
 
 /// Says which index is wrong, and whose turn's end was not heard ([`check`](crate::kernel::check)).
 pub(crate) fn check(world: &mut World, faults: &mut Faults) {
@@ -19,10 +20,10 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     let world = &*world;
     let triggers = world.resource::<Triggers>();
     let (mut by_id, mut by_owner, mut by_target) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    let mut bytes = 0;
+    let mut used = Used::default();
     for (entity, id, trigger, state) in found.iter(world) {
         by_id.insert((*id, entity));
-        bytes += trigger.bytes();
+        used.add(trigger.bytes());
         by_owner.insert((trigger.agent, *id));
         by_target.extend(trigger.target.map(|target| (target, *id)));
         let lives = |agent: Entity| world.get::<Agent>(agent).is_some();
@@ -36,8 +37,8 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
         faults.that(unheard.is_none(), || format!("trigger {id}: it missed the end of {unheard:?}"));
     }
     faults.same("triggers", &triggers.all(), &by_id);
-    faults.same("bytes of triggers", &triggers.bytes(), &bytes);
-    faults.that(bytes <= limit::TRIGGERS_BYTES_MAX, || format!("triggers take {bytes} bytes"));
+    faults.same("room of triggers", &triggers.used, &used);
+    QUOTA.check(used, faults);
     faults.same("triggers by owner", triggers.by_owner(), &by_owner);
     faults.same("triggers by target", triggers.by_target(), &by_target);
     let mut members = triggers.members();

@@ -11,14 +11,13 @@ use agentsvc_components::trigger::{Pattern, Trigger, TriggerState};
 use agentsvc_components::{AgentId, Refusal, TriggerId};
 use serde_json::json;
 
-use super::index::Triggers;
+use super::index::{QUOTA, Triggers};
 use super::show::TriggerView;
 use crate::audit::Audit;
 use crate::event::pattern::{from_text, text_of};
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
-use crate::kernel::index::id_of;
+use crate::kernel::command::{Answer, command};
+use crate::kernel::index::{self, id_of};
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record;
@@ -54,15 +53,7 @@ pub struct CreateTrigger {
     pub trigger: NewTrigger,
 }
 
-impl Command for CreateTrigger {
-    type Reply = TriggerView;
-    const NAME: &'static str = "create_trigger";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<TriggerView> {
-        Answer::stored(create(world, self))
-    }
-}
+command!(write "create_trigger" CreateTrigger => TriggerView, |it, world| Answer::stored(create(world, it)));
 
 fn create(world: &mut World, command: CreateTrigger) -> Result<TriggerView, Refusal> {
     let CreateTrigger { agent, trigger: new } = command;
@@ -80,7 +71,7 @@ fn create(world: &mut World, command: CreateTrigger) -> Result<TriggerView, Refu
         enabled: new.enabled,
         created_at: world.resource::<Now>().0,
     };
-    world.resource::<Triggers>().has_room(1, trigger.bytes())?;
+    QUOTA.admit(world.resource::<Triggers>().used, 1, trigger.bytes())?;
     let (id, entity) = place(world, trigger);
     world.audit(AuditKind::TriggerCreated, agent, json!({ "trigger": id, "target": new.target }));
     TriggerView::of(world, entity).ok_or_else(|| Refusal::not_found("trigger", id))
@@ -107,7 +98,7 @@ pub(super) fn target_of(world: &World, target: AgentId) -> Result<Entity, Refusa
 /// Refuses the triggers of an agent's manifest when there is no room for them.
 pub(super) fn room_for(world: &World, triggers: &[ManifestTrigger]) -> Result<(), Refusal> {
     let bytes = triggers.iter().map(ManifestTrigger::bytes).sum();
-    world.resource::<Triggers>().has_room(triggers.len(), bytes)
+    QUOTA.admit(world.resource::<Triggers>().used, triggers.len(), bytes)
 }
 
 /// Makes the triggers of an agent's manifest; [`room_for`] must hold. One whose target does not live is made as if the
@@ -144,7 +135,7 @@ fn place(world: &mut World, trigger: Trigger) -> (TriggerId, Entity) {
     let mut triggers = world.resource_mut::<Triggers>();
     triggers.insert(id, entity, owner, &pattern);
     triggers.set_target(id, None, target);
-    triggers.resize(0, bytes);
+    triggers.used.add(bytes);
     store(world, entity);
     (id, entity)
 }

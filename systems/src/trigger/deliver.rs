@@ -22,8 +22,7 @@ use crate::kernel::fires::Fires;
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::outbox::Emit;
 use crate::rehearsal::{self, Note};
-use crate::turn::Ended;
-use crate::turn::{Fired, Place, Said, begin_fired};
+use crate::turn::{Ended, Fired, Place, Said, begin_fired};
 
 /// What stands for the event in a template.
 const PLACEHOLDER: &str = "{{event}}";

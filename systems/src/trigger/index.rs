@@ -23,13 +23,17 @@ use hashbrown::HashMap;
 use agentsvc_components::event::{Event, EventKind};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::trigger::{AssigneeMatch, Filter, On, Pattern};
-use agentsvc_components::{AgentId, Refusal, TriggerId};
+use agentsvc_components::{AgentId, TriggerId};
 
 use super::grams::Grams;
 use super::names::{Names, drop_member};
 use crate::event::pattern::{is_lifecycle, is_system};
-use crate::kernel::glob::Glob;
-use crate::kernel::{glob, quota as room};
+use crate::kernel::glob::{self, Glob};
+use crate::kernel::quota::{Quota, Used};
+
+/// What triggers may take.
+pub(super) const QUOTA: Quota =
+    Quota { count: limit::TRIGGERS_MAX, bytes: limit::TRIGGERS_BYTES_MAX, what: "triggers", code: TRIGGERS_FULL };
 
 /// Triggers in the order of their creation.
 pub(super) type Set = BTreeSet<(TriggerId, Entity)>;
@@ -44,8 +48,8 @@ pub(crate) struct Triggers {
     by_owner: BTreeSet<(Entity, TriggerId)>,
     by_target: BTreeSet<(Entity, TriggerId)>,
     matcher: Matcher,
-    /// Bytes of all texts.
-    bytes: usize,
+    /// What they take.
+    pub(super) used: Used,
 }
 
 /// The part that events are shown to.
@@ -110,41 +114,6 @@ impl Triggers {
         if let Some(now) = now {
             self.by_target.insert((now, id));
         }
-    }
-
-    /// Is there room for so many triggers more, with so many bytes of texts?
-    pub(super) fn has_room(&self, more: usize, bytes: usize) -> Result<(), Refusal> {
-        let now = self.by_id.len();
-        if now + more > limit::TRIGGERS_MAX {
-            return Err(Refusal::full(
-                format!("the limit of {now} triggers is reached; delete some first"),
-                TRIGGERS_FULL,
-            ));
-        }
-        self.has_room_for(bytes)
-    }
-
-    /// Is there room for texts that are `more` bytes longer? There always is for those that are not.
-    pub(super) fn has_room_for(&self, more: usize) -> Result<(), Refusal> {
-        room::has_room(self.bytes, more, limit::TRIGGERS_BYTES_MAX, "triggers", TRIGGERS_FULL)
-    }
-
-    /// Texts of `was` bytes have `now`.
-    pub(super) const fn resize(&mut self, was: usize, now: usize) {
-        self.bytes = self.bytes - was + now;
-    }
-
-    /// Bytes of all texts.
-    pub(super) const fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Goes on as if there were so many triggers more, of so many bytes, for tests of what a full house says.
-    #[cfg(test)]
-    pub(super) fn pretend(&mut self, triggers: usize, bytes: usize) {
-        self.bytes += bytes;
-        let ids = (1..=triggers).map(|n| TriggerId(uuid::Uuid::from_u128(n as u128)));
-        self.by_id.append(&mut ids.map(|id| (id, Entity::from_bits(1))).collect());
     }
 
     /// Takes in a trigger of `owner`.

@@ -42,6 +42,7 @@ mod check;
 mod create;
 mod deliver;
 pub mod error_codes;
+mod footprint;
 mod grams;
 mod index;
 mod names;
@@ -72,24 +73,21 @@ pub use tell::TellEvents;
 pub use update::{TriggerPatch, UpdateTrigger};
 pub(crate) use waves::{Waves, has_waiting, keep_waiting, meet};
 
-use bevy_ecs::prelude::{Entity, World};
+use bevy_ecs::prelude::{Entity, With, World};
 
 use crate::agent::{AgentSpawned, Spawning};
-use crate::kernel::domain::Phase;
-use crate::kernel::domain::{Domain, System};
+use crate::kernel::domain::{Domain, Phase, System};
+use crate::kernel::footprint::{Measure, entries};
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::outbox::Outbox;
 use crate::kernel::reaction::{Removed, on, rule};
-use crate::kernel::record;
-use crate::kernel::record::Kind;
+use crate::kernel::record::{self, Kind};
 use crate::kernel::stage::Stage;
 use crate::turn::FiredTurnEnded;
-use agentsvc_components::AgentId;
 use agentsvc_components::trigger::record::{TriggerRecord, TriggerStateRecord};
 use agentsvc_components::trigger::{Trigger, TriggerState};
 use agentsvc_components::turn::{Origin, Turn};
-use agentsvc_components::{Refusal, TriggerId};
-use bevy_ecs::prelude::With;
+use agentsvc_components::{AgentId, Refusal, TriggerId};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
@@ -108,6 +106,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     },
     normalize_rows: rows::unfolded,
     install,
+    measures: &[Measure::of::<TriggerId>("triggers", footprint::heap, entries(24, 4))],
     systems: &[
         System { stage: Stage::Match, name: "trigger_meet", run: meet },
         System { stage: Stage::Fire, name: "trigger_deliver", run: deliver },

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::create::store;
 use super::index::Triggers;
 use crate::audit::Audit;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record;
@@ -21,14 +21,9 @@ use crate::kernel::record;
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct DeleteTrigger(pub TriggerId);
 
-impl Command for DeleteTrigger {
-    type Reply = ();
-    const NAME: &'static str = "delete_trigger";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<()> {
-        Answer::stored(super::find(world, self.0).map(|entity| delete(world, self.0, entity)))
-    }
+command! {
+    write "delete_trigger" DeleteTrigger => (), |DeleteTrigger(it), world|
+        Answer::stored(super::find(world, it).map(|entity| delete(world, it, entity)))
 }
 
 fn delete(world: &mut World, id: TriggerId, entity: Entity) {
@@ -44,7 +39,7 @@ fn remove(world: &mut World, id: TriggerId, entity: Entity) {
     let mut triggers = world.resource_mut::<Triggers>();
     triggers.remove(id, entity, owner, &pattern);
     triggers.set_target(id, target, None);
-    triggers.resize(bytes, 0);
+    triggers.used.remove(bytes);
     let has_log = world.get::<TriggerState>(entity).is_some_and(|state| state.0.is_some());
     world.despawn(entity);
     world.op(record::remove::<TriggerRecord>(id));

@@ -7,9 +7,8 @@ use agentsvc_components::{AgentId, Refusal, Timestamp, TriggerId};
 use bevy_ecs::prelude::{Entity, World};
 
 use super::index::Triggers;
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
-use crate::kernel::index::id_of;
+use crate::kernel::command::{Answer, Command, command};
+use crate::kernel::index::{self, id_of};
 use crate::kernel::page::Page;
 
 /// Bytes of prompts after which a page ends.
@@ -116,14 +115,9 @@ pub struct ListTriggers {
     pub limit: usize,
 }
 
-impl Command for ListTriggers {
-    type Reply = Page<TriggerView, TriggerId, Option<usize>>;
-    const NAME: &'static str = "list_triggers";
-    const WRITES: bool = false;
-
-    fn run(self, world: &mut World) -> Answer<Page<TriggerView, TriggerId, Option<usize>>> {
-        Answer::read(page(world, self))
-    }
+command! {
+    read "list_triggers" ListTriggers => Page<TriggerView, TriggerId, Option<usize>>, |it, world|
+        Answer::read(page(world, it))
 }
 
 fn page(world: &World, command: ListTriggers) -> Page<TriggerView, TriggerId, Option<usize>> {

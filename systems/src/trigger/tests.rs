@@ -185,7 +185,7 @@ fn triggers_of_a_manifest_are_made_with_each_agent_of_it() {
 #[test]
 fn the_house_takes_so_many_triggers() {
     let mut world = TestWorld::new();
-    world.engine.world_mut().resource_mut::<Triggers>().pretend(limit::TRIGGERS_MAX - 1, 0);
+    world.engine.world_mut().resource_mut::<Triggers>().used.count += limit::TRIGGERS_MAX - 1;
     let agent = world.spawn("a");
     let ping = json!({ "custom": { "event_type": "ping" } });
     let last = create(&mut world, agent, &ping);
@@ -215,7 +215,7 @@ fn the_texts_of_triggers_take_so_many_bytes_whether_they_are_made_changed_or_com
     let make = |world: &mut TestWorld, template: &str| world.ask(CreateTrigger { agent, trigger: says(template) });
     let first = make(&mut world, "abc").unwrap().id;
     // Its pattern has four bytes, too.
-    world.engine.world_mut().resource_mut::<Triggers>().pretend(0, limit::TRIGGERS_BYTES_MAX - 7 - 6);
+    world.engine.world_mut().resource_mut::<Triggers>().used.bytes += limit::TRIGGERS_BYTES_MAX - 7 - 6;
     let second = make(&mut world, "de").unwrap().id;
     let full = (RefusalKind::TooMany, Some(error_codes::TRIGGERS_FULL), Some(60));
     let said = |refused: Refusal| (refused.kind, refused.code, refused.retry_after_secs);

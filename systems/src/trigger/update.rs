@@ -10,10 +10,10 @@ use agentsvc_components::{AgentId, Refusal, TriggerId};
 use serde_json::json;
 
 use super::create::{check_template, store, target_of};
-use super::index::Triggers;
+use super::index::{QUOTA, Triggers};
 use super::show::TriggerView;
 use crate::audit::Audit;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
 
 /// The fields to change; `None` leaves a field as it is, `Some(None)` takes the override away (rules 1 and 2).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,15 +45,9 @@ pub struct UpdateTrigger {
     pub patch: TriggerPatch,
 }
 
-impl Command for UpdateTrigger {
+command! {
     /// The trigger as it is now.
-    type Reply = TriggerView;
-    const NAME: &'static str = "update_trigger";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<TriggerView> {
-        Answer::stored(update(world, self))
-    }
+    write "update_trigger" UpdateTrigger => TriggerView, |it, world| Answer::stored(update(world, it))
 }
 
 fn update(world: &mut World, command: UpdateTrigger) -> Result<TriggerView, Refusal> {
@@ -69,7 +63,7 @@ fn update(world: &mut World, command: UpdateTrigger) -> Result<TriggerView, Refu
         None => None,
     };
     let longer = world.get::<Trigger>(entity).map_or(0, |trigger| growth(trigger, &patch));
-    world.resource::<Triggers>().has_room_for(longer)?;
+    QUOTA.admit(world.resource::<Triggers>().used, 0, longer)?;
     let mut trigger = world.get_mut::<Trigger>(entity).ok_or_else(missing)?;
     let (was, was_bytes) = (trigger.target, trigger.bytes());
     let TriggerPatch { prompt_template, enabled, max_fires, cooldown_secs, session_mode, .. } = patch;
@@ -83,7 +77,7 @@ fn update(world: &mut World, command: UpdateTrigger) -> Result<TriggerView, Refu
     let (now, bytes) = (trigger.target, trigger.bytes());
     let mut triggers = world.resource_mut::<Triggers>();
     triggers.set_target(id, was, now);
-    triggers.resize(was_bytes, bytes);
+    triggers.used.bytes = triggers.used.bytes - was_bytes + bytes;
     store(world, entity);
     let view = TriggerView::of(world, entity).ok_or_else(missing)?;
     world.audit(AuditKind::TriggerUpdated, view.agent, json!({ "trigger": id, "enabled": view.enabled }));

@@ -7,13 +7,12 @@ use std::sync::{Arc, OnceLock};
 use bevy_ecs::prelude::{Entity, Mut, Resource, World};
 
 use agentsvc_components::agent::Agent;
-use agentsvc_components::audit::Actor;
 use agentsvc_components::event::{Event, EventKind, Happened};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::taint::Taint;
 use agentsvc_components::trigger::FireOutcome;
 use agentsvc_components::trigger::record::WaveRecord;
-use agentsvc_components::{Timestamp, TriggerId};
+use agentsvc_components::{Actor, Timestamp, TriggerId};
 
 use super::index::{Found, Triggers};
 use super::rows;

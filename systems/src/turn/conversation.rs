@@ -18,9 +18,8 @@ use agentsvc_components::{AgentId, Refusal, SessionId};
 use super::finish::{End, finish};
 use super::message::{self, MessageTaken, NewTurn, Opening, TurnReply};
 use super::{Waiting, stop, trace};
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
-use crate::kernel::index::{Index, id_of};
+use crate::kernel::command::{Answer, Command, command};
+use crate::kernel::index::{self, Index, id_of};
 use crate::session;
 
 /// Where a conversation takes place.
@@ -75,14 +74,9 @@ impl Command for SendConversation {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PostConversation(pub Conversation);
 
-impl Command for PostConversation {
-    type Reply = MessageTaken;
-    const NAME: &'static str = "post_conversation";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<MessageTaken> {
-        Answer::stored(take(world, self.0, true).map(|(_, taken)| taken))
-    }
+command! {
+    write "post_conversation" PostConversation => MessageTaken, |PostConversation(it), world|
+        Answer::stored(take(world, it, true).map(|(_, taken)| taken))
 }
 
 /// Stops the turn of a hidden session, and with it the session: its only reader has gone.

@@ -20,16 +20,13 @@ use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
 use super::message::{NewMessage, take};
 use super::tools;
-use crate::agent;
 use crate::config::Settings;
 use crate::injection::{Shielded, shield};
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
-use crate::kernel::index::id_of;
+use crate::kernel::command::{Answer, command};
+use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
-use crate::session;
-use crate::taint;
 use crate::turn::tool_result;
+use crate::{agent, session, taint};
 
 /// Open turns that agents began through `agent_send`, by the agent that began them. An entry lives as long as its turn.
 #[derive(Resource, Default)]
@@ -96,15 +93,7 @@ pub struct SentToAgent {
     pub session: SessionId,
 }
 
-impl Command for SendToAgent {
-    type Reply = SentToAgent;
-    const NAME: &'static str = "send_to_agent";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<SentToAgent> {
-        Answer::stored(send(world, self))
-    }
-}
+command!(write "send_to_agent" SendToAgent => SentToAgent, |it, world| Answer::stored(send(world, it)));
 
 fn send(world: &mut World, command: SendToAgent) -> Result<SentToAgent, Refusal> {
     let parent = waiting_parent(world, command.from, command.index)?;

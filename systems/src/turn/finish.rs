@@ -14,14 +14,12 @@ use agentsvc_components::{AgentId, ApprovalId, Refusal, SessionId, TurnId};
 use super::ended::{self, Ended};
 use super::settle::{answer_row, write_row};
 use super::{Children, TurnReply, Waiting, admit, delegate, inbox, tools, trace};
-use crate::approval;
 use crate::event::event_text;
 use crate::kernel::counters::Counters;
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::outbox::{Emit, Outbox};
 use crate::kernel::reaction::react;
-use crate::session;
-use crate::{budget, compaction, taint};
+use crate::{approval, budget, compaction, session, taint};
 
 /// A turn ends: nothing that waits for it only is needed any more.
 pub(crate) struct TurnClosed {
@@ -189,7 +187,7 @@ pub(super) fn remove(world: &mut World, entity: Entity) {
         for approval in gated {
             approval::withdraw(world, approval, "its turn has ended");
         }
-        world.resource_mut::<Index>().remove_owned_turn(owner, entity);
+        world.resource_mut::<Index>().turns_by_agent.remove(&(owner, entity));
         if let Some(link) = link {
             world.resource_mut::<Children>().remove(&link, entity);
         }

@@ -13,12 +13,10 @@ use super::message::{self, MessageTaken, NewTurn, Opening};
 use super::stop;
 use crate::event::event_text;
 use crate::kernel::clock::Now;
-use crate::kernel::index;
-use crate::kernel::index::id_of;
+use crate::kernel::index::{self, id_of};
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
-use crate::kernel::record::Stencil;
-use crate::session;
+use crate::session::{self, Stencil};
 
 /// Where a fired turn runs.
 #[derive(Clone, Debug, PartialEq, Eq)]

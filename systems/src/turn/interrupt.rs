@@ -21,12 +21,10 @@ use agentsvc_components::{AgentId, Refusal, SessionId};
 use super::delegate::children;
 use super::finish::{End, finish, gated};
 use super::tools;
-use crate::approval;
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
-use crate::kernel::index::id_of;
+use crate::kernel::command::{Answer, command};
+use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
-use crate::session;
+use crate::{approval, session};
 
 /// Sets a session's interrupt flag. Accepted at any time.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -37,15 +35,7 @@ pub struct InterruptSession {
     pub session: SessionId,
 }
 
-impl Command for InterruptSession {
-    type Reply = ();
-    const NAME: &'static str = "interrupt_session";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<()> {
-        Answer::stored(set_flag(world, self))
-    }
-}
+command!(write "interrupt_session" InterruptSession => (), |it, world| Answer::stored(set_flag(world, it)));
 
 fn set_flag(world: &mut World, command: InterruptSession) -> Result<(), Refusal> {
     let owner = index::agent(world, command.agent)?;

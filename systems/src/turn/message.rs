@@ -22,15 +22,13 @@ use super::{Children, Waiting, admit, inbox};
 use crate::event::event_text;
 use crate::kernel::acting::Acting;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command, command};
 use crate::kernel::counters::Counters;
-use crate::kernel::index;
-use crate::kernel::index::{Index, id_of};
+use crate::kernel::index::{self, Index, id_of};
 use crate::kernel::mint::Mint;
-use crate::kernel::outbox;
-use crate::kernel::outbox::{Emit, Outbox};
-use crate::kernel::record;
-use crate::kernel::record::{Late, MessageKey, SaidRow};
+use crate::kernel::outbox::{self, Emit, Outbox};
+use crate::kernel::record::{Late, MessageKey, message_key, put_content};
+use crate::session::SaidRow;
 use crate::{budget, session, taint};
 
 /// A turn's end, as its asker sees it (spec 1, POST message).
@@ -137,14 +135,9 @@ pub struct PostMessage {
     pub message: NewMessage,
 }
 
-impl Command for PostMessage {
-    type Reply = MessageTaken;
-    const NAME: &'static str = "post_message";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<MessageTaken> {
-        Answer::stored(take(world, self.agent, self.session, self.message, true, None).map(|(_, taken)| taken))
-    }
+command! {
+    write "post_message" PostMessage => MessageTaken, |it, world|
+        Answer::stored(take(world, it.agent, it.session, it.message, true, None).map(|(_, taken)| taken))
 }
 
 /// Which session a message would go to, so that its stream can be watched from before the first token.
@@ -156,15 +149,8 @@ pub struct ResolveSession {
     pub session: Option<SessionId>,
 }
 
-impl Command for ResolveSession {
-    type Reply = SessionId;
-    const NAME: &'static str = "resolve_session";
-    const WRITES: bool = false;
-    const QUICK: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<SessionId> {
-        Answer::Now(resolve(world, self.agent, self.session))
-    }
+command! {
+    quick "resolve_session" ResolveSession => SessionId, |it, world| Answer::Now(resolve(world, it.agent, it.session))
 }
 
 fn resolve(world: &World, agent: AgentId, session: Option<SessionId>) -> Result<SessionId, Refusal> {
@@ -304,7 +290,7 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
         pending: Vec::new(),
     };
     let entity = world.spawn((turn, component)).id();
-    world.resource_mut::<Index>().insert_owned_turn(owner, entity);
+    world.resource_mut::<Index>().turns_by_agent.insert((owner, entity));
     if let Some(link) = new.link {
         world.resource_mut::<Children>().insert(&link, entity);
     }
@@ -350,7 +336,7 @@ fn write_messages(world: &mut World, session: Entity, turn: TurnId, messages: Ve
         }
         counted += u32::from(role == Role::User || (role == Role::Assistant && !text_of(&blocks).is_empty()));
         let row = MessageRecord { turn, role, blocks, created_at: now, usage: None, model: None, stopped: false };
-        world.op(record::put_message(MessageKey { log, ordinal, index }, &row));
+        world.op(put_content(message_key(MessageKey { log, ordinal, index }), &row));
         index += 1;
     }
     let mut home = world.get_mut::<Session>(session).expect("found above");

@@ -44,8 +44,10 @@ mod delegate;
 mod ended;
 mod finish;
 mod fired;
+mod footprint;
 mod guard;
 mod inbox;
+mod index;
 mod interrupt;
 mod lines;
 mod message;
@@ -82,18 +84,17 @@ use crate::agent::{AgentStarted, AgentStopped};
 use crate::approval::CallDecided;
 use crate::kernel::check::Faults;
 use crate::kernel::command::ReplySlot;
-use crate::kernel::domain::Phase;
-use crate::kernel::domain::{Domain, System};
-use crate::kernel::index::{self, Index};
+use crate::kernel::domain::{Domain, Phase, System};
+use crate::kernel::footprint::{Measure, entries};
+use crate::kernel::index::{Index, turn as find};
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
-use crate::kernel::outbox::Exclusive;
-use crate::kernel::outbox::inherits;
+use crate::kernel::outbox::{Exclusive, inherits};
 use crate::kernel::reaction::on;
-use crate::kernel::record::Kind;
-use crate::kernel::record::is_record;
+use crate::kernel::record::{Kind, is_record};
 use crate::kernel::stage::Stage;
 use crate::session::TurnsEnding;
 use crate::taint;
+use agentsvc_components::TurnId;
 use agentsvc_components::turn::Turn;
 use agentsvc_components::turn::outcome::{ModelOutcome, ToolOutcome};
 use agentsvc_components::turn::record::TurnRecord;
@@ -124,6 +125,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         .elsewhere(|world, turn| world.get::<Turn>(turn).is_some_and(|turn| turn.burst.is_some()))],
     restore: &[(Phase::Turns, rows::restore)],
     install,
+    measures: &[Measure::of::<TurnId>("turns", footprint::heap, entries(24, 1) + entries(16, 1))],
     // What came back ends turns, and what fired them hears of that in the same round; slots are given out before places
     // for tool calls.
     systems: &[
@@ -163,6 +165,7 @@ impl Waiting {
 
 /// Prepares a new world for turns.
 pub(crate) fn install(world: &mut World) {
+    index::install(world);
     world.init_resource::<EndedTurns>();
     world.insert_resource(call_result::SETTLEMENT);
     world.init_resource::<Waiting>();
@@ -178,7 +181,7 @@ pub(crate) fn install(world: &mut World) {
         Some(text) => tools::refuse_gated(world, decided.turn, decided.index, text.clone()),
     });
     inherits(world, |world, event, turn, inherited| {
-        let turn = turn.or_else(|| index::turn(world, event.turn()?));
+        let turn = turn.or_else(|| find(world, event.turn()?));
         if let Some(entity) = turn
             && let Some(turn) = world.get::<Turn>(entity)
         {
@@ -190,6 +193,7 @@ pub(crate) fn install(world: &mut World) {
 
 /// Says what lacks its owner, and what waits where nothing serves it.
 fn check(world: &mut World, faults: &mut Faults) {
+    index::check(world, faults);
     owners::check(world, faults);
     lines::check(world, faults);
 }

@@ -7,8 +7,7 @@ use agentsvc_components::turn::{Origin, Turn, TurnState};
 use agentsvc_components::{AgentId, SessionId, Timestamp, TurnId};
 
 use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
-use crate::kernel::index::{Index, id_of};
+use crate::kernel::index::{self, Index, id_of};
 
 /// An open turn.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -113,6 +113,6 @@ fn own(world: &World, entity: Entity, id: &TurnId, turn: &Turn, faults: &mut Fau
 
 /// A pending approval.
 fn index_of(world: &World, id: ApprovalId) -> Option<&Approval> {
-    let found = crate::approval::find(world, id).ok().and_then(|entity| world.get::<Approval>(entity));
+    let found = crate::kernel::entities::state::<Approval>(world, id);
     found.filter(|approval| approval.state == ApprovalState::Pending)
 }

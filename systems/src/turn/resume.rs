@@ -10,8 +10,7 @@ use super::finish::{End, finish};
 use super::{Children, admit, delegate, inbox, tools};
 use crate::budget;
 use crate::kernel::counters::Counters;
-use crate::kernel::index;
-use crate::kernel::index::Index;
+use crate::kernel::index::{self, Index};
 use crate::kernel::outbox::Emit;
 
 /// Brings a stored turn back. Called in inbox order. Its old attempt can no longer answer: every call that
@@ -20,7 +19,7 @@ pub(crate) fn resume(world: &mut World, id: TurnId, turn: Turn) {
     let (agent, session, state, origin) = (turn.agent, turn.session, turn.state, turn.origin);
     let link = turn.link.clone();
     let entity = world.spawn((id, turn)).id();
-    world.resource_mut::<Index>().insert_owned_turn(agent, entity);
+    world.resource_mut::<Index>().turns_by_agent.insert((agent, entity));
     if let Some(link) = link {
         world.resource_mut::<Children>().insert(&link, entity);
     }

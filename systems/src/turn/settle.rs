@@ -16,11 +16,9 @@ use super::{conversation, tools, trace};
 use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;
-use crate::kernel::index;
-use crate::kernel::index::id_of;
+use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
-use crate::kernel::record;
-use crate::kernel::record::MessageKey;
+use crate::kernel::record::{self, MessageKey};
 use crate::model::admission::Admission;
 use crate::{compaction, usage};
 
@@ -111,7 +109,7 @@ pub(super) fn write_row(world: &mut World, entity: Entity, index: u32, row: &Mes
     }
     home.updated_at = row.created_at;
     let log = home.log;
-    world.op(record::put_message(MessageKey { log, ordinal, index }, row));
+    world.op(record::put_content(record::message_key(MessageKey { log, ordinal, index }), row));
     world.mark(session);
 }
 

@@ -12,9 +12,8 @@ use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
 use super::delegate::children;
 use super::finish::{End, close, finish, remove};
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::index;
-use crate::kernel::index::{Index, id_of};
+use crate::kernel::command::{Answer, command};
+use crate::kernel::index::{self, Index, id_of};
 use crate::kernel::outbox::Emit;
 use crate::session;
 
@@ -28,15 +27,9 @@ pub struct StopTurns {
     pub session: Option<SessionId>,
 }
 
-impl Command for StopTurns {
+command! {
     /// How many turns were running.
-    type Reply = usize;
-    const NAME: &'static str = "stop_turns";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<usize> {
-        Answer::stored(stop_some(world, self))
-    }
+    write "stop_turns" StopTurns => usize, |it, world| Answer::stored(stop_some(world, it))
 }
 
 fn stop_some(world: &mut World, command: StopTurns) -> Result<usize, Refusal> {

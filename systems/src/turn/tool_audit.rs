@@ -6,10 +6,10 @@ use bevy_ecs::prelude::{Entity, World};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::session::message::ToolCall;
 use agentsvc_components::turn::effect::ToolRun;
-use agentsvc_components::{AgentId, TurnId};
+use agentsvc_components::{Actor, AgentId, TurnId};
 
 use crate::audit::append;
 use crate::kernel::index::id_of;

@@ -13,6 +13,7 @@ use agentsvc_components::agent::Agent;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::record::Space;
 use agentsvc_components::session::Session;
 use agentsvc_components::session::message::{Block, Role, ToolCall, calls_of, text_of};
 use agentsvc_components::session::message_record::MessageRecord;
@@ -29,12 +30,10 @@ use super::{admit, delegate, tool_audit, trace};
 use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;
-use crate::kernel::index;
-use crate::kernel::index::id_of;
+use crate::kernel::index::{self, id_of};
 use crate::kernel::lane::{Lane, Place};
 use crate::kernel::outbox::Emit;
-use crate::kernel::record;
-use crate::kernel::record::MessageKey;
+use crate::kernel::record::{self, MessageKey};
 use crate::taint::{self, Judgement};
 use crate::{agent, approval};
 
@@ -355,7 +354,8 @@ pub(super) fn accept(world: &mut World, entity: Entity, end: ToolEnd) {
         world.event(Event::ToolCalled { agent, turn, tool, is_error });
     }
     if let (Some(whole), Some(log)) = (end.whole, world.get::<Session>(session).map(|home| home.log)) {
-        world.op(record::put_result(MessageKey { log, ordinal, index: end.index }, &whole));
+        let key = record::result_key(MessageKey { log, ordinal, index: end.index });
+        world.op(record::op(Space::Content, key, Some(whole.as_bytes().to_vec())));
     }
     write_result(world, entity, end.index, end.call, content, is_error);
     proceed(world, entity);

@@ -5,8 +5,7 @@ use bevy_ecs::prelude::{Entity, World};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
 use agentsvc_components::session::message::Usage;
-use agentsvc_components::turn::trace::TrimTraces;
-use agentsvc_components::turn::trace::{StepKind, StepStatus, TraceRecord, TraceStep};
+use agentsvc_components::turn::trace::{StepKind, StepStatus, TraceRecord, TraceStep, TrimTraces};
 use agentsvc_components::turn::{Journal, Turn};
 use agentsvc_components::{SessionId, Timestamp};
 
@@ -60,7 +59,7 @@ pub(super) fn write(world: &mut World, entity: Entity, end: &End, journal: Journ
         notices: journal.notices,
     };
     let agent = id_of(world, turn.agent);
-    world.op(record::put_trace(agent, &record));
+    world.op(record::put_content(record::trace_key(agent, record.turn), &record));
     // Turn ids are random enough to give every so-many-th turn, with nothing to count.
     if record.turn.0.as_u128().is_multiple_of(limit::TRACE_TRIM_EVERY) {
         world.effect(TrimTraces(agent));

@@ -11,8 +11,7 @@ use agentsvc_components::session::message::Usage;
 use agentsvc_components::usage::record::CallRecord;
 use agentsvc_components::usage::{CallEnd, CallUse, Scope};
 
-use super::rows;
-use super::{Rollups, settle};
+use super::{Rollups, rows, settle};
 use crate::kernel::counters::Counters;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record::Error;

@@ -60,8 +60,7 @@ pub(crate) fn install(world: &mut World) {
 
 #[cfg(test)]
 mod tests;
-use crate::kernel::domain::Phase;
-use crate::kernel::domain::{Domain, System};
+use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::Kind;

@@ -7,13 +7,11 @@ use bevy_ecs::prelude::{Resource, World};
 use hashbrown::HashMap;
 
 use agentsvc_components::kernel::limit;
-use agentsvc_components::usage::record::SweepUsage;
-use agentsvc_components::usage::record::{CallRecord, ScopeUseRecord};
+use agentsvc_components::usage::record::{CallRecord, ScopeUseRecord, SweepUsage};
 use agentsvc_components::usage::{Bucket, CallUse, Period, Scope, UsageSum};
 use agentsvc_components::{AgentId, Micros, Timestamp};
 
-use super::calendar;
-use super::rows;
+use super::{calendar, rows};
 use crate::config::Settings;
 use crate::kernel::clock::Now;
 use crate::kernel::outbox::{Emit, Outbox};

@@ -3,14 +3,10 @@
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::session::message::Usage;
-use agentsvc_components::usage::record::UsageRecord;
-use agentsvc_components::usage::{CallUse, Limits, Scope};
-use agentsvc_components::{Micros, SessionId, Timestamp};
+use agentsvc_components::usage::record::{BudgetRecord, CallRecord, ScopeUseRecord, UsageRecord};
+use agentsvc_components::usage::{Bucket, CallUse, Limits, Scope, UsageSum};
+use agentsvc_components::{AgentId, Micros, SessionId, Timestamp};
 use uuid::Uuid;
-
-use agentsvc_components::AgentId;
-use agentsvc_components::usage::record::{BudgetRecord, CallRecord, ScopeUseRecord};
-use agentsvc_components::usage::{Bucket, UsageSum};
 
 use super::rows::*;
 use crate::budget::rows::put_budget;

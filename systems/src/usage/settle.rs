@@ -10,8 +10,7 @@ use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd};
 use agentsvc_components::usage::record::{CallRecord, UsageRecord};
 use agentsvc_components::usage::{CallEnd, CallUse};
 
-use super::rows;
-use super::{CallEnded, Rollups, Spent, calls};
+use super::{CallEnded, Rollups, Spent, calls, rows};
 use crate::config::Settings;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;

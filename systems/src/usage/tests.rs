@@ -9,8 +9,7 @@ use agentsvc_components::session::message::{Block, Usage};
 use agentsvc_components::turn::Origin;
 use agentsvc_components::turn::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure, ModelOutcome};
 use agentsvc_components::usage::price::Price;
-use agentsvc_components::usage::record::SweepUsage;
-use agentsvc_components::usage::record::UsageRecord;
+use agentsvc_components::usage::record::{SweepUsage, UsageRecord};
 use agentsvc_components::usage::{CallEnd, CallUse, Period, Scope, UsageSum};
 use agentsvc_components::{AgentId, Micros};
 

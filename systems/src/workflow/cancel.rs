@@ -11,21 +11,13 @@ use serde_json::json;
 
 use super::{Workflows, end};
 use crate::audit::Audit;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
 
 /// Cancels a run: its turns are stopped, and what has not begun does not. Refused with `run_ended` when it has ended.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CancelRun(pub RunId);
 
-impl Command for CancelRun {
-    type Reply = ();
-    const NAME: &'static str = "cancel_run";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<()> {
-        Answer::stored(cancel(world, self.0))
-    }
-}
+command!(write "cancel_run" CancelRun => (), |CancelRun(it), world| Answer::stored(cancel(world, it)));
 
 fn cancel(world: &mut World, id: RunId) -> Result<(), Refusal> {
     let missing = || Refusal::not_found("workflow run", id);

@@ -1,6 +1,6 @@
 //! Definitions are made, changed and removed.
 
-use bevy_ecs::prelude::{Entity, World};
+use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
@@ -9,27 +9,22 @@ use agentsvc_components::{Refusal, RunId, WorkflowId};
 use serde_json::json;
 
 use super::definition::{self, NewStep, NewWorkflow};
-use super::show::WorkflowView;
+use super::show::{Definitions, QUOTA, WorkflowView};
 use super::{Workflows, end};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
+use crate::kernel::entities::{View, change, find};
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
-use crate::kernel::record;
 
 /// Keeps a new workflow (spec 1, POST /api/workflows). Refused with the key at fault, and with 429 when there is no room.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CreateWorkflow(pub NewWorkflow);
 
-impl Command for CreateWorkflow {
-    type Reply = WorkflowView;
-    const NAME: &'static str = "create_workflow";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<WorkflowView> {
-        Answer::stored(create(world, self.0))
-    }
+command! {
+    write "create_workflow" CreateWorkflow => WorkflowView, |CreateWorkflow(it), world|
+        Answer::stored(create(world, it))
 }
 
 fn create(world: &mut World, new: NewWorkflow) -> Result<WorkflowView, Refusal> {
@@ -41,24 +36,12 @@ fn create(world: &mut World, new: NewWorkflow) -> Result<WorkflowView, Refusal> 
         created_at: now,
         updated_at: now,
     };
-    world.resource::<Workflows>().has_room(workflow.bytes())?;
+    QUOTA.admit(world.resource::<Definitions>().used, 1, workflow.bytes())?;
     let id = WorkflowId(world.resource_mut::<Mint>().uuid(now));
-    let view = WorkflowView::of(id, &workflow);
-    let entity = load(world, id, workflow);
-    world.mark(entity);
-    world.audit(AuditKind::WorkflowCreated, None, json!({ "workflow": id, "name": view.name }));
-    Ok(view)
-}
-
-/// Puts a definition into the world.
-pub(super) fn load(world: &mut World, id: WorkflowId, workflow: Workflow) -> Entity {
-    let (name, bytes) = (workflow.name.clone(), workflow.bytes());
+    world.audit(AuditKind::WorkflowCreated, None, json!({ "workflow": id, "name": workflow.name }));
     let entity = world.spawn((id, workflow)).id();
-    let mut workflows = world.resource_mut::<Workflows>();
-    workflows.definitions.insert(id, entity);
-    workflows.names.insert((name, id));
-    workflows.bytes += bytes;
-    entity
+    world.mark(entity);
+    WorkflowView::seen(world, id)
 }
 
 /// What to change of a definition; `None` stays.
@@ -82,25 +65,17 @@ pub struct UpdateWorkflow {
     pub patch: WorkflowPatch,
 }
 
-impl Command for UpdateWorkflow {
-    type Reply = WorkflowView;
-    const NAME: &'static str = "update_workflow";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<WorkflowView> {
-        Answer::stored(update(world, self))
-    }
-}
+command!(write "update_workflow" UpdateWorkflow => WorkflowView, |it, world| Answer::stored(update(world, it)));
 
 fn update(world: &mut World, command: UpdateWorkflow) -> Result<WorkflowView, Refusal> {
     let UpdateWorkflow { workflow: id, patch } = command;
-    let entity = world.resource::<Workflows>().definition(id)?;
+    let entity = find::<Workflow>(world, id)?;
     let name = patch.name.as_deref().map(definition::name).transpose()?;
     let description = patch.description.as_deref().map(definition::description).transpose()?;
     let steps = patch.steps.map(definition::steps).transpose()?;
     let now = world.resource::<Now>().0;
     let Some(old) = world.get::<Workflow>(entity).cloned() else { return Err(Refusal::not_found("workflow", id)) };
-    let (was, before) = (old.bytes(), old.name.clone());
+    let was = old.bytes();
     let new = Workflow {
         name: name.unwrap_or(old.name),
         description: description.unwrap_or(old.description),
@@ -108,38 +83,23 @@ fn update(world: &mut World, command: UpdateWorkflow) -> Result<WorkflowView, Re
         created_at: old.created_at,
         updated_at: now,
     };
-    let bytes = new.bytes();
-    world.resource::<Workflows>().has_room_for(bytes.saturating_sub(was))?;
-    let view = WorkflowView::of(id, &new);
-    let mut workflows = world.resource_mut::<Workflows>();
-    workflows.names.remove(&(before, id));
-    workflows.names.insert((new.name.clone(), id));
-    workflows.bytes = workflows.bytes - was + bytes;
-    if let Some(mut workflow) = world.get_mut::<Workflow>(entity) {
-        *workflow = new;
-    }
-    world.mark(entity);
-    world.audit(AuditKind::WorkflowUpdated, None, json!({ "workflow": id, "name": view.name }));
-    Ok(view)
+    QUOTA.admit(world.resource::<Definitions>().used, 0, new.bytes().saturating_sub(was))?;
+    world.audit(AuditKind::WorkflowUpdated, None, json!({ "workflow": id, "name": new.name }));
+    change(world, entity, |workflow: &mut Workflow| *workflow = new);
+    WorkflowView::seen(world, id)
 }
 
 /// Removes a definition and its runs. Those under way are cancelled, so that nothing goes on that nobody can see.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct RemoveWorkflow(pub WorkflowId);
 
-impl Command for RemoveWorkflow {
+command! {
     /// How many runs were cancelled.
-    type Reply = usize;
-    const NAME: &'static str = "remove_workflow";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<usize> {
-        Answer::stored(remove(world, self.0))
-    }
+    write "remove_workflow" RemoveWorkflow => usize, |RemoveWorkflow(it), world| Answer::stored(remove(world, it))
 }
 
 fn remove(world: &mut World, id: WorkflowId) -> Result<usize, Refusal> {
-    let entity = world.resource::<Workflows>().definition(id)?;
+    let entity = find::<Workflow>(world, id)?;
     let runs: Vec<RunId> = world.resource::<Workflows>().runs_after(id, None).collect();
     let open = world.resource::<Workflows>().open();
     for run in &runs {
@@ -152,14 +112,6 @@ fn remove(world: &mut World, id: WorkflowId) -> Result<usize, Refusal> {
     for run in runs {
         end::forget(world, run);
     }
-    let known = world.get::<Workflow>(entity).map(|workflow| (workflow.name.clone(), workflow.bytes()));
-    let mut workflows = world.resource_mut::<Workflows>();
-    workflows.definitions.remove(&id);
-    if let Some((name, bytes)) = known {
-        workflows.names.remove(&(name, id));
-        workflows.bytes -= bytes;
-    }
-    world.op(record::remove_component::<Workflow>(id));
     world.despawn(entity);
     world.audit(AuditKind::WorkflowDeleted, None, json!({ "workflow": id, "cancelled": cancelled }));
     Ok(cancelled)

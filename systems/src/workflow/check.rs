@@ -4,31 +4,31 @@ use std::collections::BTreeSet;
 
 use bevy_ecs::prelude::{Entity, World};
 
+use agentsvc_components::RunId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::{Origin, Turn};
 use agentsvc_components::workflow::{StepState, Workflow, WorkflowRun};
-use agentsvc_components::{RunId, WorkflowId};
 
+use super::show::{Definitions, QUOTA};
 use super::{Workflows, flow};
 use crate::kernel::check::Faults;
+use crate::kernel::entities::{self, state};
 use crate::kernel::index;
 
 /// Says which index is wrong, and which step would never end ([`check`](crate::kernel::check)).
 pub(crate) fn check(world: &mut World, faults: &mut Faults) {
-    let mut definitions = world.query::<(Entity, &WorkflowId, &Workflow)>();
+    entities::check::<Workflow>(world, faults, |_, _, _, _| {});
+    QUOTA.check(world.resource::<Definitions>().used, faults);
     let mut runs = world.query::<(Entity, &RunId, &WorkflowRun)>();
     let world = &*world;
     let (mut scan, workflows) = (Workflows::default(), world.resource::<Workflows>());
-    for (entity, id, workflow) in definitions.iter(world) {
-        scan.definitions.insert(*id, entity);
-        scan.names.insert((workflow.name.clone(), *id));
-        scan.bytes += workflow.bytes();
-    }
     let mut known = BTreeSet::new();
     for (entity, id, run) in runs.iter(world) {
         scan.insert_run(*id, entity, run);
         known.insert((*id, entity));
-        faults.that(scan.definitions.contains_key(&run.workflow), || format!("run {id}: the workflow does not exist"));
+        faults.that(state::<Workflow>(world, run.workflow).is_some(), || {
+            format!("run {id}: the workflow does not exist")
+        });
         for (step, progress) in (0..).zip(&run.progress) {
             scan.due.extend(progress.due.map(|due| (due, *id, step)));
             if let (StepState::Running, Some(turn)) = (progress.state, progress.turn) {
@@ -40,10 +40,6 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
         let is_moving = !run.state.is_open() || workflows.ready.contains(id) || run.progress.iter().any(is_under_way);
         faults.that(is_moving, || format!("run {id}: it is {:?}, and none of its steps is running", run.state));
     }
-    faults.same("workflows", &workflows.definitions, &scan.definitions);
-    faults.same("workflows by name", &workflows.names, &scan.names);
-    faults.same("bytes of workflows", &workflows.bytes, &scan.bytes);
-    faults.that(scan.bytes <= limit::WORKFLOWS_BYTES_MAX, || format!("workflows take {} bytes", scan.bytes));
     faults.same("runs", &workflows.runs.iter().map(|(id, run)| (*id, run.entity)).collect(), &known);
     faults.same("runs by workflow", &workflows.runs_of, &scan.runs_of);
     faults.same("ended runs", &workflows.ended, &scan.ended);

@@ -35,8 +35,7 @@ use agentsvc_components::{Refusal, RunId, TurnId};
 
 use super::{Workflows, end, flow, settle};
 use crate::kernel::clock::Now;
-use crate::kernel::index;
-use crate::kernel::index::id_of;
+use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
 use crate::turn::{Fired, Place, Said, begin_fired};
 
@@ -159,7 +158,9 @@ fn place(world: &World, agent: Entity, is_awaited_by_turn: bool) -> Place {
 fn agent_of(world: &World, run: &WorkflowRun, step: usize) -> Result<Entity, Refusal> {
     match &run.steps[step].agent {
         Some(StepAgent::Id(id)) => index::agent(world, *id),
-        Some(StepAgent::Name(name)) => index::agent_named(world, name).ok_or_else(|| Refusal::not_found("agent", name)),
+        Some(StepAgent::Name(name)) => {
+            crate::agent::agent_named(world, name).ok_or_else(|| Refusal::not_found("agent", name))
+        }
         None => Err(Refusal::not_found("agent", "of the step")),
     }
 }

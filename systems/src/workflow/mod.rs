@@ -16,6 +16,7 @@ mod due;
 mod end;
 pub mod error_codes;
 mod flow;
+mod footprint;
 mod machine;
 pub(crate) mod query;
 mod resume;
@@ -31,7 +32,8 @@ pub use change::{CreateWorkflow, RemoveWorkflow, UpdateWorkflow, WorkflowPatch};
 pub use definition::{NewStep, NewWorkflow};
 pub use end::RunEnd;
 pub use runs::{GetRun, ListRuns, RunSummary, RunView};
-pub use show::{GetWorkflow, ListWorkflows, WorkflowSummary, WorkflowView};
+pub(crate) use show::Definitions;
+pub use show::{ListWorkflows, WorkflowView};
 pub use start::{RunWorkflow, StartRun, WorkflowChoice};
 
 pub(crate) use check::check;
@@ -45,38 +47,39 @@ use std::collections::{BTreeMap, BTreeSet};
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
 
-use agentsvc_components::kernel::limit;
-use agentsvc_components::workflow::{Caller, WorkflowRun};
-use agentsvc_components::{AgentId, Refusal, RunId, Timestamp, TurnId, WorkflowId};
+use agentsvc_components::workflow::{Caller, Workflow, WorkflowRun};
+use agentsvc_components::{AgentId, RunId, Timestamp, TurnId, WorkflowId};
 
 use crate::kernel::command::ReplySlot;
-use crate::kernel::domain::Phase;
-use crate::kernel::domain::{Domain, System};
+use crate::kernel::domain::{Domain, Phase, System};
+use crate::kernel::entities;
+use crate::kernel::footprint::{Measure, entries};
 use crate::kernel::inputs::table::CommandDef;
-use crate::kernel::outbox::Exclusive;
-use crate::kernel::outbox::inherits;
-use crate::kernel::quota as room;
+use crate::kernel::outbox::{Exclusive, inherits};
 use crate::kernel::reaction::{Removed, on};
-use crate::kernel::record::Kind;
+use crate::kernel::record::{Kind, restore_components};
 use crate::kernel::stage::Stage;
 use crate::taint;
 use crate::turn::{FiredTurnEnded, TurnClosed};
 use agentsvc_components::event::Event;
 use agentsvc_components::turn::Origin;
-use agentsvc_components::workflow::Workflow;
 use agentsvc_components::workflow::record::RunRecord;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["audit", "event", "taint", "turn"],
+    uses: &["agent", "audit", "event", "taint", "turn"],
     kinds: &[
         Kind::record::<RunRecord>().with_entities::<WorkflowRun>(rows::run),
         Kind::component::<Workflow>(),
         Kind::new(rows::PARTS, rows::read_part),
     ],
-    restore: &[(Phase::Waiting, resume::restore)],
+    restore: &[(Phase::Waiting, restore_components::<Workflow>), (Phase::Waiting, resume::restore)],
     rows: rows::parts,
     install,
+    measures: &[
+        Measure::of::<WorkflowId>("workflows", footprint::definition, entries(28, 2)),
+        Measure::of::<RunId>("runs", footprint::run, entries(32, 3)),
+    ],
     systems: &[
         System { stage: Stage::Time, name: "workflow_beat", run: beat },
         System { stage: Stage::Fire, name: "workflow_advance", run: advance },
@@ -98,13 +101,9 @@ pub(crate) const DOMAIN: Domain = Domain {
     ..Domain::named("workflow")
 };
 
-/// The indexes of workflows and runs.
+/// The indexes of runs.
 #[derive(Resource, Default)]
 pub(crate) struct Workflows {
-    definitions: BTreeMap<WorkflowId, Entity>,
-    names: BTreeSet<(Box<str>, WorkflowId)>,
-    /// Bytes of the texts of all definitions.
-    bytes: usize,
     runs: HashMap<RunId, Known>,
     runs_of: BTreeSet<(WorkflowId, RunId)>,
     callers: BTreeMap<Caller, RunId>,
@@ -131,11 +130,6 @@ struct Known {
 }
 
 impl Workflows {
-    /// How many definitions there are.
-    pub(crate) fn len(&self) -> usize {
-        self.definitions.len()
-    }
-
     /// How many runs there are, ended ones included.
     pub(crate) fn all(&self) -> usize {
         self.runs.len()
@@ -151,39 +145,11 @@ impl Workflows {
         self.runs.get(&id).map(|known| known.entity)
     }
 
-    /// The definition `id`.
-    fn definition(&self, id: WorkflowId) -> Result<Entity, Refusal> {
-        self.definitions.get(&id).copied().ok_or_else(|| Refusal::not_found("workflow", id))
-    }
-
     /// The runs of a workflow in the order of their beginning, from after `after` on.
     pub(crate) fn runs_after(&self, workflow: WorkflowId, after: Option<RunId>) -> impl Iterator<Item = RunId> + '_ {
         use std::ops::Bound::{Excluded, Included, Unbounded};
         let from = after.map_or(Included((workflow, RunId(uuid::Uuid::nil()))), |after| Excluded((workflow, after)));
         self.runs_of.range((from, Unbounded)).take_while(move |(of, _)| *of == workflow).map(|(_, run)| *run)
-    }
-
-    /// Is there room for one more definition, with so many bytes of texts?
-    fn has_room(&self, bytes: usize) -> Result<(), Refusal> {
-        if self.definitions.len() >= limit::WORKFLOWS_MAX {
-            let text = format!("the limit of {} workflows is reached; delete some first", limit::WORKFLOWS_MAX);
-            return Err(Refusal::full(text, error_codes::WORKFLOWS_FULL));
-        }
-        self.has_room_for(bytes)
-    }
-
-    /// Is there room for texts that are `more` bytes longer? There always is for those that are not.
-    fn has_room_for(&self, more: usize) -> Result<(), Refusal> {
-        room::has_room(self.bytes, more, limit::WORKFLOWS_BYTES_MAX, "workflows", error_codes::WORKFLOWS_FULL)
-    }
-
-    /// Definitions in the order of their creation, from after `after` on.
-    pub(crate) fn definitions_after(
-        &self,
-        after: Option<WorkflowId>,
-    ) -> impl Iterator<Item = (WorkflowId, Entity)> + '_ {
-        use std::ops::Bound::{Excluded, Unbounded};
-        self.definitions.range((after.map_or(Unbounded, Excluded), Unbounded)).map(|(id, entity)| (*id, *entity))
     }
 
     /// The runs of all workflows, from after a workflow and its run on.
@@ -255,6 +221,7 @@ pub(crate) fn nobody_waits(world: &mut World) -> bool {
 
 /// Prepares a new world for workflows.
 pub(crate) fn install(world: &mut World) {
+    entities::install::<Workflow>(world);
     world.init_resource::<Workflows>();
     world.init_resource::<RunWaiters>();
     on(world, |world, gone: &Removed<AgentId>| agent_removed(world, gone.entity, gone.id));
@@ -272,11 +239,6 @@ pub(crate) fn install(world: &mut World) {
             inherited.taint = inherited.taint.with(taint::tracked(world, run.taint));
         }
     });
-}
-
-/// The definition `id`, for whom it is no error that there is none.
-pub(crate) fn entity_of(world: &World, id: WorkflowId) -> Option<Entity> {
-    world.resource::<Workflows>().definition(id).ok()
 }
 
 /// Can a run go on?

@@ -3,7 +3,7 @@
 use agentsvc_components::workflow::{Workflow, WorkflowRun};
 use agentsvc_components::{RunId, WorkflowId};
 
-use super::Workflows;
+use super::{Definitions, Workflows};
 use crate::kernel::expr::{Type, Value};
 use crate::kernel::table::{Cursor, Field, Item, Kind, Lookup, Relation, Source, field, span};
 
@@ -14,9 +14,9 @@ pub(crate) static WORKFLOWS: Kind = Kind {
     relations: &[],
     shown: &["id", "name", "steps", "updated_at"],
     source: Source {
-        by_id: Some(|world, id| super::entity_of(world, WorkflowId(id))),
+        by_id: Some(|world, id| world.resource::<Definitions>().get(WorkflowId(id))),
         ..Source::of(|page| {
-            let found = page.world.resource::<Workflows>().definitions_after(page.after().map(WorkflowId));
+            let found = page.world.resource::<Definitions>().after(page.after().map(WorkflowId));
             page.entities(found.map(|(id, workflow)| (id.0, workflow)))
         })
     },
@@ -47,7 +47,10 @@ pub(crate) static RUNS: Kind = Kind {
         name: "workflow",
         to: &WORKFLOWS,
         text: "Workflow.",
-        follow: |row| super::entity_of(row.world, row.get::<WorkflowRun>()?.workflow).map(Item::Entity),
+        follow: |row| {
+            let definitions = row.world.resource::<Definitions>();
+            definitions.get(row.get::<WorkflowRun>()?.workflow).map(Item::Entity)
+        },
     }],
     shown: &["id", "name", "state", "step", "steps", "started_at", "duration", "error"],
     source: Source {

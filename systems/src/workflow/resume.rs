@@ -8,22 +8,19 @@ use hashbrown::HashMap;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::workflow::record::{RunPart, RunPlanRecord, RunRecord, RunTextRecord};
 use agentsvc_components::workflow::{StepState, Workflow, WorkflowRun};
-use agentsvc_components::{RunId, TurnId, WorkflowId};
+use agentsvc_components::{RunId, TurnId};
 
 use super::machine::change;
-use super::rows;
-use super::{Workflows, change as definitions, end, settle, start};
+use super::{Workflows, end, rows, settle, start};
 use crate::kernel::clock::Now;
+use crate::kernel::entities::state;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record::Error;
 use crate::kernel::restore::Records;
 use crate::kernel::{index, record};
 
-/// Brings definitions and runs back, once the turns are there. Runs under way go on in the next step.
+/// Brings runs back, once their definitions and the turns are there. Runs under way go on in the next step.
 pub(super) fn restore(world: &mut World, records: &mut Records) -> Result<(), Error> {
-    for (id, workflow) in records.take::<(WorkflowId, Workflow)>() {
-        definitions::load(world, id, workflow);
-    }
     let mut plans: HashMap<RunId, RunPlanRecord> = records.take::<rows::Plan>().into_iter().collect();
     let mut texts: HashMap<RunId, Vec<(RunPart, Arc<str>)>> = HashMap::new();
     for (run, part, RunTextRecord { text }) in records.take::<rows::Text>() {
@@ -34,7 +31,7 @@ pub(super) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
     for record in runs {
         let (id, texts) = (record.id, texts.remove(&record.id).unwrap_or_default());
         let plan = plans.remove(&id);
-        let is_known = world.resource::<Workflows>().definition(record.workflow).is_ok();
+        let is_known = state::<Workflow>(world, record.workflow).is_some();
         match plan.filter(|plan| is_known && plan.steps.len() == record.progress.len()) {
             Some(plan) => resume_run(world, record, plan, texts),
             None => {

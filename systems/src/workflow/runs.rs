@@ -1,12 +1,12 @@
 //! Runs are read.
 
-use agentsvc_components::kernel::limit;
-use agentsvc_components::workflow::{RunState, StepState, WorkflowRun};
+use agentsvc_components::workflow::{RunState, StepState, Workflow, WorkflowRun};
 use agentsvc_components::{Refusal, RunId, Timestamp, WorkflowId};
 use bevy_ecs::prelude::World;
 
 use super::Workflows;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
+use crate::kernel::entities::find;
 use crate::kernel::page::Page;
 
 /// A run, with how far each of its steps is.
@@ -22,17 +22,11 @@ pub struct RunView {
 #[derive(Clone, Copy, Debug)]
 pub struct GetRun(pub RunId);
 
-impl Command for GetRun {
-    type Reply = RunView;
-    const NAME: &'static str = "get_run";
-    const WRITES: bool = false;
-    const QUICK: bool = true;
+command!(quick "get_run" GetRun => RunView, |GetRun(id), world| Answer::Now(get(world, id)));
 
-    fn run(self, world: &mut World) -> Answer<RunView> {
-        let found = world.resource::<Workflows>().run(self.0).and_then(|entity| world.get::<WorkflowRun>(entity));
-        let view = found.map(|run| RunView { id: self.0, run: run.clone() });
-        Answer::Now(view.ok_or_else(|| Refusal::not_found("workflow run", self.0)))
-    }
+fn get(world: &World, id: RunId) -> Result<RunView, Refusal> {
+    let found = world.resource::<Workflows>().run(id).and_then(|entity| world.get::<WorkflowRun>(entity));
+    found.map(|run| RunView { id, run: run.clone() }).ok_or_else(|| Refusal::not_found("workflow run", id))
 }
 
 /// Reads the runs of a workflow in the order of their beginning.
@@ -84,21 +78,12 @@ impl RunSummary {
     }
 }
 
-impl Command for ListRuns {
-    type Reply = Page<RunSummary, RunId, ()>;
-    const NAME: &'static str = "list_runs";
-    const WRITES: bool = false;
+command!(read "list_runs" ListRuns => Page<RunSummary, RunId, ()>, |it, world| Answer::Now(page(world, it)));
 
-    fn run(self, world: &mut World) -> Answer<Page<RunSummary, RunId, ()>> {
-        let workflows = world.resource::<Workflows>();
-        if let Err(refusal) = workflows.definition(self.workflow) {
-            return Answer::Now(Err(refusal));
-        }
-        let limit = self.limit.min(limit::PAGE_ITEMS_MAX);
-        let summary = |id| Some(RunSummary::of(id, world.get::<WorkflowRun>(workflows.run(id)?)?));
-        let found = workflows.runs_after(self.workflow, self.after).take(limit);
-        let items: Vec<RunSummary> = found.filter_map(summary).collect();
-        let next = items.last().map(|item| item.id).filter(|_| items.len() == limit);
-        Answer::read(Page { items, next, total: () })
-    }
+fn page(world: &World, list: ListRuns) -> Result<Page<RunSummary, RunId, ()>, Refusal> {
+    find::<Workflow>(world, list.workflow)?;
+    let workflows = world.resource::<Workflows>();
+    let found = workflows.runs_after(list.workflow, list.after).map(|id| (id, id));
+    let summary = |id| Some(RunSummary::of(id, world.get::<WorkflowRun>(workflows.run(id)?)?));
+    Ok(Page::of(found, list.limit, (), summary))
 }

@@ -9,11 +9,9 @@ use agentsvc_components::workflow::{ErrorMode, StepMode, StepState, WorkflowRun}
 use agentsvc_components::{RunId, Timestamp, TurnId};
 
 use super::machine::change;
-use super::rows;
-use super::{Workflows, flow};
+use super::{Workflows, flow, rows};
 use crate::kernel::clock::Now;
-use crate::kernel::index;
-use crate::kernel::index::id_of;
+use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
 use crate::turn::Ended;
 

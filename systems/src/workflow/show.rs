@@ -1,100 +1,82 @@
-//! Definitions are read.
+//! Definitions are found, read, and listed in the order of their making.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::WorkflowId;
 use agentsvc_components::kernel::limit;
-use agentsvc_components::workflow::{Step, Workflow};
-use agentsvc_components::{Refusal, Timestamp, WorkflowId};
-use bevy_ecs::prelude::World;
+use agentsvc_components::workflow::Workflow;
 
-use super::Workflows;
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::page::Page;
+use super::error_codes;
+use crate::kernel::entities::{Entities, Indexed, List, Places, View};
+use crate::kernel::index::id_of;
+use crate::kernel::quota::Quota;
+
+/// Every definition.
+pub(crate) type Definitions = Entities<Workflow>;
+
+impl Indexed for Workflow {
+    type Places = DefinitionPlaces;
+    const NOUN: &'static str = "workflow";
+
+    fn bytes(&self) -> usize {
+        Self::bytes(self)
+    }
+}
+
+/// What definitions may take.
+pub(super) const QUOTA: Quota = Quota {
+    count: limit::WORKFLOWS_MAX,
+    bytes: limit::WORKFLOWS_BYTES_MAX,
+    what: "workflows",
+    code: error_codes::WORKFLOWS_FULL,
+};
+
+/// Definitions by their names.
+#[derive(Debug, Default, PartialEq)]
+pub struct DefinitionPlaces(BTreeSet<(Box<str>, WorkflowId)>);
+
+impl DefinitionPlaces {
+    /// Those of this name.
+    pub(super) fn named(&self, name: &str) -> impl Iterator<Item = WorkflowId> {
+        let from = (name.into(), WorkflowId(uuid::Uuid::nil()));
+        self.0.range(from..).take_while(move |(of, _)| **of == *name).map(|(_, id)| *id)
+    }
+}
+
+impl Places<Workflow> for DefinitionPlaces {
+    fn insert(&mut self, id: WorkflowId, workflow: &Workflow) {
+        self.0.insert((workflow.name.clone(), id));
+    }
+
+    fn remove(&mut self, id: WorkflowId, workflow: &Workflow) {
+        self.0.remove(&(workflow.name.clone(), id));
+    }
+}
 
 /// A definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkflowView {
     /// Which.
     pub id: WorkflowId,
-    /// Its name.
-    pub name: Box<str>,
-    /// What it is for.
-    pub description: Box<str>,
-    /// Its steps.
-    pub steps: Arc<[Step]>,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// When it was changed last.
-    pub updated_at: Timestamp,
+    /// All of it.
+    pub workflow: Workflow,
 }
 
-impl WorkflowView {
-    pub(super) fn of(id: WorkflowId, workflow: &Workflow) -> Self {
-        let Workflow { name, description, steps, created_at, updated_at } = workflow.clone();
-        Self { id, name, description, steps, created_at, updated_at }
+/// Reads definitions.
+pub type ListWorkflows = List<WorkflowView>;
+
+impl View for WorkflowView {
+    type Kind = Workflow;
+    type Filter = ();
+    const NAMES: [&'static str; 2] = ["get_workflow", "list_workflows"];
+
+    fn of(world: &World, at: Entity) -> Option<Self> {
+        Some(Self { id: id_of(world, at), workflow: world.get::<Workflow>(at)?.clone() })
     }
-}
 
-/// Reads a definition.
-#[derive(Clone, Copy, Debug)]
-pub struct GetWorkflow(pub WorkflowId);
-
-impl Command for GetWorkflow {
-    type Reply = WorkflowView;
-    const NAME: &'static str = "get_workflow";
-    const WRITES: bool = false;
-    const QUICK: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<WorkflowView> {
-        let missing = || Refusal::not_found("workflow", self.0);
-        let found = world.resource::<Workflows>().definition(self.0);
-        let view = |workflow| WorkflowView::of(self.0, workflow);
-        Answer::Now(found.and_then(|entity| world.get::<Workflow>(entity).map(view).ok_or_else(missing)))
-    }
-}
-
-/// Reads definitions in the order of their making.
-#[derive(Clone, Copy, Debug)]
-pub struct ListWorkflows {
-    /// From after this one.
-    pub after: Option<WorkflowId>,
-    /// At most so many.
-    pub limit: usize,
-}
-
-/// A definition in a list.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WorkflowSummary {
-    /// Which.
-    pub id: WorkflowId,
-    /// Its name.
-    pub name: Box<str>,
-    /// What it is for.
-    pub description: Box<str>,
-    /// Number of steps.
-    pub steps: usize,
-    /// When it was made.
-    pub created_at: Timestamp,
-}
-
-impl Command for ListWorkflows {
-    type Reply = Page<WorkflowSummary, WorkflowId>;
-    const NAME: &'static str = "list_workflows";
-    const WRITES: bool = false;
-
-    fn run(self, world: &mut World) -> Answer<Page<WorkflowSummary, WorkflowId>> {
-        use std::ops::Bound::{Excluded, Unbounded};
-        let limit = self.limit.min(limit::PAGE_ITEMS_MAX);
-        let workflows = world.resource::<Workflows>();
-        let from = self.after.map_or(Unbounded, Excluded);
-        let found = workflows.definitions.range((from, Unbounded)).take(limit);
-        let items: Vec<WorkflowSummary> = found
-            .filter_map(|(id, entity)| {
-                let Workflow { name, description, steps, created_at, .. } = world.get::<Workflow>(*entity)?.clone();
-                Some(WorkflowSummary { id: *id, name, description, steps: steps.len(), created_at })
-            })
-            .collect();
-        let next = items.last().map(|item| item.id).filter(|_| items.len() == limit);
-        Answer::read(Page { items, next, total: workflows.len() })
+    fn passes(&self, (): &()) -> bool {
+        true
     }
 }

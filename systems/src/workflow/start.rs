@@ -7,22 +7,21 @@ use std::sync::Arc;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::TurnId;
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::{Origin, PendingState, Turn};
 use agentsvc_components::workflow::record::RunPlanRecord;
 use agentsvc_components::workflow::{Caller, RunState, StepRun, Workflow, WorkflowRun};
-use agentsvc_components::{Refusal, RefusalKind, RunId, WorkflowId};
+use agentsvc_components::{Refusal, RefusalKind, RunId, TurnId, WorkflowId};
 use serde_json::json;
 
 use super::end::RunEnd;
-use super::rows;
-use super::{RunWaiters, Workflows};
+use super::{Definitions, RunWaiters, Workflows, rows};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command, command};
+use crate::kernel::entities::find;
 use crate::kernel::index;
 use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
@@ -50,14 +49,9 @@ pub struct StartRun {
     pub input: String,
 }
 
-impl Command for StartRun {
-    type Reply = RunId;
-    const NAME: &'static str = "start_run";
-    const WRITES: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<RunId> {
-        Answer::stored(start(world, &WorkflowChoice::Id(self.workflow), self.input, None))
-    }
+command! {
+    write "start_run" StartRun => RunId, |it, world|
+        Answer::stored(start(world, &WorkflowChoice::Id(it.workflow), it.input, None))
 }
 
 /// Begins a run and waits for its end. A tool call is answered by one run, however often it asks: after a crash it
@@ -181,8 +175,7 @@ pub(super) fn insert(world: &mut World, id: RunId, run: WorkflowRun) -> Entity {
 
 /// The workflow that is meant; of several with one name none.
 fn chosen(world: &World, choice: &WorkflowChoice) -> Result<(WorkflowId, Entity), Refusal> {
-    let workflows = world.resource::<Workflows>();
-    let by_id = |id: WorkflowId| workflows.definition(id).map(|entity| (id, entity));
+    let by_id = |id: WorkflowId| find::<Workflow>(world, id).map(|entity| (id, entity));
     let name = match choice {
         WorkflowChoice::Id(id) => return by_id(*id),
         WorkflowChoice::Named(text) => text,
@@ -190,8 +183,7 @@ fn chosen(world: &World, choice: &WorkflowChoice) -> Result<(WorkflowId, Entity)
     if let Ok(id) = name.parse::<WorkflowId>() {
         return by_id(id);
     }
-    let from = (name.as_str().into(), WorkflowId(uuid::Uuid::nil()));
-    let mut found = workflows.names.range(from..).take_while(|(of, _)| **of == **name).map(|(_, id)| *id);
+    let mut found = world.resource::<Definitions>().named(name);
     match (found.next(), found.next()) {
         (Some(id), None) => by_id(id),
         (Some(one), Some(other)) => {

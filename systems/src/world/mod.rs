@@ -7,21 +7,20 @@ use serde::Serialize;
 
 use crate::agent::manifests::Manifests;
 use crate::approval::Approvals;
-use crate::audit;
 use crate::budget::Budgets;
 use crate::compaction::Compactions;
 use crate::goal::Goals;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::counters::Counters;
 use crate::kernel::domain::Domain;
 use crate::kernel::engine::Engine;
 use crate::kernel::index::Index;
 use crate::model::admission::Admission;
-use crate::schedule;
 use crate::task::Tasks;
 use crate::trigger::{Triggers, Waves};
 use crate::turn::ToolLane;
-use crate::workflow::Workflows;
+use crate::workflow::{Definitions, Workflows};
+use crate::{audit, schedule};
 use agentsvc_components::task::TaskState;
 
 /// What this domain brings.
@@ -122,7 +121,7 @@ impl WorldStats {
             tasks_pending: world.resource::<Tasks>().count(TaskState::Pending),
             tasks_running: world.resource::<Tasks>().count(TaskState::Running),
             tasks: world.resource::<Tasks>().len(),
-            workflows: world.resource::<Workflows>().len(),
+            workflows: world.resource::<Definitions>().len(),
             workflow_runs: world.resource::<Workflows>().all(),
             workflow_runs_open: world.resource::<Workflows>().open(),
             triggers: world.resource::<Triggers>().len(),
@@ -140,15 +139,7 @@ impl WorldStats {
 #[derive(Clone, Copy, Debug)]
 pub struct GetStats;
 
-impl Command for GetStats {
-    type Reply = WorldStats;
-    const NAME: &'static str = "get_stats";
-    const WRITES: bool = false;
-
-    fn run(self, world: &mut World) -> Answer<WorldStats> {
-        Answer::read(WorldStats::of(world))
-    }
-}
+command!(read "get_stats" GetStats => WorldStats, |_, world| Answer::read(WorldStats::of(world)));
 
 impl Engine {
     /// Counts and totals; costs the same however large the world is.

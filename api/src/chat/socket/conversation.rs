@@ -17,9 +17,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{MissedTickBehavior, interval};
-use tokio_tungstenite::tungstenite;
-use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{self, Utf8Bytes};
 use tracing::Instrument;
 
 use super::client::{ClientMessage, Message};
@@ -27,8 +26,7 @@ use super::turns::Turns;
 use super::wire::ServerMessage;
 use super::{client, wire};
 use crate::chat::agent_feed::Seat;
-use crate::chat::command;
-use crate::chat::command::Chat;
+use crate::chat::command::{self, Chat};
 use crate::http::api::Api;
 use crate::http::connection::Activity;
 use crate::http::error::Error;
@@ -37,8 +35,7 @@ use crate::http::socket::{End, LOOK_PERIOD, Pipe};
 use crate::http::trace::{TraceContext, request_span};
 use crate::http::{permit, response_headers};
 use crate::turn::hub::{StreamHub, Subscription};
-use crate::upload::attachments;
-use crate::upload::attachments::Attached;
+use crate::upload::attachments::{self, Attached};
 
 /// What a message costs the client's rate budget, as over REST.
 const MESSAGE_COST: u32 = 10;

@@ -1,7 +1,7 @@
 //! Every kind of command at random, sound and unsound.
 
 use agentsvc_components::agent::{AgentMode, ImportedFrom};
-use agentsvc_components::audit::{Actor, AuditKind};
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::{Event, EventKind};
 use agentsvc_components::goal::GoalStatus;
 use agentsvc_components::manifest::SessionMode;
@@ -11,7 +11,7 @@ use agentsvc_components::trigger::{Filter, On, Pattern};
 use agentsvc_components::usage::{CallUse, Limits, Scope};
 use agentsvc_components::workflow::{ErrorMode, StepMode};
 use agentsvc_components::{
-    ApprovalId, GoalId, Micros, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, TurnId, WorkflowId,
+    Actor, ApprovalId, GoalId, Micros, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, TurnId, WorkflowId,
 };
 use agentsvc_systems::schedule as schedules;
 use agentsvc_systems::workflow::NewStep;

@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use crate::kernel::engine::Engine;
-use crate::kernel::index;
 
 /// A row's key and its value, as [`Engine::differences`] compares them.
 pub type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -46,7 +45,6 @@ impl Engine {
     pub fn check(&mut self) -> Vec<String> {
         let mut faults = Faults::default();
         let world = self.whole();
-        index::check(world, &mut faults);
         for domain in crate::kernel::domain::all() {
             (domain.check)(world, &mut faults);
         }

@@ -10,7 +10,7 @@ const DEAD_MIN: usize = 1_024;
 /// Ids and entities in order of id. A removed agent leaves an empty place, and when half of the places are empty
 /// the list is packed, so that removing costs the same however many there are.
 #[derive(Default)]
-pub(super) struct Roster {
+pub(crate) struct Roster {
     places: Vec<(AgentId, Entity)>,
     dead: usize,
     /// The first place that may be taken; those before it are empty.
@@ -18,16 +18,16 @@ pub(super) struct Roster {
 }
 
 impl Roster {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.places.len() - self.dead
     }
 
     /// A list of places that are in the order of their ids.
-    pub(super) const fn of_sorted(places: Vec<(AgentId, Entity)>) -> Self {
+    pub(crate) const fn of_sorted(places: Vec<(AgentId, Entity)>) -> Self {
         Self { places, dead: 0, head: 0 }
     }
 
-    pub(super) fn insert(&mut self, id: AgentId, entity: Entity) {
+    pub(crate) fn insert(&mut self, id: AgentId, entity: Entity) {
         if self.places.last().is_none_or(|(last, _)| *last < id) {
             return self.places.push((id, entity));
         }
@@ -52,11 +52,11 @@ impl Roster {
     }
 
     /// The first of all.
-    pub(super) fn first(&self) -> Option<Entity> {
+    pub(crate) fn first(&self) -> Option<Entity> {
         self.places.get(self.head).map(|(_, entity)| *entity)
     }
 
-    pub(super) fn remove(&mut self, id: AgentId) {
+    pub(crate) fn remove(&mut self, id: AgentId) {
         let Ok(at) = self.at(id) else { return };
         if std::mem::replace(&mut self.places[at].1, Entity::PLACEHOLDER) == Entity::PLACEHOLDER {
             return;
@@ -70,12 +70,12 @@ impl Roster {
         }
     }
 
-    pub(super) fn get(&self, id: AgentId) -> Option<Entity> {
+    pub(crate) fn get(&self, id: AgentId) -> Option<Entity> {
         self.at(id).ok().map(|at| self.places[at].1).filter(|entity| *entity != Entity::PLACEHOLDER)
     }
 
     /// The living from after `after` on; it need not live any more.
-    pub(super) fn after(&self, after: Option<AgentId>) -> impl Iterator<Item = (AgentId, Entity)> + '_ {
+    pub(crate) fn after(&self, after: Option<AgentId>) -> impl Iterator<Item = (AgentId, Entity)> + '_ {
         let from = after.map_or(0, |id| self.places.partition_point(|(place, _)| *place <= id));
         self.places[from..].iter().copied().filter(|(_, entity)| *entity != Entity::PLACEHOLDER)
     }

@@ -62,12 +62,12 @@ impl Slots {
         Self(table)
     }
 
-    pub(super) fn insert(&mut self, hash: u64, entity: Entity) {
+    pub(crate) fn insert(&mut self, hash: u64, entity: Entity) {
         let slot = Slot::new(hash, entity);
         self.0.insert_unique(slot.spread(), slot, |slot| slot.spread());
     }
 
-    pub(super) fn remove(&mut self, hash: u64, entity: Entity) {
+    pub(crate) fn remove(&mut self, hash: u64, entity: Entity) {
         let gone = Slot::new(hash, entity);
         if let Ok(entry) = self.0.find_entry(gone.spread(), |slot| slot.entity == gone.entity) {
             entry.remove();
@@ -75,12 +75,12 @@ impl Slots {
     }
 
     /// How many there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
     /// The entity under `hash` that `is` the one sought.
-    pub(super) fn find(&self, hash: u64, is: impl Fn(Entity) -> bool) -> Option<Entity> {
+    pub(crate) fn find(&self, hash: u64, is: impl Fn(Entity) -> bool) -> Option<Entity> {
         let sought = Slot::new(hash, Entity::PLACEHOLDER);
         let found = self.0.find(sought.spread(), |slot| slot.hash == sought.hash && is(slot.entity()));
         found.map(|slot| slot.entity())

@@ -15,10 +15,9 @@
 //!
 //! Records stand in the order of space and key, of each key only the last.
 
-use agentsvc_components::Timestamp;
-use agentsvc_components::audit::Actor;
 use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::kernel::record::{Op, Space};
+use agentsvc_components::{Actor, Timestamp};
 
 use super::hash::quick_hash;
 use super::table::{self, Form, Written};

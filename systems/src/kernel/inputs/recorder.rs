@@ -2,9 +2,8 @@
 
 use bevy_ecs::prelude::{Resource, World};
 
-use agentsvc_components::Timestamp;
-use agentsvc_components::audit::Actor;
 use agentsvc_components::kernel::outcome::AnyOutcome;
+use agentsvc_components::{Actor, Timestamp};
 
 use super::table::{self, Form};
 use super::wire::{put_bytes, put_number, put_signed, put_written};

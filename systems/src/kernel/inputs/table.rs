@@ -3,7 +3,7 @@
 use std::any::{Any, TypeId};
 use std::sync::LazyLock;
 
-use agentsvc_components::audit::Actor;
+use agentsvc_components::Actor;
 use agentsvc_components::kernel::outcome::AnyOutcome;
 use bevy_ecs::prelude::World;
 use hashbrown::HashMap;

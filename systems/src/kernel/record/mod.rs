@@ -8,11 +8,9 @@ pub(crate) mod key;
 mod kind;
 mod late;
 pub(crate) mod msgpack;
-mod stencil;
 
-pub(crate) use content::check_content;
 pub use content::{CheckRow, ContentKind};
-pub(crate) use content::{is_record, is_text};
+pub(crate) use content::{check_content, is_record, is_text};
 pub use key::{
     AUDIT_PREFIX, AuditKey, MessageKey, agent_prefixes, audit_checkpoint_key, audit_entry_key, log_prefix,
     log_prefixes, manifest_text_key, memory_key, memory_prefix, message_key, parse_audit_key, parse_message_key,
@@ -22,18 +20,11 @@ pub use key::{
 pub(crate) use kind::{Entities, kind_of, read, remove_component, restore_components, unknown, uuid_of};
 pub use kind::{Kind, ReadRow, put, put_component, read_as, remove};
 pub use late::{DeferredRecord, Late};
-pub(crate) use stencil::SaidRow;
-pub use stencil::Stencil;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use agentsvc_components::audit::record::AuditHead;
-use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::record::{Op, Space};
-use agentsvc_components::memory::record::MemoryRecord;
-use agentsvc_components::session::message_record::MessageRecord;
-use agentsvc_components::turn::trace::TraceRecord;
 use agentsvc_components::{AgentId, LogId};
 
 /// The version this build writes.
@@ -105,8 +96,9 @@ pub(crate) fn op(space: Space, key: Vec<u8>, value: Option<Vec<u8>>) -> Op {
     Op { space, key, value }
 }
 
-pub(crate) fn put_summary(log: LogId, record: &SummaryRecord) -> Op {
-    op(Space::Content, summary_key(log, record.upto), Some(encode(record)))
+/// A row of the content space.
+pub(crate) fn put_content<T: Serialize>(key: Vec<u8>, record: &T) -> Op {
+    op(Space::Content, key, Some(encode(record)))
 }
 
 pub(crate) fn put_sweep(log: LogId) -> Op {
@@ -125,26 +117,6 @@ pub(crate) fn remove_agent_sweep(agent: AgentId) -> Op {
     op(Space::World, key::uuid(b'w', agent.0), None)
 }
 
-pub(crate) fn put_memory(agent: AgentId, key: &str, record: &MemoryRecord) -> Op {
-    op(Space::Content, memory_key(agent, key), Some(encode(record)))
-}
-
-pub(crate) fn remove_memory(agent: AgentId, key: &str) -> Op {
-    op(Space::Content, memory_key(agent, key), None)
-}
-
-pub(crate) fn put_message(at: MessageKey, record: &MessageRecord) -> Op {
-    op(Space::Content, message_key(at), Some(encode(record)))
-}
-
-pub(crate) fn put_trace(agent: AgentId, record: &TraceRecord) -> Op {
-    op(Space::Content, trace_key(agent, record.turn), Some(encode(record)))
-}
-
-pub(crate) fn put_result(at: MessageKey, whole: &str) -> Op {
-    op(Space::Content, result_key(at), Some(whole.as_bytes().to_vec()))
-}
-
 pub(crate) fn put_manifest_text(agent: AgentId, text: &str) -> Op {
     op(Space::Content, manifest_text_key(agent), Some(text.as_bytes().to_vec()))
 }
@@ -155,10 +127,6 @@ pub(crate) fn remove_manifest_text(agent: AgentId) -> Op {
 
 /// The world's record of the audit trail.
 pub const AUDIT_HEAD_KEY: [u8; 1] = *b"z";
-
-pub(crate) fn put_audit_head(head: &AuditHead) -> Op {
-    op(Space::World, AUDIT_HEAD_KEY.to_vec(), Some(encode(head)))
-}
 
 /// `row` is the entry in the form that was hashed.
 pub(crate) fn put_audit_entry(id: u64, row: Vec<u8>) -> Op {

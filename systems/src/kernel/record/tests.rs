@@ -2,36 +2,37 @@
 
 use agentsvc_components::agent::{AgentMode, AgentState, ImportedFrom};
 use agentsvc_components::event::EventKind;
-use agentsvc_components::goal::GoalStatus;
-use agentsvc_components::manifest::SessionMode;
+use agentsvc_components::goal::{Goal, GoalStatus};
+use agentsvc_components::manifest::{Manifest, ManifestHash, SessionMode};
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Past, RunResult, RunStatus, ScheduleKind, Tally};
 use agentsvc_components::session::message::{Block, Role, ToolCall, Usage};
 use agentsvc_components::taint::{AgentTaint, Taint};
-use agentsvc_components::task::TaskState;
+use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::trigger::{Fire, FireLog, FireOutcome};
 use agentsvc_components::turn::trace::{StepKind, StepStatus, TraceStep};
 use agentsvc_components::turn::{
     GuardEntry, Journal, Origin, ParentLink, PendingState, PendingTool, TurnEnd, TurnRequest, TurnState,
 };
-use agentsvc_components::workflow::{Caller, ErrorMode, RunState, Step, StepAgent, StepMode, StepRun, StepState};
-use agentsvc_components::{SessionId, Timestamp};
+use agentsvc_components::workflow::{
+    Caller, ErrorMode, RunState, Step, StepAgent, StepMode, StepRun, StepState, Workflow,
+};
+use agentsvc_components::{
+    CompactionId, GoalId, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, TurnId, WorkflowId,
+};
 use uuid::Uuid;
 
 use std::sync::Arc;
 
 use agentsvc_components::agent::record::AgentRecord;
-use agentsvc_components::compaction::record::CompactionRecord;
-use agentsvc_components::goal::Goal;
-use agentsvc_components::manifest::{Manifest, ManifestHash};
-use agentsvc_components::memory::record::MemoryUseRecord;
+use agentsvc_components::audit::record::AuditHead;
+use agentsvc_components::compaction::record::{CompactionRecord, SummaryRecord};
+use agentsvc_components::memory::record::{MemoryRecord, MemoryUseRecord};
 use agentsvc_components::schedule::record::{ScheduleRecord, ScheduleStateRecord};
+use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::session::record::SessionRecord;
-use agentsvc_components::task::Task;
 use agentsvc_components::trigger::record::{TriggerRecord, TriggerStateRecord, WaveRecord};
 use agentsvc_components::turn::record::TurnRecord;
-use agentsvc_components::workflow::Workflow;
 use agentsvc_components::workflow::record::{RunPart, RunPlanRecord, RunRecord, RunTextRecord};
-use agentsvc_components::{CompactionId, GoalId, RunId, ScheduleId, TaskId, TriggerId, TurnId, WorkflowId};
 
 use super::*;
 use crate::agent::rows::{self as agent_rows, SweptAgent, SweptLog};
@@ -237,7 +238,7 @@ fn parts_of_a_run_have_keys_of_their_own() {
 fn memory_entries_come_back_and_sort_by_key() {
     let (created_at, updated_at, taint) = (Timestamp(1), Timestamp(2), Taint::WEB);
     let record = MemoryRecord { value: "{\"a\":1}".into(), created_at, updated_at, taint };
-    let op = put_memory(agent().id, "b", &record);
+    let op = put_content(memory_key(agent().id, "b"), &record);
     assert_eq!(decode::<MemoryRecord>(&op.key, &op.value.unwrap()).unwrap(), record);
     assert!(op.key > memory_key(agent().id, "a") && op.key < memory_key(agent().id, "ba"));
     assert!(agent_prefixes(agent().id).iter().any(|prefix| op.key.starts_with(prefix)));
@@ -261,7 +262,7 @@ fn every_world_kind_comes_back_as_it_was() {
     comes_back(&put(&compaction()), &compaction());
     comes_back(&put_sweep(LogId(8)), &SweptLog(LogId(8)));
     comes_back(&put_agent_sweep(agent().id), &SweptAgent(agent().id));
-    comes_back(&put_audit_head(&audit_head()), &audit_head());
+    comes_back(&crate::audit::put_head(&audit_head()), &audit_head());
     comes_back(&put(&memory_use()), &memory_use());
     let id = Uuid::from_u128(7);
     comes_back(&put_component(GoalId(id), &goal()), &(GoalId(id), goal()));
@@ -390,7 +391,7 @@ fn summaries_come_back_and_sort_by_log_and_turn() {
         model: "builtin/builtin".into(),
         usage: Usage::of(1, 2),
     };
-    let op = put_summary(LogId(7), &record);
+    let op = put_content(summary_key(LogId(7), record.upto), &record);
     assert_eq!(decode::<SummaryRecord>(&op.key, &op.value.unwrap()).unwrap(), record);
     assert!(op.key < summary_key(LogId(7), 301) && op.key.starts_with(&summary_prefix(LogId(7))));
     assert!(log_prefixes(LogId(7)).any(|prefix| op.key.starts_with(&prefix)), "it is swept with its log");
@@ -408,7 +409,7 @@ fn messages_come_back_and_sort_by_log_turn_and_row() {
         stopped: false,
     };
     let at = MessageKey { log: LogId(1 << 40), ordinal: 300, index: 7 };
-    let op = put_message(at, &record);
+    let op = put_content(message_key(at), &record);
     assert_eq!(decode::<MessageRecord>(&op.key, &op.value.unwrap()).unwrap(), record);
     assert_eq!(parse_message_key(&op.key), Some(at));
     let next = message_key(MessageKey { ordinal: 301, index: 0, ..at });

@@ -11,8 +11,7 @@ use agentsvc_components::{AgentId, CompactionId, LogId, SessionId, Timestamp};
 use uuid::Uuid;
 
 use super::Records;
-use crate::kernel::index;
-use crate::kernel::index::Index;
+use crate::kernel::index::{self, Index};
 use crate::kernel::mint::Mint;
 use crate::{Engine, Settings};
 
@@ -92,7 +91,7 @@ fn a_large_world_comes_back_whole_whatever_the_order_of_its_records() {
     let entity = index::agent(world, agent_id(77)).unwrap();
     assert_eq!(world.get::<ImportedFrom>(entity), Some(&FROM));
     assert_eq!(world.get::<ImportedFrom>(index::agent(world, agent_id(78)).unwrap()), None);
-    assert_eq!(index::agent_named(world, "agent-77"), Some(entity));
+    assert_eq!(crate::agent::agent_named(world, "agent-77"), Some(entity));
     assert_eq!(index.sessions_of(entity, None).collect::<Vec<_>>(), [session_id(77), session_id(77 + MANY)]);
     let labelled = index.labelled(index::agent(world, agent_id(100)).unwrap(), "label 100");
     assert_eq!(labelled, index::session(world, session_id(100)));

@@ -215,7 +215,7 @@ impl House {
         let to = Arc::clone(&place);
         self.engine.set_now(Timestamp(self.now));
         self.engine.command(
-            agentsvc_components::audit::Actor::Api,
+            agentsvc_components::Actor::Api,
             command,
             ReplySlot::new(move |reply| *to.lock().unwrap() = Some(reply)),
         );

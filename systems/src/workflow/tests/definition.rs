@@ -4,19 +4,20 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::workflow::StepAgent;
 
 use super::*;
+use crate::kernel::entities::Get;
 
 #[test]
 fn what_is_left_out_gets_its_default() {
     let mut world = TestWorld::new();
     let view = create(&mut world, vec![NewStep { agent_name: Some("later".into()), ..NewStep::default() }]).unwrap();
-    let step = &view.steps[0];
+    let step = &view.workflow.steps[0];
     assert_eq!((&*step.name, &*step.prompt, step.mode), ("step-1", "{{input}}", StepMode::Sequential));
     assert_eq!((step.timeout_secs, step.max_retries, step.max_iterations), (120, 3, 5));
     assert_eq!((step.error_mode, &step.output_var), (ErrorMode::Fail, &None));
     assert_eq!(step.agent, Some(StepAgent::Name("later".into())), "the agent need not be there yet");
-    assert_eq!(world.ask(GetWorkflow(view.id)).unwrap(), view);
+    assert_eq!(world.ask(Get::<WorkflowView>(view.id)).unwrap(), view);
     world.restart();
-    assert_eq!(world.ask(GetWorkflow(view.id)).unwrap(), view);
+    assert_eq!(world.ask(Get::<WorkflowView>(view.id)).unwrap(), view);
 }
 
 #[test]

@@ -8,11 +8,11 @@ use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::{Timestamp, TurnId};
 use uuid::Uuid;
 
-use super::{DeferredRecord, MessageKey, encode, message_key, op};
+use crate::kernel::record::{DeferredRecord, MessageKey, encode, message_key, op};
 
 /// The stored form of a user's message of one text, but for the turn that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stencil {
+pub(crate) struct Stencil {
     row: Box<[u8]>,
     /// Where the 16 bytes of the turn's id stand.
     turn_at: usize,
@@ -80,7 +80,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::kernel::record::put_message;
+    use crate::kernel::record::put_content;
 
     proptest! {
         #[test]
@@ -90,7 +90,7 @@ mod tests {
             let blocks = vec![Block::Text { text: text.clone() }];
             let record =
                 MessageRecord { turn, role: Role::User, blocks, created_at, usage: None, model: None, stopped: false };
-            prop_assert_eq!(Stencil::new(text, created_at).put(key, turn), put_message(key, &record));
+            prop_assert_eq!(Stencil::new(text, created_at).put(key, turn), put_content(message_key(key), &record));
         }
     }
 }

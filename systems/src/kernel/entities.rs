@@ -1,0 +1,251 @@
+//! The entities of one stored kind: found by their ids and wherever else their domain looks for them, read one by one and
+//! page by page, bounded by a [`Quota`](super::quota::Quota).
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::ops::Bound::{Excluded, Unbounded};
+use std::ops::{Deref, DerefMut};
+
+use bevy_ecs::component::Mutable;
+use bevy_ecs::lifecycle::HookContext;
+use bevy_ecs::prelude::{Component, Entity, Mut, Resource, World};
+use bevy_ecs::world::DeferredWorld;
+
+use agentsvc_components::Refusal;
+use agentsvc_components::kernel::record::StoredComponent;
+
+use super::check::Faults;
+use super::command::{Answer, Command};
+use super::outbox::{Emit, Outbox};
+use super::page::Page;
+use super::quota::Used;
+use super::record;
+
+/// A stored kind whose entities are found by their ids.
+pub trait Indexed: StoredComponent + Component<Mutability = Mutable> + Clone {
+    /// Where else they are found.
+    type Places: Places<Self>;
+    /// What a refusal calls one.
+    const NOUN: &'static str;
+    /// Bytes of its texts.
+    fn bytes(&self) -> usize;
+}
+
+/// Where the entities of a kind are found, beside their ids. What `insert` adds, `remove` takes out.
+pub trait Places<K: Indexed>: Default + Debug + PartialEq + Send + Sync + 'static {
+    /// Takes one in.
+    fn insert(&mut self, id: K::Id, entity: &K);
+    /// Takes it out.
+    fn remove(&mut self, id: K::Id, entity: &K);
+}
+
+/// Every entity of a kind. Kept by the hooks of its id and by [`change`].
+#[derive(Resource)]
+pub struct Entities<K: Indexed> {
+    by_id: BTreeMap<K::Id, Entity>,
+    /// What they take.
+    pub(crate) used: Used,
+    places: K::Places,
+}
+
+impl<K: Indexed> Default for Entities<K> {
+    fn default() -> Self {
+        Self { by_id: BTreeMap::new(), used: Used::default(), places: K::Places::default() }
+    }
+}
+
+impl<K: Indexed> Deref for Entities<K> {
+    type Target = K::Places;
+
+    fn deref(&self) -> &K::Places {
+        &self.places
+    }
+}
+
+impl<K: Indexed> DerefMut for Entities<K> {
+    fn deref_mut(&mut self) -> &mut K::Places {
+        &mut self.places
+    }
+}
+
+impl<K: Indexed> Entities<K> {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// The one called `id`.
+    pub(crate) fn get(&self, id: K::Id) -> Option<Entity> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// All of them in the order of their ids, from after `after` on.
+    pub(crate) fn after(&self, after: Option<K::Id>) -> impl Iterator<Item = (K::Id, Entity)> + '_ {
+        self.by_id.range((after.map_or(Unbounded, Excluded), Unbounded)).map(|(id, entity)| (*id, *entity))
+    }
+
+    fn insert(&mut self, id: K::Id, at: Entity, entity: &K) {
+        self.by_id.insert(id, at);
+        self.used.add(entity.bytes());
+        self.places.insert(id, entity);
+    }
+
+    fn remove(&mut self, id: K::Id, entity: &K) {
+        self.by_id.remove(&id);
+        self.used.remove(entity.bytes());
+        self.places.remove(id, entity);
+    }
+}
+
+/// Prepares a new world for a kind.
+pub(crate) fn install<K: Indexed>(world: &mut World) {
+    world.init_resource::<Entities<K>>();
+    world.register_component_hooks::<K::Id>().on_insert(inserted::<K>).on_remove(removed::<K>);
+}
+
+fn inserted<K: Indexed>(mut world: DeferredWorld<'_>, at: HookContext) {
+    let Some((id, entity)) = found::<K>(&world, at.entity) else { return };
+    world.resource_mut::<Entities<K>>().insert(id, at.entity, &entity);
+}
+
+/// The entity goes: its record goes with it.
+fn removed<K: Indexed>(mut world: DeferredWorld<'_>, at: HookContext) {
+    let Some((id, entity)) = found::<K>(&world, at.entity) else { return };
+    world.resource_mut::<Entities<K>>().remove(id, &entity);
+    world.resource_mut::<Outbox>().ops.push(record::remove_component::<K>(id));
+}
+
+fn found<K: Indexed>(world: &DeferredWorld<'_>, at: Entity) -> Option<(K::Id, K)> {
+    Some((*world.get::<K::Id>(at)?, world.get::<K>(at)?.clone()))
+}
+
+/// The one called `id`, or a refusal that names it.
+pub(crate) fn find<K: Indexed>(world: &World, id: K::Id) -> Result<Entity, Refusal> {
+    world.resource::<Entities<K>>().get(id).ok_or_else(|| Refusal::not_found(K::NOUN, id))
+}
+
+/// The state of the one called `id`; nothing when there is none.
+pub(crate) fn state<K: Indexed>(world: &World, id: K::Id) -> Option<&K> {
+    world.get(world.resource::<Entities<K>>().get(id)?)
+}
+
+/// Changes one in its component and in every place, and marks it. Nothing happens when there is none.
+pub(crate) fn change<K: Indexed>(world: &mut World, at: Entity, change: impl FnOnce(&mut K)) {
+    let Some(id) = world.get::<K::Id>(at).copied() else { return };
+    world.resource_scope(|world, mut all: Mut<'_, Entities<K>>| {
+        let Some(mut entity) = world.get_mut::<K>(at) else { return };
+        all.remove(id, &entity);
+        change(&mut entity);
+        all.insert(id, at, &entity);
+    });
+    world.mark(at);
+}
+
+/// Says which place is wrong, and what `each` finds wrong with each ([`check`](super::check)).
+pub(crate) fn check<K: Indexed>(world: &mut World, faults: &mut Faults, each: impl Fn(&World, K::Id, &K, &mut Faults)) {
+    let mut found = world.query::<(Entity, &K::Id, &K)>();
+    let world = &*world;
+    let (mut scan, all) = (Entities::<K>::default(), world.resource::<Entities<K>>());
+    for (at, id, entity) in found.iter(world) {
+        scan.insert(*id, at, entity);
+        each(world, *id, entity, faults);
+    }
+    faults.same(K::NOUN, &all.by_id, &scan.by_id);
+    faults.same(K::NOUN, &all.used, &scan.used);
+    faults.same(K::NOUN, &all.places, &scan.places);
+}
+
+/// What readers see of an entity.
+pub trait View: Send + Sized + 'static {
+    /// Its kind.
+    type Kind: Indexed;
+    /// Which of them a list shows.
+    type Filter: Send + 'static;
+    /// The names of the commands that read one, and a page of them.
+    const NAMES: [&'static str; 2];
+
+    /// Of this one; nothing when it is no entity of the kind.
+    fn of(world: &World, at: Entity) -> Option<Self>;
+
+    /// Does the filter let it pass?
+    fn passes(&self, filter: &Self::Filter) -> bool;
+
+    /// A page of those that the filter lets pass.
+    ///
+    /// # Errors
+    /// A refusal of the filter.
+    fn page(world: &World, list: &List<Self>) -> Result<ViewPage<Self>, Refusal> {
+        let all = world.resource::<Entities<Self::Kind>>();
+        Ok(list.filled(world, Some(all.len()), all.after(list.after)))
+    }
+
+    /// Of the one called `id`.
+    ///
+    /// # Errors
+    /// 404 when there is none.
+    fn seen(world: &World, id: <Self::Kind as StoredComponent>::Id) -> Result<Self, Refusal> {
+        let at = find::<Self::Kind>(world, id)?;
+        Self::of(world, at).ok_or_else(|| Refusal::not_found(Self::Kind::NOUN, id))
+    }
+}
+
+/// A page of views. The total is left out where counting would cost too much.
+pub type ViewPage<V> = Page<V, IdOf<V>, Option<usize>>;
+
+/// The id of what a view shows.
+pub type IdOf<V> = <<V as View>::Kind as StoredComponent>::Id;
+
+/// Reads one by its id.
+#[derive(Clone, Copy, Debug)]
+pub struct Get<V: View>(pub IdOf<V>);
+
+impl<V: View> Command for Get<V> {
+    type Reply = V;
+    const NAME: &'static str = V::NAMES[0];
+    const WRITES: bool = false;
+    const QUICK: bool = true;
+
+    fn run(self, world: &mut World) -> Answer<V> {
+        Answer::Now(V::seen(world, self.0))
+    }
+}
+
+/// Reads a page, in the order of creation.
+#[derive(Clone, Debug)]
+pub struct List<V: View> {
+    /// Which.
+    pub filter: V::Filter,
+    /// Go on after this one; it need not exist any more.
+    pub after: Option<IdOf<V>>,
+    /// At most this many; cut to [`PAGE_ITEMS_MAX`](agentsvc_components::kernel::limit::PAGE_ITEMS_MAX).
+    pub limit: usize,
+}
+
+impl<V: View> List<V> {
+    /// The page of these, as far as the filter lets them pass.
+    pub(crate) fn filled(
+        &self,
+        world: &World,
+        total: Option<usize>,
+        found: impl Iterator<Item = (IdOf<V>, Entity)>,
+    ) -> ViewPage<V> {
+        let shown = |at| V::of(world, at).filter(|view| view.passes(&self.filter));
+        Page::of(found, self.limit, total, shown)
+    }
+}
+
+impl<V: View<Filter: Default>> Default for List<V> {
+    fn default() -> Self {
+        Self { filter: V::Filter::default(), after: None, limit: 0 }
+    }
+}
+
+impl<V: View> Command for List<V> {
+    type Reply = ViewPage<V>;
+    const NAME: &'static str = V::NAMES[1];
+    const WRITES: bool = false;
+
+    fn run(self, world: &mut World) -> Answer<ViewPage<V>> {
+        Answer::Now(V::page(world, &self))
+    }
+}

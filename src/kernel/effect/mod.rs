@@ -1,6 +1,7 @@
 //! What all calls for the outside share: their spans, the calls in flight, and the one outcome that each owes the world.
 
 pub(crate) mod in_flight;
+mod job;
 pub mod performers;
 pub(crate) mod readers;
 pub(crate) mod reply;

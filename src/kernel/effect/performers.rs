@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use agentsvc_components::kernel::effect::{Abort, AnyEffect, Effect};
+use agentsvc_components::kernel::job::RunJob;
 
-use super::Calls;
+use super::{Calls, job};
 
 /// Begins an effect. Never blocks.
 type Begin = Box<dyn Fn(AnyEffect) + Send + Sync>;
@@ -17,12 +18,15 @@ pub struct Performers {
     parts: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
     /// Few, so that a look at each costs less than a hash.
     begins: Vec<(TypeId, Begin)>,
+    /// What carries out the tries of each kind of jobs.
+    pub(super) jobs: Vec<(&'static str, job::Run)>,
 }
 
 impl Performers {
     /// Gives up calls, and nothing else yet.
     pub(crate) fn new(calls: Arc<Calls>) -> Self {
-        let mut performers = Self { calls: Arc::clone(&calls), parts: HashMap::new(), begins: Vec::new() };
+        let mut performers =
+            Self { calls: Arc::clone(&calls), parts: HashMap::new(), begins: Vec::new(), jobs: Vec::new() };
         performers.on(move |abort: Box<Abort>| calls.in_flight.abort(abort.0));
         performers
     }
@@ -55,6 +59,10 @@ impl Performers {
 
     /// Begins one effect. Never blocks; effects must come in the order of their steps.
     pub(crate) fn perform(&self, effect: AnyEffect) {
+        let effect = match effect.take::<RunJob>() {
+            Ok(job) => return job::begin(self, *job),
+            Err(effect) => effect,
+        };
         let kind = effect.kind();
         match self.begins.iter().find(|(of, _)| *of == kind) {
             Some((_, begin)) => begin(effect),

@@ -272,7 +272,7 @@ fn jobs_keep_their_rules_whatever_happens() {
             let pick = (dice >> 32) as usize;
             match dice % 20 {
                 0..8 => {
-                    let kind = if pick % 2 == 0 { "test_any" } else { "test_once" };
+                    let kind = if pick.is_multiple_of(2) { "test_any" } else { "test_once" };
                     let owner = agents.get(pick % 5).copied();
                     let new = NewJob { owner, ..new(pick as u128 % 3) };
                     let _full = add(world.engine.world_mut(), kind, new);

@@ -11,8 +11,7 @@ use super::shape::{Schemas, one_line, table};
 use super::tables;
 
 /// The first line of every generated page.
-pub(crate) const MADE: &str =
-    "<!-- Made from the domains by tests/reference.rs; change the sources, not this page. -->\n";
+pub(crate) const MADE: &str = "<!-- Generated from the domains; change the sources, not this page. -->\n";
 
 /// Statuses that every route may answer with; they are described once in `docs/api.md`.
 const COMMON: &[&str] = &["400", "401", "404", "413", "415", "422", "429", "500", "503"];

@@ -75,8 +75,8 @@ struct Kind {
 
 impl Triggers {
     /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.by_id.len()
+    pub(crate) const fn len(&self) -> usize {
+        self.used.count
     }
 
     /// The trigger `id`.

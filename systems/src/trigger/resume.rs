@@ -46,7 +46,7 @@ pub(crate) fn load(world: &mut World, records: &mut Records) -> Result<(), Error
     }
     let entities: Vec<Entity> = world.spawn_batch(bundles).collect();
     let mut triggers = world.resource_mut::<Triggers>();
-    triggers.used.add(bytes);
+    (triggers.used.count, triggers.used.bytes) = (entities.len(), bytes);
     for ((id, owner, target, pattern), entity) in places.into_iter().zip(entities) {
         let owner: (Entity, AgentId) = owner;
         triggers.insert(id, entity, owner, &pattern);

@@ -58,6 +58,7 @@ fn replay(entries: &[Vec<u8>]) {
         settings: Settings::default(),
         memory: Vec::new(),
         next_log: 0,
+        born: Timestamp(0),
     };
     let mut player: Option<Player> = None;
     for bytes in entries {

@@ -58,6 +58,7 @@ pub fn create(view: &StoreView, places: &Places, now: Timestamp, progress: &Prog
         format: FORMAT,
         release: env!("CARGO_PKG_VERSION").to_owned(),
         created_at: now.to_string(),
+        born: view.born()?,
         step: super::step_of(view)?,
         audit: trail_end(view)?,
         counts,

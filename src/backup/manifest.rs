@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use agentsvc_api::backup::store::ComponentContent;
+use agentsvc_components::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::component::{Component, components_of};
@@ -26,6 +27,9 @@ pub struct Manifest {
     pub release: String,
     /// When the view was taken, RFC 3339.
     pub created_at: String,
+    /// Since when ids of its home have a slot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub born: Option<Timestamp>,
     /// The newest step that is in it, where steps are counted.
     #[serde(default)]
     pub step: Option<u64>,

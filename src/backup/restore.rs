@@ -23,6 +23,7 @@ use super::files::{self, Places, children};
 use super::merge::{Mix, Source, compare};
 use super::place::{Base, Move, Plan, Rooms};
 use super::progress::Progress;
+use super::shelf::moment;
 use super::stage::{self, Stage, Target};
 use crate::audit::vault::Vault as AuditVault;
 use crate::kernel::disk::remove_dir;
@@ -161,6 +162,12 @@ impl Prepared {
         let mix = mix(&self.stage, live, &self.selection, &self.places)?;
         progress.begin("building", self.stage.manifest.bytes());
         let totals = Store::build(&next, mix.rows(progress)?)?;
+        // In an archive of an older release no id has a slot.
+        let manifest = &self.stage.manifest;
+        let born = manifest.born.or_else(|| moment(&manifest.created_at).map(|created| created.plus_ms(1)));
+        if let Some(born) = born {
+            Store::open(next)?.set_born(born)?;
+        }
         Ok(totals)
     }
 

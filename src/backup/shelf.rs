@@ -75,7 +75,8 @@ pub fn outdated(lines: &[(Timestamp, BackupLine)], keep: usize, max_age_days: u3
     ours.enumerate().filter(goes).map(|(_, (_, line))| line.filename.clone()).collect()
 }
 
-fn moment(text: &str) -> Option<Timestamp> {
+/// A moment as a manifest says it.
+pub(super) fn moment(text: &str) -> Option<Timestamp> {
     DateTime::parse_from_rfc3339(text).ok().map(|moment| Timestamp(moment.timestamp_millis()))
 }
 

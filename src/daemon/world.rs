@@ -14,8 +14,8 @@ use agentsvc_api::tool::toolbox::Toolbox;
 use agentsvc_api::turn::hub::StreamHub;
 use agentsvc_api::world::vitals::Vitals;
 use agentsvc_api::world::watch::WorldWatch;
-use agentsvc_components::Actor;
 use agentsvc_components::event::Event;
+use agentsvc_components::{Actor, Timestamp};
 use agentsvc_systems::agent::SpawnAgent;
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::replay::Epoch;
@@ -169,8 +169,9 @@ impl Ground {
         let mut journal = Local;
         journal.open("")?;
         store.catch_up(&journal)?;
+        let born = store.born((clock.wall)())?;
         let view = store.view();
-        let (mut engine, epoch) = come_to_life(ground, &view)?;
+        let (mut engine, epoch) = come_to_life(ground, &view, born)?;
         let mut begun = Begun::new(ground, ground.inputs.as_ref().and_then(start_log));
         let queue = begun.inputs.as_ref().map(InputLog::queue);
         if let Some(queue) = &queue {
@@ -267,13 +268,13 @@ impl World for Threads {
 }
 
 /// The world of the rows of `view`, and how it began. The log says how long that took.
-fn come_to_life(ground: &Ground, view: &StoreView) -> Result<(Engine, Epoch), Error> {
+fn come_to_life(ground: &Ground, view: &StoreView, born: Timestamp) -> Result<(Engine, Epoch), Error> {
     let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let (progress, began) = (Progress::default(), Instant::now());
     let records = view.records(threads, &progress)?;
     let read = began.elapsed();
     let (after, now, settings) = (view.step()?, (ground.clock.wall)(), ground.settings());
-    let epoch = Epoch { after, now, seed: seed()?, settings, memory: Vec::new(), next_log: 0 };
+    let epoch = Epoch { after, now, seed: seed()?, settings, memory: Vec::new(), next_log: 0, born };
     let engine = epoch.begin(records)?;
     let (records, bytes) = (progress.records.into_inner(), progress.bytes.into_inner());
     let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);

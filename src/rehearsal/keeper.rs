@@ -11,6 +11,7 @@ use agentsvc_api::rehearsal::runs::{
 };
 use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::slot::Slot;
 use agentsvc_systems::kernel::mint::Mint;
 use chrono::DateTime;
 use parking_lot::Mutex;
@@ -212,7 +213,7 @@ impl Rehearsals for Keeper {
         let until = end_of(&plan, from_at)?;
         create_private_dir(&self.places.dir).map_err(|error| failed(&error))?;
         let created_at = (self.places.clock.wall)();
-        let id = self.mint.lock().uuid(created_at);
+        let id = self.mint.lock().uuid(created_at, Slot::ROOT);
         let Plan { model, seed, events, settings, .. } = plan;
         let shared = Shared::default();
         shared.at.store(from_at.0, Ordering::Relaxed);

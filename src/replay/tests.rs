@@ -138,7 +138,15 @@ fn the_view_of_an_epoch_that_does_not_begin_is_let_go() {
     let settings = InputSettings { keep: Duration::from_secs(3_600), max_bytes: 1 << 30 };
     let log = InputLog::start(dir.path().join("inputs"), settings).unwrap();
     let (after, now) = (StepMark::default(), Timestamp(1));
-    let epoch = Epoch { after, now, seed: [1; 32], settings: Settings::default(), memory: Vec::new(), next_log: 0 };
+    let epoch = Epoch {
+        after,
+        now,
+        seed: [1; 32],
+        settings: Settings::default(),
+        memory: Vec::new(),
+        next_log: 0,
+        born: Timestamp(0),
+    };
     log.queue().prepare(epoch, store.view());
     log.queue().forget();
     log.queue().flush();

@@ -13,5 +13,6 @@ pub mod money;
 pub mod outcome;
 pub mod record;
 pub mod refusal;
+pub mod slot;
 pub mod step;
 pub mod time;

@@ -20,8 +20,13 @@ impl Store {
         let mut carried = Carried { to: self, batch: self.database.batch(), waiting: 0, rows: 0 };
         carried.align(&other.content, &self.content, &AUDIT_PREFIX)?;
         carried.align(&other.world, &self.world, &AUDIT_HEAD_KEY)?;
+        let born = (self.view().born()?, other.view().born()?);
         carried.align(&other.world, &self.world, &OWN_PREFIX)?;
         carried.write()?;
+        // Ids of both are in it: only what has a slot in either home has one.
+        if let (Some(own), Some(others)) = born {
+            self.set_born(own.max(others))?;
+        }
         self.database.persist(PersistMode::SyncAll).map_err(|error| self.failed(error))?;
         Ok(carried.rows)
     }

@@ -16,11 +16,13 @@
 //! `world` holds one small record per entity and is read whole at start; `content` holds messages and texts and
 //! is read on demand. Keys are a kind byte and big-endian ids (see `agentsvc_components::kernel::record`). Key 0x00 of
 //! `world` is the format of the store, so that a later release can tell an older home and an older release can
-//! refuse a newer one; behind it stands the newest step (`STEP_KEY`). Neither is a record of the world.
+//! refuse a newer one; behind it stand the newest step (`STEP_KEY`), since when ids have a slot (`BORN_KEY`)
+//! and, where there is a shared journal, its newest entry (`POSITION_KEY`). None of them is a record of the world.
 //!
 //! A kill at any point leaves exactly some committed batch: a torn tail of the journal is cut off when the store
 //! is opened. There is no clean-close marker, because opening after a kill is the only way of opening.
 
+mod born;
 mod carry;
 pub mod content;
 mod create;

@@ -114,9 +114,14 @@ impl StoreView {
     /// # Errors
     /// [`Error::Corrupted`] when the mark makes no sense, and the errors of reading the store.
     pub fn step(&self) -> Result<StepMark, Error> {
-        let Some(value) = self.get(Space::World, &STEP_KEY)? else { return Ok(StepMark::default()) };
-        StepMark::from_bytes(&value).ok_or_else(|| {
-            let reason = "its step record is malformed".to_owned();
+        Ok(self.own_row(&STEP_KEY, StepMark::from_bytes)?.unwrap_or_default())
+    }
+
+    /// One of the store's own rows.
+    pub(super) fn own_row<T>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> Option<T>) -> Result<Option<T>, Error> {
+        let Some(value) = self.get(Space::World, key)? else { return Ok(None) };
+        read(&value).map(Some).ok_or_else(|| {
+            let reason = format!("its own row {} is malformed", key.escape_ascii());
             Error::Corrupted { path: self.store.path.to_path_buf(), reason }
         })
     }

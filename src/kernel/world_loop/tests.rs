@@ -12,7 +12,7 @@ use agentsvc_systems::agent::SpawnAgent;
 use agentsvc_systems::kernel::clock::Now;
 use agentsvc_systems::kernel::engine::Commit;
 use agentsvc_systems::world::GetStats;
-use agentsvc_systems::{Answer, Command, Records, Settings, manifest};
+use agentsvc_systems::{Answer, Command, Place, Records, Settings, manifest};
 use bevy_ecs::prelude::World;
 use crossbeam_channel::{Receiver, Sender};
 use futures_util::FutureExt;
@@ -117,6 +117,7 @@ impl Command for ReadNow {
     type Reply = Timestamp;
     const NAME: &'static str = "read_now";
     const WRITES: bool = false;
+    const PLACE: Place<Self> = Place::Any;
 
     fn run(self, world: &mut World) -> Answer<Timestamp> {
         Answer::read(world.resource::<Now>().0)
@@ -130,6 +131,7 @@ impl Command for Write {
     type Reply = u32;
     const NAME: &'static str = "write";
     const WRITES: bool = true;
+    const PLACE: Place<Self> = Place::Any;
 
     fn run(self, _world: &mut World) -> Answer<u32> {
         Answer::Stored(self.0)
@@ -143,6 +145,7 @@ impl Command for Break {
     type Reply = ();
     const NAME: &'static str = "break";
     const WRITES: bool = true;
+    const PLACE: Place<Self> = Place::Any;
 
     fn run(self, _world: &mut World) -> Answer<()> {
         panic!("broken on purpose")
@@ -156,6 +159,7 @@ impl Command for Hold {
     type Reply = ();
     const NAME: &'static str = "hold";
     const WRITES: bool = false;
+    const PLACE: Place<Self> = Place::Any;
 
     fn run(self, _world: &mut World) -> Answer<()> {
         self.0.send(()).unwrap();

@@ -34,7 +34,8 @@ struct Timed {
 impl Timed {
     fn new(recorded: bool) -> Self {
         let (after, settings) = (StepMark::default(), Settings::default());
-        let epoch = Epoch { after, now: BEGAN, seed: [1; 32], settings, memory: Vec::new(), next_log: 0 };
+        let epoch =
+            Epoch { after, now: BEGAN, seed: [1; 32], settings, memory: Vec::new(), next_log: 0, born: Timestamp(0) };
         let mut engine = epoch.begin(Records::default()).unwrap();
         engine.record(recorded);
         Self { engine, now: BEGAN, world: Duration::ZERO, writer: Duration::ZERO, bytes: 0, steps: 0 }

@@ -9,7 +9,7 @@ use agentsvc_components::kernel::record::Space;
 use agentsvc_components::{Actor, Refusal, SessionId, Timestamp};
 use agentsvc_systems::replay::{Entry, Epoch, names, world_hash};
 use agentsvc_systems::session::SetLabel;
-use agentsvc_systems::{Command, Engine, ReplySlot, Settings};
+use agentsvc_systems::{Command, Engine, Place, ReplySlot, Settings};
 use parking_lot::Mutex;
 
 use super::fuzz::Fuzz;
@@ -74,7 +74,15 @@ impl House {
         let records = view.records(2, &Progress::default()).unwrap();
         let settings = Settings { claim_timeout_secs: 60, approval_timeout_ms: 120_000, ..Settings::default() };
         let after = view.step().unwrap();
-        let epoch = Epoch { after, now: self.now, seed: [self.starts; 32], settings, memory: Vec::new(), next_log: 0 };
+        let epoch = Epoch {
+            after,
+            now: self.now,
+            seed: [self.starts; 32],
+            settings,
+            memory: Vec::new(),
+            next_log: 0,
+            born: Timestamp(0),
+        };
         let mut engine = epoch.begin(records).unwrap();
         let keep = InputSettings { keep: Duration::from_secs(1_000_000), max_bytes: 1 << 40 };
         let log = InputLog::start(self.inputs(), keep).unwrap();
@@ -263,6 +271,7 @@ impl House {
             type Reply = ();
             const NAME: &'static str = "unknown";
             const WRITES: bool = true;
+            const PLACE: Place<Self> = Place::Any;
             fn run(self, _: &mut bevy_ecs::prelude::World) -> agentsvc_systems::Answer<()> {
                 agentsvc_systems::Answer::Stored(())
             }

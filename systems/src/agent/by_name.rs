@@ -46,7 +46,7 @@ pub struct NameScan {
     pub total: usize,
 }
 
-command!(read "scan_names" ScanNames => NameScan, |it, world| Answer::read(scan(world, &it)));
+command!(read "scan_names" ScanNames => NameScan, All, |it, world| Answer::read(scan(world, &it)));
 
 fn scan(world: &World, command: &ScanNames) -> NameScan {
     let index = world.resource::<Index>();

@@ -26,7 +26,7 @@ pub struct CloneAgent {
     pub text: String,
 }
 
-command!(write "clone_agent" CloneAgent => Spawned, |it, world| Answer::stored(clone(world, it)));
+command!(write "clone_agent" CloneAgent => Spawned, Id(|it| it.agent.0), |it, world| Answer::stored(clone(world, it)));
 
 fn clone(world: &mut World, command: CloneAgent) -> Result<Spawned, Refusal> {
     let entity = index::agent(world, command.agent)?;

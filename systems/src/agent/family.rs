@@ -62,7 +62,10 @@ pub struct SpawnChild {
     pub by: Option<TurnId>,
 }
 
-command!(write "spawn_child" SpawnChild => Spawned, |it, world| Answer::stored(spawn_child(world, it)));
+command! {
+    write "spawn_child" SpawnChild => Spawned, Name(|it| &it.child.name), |it, world|
+        Answer::stored(spawn_child(world, it))
+}
 
 fn spawn_child(world: &mut World, command: SpawnChild) -> Result<Spawned, Refusal> {
     let SpawnChild { parent, mut child, by } = command;
@@ -110,7 +113,8 @@ pub struct KillDescendant {
 
 command! {
     /// Who was killed.
-    write "kill_descendant" KillDescendant => (AgentId, Box<str>), |it, world| Answer::stored(kill(world, &it))
+    write "kill_descendant" KillDescendant => (AgentId, Box<str>), Id(|it| it.by.0), |it, world|
+        Answer::stored(kill(world, &it))
 }
 
 fn kill(world: &mut World, command: &KillDescendant) -> Result<(AgentId, Box<str>), Refusal> {

@@ -8,7 +8,7 @@ use agentsvc_components::{AgentId, Refusal};
 
 use super::spawn::spawn;
 use super::{SpawnAgent, Spawned};
-use crate::kernel::command::{Answer, Command, command};
+use crate::kernel::command::{Answer, Command, Place, command};
 use crate::kernel::index;
 use crate::kernel::outbox::Emit;
 
@@ -21,7 +21,10 @@ pub struct ImportAgent {
     pub from: ImportedFrom,
 }
 
-command!(write "import_agent" ImportAgent => Spawned, |it, world| Answer::stored(import(world, it)));
+command! {
+    write "import_agent" ImportAgent => Spawned, Name(|it| &it.agent.name), |it, world|
+        Answer::stored(import(world, it))
+}
 
 fn import(world: &mut World, command: ImportAgent) -> Result<Spawned, Refusal> {
     let spawned = spawn(world, command.agent, None)?;
@@ -51,6 +54,7 @@ impl Command for FindImported {
     type Reply = Option<Imported>;
     const NAME: &'static str = "find_imported";
     const WRITES: bool = false;
+    const PLACE: Place<Self> = Place::All;
 
     fn run(self, world: &mut World) -> Answer<Self::Reply> {
         let mut all = world.query::<(&AgentId, &Agent, &ImportedFrom)>();

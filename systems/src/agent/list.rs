@@ -51,7 +51,7 @@ pub struct ListAgents {
     pub limit: usize,
 }
 
-command!(read "list_agents" ListAgents => Page<AgentSummary, AgentId>, |it, world| Answer::read(page(world, &it)));
+command!(read "list_agents" ListAgents => Page<AgentSummary, AgentId>, All, |it, world| Answer::read(page(world, &it)));
 
 fn page(world: &World, command: &ListAgents) -> Page<AgentSummary, AgentId> {
     let (index, filter) = (world.resource::<Index>(), &command.filter);

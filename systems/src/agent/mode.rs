@@ -29,7 +29,7 @@ pub struct SetMode {
     pub mode: AgentMode,
 }
 
-command!(write "set_mode" SetMode => AgentView, |it, world| Answer::stored(set_mode(world, it)));
+command!(write "set_mode" SetMode => AgentView, Id(|it| it.agent.0), |it, world| Answer::stored(set_mode(world, it)));
 
 fn set_mode(world: &mut World, command: SetMode) -> Result<AgentView, Refusal> {
     let entity = index::agent(world, command.agent)?;
@@ -58,7 +58,7 @@ pub struct StopAgents(pub Vec<AgentId>);
 
 command! {
     /// The state of each, in order.
-    write "stop_agents" StopAgents => Vec<ItemResult<AgentState>>, |StopAgents(it), world|
+    write "stop_agents" StopAgents => Vec<ItemResult<AgentState>>, All, |StopAgents(it), world|
         Answer::Stored(each(world, it, stop))
 }
 
@@ -68,7 +68,7 @@ pub struct StartAgents(pub Vec<AgentId>);
 
 command! {
     /// The state of each, in order.
-    write "start_agents" StartAgents => Vec<ItemResult<AgentState>>, |StartAgents(it), world|
+    write "start_agents" StartAgents => Vec<ItemResult<AgentState>>, All, |StartAgents(it), world|
         Answer::Stored(each(world, it, start))
 }
 

@@ -14,7 +14,7 @@ use super::{Family, ItemResult};
 use crate::agent::manifests as interner;
 use crate::audit::Audit;
 use crate::kernel::arrivals::Settle;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command, Place};
 use crate::kernel::index::{self, Index};
 use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::{Removed, react};
@@ -30,6 +30,7 @@ impl Command for RemoveAgents {
     type Reply = Vec<ItemResult<Box<str>>>;
     const NAME: &'static str = "remove_agents";
     const WRITES: bool = true;
+    const PLACE: Place<Self> = Place::All;
 
     fn run(self, world: &mut World) -> Answer<Self::Reply> {
         let results = self.0.into_iter().map(|id| (id, remove(world, id, None))).collect();

@@ -7,7 +7,7 @@ use agentsvc_components::{AgentId, Refusal};
 
 use super::AgentView;
 use super::index::agent_named;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command, Place};
 use crate::kernel::index::{self, Index};
 
 /// Finds the agent with this id, else the one of this name, else the first one of all (spec 1, OpenAI-compatible
@@ -24,6 +24,7 @@ impl Command for ResolveAgent {
     type Reply = AgentView;
     const NAME: &'static str = "resolve_agent";
     const WRITES: bool = false;
+    const PLACE: Place<Self> = Place::IdOrAll(|it| it.id.map(|id| id.0));
     const QUICK: bool = true;
 
     fn run(self, world: &mut World) -> Answer<AgentView> {

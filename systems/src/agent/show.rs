@@ -10,7 +10,7 @@ use agentsvc_components::{AgentId, Micros, Refusal, SessionId, Timestamp};
 use super::index::agent_named;
 use super::spawn::current;
 use crate::config::Settings;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command, Place};
 use crate::kernel::index::{self, id_of};
 use crate::usage::Rollups;
 
@@ -85,6 +85,7 @@ impl Command for GetAgent {
     type Reply = AgentView;
     const NAME: &'static str = "get_agent";
     const WRITES: bool = false;
+    const PLACE: Place<Self> = Place::Id(|it| it.0.0);
     const QUICK: bool = true;
 
     fn run(self, world: &mut World) -> Answer<AgentView> {
@@ -109,6 +110,7 @@ impl Command for FindAgent {
     type Reply = AgentView;
     const NAME: &'static str = "find_agent";
     const WRITES: bool = false;
+    const PLACE: Place<Self> = Place::Name(|it| &it.0);
     const QUICK: bool = true;
 
     fn run(self, world: &mut World) -> Answer<AgentView> {

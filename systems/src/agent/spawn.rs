@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use agentsvc_components::agent::{Agent, AgentMode, AgentState};
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
+use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::session::Session;
 use agentsvc_components::taint::AgentTaint;
@@ -21,7 +22,7 @@ use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{Index, id_of};
-use crate::kernel::mint::Mint;
+use crate::kernel::mint::mint;
 use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::{check, react};
 use crate::kernel::record;
@@ -51,7 +52,9 @@ pub struct Spawned {
     pub session: SessionId,
 }
 
-command!(write "spawn_agent" SpawnAgent => Spawned, |it, world| Answer::stored(spawn(world, it, None)));
+command! {
+    write "spawn_agent" SpawnAgent => Spawned, Name(|it| &it.name), |it, world| Answer::stored(spawn(world, it, None))
+}
 
 /// Spawns several agents in one step; each stands or falls alone.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -59,7 +62,7 @@ pub struct SpawnAgents(pub Vec<SpawnAgent>);
 
 command! {
     /// One result per item, in order.
-    write "spawn_agents" SpawnAgents => Vec<Result<Spawned, Refusal>>, |SpawnAgents(it), world|
+    write "spawn_agents" SpawnAgents => Vec<Result<Spawned, Refusal>>, All, |SpawnAgents(it), world|
         Answer::Stored(it.into_iter().map(|item| spawn(world, item, None)).collect())
 }
 
@@ -69,7 +72,7 @@ pub(super) fn spawn(world: &mut World, command: SpawnAgent, by: Option<TurnId>) 
     let spawning = Spawning { triggers: command.manifest.triggers.clone() };
     check(world, &spawning)?;
     let now = world.resource::<Now>().0;
-    let id = AgentId(world.resource_mut::<Mint>().uuid(now));
+    let id: AgentId = mint(world, Slot::of_name(&command.name));
     let manifest = interner::intern(world, command.manifest, command.hash);
     let entity = world.spawn(id).id();
     let current = session::spawn(world, entity, None, None);

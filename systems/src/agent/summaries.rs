@@ -6,7 +6,7 @@ use agentsvc_components::AgentId;
 use agentsvc_components::kernel::limit;
 
 use super::list::{AgentFilter, AgentSummary, matching};
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command, Place};
 use crate::kernel::index;
 
 /// Reads the list lines of these agents; at most [`limit::PAGE_ITEMS_MAX`], the rest is left out.
@@ -18,6 +18,7 @@ impl Command for SummariseAgents {
     type Reply = Vec<AgentSummary>;
     const NAME: &'static str = "summarise_agents";
     const WRITES: bool = false;
+    const PLACE: Place<Self> = Place::All;
 
     fn run(self, world: &mut World) -> Answer<Self::Reply> {
         let living = self.0.iter().take(limit::PAGE_ITEMS_MAX).filter_map(|id| index::agent(world, *id).ok());

@@ -71,7 +71,7 @@ pub struct UpdateAgent {
 
 command! {
     /// The agent as it is now.
-    write "update_agent" UpdateAgent => AgentView, |it, world| Answer::stored(update(world, it))
+    write "update_agent" UpdateAgent => AgentView, Id(|it| it.agent.0), |it, world| Answer::stored(update(world, it))
 }
 
 fn update(world: &mut World, command: UpdateAgent) -> Result<AgentView, Refusal> {

@@ -22,7 +22,7 @@ use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::View;
 use crate::kernel::glob;
 use crate::kernel::index::{self, id_of};
-use crate::kernel::mint::Mint;
+use crate::kernel::mint::mint_beside;
 use crate::kernel::outbox::Emit;
 
 /// A client asks for an approval (spec 3, POST /api/approvals). Nothing in the world waits for it: the client looks.
@@ -38,7 +38,10 @@ pub struct RequestApproval {
     pub payload: Box<str>,
 }
 
-command!(write "request_approval" RequestApproval => ApprovalView, |it, world| Answer::stored(request(world, it)));
+command! {
+    write "request_approval" RequestApproval => ApprovalView, Id(|it| it.agent.0), |it, world|
+        Answer::stored(request(world, it))
+}
 
 fn request(world: &mut World, command: RequestApproval) -> Result<ApprovalView, Refusal> {
     let RequestApproval { agent, action, description, payload } = command;
@@ -140,7 +143,7 @@ pub(super) fn begin(
 ) -> Entity {
     let now = world.resource::<Now>().0;
     let deadline = now.plus_ms(world.resource::<Settings>().approval_timeout_ms);
-    let id = ApprovalId(world.resource_mut::<Mint>().uuid(now));
+    let id: ApprovalId = mint_beside(world, agent.0);
     let tool = action.to_string();
     let approval = Approval {
         agent,

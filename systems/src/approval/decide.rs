@@ -55,7 +55,7 @@ pub struct DecideApprovals {
 
 command! {
     /// The approvals as they are now, in the order of the ids.
-    write "decide_approvals" DecideApprovals => Vec<ApprovalView>, |it, world| Answer::stored(decide(world, it))
+    write "decide_approvals" DecideApprovals => Vec<ApprovalView>, All, |it, world| Answer::stored(decide(world, it))
 }
 
 fn decide(world: &mut World, command: DecideApprovals) -> Result<Vec<ApprovalView>, Refusal> {

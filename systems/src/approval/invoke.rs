@@ -25,7 +25,7 @@ use super::ask::{begin, check, check_room, hash, is_gated, on_record};
 use super::decide::withdraw;
 use crate::audit::Audit;
 use crate::config::Settings;
-use crate::kernel::command::{Answer, Command, ReplySlot};
+use crate::kernel::command::{Answer, Command, Place, ReplySlot};
 use crate::kernel::glob;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::{Exclusive, Outbox};
@@ -82,6 +82,7 @@ impl Command for InvokeTool {
     type Reply = Option<Invoker>;
     const NAME: &'static str = "invoke_tool";
     const WRITES: bool = true;
+    const PLACE: Place<Self> = Place::IdOrRoot(|it| it.agent.map(|id| id.0));
 
     fn run(self, world: &mut World) -> Answer<Self::Reply> {
         match judge(world, &self) {
@@ -179,6 +180,7 @@ impl Command for WithdrawInvocation {
     type Reply = ();
     const NAME: &'static str = "withdraw_invocation";
     const WRITES: bool = true;
+    const PLACE: Place<Self> = Place::All;
 
     fn run(self, world: &mut World) -> Answer<()> {
         let mut parked = world.resource_mut::<Parked>();

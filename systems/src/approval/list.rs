@@ -5,7 +5,7 @@ use agentsvc_components::{AgentId, ApprovalId, Refusal};
 use bevy_ecs::prelude::{Entity, World};
 
 use super::{Approvals, decided_at};
-use crate::kernel::command::{Answer, command};
+use crate::kernel::command::{Answer, Place, command};
 use crate::kernel::entities::{List, View, ViewPage, state};
 use crate::kernel::index::id_of;
 
@@ -35,6 +35,7 @@ impl View for ApprovalView {
     type Kind = Approval;
     type Filter = ApprovalFilter;
     const NAMES: [&'static str; 2] = ["get_approval", "list_approvals"];
+    const PLACE: Place<List<Self>> = Place::IdOrAll(|it| it.filter.agent.map(|id| id.0));
 
     fn of(world: &World, at: Entity) -> Option<Self> {
         Some(Self { id: id_of(world, at), approval: world.get::<Approval>(at)?.clone() })
@@ -79,7 +80,7 @@ pub struct ApprovalCounts {
 #[derive(Clone, Copy, Debug)]
 pub struct CountApprovals;
 
-command!(quick "count_approvals" CountApprovals => ApprovalCounts, |_, world| Answer::read(count(world)));
+command!(quick "count_approvals" CountApprovals => ApprovalCounts, All, |_, world| Answer::read(count(world)));
 
 fn count(world: &World) -> ApprovalCounts {
     let approvals = world.resource::<Approvals>();

@@ -9,7 +9,7 @@ use agentsvc_components::audit::AuditKind;
 use agentsvc_components::audit::record::AuditHead;
 
 use super::{Audit, Trail};
-use crate::kernel::command::{Answer, Command, command};
+use crate::kernel::command::{Answer, Command, Place, command};
 
 /// Notes an action that happens outside the world, such as the writing of a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -27,6 +27,7 @@ impl Command for NoteAction {
     type Reply = ();
     const NAME: &'static str = "note_action";
     const WRITES: bool = true;
+    const PLACE: Place<Self> = Place::IdOrRoot(|it| it.agent.map(|id| id.0));
 
     fn run(self, world: &mut World) -> Answer<()> {
         world.audit(self.kind, self.agent, self.details);
@@ -38,4 +39,6 @@ impl Command for NoteAction {
 #[derive(Clone, Copy, Debug)]
 pub struct GetAuditHead;
 
-command!(read "get_audit_head" GetAuditHead => AuditHead, |_, world| Answer::Stored(world.resource::<Trail>().head()));
+command! {
+    read "get_audit_head" GetAuditHead => AuditHead, All, |_, world| Answer::Stored(world.resource::<Trail>().head())
+}

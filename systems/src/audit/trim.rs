@@ -25,7 +25,7 @@ pub struct TrimAudit {
 
 command! {
     /// How many entries go.
-    write "trim_audit" TrimAudit => u64, |it, world| Answer::stored(trim(world, it))
+    write "trim_audit" TrimAudit => u64, All, |it, world| Answer::stored(trim(world, it))
 }
 
 fn trim(world: &mut World, command: TrimAudit) -> Result<u64, Refusal> {

@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use agentsvc_components::kernel::attempt::Attempt;
-use agentsvc_components::kernel::id::JobId;
+use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::usage::Scope;
 use agentsvc_components::usage::record::CallRecord;
 use agentsvc_components::{AgentId, SessionId};
 
 use super::{need, verdict};
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::mint::Mint;
+use crate::kernel::command::{Answer, Command, Place};
+use crate::kernel::mint::mint;
 use crate::usage::{Rollups, begin};
 
 /// Reserves the most that a call can cost that is nobody's: a full context and the answer. It is refused when everybody's
@@ -36,6 +36,7 @@ impl Command for ReserveProbe {
     type Reply = Attempt;
     const NAME: &'static str = "reserve_probe";
     const WRITES: bool = true;
+    const PLACE: Place<Self> = Place::Root;
 
     fn run(self, world: &mut World) -> Answer<Attempt> {
         let Self { channel, provider, model, answer_tokens_max } = self;
@@ -45,7 +46,7 @@ impl Command for ReserveProbe {
         }
         let now = world.resource::<Now>().0;
         let call = CallRecord {
-            job: JobId(world.resource_mut::<Mint>().uuid(now)),
+            job: mint(world, Slot::ROOT),
             number: 1,
             agent: AgentId(Uuid::nil()),
             agent_name: "".into(),

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{BudgetView, Budgets, show, store, waiting};
 use crate::audit::Audit;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command, Place};
 use crate::kernel::index;
 
 /// Sets limits of one scope; what is `None` stays as it is, 0 takes a limit away.
@@ -28,6 +28,7 @@ impl Command for SetBudget {
     type Reply = BudgetView;
     const NAME: &'static str = "set_budget";
     const WRITES: bool = true;
+    const PLACE: Place<Self> = Place::Root;
 
     fn run(self, world: &mut World) -> Answer<BudgetView> {
         if let Some(Err(refusal)) = self.scope.agent().map(|agent| index::agent(world, agent)) {

@@ -9,7 +9,7 @@ use agentsvc_components::{AgentId, Micros, Timestamp};
 
 use super::{Budgets, limits};
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command, Place};
 use crate::kernel::index;
 use crate::usage::{Rollups, calendar};
 
@@ -46,6 +46,7 @@ impl Command for GetBudget {
     type Reply = BudgetView;
     const NAME: &'static str = "get_budget";
     const WRITES: bool = false;
+    const PLACE: Place<Self> = Place::Root;
 
     fn run(self, world: &mut World) -> Answer<BudgetView> {
         match self.0.agent().map(|agent| index::agent(world, agent)) {
@@ -113,6 +114,7 @@ impl Command for ListAgentBudgets {
     type Reply = Vec<AgentBudget>;
     const NAME: &'static str = "list_agent_budgets";
     const WRITES: bool = false;
+    const PLACE: Place<Self> = Place::All;
 
     fn run(self, world: &mut World) -> Answer<Vec<AgentBudget>> {
         let now = world.resource::<Now>().0;

@@ -7,7 +7,7 @@ use agentsvc_components::usage::{Bucket, Limits, Period, Scope, UsageSum};
 
 use super::limits;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command, Place};
 use crate::usage::{Rollups, calendar};
 
 /// Today, and how far the hour's tokens are used up.
@@ -31,6 +31,7 @@ impl Command for GetUsageSummary {
     type Reply = UsageSummary;
     const NAME: &'static str = "get_usage_summary";
     const WRITES: bool = false;
+    const PLACE: Place<Self> = Place::All;
 
     fn run(self, world: &mut World) -> Answer<UsageSummary> {
         let now = world.resource::<Now>().0;

@@ -9,8 +9,7 @@ use agentsvc_components::session::Session;
 use agentsvc_components::turn::Turn;
 
 use super::Compactions;
-use crate::kernel::clock::Now;
-use crate::kernel::mint::Mint;
+use crate::kernel::mint::mint_for;
 use crate::kernel::outbox::Emit;
 use crate::model::admission::stand_in_line;
 
@@ -61,9 +60,8 @@ pub(super) fn begin(world: &mut World, session: Entity, turns: u32) -> Option<En
         attempt: 0,
         state: CompactionState::Reserving,
     };
-    let now = world.resource::<Now>().0;
-    let id = CompactionId(world.resource_mut::<Mint>().uuid(now));
     let agent = component.agent;
+    let id: CompactionId = mint_for(world, agent);
     let entity = world.spawn((id, component)).id();
     enqueue(world, agent, entity);
     Some(entity)

@@ -19,7 +19,7 @@ use crate::config::budget::BudgetSettings;
 use crate::config::prices::Prices;
 use crate::config::taint::TaintPolicy;
 use crate::injection::InjectionPolicy;
-use crate::kernel::command::{Answer, Command, command};
+use crate::kernel::command::{Answer, Command, Place, command};
 use crate::kernel::domain::Domain;
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::reaction::react;
@@ -168,6 +168,7 @@ impl Command for Reconfigure {
     type Reply = ();
     const NAME: &'static str = "reconfigure";
     const WRITES: bool = true;
+    const PLACE: Place<Self> = Place::All;
 
     fn run(self, world: &mut World) -> Answer<()> {
         world.insert_resource(*self.0);
@@ -181,7 +182,7 @@ impl Command for Reconfigure {
 pub struct ReadSettings;
 
 command! {
-    read "read_settings" ReadSettings => Box<Settings>, |_, world|
+    read "read_settings" ReadSettings => Box<Settings>, Any, |_, world|
         Answer::read(Box::new(world.resource::<Settings>().clone()))
 }
 

@@ -29,7 +29,10 @@ pub struct PublishEvent {
     pub by: Option<TurnId>,
 }
 
-command!(write "publish_event" PublishEvent => (), |it, world| Answer::stored(publish(world, it)));
+command! {
+    write "publish_event" PublishEvent => (), IdOrRoot(|it| it.agent.map(|id| id.0)), |it, world|
+        Answer::stored(publish(world, it))
+}
 
 fn publish(world: &mut World, command: PublishEvent) -> Result<(), Refusal> {
     let PublishEvent { event_type, payload, agent, by } = command;

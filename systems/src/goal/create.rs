@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::goal::{Goal, GoalStatus};
 use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::{AgentId, GoalId, Refusal, RefusalKind, Timestamp};
 use serde_json::json;
 
@@ -16,7 +17,7 @@ use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::{View, state};
 use crate::kernel::index;
-use crate::kernel::mint::Mint;
+use crate::kernel::mint::mint;
 use crate::kernel::outbox::Emit;
 use crate::taint;
 
@@ -41,7 +42,7 @@ pub struct CreateGoal {
     pub only_below_own: bool,
 }
 
-command!(write "create_goal" CreateGoal => GoalView, |it, world| Answer::stored(create(world, it)));
+command!(write "create_goal" CreateGoal => GoalView, Root, |it, world| Answer::stored(create(world, it)));
 
 fn create(world: &mut World, command: CreateGoal) -> Result<GoalView, Refusal> {
     let CreateGoal { title, description, agent, parent, status, due_at, note, only_below_own } = command;
@@ -67,7 +68,7 @@ fn create(world: &mut World, command: CreateGoal) -> Result<GoalView, Refusal> {
         completed_at: (status == GoalStatus::Completed).then_some(now),
     };
     QUOTA.admit(world.resource::<Goals>().used, 1, goal.bytes())?;
-    let id = GoalId(world.resource_mut::<Mint>().uuid(now));
+    let id: GoalId = mint(world, Slot::ROOT);
     let entity = world.spawn((id, goal)).id();
     world.mark(entity);
     stain(world, agent);

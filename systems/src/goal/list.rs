@@ -6,6 +6,7 @@ use agentsvc_components::goal::{Goal, GoalStatus};
 use agentsvc_components::{AgentId, GoalId, Refusal};
 
 use super::Goals;
+use crate::kernel::command::Place;
 use crate::kernel::entities::{List, View, ViewPage, find};
 use crate::kernel::index::id_of;
 
@@ -40,6 +41,7 @@ impl View for GoalView {
     type Kind = Goal;
     type Filter = GoalFilter;
     const NAMES: [&'static str; 2] = ["get_goal", "list_goals"];
+    const PLACE: Place<List<Self>> = Place::Root;
 
     fn of(world: &World, at: Entity) -> Option<Self> {
         let goal = world.get::<Goal>(at)?.clone();

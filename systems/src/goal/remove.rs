@@ -19,7 +19,7 @@ pub struct RemoveGoal(pub GoalId);
 
 command! {
     /// Number of deleted goals, including this one.
-    write "remove_goal" RemoveGoal => usize, |RemoveGoal(it), world| Answer::stored(remove(world, it))
+    write "remove_goal" RemoveGoal => usize, Root, |RemoveGoal(it), world| Answer::stored(remove(world, it))
 }
 
 fn remove(world: &mut World, id: GoalId) -> Result<usize, Refusal> {

@@ -51,7 +51,7 @@ pub struct UpdateGoal {
     pub only_of: Option<AgentId>,
 }
 
-command!(write "update_goal" UpdateGoal => GoalView, |it, world| Answer::stored(update(world, it)));
+command!(write "update_goal" UpdateGoal => GoalView, Root, |it, world| Answer::stored(update(world, it)));
 
 fn update(world: &mut World, command: UpdateGoal) -> Result<GoalView, Refusal> {
     let UpdateGoal { goal: id, patch, only_of } = command;

@@ -3,27 +3,33 @@
 use bevy_ecs::prelude::World;
 
 use agentsvc_components::Refusal;
+use agentsvc_components::Timestamp;
+use agentsvc_components::kernel::slot::Slot;
+use uuid::Uuid;
 
 /// Asks for a change or a read. Plain values only, so that the inputs of a world can be recorded.
-pub trait Command: Send + 'static {
+pub trait Command: Sized + Send + 'static {
     /// What the asker gets when the command is carried out.
     type Reply: Send + 'static;
     /// The label in metrics and logs.
     const NAME: &'static str;
     /// Does it change state? A write is refused while the store is behind; a read never is.
     const WRITES: bool;
+    /// Which share of a world that is spread over several machines it is for. Nothing routes by it yet.
+    const PLACE: Place<Self>;
     /// Does it read one thing and no more? Then it may be carried out on the asker's thread while the world rests
     /// between two steps, which saves the way to the world's thread and back. Nothing is recorded of it there, so one
     /// that writes cannot be quick:
     ///
     /// ```compile_fail
-    /// # use agentsvc_systems::{Answer, Engine};
+    /// # use agentsvc_systems::{Answer, Engine, Place};
     /// struct Both;
     /// impl agentsvc_systems::Command for Both {
     ///     type Reply = ();
     ///     const NAME: &'static str = "both";
     ///     const QUICK: bool = true;
     ///     const WRITES: bool = true;
+    ///     const PLACE: Place<Self> = Place::Any;
     ///     fn run(self, _: &mut bevy_ecs::world::World) -> Answer<()> {
     ///         Answer::read(())
     ///     }
@@ -34,13 +40,14 @@ pub trait Command: Send + 'static {
     /// One that only reads can:
     ///
     /// ```
-    /// # use agentsvc_systems::{Answer, Engine};
+    /// # use agentsvc_systems::{Answer, Engine, Place};
     /// struct Glance;
     /// impl agentsvc_systems::Command for Glance {
     ///     type Reply = ();
     ///     const NAME: &'static str = "glance";
     ///     const QUICK: bool = true;
     ///     const WRITES: bool = false;
+    ///     const PLACE: Place<Self> = Place::Any;
     ///     fn run(self, _: &mut bevy_ecs::world::World) -> Answer<()> {
     ///         Answer::read(())
     ///     }
@@ -53,16 +60,53 @@ pub trait Command: Send + 'static {
     fn run(self, world: &mut World) -> Answer<Self::Reply>;
 }
 
-/// Makes a type a [`Command`]: whether it writes, reads, or is a quick read; its name, its type and its reply; and what it
-/// answers, given itself and the world.
+/// Which slots a command is for, and so whose world carries it out.
+#[derive(Clone, Copy, Debug)]
+pub enum Place<C> {
+    /// The root slot: it is about what belongs to no agent.
+    Root,
+    /// The slot of this id.
+    Id(fn(&C) -> Uuid),
+    /// The slot of this id; without one, the root slot.
+    IdOrRoot(fn(&C) -> Option<Uuid>),
+    /// The slot of this id; without one, every slot.
+    IdOrAll(fn(&C) -> Option<Uuid>),
+    /// The slot of agents that are created with this name.
+    Name(fn(&C) -> &str),
+    /// Every slot: each has a share of the work, and their replies are joined.
+    All,
+    /// Any one: all would answer the same.
+    Any,
+}
+
+impl<C> Place<C> {
+    /// The one slot that `command` is for; `None` when that is every one, or any. Ids are those of a home whose ids have
+    /// slots since `born`.
+    pub fn slot(&self, command: &C, born: Timestamp) -> Option<Slot> {
+        let of_id = |id| Slot::of_id(id, born);
+        match self {
+            Self::Root => Some(Slot::ROOT),
+            Self::Id(id) => Some(of_id(id(command))),
+            Self::IdOrRoot(id) => Some(id(command).map_or(Slot::ROOT, of_id)),
+            Self::IdOrAll(id) => id(command).map(of_id),
+            Self::Name(name) => Some(Slot::of_name(name(command))),
+            Self::All | Self::Any => None,
+        }
+    }
+}
+
+/// Makes a type a [`Command`]: whether it writes, reads, or is a quick read; its name, its type and its reply; its
+/// [`Place`]; and what it answers, given itself and the world.
 macro_rules! command {
     (
-        $(#[$about:meta])* $kind:ident $name:literal $type:ty => $reply:ty, |$this:pat_param, $world:ident| $answer:expr
+        $(#[$about:meta])* $kind:ident $name:literal $type:ty => $reply:ty, $place:ident $(($of:expr))?,
+        |$this:pat_param, $world:ident| $answer:expr
     ) => {
         impl $crate::kernel::command::Command for $type {
             $(#[$about])*
             type Reply = $reply;
             const NAME: &'static str = $name;
+            const PLACE: $crate::kernel::command::Place<Self> = $crate::kernel::command::Place::$place $(($of))?;
             $crate::kernel::command::command!(@ $kind);
 
             fn run(self, $world: &mut bevy_ecs::prelude::World) -> $crate::kernel::command::Answer<$reply> {

@@ -12,10 +12,11 @@ use bevy_ecs::prelude::{Component, Entity, Mut, Resource, World};
 use bevy_ecs::world::DeferredWorld;
 
 use agentsvc_components::Refusal;
+use agentsvc_components::kernel::id::DurableId;
 use agentsvc_components::kernel::record::StoredComponent;
 
 use super::check::Faults;
-use super::command::{Answer, Command};
+use super::command::{Answer, Command, Place};
 use super::outbox::{Emit, Outbox};
 use super::page::Page;
 use super::quota::Used;
@@ -163,6 +164,8 @@ pub trait View: Send + Sized + 'static {
     type Filter: Send + 'static;
     /// The names of the commands that read one, and a page of them.
     const NAMES: [&'static str; 2];
+    /// Where they are. One is where its id says, unless all are in the root slot.
+    const PLACE: Place<List<Self>>;
 
     /// Of this one; nothing when it is no entity of the kind.
     fn of(world: &World, at: Entity) -> Option<Self>;
@@ -203,6 +206,10 @@ impl<V: View> Command for Get<V> {
     type Reply = V;
     const NAME: &'static str = V::NAMES[0];
     const WRITES: bool = false;
+    const PLACE: Place<Self> = match V::PLACE {
+        Place::Root => Place::Root,
+        _ => Place::Id(|it| it.0.to_uuid()),
+    };
     const QUICK: bool = true;
 
     fn run(self, world: &mut World) -> Answer<V> {
@@ -244,6 +251,7 @@ impl<V: View> Command for List<V> {
     type Reply = ViewPage<V>;
     const NAME: &'static str = V::NAMES[1];
     const WRITES: bool = false;
+    const PLACE: Place<Self> = V::PLACE;
 
     fn run(self, world: &mut World) -> Answer<ViewPage<V>> {
         Answer::Now(V::page(world, &self))

@@ -110,7 +110,7 @@ fn kind(world: &World, measure: &Measure) -> KindFootprint {
 #[derive(Clone, Copy, Debug)]
 pub struct MeasureWorld;
 
-command!(read "measure_world" MeasureWorld => Vec<KindFootprint>, |_, world| Answer::read(measure(world)));
+command!(read "measure_world" MeasureWorld => Vec<KindFootprint>, All, |_, world| Answer::read(measure(world)));
 
 #[cfg(test)]
 mod tests {

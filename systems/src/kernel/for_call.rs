@@ -8,7 +8,7 @@ use bevy_ecs::prelude::{Entity, Resource, World};
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::{Refusal, RefusalKind};
 
-use super::command::{Answer, Command};
+use super::command::{Answer, Command, Place};
 use super::inputs::recorder::recorder;
 
 /// Carries out a command for a tool call, which gets its result in the same step. Refused when the turn no longer waits
@@ -55,6 +55,7 @@ impl<C: Command> Command for ForCall<C> {
     type Reply = ();
     const NAME: &'static str = C::NAME;
     const WRITES: bool = true;
+    const PLACE: Place<Self> = Place::Id(|it| it.attempt.job.0);
 
     fn run(self, world: &mut World) -> Answer<()> {
         let Self { attempt, index, command, told } = self;

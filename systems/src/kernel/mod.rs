@@ -19,6 +19,8 @@ pub mod inputs;
 pub mod job;
 pub(crate) mod lane;
 pub mod mint;
+#[cfg(test)]
+mod mint_tests;
 pub(crate) mod outbox;
 pub mod page;
 pub(crate) mod patch;

@@ -3,7 +3,7 @@
 
 use bevy_ecs::world::World;
 
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command, Place};
 
 /// Answered when everything that the world has done before is stored. Changes nothing.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,7 @@ impl Command for AwaitStored {
     type Reply = ();
     const NAME: &'static str = "await_stored";
     const WRITES: bool = false;
+    const PLACE: Place<Self> = Place::All;
 
     fn run(self, _: &mut World) -> Answer<()> {
         Answer::Stored(())

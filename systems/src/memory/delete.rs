@@ -36,7 +36,9 @@ pub struct Doomed {
     pub bytes: u64,
 }
 
-command!(write "delete_memory" DeleteMemory => MemoryUse, |it, world| Answer::stored(delete(world, it)));
+command! {
+    write "delete_memory" DeleteMemory => MemoryUse, Id(|it| it.agent.0), |it, world| Answer::stored(delete(world, it))
+}
 
 fn delete(world: &mut World, command: DeleteMemory) -> Result<MemoryUse, Refusal> {
     let DeleteMemory { agent, revision, entries, by } = command;

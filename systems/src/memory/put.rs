@@ -52,7 +52,7 @@ impl PutEntry {
     }
 }
 
-command!(write "put_memory" PutMemory => MemoryUse, |it, world| Answer::stored(put(world, it)));
+command!(write "put_memory" PutMemory => MemoryUse, Id(|it| it.agent.0), |it, world| Answer::stored(put(world, it)));
 
 fn put(world: &mut World, command: PutMemory) -> Result<MemoryUse, Refusal> {
     let PutMemory { agent, revision, entries, by } = command;

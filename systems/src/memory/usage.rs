@@ -11,7 +11,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::memory::record::MemoryUseRecord;
 use agentsvc_components::{AgentId, Refusal};
 
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command, Place};
 use crate::kernel::outbox::Emit;
 use crate::kernel::record::Error;
 use crate::kernel::restore::Records;
@@ -178,6 +178,7 @@ impl Command for GetMemoryUse {
     type Reply = MemoryUse;
     const NAME: &'static str = "get_memory_use";
     const WRITES: bool = false;
+    const PLACE: Place<Self> = Place::Id(|it| it.0.0);
 
     fn run(self, world: &mut World) -> Answer<MemoryUse> {
         Answer::stored(index::agent(world, self.0).map(|_| {

@@ -32,6 +32,9 @@ pub struct Epoch {
     /// daemon runs, the erasing of a log may be under way when the log is in no record any more.
     #[serde(default)]
     pub next_log: u64,
+    /// Since when ids have a slot; 0 in an epoch of a release whose ids had none.
+    #[serde(default)]
+    pub born: Timestamp,
 }
 
 impl Epoch {
@@ -46,6 +49,7 @@ impl Epoch {
             settings: world.resource::<Settings>().clone(),
             memory: memory::revisions(world),
             next_log: world.resource::<Mint>().next_log(),
+            born: world.resource::<Mint>().born(),
         }
     }
 
@@ -63,6 +67,7 @@ impl Epoch {
     /// Those of [`Epoch::begin`].
     pub fn begin_with(&self, records: Records, replace: &mut Override<'_>) -> Result<Engine, record::Error> {
         let mut engine = Engine::with_systems(self.settings.clone(), self.seed, replace);
+        engine.world_mut().resource_mut::<Mint>().set_born(self.born);
         engine.restore(records, self.now)?;
         engine.number_behind(self.after);
         memory::carry(engine.world_mut(), &self.memory);

@@ -36,6 +36,7 @@ impl Written {
             settings: Settings::default(),
             memory: Vec::new(),
             next_log: 0,
+            born: Timestamp(0),
         };
         let mut engine = epoch.begin(Records::default()).unwrap();
         engine.record(true);

@@ -19,7 +19,7 @@ use super::view::{ScheduleView, definition};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
-use crate::kernel::mint::Mint;
+use crate::kernel::mint::mint_for;
 use crate::kernel::outbox::Emit;
 use crate::kernel::{index, record};
 use crate::taint;
@@ -59,7 +59,10 @@ pub struct CreateSchedule {
     pub by_tool: bool,
 }
 
-command!(write "create_schedule" CreateSchedule => ScheduleView, |it, world| Answer::stored(create(world, it)));
+command! {
+    write "create_schedule" CreateSchedule => ScheduleView, Id(|it| it.new.agent.0), |it, world|
+        Answer::stored(create(world, it))
+}
 
 fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Refusal> {
     let CreateSchedule { new, by_tool } = command;
@@ -94,7 +97,7 @@ fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Re
         taint: taint::acting(world),
     };
     QUOTA.admit(world.resource::<Schedules>().used, 1, schedule.bytes())?;
-    let id = ScheduleId(world.resource_mut::<Mint>().uuid(now));
+    let id: ScheduleId = mint_for(world, agent);
     let timing = Timing { rule: Some(rule), zone, visit: None, open: 0 };
     let entity = world.spawn((id, schedule, timing)).id();
     if let Some(record) = definition(world, entity) {

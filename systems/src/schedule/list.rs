@@ -24,7 +24,8 @@ pub struct ListSchedules {
 }
 
 command! {
-    read "list_schedules" ListSchedules => Page<ScheduleView, ScheduleId>, |it, world| Answer::Now(page(world, it))
+    read "list_schedules" ListSchedules => Page<ScheduleView, ScheduleId>,
+        IdOrAll(|it| it.agent.map(|id| id.0)), |it, world| Answer::Now(page(world, it))
 }
 
 fn page(world: &World, command: ListSchedules) -> Result<Page<ScheduleView, ScheduleId>, Refusal> {

@@ -25,7 +25,7 @@ pub struct PreviewRule {
 
 command! {
     /// The slots, and the name of the zone.
-    read "preview_rule" PreviewRule => (Vec<Timestamp>, Box<str>), |it, world| Answer::Now(preview(world, &it))
+    read "preview_rule" PreviewRule => (Vec<Timestamp>, Box<str>), Any, |it, world| Answer::Now(preview(world, &it))
 }
 
 fn preview(world: &World, command: &PreviewRule) -> Result<(Vec<Timestamp>, Box<str>), Refusal> {

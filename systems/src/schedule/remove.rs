@@ -25,7 +25,7 @@ pub struct RemoveSchedule {
     pub owner: Option<AgentId>,
 }
 
-command!(write "remove_schedule" RemoveSchedule => (), |it, world| Answer::stored(remove(world, it)));
+command!(write "remove_schedule" RemoveSchedule => (), Id(|it| it.id.0), |it, world| Answer::stored(remove(world, it)));
 
 fn remove(world: &mut World, command: RemoveSchedule) -> Result<(), Refusal> {
     let RemoveSchedule { kind, id, owner } = command;

@@ -37,7 +37,9 @@ pub struct RunStarted {
     pub session: SessionId,
 }
 
-command!(write "run_schedule" RunSchedule => RunStarted, |it, world| Answer::stored(start(world, it)));
+command! {
+    write "run_schedule" RunSchedule => RunStarted, Id(|it| it.id.0), |it, world| Answer::stored(start(world, it))
+}
 
 fn start(world: &mut World, command: RunSchedule) -> Result<RunStarted, Refusal> {
     let entity = find(world, command.kind, command.id)?;

@@ -60,7 +60,8 @@ pub struct UpdateSchedule {
 
 command! {
     /// It as it is now.
-    write "update_schedule" UpdateSchedule => ScheduleView, |it, world| Answer::stored(update(world, it))
+    write "update_schedule" UpdateSchedule => ScheduleView, Id(|it| it.id.0), |it, world|
+        Answer::stored(update(world, it))
 }
 
 /// What was checked before anything changes.

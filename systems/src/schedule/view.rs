@@ -9,7 +9,7 @@ use agentsvc_components::{AgentId, Refusal, ScheduleId, Timestamp};
 
 use super::times::Timing;
 use super::{find, next_run};
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command, Place};
 use crate::kernel::index::id_of;
 
 /// A schedule or cron job as it is now.
@@ -86,6 +86,7 @@ impl Command for GetSchedule {
     type Reply = ScheduleView;
     const NAME: &'static str = "get_schedule";
     const WRITES: bool = false;
+    const PLACE: Place<Self> = Place::Id(|it| it.id.0);
     const QUICK: bool = true;
 
     fn run(self, world: &mut World) -> Answer<ScheduleView> {

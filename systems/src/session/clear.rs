@@ -29,7 +29,8 @@ pub struct ResetSession {
 
 command! {
     /// The fresh session.
-    write "reset_session" ResetSession => SessionId, |it, world| Answer::stored(reset(world, it.agent))
+    write "reset_session" ResetSession => SessionId, Id(|it| it.agent.0), |it, world|
+        Answer::stored(reset(world, it.agent))
 }
 
 fn reset(world: &mut World, agent: AgentId) -> Result<SessionId, Refusal> {
@@ -60,7 +61,7 @@ pub struct ClearHistory {
 
 command! {
     /// How many messages went.
-    write "clear_history" ClearHistory => u64, |it, world| Answer::stored(clear(world, it.agent))
+    write "clear_history" ClearHistory => u64, Id(|it| it.agent.0), |it, world| Answer::stored(clear(world, it.agent))
 }
 
 fn clear(world: &mut World, agent: AgentId) -> Result<u64, Refusal> {

@@ -22,7 +22,10 @@ pub struct CreateSession {
     pub label: Option<String>,
 }
 
-command!(write "create_session" CreateSession => SessionId, |it, world| Answer::stored(create(world, &it)));
+command! {
+    write "create_session" CreateSession => SessionId, Id(|it| it.agent.0), |it, world|
+        Answer::stored(create(world, &it))
+}
 
 fn create(world: &mut World, command: &CreateSession) -> Result<SessionId, Refusal> {
     let owner = index::agent(world, command.agent)?;
@@ -45,7 +48,8 @@ pub struct SetLabel {
 
 command! {
     /// The label as stored.
-    write "set_label" SetLabel => Option<String>, |it, world| Answer::stored(set_label(world, &it))
+    write "set_label" SetLabel => Option<String>, Id(|it| it.session.0), |it, world|
+        Answer::stored(set_label(world, &it))
 }
 
 fn set_label(world: &mut World, command: &SetLabel) -> Result<Option<String>, Refusal> {
@@ -82,7 +86,10 @@ pub struct SwitchSession {
     pub session: SessionId,
 }
 
-command!(write "switch_session" SwitchSession => SessionId, |it, world| Answer::stored(switch(world, it)));
+command! {
+    write "switch_session" SwitchSession => SessionId, Id(|it| it.agent.0), |it, world|
+        Answer::stored(switch(world, it))
+}
 
 fn switch(world: &mut World, command: SwitchSession) -> Result<SessionId, Refusal> {
     let owner = index::agent(world, command.agent)?;

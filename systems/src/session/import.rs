@@ -17,7 +17,7 @@ use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, id_of};
-use crate::kernel::mint::Mint;
+use crate::kernel::mint::mint_for;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record::{self, MessageKey};
 use crate::taint;
@@ -51,7 +51,7 @@ pub struct ImportSession {
 
 command! {
     /// False when the session was there already.
-    write "import_session" ImportSession => bool, |it, world| Answer::stored(import(world, it))
+    write "import_session" ImportSession => bool, Id(|it| it.agent.0), |it, world| Answer::stored(import(world, it))
 }
 
 fn import(world: &mut World, command: ImportSession) -> Result<bool, Refusal> {
@@ -115,7 +115,8 @@ pub fn bytes(block: &Block) -> usize {
 
 /// Writes the rows: each message of a person begins a turn. Gives the count of messages and the next ordinal.
 fn write(world: &mut World, session: bevy_ecs::prelude::Entity, messages: &[ImportedMessage]) -> (u32, u32) {
-    let Some(log) = world.get::<Session>(session).map(|session| session.log) else { return (0, 0) };
+    let found = world.get::<Session>(session).map(|session| (session.agent, session.log));
+    let Some((owner, log)) = found else { return (0, 0) };
     let (mut count, mut ordinal, mut index) = (0, 0, 0);
     let mut turn = None;
     for message in messages {
@@ -124,8 +125,7 @@ fn write(world: &mut World, session: bevy_ecs::prelude::Entity, messages: &[Impo
             ordinal = if turn.is_none() { 0 } else { ordinal + 1 };
             index = 0;
             // Ids are of the moment in which they are made, whatever a file says.
-            let now = world.resource::<Now>().0;
-            turn = Some(TurnId(world.resource_mut::<Mint>().uuid(now)));
+            turn = Some(mint_for(world, owner));
         }
         let record = MessageRecord {
             turn: turn.unwrap_or(TurnId(uuid::Uuid::nil())),

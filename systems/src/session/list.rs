@@ -45,7 +45,8 @@ pub struct ListSessions {
 }
 
 command! {
-    read "list_sessions" ListSessions => Page<SessionView, SessionPosition, Option<usize>>, |it, world|
+    read "list_sessions" ListSessions => Page<SessionView, SessionPosition, Option<usize>>,
+        IdOrAll(|it| it.agent.map(|id| id.0)), |it, world|
         Answer::Now(page(world, &it))
 }
 

@@ -38,7 +38,7 @@ use crate::kernel::domain::Domain;
 use crate::kernel::footprint::{Measure, entries};
 use crate::kernel::index::{Index, session as find};
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
-use crate::kernel::mint::Mint;
+use crate::kernel::mint::{Mint, mint_for};
 use crate::kernel::outbox::Emit;
 use crate::kernel::record::{self, Error, Kind, decode, is_record, is_text, parse_message_key, unknown};
 use crate::kernel::restore::Records;
@@ -136,9 +136,8 @@ fn make(
     ephemeral: bool,
 ) -> (SessionId, Entity) {
     let now = world.resource::<Now>().0;
-    let mut mint = world.resource_mut::<Mint>();
-    let id = id.unwrap_or_else(|| SessionId(mint.uuid(now)));
-    let log = mint.log();
+    let id = id.unwrap_or_else(|| mint_for(world, owner));
+    let log = world.resource_mut::<Mint>().log();
     let component = Session {
         agent: owner,
         log,

@@ -67,7 +67,8 @@ pub struct RemovedSession {
 }
 
 command! {
-    write "remove_session" RemoveSession => RemovedSession, |it, world| Answer::stored(remove_one(world, it.session))
+    write "remove_session" RemoveSession => RemovedSession, Id(|it| it.session.0), |it, world|
+        Answer::stored(remove_one(world, it.session))
 }
 
 fn remove_one(world: &mut World, id: SessionId) -> Result<RemovedSession, Refusal> {
@@ -102,7 +103,7 @@ pub struct CleanupSessions {
 
 command! {
     /// How many went, and where to go on.
-    write "cleanup_sessions" CleanupSessions => (usize, Option<SessionPosition>), |it, world|
+    write "cleanup_sessions" CleanupSessions => (usize, Option<SessionPosition>), All, |it, world|
         Answer::Stored(cleanup(world, it))
 }
 

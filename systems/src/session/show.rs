@@ -1,13 +1,14 @@
 //! One session is read. Its messages are read from the content store by its log.
 
 use bevy_ecs::prelude::{Entity, World};
+use uuid::Uuid;
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, LogId, Refusal, SessionId, Timestamp};
 
 use super::{SessionPosition, existing, owned};
-use crate::kernel::command::{Answer, Command, command};
+use crate::kernel::command::{Answer, Command, Place, command};
 use crate::kernel::index::{self, Index, id_of};
 
 /// What the world knows of a session.
@@ -80,8 +81,18 @@ pub enum GetSession {
     Of(AgentId, SessionId),
 }
 
+impl GetSession {
+    /// Its session, or else its agent.
+    const fn place(&self) -> Uuid {
+        match self {
+            Self::ById(id) => id.0,
+            Self::Current(agent) | Self::Of(agent, _) => agent.0,
+        }
+    }
+}
+
 command! {
-    quick "get_session" GetSession => SessionView, |it, world|
+    quick "get_session" GetSession => SessionView, Id(GetSession::place), |it, world|
         Answer::Now(find(world, it).and_then(|entity| view(world, entity)))
 }
 
@@ -113,6 +124,7 @@ impl Command for FindByLabel {
     type Reply = SessionView;
     const NAME: &'static str = "find_by_label";
     const WRITES: bool = false;
+    const PLACE: Place<Self> = Place::Id(|it| it.agent.0);
     const QUICK: bool = true;
 
     fn run(self, world: &mut World) -> Answer<SessionView> {

@@ -32,7 +32,7 @@ pub struct ClaimTask {
     pub by: Option<TurnId>,
 }
 
-command!(write "claim_task" ClaimTask => TaskView, |it, world| Answer::stored(claim(world, it)));
+command!(write "claim_task" ClaimTask => TaskView, Root, |it, world| Answer::stored(claim(world, it)));
 
 /// Claims the oldest task that waits for an agent, or else the oldest that waits for whoever comes first.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub struct ClaimNextTask {
 
 command! {
     /// `None` when no task waits for it.
-    write "claim_next_task" ClaimNextTask => Option<TaskView>, |it, world| Answer::stored(claim_next(world, it))
+    write "claim_next_task" ClaimNextTask => Option<TaskView>, Root, |it, world| Answer::stored(claim_next(world, it))
 }
 
 fn claim_next(world: &mut World, command: ClaimNextTask) -> Result<Option<TaskView>, Refusal> {

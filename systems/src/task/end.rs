@@ -38,7 +38,7 @@ pub struct EndTask {
     pub by: Option<TurnId>,
 }
 
-command!(write "end_task" EndTask => TaskView, |it, world| Answer::stored(end(world, it)));
+command!(write "end_task" EndTask => TaskView, Root, |it, world| Answer::stored(end(world, it)));
 
 fn end(world: &mut World, command: EndTask) -> Result<TaskView, Refusal> {
     let EndTask { task: id, failed, result, only_of, by } = command;

@@ -5,6 +5,7 @@ use bevy_ecs::prelude::{Entity, World};
 use agentsvc_components::TaskId;
 use agentsvc_components::task::{Task, TaskState};
 
+use crate::kernel::command::Place;
 use crate::kernel::entities::{List, View};
 use crate::kernel::index::id_of;
 
@@ -33,6 +34,7 @@ impl View for TaskView {
     type Kind = Task;
     type Filter = TaskFilter;
     const NAMES: [&'static str; 2] = ["get_task", "list_tasks"];
+    const PLACE: Place<List<Self>> = Place::Root;
 
     fn of(world: &World, at: Entity) -> Option<Self> {
         Some(Self { id: id_of(world, at), task: world.get::<Task>(at)?.clone() })

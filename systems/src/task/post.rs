@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{AgentId, Refusal, TaskId, TurnId};
 use serde_json::json;
@@ -19,7 +20,7 @@ use crate::kernel::command::{Answer, command};
 use crate::kernel::counters::Counters;
 use crate::kernel::entities::View;
 use crate::kernel::index::{self, id_of};
-use crate::kernel::mint::Mint;
+use crate::kernel::mint::mint;
 use crate::kernel::outbox::Emit;
 use crate::taint;
 
@@ -38,7 +39,7 @@ pub struct PostTask {
     pub by: Option<TurnId>,
 }
 
-command!(write "post_task" PostTask => TaskView, |it, world| Answer::stored(post(world, it)));
+command!(write "post_task" PostTask => TaskView, Root, |it, world| Answer::stored(post(world, it)));
 
 fn post(world: &mut World, command: PostTask) -> Result<TaskView, Refusal> {
     let PostTask { title, description, assignee, posted_by, by } = command;
@@ -66,7 +67,7 @@ fn post(world: &mut World, command: PostTask) -> Result<TaskView, Refusal> {
         taint: taint::handed_on(world),
     };
     has_room(world.resource::<Tasks>(), task.bytes())?;
-    let id = TaskId(world.resource_mut::<Mint>().uuid(now));
+    let id: TaskId = mint(world, Slot::ROOT);
     let entity = world.spawn((id, task)).id();
     world.mark(entity);
     world.resource_mut::<Counters>().tasks_posted += 1;

@@ -22,7 +22,7 @@ pub struct RemoveTask(pub TaskId);
 
 command! {
     /// The task as it was; `cancelled` when it was still open.
-    write "remove_task" RemoveTask => TaskView, |RemoveTask(it), world| Answer::stored(remove(world, it))
+    write "remove_task" RemoveTask => TaskView, Root, |RemoveTask(it), world| Answer::stored(remove(world, it))
 }
 
 fn remove(world: &mut World, id: TaskId) -> Result<TaskView, Refusal> {

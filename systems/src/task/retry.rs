@@ -22,7 +22,7 @@ use crate::kernel::entities::{View, change, find};
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct RetryTask(pub TaskId);
 
-command!(write "retry_task" RetryTask => TaskView, |RetryTask(it), world| Answer::stored(retry(world, it)));
+command!(write "retry_task" RetryTask => TaskView, Root, |RetryTask(it), world| Answer::stored(retry(world, it)));
 
 fn retry(world: &mut World, id: TaskId) -> Result<TaskView, Refusal> {
     let entity = find::<Task>(world, id)?;

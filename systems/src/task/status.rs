@@ -43,7 +43,7 @@ pub struct QueueStatus {
 #[derive(Clone, Copy, Debug)]
 pub struct GetQueueStatus;
 
-command!(quick "get_queue_status" GetQueueStatus => QueueStatus, |_, world| Answer::read(status(world)));
+command!(quick "get_queue_status" GetQueueStatus => QueueStatus, Root, |_, world| Answer::read(status(world)));
 
 fn status(world: &World) -> QueueStatus {
     let (tasks, counters) = (world.resource::<Tasks>(), world.resource::<Counters>());

@@ -18,7 +18,7 @@ use crate::event::pattern::{from_text, text_of};
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, id_of};
-use crate::kernel::mint::Mint;
+use crate::kernel::mint::mint_for;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record;
 
@@ -53,7 +53,10 @@ pub struct CreateTrigger {
     pub trigger: NewTrigger,
 }
 
-command!(write "create_trigger" CreateTrigger => TriggerView, |it, world| Answer::stored(create(world, it)));
+command! {
+    write "create_trigger" CreateTrigger => TriggerView, Id(|it| it.agent.0), |it, world|
+        Answer::stored(create(world, it))
+}
 
 fn create(world: &mut World, command: CreateTrigger) -> Result<TriggerView, Refusal> {
     let CreateTrigger { agent, trigger: new } = command;
@@ -128,7 +131,7 @@ pub(super) fn register(world: &mut World, owner: Entity, triggers: &[ManifestTri
 fn place(world: &mut World, trigger: Trigger) -> (TriggerId, Entity) {
     // What happened before in this step is not for it.
     super::waves::meet(world);
-    let id = TriggerId(world.resource_mut::<Mint>().uuid(trigger.created_at));
+    let id: TriggerId = mint_for(world, trigger.agent);
     let (owner, target, pattern, bytes) = (trigger.agent, trigger.target, trigger.pattern.clone(), trigger.bytes());
     let owner = (owner, id_of::<AgentId>(world, owner));
     let entity = world.spawn((id, trigger, TriggerState::default())).id();

@@ -22,7 +22,7 @@ use crate::kernel::record;
 pub struct DeleteTrigger(pub TriggerId);
 
 command! {
-    write "delete_trigger" DeleteTrigger => (), |DeleteTrigger(it), world|
+    write "delete_trigger" DeleteTrigger => (), Id(|it| it.0.0), |DeleteTrigger(it), world|
         Answer::stored(super::find(world, it).map(|entity| delete(world, it, entity)))
 }
 

@@ -7,7 +7,7 @@ use agentsvc_components::{AgentId, Refusal, Timestamp, TriggerId};
 use bevy_ecs::prelude::{Entity, World};
 
 use super::index::Triggers;
-use crate::kernel::command::{Answer, Command, command};
+use crate::kernel::command::{Answer, Command, Place, command};
 use crate::kernel::index::{self, id_of};
 use crate::kernel::page::Page;
 
@@ -69,6 +69,7 @@ impl Command for GetTrigger {
     type Reply = TriggerView;
     const NAME: &'static str = "get_trigger";
     const WRITES: bool = false;
+    const PLACE: Place<Self> = Place::Id(|it| it.0.0);
     const QUICK: bool = true;
 
     fn run(self, world: &mut World) -> Answer<TriggerView> {
@@ -94,6 +95,7 @@ impl Command for GetTriggerFires {
     type Reply = TriggerFires;
     const NAME: &'static str = "get_trigger_fires";
     const WRITES: bool = false;
+    const PLACE: Place<Self> = Place::Id(|it| it.0.0);
     const QUICK: bool = true;
 
     fn run(self, world: &mut World) -> Answer<TriggerFires> {
@@ -116,7 +118,8 @@ pub struct ListTriggers {
 }
 
 command! {
-    read "list_triggers" ListTriggers => Page<TriggerView, TriggerId, Option<usize>>, |it, world|
+    read "list_triggers" ListTriggers => Page<TriggerView, TriggerId, Option<usize>>,
+        IdOrAll(|it| it.agent.map(|id| id.0)), |it, world|
         Answer::read(page(world, it))
 }
 

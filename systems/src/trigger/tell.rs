@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use agentsvc_components::event::Event;
 
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command, Place};
 use crate::kernel::outbox::Emit;
 
 /// Lets events happen as if the world had brought them about; triggers see them in this step.
@@ -16,6 +16,7 @@ impl Command for TellEvents {
     type Reply = ();
     const NAME: &'static str = "tell_events";
     const WRITES: bool = true;
+    const PLACE: Place<Self> = Place::Root;
 
     fn run(self, world: &mut World) -> Answer<()> {
         self.0.into_iter().for_each(|event| world.event(event));

@@ -47,7 +47,8 @@ pub struct UpdateTrigger {
 
 command! {
     /// The trigger as it is now.
-    write "update_trigger" UpdateTrigger => TriggerView, |it, world| Answer::stored(update(world, it))
+    write "update_trigger" UpdateTrigger => TriggerView, Id(|it| it.trigger.0), |it, world|
+        Answer::stored(update(world, it))
 }
 
 fn update(world: &mut World, command: UpdateTrigger) -> Result<TriggerView, Refusal> {

@@ -18,7 +18,7 @@ use agentsvc_components::{AgentId, Refusal, SessionId};
 use super::finish::{End, finish};
 use super::message::{self, MessageTaken, NewTurn, Opening, TurnReply};
 use super::{Waiting, stop, trace};
-use crate::kernel::command::{Answer, Command, command};
+use crate::kernel::command::{Answer, Command, Place, command};
 use crate::kernel::index::{self, Index, id_of};
 use crate::session;
 
@@ -59,6 +59,7 @@ impl Command for SendConversation {
     type Reply = TurnReply;
     const NAME: &'static str = "send_conversation";
     const WRITES: bool = true;
+    const PLACE: Place<Self> = Place::Id(|it| it.0.agent.0);
 
     fn run(self, world: &mut World) -> Answer<TurnReply> {
         match take(world, self.0, false) {
@@ -75,7 +76,7 @@ impl Command for SendConversation {
 pub struct PostConversation(pub Conversation);
 
 command! {
-    write "post_conversation" PostConversation => MessageTaken, |PostConversation(it), world|
+    write "post_conversation" PostConversation => MessageTaken, Id(|it| it.0.agent.0), |PostConversation(it), world|
         Answer::stored(take(world, it, true).map(|(_, taken)| taken))
 }
 
@@ -88,6 +89,7 @@ impl Command for StopConversation {
     type Reply = bool;
     const NAME: &'static str = "stop_conversation";
     const WRITES: bool = true;
+    const PLACE: Place<Self> = Place::Id(|it| it.0.0);
 
     fn run(self, world: &mut World) -> Answer<bool> {
         let hidden = index::session(world, self.0).and_then(|entity| world.get::<Session>(entity));

@@ -93,7 +93,10 @@ pub struct SentToAgent {
     pub session: SessionId,
 }
 
-command!(write "send_to_agent" SendToAgent => SentToAgent, |it, world| Answer::stored(send(world, it)));
+command! {
+    write "send_to_agent" SendToAgent => SentToAgent, Id(|it| it.from.job.0), |it, world|
+        Answer::stored(send(world, it))
+}
 
 fn send(world: &mut World, command: SendToAgent) -> Result<SentToAgent, Refusal> {
     let parent = waiting_parent(world, command.from, command.index)?;

@@ -7,14 +7,14 @@ use bevy_ecs::prelude::{Entity, World};
 use agentsvc_components::agent::Agent;
 use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::{Origin, Turn, TurnState};
-use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp, TurnId};
+use agentsvc_components::{AgentId, Refusal, Timestamp, TurnId};
 
 use super::message::{self, MessageTaken, NewTurn, Opening};
 use super::stop;
 use crate::event::event_text;
 use crate::kernel::clock::Now;
 use crate::kernel::index::{self, id_of};
-use crate::kernel::mint::Mint;
+use crate::kernel::mint::mint_for;
 use crate::kernel::outbox::Emit;
 use crate::session::{self, Stencil};
 
@@ -78,8 +78,7 @@ pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<(Entity, Me
         (Place::Current, Some(current)) => current,
         (Place::Current | Place::New, _) => session::spawn(world, agent, None, None),
         (Place::Hidden, _) => {
-            let now = world.resource::<Now>().0;
-            let id = SessionId(world.resource_mut::<Mint>().uuid(now));
+            let id = mint_for(world, agent);
             session::spawn_hidden(world, agent, id)
         }
     };

@@ -35,7 +35,10 @@ pub struct InterruptSession {
     pub session: SessionId,
 }
 
-command!(write "interrupt_session" InterruptSession => (), |it, world| Answer::stored(set_flag(world, it)));
+command! {
+    write "interrupt_session" InterruptSession => (), Id(|it| it.agent.0), |it, world|
+        Answer::stored(set_flag(world, it))
+}
 
 fn set_flag(world: &mut World, command: InterruptSession) -> Result<(), Refusal> {
     let owner = index::agent(world, command.agent)?;

@@ -22,10 +22,10 @@ use super::{Children, Waiting, admit, inbox};
 use crate::event::event_text;
 use crate::kernel::acting::Acting;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command, command};
+use crate::kernel::command::{Answer, Command, Place, command};
 use crate::kernel::counters::Counters;
 use crate::kernel::index::{self, Index, id_of};
-use crate::kernel::mint::Mint;
+use crate::kernel::mint::mint_for;
 use crate::kernel::outbox::{self, Emit, Outbox};
 use crate::kernel::record::{Late, MessageKey, message_key, put_content};
 use crate::session::SaidRow;
@@ -113,6 +113,7 @@ impl Command for SendMessage {
     type Reply = TurnReply;
     const NAME: &'static str = "send_message";
     const WRITES: bool = true;
+    const PLACE: Place<Self> = Place::Id(|it| it.agent.0);
 
     fn run(self, world: &mut World) -> Answer<TurnReply> {
         match take(world, self.agent, self.session, self.message, false, None) {
@@ -136,7 +137,7 @@ pub struct PostMessage {
 }
 
 command! {
-    write "post_message" PostMessage => MessageTaken, |it, world|
+    write "post_message" PostMessage => MessageTaken, Id(|it| it.agent.0), |it, world|
         Answer::stored(take(world, it.agent, it.session, it.message, true, None).map(|(_, taken)| taken))
 }
 
@@ -150,7 +151,8 @@ pub struct ResolveSession {
 }
 
 command! {
-    quick "resolve_session" ResolveSession => SessionId, |it, world| Answer::Now(resolve(world, it.agent, it.session))
+    quick "resolve_session" ResolveSession => SessionId, Id(|it| it.agent.0), |it, world|
+        Answer::Now(resolve(world, it.agent, it.session))
 }
 
 fn resolve(world: &World, agent: AgentId, session: Option<SessionId>) -> Result<SessionId, Refusal> {
@@ -253,7 +255,7 @@ pub(super) struct NewTurn {
 /// begins an ordinal.
 pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewTurn) -> (Entity, MessageTaken) {
     let now = world.resource::<Now>().0;
-    let turn = TurnId(world.resource_mut::<Mint>().uuid(now));
+    let turn: TurnId = mint_for(world, owner);
     let (text, (ordinal, next_index), late) = match new.opening {
         Opening::Messages(messages) => {
             let text = messages.last().map(|message| told(&message.blocks)).unwrap_or_default();

@@ -6,7 +6,7 @@ use agentsvc_components::session::message::Usage;
 use agentsvc_components::turn::{Origin, Turn, TurnState};
 use agentsvc_components::{AgentId, SessionId, Timestamp, TurnId};
 
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command, Place};
 use crate::kernel::index::{self, Index, id_of};
 
 /// An open turn.
@@ -44,6 +44,7 @@ impl Command for ListOpenTurns {
     type Reply = (Vec<OpenTurn>, usize);
     const NAME: &'static str = "list_open_turns";
     const WRITES: bool = false;
+    const PLACE: Place<Self> = Place::Id(|it| it.agent.0);
 
     fn run(self, world: &mut World) -> Answer<Self::Reply> {
         Answer::Now(index::agent(world, self.agent).map(|owner| {

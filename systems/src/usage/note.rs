@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use agentsvc_components::kernel::attempt::Attempt;
-use agentsvc_components::kernel::id::JobId;
+use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::usage::CallUse;
 use agentsvc_components::usage::record::CallRecord;
 use agentsvc_components::{AgentId, Micros, SessionId};
 
 use super::{CallEnded, calls, settle};
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
-use crate::kernel::mint::Mint;
+use crate::kernel::command::{Answer, Command, Place};
+use crate::kernel::mint::mint;
 use crate::kernel::reaction::react;
 
 /// Writes the usage event of a call that is over and was nobody's, and gives back what was reserved for it. It counts at
@@ -34,6 +34,7 @@ impl Command for NoteModelCall {
     type Reply = Micros;
     const NAME: &'static str = "note_model_call";
     const WRITES: bool = true;
+    const PLACE: Place<Self> = Place::Root;
 
     fn run(self, world: &mut World) -> Answer<Micros> {
         let Self { channel, grant, mut used } = self;
@@ -54,7 +55,7 @@ impl Command for NoteModelCall {
 fn unreserved(world: &mut World, channel: Box<str>, used: &CallUse) -> CallRecord {
     let at = world.resource::<Now>().0;
     CallRecord {
-        job: JobId(world.resource_mut::<Mint>().uuid(at)),
+        job: mint(world, Slot::ROOT),
         number: 1,
         agent: AgentId(Uuid::nil()),
         agent_name: "".into(),

@@ -7,7 +7,7 @@ use agentsvc_components::usage::{Bucket, UsageSum};
 
 use super::{Rollups, calendar};
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command};
+use crate::kernel::command::{Answer, Command, Place};
 
 /// Which time to sum up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,7 @@ impl Command for GetUsage {
     type Reply = UsageTotals;
     const NAME: &'static str = "get_usage";
     const WRITES: bool = false;
+    const PLACE: Place<Self> = Place::All;
 
     fn run(self, world: &mut World) -> Answer<UsageTotals> {
         let now = world.resource::<Now>().0;
@@ -88,6 +89,7 @@ impl Command for ListUsageByModel {
     type Reply = Vec<ModelUsage>;
     const NAME: &'static str = "list_usage_by_model";
     const WRITES: bool = false;
+    const PLACE: Place<Self> = Place::All;
 
     fn run(self, world: &mut World) -> Answer<Vec<ModelUsage>> {
         let rollups = world.resource::<Rollups>();
@@ -165,6 +167,7 @@ impl Command for ListDailyUsage {
     type Reply = DailyUsage;
     const NAME: &'static str = "list_daily_usage";
     const WRITES: bool = false;
+    const PLACE: Place<Self> = Place::All;
 
     fn run(self, world: &mut World) -> Answer<DailyUsage> {
         let today = calendar::day(world.resource::<Now>().0);

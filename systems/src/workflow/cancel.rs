@@ -17,7 +17,7 @@ use crate::kernel::command::{Answer, command};
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CancelRun(pub RunId);
 
-command!(write "cancel_run" CancelRun => (), |CancelRun(it), world| Answer::stored(cancel(world, it)));
+command!(write "cancel_run" CancelRun => (), Root, |CancelRun(it), world| Answer::stored(cancel(world, it)));
 
 fn cancel(world: &mut World, id: RunId) -> Result<(), Refusal> {
     let missing = || Refusal::not_found("workflow run", id);

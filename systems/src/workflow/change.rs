@@ -4,6 +4,7 @@ use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::audit::AuditKind;
+use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::workflow::{RunState, Workflow};
 use agentsvc_components::{Refusal, RunId, WorkflowId};
 use serde_json::json;
@@ -15,7 +16,7 @@ use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::{View, change, find};
-use crate::kernel::mint::Mint;
+use crate::kernel::mint::mint;
 use crate::kernel::outbox::Emit;
 
 /// Keeps a new workflow (spec 1, POST /api/workflows). Refused with the key at fault, and with 429 when there is no room.
@@ -23,7 +24,7 @@ use crate::kernel::outbox::Emit;
 pub struct CreateWorkflow(pub NewWorkflow);
 
 command! {
-    write "create_workflow" CreateWorkflow => WorkflowView, |CreateWorkflow(it), world|
+    write "create_workflow" CreateWorkflow => WorkflowView, Root, |CreateWorkflow(it), world|
         Answer::stored(create(world, it))
 }
 
@@ -37,7 +38,7 @@ fn create(world: &mut World, new: NewWorkflow) -> Result<WorkflowView, Refusal> 
         updated_at: now,
     };
     QUOTA.admit(world.resource::<Definitions>().used, 1, workflow.bytes())?;
-    let id = WorkflowId(world.resource_mut::<Mint>().uuid(now));
+    let id: WorkflowId = mint(world, Slot::ROOT);
     world.audit(AuditKind::WorkflowCreated, None, json!({ "workflow": id, "name": workflow.name }));
     let entity = world.spawn((id, workflow)).id();
     world.mark(entity);
@@ -65,7 +66,7 @@ pub struct UpdateWorkflow {
     pub patch: WorkflowPatch,
 }
 
-command!(write "update_workflow" UpdateWorkflow => WorkflowView, |it, world| Answer::stored(update(world, it)));
+command!(write "update_workflow" UpdateWorkflow => WorkflowView, Root, |it, world| Answer::stored(update(world, it)));
 
 fn update(world: &mut World, command: UpdateWorkflow) -> Result<WorkflowView, Refusal> {
     let UpdateWorkflow { workflow: id, patch } = command;
@@ -95,7 +96,7 @@ pub struct RemoveWorkflow(pub WorkflowId);
 
 command! {
     /// How many runs were cancelled.
-    write "remove_workflow" RemoveWorkflow => usize, |RemoveWorkflow(it), world| Answer::stored(remove(world, it))
+    write "remove_workflow" RemoveWorkflow => usize, Root, |RemoveWorkflow(it), world| Answer::stored(remove(world, it))
 }
 
 fn remove(world: &mut World, id: WorkflowId) -> Result<usize, Refusal> {

@@ -22,7 +22,7 @@ pub struct RunView {
 #[derive(Clone, Copy, Debug)]
 pub struct GetRun(pub RunId);
 
-command!(quick "get_run" GetRun => RunView, |GetRun(id), world| Answer::Now(get(world, id)));
+command!(quick "get_run" GetRun => RunView, Root, |GetRun(id), world| Answer::Now(get(world, id)));
 
 fn get(world: &World, id: RunId) -> Result<RunView, Refusal> {
     let found = world.resource::<Workflows>().run(id).and_then(|entity| world.get::<WorkflowRun>(entity));
@@ -78,7 +78,7 @@ impl RunSummary {
     }
 }
 
-command!(read "list_runs" ListRuns => Page<RunSummary, RunId, ()>, |it, world| Answer::Now(page(world, it)));
+command!(read "list_runs" ListRuns => Page<RunSummary, RunId, ()>, Root, |it, world| Answer::Now(page(world, it)));
 
 fn page(world: &World, list: ListRuns) -> Result<Page<RunSummary, RunId, ()>, Refusal> {
     find::<Workflow>(world, list.workflow)?;

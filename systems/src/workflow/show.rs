@@ -9,6 +9,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::workflow::Workflow;
 
 use super::error_codes;
+use crate::kernel::command::Place;
 use crate::kernel::entities::{Entities, Indexed, List, Places, View};
 use crate::kernel::index::id_of;
 use crate::kernel::quota::Quota;
@@ -71,6 +72,7 @@ impl View for WorkflowView {
     type Kind = Workflow;
     type Filter = ();
     const NAMES: [&'static str; 2] = ["get_workflow", "list_workflows"];
+    const PLACE: Place<List<Self>> = Place::Root;
 
     fn of(world: &World, at: Entity) -> Option<Self> {
         Some(Self { id: id_of(world, at), workflow: world.get::<Workflow>(at)?.clone() })

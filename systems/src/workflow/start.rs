@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::turn::{Origin, PendingState, Turn};
 use agentsvc_components::workflow::record::RunPlanRecord;
 use agentsvc_components::workflow::{Caller, RunState, StepRun, Workflow, WorkflowRun};
@@ -20,10 +21,10 @@ use super::end::RunEnd;
 use super::{Definitions, RunWaiters, Workflows, rows};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command, command};
+use crate::kernel::command::{Answer, Command, Place, command};
 use crate::kernel::entities::find;
 use crate::kernel::index;
-use crate::kernel::mint::Mint;
+use crate::kernel::mint::mint;
 use crate::kernel::outbox::Emit;
 use crate::taint;
 
@@ -50,7 +51,7 @@ pub struct StartRun {
 }
 
 command! {
-    write "start_run" StartRun => RunId, |it, world|
+    write "start_run" StartRun => RunId, Root, |it, world|
         Answer::stored(start(world, &WorkflowChoice::Id(it.workflow), it.input, None))
 }
 
@@ -70,6 +71,7 @@ impl Command for RunWorkflow {
     type Reply = RunEnd;
     const NAME: &'static str = "run_workflow";
     const WRITES: bool = true;
+    const PLACE: Place<Self> = Place::Root;
 
     fn run(self, world: &mut World) -> Answer<RunEnd> {
         let id = match find_or_start(world, self) {
@@ -153,7 +155,7 @@ fn start(
         output: None,
         taint: taint::acting(world),
     };
-    let id = RunId(world.resource_mut::<Mint>().uuid(now));
+    let id: RunId = mint(world, Slot::ROOT);
     world.op(rows::put_plan(id, &RunPlanRecord { steps, input }));
     insert(world, id, run);
     world.audit(AuditKind::WorkflowRunStarted, None, json!({ "run": id, "workflow": workflow }));

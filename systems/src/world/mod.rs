@@ -139,7 +139,7 @@ impl WorldStats {
 #[derive(Clone, Copy, Debug)]
 pub struct GetStats;
 
-command!(read "get_stats" GetStats => WorldStats, |_, world| Answer::read(WorldStats::of(world)));
+command!(read "get_stats" GetStats => WorldStats, All, |_, world| Answer::read(WorldStats::of(world)));
 
 impl Engine {
     /// Counts and totals; costs the same however large the world is.

@@ -6,7 +6,6 @@
 
 pub mod entry;
 
-use agentsvc_components::kernel::record::Space;
 use agentsvc_components::kernel::step::STEP_KEY;
 use fjall::{OwnedWriteBatch, PersistMode};
 
@@ -114,11 +113,7 @@ impl Store {
     /// # Errors
     /// [`Error::Corrupted`] when the row makes no sense, and the errors of reading the store.
     pub fn position(&self) -> Result<Position, Error> {
-        let Some(value) = self.view().get(Space::World, &POSITION_KEY)? else { return Ok(Position::default()) };
-        Position::from_bytes(&value).ok_or_else(|| {
-            let reason = "its journal position is malformed".to_owned();
-            Error::Corrupted { path: self.path.to_path_buf(), reason }
-        })
+        Ok(self.view().own_row(&POSITION_KEY, Position::from_bytes)?.unwrap_or_default())
     }
 
     /// Applies the entries of `journal` that this store does not hold yet, and gives their number.

@@ -1,5 +1,6 @@
 //! Views, and stores made of rows.
 
+use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_systems::kernel::record;
 
@@ -167,4 +168,26 @@ fn a_store_is_closed_when_the_last_view_of_it_is_gone() {
     drop(view);
     assert!(watch.is_closed_within(std::time::Duration::from_secs(60)));
     assert!(watch.store().is_none());
+}
+
+#[test]
+fn ids_have_a_slot_since_the_first_start_or_what_was_restored() {
+    let (home, first) = store();
+    assert_eq!(first.view().born().unwrap(), None, "no release that knows of slots has started it");
+    assert_eq!(first.born(Timestamp(1_000)).unwrap(), Timestamp(1_001));
+    assert_eq!(first.born(Timestamp(2_000)).unwrap(), Timestamp(1_001), "the first start decides");
+    drop(first);
+    let first = Store::open(home.path().join("world")).unwrap();
+    assert_eq!(first.view().born().unwrap(), Some(Timestamp(1_001)));
+    for (others, expected) in [(None, 1_001), (Some(500), 1_001), (Some(5_000), 5_000)] {
+        let (_home, restored) = store();
+        others.into_iter().for_each(|born| restored.set_born(Timestamp(born)).unwrap());
+        restored.carry_over(&first).unwrap();
+        assert_eq!(restored.view().born().unwrap(), Some(Timestamp(expected)));
+    }
+    let (_home, older) = store();
+    let (_home, restored) = store();
+    restored.set_born(Timestamp(500)).unwrap();
+    restored.carry_over(&older).unwrap();
+    assert_eq!(restored.view().born().unwrap(), None, "the next start decides: no id that is there has one");
 }

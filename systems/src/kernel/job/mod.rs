@@ -27,6 +27,7 @@ use hashbrown::HashMap;
 use agentsvc_components::kernel::effect::Abort;
 use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::job::{Job, JobOutcome, JobState};
+use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::{AgentId, Refusal, Timestamp};
 use uuid::Uuid;
 
@@ -36,7 +37,7 @@ use super::clock::Now;
 use super::domain::{Domain, Phase, System};
 use super::index::id_of;
 use super::inputs::table::OutcomeDef;
-use super::mint::Mint;
+use super::mint::{mint, mint_beside};
 use super::outbox::{Emit, Outbox};
 use super::reaction::{Removed, on};
 use super::record::{self, Kind, restore_components};
@@ -198,8 +199,11 @@ pub fn add(world: &mut World, kind: &'static str, new: NewJob) -> Result<JobId, 
     let lane = world.resource_mut::<Jobs>().into_inner().lane(kind).expect("a domain lists the kind of each job");
     lane.has_room(new.input.len())?;
     let deadline = now.plus_ms(lane.kind.deadline_ms);
-    let id = JobId(world.resource_mut::<Mint>().uuid(now));
     let NewJob { subject, owner, input } = new;
+    let id: JobId = match owner {
+        Some(owner) => mint_beside(world, owner.0),
+        None => mint(world, Slot::ROOT),
+    };
     let (tries, state) = (0, JobState::Waiting);
     let (kind, input) = (kind.into(), input.into());
     let job = Job { kind, subject, owner, tries, created_at: now, due: now, deadline, state, input };

@@ -13,6 +13,7 @@ use rand_core::{Rng, SeedableRng};
 use super::*;
 use crate::agent::RemoveAgents;
 use crate::kernel::counters::Counters;
+use crate::kernel::mint::Mint;
 use crate::testing::TestWorld;
 
 /// What was heard of jobs.
@@ -197,13 +198,16 @@ fn a_full_kind_refuses_and_names_its_limit() {
 }
 
 #[test]
-fn the_jobs_of_an_agent_end_with_it() {
+fn the_jobs_of_an_agent_are_in_its_slot_and_end_with_it() {
     let mut world = TestWorld::new();
     let agent = world.spawn("a");
     let id = added(&mut world, "test_any", NewJob { owner: Some(agent), ..new(1) });
+    let nobodys = added(&mut world, "test_any", new(1));
+    let born = world.engine.world().resource::<Mint>().born();
+    assert_eq!([id.0, nobodys.0].map(|id| Slot::of_id(id, born)), [Slot::of_name("a"), Slot::ROOT]);
     world.ask(RemoveAgents(vec![agent])).unwrap();
     assert!(world.effects.iter().any(|effect| effect.get() == Some(&Abort(Attempt::of(id, 1)))));
-    assert_eq!((heard(&mut world), rows(&world)), (vec![], 0));
+    assert_eq!((heard(&mut world), rows(&world)), (vec![], 1), "the other job stays");
 }
 
 /// What a random run knows of jobs, beside the world.

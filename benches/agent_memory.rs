@@ -5,14 +5,14 @@
 #![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
 
 #[path = "../tests/support/mod.rs"]
-mod house;
+mod harness;
 mod support;
 
 use std::fmt::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use house::daemon::Daemon;
+use harness::daemon::Daemon;
 use support::{Row, UNLIMITED, goals, head, resident_bytes, size};
 
 /// Agents in one request.

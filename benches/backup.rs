@@ -7,7 +7,7 @@
 #![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
 
 #[path = "../tests/support/mod.rs"]
-mod house;
+mod harness;
 mod support;
 
 use std::convert::Infallible;
@@ -29,7 +29,7 @@ use agentsvc_components::session::record::SessionRecord;
 use agentsvc_components::{AgentId, LogId, SessionId, Timestamp, TurnId};
 use agentsvc_systems::kernel::record::{MessageKey, encode, manifest_text_key, message_key};
 use agentsvc_systems::manifest;
-use house::daemon::{Daemon, command, text};
+use harness::daemon::{Daemon, command, text};
 use serde_json::{Value, json};
 use support::process::{forget_peak, peak_bytes};
 use support::{Row as Line, head, resident_bytes, size};

@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
 
 #[path = "../tests/support/mod.rs"]
-mod house;
+mod harness;
 mod support;
 
 use std::fs;
@@ -13,7 +13,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use house::daemon::{Daemon, command};
+use harness::daemon::{Daemon, command};
 use serde_json::json;
 use support::process::anonymous_bytes;
 use support::{Row, UNLIMITED, cpu_seconds, goals, head, ms, resident_bytes, size};

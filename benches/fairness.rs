@@ -18,14 +18,14 @@
 #![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
 
 #[path = "../tests/support/mod.rs"]
-mod house;
+mod harness;
 mod support;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use house::daemon::Daemon;
-use house::model_server::{Gate, ModelServer, Reply};
+use harness::daemon::Daemon;
+use harness::model_server::{Gate, ModelServer, Reply};
 use serde_json::json;
 use support::{Connection, Row, UNLIMITED, default_model, goals, head, metric, ms, percentile, post, size};
 use tokio::runtime::{Builder, Runtime};

@@ -39,7 +39,7 @@ fn main() {
     head("rehearsal");
     let schedules = size("AGENTSVC_BENCH_SCHEDULES", 100_000, 5_000);
     let days = size("AGENTSVC_BENCH_DAYS", 7, 7) as i64;
-    let rows = house(schedules);
+    let rows = harness(schedules);
     let begun = Instant::now();
     let stored = rows.iter().map(|(key, value)| Ok::<_, record::Error>((key.clone(), value.clone())));
     let records = from_rows(stored).expect("what was stored can be read");
@@ -74,7 +74,7 @@ fn main() {
 }
 
 /// The world's rows with so many schedules, each of an agent of its own.
-fn house(schedules: usize) -> BTreeMap<Vec<u8>, Vec<u8>> {
+fn harness(schedules: usize) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut engine = Engine::new(Settings::default(), [7; 32]);
     engine.restore(Records::default(), BEGIN).expect("an empty world is restored");
     let mut rows = BTreeMap::new();

@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
 
 #[path = "../tests/support/mod.rs"]
-mod house;
+mod harness;
 mod support;
 
 use std::fs;
@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use house::daemon::{command, text};
-use house::http::Client;
+use harness::daemon::{command, text};
+use harness::http::Client;
 use serde_json::{Value, json};
 use support::{Row, UNLIMITED, goals, head, ms, size};
 
@@ -30,14 +30,14 @@ fn main() {
     head("snapshot_restore");
     let agents = size("AGENTSVC_BENCH_AGENTS", 1_000_000, 20_000);
     let triggers = agents / 10;
-    let mut house = House::start();
-    let some = house.fill(agents, triggers);
+    let mut harness = Harness::start();
+    let some = harness.fill(agents, triggers);
     let world = format!("{agents} agents and sessions, {triggers} triggers");
 
-    let quiet = watched(&house.client, &some, || thread::sleep(Duration::from_secs(3)));
-    let ((took, taken), busy) = watched(&house.client, &some, || {
+    let quiet = watched(&harness.client, &some, || thread::sleep(Duration::from_secs(3)));
+    let ((took, taken), busy) = watched(&harness.client, &some, || {
         let begun = Instant::now();
-        let taken = house.client.post("/api/world/snapshots", &json!({})).expect(201);
+        let taken = harness.client.post("/api/world/snapshots", &json!({})).expect(201);
         (begun.elapsed(), taken)
     });
     let (rows, file, plain) = (&taken["counts"]["rows"], mib(&taken["size_bytes"]), mib(&taken["counts"]["bytes"]));
@@ -49,15 +49,15 @@ fn main() {
         .goal(&goals::SNAPSHOT_PAUSE, busy.longest <= Duration::from_millis(10))
         .print();
 
-    house.kill();
-    let (first, health) = house.start_again(&some);
+    harness.kill();
+    let (first, health) = harness.start_again(&some);
     let what = format!("kill -9 of {world}, start, first agent read");
     Row::new(what, ms(first)).goal(&goals::COME_BACK, first <= Duration::from_secs(3)).print();
     let is_good = health <= Duration::from_millis(50);
     Row::new("longest health meanwhile", ms(health)).goal(&goals::COME_BACK_HEALTH, is_good).print();
 
     let begun = Instant::now();
-    let restored = house.client.poke(&format!("/api/world/snapshots/{}/restore", text(&taken["id"]))).expect(200);
+    let restored = harness.client.poke(&format!("/api/world/snapshots/{}/restore", text(&taken["id"]))).expect(200);
     let result = format!("{} (no world for {} ms)", ms(begun.elapsed()), restored["pause_ms"]);
     Row::new("restore of that snapshot while it runs, with one of the world before", result).print();
 }
@@ -163,13 +163,13 @@ fn watched<T>(client: &Client, agent: &str, work: impl FnOnce() -> T) -> (T, Rea
 }
 
 /// A daemon at a fixed port, so that it can be asked from the moment of its start on.
-struct House {
+struct Harness {
     home: tempfile::TempDir,
     client: Client,
     child: Child,
 }
 
-impl House {
+impl Harness {
     fn start() -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
         // The port is free now and very likely still is later.
@@ -179,13 +179,13 @@ impl House {
         let config = format!("api_listen = \"{addr}\"\n{UNLIMITED}");
         fs::write(home.path().join("config.toml"), config).expect("a file is written");
         let child = spawn(&home);
-        let house = Self { home, client: Client::new(addr), child };
+        let harness = Self { home, client: Client::new(addr), child };
         let begun = Instant::now();
-        while house.status_of("/api/agents?limit=1") != Some(200) {
+        while harness.status_of("/api/agents?limit=1") != Some(200) {
             assert!(begun.elapsed() < PATIENCE, "the daemon does not answer");
             thread::sleep(Duration::from_millis(1));
         }
-        house
+        harness
     }
 
     fn status_of(&self, path: &str) -> Option<u16> {
@@ -258,7 +258,7 @@ impl House {
     }
 }
 
-impl Drop for House {
+impl Drop for Harness {
     fn drop(&mut self) {
         self.kill();
     }

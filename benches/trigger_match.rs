@@ -3,8 +3,8 @@
 //! The world runs in this process, on one thread, over a real store in a temporary directory. Nothing is sent to a model:
 //! what asks for one is dropped. `AGENTSVC_BENCH_TRIGGERS` is the largest number of triggers, 1,000,000 unless set, and
 //! `AGENTSVC_BENCH_TRIGGERS_LEAST` the smallest. The parts `matching` and `firing` can be asked for by name. What is
-//! measured stands in two functions of its own, so that a profiler can be told to look at nothing else ([`House::meet`],
-//! [`House::fire`]).
+//! measured stands in two functions of its own, so that a profiler can be told to look at nothing else ([`Harness::meet`],
+//! [`Harness::fire`]).
 
 #![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
 
@@ -56,14 +56,14 @@ fn main() {
 }
 
 /// A world of agents and its store.
-struct House {
+struct Harness {
     engine: Engine,
     writer: Writer,
     agents: Vec<AgentId>,
     _home: tempfile::TempDir,
 }
 
-impl House {
+impl Harness {
     fn new(agents: usize) -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
         let store = Store::open(home.path().join("world")).expect("a store can be made");
@@ -72,10 +72,10 @@ impl House {
         let writer = Writer::start(store, outlets).expect("a thread");
         let mut engine = Engine::new(Settings::default(), [7; 32]);
         engine.restore(Records::default(), NOW).expect("nothing is restored");
-        let mut house = Self { engine, writer, agents: Vec::new(), _home: home };
-        let spawned = house.ask(SpawnAgents((0..agents).map(agent).collect()));
-        house.agents = spawned.into_iter().map(|made| made.expect("a free name").agent).collect();
-        house
+        let mut harness = Self { engine, writer, agents: Vec::new(), _home: home };
+        let spawned = harness.ask(SpawnAgents((0..agents).map(agent).collect()));
+        harness.agents = spawned.into_iter().map(|made| made.expect("a free name").agent).collect();
+        harness
     }
 
     /// Carries a command out, without its step.
@@ -207,7 +207,7 @@ fn event(n: usize, triggers: usize) -> Event {
         2 => Event::AgentSpawned { agent, name: format!("db-{}-x", number(4)), by },
         3 => Event::Custom { event_type: format!("type-{}", number(5)), agent: None, payload: "{}".into(), by },
         4 => {
-            let payload = format!("the parcel of order {} has left the house", number(7)).into();
+            let payload = format!("the parcel of order {} has left the harness", number(7)).into();
             Event::Custom { event_type: "parcel".into(), agent: None, payload, by }
         }
         _ => Event::TaskPosted {
@@ -223,16 +223,16 @@ fn event(n: usize, triggers: usize) -> Event {
 
 /// Many events in one step against so many mixed triggers.
 fn matching(count: usize, is_goal: bool) {
-    let mut house = House::new(count.div_ceil(EACH).min(1_000));
-    house.triggers(count, mixed);
+    let mut harness = Harness::new(count.div_ceil(EACH).min(1_000));
+    harness.triggers(count, mixed);
     let mut times = Vec::new();
     let mut found = 0;
     for _ in 0..RUNS {
-        let before = house.ask(GetStats).totals.trigger_outcomes;
-        house.tell(TellEvents((0..EVENTS).map(|n| event(n, count)).collect()));
-        times.push(house.meet());
-        house.drain();
-        let after = house.ask(GetStats).totals.trigger_outcomes;
+        let before = harness.ask(GetStats).totals.trigger_outcomes;
+        harness.tell(TellEvents((0..EVENTS).map(|n| event(n, count)).collect()));
+        times.push(harness.meet());
+        harness.drain();
+        let after = harness.ask(GetStats).totals.trigger_outcomes;
         let disabled = agentsvc_components::trigger::FireOutcome::Disabled;
         found = after.of(disabled) - before.of(disabled);
     }
@@ -243,10 +243,10 @@ fn matching(count: usize, is_goal: bool) {
     let row = if is_goal { row.goal(&goals::MATCHING, median <= Duration::from_millis(10)) } else { row };
     row.print();
     // Before its directory goes, so that it leaves nothing there.
-    house.writer.stop();
+    harness.writer.stop();
 }
 
-/// One event that fires so many triggers; judged by the median of runs in fresh houses.
+/// One event that fires so many triggers; judged by the median of runs in fresh harnesses.
 fn firing(count: usize, is_goal: bool) {
     let runs = if is_goal { FIRINGS } else { 1 };
     let mut fired: Vec<Fired> = (0..runs).map(|run| fire_all(count, is_goal && run == 0)).collect();
@@ -277,17 +277,17 @@ struct Fired {
     took: Duration,
 }
 
-/// Fires so many triggers once, in a house of its own.
+/// Fires so many triggers once, in a harness of its own.
 fn fire_all(count: usize, is_profiled: bool) -> Fired {
-    let mut house = House::new(count.div_ceil(EACH));
-    house.triggers(count, |_| trigger(&json!({ "custom": { "event_type": "signal" } })));
+    let mut harness = Harness::new(count.div_ceil(EACH));
+    harness.triggers(count, |_| trigger(&json!({ "custom": { "event_type": "signal" } })));
     let event = Event::Custom { event_type: "signal".into(), agent: None, payload: "{}".into(), by: None };
-    house.tell(TellEvents(vec![event]));
+    harness.tell(TellEvents(vec![event]));
     let profile = is_profiled.then(|| Profile::of(std::process::id(), "firing"));
-    let (steps, longest, queued, took) = house.fire();
+    let (steps, longest, queued, took) = harness.fire();
     drop(profile);
-    let stats = house.ask(GetStats);
+    let stats = harness.ask(GetStats);
     assert_eq!(stats.turns_open, count, "every trigger has its turn");
-    house.writer.stop();
+    harness.writer.stop();
     Fired { steps, longest, queued, took }
 }

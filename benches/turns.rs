@@ -6,13 +6,13 @@
 #![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
 
 #[path = "../tests/support/mod.rs"]
-mod house;
+mod harness;
 mod support;
 
 use std::time::{Duration, Instant};
 
-use house::daemon::Daemon;
-use house::model_server::{Gate, ModelServer, Received, Reply};
+use harness::daemon::Daemon;
+use harness::model_server::{Gate, ModelServer, Received, Reply};
 use serde_json::json;
 use support::{
     Connection, Row, UNLIMITED, default_model, drive, head, metric, ms, percentile, post, resident_bytes, size,

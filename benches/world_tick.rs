@@ -36,26 +36,26 @@ const BEATS: usize = 2_000;
 fn main() {
     head("world_tick");
     let most = size("AGENTSVC_BENCH_AGENTS", 1_000_000, 10_000);
-    let mut house = House::new();
+    let mut harness = Harness::new();
     for (at, size) in SIZES.into_iter().filter(|size| *size <= most).enumerate() {
         let due = DUE.min(size / 10);
         // The largest answers the project's goals; the others show that it is not the number that costs.
         let is_goal = size == most;
         // Each size has its second: an hour after the one before.
-        house.grow(size, due, BEGIN + (at as i64 + 1) * HOUR);
-        house.quiet(size, is_goal);
-        house.busy(size, due, BEGIN + (at as i64 + 1) * HOUR, is_goal);
+        harness.grow(size, due, BEGIN + (at as i64 + 1) * HOUR);
+        harness.quiet(size, is_goal);
+        harness.busy(size, due, BEGIN + (at as i64 + 1) * HOUR, is_goal);
     }
 }
 
 /// A world that grows.
-struct House {
+struct Harness {
     engine: Engine,
     now: i64,
     agents: Vec<AgentId>,
 }
 
-impl House {
+impl Harness {
     fn new() -> Self {
         let mut engine = Engine::new(Settings::default(), [7; 32]);
         engine.restore(Records::default(), Timestamp(BEGIN)).expect("an empty world is restored");

@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use support::daemon::{Daemon, command, text};
-use support::{Dice, number, seed_of_run, some_time};
+use support::{Rng, number, seed_of_run, some_time};
 
 const AGENTS: usize = 150;
 
-fn dice() -> Dice {
-    Dice(seed_of_run(&format!("{} kills", kills())))
+fn rng() -> Rng {
+    Rng(seed_of_run(&format!("{} kills", kills())))
 }
 
 fn kills() -> u64 {
@@ -113,7 +113,7 @@ fn nothing_left(home: &Path) {
 }
 
 /// A daemon whose home is `new`, and backups of it and of what it was before, `old`.
-fn house() -> (Daemon, String, String) {
+fn harness() -> (Daemon, String, String) {
     let daemon = Daemon::with("rate_limit_per_second = 1000000\n");
     let backup = || text(&daemon.post("/api/backup", &json!({})).expect(200)["filename"]);
     furnish(&daemon, "old");
@@ -128,7 +128,7 @@ fn house() -> (Daemon, String, String) {
 #[allow(clippy::print_stdout, reason = "whoever runs it wants to know how often each was found")]
 fn kill_while_restoring(
     daemon: &mut Daemon,
-    dice: &mut Dice,
+    rng: &mut Rng,
     longest: Duration,
     ask: impl Fn(&str) -> (String, Value),
     whose: impl Fn(&Daemon) -> String,
@@ -141,7 +141,7 @@ fn kill_while_restoring(
         let asked = thread::spawn(move || {
             client.try_send("POST", &path, &[], Some(body.to_string().as_bytes())).ok().map(|reply| reply.status)
         });
-        some_time(dice, longest);
+        some_time(rng, longest);
         daemon.kill();
         let answered = asked.join().unwrap();
         daemon.restart();
@@ -157,8 +157,8 @@ fn kill_while_restoring(
 
 #[test]
 fn a_kill_while_a_backup_is_made_leaves_whole_ones_only() {
-    let mut dice = dice();
-    let (mut daemon, old, new) = house();
+    let mut rng = rng();
+    let (mut daemon, old, new) = harness();
     let began = Instant::now();
     daemon.post("/api/backup", &json!({})).expect(200);
     let longest = began.elapsed();
@@ -166,7 +166,7 @@ fn a_kill_while_a_backup_is_made_leaves_whole_ones_only() {
         let client = daemon.client();
         let asked =
             thread::spawn(move || client.try_send("POST", "/api/backup", &[], Some(b"{}")).map(|reply| reply.status));
-        some_time(&mut dice, longest);
+        some_time(&mut rng, longest);
         daemon.kill();
         let _ = asked.join().unwrap();
         daemon.restart();
@@ -190,8 +190,8 @@ fn a_kill_while_a_backup_is_made_leaves_whole_ones_only() {
 
 #[test]
 fn a_kill_while_a_backup_is_restored_leaves_the_old_or_the_new() {
-    let mut dice = dice();
-    let (mut daemon, old, new) = house();
+    let mut rng = rng();
+    let (mut daemon, old, new) = harness();
     let began = Instant::now();
     daemon.post("/api/restore", &json!({ "filename": old })).expect(200);
     let longest = began.elapsed() + began.elapsed() / 4;
@@ -200,13 +200,13 @@ fn a_kill_while_a_backup_is_restored_leaves_the_old_or_the_new() {
         let filename = if wanted == "old" { &old } else { &new };
         ("/api/restore".to_owned(), json!({ "filename": filename }))
     };
-    kill_while_restoring(&mut daemon, &mut dice, longest, ask, whose);
+    kill_while_restoring(&mut daemon, &mut rng, longest, ask, whose);
 }
 
 #[test]
 fn a_kill_of_the_command_line_leaves_the_old_or_the_new() {
-    let mut dice = dice();
-    let (mut daemon, old, new) = house();
+    let mut rng = rng();
+    let (mut daemon, old, new) = harness();
     let mut longest = Duration::from_millis(300);
     for kill in 0..kills() {
         let before = whose(&daemon);
@@ -223,7 +223,7 @@ fn a_kill_of_the_command_line_leaves_the_old_or_the_new() {
             assert!(child.wait().unwrap().success());
             longest = began.elapsed() + began.elapsed() / 4;
         } else {
-            some_time(&mut dice, longest);
+            some_time(&mut rng, longest);
             let _ = child.kill();
         }
         let ended = child.wait().unwrap();
@@ -236,8 +236,8 @@ fn a_kill_of_the_command_line_leaves_the_old_or_the_new() {
 
 #[test]
 fn a_kill_while_agents_alone_are_restored_leaves_everything_else_as_it_was() {
-    let mut dice = dice();
-    let (mut daemon, old, new) = house();
+    let mut rng = rng();
+    let (mut daemon, old, new) = harness();
     let body = |filename: &str| json!({ "filename": filename, "components": ["agents"] });
     let began = Instant::now();
     daemon.post("/api/restore", &body(&old)).expect(200);
@@ -248,7 +248,7 @@ fn a_kill_while_agents_alone_are_restored_leaves_everything_else_as_it_was() {
     };
     rest_is_new(&daemon);
     let ask = |wanted: &str| ("/api/restore".to_owned(), body(if wanted == "old" { &old } else { &new }));
-    kill_while_restoring(&mut daemon, &mut dice, longest, ask, |daemon| {
+    kill_while_restoring(&mut daemon, &mut rng, longest, ask, |daemon| {
         rest_is_new(daemon);
         whose_agents(daemon)
     });
@@ -270,8 +270,8 @@ fn snapshots(daemon: &Daemon) -> Vec<Value> {
 
 #[test]
 fn a_kill_while_a_snapshot_is_taken_leaves_whole_ones_only() {
-    let mut dice = dice();
-    let (mut daemon, ..) = house();
+    let mut rng = rng();
+    let (mut daemon, ..) = harness();
     let began = Instant::now();
     let first = daemon.post("/api/world/snapshots", &json!({})).expect(201);
     let mut longest = began.elapsed();
@@ -289,7 +289,7 @@ fn a_kill_while_a_snapshot_is_taken_leaves_whole_ones_only() {
             let reply = client.try_send("POST", "/api/world/snapshots", &[], Some(body.as_bytes())).ok()?;
             (reply.status == 201).then(|| text(&reply.expect(201)["id"]))
         });
-        some_time(&mut dice, longest);
+        some_time(&mut rng, longest);
         daemon.kill();
         let answered = asked.join().unwrap();
         daemon.restart();
@@ -306,11 +306,11 @@ fn a_kill_while_a_snapshot_is_taken_leaves_whole_ones_only() {
 
 #[test]
 fn a_kill_while_a_snapshot_is_restored_leaves_the_old_or_the_new() {
-    let mut dice = dice();
-    let (mut daemon, old, _) = house();
+    let mut rng = rng();
+    let (mut daemon, old, _) = harness();
     let take = |daemon: &Daemon| text(&daemon.post("/api/world/snapshots", &json!({})).expect(201)["id"]);
     let new = take(&daemon);
-    // The world of the old home, in a house whose files are the new ones.
+    // The world of the old home, in a harness whose files are the new ones.
     let components = ["agents", "workflows", "cron_jobs"];
     daemon.post("/api/restore", &json!({ "filename": old, "components": components })).expect(200);
     let old = take(&daemon);
@@ -319,7 +319,7 @@ fn a_kill_while_a_snapshot_is_restored_leaves_the_old_or_the_new() {
     daemon.poke(&restore(&new)).expect(200);
     let longest = began.elapsed() + began.elapsed() / 4;
     let ask = |wanted: &str| (restore(if wanted == "old" { &old } else { &new }), json!({}));
-    kill_while_restoring(&mut daemon, &mut dice, longest, ask, |daemon| {
+    kill_while_restoring(&mut daemon, &mut rng, longest, ask, |daemon| {
         assert_eq!((whose_tasks(daemon), whose_files(daemon)), ("new".to_owned(), "new".to_owned()));
         snapshots(daemon);
         whose_agents(daemon)
@@ -328,7 +328,7 @@ fn a_kill_while_a_snapshot_is_restored_leaves_the_old_or_the_new() {
 
 #[test]
 fn what_was_answered_is_on_the_trail_when_the_process_dies_at_once() {
-    let (mut daemon, old, new) = house();
+    let (mut daemon, old, new) = harness();
     let snapshot = text(&daemon.post("/api/world/snapshots", &json!({})).expect(201)["id"]);
     let entries = |daemon: &Daemon, kind: &str| {
         let recent = daemon.get("/api/audit/recent?limit=500").expect(200);

@@ -16,7 +16,7 @@ use support::daemon::Daemon;
 use support::http::Client;
 use support::model::Model;
 use support::model_server::{Gate, Received, Reply};
-use support::{Dice, clear_of_the_hour, number, seed_of_run, until};
+use support::{Rng, clear_of_the_hour, number, seed_of_run, until};
 use uuid::Uuid;
 
 /// Agents, each with as many loaders. Every turn has a session of its own.
@@ -127,7 +127,7 @@ fn a_budget_is_never_exceeded_whatever_is_killed_when() {
     let loaders_each = if turns < 1_000 { 8 } else { 1_000 / AGENTS };
     let seed = seed_of_run(&format!("{turns} turns, {limit_usd} USD"));
     let limit = limit_usd * 1_000_000;
-    let mut dice = Dice(seed);
+    let mut rng = Rng(seed);
     let model = Model::start();
     model.server.respond(model_says);
     let budget = format!("[budget]\ndaily_limit_usd = {limit_usd}\nanswer_tokens_max = 20\n");
@@ -144,7 +144,7 @@ fn a_budget_is_never_exceeded_whatever_is_killed_when() {
             })
             .collect();
         // The moment itself is the subject: a random time under load, not a wait for anything.
-        thread::sleep(Duration::from_micros(5_000 + dice.below(80_000) as u64));
+        thread::sleep(Duration::from_micros(5_000 + rng.below(80_000) as u64));
         check(&daemon, limit);
         daemon.kill();
         kills += 1;

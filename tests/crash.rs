@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use support::daemon::Daemon;
 use support::http::{Client, Reply};
 use support::model::Model;
-use support::{Dice, number, seed_of_run, some_time, until};
+use support::{Rng, number, seed_of_run, some_time, until};
 use uuid::Uuid;
 
 /// Threads that load the daemon at once.
@@ -55,15 +55,15 @@ impl Load {
     }
 
     /// Acts at random until told to stop or until the daemon is gone.
-    fn run(&self, client: &Client, mut dice: Dice) {
+    fn run(&self, client: &Client, mut rng: Rng) {
         while !self.stop.load(Ordering::Relaxed) {
             let serial = self.serial.fetch_add(1, Ordering::Relaxed);
-            let alive = match dice.below(10) {
+            let alive = match rng.below(10) {
                 0 => self.create(client, serial),
-                1 => self.delete(client, &mut dice),
-                2 => self.new_session(client, &mut dice),
-                3 => self.label(client, &mut dice, serial),
-                _ => self.message(client, &mut dice, serial),
+                1 => self.delete(client, &mut rng),
+                2 => self.new_session(client, &mut rng),
+                3 => self.label(client, &mut rng, serial),
+                _ => self.message(client, &mut rng, serial),
             };
             if alive.is_none() {
                 return;
@@ -81,10 +81,10 @@ impl Load {
         Some(())
     }
 
-    fn delete(&self, client: &Client, dice: &mut Dice) -> Option<()> {
+    fn delete(&self, client: &Client, rng: &mut Rng) -> Option<()> {
         let victim = {
             let mut ledger = self.ledger();
-            let nth = dice.below(ledger.agents.len());
+            let nth = rng.below(ledger.agents.len());
             let id = ledger.agents.keys().nth(nth).cloned();
             let Some(id) = id.filter(|id| !self.speakers.iter().any(|(speaker, _)| speaker == id)) else {
                 return Some(());
@@ -100,8 +100,8 @@ impl Load {
         Some(())
     }
 
-    fn new_session(&self, client: &Client, dice: &mut Dice) -> Option<()> {
-        let (agent, _) = &self.speakers[dice.below(SPEAKERS)];
+    fn new_session(&self, client: &Client, rng: &mut Rng) -> Option<()> {
+        let (agent, _) = &self.speakers[rng.below(SPEAKERS)];
         let made = call(client, "POST", &format!("/api/agents/{agent}/sessions"), Some(&json!({})))?;
         if made.status == 201 {
             let id = made.expect(201)["session_id"].as_str()?.to_owned();
@@ -110,11 +110,11 @@ impl Load {
         Some(())
     }
 
-    fn label(&self, client: &Client, dice: &mut Dice, serial: u64) -> Option<()> {
+    fn label(&self, client: &Client, rng: &mut Rng, serial: u64) -> Option<()> {
         // One loader at a time labels a session, or the last label would not be known.
         let session = {
             let mut ledger = self.ledger();
-            let nth = dice.below(ledger.sessions.len());
+            let nth = rng.below(ledger.sessions.len());
             let session = ledger.sessions.keys().nth(nth).cloned()?;
             if ledger.labels.contains_key(&session) {
                 return Some(());
@@ -130,9 +130,9 @@ impl Load {
         Some(())
     }
 
-    fn message(&self, client: &Client, dice: &mut Dice, serial: u64) -> Option<()> {
-        let (agent, sessions) = &self.speakers[dice.below(SPEAKERS)];
-        let session = &sessions[dice.below(sessions.len())];
+    fn message(&self, client: &Client, rng: &mut Rng, serial: u64) -> Option<()> {
+        let (agent, sessions) = &self.speakers[rng.below(SPEAKERS)];
+        let session = &sessions[rng.below(sessions.len())];
         let text = format!("message {serial} end");
         self.ledger().unknown.insert(text.clone());
         let body = json!({ "message": text, "session_id": session });
@@ -260,7 +260,7 @@ fn resting(daemon: &Daemon, session: &str) -> bool {
 fn everything_acknowledged_survives_every_kill() {
     let kills = number("AGENTSVC_CRASH_KILLS").unwrap_or(20);
     let seed = seed_of_run(&format!("{kills} kills"));
-    let mut dice = Dice(seed);
+    let mut rng = Rng(seed);
 
     let model = Model::start();
     model.slow(Duration::from_millis(20));
@@ -280,12 +280,12 @@ fn everything_acknowledged_survives_every_kill() {
     for kill in 1..=kills {
         let loaders: Vec<_> = (0..LOADERS)
             .map(|_| {
-                let (load, client, dice) = (load.clone(), daemon.client(), Dice(dice.roll()));
-                thread::spawn(move || load.run(&client, dice))
+                let (load, client, rng) = (load.clone(), daemon.client(), Rng(rng.roll()));
+                thread::spawn(move || load.run(&client, rng))
             })
             .collect();
         // The moment itself is the subject: a random time under load, not a wait for anything.
-        thread::sleep(Duration::from_micros(5_000 + dice.below(400_000) as u64));
+        thread::sleep(Duration::from_micros(5_000 + rng.below(400_000) as u64));
         daemon.kill();
         load.stop.store(true, Ordering::Relaxed);
         for loader in loaders {
@@ -309,7 +309,7 @@ fn everything_acknowledged_survives_every_kill() {
 fn the_configuration_is_the_old_one_or_the_new_one_after_every_kill() {
     let kills = number("AGENTSVC_CRASH_KILLS").unwrap_or(6);
     let seed = seed_of_run(&format!("{kills} kills while the configuration is written"));
-    let mut dice = Dice(seed);
+    let mut rng = Rng(seed);
     // So long that a file of which only a part was written would show it.
     let by_hand = format!("{}# the end\n", "# by hand\n".repeat(2_000));
     let mut settled = 1_000;
@@ -331,7 +331,7 @@ fn the_configuration_is_the_old_one_or_the_new_one_after_every_kill() {
             }
         });
         // As above: the moment itself is the subject.
-        some_time(&mut dice, Duration::from_millis(200));
+        some_time(&mut rng, Duration::from_millis(200));
         daemon.kill();
         let (said, asked) = writer.join().unwrap_or_else(|_| panic!("the writer failed (seed {seed}, kill {kill})"));
         let text = fs::read_to_string(daemon.home().join("config.toml")).expect("it is there");

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use support::daemon::{Daemon, command, text};
-use support::{Dice, some_time, until};
+use support::{Rng, some_time, until};
 
 const AGENTS: usize = 30;
 
@@ -149,12 +149,12 @@ fn a_kill_of_the_repair_leaves_a_whole_world_and_never_loses_the_old_store() {
     let began = Instant::now();
     repair(&daemon);
     let longest = began.elapsed();
-    let mut dice = Dice(u64::from(daemon.pid()));
+    let mut rng = Rng(u64::from(daemon.pid()));
     for kill in 0..12 {
         let mut child = command(daemon.home());
         let mut child =
             child.args(["doctor", "--repair"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
-        some_time(&mut dice, longest);
+        some_time(&mut rng, longest);
         child.kill().and_then(|()| child.wait()).expect("it is killed");
         for entry in fs::read_dir(daemon.home().join("data")).expect("it is there") {
             let path = entry.expect("it can be read").path();

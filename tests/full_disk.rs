@@ -116,13 +116,13 @@ impl Drop for Disk {
 }
 
 /// A daemon whose home is such a disk.
-struct House<'d> {
+struct Harness<'d> {
     disk: &'d Disk,
     child: Child,
     client: Client,
 }
 
-impl<'d> House<'d> {
+impl<'d> Harness<'d> {
     fn command(disk: &Disk, words: &[&str]) -> Command {
         let mut command = command_behind(disk.place.path(), &disk.launcher);
         command.args(words).stdout(Stdio::null());
@@ -135,17 +135,18 @@ impl<'d> House<'d> {
             fs::write(config, "api_listen = \"127.0.0.1:0\"\nrate_limit_per_second = 10000000\n").unwrap();
         }
         let child = Self::command(disk, &["start"]).stderr(Self::log(disk)).spawn().unwrap();
-        let mut house = Self { disk, child, client: Client::new(SocketAddr::from(([127, 0, 0, 1], 0))) };
+        let mut harness = Self { disk, child, client: Client::new(SocketAddr::from(([127, 0, 0, 1], 0))) };
         until("the daemon serves its world", || {
-            if let Ok(Some(status)) = house.child.try_wait() {
-                panic!("the daemon ended ({status}): {}", house.said());
+            if let Ok(Some(status)) = harness.child.try_wait() {
+                panic!("the daemon ended ({status}): {}", harness.said());
             }
             let known = fs::read_to_string(disk.path().join("daemon.json")).ok()?;
             let known: Value = serde_json::from_str(&known).ok()?;
-            house.client.addr = known["listen"].as_str().filter(|_| known["pid"] == house.child.id())?.parse().ok()?;
-            (house.client.try_send("GET", "/api/status", &[], None).ok()?.status == 200).then_some(())
+            harness.client.addr =
+                known["listen"].as_str().filter(|_| known["pid"] == harness.child.id())?.parse().ok()?;
+            (harness.client.try_send("GET", "/api/status", &[], None).ok()?.status == 200).then_some(())
         });
-        house
+        harness
     }
 
     /// Where it writes what it has to say: not on the disk.
@@ -173,16 +174,16 @@ impl<'d> House<'d> {
 
     /// Gives the world some bulk that does not compress.
     fn bulk(&self, agent: &str, entries: usize) {
-        let mut dice = support::Dice(9);
+        let mut rng = support::Rng(9);
         for n in 0..entries {
-            let value: String = (0..3_500).map(|_| format!("{:016x}", dice.roll())).collect();
+            let value: String = (0..3_500).map(|_| format!("{:016x}", rng.roll())).collect();
             let path = format!("/api/memory/agents/{agent}/kv/bulk-{n}");
             self.client.put(&path, &json!({ "value": value })).expect(200);
         }
     }
 }
 
-impl Drop for House<'_> {
+impl Drop for Harness<'_> {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -205,13 +206,13 @@ struct Told {
 
 impl Told {
     /// Asks until something is refused, or nobody answers.
-    fn ask(&mut self, house: &House<'_>, agent: &str) {
+    fn ask(&mut self, harness: &Harness<'_>, agent: &str) {
         for n in 0..100_000 {
             let name = format!("made-{}-{n}", self.agents.len());
             let manifest = format!("name = \"{name}\"\nsystem_prompt = \"{}\"\n", "p".repeat(4_000));
             let made = json!({ "manifest_toml": manifest }).to_string();
             let headers = [("content-type", "application/json")];
-            let Ok(reply) = house.client.try_send("POST", "/api/agents", &headers, Some(made.as_bytes())) else {
+            let Ok(reply) = harness.client.try_send("POST", "/api/agents", &headers, Some(made.as_bytes())) else {
                 return;
             };
             if reply.status != 201 {
@@ -222,7 +223,7 @@ impl Told {
             let message = format!("{name} {}", "m".repeat(4_000));
             let said = json!({ "message": message }).to_string();
             let path = format!("/api/agents/{agent}/message");
-            let Ok(reply) = house.client.try_send("POST", &path, &headers, Some(said.as_bytes())) else { return };
+            let Ok(reply) = harness.client.try_send("POST", &path, &headers, Some(said.as_bytes())) else { return };
             if reply.status != 200 {
                 let body = reply.expect(reply.status);
                 return self.refused.push((reply.status, body));
@@ -256,50 +257,50 @@ impl Told {
 #[test]
 fn a_full_disk_ends_the_daemon_and_loses_nothing_that_was_acknowledged() {
     let Some(disk) = Disk::of(400) else { return };
-    let mut house = House::start(&disk);
-    let agent = house.client.agent("kept");
+    let mut harness = Harness::start(&disk);
+    let agent = harness.client.agent("kept");
     let mut told = Told::default();
     disk.fill(2_000);
-    told.ask(&house, &agent);
+    told.ask(&harness, &agent);
     assert!(!told.agents.is_empty(), "there was room for some");
     for (status, body) in &told.refused {
         assert_eq!(*status, 503, "{body}");
     }
-    assert!(!house.ends().success());
-    let said = house.said();
+    assert!(!harness.ends().success());
+    let said = harness.said();
     assert!(said.contains("No space left on device"), "{said}");
     assert!(said.contains("free disk space") && said.contains("No acknowledged change is lost"), "{said}");
     // There is still no room: a start says so, and changes nothing.
-    let said = House::refused(&disk);
+    let said = Harness::refused(&disk);
     assert!(said.contains("No space left on device"), "{said}");
     disk.free();
-    drop(house);
-    let mut house = House::start(&disk);
-    told.is_kept(&house.client, &agent);
+    drop(harness);
+    let mut harness = Harness::start(&disk);
+    told.is_kept(&harness.client, &agent);
     // And once more, with kills in between.
-    house.child.kill().unwrap();
-    house.child.wait().unwrap();
+    harness.child.kill().unwrap();
+    harness.child.wait().unwrap();
     disk.fill(1_000);
-    drop(house);
-    let mut house = House::start(&disk);
-    told.ask(&house, &agent);
-    assert!(!house.ends().success());
+    drop(harness);
+    let mut harness = Harness::start(&disk);
+    told.ask(&harness, &agent);
+    assert!(!harness.ends().success());
     disk.free();
-    drop(house);
-    let house = House::start(&disk);
-    told.is_kept(&house.client, &agent);
-    house.client.say(&agent, "still here");
-    let doctor = House::command(&disk, &["query", "agents select count"]).status();
+    drop(harness);
+    let harness = Harness::start(&disk);
+    told.is_kept(&harness.client, &agent);
+    harness.client.say(&agent, "still here");
+    let doctor = Harness::command(&disk, &["query", "agents select count"]).status();
     assert!(doctor.unwrap().success());
 }
 
 #[test]
 fn what_needs_room_says_that_there_is_none_and_leaves_nothing_behind() {
     let Some(disk) = Disk::of(400) else { return };
-    let house = House::start(&disk);
-    let client = &house.client;
+    let harness = Harness::start(&disk);
+    let client = &harness.client;
     let agent = client.agent("a");
-    house.bulk(&agent, 120);
+    harness.bulk(&agent, 120);
     client.say(&agent, "hello");
     client.post("/api/world/snapshots", &json!({ "label": "whole" })).expect(201);
     let whole = text(&client.post("/api/backup", &json!({})).expect(200)["filename"]);
@@ -349,39 +350,39 @@ fn a_log_of_inputs_without_room_has_a_gap_and_goes_on_when_there_is_some() {
     let mut mount = Command::new(program);
     mount.args(words).args(["mount", "-t", "tmpfs", "-o", "size=256k,mode=0777", "tmpfs"]).arg(&inputs);
     assert!(mount.status().unwrap().success());
-    let mut house = House::start(&disk);
-    let agent = house.client.agent("a");
-    house.bulk(&agent, 30);
-    until("the log has said that it has a gap", || house.said().contains("the input log").then_some(()));
+    let mut harness = Harness::start(&disk);
+    let agent = harness.client.agent("a");
+    harness.bulk(&agent, 30);
+    until("the log has said that it has a gap", || harness.said().contains("the input log").then_some(()));
     for n in 0..20 {
-        house.client.say(&agent, &format!("message {n}"));
+        harness.client.say(&agent, &format!("message {n}"));
     }
-    let session = text(&house.client.detail(&agent)["session_id"]);
-    assert_eq!(house.client.transcript(&session).len(), 40);
+    let session = text(&harness.client.detail(&agent)["session_id"]);
+    assert_eq!(harness.client.transcript(&session).len(), 40);
     // A start does as well without it.
-    house.child.kill().unwrap();
-    house.child.wait().unwrap();
-    drop(house);
-    let house = House::start(&disk);
-    assert_eq!(house.client.transcript(&session).len(), 40);
+    harness.child.kill().unwrap();
+    harness.child.wait().unwrap();
+    drop(harness);
+    let harness = Harness::start(&disk);
+    assert_eq!(harness.client.transcript(&session).len(), 40);
 }
 
 #[test]
 fn a_disk_that_may_only_be_read_is_refused_at_the_start() {
     let Some(disk) = Disk::of(400) else { return };
-    let mut house = House::start(&disk);
-    let agent = house.client.agent("kept");
-    house.client.say(&agent, "hello");
-    house.child.kill().unwrap();
-    house.child.wait().unwrap();
-    drop(house);
+    let mut harness = Harness::start(&disk);
+    let agent = harness.client.agent("kept");
+    harness.client.say(&agent, "hello");
+    harness.child.kill().unwrap();
+    harness.child.wait().unwrap();
+    drop(harness);
     let before = disk.files("");
     disk.remount("ro");
-    let said = House::refused(&disk);
+    let said = Harness::refused(&disk);
     assert!(said.contains("Read-only file system"), "{said}");
     assert!(said.contains(&disk.place.path().display().to_string()), "it names the place: {said}");
     assert_eq!(disk.files(""), before, "nothing was changed");
     disk.remount("rw");
-    let house = House::start(&disk);
-    house.client.say(&agent, "hello again");
+    let harness = Harness::start(&disk);
+    harness.client.say(&agent, "hello again");
 }

@@ -33,9 +33,9 @@ const EDGES: &[&[u8]] = &[
 ];
 
 /// Numbers that look random and are the same in every run (splitmix64).
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -46,20 +46,20 @@ impl Dice {
 }
 
 /// `input` with one to eight changes, among them pieces of `other`.
-fn changed(input: &[u8], other: &[u8], dice: &mut Dice) -> Vec<u8> {
+fn changed(input: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = input.to_vec();
-    for _ in 0..=dice.below(8) {
-        let at = dice.below(bytes.len() + 1);
-        let end = (at + 1 + dice.below(16)).min(bytes.len()).max(at);
-        match dice.below(7) {
-            0 if at < bytes.len() => bytes[at] ^= 1 << dice.below(8),
-            1 if at < bytes.len() => bytes[at] = dice.below(256) as u8,
+    for _ in 0..=rng.below(8) {
+        let at = rng.below(bytes.len() + 1);
+        let end = (at + 1 + rng.below(16)).min(bytes.len()).max(at);
+        match rng.below(7) {
+            0 if at < bytes.len() => bytes[at] ^= 1 << rng.below(8),
+            1 if at < bytes.len() => bytes[at] = rng.below(256) as u8,
             2 => drop(bytes.drain(at..end)),
-            3 => drop(bytes.splice(at..at, EDGES[dice.below(EDGES.len())].iter().copied())),
+            3 => drop(bytes.splice(at..at, EDGES[rng.below(EDGES.len())].iter().copied())),
             4 => drop(bytes.splice(at..at, bytes[at..end].to_vec())),
             5 => {
-                let from = dice.below(other.len() + 1);
-                let to = (from + 1 + dice.below(64)).min(other.len()).max(from);
+                let from = rng.below(other.len() + 1);
+                let to = (from + 1 + rng.below(64)).min(other.len()).max(from);
                 drop(bytes.splice(at..end, other[from..to].iter().copied()));
             }
             _ => bytes.truncate(at.max(bytes.len() / 2)),
@@ -87,11 +87,11 @@ fn run(name: &str, changes: usize) {
         assert!(catch_unwind(|| target(input)).is_ok(), "{}", shown());
     };
     corpus.iter().for_each(|(path, input)| tried(input, path));
-    let mut dice = Dice(name.len() as u64);
+    let mut rng = Rng(name.len() as u64);
     for _ in 0..changes {
-        let (path, input) = &corpus[dice.below(corpus.len())];
-        let (_, other) = &corpus[dice.below(corpus.len())];
-        tried(&changed(input, other, &mut dice), path);
+        let (path, input) = &corpus[rng.below(corpus.len())];
+        let (_, other) = &corpus[rng.below(corpus.len())];
+        tried(&changed(input, other, &mut rng), path);
     }
 }
 

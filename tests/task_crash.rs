@@ -16,7 +16,7 @@ use support::daemon::{Daemon, text};
 use support::http::Client;
 use support::model::Model;
 use support::model_server::{Received, Reply};
-use support::{Dice, number, seed_of_run, until};
+use support::{Rng, number, seed_of_run, until};
 
 /// Agents; each has one loader.
 const AGENTS: usize = 8;
@@ -96,7 +96,7 @@ fn turns_taken(daemon: &Daemon, agents: &[String]) -> Vec<String> {
 fn every_turn_leaves_exactly_one_task_however_often_the_daemon_dies() {
     let turns = number("AGENTSVC_CRASH_TURNS").unwrap_or(200);
     let seed = seed_of_run(&format!("{turns} turns"));
-    let mut dice = Dice(seed);
+    let mut rng = Rng(seed);
     let model = Model::start();
     model.server.respond(model_says);
     let mut daemon = Daemon::with(&format!("rate_limit_per_second = 1000000\n{}", model.config()));
@@ -111,7 +111,7 @@ fn every_turn_leaves_exactly_one_task_however_often_the_daemon_dies() {
         };
         let loaders: Vec<_> = agents.iter().map(loader).collect();
         // The moment itself is the subject: a random time under load, not a wait for anything.
-        thread::sleep(Duration::from_micros(20_000 + dice.below(200_000) as u64));
+        thread::sleep(Duration::from_micros(20_000 + rng.below(200_000) as u64));
         daemon.kill();
         kills += 1;
         load.stop.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Guards of the house's style and architecture: dependency arrows, module docs, lengths, names, and that every
+//! Guards of the code's style and architecture: dependency arrows, module docs, lengths, names, and that every
 //! route is documented and tested. A budget here may only shrink.
 
 #[path = "tidy/arrows.rs"]
@@ -72,7 +72,7 @@ const EMPTY_WORDS: &[&str] = &["helpers", "util", "utils"];
 const SLEEPERS: &[&str] = &[
     "tests/support/mod.rs",
     "tests/support/model.rs",
-    "tests/abuse/house.rs",
+    "tests/abuse/harness.rs",
     "tests/abuse/slow.rs",
     "tests/crash.rs",
     "tests/task_crash.rs",

@@ -17,7 +17,7 @@ use support::daemon::Daemon;
 use support::http::Client;
 use support::model::Model;
 use support::model_server::{Received, Reply};
-use support::{Dice, number, seed_of_run, until};
+use support::{Rng, number, seed_of_run, until};
 use uuid::Uuid;
 
 /// Agents, each with a workspace of its own.
@@ -201,7 +201,7 @@ fn at_rest(daemon: &Daemon) {
 fn no_settled_tool_call_is_repeated_and_none_is_lost() {
     let turns = number("AGENTSVC_CRASH_TURNS").unwrap_or(400);
     let seed = seed_of_run(&format!("{turns} turns"));
-    let mut dice = Dice(seed);
+    let mut rng = Rng(seed);
     let model = Model::start();
     model.server.respond(model_says);
     let mut daemon = Daemon::with(&format!("rate_limit_per_second = 1000000\n{}", model.config()));
@@ -224,7 +224,7 @@ fn no_settled_tool_call_is_repeated_and_none_is_lost() {
             })
             .collect();
         // The moment itself is the subject: a random time under load, not a wait for anything.
-        thread::sleep(Duration::from_micros(20_000 + dice.below(500_000) as u64));
+        thread::sleep(Duration::from_micros(20_000 + rng.below(500_000) as u64));
         daemon.kill();
         kills += 1;
         load.stop.store(true, Ordering::Relaxed);

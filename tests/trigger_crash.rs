@@ -18,7 +18,7 @@ use support::daemon::{Daemon, text};
 use support::http::Client;
 use support::model::Model;
 use support::model_server::Reply;
-use support::{Dice, number, seed_of_run, until};
+use support::{Rng, number, seed_of_run, until};
 
 /// Triggers of each agent: as many as a manifest may have.
 const EACH: usize = 100;
@@ -144,7 +144,7 @@ fn at_rest(daemon: &Daemon, sessions: u64) {
 fn one_event_reaches_every_trigger_once_whatever_is_killed() {
     let count = number("AGENTSVC_CRASH_TRIGGERS").unwrap_or(2_000) as usize;
     let agents = count.div_ceil(EACH).max(1);
-    let mut dice = Dice(seed_of_run(&format!("{} triggers of {agents} agents", agents * EACH)));
+    let mut rng = Rng(seed_of_run(&format!("{} triggers of {agents} agents", agents * EACH)));
     let asked = Arc::new(Mutex::new(BTreeMap::<String, usize>::new()));
     let model = Model::start();
     let counts = asked.clone();
@@ -170,7 +170,7 @@ fn one_event_reaches_every_trigger_once_whatever_is_killed() {
             at_rest(&daemon, sessions);
         } else {
             // The moment itself is the subject: a random time under load, not a wait for anything.
-            thread::sleep(Duration::from_micros(5_000 + dice.below(100 * count + 50_000) as u64));
+            thread::sleep(Duration::from_micros(5_000 + rng.below(100 * count + 50_000) as u64));
             daemon.kill();
             kills += 1;
         }

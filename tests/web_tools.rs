@@ -77,13 +77,13 @@ fn redirect(to: &str) -> Option<Vec<u8>> {
 }
 
 /// A daemon whose model calls tools.
-struct House {
+struct Harness {
     model: Model,
     daemon: Daemon,
     agents: usize,
 }
 
-impl House {
+impl Harness {
     fn new(config: &str, environment: &[(&str, &str)]) -> Self {
         let model = Model::start();
         let daemon = Daemon::with_env(&format!("{}{config}", model.config()), environment);
@@ -135,8 +135,8 @@ fn pages_become_text() {
         ("ALL_PROXY", "http://127.0.0.1:9"),
     ];
     // The model is on loopback and needs no proxy either.
-    let mut house = House::new(&opening(&site, ""), &proxy);
-    let read = house.fetch(&site.url("/owls"));
+    let mut harness = Harness::new(&opening(&site, ""), &proxy);
+    let read = harness.fetch(&site.url("/owls"));
     let expected = format!(
         "URL: {}\nTitle: Birds\nContent type: text/html\n\n# Owls\n\nThey fly ({}).\n\n- by night",
         site.url("/owls"),
@@ -145,13 +145,13 @@ fn pages_become_text() {
     assert_eq!(read, expected);
     let head = site.heads().remove(0).to_lowercase();
     assert!(head.contains("user-agent: agentsvc/") && head.contains("accept-encoding: gzip"), "{head}");
-    assert!(house.fetch(&site.url("/json")).ends_with("\n\n{\"a\": [1, 2]}"));
-    assert!(house.fetch(&site.url("/gone")).contains("returned status 404 Not Found. It says:\n# Gone"));
-    assert!(house.fetch(&site.url("/image")).contains("image/png is not text"));
+    assert!(harness.fetch(&site.url("/json")).ends_with("\n\n{\"a\": [1, 2]}"));
+    assert!(harness.fetch(&site.url("/gone")).contains("returned status 404 Not Found. It says:\n# Gone"));
+    assert!(harness.fetch(&site.url("/image")).contains("image/png is not text"));
     let part = json!({ "url": site.url("/json"), "max_chars": 4, "offset": 3 });
-    let part = house.call("[\"*\"]", "web_fetch", &part);
+    let part = harness.call("[\"*\"]", "web_fetch", &part);
     assert!(part.ends_with("Characters 3 to 7 of 13; continue with offset 7\n\n\": ["), "{part}");
-    let raw = house.call("[\"*\"]", "web_fetch", &json!({ "url": site.url("/"), "raw": true }));
+    let raw = harness.call("[\"*\"]", "web_fetch", &json!({ "url": site.url("/"), "raw": true }));
     assert!(raw.contains("<nav>menu</nav>"), "{raw}");
 }
 
@@ -167,8 +167,8 @@ fn nothing_private_is_reached() {
         Some("/there") => redirect("/here"),
         _ => page("200 OK", &["content-type: text/plain"], "here"),
     });
-    let mut house = House::new(&opening(&site, ""), &[]);
-    assert!(house.fetch(&site.url("/there")).ends_with("\n\nhere"));
+    let mut harness = Harness::new(&opening(&site, ""), &[]);
+    assert!(harness.fetch(&site.url("/there")).ends_with("\n\nhere"));
     let port = secret.address.port();
     for url in [
         secret.url("/"),
@@ -182,8 +182,8 @@ fn nothing_private_is_reached() {
         format!("http://0.0.0.0:{port}/"),
         format!("http://[::1]:{port}/"),
         format!("http://user@127.0.0.3:{port}/"),
-        house.daemon.client().addr.to_string(),
-        format!("http://{}/api/agents", house.daemon.client().addr),
+        harness.daemon.client().addr.to_string(),
+        format!("http://{}/api/agents", harness.daemon.client().addr),
         "http://[64:ff9b::a9fe:a9fe]/".to_owned(),
         "file:///etc/passwd".to_owned(),
         site.url("/metadata"),
@@ -191,7 +191,7 @@ fn nothing_private_is_reached() {
         site.url("/other-port"),
         site.url("/hidden"),
     ] {
-        let told = house.fetch(&url);
+        let told = harness.fetch(&url);
         let refused = [
             "not public",
             "belongs to this machine",
@@ -211,19 +211,19 @@ fn the_manifest_says_which_hosts() {
         Some("/away") => redirect("https://example.com/"),
         _ => page("200 OK", &["content-type: text/plain"], "here"),
     });
-    let mut house = House::new(&opening(&site, ""), &[]);
+    let mut harness = Harness::new(&opening(&site, ""), &[]);
     let url = json!({ "url": site.url("/") });
-    assert!(house.call("[\"127.0.0.*\"]", "web_fetch", &url).ends_with("here"));
-    let other = house.call("[\"example.org\"]", "web_fetch", &url);
+    assert!(harness.call("[\"127.0.0.*\"]", "web_fetch", &url).ends_with("here"));
+    let other = harness.call("[\"example.org\"]", "web_fetch", &url);
     assert!(other.contains("is not allowed to reach 127.0.0.2"), "{other}");
-    let away = house.call("[\"127.0.0.2\"]", "web_fetch", &json!({ "url": site.url("/away") }));
+    let away = harness.call("[\"127.0.0.2\"]", "web_fetch", &json!({ "url": site.url("/away") }));
     assert!(
         away.contains("Redirected to https://example.com/") && away.contains("is not allowed to reach example.com"),
         "{away}"
     );
-    let none = house.call("[]", "web_fetch", &url);
+    let none = harness.call("[]", "web_fetch", &url);
     assert!(none.contains("is not allowed to call the tool"), "{none}");
-    let wrong = house.call("[\"*\"]", "web_fetch", &json!({ "link": "x" }));
+    let wrong = harness.call("[\"*\"]", "web_fetch", &json!({ "link": "x" }));
     assert!(wrong.contains("unknown field `link`"), "{wrong}");
 }
 
@@ -234,10 +234,10 @@ fn time_and_size_have_limits() {
         Some("/large") => page("200 OK", &["content-type: text/plain"], "x".repeat(100_000)),
         _ => page("200 OK", &["content-type: text/plain", "content-length: 9"], "begun"),
     });
-    let mut house = House::new(&opening(&site, "max_bytes = 2000\ntimeout_secs = 5\nmax_chars = 500\n"), &[]);
-    assert!(house.fetch(&site.url("/silent")).contains("more than 5 seconds"));
-    assert!(house.fetch(&site.url("/cut-off")).contains("could not be fetched"));
-    let large = house.fetch(&site.url("/large"));
+    let mut harness = Harness::new(&opening(&site, "max_bytes = 2000\ntimeout_secs = 5\nmax_chars = 500\n"), &[]);
+    assert!(harness.fetch(&site.url("/silent")).contains("more than 5 seconds"));
+    assert!(harness.fetch(&site.url("/cut-off")).contains("could not be fetched"));
+    let large = harness.fetch(&site.url("/large"));
     assert!(large.contains("Characters 0 to 500 of 2000; continue with offset 500"), "{large}");
     assert!(large.contains("its end is missing"), "{large}");
 }
@@ -286,21 +286,21 @@ fn searches_go_to_the_provider_that_is_configured() {
         ("duckduckgo", None, "1. D\n   https://d.example/"),
     ] {
         let config = format!("[web.search]\nprovider = \"{provider}\"\n{base_url}");
-        let mut house = House::new(&config, environment.as_slice());
-        let found = house.call("[\"127.0.0.2\"]", "web_search", &asked);
+        let mut harness = Harness::new(&config, environment.as_slice());
+        let found = harness.call("[\"127.0.0.2\"]", "web_search", &asked);
         assert!(found.starts_with(expected) && !found.contains("b2.example"), "{provider}: {found}");
     }
-    let mut house = House::new(&format!("[web.search]\n{base_url}"), &[]);
-    let refused = house.call("[\"*\"]", "web_search", &json!({ "query": "refused" }));
+    let mut harness = Harness::new(&format!("[web.search]\n{base_url}"), &[]);
+    let refused = harness.call("[\"*\"]", "web_search", &json!({ "query": "refused" }));
     assert!(
         refused.contains("The search with duckduckgo failed.") && refused.contains("[web.search] provider"),
         "{refused}"
     );
-    let other = house.call("[\"example.com\"]", "web_search", &asked);
+    let other = harness.call("[\"example.com\"]", "web_search", &asked);
     assert!(
         other.contains("is not allowed to reach 127.0.0.2") && other.contains("Searches use that host."),
         "{other}"
     );
-    let empty = house.call("[\"*\"]", "web_search", &json!({ "query": " " }));
+    let empty = harness.call("[\"*\"]", "web_search", &json!({ "query": " " }));
     assert!(empty.contains("must have 1 to 1000 bytes"), "{empty}");
 }

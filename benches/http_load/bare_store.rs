@@ -10,7 +10,7 @@ use fjall::config::FilterPolicy;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use tokio::sync::oneshot;
 
-use crate::house::daemon::Daemon;
+use crate::harness::daemon::Daemon;
 use crate::support::{Run, metric};
 
 /// As in `src/kernel/store/mod.rs`.

@@ -7,7 +7,7 @@
 #![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
 
 #[path = "../../tests/support/mod.rs"]
-mod house;
+mod harness;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -18,9 +18,9 @@ mod subscribers;
 use std::time::{Duration, Instant};
 
 use bare_store::{Pattern, Written};
+use harness::daemon::Daemon;
+use harness::model_server::{Gate, ModelServer, Reply};
 use hello::Hello;
-use house::daemon::Daemon;
-use house::model_server::{Gate, ModelServer, Reply};
 use serde_json::json;
 use support::{
     Connection, Profile, Row, UNLIMITED, default_model, drive, get, goals, head, is_wanted, middle, ms, percentile,

@@ -16,8 +16,8 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 
 use super::{daemon, many_agents};
-use crate::house::daemon::Daemon;
-use crate::house::model_server::{Gate, ModelServer, Reply};
+use crate::harness::daemon::Daemon;
+use crate::harness::model_server::{Gate, ModelServer, Reply};
 use crate::support::{Connection, Row, cpu_seconds, default_model, get, goals, middle, ms, percentile, post, size};
 
 /// Tokens of a paced answer for each second.

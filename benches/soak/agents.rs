@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::house::daemon::text;
-use crate::house::http::Client;
+use crate::harness::daemon::text;
+use crate::harness::http::Client;
 use crate::tally::Tally;
 
 /// Agents of one client.

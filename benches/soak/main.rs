@@ -22,7 +22,7 @@
 #![allow(clippy::print_stdout, reason = "a measuring program prints its table")]
 
 #[path = "../../tests/support/mod.rs"]
-mod house;
+mod harness;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -36,8 +36,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use house::daemon::{Daemon, text};
-use house::model_server::{ModelServer, Received, Reply};
+use harness::daemon::{Daemon, text};
+use harness::model_server::{ModelServer, Received, Reply};
 use samples::{Sample, Samples};
 use serde_json::json;
 use support::rows::Verdict;

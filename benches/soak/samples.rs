@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::time::Duration;
 
-use crate::house::daemon::Daemon;
+use crate::harness::daemon::Daemon;
 use crate::support::process::{anonymous_bytes, open_files, threads};
 use crate::support::{bytes_below, cpu_seconds, metric, resident_bytes};
 use crate::tally::Tally;

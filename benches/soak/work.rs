@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::agents::Agents;
-use crate::house::Dice;
-use crate::house::daemon::text;
-use crate::house::http::{Body, Client};
-use crate::house::socket::Socket;
+use crate::harness::Rng;
+use crate::harness::daemon::text;
+use crate::harness::http::{Body, Client};
+use crate::harness::socket::Socket;
 use crate::tally::Tally;
 
 /// What a message says that shall be answered with tools.
@@ -34,7 +34,7 @@ pub(crate) struct Worker {
     client: Client,
     tally: Arc<Tally>,
     number: usize,
-    dice: Dice,
+    rng: Rng,
     agents: Agents,
     triggers: VecDeque<String>,
     schedules: VecDeque<String>,
@@ -62,8 +62,8 @@ const MIX: [(usize, &str, Deed); 12] = [
 impl Worker {
     pub(crate) fn new(client: Client, tally: Arc<Tally>, number: usize, seed: u64) -> Self {
         let agents = Agents::new(&client, &tally, number);
-        let dice = Dice(seed << 16 | number as u64);
-        Self { client, tally, number, dice, agents, triggers: VecDeque::new(), schedules: VecDeque::new() }
+        let rng = Rng(seed << 16 | number as u64);
+        Self { client, tally, number, rng, agents, triggers: VecDeque::new(), schedules: VecDeque::new() }
     }
 
     /// Does one thing at `first` and at each step of the pace behind it, until the time is over. What is so late that it
@@ -76,7 +76,7 @@ impl Worker {
                 self.tally.was_late();
             }
             due += pace;
-            let mut left = self.dice.below(MIX.iter().map(|(weight, ..)| weight).sum());
+            let mut left = self.rng.below(MIX.iter().map(|(weight, ..)| weight).sum());
             let chosen = MIX.iter().find(|(weight, ..)| {
                 let is_it = left < *weight;
                 left = left.saturating_sub(*weight);
@@ -93,7 +93,7 @@ impl Worker {
 
     /// One of the agents.
     fn any(&mut self) -> (usize, String) {
-        let at = self.dice.below(self.agents.kept.len());
+        let at = self.rng.below(self.agents.kept.len());
         (at, self.agents.kept[at].id.clone())
     }
 
@@ -103,7 +103,7 @@ impl Worker {
 
     fn read(&mut self) {
         let (_, agent) = self.any();
-        let path = match self.dice.below(12) {
+        let path = match self.rng.below(12) {
             0..4 => format!("/api/agents/{agent}"),
             4 => "/api/agents?limit=50".to_owned(),
             5 => format!("/api/agents/{agent}/session"),
@@ -120,7 +120,7 @@ impl Worker {
     /// A message; each third one is answered with tools.
     fn message(&mut self) {
         let (at, agent) = self.any();
-        let says = if self.dice.below(3) == 0 { TOOLS_PLEASE } else { "What is there to be seen?" };
+        let says = if self.rng.below(3) == 0 { TOOLS_PLEASE } else { "What is there to be seen?" };
         let said = self.client.post(&format!("/api/agents/{agent}/message"), &json!({ "message": says }));
         self.tally.count("message", &said, &[200]);
         self.told(at);
@@ -151,7 +151,7 @@ impl Worker {
 
     /// Reads up to `mark`, or leaves.
     fn follow(&mut self, mut stream: Body, mark: &[u8]) {
-        let most = if self.dice.below(3) == 0 { TASTE_BYTES } else { usize::MAX };
+        let most = if self.rng.below(3) == 0 { TASTE_BYTES } else { usize::MAX };
         let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
         while bytes.len() < most && !bytes.windows(mark.len()).any(|window| window == mark) {
             let count = stream.read(&mut piece).expect("the stream goes on");
@@ -165,12 +165,12 @@ impl Worker {
         let (at, agent) = self.any();
         let mut socket = Socket::open(&self.client, &agent);
         self.tally.well("chat");
-        for _ in 0..=self.dice.below(3) {
+        for _ in 0..=self.rng.below(3) {
             self.told(at);
             if self.agents.kept[at].id != agent {
                 return;
             }
-            if self.dice.below(3) == 0 {
+            if self.rng.below(3) == 0 {
                 socket.say("Never mind.");
                 return;
             }
@@ -190,7 +190,7 @@ impl Worker {
     /// A new trigger in the place of an old one, and an event for it.
     fn trigger(&mut self) {
         let (_, agent) = self.any();
-        let event = format!("sign-{}-{}", self.number, self.dice.below(1_000));
+        let event = format!("sign-{}-{}", self.number, self.rng.below(1_000));
         let new = json!({
             "agent_id": agent, "pattern": { "custom": { "event_type": event } }, "prompt_template": "Look: {{event}}",
             "cooldown_secs": 0
@@ -216,7 +216,7 @@ impl Worker {
 
     fn publish(&mut self, event: &str) {
         let told =
-            self.client.post("/api/events", &json!({ "event_type": event, "payload": { "n": self.dice.below(9) } }));
+            self.client.post("/api/events", &json!({ "event_type": event, "payload": { "n": self.rng.below(9) } }));
         self.tally.count("event", &told, &[200]);
     }
 
@@ -238,10 +238,10 @@ impl Worker {
 
     fn memory(&mut self) {
         let (_, agent) = self.any();
-        let path = format!("/api/memory/agents/{agent}/kv/key-{}", self.dice.below(KEYS));
-        let (reply, expected): (_, &[u16]) = match self.dice.below(10) {
+        let path = format!("/api/memory/agents/{agent}/kv/key-{}", self.rng.below(KEYS));
+        let (reply, expected): (_, &[u16]) = match self.rng.below(10) {
             0..6 => {
-                let value = "v".repeat(16 << self.dice.below(8));
+                let value = "v".repeat(16 << self.rng.below(8));
                 (self.client.put(&path, &json!({ "value": { "text": value } })), &[200])
             }
             6 | 7 => (self.client.delete(&path), &[200, 404]),
@@ -267,7 +267,7 @@ impl Worker {
 
     /// A look at the world: its events for a moment, or a query.
     fn watch(&mut self) {
-        if self.dice.below(2) == 0 {
+        if self.rng.below(2) == 0 {
             let (head, stream) = self.client.open("GET", "/api/world/events", &[], None).expect("the daemon answers");
             self.tally.count("watch", &head, &[200]);
             self.follow(stream, b"id:");

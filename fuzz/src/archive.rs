@@ -29,7 +29,7 @@ const NAMES: &[&str] = &[
     Part::Workflows.entry(),
     Part::CronJobs.entry(),
     Part::Data.entry(),
-    Part::Trail.entry(),
+    Part::AuditLog.entry(),
     "config.toml",
     "agent-types/a.toml",
     "workspaces/a/b",

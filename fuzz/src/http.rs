@@ -19,50 +19,50 @@ use hyper::{Method, Request, StatusCode, Uri};
 use serde_json::{Value, json};
 
 use super::feed::{Feed, parts};
-use super::house::House;
+use super::harness::Harness;
 use super::shape::{Doc, Operation};
 
 /// Requests of one input.
 const REQUESTS_MAX: usize = 8;
 /// Pieces that are read of an answer that may go on for ever.
 const PIECES_MAX: usize = 12;
-/// What a route says whose part of the daemon a house does not have.
+/// What a route says whose part of the daemon a harness does not have.
 const ABSENT: &[&str] = &["not ready", "loading"];
 /// The code of the one 500 that is meant: a run of a workflow that failed.
 const RUN_FAILED: &str = "run_failed";
 
 /// `input` is text; see above.
 pub fn run(input: &[u8]) {
-    drop(lived(input, House::new()));
+    drop(lived(input, Harness::new()));
 }
 
-/// `house` after the requests of `input`.
-pub fn lived(input: &[u8], house: House) -> House {
-    let mut names = furnish(&house);
+/// `harness` after the requests of `input`.
+pub fn lived(input: &[u8], harness: Harness) -> Harness {
+    let mut names = furnish(&harness);
     for text in parts(input, "---").into_iter().take(REQUESTS_MAX) {
         let Some(request) = read(text, &names) else { continue };
         let line = format!("{} {}", request.method(), request.uri());
-        let (status, answer) = ask(&house, request, &line);
+        let (status, answer) = ask(&harness, request, &line);
         learn(&mut names, &answer);
         let absent = status == 503 && ABSENT.iter().any(|text| answer.to_string().contains(text));
         assert!(status < 500 || absent || answer["code"] == RUN_FAILED, "{line}: {status} {answer}");
     }
-    let wrong = house.check();
+    let wrong = harness.check();
     assert!(wrong.is_empty(), "{wrong:#?}");
-    house
+    harness
 }
 
 /// The answer to a request: its status, and its body as far as that is one JSON document.
-pub fn ask(house: &House, request: Request<Full<Bytes>>, line: &str) -> (u16, Value) {
+pub fn ask(harness: &Harness, request: Request<Full<Bytes>>, line: &str) -> (u16, Value) {
     let is_head = request.method() == Method::HEAD;
-    let response = house.wait(fuzzing::answer(&house.api, request));
+    let response = harness.wait(fuzzing::answer(&harness.api, request));
     let response = response.unwrap_or_else(|| panic!("{line}: there is no answer"));
     let status = response.status();
     let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|kind| *kind == reply::JSON);
     let mut body = Vec::new();
     let mut pieces = Box::pin(BodyStream::new(response.into_body()));
     for _ in 0..PIECES_MAX {
-        match house.wait(pieces.next()) {
+        match harness.wait(pieces.next()) {
             Some(Some(Ok(frame))) => body.extend(frame.into_data().unwrap_or_default()),
             Some(Some(Err(error))) => panic!("{line}: {error}"),
             Some(None) | None => break,
@@ -78,15 +78,15 @@ pub fn ask(house: &House, request: Request<Full<Bytes>>, line: &str) -> (u16, Va
     (status.as_u16(), answer)
 }
 
-/// The served document, once a house was asked for it.
+/// The served document, once a harness was asked for it.
 static DOC: OnceLock<Doc> = OnceLock::new();
 
 /// The routes of the served document.
-fn doc(house: &House) -> &'static Doc {
+fn doc(harness: &Harness) -> &'static Doc {
     DOC.get_or_init(|| {
         let request = Request::get("/api/openapi.json").body(Full::default()).expect("a request");
-        let response = house.wait(fuzzing::answer(&house.api, request)).expect("an answer");
-        let body = house.wait(response.into_body().collect()).expect("it ends").expect("it is whole");
+        let response = harness.wait(fuzzing::answer(&harness.api, request)).expect("an answer");
+        let body = harness.wait(response.into_body().collect()).expect("it ends").expect("it is whole");
         Doc::new(serde_json::from_slice(&body.to_bytes()).expect("it is JSON"))
     })
 }
@@ -95,14 +95,14 @@ fn doc(house: &House) -> &'static Doc {
 pub type Names = BTreeMap<String, String>;
 
 /// Puts something of everything into the world.
-pub fn furnish(house: &House) -> Names {
+pub fn furnish(harness: &Harness) -> Names {
     let mut names = Names::from([("none".to_owned(), "00000000-0000-0000-0000-000000000000".to_owned())]);
-    doc(house);
+    doc(harness);
     let manifest = "name = \"ada\"\n[capabilities]\ntools = [\"*\"]\nagent_message = [\"*\"]\nmemory_write = [\"*\"]\n";
     let add = |names: &mut Names, path: &str, body: Value| {
         let text = format!("POST {path}\n\n{body}");
         let Some(request) = read(text.as_bytes(), names) else { panic!("{text}: is no request") };
-        let (status, answer) = ask(house, request, path);
+        let (status, answer) = ask(harness, request, path);
         assert!(status < 300, "{path}: {status} {answer}");
         learn(names, &answer);
         answer

@@ -6,7 +6,7 @@ pub mod archive;
 pub mod condition;
 pub mod config;
 mod feed;
-mod house;
+mod harness;
 pub mod http;
 pub mod inputs;
 pub mod manifest;

@@ -1,4 +1,4 @@
-//! The disk of a [`House`](super::house::House), in memory.
+//! The disk of a [`Harness`](super::harness::Harness), in memory.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;

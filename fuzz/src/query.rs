@@ -3,15 +3,15 @@
 use agentsvc_components::kernel::limit::QUERY_LOOKED_MAX;
 use agentsvc_systems::query::{Look, Scan, prepare};
 
-use super::house::House;
+use super::harness::Harness;
 use super::http::furnish;
 
 thread_local! {
-    /// Queries change nothing, so that one house does for all. It stays until the process ends.
-    static HOUSE: &'static House = {
-        let house = Box::leak(Box::new(House::new()));
-        furnish(house);
-        house
+    /// Queries change nothing, so that one harness does for all. It stays until the process ends.
+    static HOUSE: &'static Harness = {
+        let harness = Box::leak(Box::new(Harness::new()));
+        furnish(harness);
+        harness
     };
 }
 
@@ -22,10 +22,10 @@ pub fn run(input: &[u8]) {
         Ok(plan) => plan,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
-    let scan = HOUSE.with(|house| {
+    let scan = HOUSE.with(|harness| {
         let mut scan = Box::new(Scan::new(plan));
         while !scan.is_done() {
-            scan = house.wait(house.api.bridge.ask(Look(scan))).expect("an answer").expect("a look");
+            scan = harness.wait(harness.api.bridge.ask(Look(scan))).expect("an answer").expect("a look");
         }
         scan
     });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::house::House;
+use super::harness::Harness;
 use super::http::lived;
 
 /// Entries of the input log that one input has.
@@ -13,9 +13,9 @@ const ENTRIES_MAX: usize = 3;
 pub fn of(requests: &[Vec<u8>]) -> BTreeMap<String, Vec<u8>> {
     let mut seeds: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     for (number, requests) in requests.iter().enumerate() {
-        let house = House::new();
-        house.keep_journal();
-        let journal = lived(requests, house).take_journal();
+        let harness = Harness::new();
+        harness.keep_journal();
+        let journal = lived(requests, harness).take_journal();
         for (key, value) in journal.rows {
             let row = [piece(&key), piece(&value)].concat();
             let kept = seeds.entry(format!("record/{}", kind(&key))).or_insert_with(|| row.clone());

@@ -199,8 +199,8 @@ fn object(schema: &Value, feed: &mut Feed<'_>, names: &Names, depth: u32) -> Val
     let is_required = |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|n| n == name));
     for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
         // What must be there is left out now and then, what may be there is there now and then.
-        let dice = feed.byte() % 16;
-        let is_there = if is_required(name) { dice != 15 } else { matches!(dice, 1..=4) };
+        let rng = feed.byte() % 16;
+        let is_there = if is_required(name) { rng != 15 } else { matches!(rng, 1..=4) };
         if is_there {
             let named = name.strip_suffix("_id").and_then(|name| names.get(name));
             let value = match named {

@@ -5,7 +5,7 @@ use agentsvc_api::chat::fuzzing;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::feed::parts;
-use super::house::House;
+use super::harness::Harness;
 use super::http::furnish;
 
 /// Messages of one input.
@@ -16,10 +16,10 @@ const PIPE_BYTES: usize = 1 << 20;
 /// `input` are messages between lines `---`. One that begins with `=` is written to the connection as it is, one with
 /// `~` becomes a binary message, any other a text message.
 pub fn run(input: &[u8]) {
-    let house = House::new();
-    let names = furnish(&house);
+    let harness = Harness::new();
+    let names = furnish(&harness);
     let list = agentsvc_systems::agent::ListAgents { limit: 1, ..Default::default() };
-    let page = house.wait(house.api.bridge.ask(list)).expect("an answer").expect("a page");
+    let page = harness.wait(harness.api.bridge.ask(list)).expect("an answer").expect("a page");
     let agent = page.items.into_iter().next().expect("there is one");
     let (ours, mut theirs) = tokio::io::duplex(PIPE_BYTES);
     let talk = async {
@@ -43,9 +43,9 @@ pub fn run(input: &[u8]) {
         // The client goes without a word.
         drop(theirs);
     };
-    let both = async { tokio::join!(fuzzing::converse(&house.api, agent, ours), talk) };
-    assert!(house.wait(both).is_some(), "the conversation does not end with its connection");
-    let wrong = house.check();
+    let both = async { tokio::join!(fuzzing::converse(&harness.api, agent, ours), talk) };
+    assert!(harness.wait(both).is_some(), "the conversation does not end with its connection");
+    let wrong = harness.check();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 

@@ -10,15 +10,15 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, http};
 
 use super::feed::{Feed, cut, parts};
-use super::house::House;
+use super::harness::Harness;
 use super::http::furnish;
 
 thread_local! {
     /// Uploads change nothing but the files, of which few are kept. It stays until the process ends.
-    static HOUSE: (&'static House, AgentId) = {
-        let house = Box::leak(Box::new(House::new()));
-        furnish(house);
-        (house, house.agents()[0])
+    static HOUSE: (&'static Harness, AgentId) = {
+        let harness = Box::leak(Box::new(Harness::new()));
+        furnish(harness);
+        (harness, harness.agents()[0])
     };
 }
 
@@ -31,11 +31,11 @@ pub fn run(input: &[u8]) {
     let Ok(kind) = HeaderValue::from_bytes(parts[0]) else { return };
     let form = parts.get(1).copied().unwrap_or_default();
     let form = if plain { form.to_vec() } else { with_returns(form) };
-    HOUSE.with(|(house, agent)| {
+    HOUSE.with(|(harness, agent)| {
         let pieces = cut(&form, size).into_iter().map(|piece| Ok::<_, std::io::Error>(Frame::data(Bytes::from(piece))));
         let request = Request::post(format!("/api/agents/{}/upload", agent)).header(CONTENT_TYPE, kind);
         let request: http::Result<_> = request.body(StreamBody::new(stream::iter(pieces.collect::<Vec<_>>())));
-        let answer = house.wait(fuzzing::answer(&house.api, request.expect("a request"))).expect("an answer");
+        let answer = harness.wait(fuzzing::answer(&harness.api, request.expect("a request"))).expect("an answer");
         assert!(answer.status().as_u16() < 500, "{}", answer.status());
     });
 }

@@ -6,7 +6,7 @@ use agentsvc_components::AgentId;
 use agentsvc_systems::kernel::record::manifest_text_key;
 
 use crate::kernel::store::Store;
-use crate::kernel::store::late::LateStore;
+use crate::kernel::store::deferred::DeferredStore;
 
 impl ManifestTexts for Store {
     fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {
@@ -14,7 +14,7 @@ impl ManifestTexts for Store {
     }
 }
 
-impl ManifestTexts for LateStore {
+impl ManifestTexts for DeferredStore {
     fn manifest_text(&self, agent: AgentId) -> Result<Option<String>, ContentError> {
         self.store()?.manifest_text(agent)
     }

@@ -3,20 +3,20 @@
 //! | part | what it does |
 //! |------|--------------|
 //! | [`vault`] | `{home}/vault`: the key that signs, and the newest checkpoint, outside the database |
-//! | [`notary`] | the thread that signs checkpoints and lets the oldest entries go |
+//! | [`checkpoint_signer`] | the thread that signs checkpoints and lets the oldest entries go |
 //! | this | answers the routes |
 //!
 //! What an entry and a checkpoint look like is in `systems/src/audit/`, and so is the walk that checks them.
 
+pub mod checkpoint_signer;
 pub mod config;
-pub mod notary;
 mod rows;
 pub mod vault;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use agentsvc_api::audit::trail::{Trail, Verdict};
+use agentsvc_api::audit::trail::{AuditLog, Verdict};
 use agentsvc_api::http::error::ContentError;
 use agentsvc_api::http::metrics::{MetricsText, Probe};
 use agentsvc_components::audit::record::SealAudit;
@@ -26,7 +26,7 @@ use agentsvc_systems::audit::{Broken, Walk, Walked, parse_checkpoint};
 use parking_lot::Mutex;
 use vault::Vault;
 
-use self::notary::Seal;
+use self::checkpoint_signer::Seal;
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use crate::kernel::store;
@@ -62,9 +62,9 @@ struct Stats {
     checkpoints: AtomicU64,
     /// Checkpoints that were not signed.
     refused: AtomicU64,
-    /// Walks that found the trail whole.
+    /// Verifications that found the trail whole.
     valid: AtomicU64,
-    /// Walks that found it broken.
+    /// Verifications that found it broken.
     broken: AtomicU64,
     /// Was the last checkpoint that was due not signed?
     is_unsigned: AtomicBool,
@@ -78,7 +78,7 @@ impl AuditTrail {
         Self { store, vault, walking: Mutex::new(()), stats: Stats::default() }
     }
 
-    /// Walks over every row up to `head`.
+    /// Verifications over every row up to `head`.
     pub fn walk(&self, head: &dyn Fn() -> Result<AuditHead, Refusal>) -> Result<Verdict, Refusal> {
         let _no_erasure = self.walking.lock();
         let unreadable = |error: store::Error| {
@@ -130,7 +130,7 @@ impl AuditTrail {
     }
 }
 
-impl Trail for AuditTrail {
+impl AuditLog for AuditTrail {
     fn recent(&self, head: AuditHead, limit: usize) -> Result<Vec<AuditEntry>, ContentError> {
         self.store.newest_entries(head, limit).map_err(|error| {
             tracing::error!(%error, "the audit log cannot be read");

@@ -1,4 +1,4 @@
-//! The trail on a real disk: what the notary signs and refuses to sign, what a walk finds, what trimming leaves.
+//! The trail on a real disk: what the checkpoint signer signs and refuses to sign, what a walk finds, what trimming leaves.
 
 use std::path::Path;
 use std::sync::atomic::AtomicI64;
@@ -16,7 +16,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use super::notary::{Notary, NotaryQueue, Parts};
+use super::checkpoint_signer::{CheckpointSigner, Parts, SignerQueue};
 use super::*;
 use crate::kernel::store::load::{Progress, load};
 use crate::kernel::store::writer::{Outlets, Writer};
@@ -26,17 +26,17 @@ use crate::kernel::world_loop::Clock;
 const DAY_MS: i64 = 86_400_000;
 
 /// A daemon's trail and what keeps it, driven by the test.
-struct House {
+struct Harness {
     home: TempDir,
     trail: Arc<AuditTrail>,
     engine: Arc<Mutex<Engine>>,
     writer: Writer,
-    notary: Notary,
+    checkpoint_signer: CheckpointSigner,
     now: Arc<AtomicI64>,
     runtime: Runtime,
 }
 
-impl House {
+impl Harness {
     fn open(home: TempDir, now_ms: i64, retention_days: u32) -> Self {
         let store = Store::open(home.path().join("world")).unwrap();
         let mut engine = Engine::new(Settings::default(), [1; 32]);
@@ -44,7 +44,7 @@ impl House {
         engine.restore(load(&store, 1, &Progress::default()).unwrap(), Timestamp(now_ms)).unwrap();
         let vault = Arc::new(Vault::open(home.path()).unwrap());
         let trail = Arc::new(AuditTrail::new(store.clone(), vault));
-        let queue: Arc<std::sync::OnceLock<NotaryQueue>> = Arc::default();
+        let queue: Arc<std::sync::OnceLock<SignerQueue>> = Arc::default();
         let to_notary = Arc::clone(&queue);
         let outlets = Outlets {
             effects: Arc::new(move |effect| {
@@ -79,12 +79,12 @@ impl House {
             clock,
             retention_days: std::sync::Arc::new(retention_days.into()),
         };
-        // Entries that a test appends wait for nobody; the notary's first trim sees what is stored already.
-        let notary = Notary::start(parts).unwrap();
-        assert!(queue.set(notary.queue()).is_ok());
+        // Entries that a test appends wait for nobody; the checkpoint signer's first trim sees what is stored already.
+        let checkpoint_signer = CheckpointSigner::start(parts).unwrap();
+        assert!(queue.set(checkpoint_signer.queue()).is_ok());
         // The bridge opens last, as in the daemon.
         started.send(()).unwrap();
-        Self { home, trail, engine, writer, notary, now, runtime }
+        Self { home, trail, engine, writer, checkpoint_signer, now, runtime }
     }
 
     fn new() -> Self {
@@ -111,9 +111,9 @@ impl House {
 
     /// Stops in order; gives the home back.
     fn stop(self) -> TempDir {
-        let Self { home, notary, writer, .. } = self;
+        let Self { home, checkpoint_signer, writer, .. } = self;
         writer.queue().flush().unwrap();
-        notary.stop();
+        checkpoint_signer.stop();
         writer.stop();
         home
     }
@@ -143,116 +143,116 @@ fn copy_world(from: &Path, to: &Path) {
 
 #[test]
 fn a_stop_signs_up_to_the_end_and_the_next_start_goes_on() {
-    let house = House::new();
-    house.append(1_500);
-    assert_eq!(house.walk().unwrap().entries, 1_500);
-    let house = House::open(house.stop(), 1_700_010_000_000, 0);
-    let walked = house.walk().unwrap();
+    let harness = Harness::new();
+    harness.append(1_500);
+    assert_eq!(harness.walk().unwrap().entries, 1_500);
+    let harness = Harness::open(harness.stop(), 1_700_010_000_000, 0);
+    let walked = harness.walk().unwrap();
     assert_eq!((walked.entries, walked.signed, walked.checkpoints), (1_500, 1_500, 3), "at 1, 1,001 and the stop");
-    house.append(5);
-    assert_eq!(house.walk().unwrap().entries, 1_505);
-    let house = House::open(house.stop(), 1_700_020_000_000, 0);
-    assert_eq!(house.walk().unwrap().signed, 1_505);
-    let newest = house.trail.recent(house.trail.store.audit_head().unwrap().unwrap(), 3).unwrap();
+    harness.append(5);
+    assert_eq!(harness.walk().unwrap().entries, 1_505);
+    let harness = Harness::open(harness.stop(), 1_700_020_000_000, 0);
+    assert_eq!(harness.walk().unwrap().signed, 1_505);
+    let newest = harness.trail.recent(harness.trail.store.audit_head().unwrap().unwrap(), 3).unwrap();
     assert_eq!(newest.iter().map(|entry| entry.id).collect::<Vec<_>>(), [1_505, 1_504, 1_503]);
-    house.stop();
+    harness.stop();
 }
 
 #[test]
 fn tampering_with_the_disk_is_found() {
-    let house = House::open(House::new().stop(), 1_700_000_000_000, 0);
-    house.append(1_100);
-    let house = House::open(house.stop(), 1_700_010_000_000, 0);
-    assert!(house.walk().is_ok());
-    let row = |id| house.trail.store.audit_entry(id).unwrap().unwrap();
+    let harness = Harness::open(Harness::new().stop(), 1_700_000_000_000, 0);
+    harness.append(1_100);
+    let harness = Harness::open(harness.stop(), 1_700_010_000_000, 0);
+    assert!(harness.walk().is_ok());
+    let row = |id| harness.trail.store.audit_entry(id).unwrap().unwrap();
     for at in [0, 5, 20, 60, 100] {
         let mut changed = row(500);
         changed[at] ^= 4;
-        house.tamper(vec![(audit_entry_key(500), Some(changed.clone()))]);
-        assert_eq!(house.walk().unwrap_err().at, 500, "byte {at}");
+        harness.tamper(vec![(audit_entry_key(500), Some(changed.clone()))]);
+        assert_eq!(harness.walk().unwrap_err().at, 500, "byte {at}");
         changed[at] ^= 4;
-        house.tamper(vec![(audit_entry_key(500), Some(changed))]);
+        harness.tamper(vec![(audit_entry_key(500), Some(changed))]);
     }
     let swapped = vec![(audit_entry_key(7), Some(row(8))), (audit_entry_key(8), Some(row(7)))];
     let back = vec![(audit_entry_key(7), Some(row(7))), (audit_entry_key(8), Some(row(8)))];
-    house.tamper(swapped);
-    assert_eq!(house.walk().unwrap_err().at, 7);
-    house.tamper(back);
-    assert!(house.walk().is_ok());
-    house.tamper(vec![(audit_checkpoint_key(1_001), None)]);
-    let broken = house.walk().unwrap_err();
+    harness.tamper(swapped);
+    assert_eq!(harness.walk().unwrap_err().at, 7);
+    harness.tamper(back);
+    assert!(harness.walk().is_ok());
+    harness.tamper(vec![(audit_checkpoint_key(1_001), None)]);
+    let broken = harness.walk().unwrap_err();
     assert_eq!((broken.at, &*broken.reason), (1_001, "its checkpoint is missing"));
-    house.tamper(
+    harness.tamper(
         (1_050..=1_100).flat_map(|id| [(audit_entry_key(id), None), (audit_checkpoint_key(id), None)]).collect(),
     );
-    assert!(house.walk().is_err());
-    house.stop();
+    assert!(harness.walk().is_err());
+    harness.stop();
 }
 
 #[test]
 fn a_database_that_was_set_back_is_found_and_never_signed_again() {
-    let house = House::new();
-    house.append(10);
-    let home = house.stop();
+    let harness = Harness::new();
+    harness.append(10);
+    let home = harness.stop();
     let earlier = tempfile::tempdir().unwrap();
     copy_world(&home.path().join("world"), &earlier.path().join("world"));
-    let house = House::open(home, 1_700_010_000_000, 0);
-    house.append(10);
-    let home = house.stop();
+    let harness = Harness::open(home, 1_700_010_000_000, 0);
+    harness.append(10);
+    let home = harness.stop();
     let signed = std::fs::read(home.path().join("audit.checkpoint")).unwrap();
     std::fs::remove_dir_all(home.path().join("world")).unwrap();
     copy_world(&earlier.path().join("world"), &home.path().join("world"));
-    let house = House::open(home, 1_700_020_000_000, 0);
-    let broken = house.walk().unwrap_err();
+    let harness = Harness::open(home, 1_700_020_000_000, 0);
+    let broken = harness.walk().unwrap_err();
     assert_eq!(broken.at, 11);
     assert!(broken.reason.contains("entry 20 was signed"), "{broken}");
     // Another history grows beyond what was signed.
-    house.append(15);
-    assert_eq!(house.walk().unwrap_err().at, 20);
-    let home = house.stop();
+    harness.append(15);
+    assert_eq!(harness.walk().unwrap_err().at, 20);
+    let home = harness.stop();
     assert_eq!(std::fs::read(home.path().join("audit.checkpoint")).unwrap(), signed, "the evidence stays");
 }
 
 #[test]
 fn a_database_without_its_key_is_not_valid() {
-    let house = House::new();
-    house.append(3);
-    let home = house.stop();
+    let harness = Harness::new();
+    harness.append(3);
+    let home = harness.stop();
     std::fs::remove_file(home.path().join("audit.key")).unwrap();
-    let house = House::open(home, 1_700_010_000_000, 0);
-    assert!(house.walk().unwrap_err().reason.contains("not signed by the key in the vault"));
-    let home = house.stop();
+    let harness = Harness::open(home, 1_700_010_000_000, 0);
+    assert!(harness.walk().unwrap_err().reason.contains("not signed by the key in the vault"));
+    let home = harness.stop();
     std::fs::remove_file(home.path().join("audit.checkpoint")).unwrap();
-    let house = House::open(home, 1_700_010_000_000, 0);
-    assert_eq!(house.walk().unwrap_err().at, 1, "its rows are signed by another key too");
-    house.stop();
+    let harness = Harness::open(home, 1_700_010_000_000, 0);
+    assert_eq!(harness.walk().unwrap_err().at, 1, "its rows are signed by another key too");
+    harness.stop();
 }
 
 #[test]
 fn old_entries_go_and_the_rest_is_still_valid() {
-    let house = House::new();
-    house.append(1_200);
-    let home = house.stop();
+    let harness = Harness::new();
+    harness.append(1_200);
+    let home = harness.stop();
     // 900 seconds and a day after the first entry: 1,200 s of entries, of which 300 s are young enough.
     let later = 1_700_000_000_000 + 900_000 + DAY_MS;
-    let house = House::open(home, later, 1);
-    let first = || house.trail.store.audit_head().unwrap().unwrap().first;
+    let harness = Harness::open(home, later, 1);
+    let first = || harness.trail.store.audit_head().unwrap().unwrap().first;
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(180);
-    let is_erased = || house.trail.store.audit_keys_before(first(), 1).unwrap().is_empty();
+    let is_erased = || harness.trail.store.audit_keys_before(first(), 1).unwrap().is_empty();
     while first() == 1 || !is_erased() {
         assert!(std::time::Instant::now() < deadline, "nothing was trimmed");
         std::thread::yield_now();
     }
     assert_eq!(first(), 900);
-    assert!(house.trail.store.audit_entry(899).unwrap().is_none());
-    let walked = house.walk().unwrap();
+    assert!(harness.trail.store.audit_entry(899).unwrap().is_none());
+    let walked = harness.walk().unwrap();
     assert_eq!((walked.entries, walked.signed), (302, 1_201), "900 to 1,200, and the entry about it");
-    let home = house.stop();
-    let house = House::open(home, later, 0);
-    assert_eq!(house.walk().unwrap().entries, 302);
-    let moved = house.trail.store.audit_entry(901).unwrap();
-    house.tamper(vec![(audit_entry_key(900), moved)]);
-    assert_eq!(house.walk().unwrap_err().at, 900);
-    house.runtime.handle();
-    house.stop();
+    let home = harness.stop();
+    let harness = Harness::open(home, later, 0);
+    assert_eq!(harness.walk().unwrap().entries, 302);
+    let moved = harness.trail.store.audit_entry(901).unwrap();
+    harness.tamper(vec![(audit_entry_key(900), moved)]);
+    assert_eq!(harness.walk().unwrap_err().at, 900);
+    harness.runtime.handle();
+    harness.stop();
 }

@@ -85,17 +85,17 @@ pub enum Part {
     /// The rest: the task queue, and kinds that this table does not know.
     Data,
     /// The audit trail. It belongs to no component: a trail that is there goes on.
-    Trail,
+    AuditLog,
 }
 
 impl Part {
     /// All of them, in the order in which they stand in an archive.
-    pub const ALL: [Self; 5] = [Self::Agents, Self::Workflows, Self::CronJobs, Self::Data, Self::Trail];
+    pub const ALL: [Self; 5] = [Self::Agents, Self::Workflows, Self::CronJobs, Self::Data, Self::AuditLog];
 
     /// Where a row belongs, by the kind byte of its key.
     pub const fn of(space: Space, kind: u8) -> Self {
         match (space, kind) {
-            (_, b'z') => Self::Trail,
+            (_, b'z') => Self::AuditLog,
             (Space::World, b'd' | b'e') => Self::CronJobs,
             (Space::World, b'f' | b'n' | b'p') => Self::Workflows,
             (Space::World, b'a' | b'm' | b's' | b't' | b'c' | b'w' | b'k' | b'b' | b'l' | b'o')
@@ -112,7 +112,7 @@ impl Part {
             Self::Workflows => "world/workflows.rows",
             Self::CronJobs => "data/cron_jobs.rows",
             Self::Data => "data/world.rows",
-            Self::Trail => "audit/trail.rows",
+            Self::AuditLog => "audit/trail.rows",
         }
     }
 
@@ -148,7 +148,7 @@ pub fn components_of(entry: &str) -> &'static [Component] {
         Some(Part::Workflows) => return &[Workflows],
         Some(Part::CronJobs) => return &[CronJobs, Data],
         Some(Part::Data) => return &[Data],
-        Some(Part::Trail) => return &[],
+        Some(Part::AuditLog) => return &[],
         None => {}
     }
     let (root, rest) = entry.split_once('/').unwrap_or((entry, ""));
@@ -185,7 +185,7 @@ impl Selection {
 
     /// Are the rows to be restored? The trail is none of what is asked for.
     pub fn takes_part(&self, part: Part) -> bool {
-        part != Part::Trail && self.takes(part.entry())
+        part != Part::AuditLog && self.takes(part.entry())
     }
 
     /// Is the whole component restored?
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn every_kind_has_one_place() {
         assert_eq!(Part::of(Space::World, b'd'), Part::CronJobs);
-        assert_eq!(Part::of(Space::Content, b'z'), Part::Trail);
+        assert_eq!(Part::of(Space::Content, b'z'), Part::AuditLog);
         assert_eq!(Part::of(Space::World, b'j'), Part::Data);
         assert_eq!(Part::of(Space::World, b'!'), Part::Data);
         assert!(Part::ALL.into_iter().all(|part| Part::of_entry(part.entry()) == Some(part)));

@@ -14,8 +14,8 @@ use super::error::{Error, found_in, io};
 use super::name::{check_entry, is_aside, is_reserved};
 use super::write::{ArchiveWriter, Kind};
 use crate::kernel::disk;
+use crate::kernel::free_space;
 use crate::kernel::home::{Home, private_file};
-use crate::kernel::room;
 use crate::kernel::settings::ReadConfig;
 
 /// Bytes of a file that is read at once; a longer one goes through a copy, so that its size is known when it begins.
@@ -249,7 +249,7 @@ pub(super) fn pack(archive: &mut ArchiveWriter, found: &Found, spool: &Path) -> 
     // Nobody else needs the name.
     fs::remove_file(spool).map_err(io("remove", spool))?;
     let dir = spool.parent().unwrap_or(Path::new("."));
-    room::check(dir, size).map_err(io("write", dir))?;
+    free_space::check(dir, size).map_err(io("write", dir))?;
     let size = io::copy(&mut file.take(size), &mut copy).map_err(io("read", path))?;
     copy.seek(SeekFrom::Start(0)).map_err(io("read", spool))?;
     archive.entry(entry, size, kind, |mut out| {

@@ -77,7 +77,7 @@ impl Mix {
         let has_trail = live.map(super::create::trail_end).transpose()?.flatten().is_some();
         let mut sources = BTreeMap::new();
         for part in Part::ALL {
-            let from_archive = if part == Part::Trail { !has_trail } else { takes(part) };
+            let from_archive = if part == Part::AuditLog { !has_trail } else { takes(part) };
             let source = match (from_archive, live) {
                 (true, _) => stage.rows.get(&part).cloned().map_or(Source::Nowhere, Source::Archive),
                 (false, Some(view)) => Source::Live(view.clone()),
@@ -150,7 +150,7 @@ impl Mix {
                 Ok(is_out)
             }
             (Space::World, b'e') => Ok(dropped.contains(id)),
-            (Space::Content, b'z') if matches!(self.source(Part::Trail), Source::Archive(_)) => {
+            (Space::Content, b'z') if matches!(self.source(Part::AuditLog), Source::Archive(_)) => {
                 let is_checkpoint = matches!(parse_audit_key(&row.key), Some(AuditKey::Checkpoint(_)));
                 let is_ours = |signer: &AuditVault| {
                     parse_checkpoint(&row.value, |message, signature| signer.is_signed(message, signature)).is_some()

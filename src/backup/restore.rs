@@ -148,7 +148,7 @@ impl Prepared {
     /// Do all rows come from the archive? Then the new store can be built while the world goes on; its audit trail and
     /// the store's own rows are to be carried over afterwards.
     pub fn replaces_world(&self) -> bool {
-        Part::ALL.into_iter().all(|part| part == Part::Trail || self.selection.takes_part(part))
+        Part::ALL.into_iter().all(|part| part == Part::AuditLog || self.selection.takes_part(part))
     }
 
     /// Builds the new store. `live` is the last state of the world that is there: nothing may be written behind it, unless

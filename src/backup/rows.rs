@@ -162,7 +162,7 @@ mod tests {
             (Part::Agents, row(Space::Content, &key(b'x'), b"\xff\xfe")),
             (Part::Data, row(Space::World, b"\0s", b"\x01")),
             (Part::Data, row(Space::World, b"!", b"\x01")),
-            (Part::Trail, row(Space::Content, b"z1", b"\x01")),
+            (Part::AuditLog, row(Space::Content, b"z1", b"\x01")),
         ] {
             assert!(matches!(check(part, &row), Err(Error::Damaged(_))), "{row:?}");
         }

@@ -15,8 +15,8 @@ use super::place::Rooms;
 use super::progress::Progress;
 use super::read::{self, Reading};
 use super::rows;
+use crate::kernel::free_space;
 use crate::kernel::home::{create_private_dir, private_file};
-use crate::kernel::room;
 use crate::kernel::settings::DataDir;
 use crate::kernel::store::rows::RowReader;
 use crate::kernel::vault::Vault;
@@ -64,7 +64,7 @@ pub(super) fn unpack(archive: &Path, target: &Target<'_>, progress: &Progress) -
     let begin = |manifest: &Manifest| {
         progress.begin("checking", manifest.bytes());
         // Once as it comes, once more as a store.
-        make_room(&target.places.data, manifest.bytes().saturating_mul(2).saturating_add(room::SPARE_BYTES))
+        make_room(&target.places.data, manifest.bytes().saturating_mul(2).saturating_add(free_space::SPARE_BYTES))
     };
     stage.manifest = read::read(archive, begin, |reading| {
         let Reading { line, runs, content } = reading;
@@ -80,7 +80,7 @@ pub(super) fn unpack(archive: &Path, target: &Target<'_>, progress: &Progress) -
 /// Is there room for so many bytes?
 fn make_room(dir: &Path, needed: u64) -> Result<(), Error> {
     create_private_dir(dir).map_err(|error| io("create", dir)(io::Error::other(error)))?;
-    let free = room::free(dir).map_err(io("look at", dir))?;
+    let free = free_space::free(dir).map_err(io("look at", dir))?;
     if free < needed { Err(Error::NoRoom { needed, free, path: dir.to_owned() }) } else { Ok(()) }
 }
 
@@ -93,7 +93,7 @@ impl Stage {
         content: &mut Told<'_>,
         target: &Target<'_>,
     ) -> Result<(), Error> {
-        let is_wanted = part == Part::Trail || target.selection.takes_part(part);
+        let is_wanted = part == Part::AuditLog || target.selection.takes_part(part);
         let path = target.rooms.rows_dir().join(part.entry().replace('/', "-"));
         let copy: Box<dyn Write> = if is_wanted {
             create_private_dir(&target.rooms.rows_dir())

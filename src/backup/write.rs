@@ -21,9 +21,9 @@ use tar::{EntryType, Header};
 use super::error::{Error, io};
 use super::manifest::{Entry, MANIFEST, Manifest};
 use super::place::sync_dir;
+use crate::kernel::free_space;
+use crate::kernel::free_space::Sparing;
 use crate::kernel::home::private_file;
-use crate::kernel::room;
-use crate::kernel::room::Sparing;
 
 /// Bytes of a tar block.
 pub(super) const BLOCK_BYTES: u64 = 512;
@@ -177,7 +177,7 @@ impl ArchiveWriter {
             .and_then(|()| head.finish().map(drop))
             .map_err(on_fresh)?;
         let packed = body.metadata().map_err(on_body)?.len();
-        room::check(&files.fresh, packed).map_err(on_fresh)?;
+        free_space::check(&files.fresh, packed).map_err(on_fresh)?;
         pad_ratio(&mut file, tar_bytes, packed).map_err(on_fresh)?;
         io::Seek::rewind(&mut body).map_err(on_body)?;
         io::copy(&mut body, &mut file).map_err(on_fresh)?;

@@ -1,8 +1,8 @@
-//! The audit trail's place in the daemon: opened with the store, told of the start and the stop, signed by the notary.
+//! The audit trail's place in the daemon: opened with the store, told of the start and the stop, signed by the checkpoint signer.
 
 use std::sync::Arc;
 
-use agentsvc_api::audit::trail::Trail;
+use agentsvc_api::audit::trail::AuditLog;
 use agentsvc_api::http::bridge::Bridge;
 use agentsvc_components::Actor;
 use agentsvc_components::audit::AuditKind;
@@ -10,10 +10,10 @@ use agentsvc_systems::audit::NoteAction;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use super::world::Ground;
-use super::{Error, Front, system};
+use super::world::WorldContext;
+use super::{ApiAdapter, Error, system};
 use crate::audit::AuditTrail;
-use crate::audit::notary::{Notary, Parts};
+use crate::audit::checkpoint_signer::{CheckpointSigner, Parts};
 use crate::audit::vault::Vault;
 use crate::kernel::exchange::Entry;
 use crate::kernel::home::Home;
@@ -21,20 +21,20 @@ use crate::kernel::store::Store;
 use crate::kernel::store::writer::Writer;
 
 /// The trail in `store`; from here on the routes read it.
-pub(crate) fn open(home: &Home, front: &Front, store: Store) -> Result<Arc<AuditTrail>, Error> {
+pub(crate) fn open(home: &Home, front: &ApiAdapter, store: Store) -> Result<Arc<AuditTrail>, Error> {
     let vault = Arc::new(Vault::open(home.vault_dir())?);
     let trail = Arc::new(AuditTrail::new(store, vault));
-    front.api.services.provide::<dyn Trail>(Arc::clone(&trail) as _);
+    front.api.services.provide::<dyn AuditLog>(Arc::clone(&trail) as _);
     Ok(trail)
 }
 
 /// The thread that signs the trail.
-pub(crate) fn notary(
-    ground: &Ground,
+pub(crate) fn checkpoint_signer(
+    ground: &WorldContext,
     trail: Arc<AuditTrail>,
     writer: &Writer,
     bridge: Bridge,
-) -> Result<Notary, Error> {
+) -> Result<CheckpointSigner, Error> {
     let parts = Parts {
         trail,
         commits: writer.queue(),
@@ -43,11 +43,11 @@ pub(crate) fn notary(
         clock: ground.clock.clone(),
         retention_days: Arc::clone(&ground.front.audit_days),
     };
-    Notary::start(parts).map_err(system("cannot start the audit checkpoint signer"))
+    CheckpointSigner::start(parts).map_err(system("cannot start the audit checkpoint signer"))
 }
 
 /// The start goes on the trail with the world's first step.
-pub(crate) fn start_entry(front: &Front) -> Entry {
+pub(crate) fn start_entry(front: &ApiAdapter) -> Entry {
     let settings = &front.api.settings;
     let details = json!({
         "version": settings.build.version,
@@ -58,7 +58,7 @@ pub(crate) fn start_entry(front: &Front) -> Entry {
 }
 
 /// The stop goes on the trail while the world still takes commands.
-pub(crate) fn note_stop(front: &Front, runtime: &Runtime) {
+pub(crate) fn note_stop(front: &ApiAdapter, runtime: &Runtime) {
     let entry = NoteAction { kind: AuditKind::DaemonStopped, agent: None, details: json!({}) };
     if let Err(refusal) = runtime.block_on(front.api.bridge.acting_as(Actor::System).ask(entry)) {
         tracing::warn!(%refusal, "the stop could not be recorded in the audit log");

@@ -4,25 +4,25 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use agentsvc_api::config::configuration::{ConfigError, ConfigReloaded, Configuration as _};
-use agentsvc_api::snapshot::store::Worlds;
+use agentsvc_api::snapshot::store::SnapshotService;
 use agentsvc_components::Actor;
 use tokio::runtime::Handle;
 
-use super::Front;
+use super::ApiAdapter;
 use super::launch::Launch;
 use super::live::Live;
 use crate::backup::live::{HomeBackups, Parts, Restorable};
 use crate::kernel::exchange::Exchange;
 use crate::kernel::vault::Vault;
-use crate::model::catalog::Keeper;
-use crate::provider::Accounts;
+use crate::model::catalog::CatalogStore;
+use crate::provider::Credentials;
 use crate::upload::LocalFiles;
 
 /// Those who read files of the home at the start.
 pub(super) struct Readers {
     pub(super) live: Arc<Live>,
-    pub(super) accounts: Arc<Accounts>,
-    pub(super) keeper: Keeper,
+    pub(super) accounts: Arc<Credentials>,
+    pub(super) keeper: CatalogStore,
     pub(super) files: Arc<LocalFiles>,
     pub(super) handle: Handle,
 }
@@ -45,9 +45,9 @@ impl Restorable for Readers {
 /// Lets clients make backups and restore them.
 pub(super) fn open(
     launch: &Launch,
-    front: &Front,
+    front: &ApiAdapter,
     exchange: &Arc<Exchange>,
-    worlds: Arc<dyn Worlds>,
+    worlds: Arc<dyn SnapshotService>,
     vault: Vault,
     readers: Readers,
 ) -> Arc<HomeBackups> {

@@ -29,14 +29,14 @@ use agentsvc_api::http::shutdown::Shutdown;
 use agentsvc_api::model::catalog::DefaultModel;
 use agentsvc_api::provider::catalog::Catalog;
 use agentsvc_api::security::systems::SecuritySystems;
-use agentsvc_api::snapshot::store::Worlds;
+use agentsvc_api::snapshot::store::SnapshotService;
 use agentsvc_api::upload::files::Files;
 use agentsvc_api::world::installation::Installation;
 use agentsvc_api::{Api, DOMAINS};
 use arc_swap::ArcSwap;
 use live::{Live, LiveParts};
 use tokio::runtime::Runtime;
-use world::Ground;
+use world::WorldContext;
 
 use crate::approval::config::SecondFactor;
 use crate::config::Config;
@@ -46,7 +46,7 @@ use crate::kernel::exchange::Exchange;
 use crate::kernel::home::Address;
 use crate::kernel::sandbox::Workspaces;
 use crate::kernel::settings::Settings;
-use crate::kernel::store::late::LateStore;
+use crate::kernel::store::deferred::DeferredStore;
 use crate::kernel::toolset::ToolParts;
 use crate::kernel::vault::{KeySource, Vault};
 use crate::kernel::world_loop::Clock;
@@ -125,7 +125,7 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     let accounts = providers::open(launch, &front, &front.providers, &front.in_force, overrides, &runtime);
     let keeper = models.keeper(&front.in_force, Arc::clone(&front.telling), &front.api);
     front.api.services.provide::<dyn agentsvc_api::model::catalog::Models>(Arc::new(keeper.clone()) as _);
-    let exchange = Arc::new(Ground::exchange(launch, &front, runtime.handle().clone()));
+    let exchange = Arc::new(WorldContext::exchange(launch, &front, runtime.handle().clone()));
     let snapshots = snapshots(launch, &front, &exchange);
     let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
     front.api.services.provide::<dyn Configuration>(Arc::clone(&live) as _);
@@ -177,9 +177,9 @@ fn listen(config: &Config) -> Result<TcpListener, Error> {
 
 /// The front and what ends it. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Front {
+pub(crate) struct ApiAdapter {
     pub(crate) api: Arc<Api>,
-    pub(crate) store: Arc<LateStore>,
+    pub(crate) store: Arc<DeferredStore>,
     pub(crate) files: Arc<LocalFiles>,
     pub(crate) providers: Arc<ArcSwap<Providers>>,
     pub(crate) tools: ToolParts,
@@ -203,7 +203,7 @@ pub(crate) fn front(
     crashes: u64,
     bridge: Bridge,
     vault: Vault,
-) -> Front {
+) -> ApiAdapter {
     let config = &launch.config;
     let settings = ApiSettings {
         listen,
@@ -214,7 +214,7 @@ pub(crate) fn front(
         build: Build::default(),
         limits: Limits { connections_max: crate::kernel::descriptors::connections_max(), ..Limits::default() },
     };
-    let store = Arc::new(LateStore::default());
+    let store = Arc::new(DeferredStore::default());
     let workspaces = Workspaces::new(launch.home.workspaces_dir());
     let files = Arc::new(LocalFiles::new(launch.home.uploads_dir(), config.uploads.clone(), workspaces));
     let providers = Arc::clone(&models.providers);
@@ -243,16 +243,16 @@ pub(crate) fn front(
     let in_force = Arc::new(ArcSwap::from_pointee(config.clone()));
     let telling = Arc::default();
     let (settings, fatal) = (in_force_settings, Arc::default());
-    Front { api, store, files, providers, tools, totp, security, settings, in_force, telling, audit_days, fatal }
+    ApiAdapter { api, store, files, providers, tools, totp, security, settings, in_force, telling, audit_days, fatal }
 }
 
 /// Lets clients take snapshots and restore them.
-fn snapshots(launch: &Launch, front: &Front, exchange: &Arc<Exchange>) -> Arc<Snapshots> {
+fn snapshots(launch: &Launch, front: &ApiAdapter, exchange: &Arc<Exchange>) -> Arc<Snapshots> {
     let data_dir = launch.config.data_dir.as_deref();
     let (dir, inputs) = (launch.home.snapshots_dir(data_dir), inputs::folder_of(&launch.home.data_dir(data_dir)));
     let snapshots = Arc::new(Snapshots::new(dir, inputs, Arc::clone(exchange), front.settings.clone()));
     front.api.add_probe(snapshots.stats());
-    front.api.services.provide::<dyn Worlds>(Arc::clone(&snapshots) as _);
+    front.api.services.provide::<dyn SnapshotService>(Arc::clone(&snapshots) as _);
     snapshots
 }
 
@@ -271,7 +271,7 @@ fn totp_settings(config: &Config) -> TotpSettings {
     }
 }
 
-impl Front {
+impl ApiAdapter {
     /// Lets each domain give the API what it has.
     fn open_domains(&self, launch: &Launch, exchange: &Arc<Exchange>) -> Result<(), Error> {
         let opening = Opening {

@@ -14,7 +14,7 @@ use crate::daemon::Error;
 use crate::daemon::launch::Launch;
 use crate::kernel::world_loop::Clock;
 use crate::model::catalog;
-use crate::model::catalog::{Facts, Files, Keeper, Kept, ModelCatalog, Parts};
+use crate::model::catalog::{CatalogStore, Facts, Files, ModelCatalog, Parts, StoredCatalog};
 use crate::model::provider::Providers;
 use crate::model::provider::overrides::Overrides;
 
@@ -25,7 +25,7 @@ pub(crate) struct Models {
     /// The daemon's default model.
     pub(crate) default: ModelChoice,
     files: Files,
-    kept: Kept,
+    kept: StoredCatalog,
 }
 
 /// The models of the configuration, of the catalog, and of clients, and the keys and endpoints that clients set.
@@ -50,11 +50,11 @@ pub(crate) fn providers_of(
 
 impl Models {
     /// Who changes the catalog from here on; `config` is the configuration in force.
-    pub(crate) fn keeper(self, config: &Arc<ArcSwap<Config>>, telling: Arc<Mutex<()>>, api: &Arc<Api>) -> Keeper {
+    pub(crate) fn keeper(self, config: &Arc<ArcSwap<Config>>, telling: Arc<Mutex<()>>, api: &Arc<Api>) -> CatalogStore {
         let (bridge, shown) = (api.bridge.clone(), Arc::downgrade(api));
         let Self { providers, files, kept, .. } = self;
         let (in_force, known) = (Arc::clone(config), Arc::clone(&providers));
-        Keeper::new(Parts {
+        CatalogStore::new(Parts {
             catalog: Arc::clone(providers.load().catalog()),
             providers,
             telling,

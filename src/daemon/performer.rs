@@ -20,7 +20,7 @@ use arc_swap::ArcSwap;
 use tokio::runtime::Handle;
 
 use crate::DOMAINS;
-use crate::audit::notary::Seal;
+use crate::audit::checkpoint_signer::Seal;
 use crate::kernel::effect::in_flight::InFlight;
 use crate::kernel::effect::performers::Performers;
 use crate::kernel::effect::readers::Readers;
@@ -45,7 +45,7 @@ pub struct PerformerParts {
     pub subscribed: Subscribed,
     /// The store's sweeper.
     pub sweep: Sweep,
-    /// The notary of the audit trail.
+    /// The checkpoint signer of the audit trail.
     pub seal_audit: Seal,
     /// The logs that prompts are made of.
     pub content: Arc<dyn Content>,

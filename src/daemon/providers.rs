@@ -7,7 +7,7 @@ use agentsvc_api::Api;
 use agentsvc_api::config::configuration::ProviderKeys;
 use agentsvc_api::http::bridge::Bridge;
 use agentsvc_api::model::catalog::DefaultModel;
-use agentsvc_api::provider::accounts::{Accounts as _, ProviderError};
+use agentsvc_api::provider::accounts::{ProviderCredentials as _, ProviderError};
 use agentsvc_components::Actor;
 use agentsvc_systems::config::Reconfigure;
 use arc_swap::ArcSwap;
@@ -15,11 +15,11 @@ use tokio::runtime::{Handle, Runtime};
 
 use crate::config::Config;
 use crate::daemon::launch::Launch;
-use crate::daemon::{Front, models};
+use crate::daemon::{ApiAdapter, models};
 use crate::model::provider::Providers;
 use crate::model::provider::overrides::Overrides;
 use crate::provider::oauth::DeviceFlow;
-use crate::provider::{Accounts, Parts};
+use crate::provider::{Credentials, Parts};
 
 /// How often it is looked whether the world is loaded, and the pause in between.
 const LOOKS_MAX: u32 = 1_200;
@@ -30,12 +30,12 @@ const LOOK_PAUSE: Duration = Duration::from_millis(50);
 /// none of them.
 pub(crate) fn open(
     launch: &Launch,
-    front: &Front,
+    front: &ApiAdapter,
     current: &Arc<ArcSwap<Providers>>,
     in_force: &Arc<ArcSwap<Config>>,
     overrides: Arc<Overrides>,
     runtime: &Runtime,
-) -> Arc<Accounts> {
+) -> Arc<Credentials> {
     let config = &launch.config;
     let (api, current) = (Arc::clone(&front.api), Arc::clone(current));
     let changed = {
@@ -53,7 +53,7 @@ pub(crate) fn open(
         }
     };
     let flows = config.providers.iter().map(|(name, written)| (&**name, written.device_flow()));
-    let accounts = Accounts::new(Parts {
+    let accounts = Credentials::new(Parts {
         overrides,
         web: front.tools.web.clone(),
         data_dir: launch.home.data_dir(config.data_dir.as_deref()),
@@ -65,13 +65,13 @@ pub(crate) fn open(
     drop(runtime.spawn(open_keys(Arc::clone(&accounts), api.bridge.clone())));
     let keys = Keys { accounts: Arc::clone(&accounts), handle: runtime.handle().clone() };
     api.services.provide::<dyn agentsvc_api::config::configuration::ProviderKeys>(Arc::new(keys));
-    api.services.provide::<dyn agentsvc_api::provider::accounts::Accounts>(Arc::clone(&accounts) as _);
+    api.services.provide::<dyn agentsvc_api::provider::accounts::ProviderCredentials>(Arc::clone(&accounts) as _);
     accounts
 }
 
 /// Takes keys of the first configuration (`POST /api/init`).
 struct Keys {
-    accounts: Arc<Accounts>,
+    accounts: Arc<Credentials>,
     handle: Handle,
 }
 
@@ -88,7 +88,7 @@ impl ProviderKeys for Keys {
 
 /// Opens the keys in the vault. When one of them does not open the default model may be another one than the start thought,
 /// which knew their names alone.
-async fn open_keys(accounts: Arc<Accounts>, bridge: Bridge) {
+async fn open_keys(accounts: Arc<Credentials>, bridge: Bridge) {
     let opening = Arc::clone(&accounts);
     let is_damaged = tokio::task::spawn_blocking(move || opening.open_keys()).await.unwrap_or(true);
     if !is_damaged {

@@ -1,4 +1,4 @@
-//! The threads behind the front: world, writer, sweeper and notary. They begin and end together, with one store; the
+//! The threads behind the front: world, writer, sweeper and checkpoint signer. They begin and end together, with one store; the
 //! front stays when the world of another store takes their place.
 
 use std::path::PathBuf;
@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use agentsvc_api::audit::trail::Trail;
-use agentsvc_api::chat::agent_feed::AgentBoard;
+use agentsvc_api::audit::trail::AuditLog;
+use agentsvc_api::chat::agent_feed::AgentFeed;
 use agentsvc_api::http::bridge::{Bridge, Intake};
 use agentsvc_api::http::metrics::{MetricsText, Probe};
 use agentsvc_api::tool::toolbox::Toolbox;
 use agentsvc_api::turn::hub::StreamHub;
-use agentsvc_api::world::vitals::Vitals;
+use agentsvc_api::world::live_stats::LiveStats;
 use agentsvc_api::world::watch::WorldWatch;
 use agentsvc_components::event::Event;
 use agentsvc_components::{Actor, Timestamp};
@@ -25,8 +25,8 @@ use parking_lot::RwLock;
 use tokio::runtime::Handle;
 
 use super::performer::{Performer, PerformerParts};
-use super::{Error, Front, audit, models, system};
-use crate::audit::notary::{Notary, NotaryQueue};
+use super::{ApiAdapter, Error, audit, models, system};
+use crate::audit::checkpoint_signer::{CheckpointSigner, SignerQueue};
 use crate::daemon::launch::Launch;
 use crate::event::log as event_log;
 use crate::kernel::effect::Outcomes;
@@ -49,9 +49,9 @@ use crate::model::ModelSettings;
 use crate::tool::DirectTools;
 
 /// What every world of this process stands on.
-pub(crate) struct Ground {
+pub(crate) struct WorldContext {
     pub(crate) home: Home,
-    pub(crate) front: Front,
+    pub(crate) front: ApiAdapter,
     pub(crate) handle: Handle,
     pub(crate) clock: Clock,
     tick_hz: u32,
@@ -62,9 +62,9 @@ pub(crate) struct Ground {
     probes: Arc<WorldProbes>,
 }
 
-impl Ground {
+impl WorldContext {
     /// The ground of a process that starts with `launch`.
-    fn new(launch: &Launch, front: &Front, handle: Handle) -> Self {
+    fn new(launch: &Launch, front: &ApiAdapter, handle: Handle) -> Self {
         let probes = Arc::new(WorldProbes::default());
         front.api.add_probe(Arc::clone(&probes) as _);
         Self {
@@ -83,7 +83,7 @@ impl Ground {
     }
 
     /// What puts other worlds in the place of the present one.
-    pub(crate) fn exchange(launch: &Launch, front: &Front, handle: Handle) -> Exchange {
+    pub(crate) fn exchange(launch: &Launch, front: &ApiAdapter, handle: Handle) -> Exchange {
         let common = Common {
             api: Arc::clone(&front.api),
             store: Arc::clone(&front.store),
@@ -125,28 +125,28 @@ struct Threads {
 /// What a world has beside its own thread, as far as it has begun. All of it ends when this is dropped, so that a world
 /// that does not come to life leaves nothing behind that has its store open.
 struct Begun {
-    notary: Option<Notary>,
+    checkpoint_signer: Option<CheckpointSigner>,
     sweeper: Option<Sweeper>,
     writer: Option<Writer>,
     /// What the steps take in; `None` when it is not kept.
     inputs: Option<InputLog>,
     performer: Option<Performer>,
-    front: Front,
+    front: ApiAdapter,
     probes: Arc<WorldProbes>,
 }
 
 impl Begun {
     /// Nothing but the log of inputs, which is there before the world.
-    fn new(ground: &Ground, inputs: Option<InputLog>) -> Self {
+    fn new(ground: &WorldContext, inputs: Option<InputLog>) -> Self {
         let (front, probes) = (ground.front.clone(), Arc::clone(&ground.probes));
-        Self { notary: None, sweeper: None, writer: None, inputs, performer: None, front, probes }
+        Self { checkpoint_signer: None, sweeper: None, writer: None, inputs, performer: None, front, probes }
     }
 }
 
 impl Drop for Begun {
     /// In this order: each of them hands on what it has to those behind it.
     fn drop(&mut self) {
-        self.notary.take().into_iter().for_each(Notary::stop);
+        self.checkpoint_signer.take().into_iter().for_each(CheckpointSigner::stop);
         self.sweeper.take().into_iter().for_each(Sweeper::stop);
         self.writer.take().into_iter().for_each(Writer::stop);
         // It may still copy rows of the store.
@@ -154,14 +154,14 @@ impl Drop for Begun {
         if let Some(performer) = &self.performer {
             performer.end();
         }
-        self.front.api.services.withdraw::<dyn Trail>();
-        self.front.api.services.withdraw::<dyn Vitals>();
+        self.front.api.services.withdraw::<dyn AuditLog>();
+        self.front.api.services.withdraw::<dyn LiveStats>();
         self.probes.0.write().clear();
         self.front.store.give_up();
     }
 }
 
-impl Ground {
+impl WorldContext {
     /// Brings the world of `store` to life, see [`Host::start`].
     fn begin(&self, store: Store, intake: Intake, entry: Entry, first: bool) -> Result<Threads, Error> {
         let ground = self;
@@ -201,8 +201,9 @@ impl Ground {
             &*begun.writer.insert(Writer::start_with(store.clone(), outlets, queue.clone(), Box::new(journal))?);
         let sweeper = begun.sweeper.insert(Sweeper::start(store.clone(), writer.queue(), outcomes)?);
         let _only_once = late.sweeper.set(sweeper.queue());
-        let notary = begun.notary.insert(audit::notary(ground, Arc::clone(&trail), writer, bridge)?);
-        let _only_once = late.notary.set(notary.queue());
+        let checkpoint_signer =
+            begun.checkpoint_signer.insert(audit::checkpoint_signer(ground, Arc::clone(&trail), writer, bridge)?);
+        let _only_once = late.checkpoint_signer.set(checkpoint_signer.queue());
         *ground.probes.0.write() = vec![
             trail,
             performer.pace() as _,
@@ -213,7 +214,7 @@ impl Ground {
             ground.probes.0.write().push(queue.stats() as _);
             Renewal::new(queue, writer.queue(), store.clone())
         });
-        front.api.services.provide::<dyn Vitals>(Arc::new(ground.pulse(&store, writer)));
+        front.api.services.provide::<dyn LiveStats>(Arc::new(ground.pulse(&store, writer)));
         let parts = Parts {
             engine: Arc::new(parking_lot::Mutex::new(engine)),
             intake,
@@ -229,7 +230,7 @@ impl Ground {
     }
 }
 
-impl Host for Ground {
+impl Host for WorldContext {
     fn start(
         &self,
         store: Store,
@@ -246,7 +247,7 @@ impl Host for Ground {
 
     fn forget(&self) {
         self.front.api.services.state::<StreamHub>().break_off();
-        self.front.api.services.state::<AgentBoard>().forget();
+        self.front.api.services.state::<AgentFeed>().forget();
     }
 
     fn fatal(&self, cause: String) {
@@ -268,7 +269,7 @@ impl World for Threads {
 }
 
 /// The world of the rows of `view`, and how it began. The log says how long that took.
-fn come_to_life(ground: &Ground, view: &StoreView, born: Timestamp) -> Result<(Engine, Epoch), Error> {
+fn come_to_life(ground: &WorldContext, view: &StoreView, born: Timestamp) -> Result<(Engine, Epoch), Error> {
     let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let (progress, began) = (Progress::default(), Instant::now());
     let records = view.records(threads, &progress)?;
@@ -308,10 +309,10 @@ fn start_log((folder, settings): &(PathBuf, InputSettings)) -> Option<InputLog> 
 }
 
 /// Where the writer hands what became durable.
-fn outlets(ground: &Ground, performer: Performer) -> Outlets {
-    let Ground { front, stats, .. } = ground;
+fn outlets(ground: &WorldContext, performer: Performer) -> Outlets {
+    let WorldContext { front, stats, .. } = ground;
     let (files, stats) = (Arc::clone(&front.files), Arc::clone(stats));
-    let (board, watch) = (front.api.services.state::<AgentBoard>(), front.api.services.state::<WorldWatch>());
+    let (board, watch) = (front.api.services.state::<AgentFeed>(), front.api.services.state::<WorldWatch>());
     Outlets {
         effects: Arc::new(move |effect| performer.perform(effect)),
         events: Arc::new(move |happened| {
@@ -332,11 +333,11 @@ fn outlets(ground: &Ground, performer: Performer) -> Outlets {
 #[derive(Default)]
 struct LateThreads {
     sweeper: OnceLock<SweepQueue>,
-    notary: OnceLock<NotaryQueue>,
+    checkpoint_signer: OnceLock<SignerQueue>,
 }
 
 fn performer(
-    front: &Front,
+    front: &ApiAdapter,
     tools: ToolParts,
     outcomes: Outcomes,
     late: Arc<LateThreads>,
@@ -357,7 +358,7 @@ fn performer(
             }
         }),
         seal_audit: Arc::new(move |head| {
-            if let Some(queue) = to_notary.notary.get() {
+            if let Some(queue) = to_notary.checkpoint_signer.get() {
                 queue.seal(head);
             }
         }),

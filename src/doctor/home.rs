@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use super::{Finding, Keeper, Patient};
+use super::{Finding, Patient, StoreOwner};
 use crate::kernel::vault::{KeySource, Vault};
 
 /// The home is there, ours, and nobody else's.
@@ -24,7 +24,7 @@ pub(super) fn is_usable(patient: &Patient) -> Finding {
             return Finding::fail(format!("cannot look at {shown}: {error}"), "choose another home with --home");
         }
     };
-    if let Keeper::Unknown(error) = &patient.keeper {
+    if let StoreOwner::Unknown(error) = &patient.keeper {
         return Finding::fail(
             error.clone(),
             format!(

@@ -118,12 +118,12 @@ struct Patient {
     home: Home,
     /// Its configuration, or why there is none.
     config: Result<Loaded, config::Error>,
-    keeper: Keeper,
+    keeper: StoreOwner,
     options: Options,
 }
 
 /// Who has the home.
-enum Keeper {
+enum StoreOwner {
     /// This process, so that no daemon starts meanwhile; what is not there yet is not locked.
     Doctor(Option<Lock>),
     /// A daemon, where it says that it listens.
@@ -139,7 +139,7 @@ impl Patient {
     }
 
     const fn is_running(&self) -> bool {
-        matches!(self.keeper, Keeper::Daemon(_))
+        matches!(self.keeper, StoreOwner::Daemon(_))
     }
 }
 
@@ -179,14 +179,14 @@ pub fn examine(home: Home, options: Options) -> Report {
     Report { status, version: env!("CARGO_PKG_VERSION"), home, running: patient.is_running(), checks }
 }
 
-fn keeper(home: &Home) -> Keeper {
+fn keeper(home: &Home) -> StoreOwner {
     if !home.root().is_dir() {
-        return Keeper::Doctor(None);
+        return StoreOwner::Doctor(None);
     }
     match home.lock() {
-        Ok(lock) => Keeper::Doctor(Some(lock)),
-        Err(crate::kernel::home::Error::Taken { .. }) => Keeper::Daemon(home.address()),
-        Err(error) => Keeper::Unknown(error.to_string()),
+        Ok(lock) => StoreOwner::Doctor(Some(lock)),
+        Err(crate::kernel::home::Error::Taken { .. }) => StoreOwner::Daemon(home.address()),
+        Err(error) => StoreOwner::Unknown(error.to_string()),
     }
 }
 

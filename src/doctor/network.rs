@@ -6,7 +6,7 @@ use std::time::Duration;
 use reqwest::{Response, StatusCode, Url, header};
 use tokio::time::timeout;
 
-use super::{Finding, Keeper, Patient};
+use super::{Finding, Patient, StoreOwner};
 use crate::model::http::{Clients, Timeouts};
 use crate::model::provider::{DriverKind, Target};
 
@@ -19,7 +19,7 @@ const SKEW_SECS_MAX: i64 = 60;
 pub(super) fn listen(patient: &Patient) -> Finding {
     let listen = patient.config().api_listen;
     match &patient.keeper {
-        Keeper::Daemon(address) => {
+        StoreOwner::Daemon(address) => {
             let url =
                 address.as_ref().map_or_else(|| crate::kernel::home::url_of(listen), crate::kernel::home::Address::url);
             match answers(&format!("{url}/api/health")) {

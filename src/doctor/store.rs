@@ -7,7 +7,7 @@ use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::audit::record::AuditHead;
 use agentsvc_systems::audit::Walked;
 
-use super::{Finding, Keeper, Patient};
+use super::{Finding, Patient, StoreOwner};
 use crate::audit::AuditTrail;
 use crate::audit::vault::Vault;
 use crate::kernel::store::Store;
@@ -74,14 +74,14 @@ pub(super) fn audit(patient: &Patient) -> Finding {
 fn open(patient: &Patient) -> Option<Result<Store, crate::kernel::store::Error>> {
     let world = patient.home.world_dir(patient.config().data_dir.as_deref());
     let has_files = std::fs::read_dir(&world).is_ok_and(|mut entries| entries.next().is_some());
-    matches!(patient.keeper, Keeper::Doctor(Some(_))).then_some(())?;
+    matches!(patient.keeper, StoreOwner::Doctor(Some(_))).then_some(())?;
     has_files.then(|| Store::open(world))
 }
 
 fn unopened(patient: &Patient) -> Finding {
     match &patient.keeper {
-        Keeper::Daemon(_) => Finding::pass(RUNNING),
-        Keeper::Doctor(_) => Finding::pass("the store does not exist yet"),
-        Keeper::Unknown(error) => Finding::warn(format!("not checked: {error}"), "see the check home"),
+        StoreOwner::Daemon(_) => Finding::pass(RUNNING),
+        StoreOwner::Doctor(_) => Finding::pass("the store does not exist yet"),
+        StoreOwner::Unknown(error) => Finding::warn(format!("not checked: {error}"), "see the check home"),
     }
 }

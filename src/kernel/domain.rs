@@ -12,7 +12,7 @@ use super::exchange::Exchange;
 use super::home::Home;
 use super::sandbox::Workspaces;
 use super::settings::Settings;
-use super::store::late::LateStore;
+use super::store::deferred::DeferredStore;
 use super::toolset::Tool;
 
 /// One domain: its folder under `src/` exports one of these as `DOMAIN`, and the list of all is `DOMAINS` of the crate.
@@ -47,7 +47,7 @@ pub(crate) struct Opening<'a> {
     /// What the configuration in force says to domains.
     pub(crate) settings: &'a Settings,
     /// The store of the present world.
-    pub(crate) store: &'a Arc<LateStore>,
+    pub(crate) store: &'a Arc<DeferredStore>,
     pub(crate) workspaces: &'a Workspaces,
     /// The present world.
     pub(crate) exchange: &'a Arc<Exchange>,

@@ -9,7 +9,7 @@ use agentsvc_components::memory::record::MemoryRecord;
 use agentsvc_systems::kernel::record::{memory_key, memory_prefix};
 
 use crate::kernel::store::Store;
-use crate::kernel::store::late::LateStore;
+use crate::kernel::store::deferred::DeferredStore;
 
 impl MemoryStore for Store {
     fn memory(&self, agent: AgentId, key: &str) -> Result<Option<MemoryRecord>, ContentError> {
@@ -38,7 +38,7 @@ impl MemoryStore for Store {
     }
 }
 
-impl MemoryStore for LateStore {
+impl MemoryStore for DeferredStore {
     fn memory(&self, agent: AgentId, key: &str) -> Result<Option<MemoryRecord>, ContentError> {
         self.store()?.memory(agent, key)
     }

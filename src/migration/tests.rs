@@ -9,16 +9,16 @@ use agentsvc_systems::manifest;
 use super::*;
 
 /// A home of files, and a daemon's home to take it over into.
-struct House {
+struct Harness {
     theirs: tempfile::TempDir,
     ours: tempfile::TempDir,
 }
 
-impl House {
+impl Harness {
     fn new(files: &[(&str, &str)]) -> Self {
-        let house = Self { theirs: tempfile::tempdir().unwrap(), ours: tempfile::tempdir().unwrap() };
-        files.iter().for_each(|(path, text)| house.write(path, text));
-        house
+        let harness = Self { theirs: tempfile::tempdir().unwrap(), ours: tempfile::tempdir().unwrap() };
+        files.iter().for_each(|(path, text)| harness.write(path, text));
+        harness
     }
 
     fn write(&self, path: &str, text: &str) {
@@ -38,8 +38,8 @@ impl House {
     }
 }
 
-fn refused(house: &House, path: &Path) -> String {
-    house.migrator().open(path.to_str().unwrap()).err().unwrap().to_string()
+fn refused(harness: &Harness, path: &Path) -> String {
+    harness.migrator().open(path.to_str().unwrap()).err().unwrap().to_string()
 }
 
 const OPENCLAW: &[(&str, &str)] = &[
@@ -66,8 +66,8 @@ const OPENCLAW: &[(&str, &str)] = &[
 
 #[test]
 fn an_openclaw_home_is_read() {
-    let house = House::new(OPENCLAW);
-    let home = house.opened();
+    let harness = Harness::new(OPENCLAW);
+    let home = harness.opened();
     let names: Vec<(String, bool)> = home.agents().into_iter().map(|item| (item.name, item.convertible)).collect();
     assert_eq!(names, [("main".to_owned(), true), ("Ops".to_owned(), true)]);
     let main = manifest::parse(home.manifest(0).unwrap()).unwrap().manifest;
@@ -88,14 +88,14 @@ fn an_openclaw_home_is_read() {
 
 #[test]
 fn files_and_skills_are_copied_once() {
-    let house = House::new(OPENCLAW);
-    let home = house.opened();
+    let harness = Harness::new(OPENCLAW);
+    let home = harness.opened();
     let agent = AgentId(uuid::Uuid::from_u128(7));
     assert_eq!(home.copy_files(0, agent, "main"), Ok(2));
     assert_eq!(home.copy_files(0, agent, "main"), Ok(0));
     assert_eq!(home.install_skill(0), Ok(Taken::Now));
     assert_eq!(home.install_skill(0), Ok(Taken::Before));
-    let skill = house.ours.path().join("skills/weather");
+    let skill = harness.ours.path().join("skills/weather");
     assert!(skill.join("scripts/look.sh").is_file());
     let written: toml::Table = toml::from_str(&fs::read_to_string(skill.join("skill.toml")).unwrap()).unwrap();
     assert_eq!(written["description"].as_str(), Some("Says the weather"));
@@ -104,7 +104,7 @@ fn files_and_skills_are_copied_once() {
 
 #[test]
 fn a_yaml_home_is_read() {
-    let house = House::new(&[
+    let harness = Harness::new(&[
         ("config.yaml", "version: '1.4'\n"),
         (
             "agents/coder/agent.yaml",
@@ -114,7 +114,7 @@ fn a_yaml_home_is_read() {
         ("agents/coder/MEMORY.md", "m"),
         ("agents/coder/sessions/a.jsonl", "{\"role\":\"user\",\"content\":\"hi\"}\n"),
     ]);
-    let home = house.opened();
+    let home = harness.opened();
     let agents = home.agents();
     assert_eq!((agents[0].name.as_str(), agents[0].convertible), ("broken", false));
     let coder = manifest::parse(home.manifest(1).unwrap()).unwrap().manifest;
@@ -122,21 +122,22 @@ fn a_yaml_home_is_read() {
     assert_eq!(home.sessions(), [1]);
     let said = format!("{:?} {:?}", home.warnings(), home.agents());
     assert!(said.contains("heartbeat") && said.contains("api_key") && !said.contains("sk-secret"), "{said}");
-    let detected = house.migrator().detect();
+    let detected = harness.migrator().detect();
     assert!(detected.is_empty(), "the home itself is none of its usual places");
 }
 
 #[test]
 fn homes_at_their_usual_places_are_found() {
-    let house = House::new(&[(".openclaw/openclaw.json", "{}"), (".librefang/agents/a/agent.toml", "name = \"a\"\n")]);
+    let harness =
+        Harness::new(&[(".openclaw/openclaw.json", "{}"), (".librefang/agents/a/agent.toml", "name = \"a\"\n")]);
     let found: Vec<_> =
-        house.migrator().detect().into_iter().map(|source| (source.kind, source.agents_found)).collect();
+        harness.migrator().detect().into_iter().map(|source| (source.kind, source.agents_found)).collect();
     assert_eq!(found, [("openclaw", 1), ("openfang", 1)]);
 }
 
 #[test]
 fn an_openfang_home_is_read() {
-    let house = House::new(&[
+    let harness = Harness::new(&[
         (
             "agents/scout/agent.toml",
             "name = \"scout\"\n[model]\nprovider = \"groq\"\nmodel = \"m\"\nsystem_prompt = \"Scout.\"\n",
@@ -152,7 +153,7 @@ fn an_openfang_home_is_read() {
             "{\"timestamp\":\"2026-01-01T00:00:00Z\",\"role\":\"user\",\"content\":\"x\"}\n",
         ),
     ]);
-    let home = house.opened();
+    let home = harness.opened();
     let agents: Vec<(String, bool)> = home.agents().into_iter().map(|item| (item.name, item.convertible)).collect();
     assert_eq!(agents, [("bad".to_owned(), false), ("scout".to_owned(), true), ("clip".to_owned(), true)]);
     let clip = manifest::parse(home.manifest(2).unwrap()).unwrap().manifest;
@@ -162,23 +163,24 @@ fn an_openfang_home_is_read() {
 
 #[test]
 fn what_is_no_home_is_refused() {
-    let house = House::new(&[]);
-    assert!(refused(&house, Path::new("relative")).contains("absolute"));
-    assert!(refused(&house, &house.theirs.path().join("none")).contains("not a directory"));
-    assert!(refused(&house, house.theirs.path()).contains("no home of a known kind"));
-    assert!(refused(&house, house.ours.path()).contains("own home"));
-    assert!(refused(&house, Path::new("/")).contains("own home"));
+    let harness = Harness::new(&[]);
+    assert!(refused(&harness, Path::new("relative")).contains("absolute"));
+    assert!(refused(&harness, &harness.theirs.path().join("none")).contains("not a directory"));
+    assert!(refused(&harness, harness.theirs.path()).contains("no home of a known kind"));
+    assert!(refused(&harness, harness.ours.path()).contains("own home"));
+    assert!(refused(&harness, Path::new("/")).contains("own home"));
 }
 
 #[test]
 fn nothing_leaves_the_home() {
-    let house = House::new(&[("openclaw.json", "{agents: {list: [{id: '../../etc'}, {id: 'b', workspace: '/etc'}]}}")]);
+    let harness =
+        Harness::new(&[("openclaw.json", "{agents: {list: [{id: '../../etc'}, {id: 'b', workspace: '/etc'}]}}")]);
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("SOUL.md"), "secret of another place").unwrap();
-    symlink(outside.path(), house.theirs.path().join("workspace")).unwrap();
-    fs::create_dir_all(house.theirs.path().join("skills/s")).unwrap();
-    symlink(outside.path().join("SOUL.md"), house.theirs.path().join("skills/s/SKILL.md")).unwrap();
-    let home = house.opened();
+    symlink(outside.path(), harness.theirs.path().join("workspace")).unwrap();
+    fs::create_dir_all(harness.theirs.path().join("skills/s")).unwrap();
+    symlink(outside.path().join("SOUL.md"), harness.theirs.path().join("skills/s/SKILL.md")).unwrap();
+    let home = harness.opened();
     let all: String = (0..home.agents().len()).filter_map(|n| home.manifest(n)).collect();
     assert!(!all.contains("secret of another place") && !all.contains(".."), "{all}");
     assert!(home.skills().is_empty());
@@ -187,10 +189,10 @@ fn nothing_leaves_the_home() {
 
 #[test]
 fn large_files_and_broken_text_are_warnings() {
-    let house = House::new(&[("openclaw.json", "{}"), ("agents/main/sessions/s.jsonl", "\u{0}\n{}\nnonsense\n")]);
-    house.write("workspace/SOUL.md", &"x".repeat(usize::try_from(limit::MIGRATION_TEXT_BYTES_MAX).unwrap() + 1));
-    fs::write(house.theirs.path().join("workspace/AGENTS.md"), b"caf\xff").unwrap();
-    let home = house.opened();
+    let harness = Harness::new(&[("openclaw.json", "{}"), ("agents/main/sessions/s.jsonl", "\u{0}\n{}\nnonsense\n")]);
+    harness.write("workspace/SOUL.md", &"x".repeat(usize::try_from(limit::MIGRATION_TEXT_BYTES_MAX).unwrap() + 1));
+    fs::write(harness.theirs.path().join("workspace/AGENTS.md"), b"caf\xff").unwrap();
+    let home = harness.opened();
     assert!(home.manifest(0).unwrap().contains("caf\u{fffd}"));
     assert!(home.warnings().iter().any(|warning| warning.contains("the limit is")), "{:?}", home.warnings());
     let history = home.history(0).unwrap();
@@ -200,17 +202,17 @@ fn large_files_and_broken_text_are_warnings() {
 #[test]
 fn where_an_agent_comes_from_is_known_by_place_and_by_text() {
     let files = [("agents/a/agent.toml", "name = \"a\"\n"), ("agents/b/agent.toml", "name = \"b\"\n")];
-    let (house, copy) = (House::new(&files), House::new(&files));
-    let (home, other) = (house.opened(), copy.opened());
+    let (harness, copy) = (Harness::new(&files), Harness::new(&files));
+    let (home, other) = (harness.opened(), copy.opened());
     let a = home.origin(0).unwrap();
     assert_eq!(home.origin(2), None);
-    assert_eq!(a, house.opened().origin(0).unwrap());
+    assert_eq!(a, harness.opened().origin(0).unwrap());
     assert_eq!((a.text, a.place == other.origin(0).unwrap().place), (other.origin(0).unwrap().text, false));
     let b = home.origin(1).unwrap();
     assert!(a.place != b.place && a.text != b.text);
-    house.write("agents/a/agent.toml", "name = \"a\"\ndescription = \"d\"\n");
-    let changed = house.opened().origin(0).unwrap();
+    harness.write("agents/a/agent.toml", "name = \"a\"\ndescription = \"d\"\n");
+    let changed = harness.opened().origin(0).unwrap();
     assert_eq!((changed.place, changed.text == a.text), (a.place, false));
-    house.write("agents/a/agent.toml", "name = 7\n");
-    assert_eq!(house.opened().origin(0), None, "what cannot be converted comes from nowhere");
+    harness.write("agents/a/agent.toml", "name = 7\n");
+    assert_eq!(harness.opened().origin(0), None, "what cannot be converted comes from nowhere");
 }

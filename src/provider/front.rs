@@ -4,7 +4,8 @@ use agentsvc_api::http::error_codes;
 use std::sync::Arc;
 
 use agentsvc_api::provider::accounts::{
-    Accounts as Front, Detected, LoginStarted, LoginState, ProviderDetail, ProviderError, ProviderTested, ProviderView,
+    Detected, LoginStarted, LoginState, ProviderCredentials, ProviderDetail, ProviderError, ProviderTested,
+    ProviderView,
 };
 use agentsvc_components::Actor;
 use agentsvc_components::audit::AuditKind;
@@ -15,13 +16,13 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use super::{Accounts, detect, oauth, on_disk, probe, view};
+use super::{Credentials, detect, oauth, on_disk, probe, view};
 use crate::kernel::vault;
 use crate::model::provider::overrides::Login;
 use crate::model::provider::{DriverKind, Secret};
 use crate::provider::config::provider_url;
 
-impl Front for Accounts {
+impl ProviderCredentials for Credentials {
     fn list(&self) -> Vec<ProviderView> {
         let providers = self.providers();
         providers.iter().map(|provider| view::line(&providers, provider, &self.parts.device_flows)).collect()
@@ -179,7 +180,7 @@ fn through<T: Send + 'static>(
     })
 }
 
-impl Accounts {
+impl Credentials {
     /// Puts a change on record when all but the disk allows it, before it is made: one that then fails leaves an entry, one that
     /// is made never lacks it.
     async fn note(&self, kind: AuditKind, details: Value) -> Result<(), ProviderError> {

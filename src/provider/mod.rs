@@ -80,7 +80,7 @@ pub type Current = Arc<dyn Fn() -> Arc<Providers> + Send + Sync>;
 /// Lets the daemon see that keys have come or gone: the default model may be another one.
 pub type Changed = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// What the accounts need from the rest of the house.
+/// What the accounts need from the rest of the daemon.
 pub struct Parts {
     /// The providers as they are configured now.
     pub providers: Current,
@@ -99,7 +99,7 @@ pub struct Parts {
 }
 
 /// The accounts.
-pub struct Accounts {
+pub struct Credentials {
     parts: Parts,
     endpoints: Endpoints,
     /// One change at a time.
@@ -112,7 +112,7 @@ pub struct Accounts {
     refresher: Arc<Refresher>,
 }
 
-impl Accounts {
+impl Credentials {
     /// The accounts, with the endpoints on disk in force. Waits for the disk.
     pub fn new(parts: Parts) -> Arc<Self> {
         let endpoints = Endpoints::new(&parts.data_dir);

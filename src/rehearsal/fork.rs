@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use agentsvc_api::rehearsal::runs::{Injected, InjectedKind};
-use agentsvc_components::event::Happened;
+use agentsvc_components::event::EventEnvelope;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{Actor, Refusal, Timestamp};
 use agentsvc_systems::event::PublishEvent;
@@ -40,7 +40,7 @@ pub struct Step {
     /// When, in virtual time.
     pub now: Timestamp,
     /// An event.
-    pub events: Vec<Happened>,
+    pub events: Vec<EventEnvelope>,
     /// What fires came to.
     pub notes: Vec<Note>,
 }

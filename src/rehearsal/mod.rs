@@ -18,13 +18,13 @@ pub mod directory;
 pub mod forecast;
 pub mod fork;
 pub mod history;
-pub mod keeper;
 pub mod performer;
 mod run;
 pub mod script;
 pub mod source;
 pub mod spool;
 mod stats;
+pub mod store;
 mod timeline;
 
 #[cfg(test)]
@@ -39,7 +39,7 @@ use agentsvc_api::rehearsal::runs::Rehearsals;
 use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
 use crate::kernel::world_loop::Clock;
-use keeper::{Keeper, Places};
+use store::{Places, RehearsalStore};
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
@@ -52,7 +52,7 @@ pub const DOMAIN: Domain = Domain {
     )],
     open: |opening| {
         let exchange = Arc::downgrade(opening.exchange);
-        let keeper = Arc::new(Keeper::new(Places {
+        let keeper = Arc::new(RehearsalStore::new(Places {
             dir: opening.data_dir.join("rehearsals"),
             snapshots: opening.data_dir.join("snapshots"),
             view: Box::new(move || Some(exchange.upgrade()?.view().ok()?.into_parts())),

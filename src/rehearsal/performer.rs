@@ -1,5 +1,5 @@
 //! The outside of a fork: effects come back as outcomes after a virtual latency. It has no network, no disk and no
-//! process, only what is in its fields; the tools of the house are never asked.
+//! process, only what is in its fields; the tools of the daemon are never asked.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,7 +8,7 @@ use agentsvc_components::agent::sweep::AgentSwept;
 use agentsvc_components::agent::sweep::SweepAgent;
 use agentsvc_components::compaction::call::SummaryCall;
 use agentsvc_components::compaction::call::{SummaryEnd, SummaryOutcome};
-use agentsvc_components::event::Happened;
+use agentsvc_components::event::EventEnvelope;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::effect::Abort;
 use agentsvc_components::kernel::effect::AnyEffect;
@@ -38,7 +38,7 @@ impl Performer {
     }
 
     /// Tells the script what happened.
-    pub fn hear(&mut self, events: &[Happened]) {
+    pub fn hear(&mut self, events: &[EventEnvelope]) {
         events.iter().for_each(|happened| self.script.hear(&happened.event));
     }
 

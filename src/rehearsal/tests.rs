@@ -1,4 +1,4 @@
-//! Forks in virtual time. The house below has schedules and triggers of every kind, budgets, failures, tools that need
+//! Forks in virtual time. The harness below has schedules and triggers of every kind, budgets, failures, tools that need
 //! approval and turns that take long; it is run by jumps and by beats, and both must come to exactly the same.
 //!
 //! `AGENTSVC_REHEARSAL_SCHEDULES` (240) and `AGENTSVC_REHEARSAL_HOURS` (30) make it larger,
@@ -34,7 +34,7 @@ use crate::kernel::store::load;
 /// 2026-03-06T00:00:00Z, a Friday; clocks change in New York on Sunday.
 const BEGIN: Timestamp = Timestamp(1_772_755_200_000);
 const HOUR: i64 = 3_600_000;
-/// Between the making of the house and the fork: slots are missed.
+/// Between the making of the harness and the fork: slots are missed.
 const LATE: i64 = 7 * HOUR;
 
 fn env(name: &str, default: i64) -> i64 {
@@ -55,13 +55,13 @@ fn settings() -> Settings {
 }
 
 /// A world that commands build; what it stores is kept as rows.
-struct House {
+struct Harness {
     engine: Engine,
     rows: BTreeMap<(u8, Vec<u8>), Vec<u8>>,
     agents: Vec<AgentId>,
 }
 
-impl House {
+impl Harness {
     fn new() -> Self {
         let mut engine = Engine::new(settings(), [7; 32]);
         engine.restore(Records::default(), BEGIN).unwrap();
@@ -133,7 +133,7 @@ impl House {
     /// Agents, one with a small budget and one that is stopped, schedules of every kind, and triggers that follow from
     /// their turns and from each other.
     fn furnished(schedules: usize) -> Self {
-        let mut house = Self::new();
+        let mut harness = Self::new();
         let count = (schedules / 8).max(6);
         for n in 0..count {
             // One comes near its limit step by step, the others have none left at once.
@@ -142,9 +142,9 @@ impl House {
                 _ if n % 5 == 1 => "[limits]\ndaily_limit_usd = 0.08\n",
                 _ => "",
             };
-            house.agent(&format!("name = \"a-{n}\"\nsystem_prompt = \"You do things.\"\n{limits}"));
+            harness.agent(&format!("name = \"a-{n}\"\nsystem_prompt = \"You do things.\"\n{limits}"));
         }
-        let agents = house.agents.clone();
+        let agents = harness.agents.clone();
         for n in 0..schedules {
             let agent = agents[n % count];
             let rule = match n % 10 {
@@ -161,15 +161,15 @@ impl House {
             };
             // Slots by the minute are few, or the night is full of nothing else.
             let rule = if n % 10 == 5 && n > 60 { format!("every {}h", 1 + n % 9) } else { rule };
-            house.schedule(n, agent, &rule);
+            harness.schedule(n, agent, &rule);
         }
-        house.trigger(agents[0], &json!({ "turn_completed": { "name_pattern": "a-2" } }), 600, 0);
-        house.trigger(agents[3], &json!({ "turn_completed": { "name_pattern": "a-[03]" } }), 0, 0);
-        house.trigger(agents[4], &json!({ "turn_failed": {} }), 60, 20);
-        house.trigger(agents[5], &json!({ "cron_fired": {} }), 300, 0);
-        house.trigger(agents[2], &json!({ "budget_exceeded": {} }), 0, 3);
-        house.trigger(agents[1], &json!({ "custom": { "event_type": "alarm" } }), 0, 0);
-        house
+        harness.trigger(agents[0], &json!({ "turn_completed": { "name_pattern": "a-2" } }), 600, 0);
+        harness.trigger(agents[3], &json!({ "turn_completed": { "name_pattern": "a-[03]" } }), 0, 0);
+        harness.trigger(agents[4], &json!({ "turn_failed": {} }), 60, 20);
+        harness.trigger(agents[5], &json!({ "cron_fired": {} }), 300, 0);
+        harness.trigger(agents[2], &json!({ "budget_exceeded": {} }), 0, 3);
+        harness.trigger(agents[1], &json!({ "custom": { "event_type": "alarm" } }), 0, 0);
+        harness
     }
 }
 
@@ -193,13 +193,13 @@ fn turns(agents: &[AgentId]) -> HashMap<AgentId, Vec<PlayedTurn>> {
     agents.iter().enumerate().filter(|(n, _)| n % 4 != 3).map(|(_, agent)| (*agent, all.clone())).collect()
 }
 
-fn injected(house: &House, from: Timestamp) -> Vec<Injected> {
+fn injected(harness: &Harness, from: Timestamp) -> Vec<Injected> {
     let at = |minutes: i64| from.plus_ms(minutes * 60_000 + 17);
     let custom = InjectedKind::Custom { event_type: "alarm".into(), payload: "{}".into(), agent: None };
     let message = |agent: AgentId| InjectedKind::Message { agent, text: "hello".into() };
     vec![
         Injected { at: at(500), what: custom.clone() },
-        Injected { at: at(3), what: message(house.agents[2]) },
+        Injected { at: at(3), what: message(harness.agents[2]) },
         Injected { at: at(500), what: custom },
         Injected { at: at(4), what: message(AgentId(uuid::Uuid::from_u128(5))) },
     ]
@@ -229,13 +229,13 @@ impl Watcher for Everything {
     }
 }
 
-fn fork(house: &House, seed: u64, tick_ms: i64) -> Fork {
+fn fork(harness: &Harness, seed: u64, tick_ms: i64) -> Fork {
     let from = BEGIN.plus_ms(LATE);
-    let script = Script::recorded(&settings(), seed, turns(&house.agents));
-    Fork::new(settings(), house.records(), from, seed, script)
+    let script = Script::recorded(&settings(), seed, turns(&harness.agents));
+    Fork::new(settings(), harness.records(), from, seed, script)
         .unwrap()
         .with_tick(tick_ms)
-        .with_events(injected(house, from))
+        .with_events(injected(harness, from))
 }
 
 #[test]
@@ -243,9 +243,9 @@ fn jumps_and_beats_come_to_exactly_the_same() {
     let schedules = usize::try_from(env("AGENTSVC_REHEARSAL_SCHEDULES", 240)).unwrap();
     let until = BEGIN.plus_ms(LATE + env("AGENTSVC_REHEARSAL_HOURS", 30) * HOUR);
     let tick_ms = env("AGENTSVC_REHEARSAL_TICK_MS", 1_000);
-    let house = House::furnished(schedules);
+    let harness = Harness::furnished(schedules);
     let runs = [Pace::Jump, Pace::Beat].map(|pace| {
-        let (mut fork, mut all) = (fork(&house, 4, tick_ms), Everything::default());
+        let (mut fork, mut all) = (fork(&harness, 4, tick_ms), Everything::default());
         fork.run(until, pace, &mut all);
         assert_eq!((fork.fate().told, fork.fate().refused.len()), (3, 1));
         assert_eq!(fork.fate().refused[0].0, 3, "the agent does not exist");
@@ -298,10 +298,10 @@ fn jumps_and_beats_come_to_exactly_the_same() {
 
 #[test]
 fn the_seed_decides() {
-    let house = House::furnished(60);
+    let harness = Harness::furnished(60);
     let until = BEGIN.plus_ms(LATE + 5 * HOUR);
     let lines = |seed: u64| {
-        let (mut fork, mut all) = (fork(&house, seed, 50), Everything::default());
+        let (mut fork, mut all) = (fork(&harness, seed, 50), Everything::default());
         fork.run(until, Pace::Jump, &mut all);
         all.lines
     };
@@ -311,10 +311,10 @@ fn the_seed_decides() {
 
 #[test]
 fn idle_time_costs_nothing() {
-    let mut house = House::new();
-    let agent = house.agent("name = \"a\"\n");
-    house.schedule(3, agent, "0 12 1 * *");
-    let mut fork = Fork::new(settings(), house.records(), BEGIN, 1, Script::builtin(&settings())).unwrap();
+    let mut harness = Harness::new();
+    let agent = harness.agent("name = \"a\"\n");
+    harness.schedule(3, agent, "0 12 1 * *");
+    let mut fork = Fork::new(settings(), harness.records(), BEGIN, 1, Script::builtin(&settings())).unwrap();
     let mut all = Everything::default();
     fork.run(BEGIN.plus_ms(365 * 24 * HOUR), Pace::Jump, &mut all);
     let fired = all.events.iter().filter(|event| matches!(event, Event::ScheduleFired { .. })).count();
@@ -325,16 +325,16 @@ fn idle_time_costs_nothing() {
 
 #[test]
 fn a_report_agrees_with_its_list() {
-    let house = House::furnished(120);
+    let harness = Harness::furnished(120);
     let (from, until) = (BEGIN.plus_ms(LATE), BEGIN.plus_ms(LATE + 24 * HOUR));
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.fires");
-    let records = house.records();
+    let records = harness.records();
     let collector = || {
         let spool = Spool::create(&path).unwrap();
         Collector::new(Directory::of(&records), HashMap::new(), directory::waiting(&records), spool, (from, until))
     };
-    let (mut fork_, mut all) = (fork(&house, 9, 50), collector());
+    let (mut fork_, mut all) = (fork(&harness, 9, 50), collector());
     fork_.run(until, Pace::Jump, &mut all);
     let open = fork_.engine().stats().turns_open as u64;
     let ending = Ending { until, took: std::time::Duration::from_secs(1), open, fate: fork_.fate() };

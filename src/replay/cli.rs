@@ -17,7 +17,7 @@ use crate::kernel::store::Store;
 use crate::kernel::store::exchange::is_store;
 use crate::kernel::store::rows::RowWriter;
 use crate::replay::report::{DifferingRecord, RecordDifference, Report, Seam, StepDifference, StepShown};
-use crate::replay::travel::Past;
+use crate::replay::time_travel::Past;
 use crate::replay::{Range, replay};
 
 /// Options of `replay`.

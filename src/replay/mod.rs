@@ -10,7 +10,7 @@ pub(crate) mod cli;
 pub mod report;
 #[cfg(test)]
 mod tests;
-pub mod travel;
+pub mod time_travel;
 
 use std::path::Path;
 

@@ -13,7 +13,7 @@ use agentsvc_systems::kernel::record::{
 };
 
 use crate::kernel::store::Store;
-use crate::kernel::store::late::LateStore;
+use crate::kernel::store::deferred::DeferredStore;
 
 impl Content for Store {
     fn messages(&self, log: LogId, range: MessageRange) -> Result<Vec<MessageRow>, ContentError> {
@@ -78,7 +78,7 @@ impl Store {
     }
 }
 
-impl Content for LateStore {
+impl Content for DeferredStore {
     fn messages(&self, log: LogId, range: MessageRange) -> Result<Vec<MessageRow>, ContentError> {
         self.store()?.messages(log, range)
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use agentsvc_api::snapshot::store::{Before, Reason, Restored, Snapshot, Underway, Worlds};
+use agentsvc_api::snapshot::store::{Before, Reason, Restored, Snapshot, SnapshotService, Underway};
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{Actor, Refusal, RefusalKind, Timestamp};
@@ -30,7 +30,7 @@ use crate::kernel::store;
 use crate::kernel::store::is_full;
 use crate::kernel::store::rows::read::{self, Copied};
 use crate::kernel::world_loop::Clock;
-use crate::replay::travel::Past;
+use crate::replay::time_travel::Past;
 use crate::snapshot::config::Snapshots as Config;
 use crate::snapshot::shelf::{Retention, Shelf};
 use crate::snapshot::stats::SnapshotStats;
@@ -293,7 +293,7 @@ impl Snapshots {
     }
 }
 
-impl Worlds for Snapshots {
+impl SnapshotService for Snapshots {
     fn list(&self) -> Result<Vec<Snapshot>, Refusal> {
         self.shelf.list().map_err(|error| failed(&error))
     }

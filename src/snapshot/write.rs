@@ -10,8 +10,8 @@ use agentsvc_api::snapshot::store::SnapshotCounts;
 use agentsvc_components::kernel::record::Space;
 use crossbeam_channel::Sender;
 
+use crate::kernel::free_space::Sparing;
 use crate::kernel::home::private_file;
-use crate::kernel::room::Sparing;
 use crate::kernel::store;
 use crate::kernel::store::rows::read::Copied;
 use crate::kernel::store::rows::{Row, RowTotals, RowWriter};

@@ -2,7 +2,6 @@
 //! call.
 
 mod apply_patch;
-mod brought;
 mod client;
 pub mod config;
 mod direct;
@@ -19,6 +18,7 @@ mod shell_exec;
 mod system_time;
 mod tool_load;
 mod tool_search;
+mod untrusted_content;
 
 pub(crate) use client::with_client_tools;
 pub use direct::{DirectRules, DirectTools};

@@ -10,7 +10,7 @@ use agentsvc_systems::turn::tool_result;
 use serde_json::value::RawValue;
 use tracing::Instrument;
 
-use super::brought::{Shown, shown};
+use super::untrusted_content::{Shown, shown};
 use crate::kernel::effect::Calls;
 use crate::kernel::effect::reply::Reply;
 use crate::kernel::effect::span;

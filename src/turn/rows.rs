@@ -10,7 +10,7 @@ use agentsvc_systems::kernel::record::{trace_key, trace_prefix};
 use uuid::Uuid;
 
 use crate::kernel::store::Store;
-use crate::kernel::store::late::LateStore;
+use crate::kernel::store::deferred::DeferredStore;
 
 impl TraceStore for Store {
     fn traces(&self, agent: AgentId, before: Option<TurnId>, limit: usize) -> Result<Vec<TraceRecord>, ContentError> {
@@ -28,7 +28,7 @@ impl TraceStore for Store {
     }
 }
 
-impl TraceStore for LateStore {
+impl TraceStore for DeferredStore {
     fn traces(&self, agent: AgentId, before: Option<TurnId>, limit: usize) -> Result<Vec<TraceRecord>, ContentError> {
         self.store()?.traces(agent, before, limit)
     }

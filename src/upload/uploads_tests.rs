@@ -12,15 +12,15 @@ use super::*;
 const ANN: AgentId = AgentId(Uuid::from_u128(1));
 const BOB: AgentId = AgentId(Uuid::from_u128(2));
 
-struct House {
+struct Harness {
     dir: tempfile::TempDir,
     uploads: Uploads,
 }
 
-fn house() -> House {
+fn harness() -> Harness {
     let dir = tempfile::tempdir().unwrap();
     let uploads = again(dir.path(), 0);
-    House { dir, uploads }
+    Harness { dir, uploads }
 }
 
 /// The room as the next process finds it, before it went over it.
@@ -29,7 +29,7 @@ fn again(dir: &Path, retention_days: u32) -> Uploads {
     Uploads::new(dir.join("uploads"), settings)
 }
 
-impl House {
+impl Harness {
     fn put(&self, agent: AgentId, name: &str, content: &[u8]) -> Result<Upload, FilesError> {
         let mut incoming = Box::new(self.uploads.begin(agent, name, "")?);
         content.chunks(100).try_for_each(|piece| incoming.write(piece))?;
@@ -53,57 +53,57 @@ fn content(uploads: &Uploads, id: FileId) -> Vec<u8> {
 
 #[test]
 fn what_was_kept_is_there_for_the_next_process() {
-    let house = house();
-    let kept = house.put(ANN, "a.txt", b"hello").unwrap();
+    let harness = harness();
+    let kept = harness.put(ANN, "a.txt", b"hello").unwrap();
     assert_eq!((kept.size, kept.content_type.as_str(), kept.agent), (5, "text/plain", ANN));
     assert_eq!(kept.sha256, "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
     assert_eq!(kept.id.0.get_version_num(), 4);
-    let next = again(house.dir.path(), 0);
+    let next = again(harness.dir.path(), 0);
     assert_eq!(next.get(kept.id).unwrap(), kept);
     assert_eq!(content(&next, kept.id), b"hello");
     next.sweep(&HashSet::new()).unwrap();
     assert_eq!(next.total_bytes(), 5);
     assert!(matches!(next.get(FileId(Uuid::nil())), Err(FilesError::NotFound(_))));
-    assert_eq!(house.names().len(), 2);
+    assert_eq!(harness.names().len(), 2);
 }
 
 #[test]
 fn what_was_not_finished_leaves_nothing() {
-    let house = house();
-    let mut incoming = house.uploads.begin(ANN, "a", "").unwrap();
+    let harness = harness();
+    let mut incoming = harness.uploads.begin(ANN, "a", "").unwrap();
     incoming.write(b"half").unwrap();
-    assert_eq!(house.uploads.total_bytes(), 4);
+    assert_eq!(harness.uploads.total_bytes(), 4);
     drop(incoming);
-    assert_eq!((house.names(), house.uploads.total_bytes()), (Vec::new(), 0));
-    assert_eq!(house.put(ANN, "a", &[0; 1_001]).unwrap_err(), FilesError::TooLarge(1_000));
-    assert_eq!((house.names(), house.uploads.total_bytes()), (Vec::new(), 0));
+    assert_eq!((harness.names(), harness.uploads.total_bytes()), (Vec::new(), 0));
+    assert_eq!(harness.put(ANN, "a", &[0; 1_001]).unwrap_err(), FilesError::TooLarge(1_000));
+    assert_eq!((harness.names(), harness.uploads.total_bytes()), (Vec::new(), 0));
 }
 
 #[test]
 fn all_together_are_bounded() {
-    let house = house();
-    let first = house.put(ANN, "a", &[0; 1_000]).unwrap();
-    house.put(ANN, "b", &[0; 1_000]).unwrap();
-    assert!(matches!(house.put(ANN, "c", &[0; 501]), Err(FilesError::Full(_))));
-    house.put(ANN, "c", &[0; 500]).unwrap();
-    house.uploads.remove(first.id).unwrap();
-    house.uploads.remove(first.id).unwrap();
-    assert_eq!(house.uploads.total_bytes(), 1_500);
-    house.put(ANN, "d", &[0; 1_000]).unwrap();
+    let harness = harness();
+    let first = harness.put(ANN, "a", &[0; 1_000]).unwrap();
+    harness.put(ANN, "b", &[0; 1_000]).unwrap();
+    assert!(matches!(harness.put(ANN, "c", &[0; 501]), Err(FilesError::Full(_))));
+    harness.put(ANN, "c", &[0; 500]).unwrap();
+    harness.uploads.remove(first.id).unwrap();
+    harness.uploads.remove(first.id).unwrap();
+    assert_eq!(harness.uploads.total_bytes(), 1_500);
+    harness.put(ANN, "d", &[0; 1_000]).unwrap();
 }
 
 #[test]
 fn leftovers_of_a_kill_go_and_whole_uploads_stay() {
-    let house = house();
-    let kept = house.put(ANN, "a", b"kept").unwrap();
-    let dir = house.dir.path().join("uploads");
+    let harness = harness();
+    let kept = harness.put(ANN, "a", b"kept").unwrap();
+    let dir = harness.dir.path().join("uploads");
     let [part, bare, record] = [Uuid::from_u128(7), Uuid::from_u128(8), Uuid::from_u128(9)];
     fs::write(dir.join(format!(".{part}.part")), b"half").unwrap();
     fs::write(dir.join(format!(".{record}.json.part")), b"{").unwrap();
     // Renamed, then killed before its record was.
     fs::write(dir.join(bare.to_string()), b"no record").unwrap();
     fs::write(dir.join("notes of a person"), b"stay").unwrap();
-    let next = again(house.dir.path(), 0);
+    let next = again(harness.dir.path(), 0);
     // On its way in while the room is gone over.
     let mut fresh = Box::new(next.begin(ANN, "b", "").unwrap());
     fresh.write(b"fresh").unwrap();
@@ -114,26 +114,26 @@ fn leftovers_of_a_kill_go_and_whole_uploads_stay() {
         [kept.id, fresh.id].iter().flat_map(|id| [id.to_string(), format!("{id}.json")]).collect();
     expected.push("notes of a person".to_owned());
     expected.sort();
-    assert_eq!(house.names(), expected);
+    assert_eq!(harness.names(), expected);
 }
 
 #[test]
 fn uploads_go_with_their_agent_and_with_age() {
-    let house = house();
-    house.uploads.sweep(&HashSet::new()).unwrap();
-    let (anns, bobs) = (house.put(ANN, "a", b"ann").unwrap(), house.put(BOB, "b", b"bobs").unwrap());
-    house.uploads.sweep(&HashSet::from([ANN])).unwrap();
-    assert!(house.uploads.get(anns.id).is_err());
-    assert_eq!((content(&house.uploads, bobs.id), house.uploads.total_bytes()), (b"bobs".to_vec(), 4));
+    let harness = harness();
+    harness.uploads.sweep(&HashSet::new()).unwrap();
+    let (anns, bobs) = (harness.put(ANN, "a", b"ann").unwrap(), harness.put(BOB, "b", b"bobs").unwrap());
+    harness.uploads.sweep(&HashSet::from([ANN])).unwrap();
+    assert!(harness.uploads.get(anns.id).is_err());
+    assert_eq!((content(&harness.uploads, bobs.id), harness.uploads.total_bytes()), (b"bobs".to_vec(), 4));
 
-    let record = house.uploads.room.record(bobs.id);
+    let record = harness.uploads.room.record(bobs.id);
     let aged = fs::read_to_string(&record).unwrap().replace(&bobs.created_at.0.to_string(), "1000");
     fs::write(record, aged).unwrap();
-    let keeps = again(house.dir.path(), 0);
+    let keeps = again(harness.dir.path(), 0);
     keeps.sweep(&HashSet::new()).unwrap();
     keeps.sweep(&HashSet::new()).unwrap();
     assert!(keeps.get(bobs.id).is_ok());
-    let forgets = again(house.dir.path(), 1);
+    let forgets = again(harness.dir.path(), 1);
     forgets.sweep(&HashSet::new()).unwrap();
     forgets.sweep(&HashSet::new()).unwrap();
     assert!(forgets.get(bobs.id).is_err());
@@ -158,9 +158,9 @@ fn names_are_made_plain() {
 
 #[test]
 fn so_many_at_once() {
-    let house = house();
-    let open: Vec<_> = (0..limit::UPLOADS_OPEN_MAX).map(|_| house.uploads.begin(ANN, "a", "").unwrap()).collect();
-    assert!(matches!(house.uploads.begin(ANN, "a", ""), Err(FilesError::Busy(_))));
+    let harness = harness();
+    let open: Vec<_> = (0..limit::UPLOADS_OPEN_MAX).map(|_| harness.uploads.begin(ANN, "a", "").unwrap()).collect();
+    assert!(matches!(harness.uploads.begin(ANN, "a", ""), Err(FilesError::Busy(_))));
     drop(open);
-    assert!(house.uploads.begin(ANN, "a", "").is_ok());
+    assert!(harness.uploads.begin(ANN, "a", "").is_ok());
 }

@@ -10,7 +10,7 @@ use agentsvc_systems::usage::{active_key, parse_active_key, usage_range};
 use uuid::Uuid;
 
 use crate::kernel::store::Store;
-use crate::kernel::store::late::LateStore;
+use crate::kernel::store::deferred::DeferredStore;
 
 impl UsageStore for Store {
     fn usage(&self, range: &UsageRange) -> Result<Vec<UsageRow>, ContentError> {
@@ -39,7 +39,7 @@ impl UsageStore for Store {
     }
 }
 
-impl UsageStore for LateStore {
+impl UsageStore for DeferredStore {
     fn usage(&self, range: &UsageRange) -> Result<Vec<UsageRow>, ContentError> {
         self.store()?.usage(range)
     }

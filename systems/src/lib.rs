@@ -1,7 +1,7 @@
 //! The behaviour of agentsvc: everything that changes the world.
 //!
 //! This crate knows no network, no disk, no clock and no entropy: time ([`clock::Now`]), randomness
-//! ([`mint::Mint`]) and the order of arrivals come from outside, so that the same inputs give the same deltas.
+//! ([`id_generator::IdGenerator`]) and the order of arrivals come from outside, so that the same inputs give the same deltas.
 
 pub mod agent;
 pub mod approval;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::house::{Memory, Neighbour, house};
+use super::harness::{Memory, Neighbour, harness};
 use super::wire::{Answers, count, flood, request};
 use crate::support::daemon::{Daemon, text};
 use crate::support::http::Reply;
@@ -32,7 +32,7 @@ fn fill(
 
 #[test]
 fn approvals_beyond_ten_thousand() {
-    let daemon = house("");
+    let daemon = harness("");
     let (agent, neighbour) = (daemon.agent("a"), Neighbour::of(&daemon));
     let body = json!({ "agent_id": agent, "action": "act", "description": "d".repeat(1_000) });
     let (_, refused) = fill(&daemon, 10_000, (201, 429), |_| request("POST", "/api/approvals", Some(&body)));
@@ -48,7 +48,7 @@ fn approvals_beyond_ten_thousand() {
 
 #[test]
 fn approvals_beyond_their_bytes() {
-    let daemon = house("");
+    let daemon = harness("");
     let (agent, neighbour) = (daemon.agent("a"), Neighbour::of(&daemon));
     // 59,996 bytes as JSON and 4 more: with 1,119 of them there are more than 64 MiB.
     let payload = json!({ "p": "p".repeat(59_988) });
@@ -60,7 +60,7 @@ fn approvals_beyond_their_bytes() {
 
 #[test]
 fn workflows_beyond_ten_thousand() {
-    let daemon = house("");
+    let daemon = harness("");
     let (agent, neighbour) = (daemon.agent("a"), Neighbour::of(&daemon));
     let step = json!({ "agent_id": agent, "prompt": "p".repeat(500) });
     let make = |n: usize| request("POST", "/api/workflows", Some(&json!({ "name": format!("w{n}"), "steps": [step] })));
@@ -71,7 +71,7 @@ fn workflows_beyond_ten_thousand() {
 
 #[test]
 fn memory_beyond_its_bytes_and_its_entries() {
-    let daemon = house("");
+    let daemon = harness("");
     let (one, other, neighbour) = (daemon.agent("a"), daemon.agent("b"), Neighbour::of(&daemon));
     // 63,998 bytes as JSON and a key of 2: 262 fit into 16 MiB.
     let value = "v".repeat(63_996);
@@ -93,7 +93,7 @@ fn memory_beyond_its_bytes_and_its_entries() {
 
 #[test]
 fn custom_models_and_aliases_beyond_a_thousand() {
-    let daemon = house("");
+    let daemon = harness("");
     let make = |n: usize| {
         let body = json!({ "id": format!("m{n}"), "provider": "openai", "context_window": 1_000 });
         request("POST", "/api/models/custom", Some(&body))
@@ -111,7 +111,7 @@ fn custom_models_and_aliases_beyond_a_thousand() {
 
 #[test]
 fn agent_types_beyond_a_thousand_and_bindings_beyond_a_hundred() {
-    let daemon = house("");
+    let daemon = harness("");
     let there = std::fs::read_dir(daemon.home().join("agent-types")).map_or(0, |entries| entries.count());
     let make = |n: usize| request("POST", "/api/templates", Some(&json!({ "name": format!("type-{n}") })));
     let (_, refused) = fill(&daemon, 1_000 - there, (201, 409), make);
@@ -125,7 +125,7 @@ fn agent_types_beyond_a_thousand_and_bindings_beyond_a_hundred() {
 
 #[test]
 fn what_one_request_may_hold() {
-    let daemon = house("");
+    let daemon = harness("");
     let agent = daemon.agent("a");
     let ids = vec![agent.clone(); 10_001];
     for path in ["/api/agents/bulk/start", "/api/agents/bulk/stop"] {

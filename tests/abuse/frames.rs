@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
-use super::house::PATIENCE;
+use super::harness::PATIENCE;
 use crate::support::http::Client;
 
 /// Types of frames (RFC 9113, section 6).

@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Write};
 
-use super::house::{Memory, Neighbour, house};
+use super::harness::{Memory, Neighbour, harness};
 use crate::support::daemon::Daemon;
 use crate::support::http::Reply;
 
@@ -19,7 +19,7 @@ fn raw(daemon: &Daemon, head: &str) -> Reply {
 
 #[test]
 fn heads_beyond_their_bounds_are_refused() {
-    let daemon = house("");
+    let daemon = harness("");
     let memory = Memory::of(&daemon);
     for kib in [17, 63, 65, 256, 1_024] {
         let long = "x".repeat(kib << 10);
@@ -52,7 +52,7 @@ fn heads_beyond_their_bounds_are_refused() {
 
 #[test]
 fn bodies_beyond_their_bounds_are_refused_and_one_without_end_has_one() {
-    let daemon = house("");
+    let daemon = harness("");
     let neighbour = Neighbour::of(&daemon);
     let agent = daemon.agent("a");
     let memory = Memory::of(&daemon);

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
 
-use super::house::{Memory, Neighbour, PATIENCE, house, wait};
+use super::harness::{Memory, Neighbour, PATIENCE, harness, wait};
 use super::wire::request;
 use crate::support::daemon::{Daemon, text};
 use crate::support::http::{Client, Reply};
@@ -32,7 +32,7 @@ fn full(what: &str, status: u16, ask: impl Fn() -> Option<Reply>) -> Value {
 
 #[test]
 fn streams_of_the_world_and_of_queries_beyond_their_places() {
-    let daemon = house("");
+    let daemon = harness("");
     let neighbour = Neighbour::of(&daemon);
     let memory = Memory::of(&daemon);
     let open = |path: &str| Events::open(&daemon, "GET", path, None);
@@ -58,7 +58,7 @@ fn streams_of_the_world_and_of_queries_beyond_their_places() {
 
 #[test]
 fn uploads_beyond_their_places() {
-    let daemon = house("");
+    let daemon = harness("");
     let (agent, neighbour) = (daemon.agent("a"), Neighbour::of(&daemon));
     let begin = || {
         let head = format!(
@@ -88,7 +88,7 @@ fn uploads_beyond_their_places() {
 
 #[test]
 fn large_bodies_beyond_their_room() {
-    let daemon = house("");
+    let daemon = harness("");
     let (neighbour, memory) = (Neighbour::of(&daemon), Memory::of(&daemon));
     let most = vec![b' '; 1_990_000];
     let begin = || {
@@ -120,7 +120,7 @@ fn those_who_wait_for_a_summary_and_for_a_test_of_a_provider() {
     let model = Model::start();
     let spare =
         format!("[providers.spare]\nbase_url = \"{}\"\napi_key_env = \"TEST_MODEL_KEY\"\n", model.server.base_url());
-    let daemon = house(&(model.config() + &spare));
+    let daemon = harness(&(model.config() + &spare));
     let agent = daemon.agent_with("a", "");
     for n in 0..14 {
         daemon.say(&agent, &format!("message {n}"));
@@ -160,7 +160,7 @@ fn those_who_wait_for_a_summary_and_for_a_test_of_a_provider() {
 #[test]
 fn runs_of_workflows_beyond_their_places() {
     let model = Model::start();
-    let daemon = house(&model.config());
+    let daemon = harness(&model.config());
     let neighbour = Neighbour::of(&daemon);
     let agent = daemon.agent_with("a", "");
     // Two minutes, as a step has them otherwise, may be over before a slow machine has begun all runs.
@@ -189,7 +189,7 @@ fn runs_of_workflows_beyond_their_places() {
 /// The world's rehearsals, snapshots and backups: one at a time.
 #[test]
 fn what_goes_over_the_whole_world_goes_one_at_a_time() {
-    let daemon: Daemon = house("");
+    let daemon: Daemon = harness("");
     let neighbour = Neighbour::of(&daemon);
     let memory = Memory::of(&daemon);
     for (path, body, statuses) in [

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::frames::{ACK, DATA, END_HEADERS, END_STREAM, HEADERS, Http2, SETTINGS, is_ok, post};
-use super::house::{Memory, Neighbour, house, metric, wait};
+use super::harness::{Memory, Neighbour, harness, metric, wait};
 use crate::support::model::Model;
 
 /// Turns that may wait in one session.
@@ -16,7 +16,7 @@ const BEYOND: usize = 2 * STREAMS;
 #[test]
 fn an_inbox_has_a_bound_and_other_agents_are_answered_before_it_is_empty() {
     let model = Model::start();
-    let daemon = house(&model.config());
+    let daemon = harness(&model.config());
     let hog = daemon.agent_with("hog", "");
     let neighbour = daemon.agent_with("neighbour", "");
     let memory = Memory::of(&daemon);

@@ -4,7 +4,7 @@
 use super::frames::{
     ACK, CONTINUATION, END_HEADERS, END_STREAM, GOAWAY, HEADERS, Http2, PING, RST_STREAM, SETTINGS, frame, get, is_ok,
 };
-use super::house::{Memory, Neighbour, connections, house, metric, wait};
+use super::harness::{Memory, Neighbour, connections, harness, metric, wait};
 use crate::support::daemon::Daemon;
 
 /// Streams that the daemon allows at once.
@@ -21,7 +21,7 @@ fn settles(daemon: &Daemon) {
 
 #[test]
 fn streams_that_are_reset_at_once_leave_nothing() {
-    let daemon = house("");
+    let daemon = harness("");
     let neighbour = Neighbour::of(&daemon);
     let memory = Memory::of(&daemon);
     let mut ended = 0;
@@ -62,7 +62,7 @@ fn answers_ping(http: &mut Http2) -> bool {
 
 #[test]
 fn a_head_that_grows_when_it_is_unpacked_is_refused() {
-    let daemon = house("");
+    let daemon = harness("");
     let neighbour = Neighbour::of(&daemon);
     let memory = Memory::of(&daemon);
     for _ in 0..8 {
@@ -100,7 +100,7 @@ fn a_head_that_grows_when_it_is_unpacked_is_refused() {
 }
 
 pub(crate) fn a_head_without_end_and_pings_without_end_have_one() {
-    let daemon = house("");
+    let daemon = harness("");
     let neighbour = Neighbour::of(&daemon);
     let memory = Memory::of(&daemon);
     let mut http = Http2::open(&daemon).unwrap();
@@ -131,7 +131,7 @@ pub(crate) fn a_head_without_end_and_pings_without_end_have_one() {
 
 #[test]
 fn streams_beyond_the_agreed_number_are_refused_one_by_one() {
-    let daemon = house("");
+    let daemon = harness("");
     let neighbour = Neighbour::of(&daemon);
     let memory = Memory::of(&daemon);
     let mut http = Http2::open(&daemon).unwrap();

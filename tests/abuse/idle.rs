@@ -4,7 +4,7 @@ use std::net::TcpStream;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::house::{Memory, Neighbour, connections, house, metric, wait};
+use super::harness::{Memory, Neighbour, connections, harness, metric, wait};
 use super::wire::{Wire, drain, request};
 use crate::support::daemon::Daemon;
 use crate::support::http::Client;
@@ -49,7 +49,7 @@ fn idle(client: &Client, count: usize) -> Vec<Wire> {
 #[test]
 fn ten_thousand_idle_connections_cost_little_and_keep_nobody_out() {
     let count = permitted();
-    let daemon = house("");
+    let daemon = harness("");
     let neighbour = Neighbour::of(&daemon);
     // What the process needs for any number of connections is there before it is measured.
     drop(idle(&daemon, 200));

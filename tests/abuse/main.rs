@@ -1,7 +1,7 @@
 //! Clients that mean harm, against the real binary: what they do is bounded, and others are served meanwhile (issue 8,
 //! Abuse). `cargo test --test abuse -- --nocapture` prints what connections and floods took in memory.
 //!
-//! Nothing here says how fast anything is: a test waits for what must happen, for [`house::PATIENCE`] at most.
+//! Nothing here says how fast anything is: a test waits for what must happen, for [`harness::PATIENCE`] at most.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says where")]
 
@@ -10,10 +10,10 @@ mod support;
 
 mod floods;
 mod frames;
+mod harness;
 mod heads;
 mod held;
 mod hog;
-mod house;
 mod http2;
 mod idle;
 mod nested;

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::house::{Memory, house};
+use super::harness::{Memory, harness};
 use crate::support::routes::declared;
 use crate::support::socket::Socket;
 
@@ -11,7 +11,7 @@ const DEEP: usize = 100_000;
 
 #[test]
 fn no_route_is_brought_down_by_nested_json() {
-    let mut daemon = house("");
+    let mut daemon = harness("");
     let agent = daemon.agent("a");
     let memory = Memory::of(&daemon);
     let arrays = "[".repeat(DEEP) + &"]".repeat(DEEP);
@@ -52,7 +52,7 @@ fn no_route_is_brought_down_by_nested_json() {
 
 #[test]
 fn manifests_queries_conditions_and_patterns_may_not_be_deep() {
-    let mut daemon = house("");
+    let mut daemon = harness("");
     let agent = daemon.agent("a");
     let deep = 60_000;
     for text in [

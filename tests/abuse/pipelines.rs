@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Write};
 
 use serde_json::json;
 
-use super::house::{Memory, Neighbour, connections, house, wait};
+use super::harness::{Memory, Neighbour, connections, harness, wait};
 use super::wire::{Wire, request};
 
 /// Requests sent ahead.
@@ -14,7 +14,7 @@ const DEAF: usize = 40;
 
 #[test]
 fn pipelined_requests_are_all_answered_in_order() {
-    let daemon = house("");
+    let daemon = harness("");
     let neighbour = Neighbour::of(&daemon);
     let agent = daemon.agent("a");
     let memory = Memory::of(&daemon);
@@ -40,7 +40,7 @@ fn pipelined_requests_are_all_answered_in_order() {
 }
 
 pub(crate) fn clients_that_ask_without_end_and_read_nothing_are_cut_off() {
-    let daemon = house("");
+    let daemon = harness("");
     let neighbour = Neighbour::of(&daemon);
     let memory = Memory::of(&daemon);
     let ask = request("GET", "/api/openapi.json", None).repeat(50);

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use super::house::{Memory, Neighbour, PATIENCE, connections, house, wait};
+use super::harness::{Memory, Neighbour, PATIENCE, connections, harness, wait};
 use crate::support::http::Client;
 
 /// Connections of each kind.
@@ -53,7 +53,7 @@ impl Dribble {
 }
 
 pub(crate) fn slow_heads_and_slow_bodies_are_given_up_and_others_are_served() {
-    let daemon = house("");
+    let daemon = harness("");
     let neighbour = Neighbour::of(&daemon);
     let memory = Memory::of(&daemon);
     let head = "GET /api/health HTTP/1.1\r\nhost: localhost\r\n";

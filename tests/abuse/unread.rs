@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::house::{Memory, Neighbour, connections, house, metric, wait};
+use super::harness::{Memory, Neighbour, connections, harness, metric, wait};
 use super::wire::{count, drain, flood, request};
 use crate::support::model::Model;
 use crate::support::model_server::Reply;
@@ -12,7 +12,7 @@ use crate::support::socket::Socket;
 const DEAF: usize = 8;
 
 pub(crate) fn streams_that_nobody_reads_lose_events_and_are_cut_off() {
-    let daemon = house("");
+    let daemon = harness("");
     let neighbour = Neighbour::of(&daemon);
     let memory = Memory::of(&daemon);
     let ask = b"GET /api/world/events HTTP/1.1\r\nhost: localhost\r\n\r\n";
@@ -37,7 +37,7 @@ pub(crate) fn streams_that_nobody_reads_lose_events_and_are_cut_off() {
 
 pub(crate) fn web_sockets_that_nobody_reads_lose_pieces_and_are_cut_off() {
     let model = Model::start();
-    let daemon = house(&model.config());
+    let daemon = harness(&model.config());
     let neighbour = Neighbour::of(&daemon);
     // Each answer is half a megabyte in pieces, and once more in the response.
     let answer = vec!["w".repeat(4_000); 125].join(" ");
@@ -67,7 +67,7 @@ pub(crate) fn web_sockets_that_nobody_reads_lose_pieces_and_are_cut_off() {
 }
 
 pub(crate) fn an_answer_that_nobody_reads_is_cut_off() {
-    let daemon = house("");
+    let daemon = harness("");
     let neighbour = Neighbour::of(&daemon);
     let agent = daemon.agent("a");
     let file = daemon.upload(&agent, "large", &vec![b'x'; 24 << 20]);

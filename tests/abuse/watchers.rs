@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::house::{Memory, Neighbour, house, wait};
+use super::harness::{Memory, Neighbour, harness, wait};
 use crate::support::model::Model;
 use crate::support::model_server::{Gate, Reply};
 use crate::support::stream::{Events, text_of};
@@ -13,7 +13,7 @@ const WORDS: usize = 300;
 #[test]
 fn a_thousand_watchers_of_one_session_hear_all_or_are_told_what_they_missed() {
     let model = Model::start();
-    let daemon = house(&model.config());
+    let daemon = harness(&model.config());
     let neighbour = Neighbour::of(&daemon);
     let agent = daemon.agent_with("a", "");
     let words: Vec<String> = (0..WORDS).map(|n| format!("word-{n}")).collect();

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::house::PATIENCE;
+use super::harness::PATIENCE;
 use crate::support::http::{Client, Reply};
 
 /// Connections of a flood.

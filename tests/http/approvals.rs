@@ -15,7 +15,7 @@ use crate::support::until;
 const TOOLS: &str = "[capabilities]\ntools = [\"*\"]\n";
 const WRITE: &str = r#"{"path": "out.txt", "content": "line\n", "mode": "append"}"#;
 
-fn house(approval: &str) -> (Model, Daemon) {
+fn harness(approval: &str) -> (Model, Daemon) {
     let model = Model::start();
     let daemon = Daemon::with(&format!("rate_limit_per_second = 1000000\n[approval]\n{approval}\n{}", model.config()));
     (model, daemon)
@@ -76,7 +76,7 @@ fn noted(client: &Client) -> Vec<(String, String, Value)> {
 
 #[test]
 fn a_gated_call_waits_and_what_was_approved_runs_once() {
-    let (model, daemon) = house("require_approval = [\"file_wr*\"]");
+    let (model, daemon) = harness("require_approval = [\"file_wr*\"]");
     let agent = daemon.agent_with("a", TOOLS);
     model.script([Reply::calls(&[("1", "file_write", WRITE), ("2", "system_time", "{}")])]);
     let asked = ask(&daemon, &agent);
@@ -115,7 +115,7 @@ fn a_gated_call_waits_and_what_was_approved_runs_once() {
 
 #[test]
 fn a_rejection_and_its_reason_reach_the_model() {
-    let (model, daemon) = house("require_approval = [\"file_write\"]");
+    let (model, daemon) = harness("require_approval = [\"file_write\"]");
     let agent = daemon.agent_with("a", TOOLS);
     model.script([Reply::calls(&[("1", "file_write", WRITE)])]);
     let asked = ask(&daemon, &agent);
@@ -130,7 +130,7 @@ fn a_rejection_and_its_reason_reach_the_model() {
 
 #[test]
 fn nobody_decides_in_time() {
-    let (model, daemon) = house("require_approval = [\"file_write\"]\ntimeout_secs = 1");
+    let (model, daemon) = harness("require_approval = [\"file_write\"]\ntimeout_secs = 1");
     let agent = daemon.agent_with("a", TOOLS);
     model.script([Reply::calls(&[("1", "file_write", WRITE)])]);
     assert_eq!(answered(ask(&daemon, &agent))["response"], "echo: go");
@@ -150,7 +150,7 @@ fn nobody_decides_in_time() {
 
 #[test]
 fn a_manifest_gates_too_and_a_stop_ends_the_wait() {
-    let (model, daemon) = house("");
+    let (model, daemon) = harness("");
     let agent = daemon.agent_with("a", &format!("require_approval = [\"file_*\"]\n{TOOLS}"));
     model.script([Reply::calls(&[("1", "file_write", WRITE)])]);
     let asked = ask(&daemon, &agent);
@@ -164,7 +164,7 @@ fn a_manifest_gates_too_and_a_stop_ends_the_wait() {
 
 #[test]
 fn a_call_parked_over_kills_runs_once() {
-    let (model, mut daemon) = house("require_approval = [\"file_write\"]");
+    let (model, mut daemon) = harness("require_approval = [\"file_write\"]");
     let agent = daemon.agent_with("a", TOOLS);
     let session = text(&daemon.detail(&agent)["session_id"]);
     model.script([Reply::calls(&[("1", "file_write", WRITE)])]);
@@ -190,7 +190,7 @@ fn a_call_parked_over_kills_runs_once() {
 
 #[test]
 fn a_kill_right_behind_the_decision_does_not_repeat_the_call() {
-    let (model, mut daemon) = house("require_approval = [\"file_write\"]");
+    let (model, mut daemon) = harness("require_approval = [\"file_write\"]");
     let agent = daemon.agent_with("a", TOOLS);
     let session = text(&daemon.detail(&agent)["session_id"]);
     model.script([Reply::calls(&[("1", "file_write", WRITE)])]);

@@ -10,7 +10,7 @@ use crate::support::stream::{Events, text_of};
 
 const CHARS_MAX: usize = 200_000;
 
-fn house() -> (Model, Daemon, String) {
+fn harness() -> (Model, Daemon, String) {
     let model = Model::start();
     let daemon = Daemon::with(&format!("rate_limit_per_second = 1000000\n{}", model.config()));
     let agent = daemon.agent_with("a", "");
@@ -43,7 +43,7 @@ fn part(text: &str) -> Value {
 
 #[test]
 fn texts_are_one_run_and_pictures_stand_beside_it() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     let readme = daemon.upload(&agent, "README.md", b"# Title");
     let code = daemon.upload(&agent, "a.rs", "fn main() { \"é\" }".as_bytes());
     let image = daemon.upload(&agent, "dot.png", PNG);
@@ -68,7 +68,7 @@ fn texts_are_one_run_and_pictures_stand_beside_it() {
 
 #[test]
 fn a_stream_takes_attachments_too() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     let file = daemon.upload(&agent, "a.txt", b"inside");
     let body = json!({ "message": "hi", "attachments": [{ "file_id": file }] });
     let events = Events::message(&daemon, &agent, &body).all();
@@ -78,7 +78,7 @@ fn a_stream_takes_attachments_too() {
 
 #[test]
 fn long_texts_are_cut_by_characters() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     for letter in ["x", "é"] {
         let exact = daemon.upload(&agent, "exact.txt", letter.repeat(CHARS_MAX).as_bytes());
         daemon.say_with(&agent, "", &[&exact]);
@@ -98,7 +98,7 @@ fn long_texts_are_cut_by_characters() {
 
 #[test]
 fn a_pdf_becomes_its_text() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     for broken in [false, true] {
         let file = daemon.upload(&agent, "paper.pdf", &pdf(&["Hello from page one", "And page two"], broken));
         daemon.say_with(&agent, "read", &[&file]);
@@ -118,7 +118,7 @@ fn a_pdf_becomes_its_text() {
 
 #[test]
 fn a_hostile_pdf_hurts_nobody() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     let mut truncated = pdf(&["cut off"], false);
     truncated.truncate(200);
     let nested = [b"%PDF-1.4\n1 0 obj\n".to_vec(), b"[".repeat(2_000_000), b"\nendobj\n".to_vec()].concat();
@@ -139,7 +139,7 @@ fn a_hostile_pdf_hurts_nobody() {
 
 #[test]
 fn what_is_of_no_class_is_skipped_and_the_rest_goes_on() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     let known = daemon.upload(&agent, "a.csv", b"1,2");
     let archive = daemon.upload_as(&agent, "a.zip", Some("application/zip"), b"PK\x03\x04....").expect(201);
     let unknown = daemon.upload(&agent, "blob", b"\x00\x01");
@@ -154,7 +154,7 @@ fn what_is_of_no_class_is_skipped_and_the_rest_goes_on() {
 
 #[test]
 fn every_kind_of_text_is_taken() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     for (name, declared) in [
         ("Dockerfile", None),
         ("Makefile", None),
@@ -177,7 +177,7 @@ fn every_kind_of_text_is_taken() {
 
 #[test]
 fn bad_attachments_are_refused_by_field() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     let other = daemon.agent_with("b", "");
     let (own, theirs) = (daemon.upload(&agent, "a.txt", b"mine"), daemon.upload(&other, "b.txt", b"theirs"));
     let asked = model.requests().len();
@@ -206,7 +206,7 @@ fn bad_attachments_are_refused_by_field() {
 
 #[test]
 fn an_image_that_is_gone_becomes_a_word() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     let image = daemon.upload(&agent, "dot.png", PNG);
     daemon.say_with(&agent, "see", &[&image]);
     for name in [image.clone(), format!("{image}.json")] {
@@ -221,7 +221,7 @@ fn an_image_that_is_gone_becomes_a_word() {
 
 #[test]
 fn attachments_survive_a_kill() {
-    let (model, mut daemon, agent) = house();
+    let (model, mut daemon, agent) = harness();
     let (image, file) = (daemon.upload(&agent, "dot.png", PNG), daemon.upload(&agent, "a.txt", b"inside"));
     daemon.say_with(&agent, "see", &[&image, &file]);
     let before = heard(&model);

@@ -235,9 +235,9 @@ fn oversized_heads_are_431_and_broken_ones_400() {
 fn random_bytes_never_hurt() {
     let daemon = Daemon::start();
     let agent = daemon.agent("a");
-    let mut dice = crate::support::Dice(7);
+    let mut rng = crate::support::Rng(7);
     for round in 0..300 {
-        let bytes: Vec<u8> = (0..dice.below(400)).map(|_| dice.roll() as u8).collect();
+        let bytes: Vec<u8> = (0..rng.below(400)).map(|_| rng.roll() as u8).collect();
         if round % 2 == 0 {
             let reply = daemon.send("POST", &format!("/api/agents/{agent}/message"), &[], Some(&bytes));
             assert!((400..500).contains(&reply.status), "{}", reply.text());

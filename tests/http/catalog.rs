@@ -18,7 +18,7 @@ fn config(model: &Model) -> String {
     )
 }
 
-fn house() -> (Model, Daemon) {
+fn harness() -> (Model, Daemon) {
     let model = Model::start();
     let daemon = Daemon::with_env(&config(&model), &[("OPENAI_API_KEY", "sk-test")]);
     (model, daemon)
@@ -88,7 +88,7 @@ fn the_models_are_listed_with_what_is_known_of_them() {
 
 #[test]
 fn an_alias_stands_for_a_model_until_it_is_deleted() {
-    let (model, mut daemon) = house();
+    let (model, mut daemon) = harness();
     let before = daemon.get("/api/models/aliases").expect(200);
     assert_eq!(before["aliases"]["sonnet"], "claude-sonnet-4-6");
     assert_eq!(before["total"], before["aliases"].as_object().unwrap().len());
@@ -157,7 +157,7 @@ fn an_alias_that_cannot_be_is_refused_and_changes_nothing() {
 
 #[test]
 fn a_model_of_a_client_is_asked_priced_and_survives_a_kill() {
-    let (model, mut daemon) = house();
+    let (model, mut daemon) = harness();
     let mut body = custom("lab/model-1");
     body["input_cost_per_m"] = json!(1.0);
     body["output_cost_per_m"] = json!(2.0);
@@ -194,7 +194,7 @@ fn a_model_of_a_client_is_asked_priced_and_survives_a_kill() {
 
 #[test]
 fn a_model_that_cannot_be_is_refused_and_names_its_field() {
-    let (_model, daemon) = house();
+    let (_model, daemon) = harness();
     let with = |field: &str, value: Value| {
         let mut body = custom("m");
         body[field] = value;
@@ -244,7 +244,7 @@ fn the_prices_of_the_catalog_feed_metering_and_the_configuration_overrides_them(
 
 #[test]
 fn pictures_are_left_out_for_models_that_were_declared_to_take_none() {
-    let (model, daemon) = house();
+    let (model, daemon) = harness();
     let mut blind = custom("blind");
     blind["supports_vision"] = json!(false);
     daemon.post("/api/models/custom", &blind).expect(201);
@@ -292,7 +292,7 @@ fn fallback_models_and_the_default_model_may_be_aliases() {
 
 #[test]
 fn a_damaged_file_does_not_stop_the_start() {
-    let (_model, mut daemon) = house();
+    let (_model, mut daemon) = harness();
     daemon.post("/api/models/custom", &custom("m")).expect(201);
     daemon.kill();
     let path = daemon.home().join("data/custom_models.json");

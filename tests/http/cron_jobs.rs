@@ -15,7 +15,7 @@ fn create(client: &Client, agent: &str, name: &str, schedule: &str) -> Value {
     client.post("/api/cron/jobs", &body).expect(201)
 }
 
-fn house() -> (Model, Daemon, String) {
+fn harness() -> (Model, Daemon, String) {
     let model = Model::start();
     let daemon = Daemon::with(&format!("rate_limit_per_second = 1000000\n{}", model.config()));
     let agent = daemon.agent_with("a", "[capabilities]\ntools = [\"cron_*\"]\n");
@@ -24,7 +24,7 @@ fn house() -> (Model, Daemon, String) {
 
 #[test]
 fn a_job_is_created_read_changed_listed_and_deleted() {
-    let (_model, mut daemon, agent) = house();
+    let (_model, mut daemon, agent) = harness();
     let other = daemon.agent("b");
     let made = create(&daemon, &agent, "nightly", "0 3 * * *");
     let id = text(&made["job_id"]);
@@ -54,7 +54,7 @@ fn a_job_is_created_read_changed_listed_and_deleted() {
 
 #[test]
 fn what_is_wrong_is_named() {
-    let (_model, daemon, agent) = house();
+    let (_model, daemon, agent) = harness();
     let good = json!({ "name": "n", "schedule": "@daily", "agent_id": agent, "prompt": "p", "enabled": true });
     for (key, value) in [
         ("schedule", json!("61 * * * *")),
@@ -90,7 +90,7 @@ fn what_is_wrong_is_named() {
 
 #[test]
 fn the_toggle_and_the_status() {
-    let (_model, daemon, agent) = house();
+    let (_model, daemon, agent) = harness();
     let id = text(&create(&daemon, &agent, "yearly", "@yearly")["id"]);
     let status = || daemon.get(&format!("/api/cron/jobs/{id}/status")).expect(200);
     let enable = |on: bool| daemon.put(&format!("/api/cron/jobs/{id}/enable"), &json!({ "enabled": on })).expect(200);
@@ -112,7 +112,7 @@ fn the_toggle_and_the_status() {
 
 #[test]
 fn a_stopped_agent_s_slots_are_counted() {
-    let (_model, daemon, agent) = house();
+    let (_model, daemon, agent) = harness();
     let id = text(&create(&daemon, &agent, "ticks", "* * * * * *")["id"]);
     let status = || daemon.get(&format!("/api/cron/jobs/{id}/status")).expect(200);
     until("it ticks", || status()["outcomes"]["completed"].as_u64().filter(|count| *count > 0));
@@ -125,7 +125,7 @@ fn a_stopped_agent_s_slots_are_counted() {
 
 #[test]
 fn agents_keep_jobs_of_their_own() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     let other = daemon.agent("b");
     let foreign = text(&create(&daemon, &other, "foreign", "@daily")["id"]);
     let call = |tool: &str, input: Value| {

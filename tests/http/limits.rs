@@ -1,4 +1,4 @@
-//! Limits: rate, slow clients, and what a full house says (spec 1, Limits).
+//! Limits: rate, slow clients, and what a full world says (spec 1, Limits).
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};

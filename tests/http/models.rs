@@ -20,7 +20,7 @@ fn call(tool: &str, input: &str) -> Reply {
     Reply::calls(&[("call_1", tool, input)])
 }
 
-fn house() -> (Model, Daemon, String) {
+fn harness() -> (Model, Daemon, String) {
     let model = Model::start();
     let daemon = Daemon::with(&model.config());
     let agent = daemon.agent_with("a", "system_prompt = \"Be terse.\"\n[capabilities]\ntools = [\"system_time\"]\n");
@@ -29,7 +29,7 @@ fn house() -> (Model, Daemon, String) {
 
 #[test]
 fn a_prompt_is_system_then_history_then_message() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     let answer = daemon.say(&agent, "one");
     assert_eq!(answer["response"], "echo: one");
     assert_eq!((&answer["input_tokens"], &answer["output_tokens"]), (&json!(11), &json!(7)));
@@ -49,7 +49,7 @@ fn a_prompt_is_system_then_history_then_message() {
 
 #[test]
 fn a_failed_call_is_tried_again() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     model.script([busy(), broken(), Reply::text("cut off").break_after(0)]);
     assert_eq!(daemon.say(&agent, "hello")["response"], "echo: hello");
     assert_eq!(model.requests().len(), 4);
@@ -60,7 +60,7 @@ fn a_failed_call_is_tried_again() {
 
 #[test]
 fn failures_are_clear_and_the_session_goes_on() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     let path = format!("/api/agents/{agent}/message");
     let refused = |reply: Reply| {
         model.script([reply]);
@@ -81,7 +81,7 @@ fn failures_are_clear_and_the_session_goes_on() {
 
 #[test]
 fn secrets_of_the_provider_never_reach_a_client() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     model.fail(401);
     let reply = daemon.post(&format!("/api/agents/{agent}/message"), &json!({ "message": "hello" }));
     assert!(!reply.text().contains("key-of-the"), "the key's value is shown: {}", reply.text());
@@ -89,7 +89,7 @@ fn secrets_of_the_provider_never_reach_a_client() {
 
 #[test]
 fn retries_end() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     model.script(std::iter::repeat_n(broken(), 10));
     let reply = daemon.post(&format!("/api/agents/{agent}/message"), &json!({ "message": "hello" }));
     assert_eq!(reply.status, 500);
@@ -99,7 +99,7 @@ fn retries_end() {
 
 #[test]
 fn a_stream_that_breaks_off_is_an_error_or_a_second_try() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     model.script([Reply::text("one two three four").break_after(3)]);
     let events = Events::message(&daemon, &agent, &json!({ "message": "hello" })).all();
     let last = events.last().unwrap();
@@ -118,7 +118,7 @@ fn an_unreachable_provider_is_named() {
 
 #[test]
 fn a_tool_call_runs_and_its_result_goes_back() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     model.script([call("system_time", "{}"), Reply::text("Late.")]);
     let answer = daemon.say(&agent, "what time is it?");
     assert_eq!((&answer["response"], &answer["iterations"]), (&json!("Late."), &json!(2)));
@@ -133,7 +133,7 @@ fn a_tool_call_runs_and_its_result_goes_back() {
 
 #[test]
 fn a_streamed_tool_call_shows_its_events() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     model.script([call("system_time", "{}"), Reply::text("Done it.")]);
     let events = Events::message(&daemon, &agent, &json!({ "message": "what time is it?" })).all();
     let names: Vec<_> = events.iter().map(|e| e.name.as_str()).collect();
@@ -145,7 +145,7 @@ fn a_streamed_tool_call_shows_its_events() {
 
 #[test]
 fn a_tool_that_is_not_there_or_not_granted_is_refused_to_the_model() {
-    let (model, daemon, granted) = house();
+    let (model, daemon, granted) = harness();
     let bare = daemon.agent_with("bare", "");
     for (agent, tool, input) in [
         (&granted, "no_such_tool", "{}"),
@@ -164,7 +164,7 @@ fn a_tool_that_is_not_there_or_not_granted_is_refused_to_the_model() {
 
 #[test]
 fn the_thirty_first_tool_call_ends_the_turn() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     model.script((0..40).map(|_| call("system_time", "{}")));
     let reply = daemon.post(&format!("/api/agents/{agent}/message"), &json!({ "message": "go" }));
     assert!((2..=32).contains(&model.requests().len()), "{} calls", model.requests().len());
@@ -173,7 +173,7 @@ fn the_thirty_first_tool_call_ends_the_turn() {
 
 #[test]
 fn several_calls_of_one_answer_all_run() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     model.script([
         Reply::calls(&[("c1", "system_time", "{}"), ("c2", "no_such_tool", "{}"), ("c3", "system_time", "{}")]),
         Reply::text("All three."),

@@ -36,7 +36,7 @@ fn rows(daemon: &Daemon, query: &str) -> Value {
 }
 
 /// A daemon without the assistant, with three agents.
-fn house() -> (Daemon, Vec<String>) {
+fn harness() -> (Daemon, Vec<String>) {
     let daemon = Daemon::start();
     for agent in daemon.get("/api/agents").expect(200).as_array().unwrap() {
         daemon.delete(&format!("/api/agents/{}", text(&agent["id"]))).expect(200);
@@ -47,7 +47,7 @@ fn house() -> (Daemon, Vec<String>) {
 
 #[test]
 fn entities_are_found_sorted_and_counted() {
-    let (daemon, agents) = house();
+    let (daemon, agents) = harness();
     daemon.say(&agents[0], "hello");
     let answer = ask(&daemon, "agents where state = \"Running\" and tokens > 0 sort by tokens desc limit 20");
     assert_eq!((&answer["total"], &answer["complete"], &answer["looked_at"]), (&json!(1), &json!(true), &json!(3)));
@@ -117,7 +117,7 @@ fn mistakes_say_where_and_what_was_meant() {
 
 #[test]
 fn answers_come_as_csv() {
-    let (daemon, agents) = house();
+    let (daemon, agents) = harness();
     let path =
         format!("/api/world/query?q={}", encoded("agents select name, tokens, parent_id, id sort by name limit 1"));
     let by_accept = daemon.send("GET", &path, &[("accept", "text/csv")], None);
@@ -180,7 +180,7 @@ pub(crate) fn follow(events: Events) -> mpsc::Receiver<Event> {
 
 #[test]
 fn a_standing_query_tells_of_changes_only() {
-    let (daemon, agents) = house();
+    let (daemon, agents) = harness();
     let path = format!("/api/world/query/stream?q={}&every=500ms", encoded("agents group by state count"));
     let events = follow(Events::open(&daemon, "GET", &path, None));
     let first = events.recv_timeout(PATIENCE).unwrap();
@@ -220,7 +220,7 @@ fn standing_queries_are_bounded_and_end_with_their_client() {
 
 #[test]
 fn the_command_line_asks_too() {
-    let (daemon, agents) = house();
+    let (daemon, agents) = harness();
     let run = |arguments: &[&str]| {
         let output = daemon.cli(arguments);
         let error = String::from_utf8_lossy(&output.stderr).into_owned();

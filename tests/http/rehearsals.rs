@@ -19,7 +19,7 @@ const NOBODY: &str = "018f0000-0000-7000-8000-00000000dead";
 const CONFIG: &str = "[providers.openai]\ncontext_tokens = 1000\n[prices.\"openai/echo-1\"]\ninput_per_m = 1.0\n\
                       output_per_m = 1.0\n[budget]\nanswer_tokens_max = 100\n";
 
-fn house() -> (Model, Daemon) {
+fn harness() -> (Model, Daemon) {
     // What is compared has the moments in it at which budgets begin anew.
     clear_of_the_hour(Duration::from_secs(60));
     let model = Model::start();
@@ -67,7 +67,7 @@ fn world(client: &Client) -> BTreeMap<&'static str, Value> {
 
 #[test]
 fn two_days_are_rehearsed_and_the_live_world_does_not_notice() {
-    let (model, daemon) = house();
+    let (model, daemon) = harness();
     let (busy, spender) = (daemon.agent("busy"), daemon.agent_with("spender", "[limits]\ndaily_limit_usd = 0.002\n"));
     let (first, second) = (far_minute(), (far_minute() + 10) % 60);
     let even = schedule(&daemon, &busy, &format!("{first} */2 * * *"));
@@ -133,7 +133,7 @@ fn two_days_are_rehearsed_and_the_live_world_does_not_notice() {
 
 #[test]
 fn pages_filters_and_csv_are_the_same_list() {
-    let (_model, daemon) = house();
+    let (_model, daemon) = harness();
     let agent = daemon.agent("=danger()");
     let job = json!({ "agent_id": agent, "name": "+job, \"x\"", "schedule": "every 10m", "prompt": "p" });
     daemon.post("/api/cron/jobs", &job).expect(201);
@@ -178,7 +178,7 @@ fn pages_filters_and_csv_are_the_same_list() {
 
 #[test]
 fn what_is_injected_happens_in_the_copy_alone() {
-    let (model, daemon) = house();
+    let (model, daemon) = harness();
     let agent = daemon.agent("a");
     let trigger =
         json!({ "agent_id": agent, "pattern": { "custom": { "event_type": "alarm" } }, "prompt_template": "go" });
@@ -207,7 +207,7 @@ fn what_is_injected_happens_in_the_copy_alone() {
 
 #[test]
 fn recorded_turns_come_back_with_their_tokens_and_their_cost() {
-    let (model, daemon) = house();
+    let (model, daemon) = harness();
     let agent = daemon.agent_with("a", "");
     for _ in 0..4 {
         model.script([Reply::text("well").usage(Some((500, 40)))]);
@@ -232,7 +232,7 @@ fn recorded_turns_come_back_with_their_tokens_and_their_cost() {
 
 #[test]
 fn what_is_wrong_is_named() {
-    let (_model, daemon) = house();
+    let (_model, daemon) = harness();
     for (body, field) in [
         (json!({}), "for"),
         (json!({ "for": "7" }), "for"),
@@ -284,7 +284,7 @@ fn long(daemon: &Daemon) -> String {
 
 #[test]
 fn one_runs_at_a_time_and_can_be_cancelled() {
-    let (_model, daemon) = house();
+    let (_model, daemon) = harness();
     let id = long(&daemon);
     until("it is under way", || {
         let found = daemon.get(&format!("/api/world/rehearsals/{id}")).expect(200);
@@ -326,7 +326,7 @@ fn one_runs_at_a_time_and_can_be_cancelled() {
 
 #[test]
 fn a_kill_leaves_nothing_of_it_behind() {
-    let (_model, mut daemon) = house();
+    let (_model, mut daemon) = harness();
     let id = long(&daemon);
     let dir = daemon.home().join("data/rehearsals");
     until("its list of fires is there", || dir.join(format!("{id}.fires")).is_file().then_some(()));

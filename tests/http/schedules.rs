@@ -19,8 +19,8 @@ fn get(client: &Client, id: &str) -> Value {
     client.get(&format!("/api/schedules/{id}")).expect(200)
 }
 
-/// A house with the scripted model, and one agent.
-fn house() -> (Model, Daemon, String) {
+/// A harness with the scripted model, and one agent.
+fn harness() -> (Model, Daemon, String) {
     let model = Model::start();
     let daemon = Daemon::with(&format!("rate_limit_per_second = 1000000\n{}", model.config()));
     let agent = daemon.agent_with("a", "[capabilities]\ntools = [\"schedule_*\"]\n");
@@ -29,7 +29,7 @@ fn house() -> (Model, Daemon, String) {
 
 #[test]
 fn a_schedule_is_created_read_changed_listed_and_deleted() {
-    let (_model, mut daemon, agent) = house();
+    let (_model, mut daemon, agent) = harness();
     let body = json!({ "agent_id": agent, "cron": "30 9 * * MON-FRI", "prompt": "report", "enabled": true });
     let made = create(&daemon, &body);
     let id = text(&made["schedule_id"]);
@@ -66,7 +66,7 @@ fn a_schedule_is_created_read_changed_listed_and_deleted() {
 
 #[test]
 fn what_is_wrong_is_named_and_changes_nothing() {
-    let (_model, daemon, agent) = house();
+    let (_model, daemon, agent) = harness();
     let good = json!({ "agent_id": agent, "cron": "@daily", "prompt": "p", "enabled": true });
     let with = |key: &str, value: Value| {
         let mut body = good.clone();
@@ -112,7 +112,7 @@ fn what_is_wrong_is_named_and_changes_nothing() {
 
 #[test]
 fn a_preview_shows_the_next_times() {
-    let (_model, daemon, _) = house();
+    let (_model, daemon, _) = harness();
     let preview = |query: &str| daemon.get(&format!("/api/schedules/preview?{query}"));
     let body = preview("cron=0%209%20*%20*%20*&timezone=Europe/Berlin&count=3").expect(200);
     let runs = body["next_runs"].as_array().unwrap();
@@ -127,7 +127,7 @@ fn a_preview_shows_the_next_times() {
 
 #[test]
 fn slots_fire_and_a_restart_neither_loses_nor_repeats_one() {
-    let (_model, mut daemon, agent) = house();
+    let (_model, mut daemon, agent) = harness();
     let body = json!({ "agent_id": agent, "cron": "every 1s", "prompt": "tick", "enabled": true });
     let id = text(&create(&daemon, &body)["id"]);
     let once = json!({ "agent_id": agent, "cron": "in 1s", "prompt": "once", "enabled": true });
@@ -166,7 +166,7 @@ fn slots_fire_and_a_restart_neither_loses_nor_repeats_one() {
 
 #[test]
 fn a_run_by_hand_ignores_the_rule() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     let body = json!({ "agent_id": agent, "cron": "0 0 1 1 *", "prompt": "now", "enabled": false });
     let id = text(&create(&daemon, &body)["id"]);
     let started = daemon.poke(&format!("/api/schedules/{id}/run")).expect(200);
@@ -190,7 +190,7 @@ fn a_run_by_hand_ignores_the_rule() {
 
 #[test]
 fn agents_keep_schedules_of_their_own() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     let other = daemon.agent("b");
     let foreign = json!({ "agent_id": other, "cron": "@daily", "prompt": "p", "enabled": true });
     let foreign = text(&create(&daemon, &foreign)["id"]);

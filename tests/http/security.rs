@@ -1,4 +1,4 @@
-//! What protects the house: its status (spec 3, GET /api/security), signed manifests, and a log without secrets.
+//! What protects the daemon: its status (spec 3, GET /api/security), signed manifests, and a log without secrets.
 
 use std::fs;
 
@@ -42,9 +42,9 @@ fn signer(seed: u8) -> (Ed25519KeyPair, String) {
 
 #[test]
 fn every_system_is_named_with_what_it_is() {
-    let daemon = Daemon::with("api_key = \"key-of-the-house\"\n");
+    let daemon = Daemon::with("api_key = \"key-of-the-harness\"\n");
     daemon.get("/api/security").refused(401);
-    let body = daemon.keyed("key-of-the-house").get("/api/security").expect(200);
+    let body = daemon.keyed("key-of-the-harness").get("/api/security").expect(200);
     let systems = body["security_systems"].as_object().unwrap();
     assert_eq!((systems.len(), &body["total_systems"]), (16, &json!(16)));
     assert!(NAMES.iter().all(|name| systems.contains_key(*name) && body["details"][name].is_string()), "{body}");
@@ -56,7 +56,7 @@ fn every_system_is_named_with_what_it_is() {
     for name in NAMES.iter().filter(|name| !depends.contains(name)) {
         assert_eq!(systems[*name], "active", "{name}: {body}");
     }
-    let sandbox = daemon.keyed("key-of-the-house").get("/api/health/detail").expect(200)["sandbox"].clone();
+    let sandbox = daemon.keyed("key-of-the-harness").get("/api/health/detail").expect(200)["sandbox"].clone();
     let is_caged = sandbox["landlock_abi"].is_number() || sandbox["commands"] == "deny";
     assert_eq!(systems["subprocess_sandbox"], if is_caged { "active" } else { "inactive" });
     assert_eq!(body["all_active"], false);
@@ -151,7 +151,7 @@ fn written(daemon: &Daemon) -> String {
 
 #[test]
 fn no_log_line_holds_a_secret_whichever_way_it_came() {
-    let api_key = "Xy7-house-key-9000";
+    let api_key = "Xy7-harness-key-9000";
     let model = Model::start();
     let daemon = Daemon::with_env(
         &format!("api_key = \"{api_key}\"\nlog_level = \"debug\"\n{}", model.config()),

@@ -55,7 +55,7 @@ fn agents(client: &Client) -> Vec<String> {
 }
 
 /// A daemon whose clients are not slowed down.
-fn house() -> Daemon {
+fn harness() -> Daemon {
     Daemon::with("rate_limit_per_second = 1000000\n")
 }
 
@@ -97,7 +97,7 @@ fn system_arenas(daemon: &Daemon) -> usize {
 
 #[test]
 fn what_compressors_free_stays_in_no_arena_of_the_system() {
-    let daemon = house();
+    let daemon = harness();
     daemon.agent("scout");
     for label in ["one", "two", "three"] {
         take(&daemon, label);
@@ -107,7 +107,7 @@ fn what_compressors_free_stays_in_no_arena_of_the_system() {
 
 #[test]
 fn a_world_comes_back_as_it_was_and_stays_so_over_a_kill() {
-    let mut daemon = house();
+    let mut daemon = harness();
     let agent = daemon.agent("scout");
     let session = text(&daemon.say(&agent, "hello")["session_id"]);
     daemon.put(&format!("/api/memory/agents/{agent}/kv/k"), &json!({ "value": 1 })).expect(200);
@@ -169,7 +169,7 @@ fn a_world_comes_back_as_it_was_and_stays_so_over_a_kill() {
 
 #[test]
 fn the_trail_goes_on_over_a_restore() {
-    let daemon = house();
+    let daemon = harness();
     let id = text(&take(&daemon, "early")["id"]);
     daemon.agent("later");
     restore(&daemon, &id);
@@ -200,7 +200,7 @@ impl Drop for Sets<'_> {
 
 #[test]
 fn requests_during_an_exchange_are_told_and_never_hang() {
-    let daemon = house();
+    let daemon = harness();
     let agent = daemon.agent("scout");
     let id = text(&take(&daemon, "x")["id"]);
     let (done, refused, answered) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
@@ -273,7 +273,7 @@ fn turns_of_the_old_world_are_told_and_turns_of_the_restored_one_go_on() {
 
 #[test]
 fn a_damaged_file_is_refused_and_nothing_changes() {
-    let daemon = house();
+    let daemon = harness();
     daemon.agent("scout");
     let id = text(&take(&daemon, "x")["id"]);
     let file = dir(&daemon).join(format!("{id}.rows.zst"));
@@ -304,7 +304,7 @@ fn a_damaged_file_is_refused_and_nothing_changes() {
 
 #[test]
 fn unknown_ids_and_bad_bodies_are_refused() {
-    let daemon = house();
+    let daemon = harness();
     let nobody = "01890000-0000-7000-8000-000000000000";
     daemon.get(&format!("/api/world/snapshots/{nobody}")).expect(404);
     daemon.delete(&format!("/api/world/snapshots/{nobody}")).expect(404);
@@ -319,7 +319,7 @@ fn unknown_ids_and_bad_bodies_are_refused() {
 
 #[test]
 fn what_a_kill_left_is_swept_and_whole_ones_stay() {
-    let mut daemon = house();
+    let mut daemon = harness();
     let id = text(&take(&daemon, "whole")["id"]);
     let other = "01890000-0000-7000-8000-000000000000";
     fs::write(dir(&daemon).join(format!("{other}.rows.zst.new")), "half").unwrap();
@@ -377,7 +377,7 @@ type Reached<'a> = &'a dyn Fn(&Client) -> bool;
 
 #[test]
 fn a_kill_at_any_point_of_a_restore_leaves_one_world_whole() {
-    let mut daemon = house();
+    let mut daemon = harness();
     let bulk = |daemon: &Daemon, name: &str| {
         let many: Vec<_> = (0..1_000).map(|n| json!({ "manifest_toml": format!("name = \"{name}-{n}\"\n") })).collect();
         daemon.post("/api/agents/bulk", &json!({ "agents": many })).expect(200);
@@ -428,7 +428,7 @@ fn a_kill_at_any_point_of_a_restore_leaves_one_world_whole() {
 
 #[test]
 fn a_home_holds_so_many() {
-    let daemon = house();
+    let daemon = harness();
     let id = text(&take(&daemon, "the first")["id"]);
     let card = fs::read_to_string(dir(&daemon).join(format!("{id}.json"))).unwrap();
     let others: Vec<String> = (1..1_000).map(|n| format!("01890000-0000-7000-8000-{n:012x}")).collect();

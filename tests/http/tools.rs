@@ -12,7 +12,7 @@ use crate::support::until;
 
 const ALL: &str = "[capabilities]\ntools = [\"*\"]\nagent_spawn = true\n";
 
-fn house() -> (Model, Daemon) {
+fn harness() -> (Model, Daemon) {
     let model = Model::start();
     let daemon = Daemon::with(&format!("rate_limit_per_second = 1000000\n{}", model.config()));
     (model, daemon)
@@ -31,7 +31,7 @@ fn trace(daemon: &Daemon, agent: &str) -> Value {
 
 #[test]
 fn parallel_calls_come_back_in_order_and_bad_ones_are_explained() {
-    let (model, daemon) = house();
+    let (model, daemon) = harness();
     let agent = daemon.agent_with("a", ALL);
     model.script([Reply::calls(&[
         ("1", "system_time", r#"{"format":"weekday"}"#),
@@ -53,7 +53,7 @@ fn parallel_calls_come_back_in_order_and_bad_ones_are_explained() {
 
 #[test]
 fn a_tool_that_is_not_granted_does_not_run() {
-    let (model, daemon) = house();
+    let (model, daemon) = harness();
     let agent = daemon.agent_with("a", "tool_blocklist = [\"system_*\"]\n[capabilities]\ntools = [\"*\"]\n");
     model.script([Reply::calls(&[("1", "system_time", "{}"), ("2", "agent_spawn", r#"{"name":"b"}"#)])]);
     daemon.say(&agent, "look");
@@ -69,7 +69,7 @@ fn a_tool_that_is_not_granted_does_not_run() {
 
 #[test]
 fn the_loop_guard_warns_refuses_and_breaks() {
-    let (model, daemon) = house();
+    let (model, daemon) = harness();
     let agent = daemon.agent_with("a", ALL);
     let same = || Reply::calls(&[("1", "notify_owner", r#"{ "message": "again" }"#)]);
     model.script([same(), same(), same(), same()]);
@@ -95,7 +95,7 @@ fn the_loop_guard_warns_refuses_and_breaks() {
 
 #[test]
 fn an_owner_notice_comes_with_the_answer_and_right_before_done() {
-    let (model, daemon) = house();
+    let (model, daemon) = harness();
     let agent = daemon.agent_with("a", ALL);
     let calls = || {
         Reply::calls(&[("1", "notify_owner", r#"{"message":"one"}"#), ("2", "notify_owner", r#"{"message":"two"}"#)])
@@ -115,7 +115,7 @@ fn an_owner_notice_comes_with_the_answer_and_right_before_done() {
 
 #[test]
 fn a_long_result_is_stored_and_read_on() {
-    let (model, daemon) = house();
+    let (model, daemon) = harness();
     // Agents with long names and tags make a long list.
     for n in 0..100 {
         let model_name = format!("{}-{n}", "m".repeat(700));
@@ -142,7 +142,7 @@ fn a_long_result_is_stored_and_read_on() {
 
 #[test]
 fn agents_spawn_ask_and_kill_others_within_their_own_rights() {
-    let (model, daemon) = house();
+    let (model, daemon) = harness();
     let agent = daemon.agent_with("boss", ALL);
     model.script([
         Reply::calls(&[
@@ -167,7 +167,7 @@ fn agents_spawn_ask_and_kill_others_within_their_own_rights() {
 
 #[test]
 fn a_stop_ends_the_asked_agent_too() {
-    let (model, daemon) = house();
+    let (model, daemon) = harness();
     let (boss, worker) = (daemon.agent_with("boss", ALL), daemon.agent_with("worker", ALL));
     let gate = Gate::default();
     model.script([
@@ -190,7 +190,7 @@ fn a_stop_ends_the_asked_agent_too() {
 
 #[test]
 fn an_interrupt_is_accepted_at_any_time_and_acts_at_the_next_tool_call() {
-    let (model, daemon) = house();
+    let (model, daemon) = harness();
     let agent = daemon.agent_with("a", ALL);
     let session = text(&daemon.detail(&agent)["session_id"]);
     let path = format!("/api/agents/{agent}/sessions/{session}/interrupt");
@@ -218,7 +218,7 @@ fn an_interrupt_is_accepted_at_any_time_and_acts_at_the_next_tool_call() {
 
 #[test]
 fn fifty_sessions_use_tools_side_by_side() {
-    let (model, daemon) = house();
+    let (model, daemon) = harness();
     let agent = daemon.agent_with("a", ALL);
     model.server.respond(|request| {
         let last = request.messages().last().cloned().unwrap_or_default();

@@ -23,7 +23,7 @@ fn ended(client: &Client, id: &str, outcome: &str, count: u64) -> Value {
 }
 
 /// A daemon with a model that says back what it heard.
-fn house(more: &str) -> (Model, Daemon) {
+fn harness(more: &str) -> (Model, Daemon) {
     let model = Model::start();
     let daemon = Daemon::with(&format!("{}{more}", model.config()));
     (model, daemon)
@@ -42,7 +42,7 @@ fn heard(client: &Client, agent: &str, count: usize) -> Vec<String> {
 
 #[test]
 fn an_event_wakes_the_owner_with_the_event_in_the_message() {
-    let (_model, daemon) = house("");
+    let (_model, daemon) = harness("");
     let watcher = daemon.agent_with("watcher", "");
     let id = create(&daemon, &body(&watcher, &json!({ "agent_spawned": { "name_pattern": "web-*" } })));
     let web = daemon.agent("web-1");
@@ -69,7 +69,7 @@ fn an_event_wakes_the_owner_with_the_event_in_the_message() {
 
 #[test]
 fn agents_that_go_and_lifecycles_are_events_too() {
-    let (_model, daemon) = house("");
+    let (_model, daemon) = harness("");
     let watcher = daemon.agent_with("watcher", "");
     let gone = create(&daemon, &body(&watcher, &json!({ "agent_terminated": {} })));
     let named = create(&daemon, &body(&watcher, &json!({ "agent_terminated": { "name_pattern": "b*" } })));
@@ -90,7 +90,7 @@ fn agents_that_go_and_lifecycles_are_events_too() {
 
 #[test]
 fn words_in_messages_and_answers_are_found() {
-    let (_model, daemon) = house("");
+    let (_model, daemon) = harness("");
     let (watcher, worker) = (daemon.agent_with("watcher", ""), daemon.agent_with("worker", ""));
     let pattern = json!({ "content_match": { "substring": "Straße 7" } });
     let found = create(&daemon, &with(body(&watcher, &pattern), &json!({ "prompt_template": "seen", "max_fires": 2 })));
@@ -105,7 +105,7 @@ fn words_in_messages_and_answers_are_found() {
 
 #[test]
 fn a_trigger_cools_down_and_is_used_up() {
-    let (_model, daemon) = house("[triggers]\ndefault_cooldown_secs = 3600\n");
+    let (_model, daemon) = harness("[triggers]\ndefault_cooldown_secs = 3600\n");
     let watcher = daemon.agent_with("watcher", "");
     let pattern = json!({ "agent_spawned": {} });
     let cooling = create(&daemon, &with(body(&watcher, &pattern), &json!({ "cooldown_secs": null })));
@@ -142,7 +142,7 @@ fn a_trigger_cools_down_and_is_used_up() {
 
 #[test]
 fn the_target_hears_it_in_the_session_that_is_wanted() {
-    let (_model, daemon) = house("");
+    let (_model, daemon) = harness("");
     let (owner, target) = (daemon.agent_with("owner", ""), daemon.agent_with("target", ""));
     let fresh = daemon.agent_with("fresh", "session_mode = \"new\"\n");
     let route = |to: &str| with(body(&owner, &json!({ "agent_spawned": {} })), &json!({ "target_agent_id": to }));
@@ -168,7 +168,7 @@ fn the_target_hears_it_in_the_session_that_is_wanted() {
 
 #[test]
 fn a_stopped_agent_is_left_alone_and_a_removed_one_leaves_nothing() {
-    let (_model, mut daemon) = house("");
+    let (_model, mut daemon) = harness("");
     let (owner, other) = (daemon.agent_with("owner", ""), daemon.agent_with("other", ""));
     let pattern = json!({ "agent_spawned": {} });
     let own = create(&daemon, &body(&other, &pattern));
@@ -192,7 +192,7 @@ fn a_stopped_agent_is_left_alone_and_a_removed_one_leaves_nothing() {
 
 #[test]
 fn triggers_of_a_manifest_come_and_go_with_each_agent_of_it() {
-    let (_model, daemon) = house("");
+    let (_model, daemon) = harness("");
     let toml = "[[triggers]]\npattern = { agent_spawned = { name_pattern = \"web-*\" } }\n\
         prompt_template = \"New: {{event}}\"\nmax_fires = 3\ncooldown_secs = 0\n\
         [[triggers]]\npattern = { lifecycle = {} }\nprompt_template = \"x\"\nenabled = false\n";
@@ -225,7 +225,7 @@ fn triggers_of_a_manifest_come_and_go_with_each_agent_of_it() {
 
 #[test]
 fn agents_that_wake_themselves_come_to_an_end_that_is_seen() {
-    let (_model, daemon) = house("[triggers]\nmax_depth = 3\ncascade_per_minute = 4\n");
+    let (_model, daemon) = harness("[triggers]\nmax_depth = 3\ncascade_per_minute = 4\n");
     let deep = daemon.agent_with("deep", "");
     let row = create(&daemon, &body(&deep, &json!({ "turn_completed": { "name_pattern": "deep" } })));
     daemon.say(&deep, "go");
@@ -242,7 +242,7 @@ fn agents_that_wake_themselves_come_to_an_end_that_is_seen() {
 
 #[test]
 fn nothing_of_a_trigger_is_lost_over_a_kill() {
-    let (model, mut daemon) = house("");
+    let (model, mut daemon) = harness("");
     let watcher = daemon.agent_with("watcher", "");
     let id = create(&daemon, &body(&watcher, &json!({ "agent_spawned": {} })));
     model.hold();
@@ -264,7 +264,7 @@ fn nothing_of_a_trigger_is_lost_over_a_kill() {
 #[test]
 fn a_match_without_budget_is_on_record_and_the_next_one_fires() {
     let prices = "[prices.\"openai/*\"]\ninput_per_m = 1.0\n[budget]\ndaily_limit_usd = 0.000001\n";
-    let (_model, daemon) = house(prices);
+    let (_model, daemon) = harness(prices);
     let watcher = daemon.agent_with("watcher", "");
     let id = create(&daemon, &body(&watcher, &json!({ "agent_spawned": { "name_pattern": "web-*" } })));
     // It begins a turn, which ends for that; the next one does not begin.

@@ -36,7 +36,7 @@ fn site(body: &'static str) -> SocketAddr {
 }
 
 /// A daemon that may fetch from loopback and run commands.
-fn house(security: &str) -> (Model, Daemon) {
+fn harness(security: &str) -> (Model, Daemon) {
     let model = Model::start();
     let config = format!(
         "rate_limit_per_second = 1000000\n{}[exec_policy]\nmode = \"full\"\n\
@@ -88,7 +88,7 @@ fn metric(daemon: &Daemon, name: &str) -> String {
 
 #[test]
 fn after_a_fetch_a_command_waits_for_a_person_and_without_one_it_runs() {
-    let (model, mut daemon) = house("taint = \"approve\"");
+    let (model, mut daemon) = harness("taint = \"approve\"");
     let address = site("The weather is fine.");
     let agent = daemon.agent_with("a", GRANTS);
     model.script([shell(), Reply::text("done")]);
@@ -129,7 +129,7 @@ fn after_a_fetch_a_command_waits_for_a_person_and_without_one_it_runs() {
 #[test]
 fn a_policy_of_refusal_names_the_source_and_an_audit_lets_run() {
     for (policy, ran) in [("deny", false), ("audit", true), ("off", true)] {
-        let (model, daemon) = house(&format!("taint = \"{policy}\""));
+        let (model, daemon) = harness(&format!("taint = \"{policy}\""));
         let address = site("The weather is fine.");
         let agent = daemon.agent_with("a", GRANTS);
         model.script([fetch(address), shell(), Reply::text("done")]);
@@ -147,7 +147,7 @@ fn a_policy_of_refusal_names_the_source_and_an_audit_lets_run() {
 #[test]
 fn a_page_that_gives_orders_is_shown_as_data_or_withheld() {
     for (policy, shown, found) in [("mark", true, true), ("block", false, true), ("off", true, false)] {
-        let (model, daemon) = house(&format!("prompt_injection = \"{policy}\""));
+        let (model, daemon) = harness(&format!("prompt_injection = \"{policy}\""));
         let address = site(HOSTILE);
         let agent = daemon.agent_with("a", GRANTS);
         model.script([fetch(address), Reply::text("done")]);
@@ -173,7 +173,7 @@ fn a_page_that_gives_orders_is_shown_as_data_or_withheld() {
 
 #[test]
 fn attached_files_are_shielded_and_taint() {
-    let (model, daemon) = house("taint = \"deny\"");
+    let (model, daemon) = harness("taint = \"deny\"");
     let agent = daemon.agent_with("a", GRANTS);
     let file = daemon.upload(&agent, "notes.txt", HOSTILE.as_bytes());
     model.script([shell(), Reply::text("done")]);
@@ -186,7 +186,7 @@ fn attached_files_are_shielded_and_taint() {
 
 #[test]
 fn memory_carries_the_mark_to_other_sessions() {
-    let (model, mut daemon) = house("taint = \"deny\"");
+    let (model, mut daemon) = harness("taint = \"deny\"");
     let address = site("The weather is fine.");
     let agent = daemon.agent_with("a", GRANTS);
     let store = Reply::calls(&[("m", "memory_store", r#"{"key": "weather", "value": "fine"}"#)]);
@@ -203,7 +203,7 @@ fn memory_carries_the_mark_to_other_sessions() {
 
 #[test]
 fn another_agents_message_is_data_and_taints() {
-    let (model, daemon) = house("taint = \"deny\"");
+    let (model, daemon) = harness("taint = \"deny\"");
     let (agent, other) = (daemon.agent_with("a", GRANTS), daemon.agent_with("b", GRANTS));
     let send = Reply::calls(&[("s", "agent_send", &json!({ "agent": "b", "message": HOSTILE }).to_string())]);
     // The other agent tries what it was told; then it answers, and the first one goes on.
@@ -220,7 +220,7 @@ fn another_agents_message_is_data_and_taints() {
 
 #[test]
 fn a_tainted_turn_carries_no_secret_away_in_an_address() {
-    let (model, daemon) = house("taint = \"audit\"");
+    let (model, daemon) = harness("taint = \"audit\"");
     let address = site("The weather is fine.");
     let agent = daemon.agent_with("a", GRANTS);
     let away = |path: &str| {

@@ -25,7 +25,7 @@ fn all(events: Events) -> Vec<Value> {
     events.into_iter().map(|event| event.data).collect()
 }
 
-fn house() -> (Model, Daemon) {
+fn harness() -> (Model, Daemon) {
     let model = Model::start();
     let daemon = Daemon::with(&model.config());
     daemon.agent_with("ada", "[capabilities]\ntools = [\"system_time\"]\n");
@@ -38,7 +38,7 @@ fn content(chunks: &[Value]) -> String {
 
 #[test]
 fn a_stream_is_chunks_a_last_one_and_done() {
-    let (_model, daemon) = house();
+    let (_model, daemon) = harness();
     let events = all(open(&daemon, &ask("b c d")));
     let (done, chunks) = events.split_last().unwrap();
     assert_eq!(*done, json!("[DONE]"));
@@ -61,7 +61,7 @@ fn a_stream_is_chunks_a_last_one_and_done() {
 
 #[test]
 fn other_ends_are_named() {
-    let (model, daemon) = house();
+    let (model, daemon) = harness();
     for (reason, named) in [("length", "length"), ("content_filter", "content_filter")] {
         model.script([Reply::text("cut").finish(reason)]);
         let events = all(open(&daemon, &ask("x")));
@@ -77,7 +77,7 @@ fn other_ends_are_named() {
 
 #[test]
 fn texts_around_the_agents_own_tools_are_parted() {
-    let (model, daemon) = house();
+    let (model, daemon) = harness();
     model.script([Reply::calls(&[("c1", "system_time", "{}")]).saying("Let me see."), Reply::text("It is late.")]);
     let events = all(open(&daemon, &ask("time?")));
     assert_eq!(content(&events), "Let me see.\n\nIt is late.");
@@ -85,7 +85,7 @@ fn texts_around_the_agents_own_tools_are_parted() {
 
 #[test]
 fn an_error_in_the_middle_is_an_error_object() {
-    let (model, daemon) = house();
+    let (model, daemon) = harness();
     model.script([Reply::text("one two three four").break_after(3)]);
     let events = all(open(&daemon, &ask("x")));
     let error = &events.last().unwrap()["error"];
@@ -96,7 +96,7 @@ fn an_error_in_the_middle_is_an_error_object() {
 
 #[test]
 fn a_client_that_leaves_stops_its_turn() {
-    let (model, daemon) = house();
+    let (model, daemon) = harness();
     model.hold_after_first_word();
     let mut events = open(&daemon, &ask("b c d"));
     assert!(events.next().is_some());
@@ -120,7 +120,7 @@ fn a_client_that_leaves_stops_its_turn() {
 
 #[test]
 fn a_kept_session_goes_on_when_its_client_leaves() {
-    let (model, daemon) = house();
+    let (model, daemon) = harness();
     model.hold_after_first_word();
     let mut body = ask("b c d");
     body["user"] = json!("tom");
@@ -135,7 +135,7 @@ fn a_kept_session_goes_on_when_its_client_leaves() {
 
 #[test]
 fn a_stream_in_a_busy_session_is_of_its_own_turn() {
-    let (model, daemon) = house();
+    let (model, daemon) = harness();
     model.hold();
     let mut body = ask("one");
     body["user"] = json!("tom");
@@ -150,7 +150,7 @@ fn a_stream_in_a_busy_session_is_of_its_own_turn() {
 
 #[test]
 fn a_kill_leaves_no_hidden_session() {
-    let (model, mut daemon) = house();
+    let (model, mut daemon) = harness();
     let before = daemon.get("/api/sessions").expect(200);
     model.hold();
     let client = daemon.client();
@@ -175,7 +175,7 @@ fn a_kill_leaves_no_hidden_session() {
 fn images_reach_the_model_and_leave_nothing_behind() {
     const PIXEL: &str =
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
-    let (model, daemon) = house();
+    let (model, daemon) = harness();
     let url = format!("data:image/png;base64,{PIXEL}");
     let parts = json!([{ "type": "text", "text": "what?" }, { "type": "image_url", "image_url": { "url": url } }]);
     let ask = json!({ "model": "ada", "messages": [{ "role": "user", "content": parts }] });

@@ -18,7 +18,7 @@ fn body(messages: Value, tools: &[Value]) -> Value {
 }
 
 /// An agent `ada` that may call every tool, on a scripted model.
-fn house() -> (Model, Daemon, String) {
+fn harness() -> (Model, Daemon, String) {
     let model = Model::start();
     let daemon = Daemon::with(&model.config());
     let agent = daemon.agent_with("ada", "[capabilities]\ntools = [\"system_time\"]\n");
@@ -32,7 +32,7 @@ fn offered(request: &Value) -> Vec<String> {
 
 #[test]
 fn a_call_of_a_clients_tool_goes_to_the_client_and_its_result_comes_back() {
-    let (model, daemon, _) = house();
+    let (model, daemon, _) = harness();
     model.script([Reply::calls(&[("c1", "look", "{\"z\": \"up\"}"), ("c2", "look", "{}")]).saying("Let me look.")]);
     let question = json!({ "role": "user", "content": "what is up?" });
     let asked = json!({ "tool_choice": "required", "parallel_tool_calls": true });
@@ -66,7 +66,7 @@ fn a_call_of_a_clients_tool_goes_to_the_client_and_its_result_comes_back() {
 
 #[test]
 fn own_tools_run_here_and_only_a_clients_call_ends_the_turn() {
-    let (model, daemon, _) = house();
+    let (model, daemon, _) = harness();
     let ask = body(json!([{ "role": "user", "content": "time?" }]), &[tool("look")]);
     model.script([Reply::calls(&[("c1", "system_time", "{}")]), Reply::text("It is late.")]);
     let answer = daemon.post("/v1/chat/completions", &ask).expect(200);
@@ -94,7 +94,7 @@ fn own_tools_run_here_and_only_a_clients_call_ends_the_turn() {
 
 #[test]
 fn a_forced_choice_holds_for_the_first_answer_only() {
-    let (model, daemon, _) = house();
+    let (model, daemon, _) = harness();
     model.script([Reply::calls(&[("c1", "system_time", "{}")]), Reply::text("done")]);
     let mut ask = body(json!([{ "role": "user", "content": "time?" }]), &[]);
     ask["tool_choice"] = json!({ "type": "function", "function": { "name": "system_time" } });
@@ -106,7 +106,7 @@ fn a_forced_choice_holds_for_the_first_answer_only() {
 
 #[test]
 fn a_kept_session_takes_the_results_of_the_clients_tools() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     let question = json!({ "role": "user", "content": "what is up?" });
     let send = |messages: Value| {
         let bytes = body(messages, &[tool("look")]).to_string();
@@ -130,7 +130,7 @@ fn a_kept_session_takes_the_results_of_the_clients_tools() {
 
 #[test]
 fn streamed_calls_come_whole_after_the_text() {
-    let (model, daemon, _) = house();
+    let (model, daemon, _) = harness();
     model.script([Reply::calls(&[("c1", "look", "{\"z\": \"up\"}"), ("c2", "look", "{}")])]);
     let mut ask = body(json!([{ "role": "user", "content": "look" }]), &[tool("look")]);
     ask["stream"] = json!(true);
@@ -148,7 +148,7 @@ fn streamed_calls_come_whole_after_the_text() {
 
 #[test]
 fn wrong_tools_are_refused_by_name() {
-    let (_, daemon, _) = house();
+    let (_, daemon, _) = harness();
     let named = |name: &str| json!({ "type": "function", "function": { "name": name } });
     for (tools, field) in [
         (json!([{ "type": "web_search" }]), "tools[0].type"),

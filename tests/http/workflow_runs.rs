@@ -6,7 +6,7 @@ use crate::support::daemon::{Daemon, text};
 use crate::support::model::Model;
 use crate::support::model_server::Reply;
 use crate::support::until;
-use crate::workflows::{detail, house, in_background, make, prompts, run, runs, states};
+use crate::workflows::{detail, harness, in_background, make, prompts, run, runs, states};
 
 /// Begins a run that nobody waits for; gives its id.
 fn start(daemon: &Daemon, workflow: &str, input: &str) -> String {
@@ -21,7 +21,7 @@ fn reaches(daemon: &Daemon, run: &str, state: &str) -> Value {
 
 #[test]
 fn a_run_goes_on_without_being_waited_for() {
-    let (model, daemon, _) = house();
+    let (model, daemon, _) = harness();
     let id = make(&daemon, "w", &json!([{ "agent_name": "a" }, { "agent_name": "a" }]));
     model.hold();
     let begun = daemon.post(&format!("/api/workflows/{id}/run"), &json!({ "input": "x", "async": true })).expect(202);
@@ -39,7 +39,7 @@ fn a_run_goes_on_without_being_waited_for() {
 
 #[test]
 fn a_cancelled_run_stops_and_answers_who_waits() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     let id = make(&daemon, "w", &json!([{ "agent_name": "a" }, { "agent_name": "a" }]));
     model.hold();
     let asked = in_background(&daemon, &id);
@@ -73,7 +73,7 @@ fn a_cancelled_run_stops_and_answers_who_waits() {
 
 #[test]
 fn a_kill_in_the_middle_loses_and_repeats_nothing() {
-    let (model, mut daemon, _) = house();
+    let (model, mut daemon, _) = harness();
     let id = make(
         &daemon,
         "w",
@@ -109,7 +109,7 @@ fn a_kill_in_the_middle_loses_and_repeats_nothing() {
 
 #[test]
 fn kills_during_retries_and_loops_come_to_the_same_end() {
-    let (model, mut daemon, _) = house();
+    let (model, mut daemon, _) = harness();
     let id = make(
         &daemon,
         "w",
@@ -144,7 +144,7 @@ fn kills_during_retries_and_loops_come_to_the_same_end() {
 
 #[test]
 fn an_agent_runs_a_workflow_through_its_tool() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     make(&daemon, "brew", &json!([{ "agent_name": "a", "prompt": "brew {{input}}" }]));
     let result = |model: &Model| {
         let request = model.requests().pop().unwrap();
@@ -170,7 +170,7 @@ fn an_agent_runs_a_workflow_through_its_tool() {
 
 #[test]
 fn a_killed_agent_fails_its_step_and_leaves_the_definition() {
-    let (model, daemon, _) = house();
+    let (model, daemon, _) = harness();
     let agent = daemon.agent_with("b", "");
     let id = make(&daemon, "w", &json!([{ "name": "s", "agent_id": agent }]));
     model.hold();

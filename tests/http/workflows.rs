@@ -14,7 +14,7 @@ use crate::support::until;
 pub(crate) const NOBODY: &str = "018f0000-0000-7000-8000-00000000dead";
 
 /// A daemon on the scripted model, with the agent `a`; gives the agent's id.
-pub(crate) fn house() -> (Model, Daemon, String) {
+pub(crate) fn harness() -> (Model, Daemon, String) {
     let model = Model::start();
     let daemon = Daemon::with(&format!("rate_limit_per_second = 1000000\n{}", model.config()));
     let agent = daemon.agent_with("a", "[capabilities]\ntools = [\"*\"]\n");
@@ -170,7 +170,7 @@ fn what_is_wrong_is_named_and_nothing_is_kept() {
 
 #[test]
 fn a_sequence_passes_outputs_and_variables_on() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     let steps = json!([
         { "name": "one", "agent_id": agent, "prompt": "first {{input}}", "output_var": "first" },
         { "name": "two", "agent_name": "a", "prompt": "second {{input}}" },
@@ -198,14 +198,14 @@ fn a_sequence_passes_outputs_and_variables_on() {
 
 #[test]
 fn a_run_without_a_body_has_an_empty_input() {
-    let (_model, daemon, _) = house();
+    let (_model, daemon, _) = harness();
     let id = make(&daemon, "w", &json!([{ "agent_name": "a", "prompt": "hello{{input}}" }]));
     assert_eq!(output(&daemon.poke(&format!("/api/workflows/{id}/run"))), "echo: hello");
 }
 
 #[test]
 fn fan_out_runs_side_by_side_and_collect_joins() {
-    let (model, daemon, _) = house();
+    let (model, daemon, _) = harness();
     let id = make(
         &daemon,
         "w",
@@ -232,7 +232,7 @@ fn fan_out_runs_side_by_side_and_collect_joins() {
 
 #[test]
 fn conditions_and_loops() {
-    let (model, daemon, _) = house();
+    let (model, daemon, _) = harness();
     let id = make(
         &daemon,
         "w",
@@ -255,7 +255,7 @@ fn conditions_and_loops() {
 
 #[test]
 fn a_failed_run_is_500_and_says_why() {
-    let (model, daemon, _) = house();
+    let (model, daemon, _) = harness();
     let id = make(&daemon, "w", &json!([{ "name": "think", "agent_name": "a" }, { "agent_name": "a" }]));
     model.script([Reply::error(401, "no")]);
     let reply = run(&daemon, &id, "x");
@@ -278,7 +278,7 @@ fn a_failed_run_is_500_and_says_why() {
 
 #[test]
 fn failures_are_skipped_or_tried_again() {
-    let (model, daemon, _) = house();
+    let (model, daemon, _) = harness();
     let id = make(
         &daemon,
         "w",
@@ -302,7 +302,7 @@ fn failures_are_skipped_or_tried_again() {
 
 #[test]
 fn an_attempt_that_takes_too_long_is_given_up() {
-    let (model, daemon, agent) = house();
+    let (model, daemon, agent) = harness();
     let id = make(&daemon, "w", &json!([{ "name": "slow", "agent_name": "a", "timeout_secs": 1 }]));
     model.hold();
     let reply = run(&daemon, &id, "x");

@@ -8,7 +8,7 @@ use agentsvc_components::session::message::{Role, Usage, text_of};
 use agentsvc_components::turn::outcome::StopReason;
 use agentsvc_components::turn::stream::StreamEvent;
 
-use crate::house::{House, KEY, Log, calls, chunk};
+use crate::harness::{Harness, KEY, Log, calls, chunk};
 use crate::model_server::{Gate, ModelServer, Reply};
 
 #[tokio::test]
@@ -16,17 +16,17 @@ async fn a_whole_answer() {
     let server = ModelServer::start();
     let said = [(Role::User, "one"), (Role::Assistant, "two"), (Role::User, "three")];
     let log = Log::Says(said.map(|(role, text)| (role, text.to_owned())).to_vec());
-    let mut house = House::with_log(&server.base_url(), log);
-    house.model.temperature = Some(0.5);
-    house.model.max_tokens = Some(64);
+    let mut harness = Harness::with_log(&server.base_url(), log);
+    harness.model.temperature = Some(0.5);
+    harness.model.max_tokens = Some(64);
     server.push(Reply::text("four of them"));
-    house.call(false);
-    let answer = house.answer().await;
+    harness.call(false);
+    let answer = harness.answer().await;
     assert_eq!(text_of(&answer.blocks), "four of them");
     assert_eq!(answer.usage, Usage::of(11, 7));
     assert_eq!((answer.provider.as_str(), answer.model.as_str()), ("scripted", "m-1"));
     assert_eq!(answer.stop, StopReason::End);
-    assert_eq!(house.events(), []);
+    assert_eq!(harness.events(), []);
 
     let request = &server.requests()[0];
     assert_eq!(request.path, "/v1/chat/completions");
@@ -45,18 +45,18 @@ async fn a_whole_answer() {
 #[tokio::test]
 async fn a_streamed_answer_comes_piece_by_piece() {
     let server = ModelServer::start();
-    let mut house = House::new(&server.base_url());
+    let mut harness = Harness::new(&server.base_url());
     let gate = Gate::default();
     server.push(Reply::text("one two three").gated(&gate));
-    house.call(true);
+    harness.call(true);
     gate.pass(2);
-    assert_eq!(house.next_event().await, chunk("one "));
+    assert_eq!(harness.next_event().await, chunk("one "));
     gate.pass(1);
-    assert_eq!(house.next_event().await, chunk("two "));
-    assert!(house.outcomes.try_recv().is_err());
+    assert_eq!(harness.next_event().await, chunk("two "));
+    assert!(harness.outcomes.try_recv().is_err());
     gate.open();
-    let answer = house.answer().await;
-    assert_eq!(house.events(), [chunk("three")]);
+    let answer = harness.answer().await;
+    assert_eq!(harness.events(), [chunk("three")]);
     assert_eq!(text_of(&answer.blocks), "one two three");
     assert_eq!(answer.usage, Usage::of(11, 7));
     assert_eq!(server.requests()[0].body["stream_options"]["include_usage"], true);
@@ -65,34 +65,34 @@ async fn a_streamed_answer_comes_piece_by_piece() {
 #[tokio::test]
 async fn a_watched_session_streams_and_a_late_watcher_gets_it_whole() {
     let server = ModelServer::start();
-    let mut house = House::new(&server.base_url());
-    house.watched.store(true, Ordering::Relaxed);
+    let mut harness = Harness::new(&server.base_url());
+    harness.watched.store(true, Ordering::Relaxed);
     server.push(Reply::text("a b"));
-    house.call(false);
-    house.answer().await;
-    assert_eq!(house.events(), [chunk("a "), chunk("b")]);
+    harness.call(false);
+    harness.answer().await;
+    assert_eq!(harness.events(), [chunk("a "), chunk("b")]);
 
-    house.watched.store(false, Ordering::Relaxed);
+    harness.watched.store(false, Ordering::Relaxed);
     let gate = Gate::default();
     server.push(Reply::text("a b").gated(&gate));
-    house.call(false);
+    harness.call(false);
     server.received(2).await;
-    house.watched.store(true, Ordering::Relaxed);
+    harness.watched.store(true, Ordering::Relaxed);
     gate.open();
-    house.answer().await;
-    assert_eq!(house.events(), [chunk("a b")]);
+    harness.answer().await;
+    assert_eq!(harness.events(), [chunk("a b")]);
 }
 
 #[tokio::test]
 async fn tool_calls_whole_and_split_over_a_stream() {
     let server = ModelServer::start();
-    let mut house = House::new(&server.base_url());
-    house.manifest.capabilities.tools = vec!["*".into()];
+    let mut harness = Harness::new(&server.base_url());
+    harness.manifest.capabilities.tools = vec!["*".into()];
     let made = [("a", "system_time", "{\"format\":\"date\"}"), ("b", "other", "{not json")];
     for streaming in [false, true] {
         server.push(Reply::calls(&made).saying("Let me see."));
-        house.call(streaming);
-        let answer = house.answer().await;
+        harness.call(streaming);
+        let answer = harness.answer().await;
         assert_eq!(calls(&answer), made);
         assert_eq!((answer.stop, text_of(&answer.blocks).as_str()), (StopReason::ToolUse, "Let me see."));
     }
@@ -103,11 +103,11 @@ async fn tool_calls_whole_and_split_over_a_stream() {
 #[tokio::test]
 async fn usage_left_out_is_estimated() {
     let server = ModelServer::start();
-    let mut house = House::new(&server.base_url());
+    let mut harness = Harness::new(&server.base_url());
     for streaming in [false, true] {
         server.push(Reply::text("12345678").usage(None).finish("length"));
-        house.call(streaming);
-        let answer = house.answer().await;
+        harness.call(streaming);
+        let answer = harness.answer().await;
         // "Be brief." is 4 + 3 tokens, "question" 4 + 2.
         assert_eq!(answer.usage, Usage::of(13, 2));
         assert_eq!(answer.stop, StopReason::Length);
@@ -117,30 +117,30 @@ async fn usage_left_out_is_estimated() {
 #[tokio::test]
 async fn servers_that_stream_otherwise_than_asked() {
     let server = ModelServer::start();
-    let mut house = House::new(&server.base_url());
+    let mut harness = Harness::new(&server.base_url());
     let whole = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"whole"},"finish_reason":"stop"}]}"#;
     server.push(Reply::raw(200, &[("content-type", "application/json; charset=utf-8")], whole));
-    house.call(true);
-    assert_eq!(text_of(&house.answer().await.blocks), "whole");
-    assert_eq!(house.events(), [chunk("whole")]);
+    harness.call(true);
+    assert_eq!(text_of(&harness.answer().await.blocks), "whole");
+    assert_eq!(harness.events(), [chunk("whole")]);
 
     // No `[DONE]`, CRLF, a comment, a byte order mark.
     let stream =
         "\u{feff}: ping\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\r\n\r\n";
     server.push(Reply::raw(200, &[("content-type", "text/event-stream; charset=utf-8")], stream));
-    house.call(false);
-    assert_eq!(text_of(&house.answer().await.blocks), "x");
+    harness.call(false);
+    assert_eq!(text_of(&harness.answer().await.blocks), "x");
 }
 
 #[tokio::test]
 async fn too_long_an_answer_is_cut() {
     let server = ModelServer::start();
-    let mut house = House::new(&server.base_url());
+    let mut harness = Harness::new(&server.base_url());
     let long = "four".repeat(limit::ANSWER_BYTES_MAX / 4 + 10);
     for streaming in [false, true] {
         server.push(Reply::text(&long));
-        house.call(streaming);
-        let answer = house.answer().await;
+        harness.call(streaming);
+        let answer = harness.answer().await;
         assert_eq!((answer.stop, text_of(&answer.blocks).len()), (StopReason::Length, limit::ANSWER_BYTES_MAX));
     }
 }
@@ -148,10 +148,10 @@ async fn too_long_an_answer_is_cut() {
 #[tokio::test]
 async fn connections_are_kept() {
     let server = ModelServer::start();
-    let mut house = House::new(&server.base_url());
+    let mut harness = Harness::new(&server.base_url());
     for number in 0..40 {
-        house.call(number % 2 == 0);
-        house.answer().await;
+        harness.call(number % 2 == 0);
+        harness.answer().await;
     }
     // One; but on a busy machine the end of a stream comes later than the driver waits for it, and the next call has a
     // connection of its own. It would be 21 if that were so for each of the 20 streams, and 40 if none were kept.
@@ -160,14 +160,14 @@ async fn connections_are_kept() {
 
 #[tokio::test]
 async fn the_builtin_model_needs_no_network() {
-    let mut house = House::with_log("", Log::Says(vec![(Role::User, "hello".to_owned())]));
-    house.model = ModelChoice { provider: "builtin".into(), ..ModelChoice::default() };
-    house.call(true);
-    let answer = house.answer().await;
+    let mut harness = Harness::with_log("", Log::Says(vec![(Role::User, "hello".to_owned())]));
+    harness.model = ModelChoice { provider: "builtin".into(), ..ModelChoice::default() };
+    harness.call(true);
+    let answer = harness.answer().await;
     let text = text_of(&answer.blocks);
     assert!(text.contains("built-in offline model"), "{text}");
     assert_eq!(answer.usage, Usage::of(4 + 3 + 4 + 2, text.len().div_ceil(4) as u64));
-    let events = house.events();
+    let events = harness.events();
     assert_eq!(events.len(), text.split(' ').count());
     let streamed = events.iter().map(|event| match event {
         StreamEvent::Chunk { content } => content.as_str(),
@@ -175,6 +175,6 @@ async fn the_builtin_model_needs_no_network() {
     });
     assert_eq!(streamed.collect::<String>(), text);
 
-    house.call(false);
-    assert_eq!(text_of(&house.answer().await.blocks), text);
+    harness.call(false);
+    assert_eq!(text_of(&harness.answer().await.blocks), text);
 }

@@ -18,44 +18,44 @@ use agentsvc_components::turn::trace::TrimTraces;
 use agentsvc_components::{AgentId, LogId};
 use uuid::Uuid;
 
-use crate::house::{House, SESSION, attempt, chunk, turn};
+use crate::harness::{Harness, SESSION, attempt, chunk, turn};
 use crate::model_server::{Gate, ModelServer, Reply};
 
 #[tokio::test]
 async fn an_abort_keeps_what_was_written() {
     let server = ModelServer::start();
-    let mut house = House::new(&server.base_url());
+    let mut harness = Harness::new(&server.base_url());
     let gate = Gate::default();
     server.push(Reply::text("one two three").gated(&gate));
-    house.call(true);
+    harness.call(true);
     gate.pass(2);
-    assert_eq!(house.next_event().await, chunk("one "));
-    house.performer.perform(Abort(Attempt { number: 2, ..attempt() }));
-    assert!(house.outcomes.try_recv().is_err(), "another attempt's abort");
-    house.performer.perform(Abort(attempt()));
-    let answer = house.aborted().await;
+    assert_eq!(harness.next_event().await, chunk("one "));
+    harness.performer.perform(Abort(Attempt { number: 2, ..attempt() }));
+    assert!(harness.outcomes.try_recv().is_err(), "another attempt's abort");
+    harness.performer.perform(Abort(attempt()));
+    let answer = harness.aborted().await;
     assert_eq!(text_of(&answer.blocks), "one ");
     assert_eq!(answer.usage, Usage::of(13, 1));
     server.abandoned(1).await;
 
     server.push(Reply::hang());
-    house.call(false);
+    harness.call(false);
     server.received(2).await;
-    house.performer.perform(Abort(attempt()));
-    assert_eq!(house.aborted().await.blocks, []);
+    harness.performer.perform(Abort(attempt()));
+    assert_eq!(harness.aborted().await.blocks, []);
     server.abandoned(2).await;
-    assert_eq!(house.performer.calls_out(), 0);
+    assert_eq!(harness.performer.calls_out(), 0);
 }
 
 #[tokio::test]
 async fn an_abort_ends_the_wait_for_a_retry() {
     let server = ModelServer::start();
-    let mut house = House::new(&server.base_url());
+    let mut harness = Harness::new(&server.base_url());
     server.push(Reply::error(500, "wait for me").header("retry-after", "10"));
-    house.call(false);
+    harness.call(false);
     server.received(1).await;
-    house.performer.perform(Abort(attempt()));
-    house.aborted().await;
+    harness.performer.perform(Abort(attempt()));
+    harness.aborted().await;
     assert_eq!(server.requests().len(), 1);
 }
 
@@ -79,20 +79,20 @@ fn tool_run(manifest: &Manifest, name: &str, input: &str) -> ToolRun {
 
 #[tokio::test]
 async fn tools_run_and_explain() {
-    let mut house = House::new("");
-    house.watched.store(true, Ordering::Relaxed);
-    house.manifest.capabilities.tools = vec!["*".into()];
+    let mut harness = Harness::new("");
+    harness.watched.store(true, Ordering::Relaxed);
+    harness.manifest.capabilities.tools = vec!["*".into()];
     for (name, input, ended, part) in [
         ("system_time", "{\"format\":\"date\"}", ToolStatus::Ok, "-"),
         ("system_time", "{broken", ToolStatus::Error, "not valid JSON"),
         ("rm", "{}", ToolStatus::Refused, "There is no tool named"),
     ] {
-        house.performer.perform(tool_run(&house.manifest, name, input));
+        harness.performer.perform(tool_run(&harness.manifest, name, input));
         let ToolOutcome(of, ToolEnd { index, call, content, status, .. }) =
-            *house.outcome().await.take().expect("a tool's outcome");
+            *harness.outcome().await.take().expect("a tool's outcome");
         assert_eq!((of, index, call.input.as_str(), status), (attempt(), 4, input, ended), "{content}");
         assert!(content.contains(part), "{content}");
-        let events = house.events();
+        let events = harness.events();
         assert_eq!(events[0], StreamEvent::ToolUse { tool: name.to_owned() });
         let StreamEvent::ToolResult { tool, input: shown } = &events[1] else { panic!("{events:?}") };
         assert_eq!(tool, name);
@@ -102,26 +102,26 @@ async fn tools_run_and_explain() {
 
 #[tokio::test]
 async fn an_aborted_tool_still_comes_back() {
-    let mut house = House::new("");
-    house.manifest.capabilities.tools = vec!["*".into()];
+    let mut harness = Harness::new("");
+    harness.manifest.capabilities.tools = vec!["*".into()];
     // On this single-threaded runtime the task cannot have begun before the abort.
-    house.performer.perform(tool_run(&house.manifest, "system_time", "{}"));
-    house.performer.perform(Abort(attempt()));
-    let ToolOutcome(_, end) = *house.outcome().await.take().expect("a tool's outcome");
+    harness.performer.perform(tool_run(&harness.manifest, "system_time", "{}"));
+    harness.performer.perform(Abort(attempt()));
+    let ToolOutcome(_, end) = *harness.outcome().await.take().expect("a tool's outcome");
     assert!(end.status == ToolStatus::Error && end.content.contains("stopped"), "{}", end.content);
-    assert_eq!(house.events(), [], "nobody watches");
+    assert_eq!(harness.events(), [], "nobody watches");
 }
 
 #[tokio::test]
 async fn the_rest_is_handed_on() {
-    let mut house = House::new("");
+    let mut harness = Harness::new("");
     let item = StreamItem { session: SESSION, turn: turn(), event: chunk("x") };
-    house.performer.perform(item);
-    assert_eq!(house.events(), [chunk("x")]);
-    house.performer.perform(SweepLog(LogId(9)));
+    harness.performer.perform(item);
+    assert_eq!(harness.events(), [chunk("x")]);
+    harness.performer.perform(SweepLog(LogId(9)));
     let agent = AgentId(Uuid::from_u128(9));
-    house.performer.perform(SweepAgent(agent));
-    house.performer.perform(TrimTraces(agent));
+    harness.performer.perform(SweepAgent(agent));
+    harness.performer.perform(TrimTraces(agent));
     let expected = [Sweeping::Log(LogId(9)), Sweeping::Agent(agent), Sweeping::Traces(agent)];
-    assert_eq!(*house.swept.lock().unwrap(), expected);
+    assert_eq!(*harness.swept.lock().unwrap(), expected);
 }

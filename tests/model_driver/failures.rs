@@ -5,83 +5,83 @@ use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::session::message::text_of;
 use agentsvc_components::turn::outcome::FailureCode;
 
-use crate::house::{House, KEY, Log, attempt, chunk};
+use crate::harness::{Harness, KEY, Log, attempt, chunk};
 use crate::model_server::{Gate, ModelServer, Reply};
 
 #[tokio::test]
 async fn a_break_is_retried_until_something_was_given_out() {
     let server = ModelServer::start();
-    let mut house = House::new(&server.base_url());
+    let mut harness = Harness::new(&server.base_url());
     // Whole: nothing was seen. Streamed: only the role had come.
     for streaming in [false, true] {
         server.push(Reply::text("lost words").break_after(1));
         server.push(Reply::text("all of it"));
-        house.call(streaming);
-        assert_eq!(text_of(&house.answer().await.blocks), "all of it");
+        harness.call(streaming);
+        assert_eq!(text_of(&harness.answer().await.blocks), "all of it");
     }
     assert_eq!(server.requests().len(), 4);
-    house.events();
+    harness.events();
 
     server.push(Reply::text("seen and lost").break_after(3));
-    house.call(true);
-    let failure = house.failure().await;
+    harness.call(true);
+    let failure = harness.failure().await;
     assert_eq!(failure.code, FailureCode::ProviderError);
     assert!(failure.message.contains("closed the connection"), "{}", failure.message);
     assert_eq!(server.requests().len(), 5);
-    assert_eq!(house.events(), [chunk("seen "), chunk("and ")]);
+    assert_eq!(harness.events(), [chunk("seen "), chunk("and ")]);
 }
 
 #[tokio::test]
 async fn passing_failures_are_retried() {
     let server = ModelServer::start();
-    let mut house = House::new(&server.base_url());
+    let mut harness = Harness::new(&server.base_url());
     server.push(Reply::error(500, "oops"));
     server.push(Reply::error(429, "slow down").header("retry-after", "0"));
     server.push(Reply::raw(503, &[], "<html>busy</html>"));
     server.push(Reply::text("at last"));
-    house.call(false);
-    assert_eq!(text_of(&house.answer().await.blocks), "at last");
+    harness.call(false);
+    assert_eq!(text_of(&harness.answer().await.blocks), "at last");
     assert_eq!(server.requests().len(), 4);
 }
 
 #[tokio::test]
 async fn retries_are_bounded() {
     let server = ModelServer::start();
-    let mut house = House::new(&server.base_url());
+    let mut harness = Harness::new(&server.base_url());
     server.respond(|_| Reply::error(429, "slow down"));
-    house.call(false);
-    let failure = house.failure().await;
+    harness.call(false);
+    let failure = harness.failure().await;
     assert_eq!(failure.code, FailureCode::ProviderRateLimited);
     assert_eq!(failure.message, "Provider scripted answered 429 Too Many Requests: slow down");
     assert_eq!(server.requests().len(), 4);
 
     server.push(Reply::error(429, "tomorrow").header("retry-after", "86400"));
-    house.call(false);
-    assert!(house.failure().await.message.contains("tomorrow"));
+    harness.call(false);
+    assert!(harness.failure().await.message.contains("tomorrow"));
     assert_eq!(server.requests().len(), 5, "a wait beyond the total is not begun");
-    house.call(false);
-    let failure = house.failure().await;
+    harness.call(false);
+    let failure = harness.failure().await;
     assert_eq!(failure.code, FailureCode::ProviderRateLimited);
     assert!(failure.message.contains("pause calls"), "{}", failure.message);
     assert_eq!(server.requests().len(), 5, "nor is it asked again before its time");
 
-    let mut house = House::new(&server.base_url());
+    let mut harness = Harness::new(&server.base_url());
     let quota = r#"{"error":{"message":"out of money","code":"insufficient_quota"}}"#;
     server.push(Reply::raw(429, &[], quota));
-    house.call(false);
-    assert!(house.failure().await.message.contains("out of money"));
+    harness.call(false);
+    assert!(harness.failure().await.message.contains("out of money"));
     assert_eq!(server.requests().len(), 6);
 
     server.respond(|_| Reply::error(502, "upstream"));
-    house.call(true);
-    assert_eq!(house.failure().await.code, FailureCode::ProviderError);
+    harness.call(true);
+    assert_eq!(harness.failure().await.code, FailureCode::ProviderError);
     assert_eq!(server.requests().len(), 10);
 }
 
 #[tokio::test]
 async fn lasting_failures_are_not_retried() {
     let server = ModelServer::start();
-    let mut house = House::new(&server.base_url());
+    let mut harness = Harness::new(&server.base_url());
     let expected = [
         (Reply::error(401, &format!("Incorrect API key provided: {KEY}")), FailureCode::ProviderAuth),
         (Reply::error(403, "not yours"), FailureCode::ProviderAuth),
@@ -94,8 +94,8 @@ async fn lasting_failures_are_not_retried() {
     ];
     for (at, (reply, code)) in expected.into_iter().enumerate() {
         server.push(reply);
-        house.call(false);
-        let failure = house.failure().await;
+        harness.call(false);
+        let failure = harness.failure().await;
         assert_eq!(failure.code, code, "{}", failure.message);
         assert!(failure.message.contains("scripted") && !failure.message.contains("hunter2"), "{}", failure.message);
         assert_eq!(server.requests().len(), at + 1);
@@ -105,9 +105,9 @@ async fn lasting_failures_are_not_retried() {
 #[tokio::test]
 async fn no_connection() {
     // Nobody listens at the port of "discard"; one that was free a moment ago may be another test's by now.
-    let mut house = House::new("http://127.0.0.1:9/v1");
-    house.call(false);
-    let failure = house.failure().await;
+    let mut harness = Harness::new("http://127.0.0.1:9/v1");
+    harness.call(false);
+    let failure = harness.failure().await;
     assert_eq!(failure.code, FailureCode::ProviderUnreachable, "{}", failure.message);
     assert!(failure.message.contains("127.0.0.1") && failure.message.contains("refused"), "{}", failure.message);
 }
@@ -115,18 +115,18 @@ async fn no_connection() {
 #[tokio::test]
 async fn silence_is_a_timeout() {
     let server = ModelServer::start();
-    let mut house = House::impatient(&server.base_url());
+    let mut harness = Harness::impatient(&server.base_url());
     server.push(Reply::hang());
-    house.call(false);
-    assert_eq!(house.failure().await.code, FailureCode::ProviderTimeout);
+    harness.call(false);
+    assert_eq!(harness.failure().await.code, FailureCode::ProviderTimeout);
     // Before the next reply is scripted: on a busy machine the request may be read after it was given up.
     server.received(1).await;
 
     let gate = Gate::default();
     gate.pass(2);
     server.push(Reply::text("one two").gated(&gate));
-    house.call(true);
-    let failure = house.failure().await;
+    harness.call(true);
+    let failure = harness.failure().await;
     assert_eq!(failure.code, FailureCode::ProviderTimeout, "{}", failure.message);
     server.abandoned(2).await;
     assert_eq!(server.requests().len(), 2);
@@ -135,14 +135,14 @@ async fn silence_is_a_timeout() {
 #[tokio::test]
 async fn fallback_models_are_asked_in_order() {
     let server = ModelServer::start();
-    let mut house = House::new(&server.base_url());
+    let mut harness = Harness::new(&server.base_url());
     let nowhere = ModelChoice { provider: "nowhere".into(), model: "x".into(), ..ModelChoice::default() };
     let second = ModelChoice { model: "m-2".into(), ..ModelChoice::default() };
-    house.manifest.fallback_models = vec![nowhere, second];
+    harness.manifest.fallback_models = vec![nowhere, second];
     server.push(Reply::error(404, "the model does not exist"));
     server.push(Reply::text("from the second"));
-    house.call(false);
-    let answer = house.answer().await;
+    harness.call(false);
+    let answer = harness.answer().await;
     assert_eq!((answer.provider.as_str(), answer.model.as_str()), ("scripted", "m-2"));
     let asked: Vec<String> = server.requests().iter().map(|request| request.body["model"].to_string()).collect();
     assert_eq!(asked, ["\"m-1\"", "\"m-2\""]);
@@ -151,18 +151,18 @@ async fn fallback_models_are_asked_in_order() {
 #[tokio::test]
 async fn failures_of_the_house_itself() {
     for log in [Log::Broken, Log::Panics] {
-        let mut house = House::with_log("http://127.0.0.1:9/v1", log);
-        house.call(false);
-        let failure = house.failure().await;
+        let mut harness = Harness::with_log("http://127.0.0.1:9/v1", log);
+        harness.call(false);
+        let failure = harness.failure().await;
         assert_eq!(failure.code, FailureCode::Internal);
         assert!(!failure.message.contains("bad disk"), "{}", failure.message);
-        assert_eq!(house.performer.calls_out(), 0);
-        assert!(house.outcomes.try_recv().is_err(), "exactly one outcome");
+        assert_eq!(harness.performer.calls_out(), 0);
+        assert!(harness.outcomes.try_recv().is_err(), "exactly one outcome");
     }
-    let mut house = House::new("http://127.0.0.1:9/v1");
-    house.model.api_key_env = Some("MISSING_KEY".into());
-    house.call(false);
-    let failure = house.failure().await;
+    let mut harness = Harness::new("http://127.0.0.1:9/v1");
+    harness.model.api_key_env = Some("MISSING_KEY".into());
+    harness.call(false);
+    let failure = harness.failure().await;
     assert_eq!(failure.code, FailureCode::ProviderAuth);
     assert!(failure.message.contains("MISSING_KEY"), "{}", failure.message);
 }
@@ -170,20 +170,20 @@ async fn failures_of_the_house_itself() {
 #[tokio::test]
 async fn a_provider_that_keeps_failing_is_left_alone() {
     let (server, other) = (ModelServer::start(), ModelServer::start());
-    let mut house = House::new(&server.base_url());
+    let mut harness = Harness::new(&server.base_url());
     server.respond(|_| Reply::error(502, "upstream"));
     let elsewhere =
-        ModelChoice { provider: "other".into(), base_url: Some(other.base_url().into()), ..house.model.clone() };
-    house.manifest.fallback_models = vec![elsewhere];
+        ModelChoice { provider: "other".into(), base_url: Some(other.base_url().into()), ..harness.model.clone() };
+    harness.manifest.fallback_models = vec![elsewhere];
     other.respond(|_| Reply::text("from elsewhere"));
     // Four tries, a fifth, and then the one that is ill is not asked any more. Where a call takes longer than its pause of
     // five seconds, the call is the probe, and the next pause twice as long.
     let (mut asked, mut rounds) = (0, 0);
     loop {
-        house.call(false);
-        let answer = house.answer().await;
+        harness.call(false);
+        let answer = harness.answer().await;
         assert_eq!((answer.provider.as_str(), text_of(&answer.blocks).as_str()), ("other", "from elsewhere"));
-        let status = house.performer.pace().status();
+        let status = harness.performer.pace().status();
         let states: Vec<_> = status.iter().map(|of| (of.provider.as_str(), of.breaker.as_str())).collect();
         let (before, now) = (asked, server.requests().len());
         (asked, rounds) = (now, rounds + 1);
@@ -196,17 +196,17 @@ async fn a_provider_that_keeps_failing_is_left_alone() {
     }
 
     // Where there is no other model the pause is waited out.
-    house.manifest.fallback_models = Vec::new();
+    harness.manifest.fallback_models = Vec::new();
     server.respond(|_| Reply::text("well again"));
-    house.call(false);
-    assert_eq!(text_of(&house.answer().await.blocks), "well again");
+    harness.call(false);
+    assert_eq!(text_of(&harness.answer().await.blocks), "well again");
     assert_eq!(server.requests().len(), asked + 1);
 }
 
 #[tokio::test]
 async fn limits_are_learned_from_headers_and_waited_for() {
     let server = ModelServer::start();
-    let mut house = House::new(&server.base_url());
+    let mut harness = Harness::new(&server.base_url());
     let body = r#"{"choices":[{"message":{"content":"first"},"finish_reason":"stop"}]}"#;
     let headers = [
         ("content-type", "application/json"),
@@ -217,20 +217,20 @@ async fn limits_are_learned_from_headers_and_waited_for() {
     server.push(Reply::raw(200, &headers, body));
     server.push(Reply::text("second"));
     let begun = std::time::Instant::now();
-    house.call(false);
-    assert_eq!(text_of(&house.answer().await.blocks), "first");
-    house.call(false);
-    assert_eq!(text_of(&house.answer().await.blocks), "second");
+    harness.call(false);
+    assert_eq!(text_of(&harness.answer().await.blocks), "first");
+    harness.call(false);
+    assert_eq!(text_of(&harness.answer().await.blocks), "second");
     // Two come back in 4 s.
     assert!(begun.elapsed().as_millis() >= 1_950, "{:?}", begun.elapsed());
 
     // An abort ends the wait.
     let slow = [headers[0], headers[1], headers[2], ("x-ratelimit-reset-requests", "20s")];
     server.push(Reply::raw(200, &slow, body));
-    house.call(false);
-    house.answer().await;
-    house.call(false);
-    house.performer.perform(Abort(attempt()));
-    assert_eq!(house.aborted().await.blocks, []);
+    harness.call(false);
+    harness.answer().await;
+    harness.call(false);
+    harness.performer.perform(Abort(attempt()));
+    assert_eq!(harness.aborted().await.blocks, []);
     assert_eq!(server.requests().len(), 3);
 }

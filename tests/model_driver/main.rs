@@ -5,6 +5,6 @@ mod answers;
 mod conformance;
 mod effects;
 mod failures;
-mod house;
+mod harness;
 #[path = "../support/model_server.rs"]
 mod model_server;

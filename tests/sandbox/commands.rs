@@ -5,27 +5,27 @@ use std::net::TcpListener;
 
 use serde_json::json;
 
-use crate::House;
+use crate::Harness;
 
 #[test]
 fn a_command_runs_in_the_workspace() {
-    let house = House::full();
-    let said = house.sh("pwd; echo hello > f; cat f; echo bad >&2; exit 3");
+    let harness = Harness::full();
+    let said = harness.sh("pwd; echo hello > f; cat f; echo bad >&2; exit 3");
     assert!(said.starts_with("Exit code: 3\n"), "{said}");
     assert!(said.contains("hello\n--- stderr\nbad\n"), "{said}");
-    assert!(said.contains(&house.workspace().canonicalize().unwrap().display().to_string()), "{said}");
-    assert_eq!(fs::read_to_string(house.workspace().join("f")).unwrap(), "hello\n");
-    let words = house.call("shell_exec", &json!({ "argv": ["echo", "a  b", "$HOME; ls"] }));
+    assert!(said.contains(&harness.workspace().canonicalize().unwrap().display().to_string()), "{said}");
+    assert_eq!(fs::read_to_string(harness.workspace().join("f")).unwrap(), "hello\n");
+    let words = harness.call("shell_exec", &json!({ "argv": ["echo", "a  b", "$HOME; ls"] }));
     assert!(words.contains("a  b $HOME; ls\n"), "{words}");
-    let temporary = house.sh("mktemp >/dev/null && ls .tmp | wc -l");
+    let temporary = harness.sh("mktemp >/dev/null && ls .tmp | wc -l");
     assert!(temporary.contains("\n1\n"), "{temporary}");
-    let killed = house.sh("kill -SEGV $$");
+    let killed = harness.sh("kill -SEGV $$");
     assert!(killed.contains("Exit code: 139 (ended by signal 11)"), "{killed}");
-    let missing = house.call("shell_exec", &json!({ "argv": ["no-such-program"] }));
+    let missing = harness.call("shell_exec", &json!({ "argv": ["no-such-program"] }));
     assert!(missing.contains("does not exist on this machine"), "{missing}");
-    let both = house.call("shell_exec", &json!({ "argv": ["ls"], "command": "ls" }));
+    let both = harness.call("shell_exec", &json!({ "argv": ["ls"], "command": "ls" }));
     assert!(both.contains("either `command` or `argv`"), "{both}");
-    let long = house.call("shell_exec", &json!({ "argv": ["ls"], "timeout_secs": 601 }));
+    let long = harness.call("shell_exec", &json!({ "argv": ["ls"], "timeout_secs": 601 }));
     assert!(long.contains("must be 1 to 600"), "{long}");
 }
 
@@ -34,8 +34,8 @@ fn the_environment_is_clean() {
     let passed = "env_passthrough = [\"PASSED\", \"TEST_MODEL_KEY\", \"MINE_KEY\", \"OPENAI_API_KEY\"]\n";
     let provider = "[providers.mine]\nbase_url = \"http://127.0.0.1:1\"\napi_key_env = \"MINE_KEY\"\n";
     let config = format!("{provider}[exec_policy]\nmode = \"full\"\n{passed}");
-    let house = House::new(&config, "shell = [\"*\"]\n");
-    let said = house.call("shell_exec", &json!({ "argv": ["env"] }));
+    let harness = Harness::new(&config, "shell = [\"*\"]\n");
+    let said = harness.call("shell_exec", &json!({ "argv": ["env"] }));
     assert!(said.contains("PASSED=passed-value\n"), "{said}");
     for secret in ["secret-value", "key-of-mine", "key-of-the-test-model", "AGENTSVC"] {
         assert!(!said.contains(secret), "{said}");
@@ -47,8 +47,8 @@ fn the_environment_is_clean() {
 #[test]
 fn outputs_are_cut_in_the_middle() {
     let config = "[exec_policy]\nmode = \"full\"\nmax_output_bytes = 1024\n";
-    let house = House::new(config, "shell = [\"*\"]\n");
-    let said = house.sh("echo first; yes | head -c 5000000; echo last");
+    let harness = Harness::new(config, "shell = [\"*\"]\n");
+    let said = harness.sh("echo first; yes | head -c 5000000; echo last");
     assert!(said.contains("first\n") && said.ends_with("last\n") && said.len() < 1_300, "{said}");
     assert!(said.contains("bytes cut out]"), "{said}");
 }
@@ -56,46 +56,48 @@ fn outputs_are_cut_in_the_middle() {
 #[test]
 fn limits_are_kept() {
     let limits = "max_file_bytes = 65536\nmax_open_files = 20\nmax_cpu_secs = 1\nmax_memory_bytes = 67108864\n";
-    let house = House::new(&format!("[exec_policy]\nmode = \"full\"\n{limits}"), "shell = [\"*\"]\n");
-    let said = house.sh("ulimit -n; ulimit -c; head -c 1000000 /dev/zero > big; wc -c < big");
+    let harness = Harness::new(&format!("[exec_policy]\nmode = \"full\"\n{limits}"), "shell = [\"*\"]\n");
+    let said = harness.sh("ulimit -n; ulimit -c; head -c 1000000 /dev/zero > big; wc -c < big");
     assert!(said.contains("\n20\n0\n") && said.contains("\n65536\n"), "{said}");
-    let busy = house.sh("while :; do :; done");
+    let busy = harness.sh("while :; do :; done");
     assert!(busy.contains("ended by signal"), "{busy}");
-    let hungry = house.sh("x=$(head -c 300000000 /dev/zero | tr '\\0' x); echo ${#x}");
+    let hungry = harness.sh("x=$(head -c 300000000 /dev/zero | tr '\\0' x); echo ${#x}");
     assert!(!hungry.contains("300000000"), "{hungry}");
 }
 
 #[test]
 fn nothing_runs_by_default() {
-    let house = House::new("", "shell = [\"*\"]\n");
-    let said = house.call("shell_exec", &json!({ "argv": ["ls"] }));
+    let harness = Harness::new("", "shell = [\"*\"]\n");
+    let said = harness.call("shell_exec", &json!({ "argv": ["ls"] }));
     assert_eq!(said, "This machine does not allow agents to run \"ls\". Allowed programs: none.");
-    assert!(house.sh("ls").contains("shell command lines are not available"));
-    let deny = House::new("[exec_policy]\nmode = \"deny\"\n", "shell = [\"*\"]\n");
+    assert!(harness.sh("ls").contains("shell command lines are not available"));
+    let deny = Harness::new("[exec_policy]\nmode = \"deny\"\n", "shell = [\"*\"]\n");
     assert!(deny.sh("ls").contains("disabled"));
-    let ungranted = House::new("[exec_policy]\nmode = \"full\"\n", "");
+    let ungranted = Harness::new("[exec_policy]\nmode = \"full\"\n", "");
     assert!(ungranted.sh("ls").contains("is not allowed to call the tool"));
-    let some = House::new("[exec_policy]\nmode = \"full\"\n", "shell = [\"echo\"]\n");
+    let some = Harness::new("[exec_policy]\nmode = \"full\"\n", "shell = [\"echo\"]\n");
     assert!(some.call("shell_exec", &json!({ "argv": ["echo", "hi"] })).contains("hi\n"));
     assert!(some.call("shell_exec", &json!({ "argv": ["ls"] })).contains("Its manifest grants: echo."));
 }
 
 #[test]
 fn an_allowlist_holds_for_what_a_program_starts() {
-    let house = House::new("[exec_policy]\nallowed_commands = [\"env\", \"echo\"]\n", "shell = [\"*\"]\n");
+    let harness = Harness::new("[exec_policy]\nallowed_commands = [\"env\", \"echo\"]\n", "shell = [\"*\"]\n");
     let env = |words: &[&str]| {
         let words: Vec<&str> = ["env"].iter().chain(words).copied().collect();
-        house.call("shell_exec", &json!({ "argv": words }))
+        harness.call("shell_exec", &json!({ "argv": words }))
     };
     assert!(env(&["echo", "hi"]).contains("hi\n"));
-    assert!(house.call("shell_exec", &json!({ "argv": ["sh", "-c", "ls"] })).contains("Allowed programs: env, echo."));
-    if house.landlock().is_none() {
+    assert!(
+        harness.call("shell_exec", &json!({ "argv": ["sh", "-c", "ls"] })).contains("Allowed programs: env, echo.")
+    );
+    if harness.landlock().is_none() {
         return;
     }
-    house.call("file_write", &json!({ "path": "own.sh", "content": "#!/bin/sh\necho escaped\n" }));
-    let own = house.workspace().join("own.sh");
+    harness.call("file_write", &json!({ "path": "own.sh", "content": "#!/bin/sh\necho escaped\n" }));
+    let own = harness.workspace().join("own.sh");
     fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    fs::copy("/bin/sh", house.workspace().join("sh")).unwrap();
+    fs::copy("/bin/sh", harness.workspace().join("sh")).unwrap();
     for words in [&["sh", "-c", "echo escaped"][..], &["./own.sh"], &["./sh", "-c", "echo escaped"], &["cat", "own.sh"]]
     {
         let said = env(words);
@@ -107,14 +109,14 @@ fn an_allowlist_holds_for_what_a_program_starts() {
 
 #[test]
 fn the_home_and_the_machine_are_out_of_reach() {
-    let house = House::full();
-    let (home, pid) = (house.daemon.home().display().to_string(), house.daemon.pid());
-    let other = house.daemon.agent_with("bob", "");
-    assert!(house.sh("echo begins").contains("begins"));
-    if house.landlock().is_none() {
+    let harness = Harness::full();
+    let (home, pid) = (harness.daemon.home().display().to_string(), harness.daemon.pid());
+    let other = harness.daemon.agent_with("bob", "");
+    assert!(harness.sh("echo begins").contains("begins"));
+    if harness.landlock().is_none() {
         return;
     }
-    let config = fs::read_to_string(house.daemon.home().join("config.toml")).unwrap();
+    let config = fs::read_to_string(harness.daemon.home().join("config.toml")).unwrap();
     for line in [
         format!("cat {home}/config.toml"),
         "cat ../../config.toml".to_owned(),
@@ -129,7 +131,7 @@ fn the_home_and_the_machine_are_out_of_reach() {
         "ls /root /home /var /tmp /run".to_owned(),
         "cat /dev/sda /dev/mem /dev/vda".to_owned(),
     ] {
-        let said = house.sh(&line);
+        let said = harness.sh(&line);
         let out = said.split("--- stderr").next().unwrap_or_default();
         assert!(!out.contains("--- stdout"), "{line}: {said}");
     }
@@ -140,17 +142,17 @@ fn the_home_and_the_machine_are_out_of_reach() {
         "mknod device b 8 0".to_owned(),
         "mv ../bob ./bob".to_owned(),
     ] {
-        let said = house.sh(&line);
+        let said = harness.sh(&line);
         assert!(!said.starts_with("Exit code: 0"), "{line}: {said}");
     }
-    house.sh(&format!("rm -rf {home}/data"));
-    assert!(house.daemon.home().join("data").read_dir().unwrap().next().is_some());
-    assert_eq!(fs::read_to_string(house.daemon.home().join("config.toml")).unwrap(), config);
-    house.daemon.detail(&other);
-    if house.landlock() >= Some(6) {
-        let said = house.sh(&format!("kill -9 {pid}; kill -9 $PPID; echo alive"));
+    harness.sh(&format!("rm -rf {home}/data"));
+    assert!(harness.daemon.home().join("data").read_dir().unwrap().next().is_some());
+    assert_eq!(fs::read_to_string(harness.daemon.home().join("config.toml")).unwrap(), config);
+    harness.daemon.detail(&other);
+    if harness.landlock() >= Some(6) {
+        let said = harness.sh(&format!("kill -9 {pid}; kill -9 $PPID; echo alive"));
         assert!(said.contains("alive"), "{said}");
-        house.daemon.get("/api/health").expect(200);
+        harness.daemon.get("/api/health").expect(200);
     }
 }
 
@@ -162,13 +164,13 @@ fn the_network_needs_a_grant() {
         return eprintln!("skipped: no bash");
     }
     let line = format!("bash -c 'echo > /dev/tcp/127.0.0.1/{port} && echo connected'");
-    let open = House::new("[exec_policy]\nmode = \"full\"\n", "shell = [\"*\"]\nnetwork = [\"*\"]\n");
+    let open = Harness::new("[exec_policy]\nmode = \"full\"\n", "shell = [\"*\"]\nnetwork = [\"*\"]\n");
     assert!(open.sh(&line).contains("connected"));
     if open.landlock() < Some(4) {
         return eprintln!("skipped: this kernel has no rules for TCP");
     }
     for capabilities in ["shell = [\"*\"]\n", "shell = [\"*\"]\nnetwork = [\"example.org\"]\n"] {
-        let closed = House::new("[exec_policy]\nmode = \"full\"\n", capabilities);
+        let closed = Harness::new("[exec_policy]\nmode = \"full\"\n", capabilities);
         let said = closed.sh(&line);
         assert!(!said.contains("connected\n") && said.contains("Permission denied"), "{said}");
     }

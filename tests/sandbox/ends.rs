@@ -7,7 +7,7 @@ use std::thread;
 
 use serde_json::json;
 
-use crate::House;
+use crate::Harness;
 use crate::support::model_server::Reply;
 use crate::support::until;
 
@@ -47,64 +47,64 @@ fn all_gone(number: &str) {
 
 #[test]
 fn a_timeout_kills_them_all() {
-    let (house, number) = (House::full(), number());
+    let (harness, number) = (Harness::full(), number());
     // Long enough for all of them to start on a busy machine.
     let command = format!("echo before; {}", SPREADS.replace("NUMBER", &number));
-    let said = house.call("shell_exec", &json!({ "command": command, "timeout_secs": 8 }));
+    let said = harness.call("shell_exec", &json!({ "command": command, "timeout_secs": 8 }));
     assert!(said.starts_with("It timed out after 8 seconds and was killed"), "{said}");
     assert!(said.contains("before\n"), "{said}");
-    spread(&house.workspace(), &number);
+    spread(&harness.workspace(), &number);
     all_gone(&number);
 }
 
 #[test]
 fn the_end_of_the_command_kills_what_it_left() {
-    let (house, number) = (House::full(), number());
+    let (harness, number) = (Harness::full(), number());
     let line = "sh -c 'echo > p1; exec sleep 1000.NUMBER' & setsid sh -c 'echo > p2; exec sleep 1000.NUMBER' & \
         while [ ! -e p1 ] || [ ! -e p2 ]; do :; done; echo over";
-    let said = house.sh(&line.replace("NUMBER", &number));
+    let said = harness.sh(&line.replace("NUMBER", &number));
     assert!(said.starts_with("Exit code: 0") && said.contains("over"), "{said}");
     all_gone(&number);
 }
 
 /// Begins a turn whose command goes on for ever, and gives its processes.
-fn begun(house: &House, number: &str) -> (thread::JoinHandle<()>, Vec<u32>) {
+fn begun(harness: &Harness, number: &str) -> (thread::JoinHandle<()>, Vec<u32>) {
     let input = json!({ "command": SPREADS.replace("NUMBER", number), "timeout_secs": 600 }).to_string();
-    house.model.script([Reply::calls(&[("c1", "shell_exec", &input)])]);
-    let (client, agent) = (house.daemon.client(), house.agent.clone());
+    harness.model.script([Reply::calls(&[("c1", "shell_exec", &input)])]);
+    let (client, agent) = (harness.daemon.client(), harness.agent.clone());
     let asking = thread::spawn(move || {
         // How it ends is the test's business: the daemon may be gone by then.
         let body = json!({ "message": "go" }).to_string();
         let _ = client.try_send("POST", &format!("/api/agents/{agent}/message"), &[], Some(body.as_bytes()));
     });
-    (asking, spread(&house.workspace(), number))
+    (asking, spread(&harness.workspace(), number))
 }
 
 #[test]
 fn a_stop_kills_them_all() {
-    let (house, number) = (House::full(), number());
-    let (asking, pids) = begun(&house, &number);
+    let (harness, number) = (Harness::full(), number());
+    let (asking, pids) = begun(&harness, &number);
     assert!(pids.len() >= 4, "{pids:?}");
-    house.daemon.poke(&format!("/api/agents/{}/stop", house.agent)).expect(200);
+    harness.daemon.poke(&format!("/api/agents/{}/stop", harness.agent)).expect(200);
     all_gone(&number);
     asking.join().unwrap();
 }
 
 #[test]
 fn the_daemons_death_kills_them_all() {
-    let (mut house, number) = (House::full(), number());
-    let (asking, pids) = begun(&house, &number);
+    let (mut harness, number) = (Harness::full(), number());
+    let (asking, pids) = begun(&harness, &number);
     assert!(pids.len() >= 4, "{pids:?}");
-    house.daemon.kill();
+    harness.daemon.kill();
     all_gone(&number);
     asking.join().unwrap();
 }
 
 #[test]
 fn processes_left_by_their_parents_leave_no_zombies() {
-    let house = House::full();
-    let said =
-        house.sh("for i in $(seq 300); do (sleep 0 &); done; sleep 1; grep -l '^State:.Z' /proc/[0-9]*/status | wc -l");
+    let harness = Harness::full();
+    let said = harness
+        .sh("for i in $(seq 300); do (sleep 0 &); done; sleep 1; grep -l '^State:.Z' /proc/[0-9]*/status | wc -l");
     let zombies: usize = said.lines().find_map(|line| line.trim().parse().ok()).expect("a count");
     assert!(zombies < 20, "{said}");
 }

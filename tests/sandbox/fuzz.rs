@@ -14,7 +14,7 @@ use proptest::test_runner::{Config, TestRunner};
 use uuid::Uuid;
 
 const CASES_DEFAULT: u32 = 20_000;
-/// Parts of paths: plain names, traps that [`House::plant`] sets, and what parsers stumble over.
+/// Parts of paths: plain names, traps that [`Harness::plant`] sets, and what parsers stumble over.
 const PARTS: &[&str] = &[
     "a",
     "b",
@@ -73,13 +73,13 @@ const PARTS: &[&str] = &[
     "xxxxxxxxxxxxxxxxxxxxxxxxxxxx",
 ];
 
-struct House {
+struct Harness {
     /// Holds `OUTSIDE`, a directory of secrets, and the workspaces.
     root: tempfile::TempDir,
     workspace: Workspace,
 }
 
-impl House {
+impl Harness {
     fn new(resolver: Resolver) -> Self {
         let memory = Path::new("/dev/shm");
         let root = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
@@ -87,9 +87,9 @@ impl House {
         fs::write(root.path().join("OUTSIDE/secret"), "SECRET").unwrap();
         let all = Workspaces::with_resolver(root.path().join("workspaces"), resolver);
         let workspace = all.open(AgentId(Uuid::from_u128(1)), "ann").unwrap();
-        let house = Self { root, workspace };
-        house.plant();
-        house
+        let harness = Self { root, workspace };
+        harness.plant();
+        harness
     }
 
     fn outside(&self) -> PathBuf {
@@ -172,13 +172,13 @@ fn paths() -> impl Strategy<Value = String> {
 fn no_path_escapes() {
     let cases = std::env::var("AGENTSVC_FUZZ_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES_DEFAULT);
     for resolver in [Resolver::probe(), Resolver::Walk] {
-        let house = House::new(resolver);
+        let harness = Harness::new(resolver);
         let config = Config { cases: cases / 2, failure_persistence: None, ..Config::default() };
         let outcome = TestRunner::new(config).run(&(0_u8..10, paths()), |(what, path)| {
-            house.act(what, &path)?;
-            house.check()?;
+            harness.act(what, &path)?;
+            harness.check()?;
             if what == 7 {
-                house.plant();
+                harness.plant();
             }
             Ok(())
         });

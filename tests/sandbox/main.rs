@@ -21,13 +21,13 @@ use support::model::Model;
 use support::model_server::Reply;
 
 /// A daemon, and one agent that may use every tool.
-pub(crate) struct House {
+pub(crate) struct Harness {
     pub(crate) model: Model,
     pub(crate) daemon: Daemon,
     pub(crate) agent: String,
 }
 
-impl House {
+impl Harness {
     /// With more lines of configuration, and of the manifest's `[capabilities]`.
     #[track_caller]
     pub(crate) fn new(config: &str, capabilities: &str) -> Self {
@@ -38,7 +38,7 @@ impl House {
         Self { model, daemon, agent }
     }
 
-    /// A house where `shell_exec` may do what the manifest grants, and that is all.
+    /// A harness where `shell_exec` may do what the manifest grants, and that is all.
     #[track_caller]
     pub(crate) fn full() -> Self {
         Self::new("[exec_policy]\nmode = \"full\"\n", "shell = [\"*\"]\n")

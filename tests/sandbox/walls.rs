@@ -7,13 +7,13 @@ use std::os::unix::net::UnixListener;
 
 use serde_json::json;
 
-use crate::House;
+use crate::Harness;
 
 /// Lets the agent run a Python program, and gives what it printed. Without Python there is nothing to attack with.
 #[track_caller]
-fn python(house: &House, program: &str) -> Option<String> {
-    house.call("file_write", &json!({ "path": "attack.py", "content": program }));
-    let said = house.sh("python3 attack.py");
+fn python(harness: &Harness, program: &str) -> Option<String> {
+    harness.call("file_write", &json!({ "path": "attack.py", "content": program }));
+    let said = harness.sh("python3 attack.py");
     if said.contains("not found") {
         eprintln!("skipped: no python3");
         return None;
@@ -23,8 +23,8 @@ fn python(house: &House, program: &str) -> Option<String> {
 
 /// Whether commands have namespaces of their own here; says so when they do not.
 #[track_caller]
-fn has_namespaces(house: &House) -> bool {
-    let has = house.sh("echo $$").lines().any(|line| line.trim().parse::<u32>().is_ok_and(|pid| pid < 10));
+fn has_namespaces(harness: &Harness) -> bool {
+    let has = harness.sh("echo $$").lines().any(|line| line.trim().parse::<u32>().is_ok_and(|pid| pid < 10));
     if !has {
         eprintln!("skipped: this machine allows no namespaces");
     }
@@ -49,17 +49,17 @@ for family, kind, protocol in [(2, 1, 0), (2, 1, 262), (10, 1, 262), (2, 2, 0), 
 print("end")
 "#
     );
-    let Some(said) = python(&House::full(), &program) else { return };
+    let Some(said) = python(&Harness::full(), &program) else { return };
     assert!(said.contains("end\n") && !said.contains("made") && !said.contains("sent"), "{said}");
 }
 
 #[test]
 fn sockets_and_names_outside_are_out_of_reach() {
-    let house = House::full();
+    let harness = Harness::full();
     let outside = tempfile::tempdir().unwrap();
     let socket = outside.path().join("socket");
     let _listener = UnixListener::bind(&socket).unwrap();
-    let (socket, home) = (socket.display(), house.daemon.home().display().to_string());
+    let (socket, home) = (socket.display(), harness.daemon.home().display().to_string());
     let program = format!(
         r#"
 import ctypes, socket
@@ -75,24 +75,24 @@ for path in ["{home}/data", "{home}/config.toml", "/root", "/home", "/run"]:
 print("end")
 "#
     );
-    let namespaces = has_namespaces(&house);
-    let Some(said) = python(&house, &program) else { return };
+    let namespaces = has_namespaces(&harness);
+    let Some(said) = python(&harness, &program) else { return };
     assert!(said.contains("end\n") && !said.contains("connected"), "{said}");
     assert!(!namespaces || !said.contains("watched"), "{said}");
 }
 
 #[test]
 fn modes_limits_and_times_of_others_stay() {
-    let house = House::full();
-    let (home, pid) = (house.daemon.home().to_owned(), house.daemon.pid());
-    let namespaces = has_namespaces(&house);
+    let harness = Harness::full();
+    let (home, pid) = (harness.daemon.home().to_owned(), harness.daemon.pid());
+    let namespaces = has_namespaces(&harness);
     let mode = || fs::metadata(home.join("config.toml")).unwrap().permissions().mode();
     let before = mode();
     let line = format!(
         "chmod 666 {0}/config.toml; touch -d 2001-01-01 {0}/config.toml; chmod 777 {0}; echo end",
         home.display()
     );
-    assert!(house.sh(&line).contains("end\n"));
+    assert!(harness.sh(&line).contains("end\n"));
     assert!(!namespaces || mode() == before, "{:o}", mode());
     let program = format!(
         r#"
@@ -119,14 +119,14 @@ for mode in (0o4755, 0o2755):
 print("end")
 "#
     );
-    let Some(said) = python(&house, &program) else { return };
+    let Some(said) = python(&harness, &program) else { return };
     assert!(said.contains("end\n") && !said.contains("limited") && !said.contains("set-id"), "{said}");
-    house.daemon.get("/api/health").expect(200);
+    harness.daemon.get("/api/health").expect(200);
 }
 
 #[test]
 fn nothing_is_shared_between_commands() {
-    let house = House::full();
+    let harness = Harness::full();
     let program = r#"
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
@@ -137,20 +137,20 @@ print("keyring", libc.syscall(250, 0, -3, 1))
 print("key", libc.syscall(248, b"user", b"shared", b"x", 1, -3))
 print("end")
 "#;
-    let Some(said) = python(&house, program) else { return };
+    let Some(said) = python(&harness, program) else { return };
     assert!(said.contains("keyring -1\n") && said.contains("key -1\n"), "{said}");
     let again = "import ctypes; print('found', ctypes.CDLL(None).shmget(0x5ec, 0, 0) >= 0)";
-    let Some(said) = python(&house, again) else { return };
+    let Some(said) = python(&harness, again) else { return };
     assert!(said.contains("found False"), "{said}");
 }
 
 #[test]
 fn a_command_sees_its_own_processes_and_files_only() {
-    let house = House::full();
-    if !has_namespaces(&house) {
+    let harness = Harness::full();
+    if !has_namespaces(&harness) {
         return;
     }
-    let said = house.sh(
+    let said = harness.sh(
         "ls -d /proc/[0-9]* | wc -l; ls /; ls -A /home /root /run /var 2>/dev/null; echo x > /usr/escaped; echo end",
     );
     let count: usize = said.lines().find_map(|line| line.trim().parse().ok()).expect("a count");
@@ -159,15 +159,15 @@ fn a_command_sees_its_own_processes_and_files_only() {
     let out = said.split("--- stderr").next().unwrap_or_default();
     assert!(!out.lines().any(|line| ["boot", "root", "run", "srv", "var"].contains(&line)), "{said}");
     // What programs rely on is there.
-    let works = house.sh("echo a | tee /dev/stderr >/dev/null; cat < /dev/null; head -c 3 /dev/urandom | wc -c; cat /etc/hosts >/dev/null && echo end");
+    let works = harness.sh("echo a | tee /dev/stderr >/dev/null; cat < /dev/null; head -c 3 /dev/urandom | wc -c; cat /etc/hosts >/dev/null && echo end");
     assert!(works.contains("end\n") && works.contains("\n3\n"), "{works}");
 }
 
 #[test]
 fn a_missing_part_refuses_where_all_are_required() {
-    let house = House::new("[exec_policy]\nmode = \"full\"\nrequire_sandbox = true\n", "shell = [\"*\"]\n");
-    let said = house.sh("echo hello");
-    if has_namespaces(&House::full()) && house.landlock().is_some() {
+    let harness = Harness::new("[exec_policy]\nmode = \"full\"\nrequire_sandbox = true\n", "shell = [\"*\"]\n");
+    let said = harness.sh("echo hello");
+    if has_namespaces(&Harness::full()) && harness.landlock().is_some() {
         assert!(said.contains("hello\n"), "{said}");
     } else {
         assert!(said.contains("require_sandbox"), "{said}");

@@ -1,7 +1,7 @@
-//! What can happen to a world, and how often. An action carries its own dice, so that leaving one out changes the others
+//! What can happen to a world, and how often. An action carries its own random numbers, so that leaving one out changes the others
 //! as little as possible.
 
-use super::dice::Dice;
+use super::rng::Rng;
 
 /// One thing that happens.
 #[derive(Clone, Copy, Debug)]
@@ -9,7 +9,7 @@ pub(crate) struct Action {
     /// Which.
     pub(crate) what: What,
     /// What it chooses by.
-    pub(crate) dice: Dice,
+    pub(crate) rng: Rng,
 }
 
 macro_rules! actions {
@@ -160,20 +160,20 @@ actions! {
 
 /// The actions of a seed.
 pub(crate) fn draw(seed: u64, count: usize) -> Vec<Action> {
-    let mut dice = Dice(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
+    let mut rng = Rng(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
     let all: usize = WEIGHTS.iter().map(|(_, weight)| weight).sum();
     let first = [What::Spawn, What::Spawn, What::NewTrigger, What::NewSchedule, What::Send];
     let first = first.into_iter().map(|what| (what, 0));
     let rest = std::iter::repeat_n((What::Beat, 1), count);
     let mut one = |(what, is_drawn): (What, usize)| {
-        let mut at = dice.below(all);
+        let mut at = rng.below(all);
         let drawn = WEIGHTS.iter().find(|(_, weight)| {
             let is_here = at < *weight;
             at = at.saturating_sub(*weight);
             is_here
         });
         let what = drawn.filter(|_| is_drawn > 0).map_or(what, |(what, _)| *what);
-        Action { what, dice: Dice(dice.roll()) }
+        Action { what, rng: Rng(rng.roll()) }
     };
     first.chain(rest).map(&mut one).collect()
 }

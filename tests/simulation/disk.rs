@@ -8,7 +8,7 @@ use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::{Commit, Records, Release};
 
-use super::dice::Dice;
+use super::rng::Rng;
 
 /// Rows of one space.
 pub(crate) type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -32,10 +32,10 @@ impl End {
     pub(crate) const FAULTS: [Self; 3] = [Self::FullDisk, Self::SyncFailed, Self::Torn];
 
     /// How many of the steps that wait are there afterwards.
-    pub(crate) fn kept(self, waiting: usize, dice: &mut Dice) -> usize {
+    pub(crate) fn kept(self, waiting: usize, rng: &mut Rng) -> usize {
         match self {
-            Self::Kill | Self::SyncFailed => dice.below(waiting + 1),
-            Self::FullDisk => dice.below(waiting),
+            Self::Kill | Self::SyncFailed => rng.below(waiting + 1),
+            Self::FullDisk => rng.below(waiting),
             Self::Torn => waiting.saturating_sub(1),
         }
     }

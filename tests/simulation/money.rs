@@ -12,7 +12,7 @@ use agentsvc_systems::budget::GetBudget;
 use agentsvc_systems::kernel::record;
 use uuid::Uuid;
 
-use super::house::House;
+use super::harness::Harness;
 
 /// What scopes had taken when they were last looked at: money spent and reserved may exceed a limit only because the limit
 /// was lowered, and then it must not grow.
@@ -20,16 +20,16 @@ use super::house::House;
 pub(crate) struct Watermarks(BTreeMap<Scope, [(Timestamp, Micros); 2]>);
 
 /// After every step: the money of everybody, and of every agent that there is.
-pub(crate) fn money(house: &mut House) -> Result<(), String> {
-    let calls = calls(house);
-    let agents = house.disk.seen.range(b"a".to_vec()..b"b".to_vec());
+pub(crate) fn money(harness: &mut Harness) -> Result<(), String> {
+    let calls = calls(harness);
+    let agents = harness.disk.seen.range(b"a".to_vec()..b"b".to_vec());
     let agents = agents.filter_map(|(key, _)| Uuid::from_slice(&key[1..]).ok()).map(|id| Scope::Agent(AgentId(id)));
     let scopes: Vec<Scope> = std::iter::once(Scope::Global).chain(agents).collect();
     for scope in scopes {
-        let Ok(view) = house.read(GetBudget(scope)) else { continue };
+        let Ok(view) = harness.read(GetBudget(scope)) else { continue };
         let taken = [view.today.plus(reserved(&calls, scope, view.resets[0])), view.month.plus(view.reserved)];
         let marks = [(view.resets[0], taken[0]), (view.resets[1], taken[1])];
-        let before = house.watermarks.0.insert(scope, marks).unwrap_or(marks);
+        let before = harness.watermarks.0.insert(scope, marks).unwrap_or(marks);
         for ((limit, now), before) in [view.limits.daily, view.limits.monthly].into_iter().zip(marks).zip(before) {
             let Some(limit) = limit else { continue };
             // A clock that is set goes to another period.
@@ -43,8 +43,8 @@ pub(crate) fn money(house: &mut House) -> Result<(), String> {
 }
 
 /// The calls that are out.
-fn calls(house: &House) -> Vec<CallRecord> {
-    let rows = house.disk.seen.range(b"bc".to_vec()..b"bd".to_vec());
+fn calls(harness: &Harness) -> Vec<CallRecord> {
+    let rows = harness.disk.seen.range(b"bc".to_vec()..b"bd".to_vec());
     rows.filter_map(|(key, row)| record::decode::<CallRecord>(key, row).ok()).collect()
 }
 
@@ -58,7 +58,7 @@ fn reserved(calls: &[CallRecord], scope: Scope, end: Timestamp) -> Micros {
 
 /// What a step begins: no call goes out where the tokens of the hour are used up. The limit is looked at before each call,
 /// and calls that are out may pass it; so tokens that came in with this step, which may be behind the call, do not count.
-pub(crate) fn hours(house: &mut House, commit: &Commit) -> Result<(), String> {
+pub(crate) fn hours(harness: &mut Harness, commit: &Commit) -> Result<(), String> {
     let rows = commit.ops.iter().filter(|op| op.space == Space::World && op.key.starts_with(b"bc"));
     let begun = rows.filter_map(|op| Some(record::decode::<CallRecord>(&op.key, op.value.as_ref()?)));
     let mut scopes = BTreeSet::new();
@@ -67,7 +67,7 @@ pub(crate) fn hours(house: &mut House, commit: &Commit) -> Result<(), String> {
         scopes.extend(Scope::Agent(call.agent).path());
     }
     for scope in scopes {
-        let Ok(view) = house.read(GetBudget(scope)) else { continue };
+        let Ok(view) = harness.read(GetBudget(scope)) else { continue };
         let Some(limit) = view.limits.hourly_tokens else { continue };
         let before = view.hour_tokens.saturating_sub(tokens(commit, scope));
         if before >= limit {

@@ -17,7 +17,7 @@ use agentsvc_components::turn::outcome::ModelOutcome;
 use agentsvc_components::{AgentId, LogId, TurnId};
 use agentsvc_systems::kernel::record;
 
-use super::house::{ANSWER, CONTEXT, House};
+use super::harness::{ANSWER, CONTEXT, Harness};
 use super::staff;
 
 /// One thing that is out.
@@ -71,16 +71,16 @@ impl Outside {
 }
 
 /// Effects start: their intent is durable, or they must not.
-pub(crate) fn begin(house: &mut House, effects: Vec<AnyEffect>) -> Result<(), String> {
+pub(crate) fn begin(harness: &mut Harness, effects: Vec<AnyEffect>) -> Result<(), String> {
     for effect in effects {
         let out = if let Some(call) = effect.get::<ModelCall>() {
-            reserved(house, call.attempt)?;
+            reserved(harness, call.attempt)?;
             Out::Model(Box::new(call.clone()))
         } else if let Some(call) = effect.get::<SummaryCall>() {
-            reserved(house, call.attempt)?;
+            reserved(harness, call.attempt)?;
             Out::Summary(Box::new(call.clone()))
         } else if let Some(run) = effect.get::<ToolRun>() {
-            once(house, run)?;
+            once(harness, run)?;
             Out::Tool(Box::new(run.clone()))
         } else if let Some(SweepLog(log)) = effect.get() {
             Out::Log(*log)
@@ -88,119 +88,119 @@ pub(crate) fn begin(house: &mut House, effects: Vec<AnyEffect>) -> Result<(), St
             Out::Agent(*agent)
         } else {
             if let Some(Abort(attempt)) = effect.get() {
-                house.outside.aborted.insert((attempt.job, attempt.number));
+                harness.outside.aborted.insert((attempt.job, attempt.number));
             }
             continue;
         };
-        house.outside.out.push(out);
+        harness.outside.out.push(out);
     }
     Ok(())
 }
 
 /// No model call without a durable reservation.
-fn reserved(house: &House, attempt: Attempt) -> Result<(), String> {
+fn reserved(harness: &Harness, attempt: Attempt) -> Result<(), String> {
     let key = [&b"bc"[..], attempt.job.0.as_bytes(), &attempt.number.to_be_bytes()].concat();
     // What came back between the step and its sync is settled already.
-    let is_settled = !house.disk.seen.contains_key(&key);
-    if house.disk.world.contains_key(&key) || is_settled {
+    let is_settled = !harness.disk.seen.contains_key(&key);
+    if harness.disk.world.contains_key(&key) || is_settled {
         return Ok(());
     }
     Err(format!("the call {attempt:?} goes out without a durable reservation"))
 }
 
 /// No tool call begins twice unknown to the world, and none that has its result.
-fn once(house: &mut House, run: &ToolRun) -> Result<(), String> {
-    let is_new = house.outside.begun.insert((run.turn(), run.index));
+fn once(harness: &mut Harness, run: &ToolRun) -> Result<(), String> {
+    let is_new = harness.outside.begun.insert((run.turn(), run.index));
     if !is_new && !run.resumed {
         return Err(format!("the tool call of turn {} at row {} begins a second time", run.turn(), run.index));
     }
     let key = record::message_key(record::MessageKey { log: run.log, ordinal: run.ordinal, index: run.index });
-    if house.disk.content.contains_key(&key) && house.disk.waiting() == 0 {
+    if harness.disk.content.contains_key(&key) && harness.disk.waiting() == 0 {
         return Err(format!("the tool call of turn {} at row {} has its result, and begins", run.turn(), run.index));
     }
     Ok(())
 }
 
 /// One of what is out comes back.
-pub(crate) fn answer(house: &mut House) {
-    if house.outside.out.is_empty() {
+pub(crate) fn answer(harness: &mut Harness) {
+    if harness.outside.out.is_empty() {
         return;
     }
-    let at = house.dice.below(house.outside.out.len());
-    let out = house.outside.out.swap_remove(at);
-    come_back(house, out);
+    let at = harness.rng.below(harness.outside.out.len());
+    let out = harness.outside.out.swap_remove(at);
+    come_back(harness, out);
 }
 
 /// Everything that is out comes back, what was lost included.
-pub(crate) fn answer_all(house: &mut House) {
-    let lost = std::mem::take(&mut house.outside.lost);
-    house.outside.out.extend(lost);
-    for out in std::mem::take(&mut house.outside.out) {
-        come_back(house, out);
+pub(crate) fn answer_all(harness: &mut Harness) {
+    let lost = std::mem::take(&mut harness.outside.lost);
+    harness.outside.out.extend(lost);
+    for out in std::mem::take(&mut harness.outside.out) {
+        come_back(harness, out);
     }
 }
 
-fn come_back(house: &mut House, out: Out) {
+fn come_back(harness: &mut Harness, out: Out) {
     match out {
         Out::Model(call) => {
-            let end = staff::model(house, &call);
-            deliver(house, ModelOutcome(call.attempt, end));
+            let end = staff::model(harness, &call);
+            deliver(harness, ModelOutcome(call.attempt, end));
         }
-        Out::Tool(run) => staff::tool(house, &run),
+        Out::Tool(run) => staff::tool(harness, &run),
         Out::Summary(call) => {
-            let end = summary(house, &call);
-            deliver(house, SummaryOutcome(call.attempt, end));
+            let end = summary(harness, &call);
+            deliver(harness, SummaryOutcome(call.attempt, end));
         }
         Out::Log(log) => {
-            record::log_prefixes(log).for_each(|prefix| house.disk.erase(&prefix));
-            deliver(house, LogSwept(log));
+            record::log_prefixes(log).for_each(|prefix| harness.disk.erase(&prefix));
+            deliver(harness, LogSwept(log));
         }
         Out::Agent(agent) => {
-            record::agent_prefixes(agent).iter().for_each(|prefix| house.disk.erase(prefix));
-            deliver(house, AgentSwept(agent));
+            record::agent_prefixes(agent).iter().for_each(|prefix| harness.disk.erase(prefix));
+            deliver(harness, AgentSwept(agent));
         }
-        Out::Back(outcome) => deliver(house, outcome),
+        Out::Back(outcome) => deliver(harness, outcome),
     }
 }
 
-fn deliver(house: &mut House, outcome: impl Into<AnyOutcome>) {
+fn deliver(harness: &mut Harness, outcome: impl Into<AnyOutcome>) {
     let outcome = outcome.into();
-    house.note(|| format!("{outcome:?}").chars().take(150).collect());
-    house.outside.past.push(outcome.clone());
-    if house.outside.past.len() > 20 {
-        house.outside.past.remove(0);
+    harness.note(|| format!("{outcome:?}").chars().take(150).collect());
+    harness.outside.past.push(outcome.clone());
+    if harness.outside.past.len() > 20 {
+        harness.outside.past.remove(0);
     }
-    house.engine.outcome(outcome);
+    harness.engine.outcome(outcome);
 }
 
 /// An outcome that came before comes again: it is stale.
-pub(crate) fn repeat(house: &mut House) {
-    let past = house.outside.past.clone();
-    if let Some(outcome) = house.dice.any(&past) {
-        house.note(|| format!("{outcome:?}").chars().take(150).collect());
-        house.engine.outcome(outcome);
+pub(crate) fn repeat(harness: &mut Harness) {
+    let past = harness.outside.past.clone();
+    if let Some(outcome) = harness.rng.any(&past) {
+        harness.note(|| format!("{outcome:?}").chars().take(150).collect());
+        harness.engine.outcome(outcome);
     }
 }
 
 /// One of what is out does not come back before the next start, or before somebody gives it up.
-pub(crate) fn lose(house: &mut House) {
-    if house.outside.out.is_empty() {
+pub(crate) fn lose(harness: &mut Harness) {
+    if harness.outside.out.is_empty() {
         return;
     }
-    let at = house.dice.below(house.outside.out.len());
-    let out = house.outside.out.swap_remove(at);
-    house.outside.lost.push(out);
+    let at = harness.rng.below(harness.outside.out.len());
+    let out = harness.outside.out.swap_remove(at);
+    harness.outside.lost.push(out);
 }
 
-fn summary(house: &mut House, call: &SummaryCall) -> SummaryEnd {
-    let usage = Usage::of(house.dice.below(CONTEXT as usize) as u64, house.dice.below(ANSWER as usize) as u64);
+fn summary(harness: &mut Harness, call: &SummaryCall) -> SummaryEnd {
+    let usage = Usage::of(harness.rng.below(CONTEXT as usize) as u64, harness.rng.below(ANSWER as usize) as u64);
     let written = Summary {
-        text: house.text("summary"),
+        text: harness.text("summary"),
         upto: call.upto,
-        messages: house.dice.below(6) as u32,
+        messages: harness.rng.below(6) as u32,
         provider: "acme".into(),
         model: "one".into(),
     };
-    let written = if house.dice.chance(70) { Ok(written) } else { Err("the model did not answer".to_owned()) };
+    let written = if harness.rng.chance(70) { Ok(written) } else { Err("the model did not answer".to_owned()) };
     SummaryEnd { usage, written, calls: Vec::new() }
 }

@@ -11,28 +11,28 @@ use agentsvc_systems::task::{ListTasks, TaskFilter};
 use agentsvc_systems::trigger::ListTriggers;
 use agentsvc_systems::workflow::ListWorkflows;
 
-use super::house::House;
+use super::harness::Harness;
 
 /// Reads every list, whole, and compares it with the world's own counts.
-pub(crate) fn read(house: &mut House) -> Result<(), String> {
-    let stats = house.engine.stats();
+pub(crate) fn read(harness: &mut Harness) -> Result<(), String> {
+    let stats = harness.engine.stats();
     let limit = limit::PAGE_ITEMS_MAX;
     let wrong = |refusal: agentsvc_components::Refusal| refusal.message;
     let agents =
-        house.read(ListAgents { filter: AgentFilter::default(), after: None, limit }).map_err(wrong)?.items.len();
-    let sessions = house.read(ListSessions { limit, ..ListSessions::default() }).map_err(wrong)?.items.len();
-    let triggers = house.read(ListTriggers { agent: None, after: None, limit }).map_err(wrong)?.items.len();
+        harness.read(ListAgents { filter: AgentFilter::default(), after: None, limit }).map_err(wrong)?.items.len();
+    let sessions = harness.read(ListSessions { limit, ..ListSessions::default() }).map_err(wrong)?.items.len();
+    let triggers = harness.read(ListTriggers { agent: None, after: None, limit }).map_err(wrong)?.items.len();
     let goals = ListGoals { filter: GoalFilter::default(), after: None, limit };
-    let goals = house.read(goals).map_err(wrong)?.items.len();
-    let tasks = house.read(ListTasks { filter: TaskFilter::default(), after: None, limit }).map_err(wrong)?;
+    let goals = harness.read(goals).map_err(wrong)?.items.len();
+    let tasks = harness.read(ListTasks { filter: TaskFilter::default(), after: None, limit }).map_err(wrong)?;
     let open = tasks.items.iter().filter(|view| view.task.state.is_open()).count();
-    let workflows = house.read(ListWorkflows { filter: (), after: None, limit }).map_err(wrong)?.items.len();
-    let pending = house.read(ListApprovals { limit, ..ListApprovals::default() }).map_err(wrong)?.items.len();
-    let counted = house.read(CountApprovals).map_err(wrong)?.pending;
+    let workflows = harness.read(ListWorkflows { filter: (), after: None, limit }).map_err(wrong)?.items.len();
+    let pending = harness.read(ListApprovals { limit, ..ListApprovals::default() }).map_err(wrong)?.items.len();
+    let counted = harness.read(CountApprovals).map_err(wrong)?.pending;
     let kinds = [ScheduleKind::Schedule, ScheduleKind::Cron];
     let mut plans = [0; 2];
     for (kind, count) in kinds.into_iter().zip(&mut plans) {
-        *count = house.read(ListSchedules { kind, agent: None, after: None, limit }).map_err(wrong)?.items.len();
+        *count = harness.read(ListSchedules { kind, agent: None, after: None, limit }).map_err(wrong)?.items.len();
     }
     let listed = [agents, sessions, triggers, goals, open, workflows, pending, plans[0], plans[1]];
     let counts = [

@@ -16,14 +16,14 @@
 mod action;
 mod client;
 mod coverage;
-mod dice;
 mod disk;
 mod facts;
-mod house;
+mod harness;
 mod money;
 mod observe;
 mod outside;
 mod reads;
+mod rng;
 mod shrink;
 mod slots;
 mod staff;

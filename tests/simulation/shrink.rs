@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::action::{self, Action};
 use super::coverage::Coverage;
-use super::house::House;
+use super::harness::Harness;
 
 /// What came of a run.
 pub(crate) struct Run {
@@ -33,19 +33,19 @@ impl fmt::Display for Failure {
 
 /// Runs these actions.
 pub(crate) fn run(seed: u64, actions: &[Action]) -> Run {
-    let mut house = House::new(seed);
+    let mut harness = Harness::new(seed);
     let result = catch_unwind(AssertUnwindSafe(|| {
         for action in actions {
-            house.act(*action)?;
+            harness.act(*action)?;
         }
-        house.end()
+        harness.end()
     }));
     let result = result.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
         Err(format!("panicked: {}", text.unwrap_or_default()))
     });
-    Run { result, coverage: std::mem::take(&mut house.coverage), trace: std::mem::take(&mut house.trace) }
+    Run { result, coverage: std::mem::take(&mut harness.coverage), trace: std::mem::take(&mut harness.trace) }
 }
 
 /// Runs one seed and prints what happens.

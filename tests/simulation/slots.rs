@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::str::FromStr;
 
-use agentsvc_components::event::{Event, Happened};
+use agentsvc_components::event::{Event, EventEnvelope};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::schedule::record::{ScheduleRecord, ScheduleStateRecord};
@@ -316,7 +316,7 @@ const fn place(outcome: SlotOutcome) -> usize {
 }
 
 /// Each slot that fired began one turn, and that is told in the same step.
-fn fired_are_told(events: &[Happened], notes: &[Note]) -> Result<(), String> {
+fn fired_are_told(events: &[EventEnvelope], notes: &[Note]) -> Result<(), String> {
     let told = events.iter().filter_map(|happened| match &happened.event {
         Event::ScheduleFired { schedule: id, slot: Some(slot), .. }
         | Event::CronFired { job: id, slot: Some(slot), .. } => Some((*id, slot.to_string())),

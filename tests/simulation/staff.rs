@@ -20,7 +20,7 @@ use agentsvc_systems::turn::SendToAgent;
 use agentsvc_systems::workflow::{RunWorkflow, WorkflowChoice};
 
 use super::client::{new_schedule, spawn_command};
-use super::house::{ANSWER, CONTEXT, House, text_block};
+use super::harness::{ANSWER, CONTEXT, Harness, text_block};
 
 /// The tools that models ask for.
 const TOOLS: &[&str] = &[
@@ -55,10 +55,10 @@ const FAILURES: &[FailureCode] = &[
 ];
 
 /// How a model call ends.
-pub(crate) fn model(house: &mut House, call: &ModelCall) -> ModelEnd {
-    let is_aborted = house.outside.is_aborted(call.attempt) && house.dice.chance(80);
-    let usage = Usage::of(house.dice.below(CONTEXT as usize) as u64, house.dice.below(ANSWER as usize) as u64);
-    let said = text_block(house.text("said"));
+pub(crate) fn model(harness: &mut Harness, call: &ModelCall) -> ModelEnd {
+    let is_aborted = harness.outside.is_aborted(call.attempt) && harness.rng.chance(80);
+    let usage = Usage::of(harness.rng.below(CONTEXT as usize) as u64, harness.rng.below(ANSWER as usize) as u64);
+    let said = text_block(harness.text("said"));
     let answer = |blocks, stop| ModelAnswer {
         blocks,
         usage,
@@ -67,20 +67,20 @@ pub(crate) fn model(house: &mut House, call: &ModelCall) -> ModelEnd {
         stop,
         ..ModelAnswer::default()
     };
-    let roll = house.dice.below(100);
+    let roll = harness.rng.below(100);
     if is_aborted {
         let blocks = if roll < 50 { vec![said] } else { Vec::new() };
         return ModelEnd::Aborted(answer(blocks, StopReason::End));
     }
     let asks = if insists(call) { 8..90 } else { 8..48 };
     match roll {
-        _ if house.is_ending => ModelEnd::Answered(answer(vec![said], StopReason::End)),
+        _ if harness.is_ending => ModelEnd::Answered(answer(vec![said], StopReason::End)),
         0..8 => {
-            let code = house.dice.pick(FAILURES);
+            let code = harness.rng.pick(FAILURES);
             ModelEnd::Failed(ModelFailure { code, message: "it did not answer".into(), spent: Vec::new() })
         }
         _ if asks.contains(&roll) => {
-            let mut blocks = calls(house, call);
+            let mut blocks = calls(harness, call);
             if roll.is_multiple_of(2) {
                 blocks.insert(0, said);
             }
@@ -99,37 +99,37 @@ fn insists(call: &ModelCall) -> bool {
 
 /// The tool calls of an answer. A model that repeats itself meets the loop guard; in one turn of eight it insists on one
 /// call, so that sooner or later all that it asks for is refused at once.
-fn calls(house: &mut House, call: &ModelCall) -> Vec<Block> {
+fn calls(harness: &mut Harness, call: &ModelCall) -> Vec<Block> {
     if insists(call) {
-        let count = if house.dice.chance(20) { 31 } else { 1 + house.dice.below(3) };
+        let count = if harness.rng.chance(20) { 31 } else { 1 + harness.rng.below(3) };
         let same = |number| ToolCall { id: format!("call-{number}"), name: "system_time".into(), input: "{}".into() };
         return (0..count).map(|number| Block::ToolCall(same(number))).collect();
     }
-    let count = if house.dice.chance(4) { 31 } else { 1 + house.dice.below(3) };
+    let count = if harness.rng.chance(4) { 31 } else { 1 + harness.rng.below(3) };
     let clients = call.request.as_ref().and_then(|request| request.tools.first()).map(|tool| tool.name.to_string());
     let mut blocks = Vec::with_capacity(count);
     for number in 0..count {
-        let name = clients.clone().filter(|_| house.dice.chance(50));
-        let name = name.unwrap_or_else(|| house.dice.pick(TOOLS).to_owned());
-        let input = format!("{{\"n\": {}}}", house.dice.below(3));
+        let name = clients.clone().filter(|_| harness.rng.chance(50));
+        let name = name.unwrap_or_else(|| harness.rng.pick(TOOLS).to_owned());
+        let input = format!("{{\"n\": {}}}", harness.rng.below(3));
         blocks.push(Block::ToolCall(ToolCall { id: format!("call-{number}"), name, input }));
     }
     blocks
 }
 
 /// A tool runs.
-pub(crate) fn tool(house: &mut House, run: &ToolRun) {
-    if house.is_ending {
-        return plain(house, run);
+pub(crate) fn tool(harness: &mut Harness, run: &ToolRun) {
+    if harness.is_ending {
+        return plain(harness, run);
     }
     let turn = Some(run.turn());
-    let someone = someone(house).unwrap_or(run.agent);
-    let text = house.text("by a tool");
+    let someone = someone(harness).unwrap_or(run.agent);
+    let text = harness.text("by a tool");
     match run.call.name.as_str() {
         "agent_send" => {
-            let (to, wait) = (someone.to_string(), house.dice.chance(70));
+            let (to, wait) = (someone.to_string(), harness.rng.chance(70));
             let send = SendToAgent { from: run.attempt, index: run.index, to, session: None, text, wait, found: None };
-            settle(house, run, send);
+            settle(harness, run, send);
         }
         "task_post" => {
             let post = PostTask {
@@ -139,39 +139,39 @@ pub(crate) fn tool(house: &mut House, run: &ToolRun) {
                 posted_by: Some(run.agent),
                 by: turn,
             };
-            change(house, run, post);
+            change(harness, run, post);
         }
         "task_claim" => {
-            house.facts.forget("task/");
-            change(house, run, ClaimNextTask { agent: run.agent, by: turn });
+            harness.facts.forget("task/");
+            change(harness, run, ClaimNextTask { agent: run.agent, by: turn });
         }
-        "goal_create" => change(house, run, CreateGoal { title: text, agent: Some(run.agent), ..new_goal() }),
+        "goal_create" => change(harness, run, CreateGoal { title: text, agent: Some(run.agent), ..new_goal() }),
         "agent_spawn" => {
-            let child = spawn_command(house);
-            change(house, run, SpawnChild { parent: run.agent, child, by: turn });
+            let child = spawn_command(harness);
+            change(harness, run, SpawnChild { parent: run.agent, child, by: turn });
         }
         "agent_kill" => {
-            change(house, run, KillDescendant { by: run.agent, agent: someone.to_string(), turn });
+            change(harness, run, KillDescendant { by: run.agent, agent: someone.to_string(), turn });
         }
         "cron_create" => {
-            let new = new_schedule(house, run.agent, ScheduleKind::Cron);
-            change(house, run, CreateSchedule { new, by_tool: true });
+            let new = new_schedule(harness, run.agent, ScheduleKind::Cron);
+            change(harness, run, CreateSchedule { new, by_tool: true });
         }
         "event_publish" => {
             let payload = "{\"from\": \"tool\"}".into();
-            change(house, run, PublishEvent { event_type: "news".into(), payload, agent: Some(run.agent), by: turn });
+            change(harness, run, PublishEvent { event_type: "news".into(), payload, agent: Some(run.agent), by: turn });
         }
-        "workflow_run" => workflow(house, run, text),
-        _ => plain(house, run),
+        "workflow_run" => workflow(harness, run, text),
+        _ => plain(harness, run),
     }
 }
 
 /// A live agent, or one that was.
-fn someone(house: &mut House) -> Option<AgentId> {
-    let page = house.read(ListAgents { filter: AgentFilter::default(), after: None, limit: 50 }).ok()?;
+fn someone(harness: &mut Harness) -> Option<AgentId> {
+    let page = harness.read(ListAgents { filter: AgentFilter::default(), after: None, limit: 50 }).ok()?;
     let ids: Vec<AgentId> =
-        page.items.iter().map(|agent| agent.id).chain(house.known.agents.first().copied()).collect();
-    house.dice.any(&ids)
+        page.items.iter().map(|agent| agent.id).chain(harness.known.agents.first().copied()).collect();
+    harness.rng.any(&ids)
 }
 
 /// A goal without anything.
@@ -188,16 +188,16 @@ pub(crate) fn new_goal() -> CreateGoal {
     }
 }
 
-fn workflow(house: &mut House, run: &ToolRun, input: String) {
-    let Some(workflow) = house.dice.any(&house.known.workflows) else { return plain(house, run) };
+fn workflow(harness: &mut Harness, run: &ToolRun, input: String) {
+    let Some(workflow) = harness.rng.any(&harness.known.workflows) else { return plain(harness, run) };
     let (asked, caller) = (run.clone(), Some((run.attempt, run.index)));
     let command = RunWorkflow { workflow: WorkflowChoice::Id(workflow), input, caller };
-    house.ask_as(actor(run), command, move |house, reply| {
+    harness.ask_as(actor(run), command, move |harness, reply| {
         let (content, status) = match reply {
             Ok(end) => (end.output.to_string(), ToolStatus::Ok),
             Err(refusal) => (refusal.message, ToolStatus::Error),
         };
-        house.outside.push(back(&asked, content, status));
+        harness.outside.push(back(&asked, content, status));
     });
 }
 
@@ -212,31 +212,31 @@ fn back(run: &ToolRun, content: String, status: ToolStatus) -> AnyOutcome {
 }
 
 /// A tool whose work is a command: the world settles the call with it.
-fn change<C: Command>(house: &mut House, run: &ToolRun, command: C) {
+fn change<C: Command>(harness: &mut Harness, run: &ToolRun, command: C) {
     let told = Formatter::By(|_| "done".to_owned());
-    settle(house, run, ForCall { attempt: run.attempt, index: run.index, command, told });
+    settle(harness, run, ForCall { attempt: run.attempt, index: run.index, command, told });
 }
 
 /// A command that settles the call itself; only a refusal comes back as any result.
-fn settle<C: Command>(house: &mut House, run: &ToolRun, command: C) {
+fn settle<C: Command>(harness: &mut Harness, run: &ToolRun, command: C) {
     let asked = run.clone();
-    house.ask_as(actor(run), command, move |house, reply| {
+    harness.ask_as(actor(run), command, move |harness, reply| {
         if let Err(refusal) = reply {
-            house.outside.push(back(&asked, refusal.message, ToolStatus::Error));
+            harness.outside.push(back(&asked, refusal.message, ToolStatus::Error));
         }
     });
 }
 
 /// Any other tool. One that may have run before a kill and must not run twice is unknown.
-fn plain(house: &mut House, run: &ToolRun) {
-    let status = match house.dice.below(10) {
+fn plain(harness: &mut Harness, run: &ToolRun) {
+    let status = match harness.rng.below(10) {
         _ if run.resumed && run.call.name == "file_write" => ToolStatus::Unknown,
         0 => ToolStatus::Error,
         1 if run.call.name == "no_such_tool" => ToolStatus::Refused,
         _ => ToolStatus::Ok,
     };
-    let content = house.text("result");
+    let content = harness.text("result");
     let outcome = back(run, content, status);
-    house.note(|| format!("{outcome:?}").chars().take(150).collect());
-    house.engine.outcome(outcome);
+    harness.note(|| format!("{outcome:?}").chars().take(150).collect());
+    harness.engine.outcome(outcome);
 }

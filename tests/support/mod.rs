@@ -42,8 +42,8 @@ pub(crate) fn clear_of_the_hour(room: Duration) {
 }
 
 /// Waits for a random part of `longest`: where the moment itself is the subject, and nothing is waited for.
-pub(crate) fn some_time(dice: &mut Dice, longest: Duration) {
-    std::thread::sleep(Duration::from_micros(dice.below(longest.as_micros() as usize) as u64));
+pub(crate) fn some_time(rng: &mut Rng, longest: Duration) {
+    std::thread::sleep(Duration::from_micros(rng.below(longest.as_micros() as usize) as u64));
 }
 
 /// What a variable of the environment says, where it is a number.
@@ -61,9 +61,9 @@ pub(crate) fn seed_of_run(what: &str) -> u64 {
 }
 
 /// A small deterministic generator (SplitMix64), so that a failing run can be repeated from its seed.
-pub(crate) struct Dice(pub(crate) u64);
+pub(crate) struct Rng(pub(crate) u64);
 
-impl Dice {
+impl Rng {
     /// The next number.
     pub(crate) fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

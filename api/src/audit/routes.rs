@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
-use crate::audit::trail::{Trail, Verdict, Walks};
+use crate::audit::trail::{AuditLog, Verdict, Verifications};
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
@@ -74,8 +74,8 @@ shape! {
     }
 }
 
-fn trail(call: &Call) -> Result<Arc<dyn Trail>, Error> {
-    call.api.services.get::<dyn Trail>().ok_or_else(|| {
+fn trail(call: &Call) -> Result<Arc<dyn AuditLog>, Error> {
+    call.api.services.get::<dyn AuditLog>().ok_or_else(|| {
         Refusal::busy("the daemon is loading; try again in a moment", 1).with_code(error_codes::LOADING).into()
     })
 }
@@ -154,7 +154,7 @@ impl From<Verdict> for Verified {
 
 async fn verify(call: Call) -> Result<Response, Error> {
     let trail = trail(&call)?;
-    let walking = call.api.state::<Walks>().enter().await?;
+    let walking = call.api.state::<Verifications>().enter().await?;
     let (bridge, handle) = (call.api.bridge.clone(), Handle::current());
     let walk = move || {
         let verdict = trail.verify(&|| handle.block_on(bridge.ask(GetAuditHead)));

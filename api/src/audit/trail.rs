@@ -11,11 +11,11 @@ use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use crate::http::error::ContentError;
 
 /// Reads the trail. The calls touch the disk: on a tokio worker use `spawn_blocking`.
-pub trait Trail: Send + Sync + 'static {
+pub trait AuditLog: Send + Sync + 'static {
     /// The newest entries up to the head's last, newest first, at most `limit`.
     fn recent(&self, head: AuditHead, limit: usize) -> Result<Vec<AuditEntry>, ContentError>;
 
-    /// Walks the whole trail. `head` asks the world where it ends; it is called once, after everything that is trusted
+    /// Verifies the whole log. `head` asks the world where it ends; it is called once, after everything that is trusted
     /// beside it was read.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ pub struct Verdict {
 }
 
 /// Lets one walk at a time over the trail.
-pub(crate) struct Walks {
+pub(crate) struct Verifications {
     places: Arc<Semaphore>,
     walking: Arc<Mutex<()>>,
 }
@@ -49,14 +49,14 @@ pub(crate) struct Walking {
     _walking: OwnedMutexGuard<()>,
 }
 
-impl Default for Walks {
+impl Default for Verifications {
     fn default() -> Self {
         Self { places: Arc::new(Semaphore::new(limit::AUDIT_WALKS_WAITING_MAX + 1)), walking: Arc::default() }
     }
 }
 
-impl Walks {
-    /// Waits for the walks before this one.
+impl Verifications {
+    /// Waits for the verifications before this one.
     ///
     /// # Errors
     /// 503 when too many wait already.
@@ -76,22 +76,22 @@ mod tests {
 
     #[tokio::test]
     async fn so_many_wait_for_a_walk_and_the_next_is_told_to_come_back() {
-        let walks = Arc::new(Walks::default());
-        let first = walks.enter().await.unwrap();
+        let verifications = Arc::new(Verifications::default());
+        let first = verifications.enter().await.unwrap();
         let enter = |_| {
-            let walks = Arc::clone(&walks);
-            tokio::spawn(async move { walks.enter().await.is_ok() })
+            let verifications = Arc::clone(&verifications);
+            tokio::spawn(async move { verifications.enter().await.is_ok() })
         };
         let waiting: Vec<_> = (0..limit::AUDIT_WALKS_WAITING_MAX).map(enter).collect();
-        while walks.places.available_permits() > 0 {
+        while verifications.places.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
-        let refused = walks.enter().await.err().unwrap();
+        let refused = verifications.enter().await.err().unwrap();
         assert_eq!((refused.kind, refused.retry_after_secs), (RefusalKind::Busy, Some(10)));
         drop(first);
         for walked in waiting {
             assert!(walked.await.unwrap(), "those that wait have their turn");
         }
-        assert!(walks.enter().await.is_ok());
+        assert!(verifications.enter().await.is_ok());
     }
 }

@@ -37,9 +37,9 @@ const TAIL: &str = "]}";
 
 /// What changed, who is listening, and the newest list.
 #[derive(Default)]
-pub struct AgentBoard {
+pub struct AgentFeed {
     /// Connections that get the list; read without the lock by [`note`](Self::note).
-    seats: AtomicUsize,
+    subscribers: AtomicUsize,
     state: Mutex<State>,
     lists: watch::Sender<Arc<AgentList>>,
 }
@@ -68,10 +68,10 @@ pub(crate) struct AgentList {
     changed: BTreeMap<AgentId, Box<str>>,
 }
 
-impl AgentBoard {
+impl AgentFeed {
     /// Something happened in the world. Costs one atomic load while nobody listens.
     pub fn note(&self, event: &Event) {
-        if self.seats.load(Ordering::Acquire) == 0 {
+        if self.subscribers.load(Ordering::Acquire) == 0 {
             return;
         }
         let (agent, gone) = match event {
@@ -97,8 +97,8 @@ impl AgentBoard {
     }
 
     /// Connections that get the list.
-    pub(crate) fn seats(&self) -> usize {
-        self.seats.load(Ordering::Relaxed)
+    pub(crate) fn subscribers(&self) -> usize {
+        self.subscribers.load(Ordering::Relaxed)
     }
 
     /// The next changes, at most one list's worth.
@@ -124,7 +124,7 @@ impl AgentBoard {
     /// Ends the task if nobody listens any more.
     fn may_end(&self) -> bool {
         let mut state = self.state.lock();
-        if self.seats.load(Ordering::Acquire) > 0 {
+        if self.subscribers.load(Ordering::Acquire) > 0 {
             return false;
         }
         *state = State::default();
@@ -132,9 +132,9 @@ impl AgentBoard {
     }
 }
 
-/// A connection's place at the board; dropped with it.
+/// A connection's subscription to the feed; dropped with it.
 pub(crate) struct Seat {
-    board: Arc<AgentBoard>,
+    feed: Arc<AgentFeed>,
     lists: watch::Receiver<Arc<AgentList>>,
     agent: AgentId,
     /// The connection's own agent as JSON.
@@ -144,21 +144,21 @@ pub(crate) struct Seat {
 impl Seat {
     /// Takes a place for a connection to `agent`, which looks like `own` now.
     pub(crate) fn take(api: &Arc<Api>, own: &AgentSummary) -> Self {
-        let board = api.state::<AgentBoard>();
+        let feed = api.state::<AgentFeed>();
         {
-            let mut state = board.state.lock();
-            board.seats.fetch_add(1, Ordering::AcqRel);
+            let mut state = feed.state.lock();
+            feed.subscribers.fetch_add(1, Ordering::AcqRel);
             if !std::mem::replace(&mut state.running, true) {
                 tokio::spawn(run(Arc::clone(api)));
             }
         }
-        Self { lists: board.lists.subscribe(), board, agent: own.id, own: item(own).into() }
+        Self { lists: feed.lists.subscribe(), feed, agent: own.id, own: item(own).into() }
     }
 
     /// The next list for this connection. May be cancelled without loss.
     pub(crate) async fn next(&mut self) -> Utf8Bytes {
         if self.lists.changed().await.is_err() {
-            // The sender lives in the board, which this seat holds.
+            // The sender lives in the feed, which this subscriber holds.
             std::future::pending::<()>().await;
         }
         let list = Arc::clone(&self.lists.borrow_and_update());
@@ -173,7 +173,7 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.board.seats.fetch_sub(1, Ordering::AcqRel);
+        self.feed.subscribers.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -188,7 +188,7 @@ impl AgentList {
 
 /// Builds a list every [`PERIOD`] until nobody listens any more or the daemon stops.
 async fn run(api: Arc<Api>) {
-    let board = api.state::<AgentBoard>();
+    let feed = api.state::<AgentFeed>();
     let mut beats = interval_at(Instant::now() + PERIOD, PERIOD);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut builder = Builder::default();
@@ -197,11 +197,11 @@ async fn run(api: Arc<Api>) {
             _ = beats.tick() => {}
             () = api.shutdown.wait() => return,
         }
-        if board.may_end() {
+        if feed.may_end() {
             return;
         }
-        if let Some(list) = builder.next(&api, &board).await {
-            board.lists.send_replace(list);
+        if let Some(list) = builder.next(&api, &feed).await {
+            feed.lists.send_replace(list);
         }
     }
 }
@@ -217,17 +217,17 @@ struct Builder {
 
 impl Builder {
     /// The next list; `None` when the world cannot be asked now.
-    async fn next(&mut self, api: &Api, board: &AgentBoard) -> Option<Arc<AgentList>> {
-        let changed = board.take_changed();
-        let is_stale = std::mem::take(&mut board.state.lock().stale);
+    async fn next(&mut self, api: &Api, feed: &AgentFeed) -> Option<Arc<AgentList>> {
+        let changed = feed.take_changed();
+        let is_stale = std::mem::take(&mut feed.state.lock().stale);
         if changed.is_empty() && !is_stale && self.repeated < REBUILD_PERIODS && self.last.is_some() {
             self.repeated += 1;
             return self.last.clone();
         }
         let list = self.build(api, &changed).await;
         if list.is_none() {
-            board.put_back(changed);
-            board.state.lock().stale |= is_stale;
+            feed.put_back(changed);
+            feed.state.lock().stale |= is_stale;
         }
         list
     }
@@ -325,10 +325,10 @@ mod tests;
 
 /// Its share of `/api/metrics`.
 pub(crate) fn gather(api: &Api, out: &mut MetricsText) {
-    out.gauge("agentsvc_sockets", "Open WebSockets.", api.state::<AgentBoard>().seats());
+    out.gauge("agentsvc_sockets", "Open WebSockets.", api.state::<AgentFeed>().subscribers());
 }
 
 /// Its queues.
 pub(crate) fn queues(api: &Api) -> Vec<Queue> {
-    vec![Queue::new("sockets", "connections", api.state::<AgentBoard>().seats(), None)]
+    vec![Queue::new("sockets", "connections", api.state::<AgentFeed>().subscribers(), None)]
 }

@@ -32,7 +32,7 @@ pub trait Envelope: Send {
     fn refuse(self: Box<Self>, refusal: Refusal);
 }
 
-struct Sealed<C: Command> {
+struct QueuedCommand<C: Command> {
     actor: Actor,
     /// The span of the request that asks.
     span: Span,
@@ -42,7 +42,7 @@ struct Sealed<C: Command> {
     _permit: Option<Arc<Permit>>,
 }
 
-impl<C: Command> Envelope for Sealed<C> {
+impl<C: Command> Envelope for QueuedCommand<C> {
     fn name(&self) -> &'static str {
         C::NAME
     }
@@ -75,7 +75,7 @@ pub enum Arrival {
 }
 
 /// The way into one world. Each world has its own, so that nothing that was meant for one reaches another.
-struct Lane {
+struct WorldQueue {
     /// The loop's end does not have it: when nobody can ask any more, the loop ends.
     sender: Sender<Arrival>,
     state: Arc<State>,
@@ -99,7 +99,7 @@ const OPEN: u8 = 1;
 /// It takes none, because another world takes this one's place, or because this one is on its way to that place.
 const HELD: u8 = 2;
 
-impl Deref for Lane {
+impl Deref for WorldQueue {
     type Target = State;
 
     fn deref(&self) -> &State {
@@ -107,7 +107,7 @@ impl Deref for Lane {
     }
 }
 
-impl Lane {
+impl WorldQueue {
     fn new(number: u64, gate: u8) -> (Arc<Self>, Intake) {
         // The channel itself has no bound, so that an outcome never waits; commands are bounded by the count and
         // outcomes by the effects that are out.
@@ -144,7 +144,7 @@ pub fn exchanging() -> Refusal {
 /// The asker's end. Cheap to clone.
 #[derive(Clone)]
 pub struct Bridge {
-    lane: Arc<RwLock<Arc<Lane>>>,
+    lane: Arc<RwLock<Arc<WorldQueue>>>,
     /// The only world it leads to; every world in turn when `None`.
     bound: Option<u64>,
     /// Who sends commands over it.
@@ -161,7 +161,7 @@ pub struct Intake {
 /// A bridge and its two ends. Closed to commands until [`Intake::open`]: the world is still loading.
 #[must_use]
 pub fn bridge() -> (Bridge, Intake) {
-    let (lane, intake) = Lane::new(1, CLOSED);
+    let (lane, intake) = WorldQueue::new(1, CLOSED);
     (Bridge { lane: Arc::new(RwLock::new(lane)), bound: None, actor: Actor::Api }, intake)
 }
 
@@ -179,7 +179,7 @@ impl Bridge {
     }
 
     /// The way into the present world, or the next one unless it is bound to another.
-    fn lane(&self) -> Result<Arc<Lane>, Refusal> {
+    fn lane(&self) -> Result<Arc<WorldQueue>, Refusal> {
         let lane = Arc::clone(&self.lane.read());
         if self.bound.is_some_and(|bound| bound != lane.number) { Err(exchanging()) } else { Ok(lane) }
     }
@@ -203,7 +203,7 @@ impl Bridge {
             let _gone = sender.send(reply);
         });
         let (actor, span, _permit) = (self.actor, Span::current(), permit::current());
-        submit(&lane, Box::new(Sealed { actor, span, command, slot, _permit }))?;
+        submit(&lane, Box::new(QueuedCommand { actor, span, command, slot, _permit }))?;
         receiver.await.unwrap_or_else(|_| {
             Err(if lane.is_at(HELD) { exchanging() } else { Refusal::busy("the daemon is shutting down", 5) })
         })
@@ -234,7 +234,7 @@ impl Bridge {
     #[must_use]
     pub fn next_world(&self) -> Intake {
         let mut present = self.lane.write();
-        let (lane, intake) = Lane::new(present.number + 1, HELD);
+        let (lane, intake) = WorldQueue::new(present.number + 1, HELD);
         *present = lane;
         intake
     }
@@ -267,7 +267,7 @@ impl Bridge {
     }
 }
 
-fn submit(lane: &Lane, envelope: Box<dyn Envelope>) -> Result<(), Refusal> {
+fn submit(lane: &WorldQueue, envelope: Box<dyn Envelope>) -> Result<(), Refusal> {
     lane.pass()?;
     if lane.waiting.fetch_add(1, Ordering::Relaxed) >= limit::BRIDGE_COMMANDS_MAX {
         lane.waiting.fetch_sub(1, Ordering::Relaxed);

@@ -23,7 +23,7 @@ use crate::http::raw;
 use crate::http::reply::{Body, BrokenOff};
 use crate::http::settings::Limits;
 
-/// What a connection has done so far. Written by the connection, read by its [`Watch`].
+/// What a connection has done so far. Written by the connection, read by its [`ConnectionTimeouts`].
 #[derive(Default)]
 pub(crate) struct Activity {
     /// Reads that gave bytes.
@@ -142,7 +142,7 @@ pub(crate) enum Verdict {
 }
 
 /// Decides when a connection has to go.
-pub(crate) struct Watch {
+pub(crate) struct ConnectionTimeouts {
     limits: Limits,
     begun: u64,
     stall: Stall,
@@ -151,7 +151,7 @@ pub(crate) struct Watch {
     finishing: bool,
 }
 
-impl Watch {
+impl ConnectionTimeouts {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -326,13 +326,13 @@ mod tests {
 
     struct Case {
         activity: Activity,
-        watch: Watch,
+        watch: ConnectionTimeouts,
         now: Instant,
     }
 
     impl Case {
         fn new() -> Self {
-            Self { activity: Activity::default(), watch: Watch::new(LIMITS), now: Instant::now() }
+            Self { activity: Activity::default(), watch: ConnectionTimeouts::new(LIMITS), now: Instant::now() }
         }
 
         fn after(&mut self, secs: u64) -> Verdict {

@@ -20,7 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 
 use crate::http::api::Api;
-use crate::http::connection::{Activity, CountedIo, InFlight, Tracked, Verdict, Watch};
+use crate::http::connection::{Activity, ConnectionTimeouts, CountedIo, InFlight, Tracked, Verdict};
 use crate::http::dispatch::dispatch;
 use crate::http::error::Error;
 use crate::http::raw;
@@ -109,7 +109,7 @@ fn is_of_one_client(error: &io::Error) -> bool {
 
 fn builder(api: &Api) -> Builder {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    // Slow heads are the connection's `Watch`'s business: hyper's own timer costs an allocation per request.
+    // Slow heads are the connection's `ConnectionTimeouts`'s business: hyper's own timer costs an allocation per request.
     builder.http1().max_buf_size(HEAD_BUFFER_BYTES).header_read_timeout(None);
     builder
         .http2()
@@ -143,7 +143,7 @@ async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: So
         }
     });
     let mut http = pin!(builder.serve_connection_with_upgrades(io, service));
-    let mut watch = Watch::new(api.settings.limits);
+    let mut watch = ConnectionTimeouts::new(api.settings.limits);
     let mut looks = interval_at(Instant::now() + watch.period(), watch.period());
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut stop = pin!(api.shutdown.wait());

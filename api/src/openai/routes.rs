@@ -11,7 +11,7 @@ use agentsvc_components::turn::{Origin, TurnRequest};
 use agentsvc_components::{AgentId, SessionId};
 use agentsvc_systems::agent::{AgentFilter, AgentSummary, AgentView, FindAgent, GetAgent, ListAgents, ResolveAgent};
 use agentsvc_systems::kernel::page::Page;
-use agentsvc_systems::turn::{Conversation, PostConversation, ResolveSession, SendConversation, Venue};
+use agentsvc_systems::turn::{Conversation, ConversationTarget, PostConversation, ResolveSession, SendConversation};
 use hyper::header::{HeaderName, HeaderValue};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -132,8 +132,8 @@ async fn chat(call: Call) -> Result<Response, Error> {
     let agent = call.ask(resolve(&body.model)).await?;
     let kept = kept_session(&call, &agent, body.user.as_deref()).await?;
     let (venue, mut dialogue) = match kept {
-        Some((session, label)) => (Venue::Kept { session, label }, dialogue.newest()?),
-        None => (Venue::Hidden(SessionId(response_headers::new_id())), dialogue),
+        Some((session, label)) => (ConversationTarget::Kept { session, label }, dialogue.newest()?),
+        None => (ConversationTarget::Hidden(SessionId(response_headers::new_id())), dialogue),
     };
     let images = Stored::of(&call.api.service()?, agent.id, &mut dialogue).await?;
     let asked = Asked { agent, venue, dialogue, request, images };
@@ -193,7 +193,7 @@ fn label_of(user: &str) -> Box<str> {
 /// What is asked of whom, and where.
 struct Asked {
     agent: AgentView,
-    venue: Venue,
+    venue: ConversationTarget,
     dialogue: Dialogue,
     request: TurnRequest,
     images: Stored,
@@ -203,14 +203,14 @@ impl Asked {
     /// The hidden session, if it is one.
     const fn hidden(&self) -> Option<SessionId> {
         match self.venue {
-            Venue::Hidden(session) => Some(session),
-            Venue::Kept { .. } => None,
+            ConversationTarget::Hidden(session) => Some(session),
+            ConversationTarget::Kept { .. } => None,
         }
     }
 
     const fn session(&self) -> SessionId {
         match self.venue {
-            Venue::Hidden(session) | Venue::Kept { session, .. } => session,
+            ConversationTarget::Hidden(session) | ConversationTarget::Kept { session, .. } => session,
         }
     }
 

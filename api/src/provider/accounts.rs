@@ -211,7 +211,7 @@ pub struct LoginState {
 
 /// What is done about providers. What a call changed is on disk and in force when its future ends well, and was on the audit
 /// trail before it was made.
-pub trait Accounts: Send + Sync + 'static {
+pub trait ProviderCredentials: Send + Sync + 'static {
     /// Every provider, in the order of their names. May wait for the disk.
     fn list(&self) -> Vec<ProviderView>;
 

@@ -10,7 +10,7 @@ use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
-use crate::provider::accounts::{Accounts, Detected, ProviderDetail, ProviderTested, ProviderView};
+use crate::provider::accounts::{Detected, ProviderCredentials, ProviderDetail, ProviderTested, ProviderView};
 
 /// What a request to a provider, or one that waits for the disk, costs the client's rate budget.
 pub(crate) const COST: u32 = 10;
@@ -116,8 +116,8 @@ struct UrlSet {
 }
 
 /// Who knows the providers.
-pub(crate) fn accounts(call: &Call) -> Result<Arc<dyn Accounts>, Error> {
-    call.api.services.get::<dyn Accounts>().ok_or_else(|| {
+pub(crate) fn accounts(call: &Call) -> Result<Arc<dyn ProviderCredentials>, Error> {
+    call.api.services.get::<dyn ProviderCredentials>().ok_or_else(|| {
         Error::unavailable(
             "the providers are still loading; try \
         again in a moment",
@@ -129,7 +129,7 @@ pub(crate) fn accounts(call: &Call) -> Result<Arc<dyn Accounts>, Error> {
 /// Looks at the providers on a thread that may wait for the disk.
 async fn look<T: Send + 'static>(
     call: &Call,
-    look: impl FnOnce(&dyn Accounts) -> T + Send + 'static,
+    look: impl FnOnce(&dyn ProviderCredentials) -> T + Send + 'static,
 ) -> Result<T, Error> {
     let accounts = accounts(call)?;
     let looked = spawn_blocking(move || look(&*accounts)).await;

@@ -17,7 +17,7 @@ use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 use crate::query::run::{Answered, Queries};
 use crate::query::shape::{AnswerBody, Schema, csv, schema};
-use crate::world::vitals::step;
+use crate::world::live_stats::step;
 
 /// What a query costs the client's rate budget: it may look at every entity.
 const COST: u32 = 10;

@@ -22,7 +22,7 @@ use crate::http::sse;
 use crate::query::routes::{every_ms, plan};
 use crate::query::run::Queries;
 use crate::query::shape::{AnswerBody, fingerprint};
-use crate::world::vitals::step;
+use crate::world::live_stats::step;
 
 /// A standing query goes on costing, but is asked for once.
 const COST: u32 = 20;

@@ -1,4 +1,4 @@
-//! What protects the house, and whether it is in force (spec 3, Audit and security).
+//! What protects the daemon, and whether it is in force (spec 3, Audit and security).
 
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::Api;
 use crate::agent::signatures::ManifestSignatures;
-use crate::audit::trail::Trail;
+use crate::audit::trail::AuditLog;
 use crate::http::response_headers::ResponseHeaders;
 use crate::http::route::Auth;
 use crate::world::system::health_keys;
@@ -99,7 +99,7 @@ pub(crate) fn all(api: &Api) -> Vec<SystemStatus> {
 
 fn audit_trail(api: &Api) -> SystemStatus {
     let whole = "every action is chained by SHA-256; checkpoints are signed with Ed25519";
-    let fault = api.services.get::<dyn Trail>().map_or(Some("the store is being opened"), |trail| trail.fault());
+    let fault = api.services.get::<dyn AuditLog>().map_or(Some("the store is being opened"), |trail| trail.fault());
     SystemStatus::when("merkle_audit_trail", fault.is_none(), fault.unwrap_or(whole))
 }
 

@@ -15,7 +15,7 @@ use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
-use crate::snapshot::store::{Before, Restored, Snapshot, Underway, Worlds};
+use crate::snapshot::store::{Before, Restored, Snapshot, SnapshotService, Underway};
 
 /// What a snapshot or a restore costs the client's rate budget: it reads the whole world.
 const COST: u32 = 50;
@@ -92,9 +92,9 @@ struct Deleted {
 /// Asks the disk on a thread that may wait for it. It is done to its end even when the client goes.
 async fn ask<T: Send + 'static>(
     api: &Arc<Api>,
-    ask: impl FnOnce(&dyn Worlds) -> Result<T, Refusal> + Send + 'static,
+    ask: impl FnOnce(&dyn SnapshotService) -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Error> {
-    let worlds = api.service::<dyn Worlds>()?;
+    let worlds = api.service::<dyn SnapshotService>()?;
     let asked = spawn_blocking(move || ask(&*worlds)).await;
     let asked = asked.map_err(|error| {
         tracing::error!(%error, "a snapshot operation was interrupted");
@@ -105,7 +105,7 @@ async fn ask<T: Send + 'static>(
 
 /// A snapshot before something that cannot be undone. Without it, that is not done: it would be the one way back.
 pub(crate) async fn take_before(call: &Call, what: Before) -> Result<(), Error> {
-    if call.api.services.get::<dyn Worlds>().is_none() {
+    if call.api.services.get::<dyn SnapshotService>().is_none() {
         return Ok(());
     }
     ask(&call.api, move |worlds| worlds.take_before(what)).await.map(drop)

@@ -140,7 +140,7 @@ pub struct Restored {
 }
 
 /// Keeps the snapshots of the world. All of it may block for as long as the disk takes.
-pub trait Worlds: Send + Sync + 'static {
+pub trait SnapshotService: Send + Sync + 'static {
     /// All snapshots, the newest first.
     ///
     /// # Errors
@@ -159,7 +159,7 @@ pub trait Worlds: Send + Sync + 'static {
     /// Takes a snapshot of the world as it was at an older step (time travel).
     ///
     /// # Errors
-    /// Those of [`Worlds::take`]; `Conflict` with the code `step_not_kept` when the world of that step cannot be rebuilt.
+    /// Those of [`SnapshotService::take`]; `Conflict` with the code `step_not_kept` when the world of that step cannot be rebuilt.
     fn take_at(&self, actor: Actor, label: Option<String>, step: u64) -> Result<Snapshot, Refusal>;
 
     /// Takes a snapshot before something that cannot be undone; `None` when automatic ones are switched off. Waits for

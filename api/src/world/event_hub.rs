@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
 use agentsvc_components::Timestamp;
-use agentsvc_components::event::{Event, Happened};
+use agentsvc_components::event::{Event, EventEnvelope};
 use agentsvc_components::kernel::limit;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -24,7 +24,7 @@ pub(crate) struct Kept {
     /// Of which start.
     start: u64,
     /// An event.
-    pub(crate) happened: Happened,
+    pub(crate) happened: EventEnvelope,
     wire: OnceLock<Bytes>,
 }
 
@@ -68,7 +68,7 @@ impl Kept {
     /// The event in the wire form of server-sent events.
     pub(crate) fn wire(&self) -> Bytes {
         let write = || {
-            let Happened { event, at, depth, .. } = &self.happened;
+            let EventEnvelope { event, at, depth, .. } = &self.happened;
             let wire = Wire {
                 number: self.number,
                 at: Timestamp::to_string(at),
@@ -93,7 +93,7 @@ fn id(start: u64, number: u64) -> String {
 
 impl WorldEvents {
     /// Something happened and is durable.
-    pub fn note(&self, happened: Happened) {
+    pub fn note(&self, happened: EventEnvelope) {
         let mut ring = self.ring.lock();
         ring.newest += 1;
         let kept = Arc::new(Kept { number: ring.newest, start: self.start, happened, wire: OnceLock::new() });
@@ -174,9 +174,9 @@ mod tests {
 
     use super::*;
 
-    fn happened(n: u128) -> Happened {
+    fn happened(n: u128) -> EventEnvelope {
         let event = Event::AgentStarted { agent: AgentId(Uuid::from_u128(n)) };
-        Happened { event, at: Timestamp(n as i64), depth: 1, taint: Taint::NONE }
+        EventEnvelope { event, at: Timestamp(n as i64), depth: 1, taint: Taint::NONE }
     }
 
     async fn number(watch: &mut EventWatch) -> u64 {

@@ -3,10 +3,10 @@
 pub(crate) mod event_hub;
 pub(crate) mod events;
 pub mod installation;
+pub mod live_stats;
 pub(crate) mod routes;
 pub(crate) mod shape;
 pub(crate) mod system;
-pub mod vitals;
 pub mod watch;
 
 use crate::http::domain::HttpDomain;

@@ -20,8 +20,8 @@ use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::http::shape::shape;
 use crate::http::{reply, sse};
+use crate::world::live_stats::{Rates, Times, live_stats};
 use crate::world::shape::{Kind, Stage, System, entities, queues, stages, systems};
-use crate::world::vitals::{Rates, Times, vitals};
 use crate::world::watch::WorldWatch;
 
 /// Time between two events of the stream.
@@ -163,49 +163,49 @@ struct Totals {
 async fn world(call: Call) -> Result<Response, Error> {
     let api = &call.api;
     let (kinds, stale) = api.state::<WorldWatch>().footprint(&api.bridge).await;
-    let signs = vitals(api);
+    let reading = live_stats(api);
     let build = &api.settings.build;
-    let totals = &signs.world.totals;
+    let totals = &reading.world.totals;
     reply::ok(&WorldBody {
         release: Release { version: build.version, git_sha: build.git_sha, build_date: build.build_date },
         state: api.bridge.state(),
         uptime_seconds: api.health.uptime_seconds(),
-        step: Step { number: signs.step, since_start: signs.steps },
+        step: Step { number: reading.step, since_start: reading.steps },
         beat: Beat {
-            hz: signs.beat_hz,
-            achieved_hz: signs.rates.beats_per_second,
-            total: signs.beats,
-            missed_total: signs.beats_missed,
-            missed_last_minute: signs.beats_missed_last_minute,
-            time: signs.beat_time,
+            hz: reading.beat_hz,
+            achieved_hz: reading.rates.beats_per_second,
+            total: reading.beats,
+            missed_total: reading.beats_missed,
+            missed_last_minute: reading.beats_missed_last_minute,
+            time: reading.beat_time,
         },
-        steps: Steps { total: signs.steps, per_second: signs.rates.steps_per_second, time: signs.step_time },
-        systems: systems(&signs.systems),
-        stages: stages(&signs.systems),
-        entities: entities(&signs.world),
+        steps: Steps { total: reading.steps, per_second: reading.rates.steps_per_second, time: reading.step_time },
+        systems: systems(&reading.systems),
+        stages: stages(&reading.systems),
+        entities: entities(&reading.world),
         memory: Memory {
-            rss_bytes: signs.rss_bytes,
+            rss_bytes: reading.rss_bytes,
             estimated_bytes: kinds.iter().map(KindFootprint::bytes).sum(),
             stale,
             kinds: kinds.iter().map(KindMemory::from).collect(),
         },
-        queues: queues(api, &signs),
+        queues: queues(api, &reading),
         store: Store {
             up: api.health.store_is_up(),
-            backlog_bytes: signs.backlog_bytes,
-            commits_total: signs.commits,
-            lag: signs.store_lag,
-            commit_time: signs.commit_time,
+            backlog_bytes: reading.backlog_bytes,
+            commits_total: reading.commits,
+            lag: reading.store_lag,
+            commit_time: reading.commit_time,
         },
-        rates: signs.rates,
+        rates: reading.rates,
         turns: Turns {
-            open: signs.world.turns_open,
-            waiting: signs.world.turns_waiting,
-            calls_out: signs.world.calls_out,
-            tools_out: signs.world.tools_out,
+            open: reading.world.turns_open,
+            waiting: reading.world.turns_waiting,
+            calls_out: reading.world.calls_out,
+            tools_out: reading.world.tools_out,
         },
         totals: Totals {
-            events: signs.events,
+            events: reading.events,
             fires: totals.fires(),
             messages: totals.messages,
             turns_completed: totals.turns_completed,
@@ -244,12 +244,12 @@ struct Short {
 }
 
 fn short(api: &Api) -> Short {
-    let signs = vitals(api);
-    let (world, rates) = (&signs.world, signs.rates);
+    let reading = live_stats(api);
+    let (world, rates) = (&reading.world, reading.rates);
     Short {
         at: Timestamp(chrono::Utc::now().timestamp_millis()).to_string(),
         uptime_seconds: api.health.uptime_seconds(),
-        step: signs.step,
+        step: reading.step,
         turns_in_flight: world.turns_open,
         turns_waiting: world.turns_waiting,
         calls_out: world.calls_out,
@@ -259,17 +259,17 @@ fn short(api: &Api) -> Short {
         messages_per_second: rates.messages_per_second,
         steps_per_second: rates.steps_per_second,
         beat_hz: rates.beats_per_second,
-        beat_p99_us: signs.beat_time.p99_us,
-        step_p99_us: signs.step_time.p99_us,
-        beats_missed: signs.beats_missed,
-        store_lag_p99_us: signs.store_lag.p99_us,
-        store_backlog_bytes: signs.backlog_bytes,
-        queues: queues(api, &signs),
+        beat_p99_us: reading.beat_time.p99_us,
+        step_p99_us: reading.step_time.p99_us,
+        beats_missed: reading.beats_missed,
+        store_lag_p99_us: reading.store_lag.p99_us,
+        store_backlog_bytes: reading.backlog_bytes,
+        queues: queues(api, &reading),
         agents: world.agents,
         sessions: world.sessions,
         approvals_pending: world.approvals_pending,
         cost_micros: world.totals.cost_micros,
-        rss_bytes: signs.rss_bytes,
+        rss_bytes: reading.rss_bytes,
     }
 }
 

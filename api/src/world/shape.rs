@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::Api;
 use crate::http::domain::Queue;
-use crate::world::vitals::VitalSigns;
+use crate::world::live_stats::LiveReading;
 use crate::world::watch::WorldWatch;
 
 /// One system.
@@ -96,11 +96,11 @@ pub(crate) fn entities(world: &WorldStats) -> Vec<Kind> {
 }
 
 /// The queues of the world, and those of the domains.
-pub(crate) fn queues(api: &Api, signs: &VitalSigns) -> Vec<Queue> {
-    let world = &signs.world;
+pub(crate) fn queues(api: &Api, reading: &LiveReading) -> Vec<Queue> {
+    let world = &reading.world;
     let of_world = [
         Queue::new("bridge", "commands", api.bridge.waiting(), Some(limit::BRIDGE_COMMANDS_MAX)),
-        Queue::new("store_backlog", "bytes", signs.backlog_bytes, Some(limit::STORE_BACKLOG_BYTES_MAX)),
+        Queue::new("store_backlog", "bytes", reading.backlog_bytes, Some(limit::STORE_BACKLOG_BYTES_MAX)),
         Queue::new("turns_open", "turns", world.turns_open, Some(limit::TURNS_OPEN_MAX)),
         Queue::new("turns_waiting", "turns", world.turns_waiting, Some(limit::TURNS_OPEN_MAX)),
         Queue::new("budget_waiting", "turns", world.budget_waiting, Some(limit::TURNS_OPEN_MAX)),

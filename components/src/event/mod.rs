@@ -20,7 +20,7 @@ pub use kind::EventKind;
 
 /// Something that happened, when, and how far from a person's doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Happened {
+pub struct EventEnvelope {
     /// What.
     pub event: Event,
     /// When, in world time.

@@ -140,7 +140,7 @@ pub struct Tally {
     pub missed: u64,
     /// Slots left out because a turn was open, by the overlap policy.
     pub overlapped: u64,
-    /// Slots for which there was no room: too many wait, or the house is full.
+    /// Slots for which there was no room: too many wait, or the daemon is full.
     pub refused: u64,
     /// Slots at which the agent did not run.
     pub agent_stopped: u64,

@@ -78,7 +78,7 @@ pub struct AgentTaint {
 
 /// What the result of a tool call brought into its turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Brought {
+pub struct UntrustedContent {
     /// The sources.
     pub taint: Taint,
     /// The call in a few words, such as `web_fetch https://example.org/`; for people.

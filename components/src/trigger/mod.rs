@@ -200,7 +200,7 @@ pub enum FireOutcome {
     Disabled,
     /// The agent that would get the message does not run.
     AgentStopped,
-    /// The house is full, or the message too long.
+    /// The daemon is full, or the message too long.
     Refused,
     /// The event comes from a row of fired turns that is as long as `[triggers] max_depth` allows.
     TooDeep,

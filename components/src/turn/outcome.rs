@@ -6,7 +6,7 @@ use crate::kernel::attempt::Attempt;
 use crate::kernel::error_code::ErrorCode;
 use crate::kernel::outcome::Outcome;
 use crate::session::message::{Block, ToolCall, Usage};
-use crate::taint::Brought;
+use crate::taint::UntrustedContent;
 use crate::turn::error_codes;
 use crate::usage::CallUse;
 
@@ -145,7 +145,7 @@ pub struct ToolEnd {
     /// A note to the owner that the call left.
     pub notice: Option<String>,
     /// Untrusted content that came with it.
-    pub brought: Option<Box<Brought>>,
+    pub brought: Option<Box<UntrustedContent>>,
     /// How it ended.
     pub status: ToolStatus,
 }

@@ -19,7 +19,7 @@ use agentsvc_api::backup::store::{
 use agentsvc_api::config::configuration::{ConfigError, ConfigReloaded};
 use agentsvc_api::http::files::FileReader;
 use agentsvc_api::http::metrics::{MetricsText, Probe};
-use agentsvc_api::snapshot::store::Worlds;
+use agentsvc_api::snapshot::store::SnapshotService;
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::{Actor, Refusal, RefusalKind, Timestamp};
 use parking_lot::{Mutex, MutexGuard};
@@ -70,7 +70,7 @@ pub(crate) struct Parts {
     pub(crate) api: Arc<Api>,
     pub(crate) settings: Settings,
     pub(crate) exchange: Arc<Exchange>,
-    pub(crate) worlds: Arc<dyn Worlds>,
+    pub(crate) worlds: Arc<dyn SnapshotService>,
     pub(crate) restorable: Box<dyn Restorable>,
     pub(crate) vault: Vault,
     pub(crate) handle: Handle,

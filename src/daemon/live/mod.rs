@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 use super::launch::Launch;
-use super::{Front, launch, models, tools, totp_settings};
+use super::{ApiAdapter, launch, models, tools, totp_settings};
 use crate::config;
 use crate::config::{
     ChangeError, Config, ConfigFile, Document as _, Editable as _, FileError, Loaded, Problems, Warning, edit,
@@ -94,7 +94,7 @@ struct Ready {
 
 impl Live {
     /// The configuration that `launch` begins with.
-    pub(crate) fn new(launch: &Launch, front: &Front, handle: Handle) -> Self {
+    pub(crate) fn new(launch: &Launch, front: &ApiAdapter, handle: Handle) -> Self {
         let state = State {
             written: launch.config.clone(),
             in_force: launch.config.clone(),

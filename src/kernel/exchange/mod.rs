@@ -9,7 +9,7 @@
 //! | bridge | each world has a lane of its own; who waits in the old one is told |
 //! | model and tool calls that are out | told to give up; their outcomes, and what their tools ask for, go to the old lane, where nobody takes them |
 //! | streams, sockets | told that their turns speak no more (`exchanging`); sockets stay open |
-//! | reads of content | the store of the moment ([`LateStore`](crate::kernel::store::late::LateStore)); the old one is closed when the last read is done |
+//! | reads of content | the store of the moment ([`DeferredStore`](crate::kernel::store::deferred::DeferredStore)); the old one is closed when the last read is done |
 //! | the list of agents on sockets | built anew |
 //! | metrics | the probes of the old world go; those of the world loop count on |
 //! | audit trail | goes on: its rows are carried over, and that the world was exchanged is an entry on it |
@@ -41,7 +41,7 @@ use tokio::runtime::Handle;
 
 use super::disk::remove_dir;
 use super::store;
-use super::store::late::LateStore;
+use super::store::deferred::DeferredStore;
 use super::store::view::StoreView;
 use super::store::{Store, exchange as disk, is_full};
 use super::world_loop::Clock;
@@ -101,7 +101,7 @@ pub(crate) struct Common {
     /// What stays when the world changes.
     pub(crate) api: Arc<Api>,
     /// The store of the present world.
-    pub(crate) store: Arc<LateStore>,
+    pub(crate) store: Arc<DeferredStore>,
     /// Held while the world is given other settings, so that nobody gives it older ones.
     pub(crate) telling: Arc<tokio::sync::Mutex<()>>,
     /// The runtime that waits for the world.

@@ -13,8 +13,8 @@ use super::*;
 use crate::config::Config;
 use crate::daemon::launch::Launch;
 use crate::daemon::models;
-use crate::daemon::world::Ground;
-use crate::daemon::{Front, audit, front};
+use crate::daemon::world::WorldContext;
+use crate::daemon::{ApiAdapter, audit, front};
 use crate::kernel::home::Home;
 use crate::kernel::logging;
 use crate::kernel::store::rows::Row;
@@ -22,15 +22,15 @@ use crate::kernel::vault::{KeySource, Vault};
 use crate::model::provider::overrides::Overrides;
 
 /// A started daemon on a home of its own.
-struct House {
+struct Harness {
     exchange: Exchange,
-    front: Front,
+    front: ApiAdapter,
     runtime: Runtime,
     _launch: Launch,
     _dir: tempfile::TempDir,
 }
 
-impl House {
+impl Harness {
     fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::new(dir.path());
@@ -44,7 +44,7 @@ impl House {
         let models = models::open(&launch, &Arc::new(Overrides::new(vault.clone()))).unwrap();
         let (bridge, intake) = bridge();
         let front = front(&launch, SocketAddr::from((Ipv4Addr::LOCALHOST, 1)), &models, 0, bridge, vault);
-        let exchange = Ground::exchange(&launch, &front, runtime.handle().clone());
+        let exchange = WorldContext::exchange(&launch, &front, runtime.handle().clone());
         exchange.start(intake, audit::start_entry(&front), true).unwrap();
         exchange.wait_until_open();
         Self { exchange, front, runtime, _launch: launch, _dir: dir }
@@ -94,60 +94,63 @@ impl House {
 
 #[test]
 fn whatever_goes_wrong_brings_the_old_world_back() {
-    let house = House::start();
-    assert_eq!(house.agents(), 1);
+    let harness = Harness::start();
+    assert_eq!(harness.agents(), 1);
 
     // Nothing to put in its place.
-    assert_eq!(house.replace(|| Ok(())).unwrap_err().kind, RefusalKind::Failed);
+    assert_eq!(harness.replace(|| Ok(())).unwrap_err().kind, RefusalKind::Failed);
 
     // Somebody reads the whole world.
-    house.build(|_| true);
-    let view = house.exchange.view().unwrap();
-    assert_eq!(house.replace(|| Ok(())).unwrap_err().kind, RefusalKind::Conflict);
+    harness.build(|_| true);
+    let view = harness.exchange.view().unwrap();
+    assert_eq!(harness.replace(|| Ok(())).unwrap_err().kind, RefusalKind::Conflict);
     let (view, reader) = view.into_parts();
     drop(view);
-    assert_eq!(house.replace(|| Ok(())).unwrap_err().kind, RefusalKind::Conflict, "whoever has this is not done");
+    assert_eq!(harness.replace(|| Ok(())).unwrap_err().kind, RefusalKind::Conflict, "whoever has this is not done");
     drop(reader);
-    assert_eq!(house.entries(AuditKind::WorldExchangeFailed), 0, "the world never stopped");
+    assert_eq!(harness.entries(AuditKind::WorldExchangeFailed), 0, "the world never stopped");
 
     // Who has something to do in between cannot.
-    let refused = house.replace(|| Err("the other files are not there".to_owned())).unwrap_err();
+    let refused = harness.replace(|| Err("the other files are not there".to_owned())).unwrap_err();
     assert_eq!(refused.message, "the other files are not there");
-    assert_eq!((house.agents(), house.entries(AuditKind::WorldExchangeFailed)), (1, 1));
+    assert_eq!((harness.agents(), harness.entries(AuditKind::WorldExchangeFailed)), (1, 1));
 
     // The other world contradicts itself: its agent has no manifest.
-    house.build(|row| row.key[0] != b'm');
-    let refused = house.replace(|| Ok(())).unwrap_err();
+    harness.build(|row| row.key[0] != b'm');
+    let refused = harness.replace(|| Ok(())).unwrap_err();
     assert!(refused.message.contains("cannot be loaded"), "{refused}");
-    assert_eq!((house.agents(), house.entries(AuditKind::WorldExchangeFailed)), (1, 2));
+    assert_eq!((harness.agents(), harness.entries(AuditKind::WorldExchangeFailed)), (1, 2));
 
     // Nobody has built what is to take its place, and nobody else may meanwhile.
-    house.exchange.clear_next().unwrap();
-    let claimed = house.exchange.claim_next().unwrap();
-    assert_eq!(house.exchange.claim_next().unwrap_err().kind, RefusalKind::Conflict);
+    harness.exchange.clear_next().unwrap();
+    let claimed = harness.exchange.claim_next().unwrap();
+    assert_eq!(harness.exchange.claim_next().unwrap_err().kind, RefusalKind::Conflict);
     let entry = Entry { actor: Actor::Api, kind: AuditKind::SnapshotRestored, details: json!({}) };
-    let refused = house.exchange.replace_with(entry, |_| Ok(()), || Ok(())).unwrap_err();
+    let refused = harness.exchange.replace_with(entry, |_| Ok(()), || Ok(())).unwrap_err();
     drop(claimed);
     assert_eq!(refused.kind, RefusalKind::Failed);
-    assert_eq!((house.agents(), house.entries(AuditKind::WorldExchangeFailed)), (1, 3));
+    assert_eq!((harness.agents(), harness.entries(AuditKind::WorldExchangeFailed)), (1, 3));
 
     // All is well: another world, in which nobody is.
-    let of_the_old_one = house.front.api.bridge.of_this_world();
+    let of_the_old_one = harness.front.api.bridge.of_this_world();
     let nobody = |row: &Row| row.space == Space::World && row.key[0] == b'z';
-    house.build(nobody);
-    house.replace(|| Ok(())).unwrap();
-    assert_eq!(house.stored_entries(AuditKind::SnapshotRestored), 1, "who is answered can rely on the entry");
-    assert_eq!((house.agents(), house.entries(AuditKind::SnapshotRestored)), (0, 1));
+    harness.build(nobody);
+    harness.replace(|| Ok(())).unwrap();
+    assert_eq!(harness.stored_entries(AuditKind::SnapshotRestored), 1, "who is answered can rely on the entry");
+    assert_eq!((harness.agents(), harness.entries(AuditKind::SnapshotRestored)), (0, 1));
     assert!(!of_the_old_one.is_open());
-    let trail = house.entries(AuditKind::AgentSpawned);
+    let trail = harness.entries(AuditKind::AgentSpawned);
     assert_eq!(trail, 1, "the trail of the old one goes on");
-    assert!(house.tells("agentsvc_world_exchanges_total{outcome=\"done\"} 1"));
-    assert!(house.tells("agentsvc_world_exchanges_total{outcome=\"brought_back\"} 3"));
-    assert!(house.tells("agentsvc_restores_refused_total{source=\"snapshot\"} 3"), "those before the world was ended");
+    assert!(harness.tells("agentsvc_world_exchanges_total{outcome=\"done\"} 1"));
+    assert!(harness.tells("agentsvc_world_exchanges_total{outcome=\"brought_back\"} 3"));
+    assert!(
+        harness.tells("agentsvc_restores_refused_total{source=\"snapshot\"} 3"),
+        "those before the world was ended"
+    );
 
     // And after the stop there is none to be exchanged.
-    house.build(|_| true);
-    house.exchange.stop();
-    assert_eq!(house.replace(|| Ok(())).unwrap_err().kind, RefusalKind::Busy);
-    assert!(house.front.fatal.get().is_none());
+    harness.build(|_| true);
+    harness.exchange.stop();
+    assert_eq!(harness.replace(|| Ok(())).unwrap_err().kind, RefusalKind::Busy);
+    assert!(harness.front.fatal.get().is_none());
 }

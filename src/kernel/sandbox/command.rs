@@ -12,11 +12,11 @@ use tokio::process::{Child, Command};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::cage::{Cage, Limits};
 use super::clip::Clip;
 use super::config::{ExecPolicy, TIMEOUT_SECS_MAX};
 use super::launcher;
 use super::program::{Asked, Plan, plan};
+use super::sandbox_spec::{Limits, SandboxSpec};
 
 /// The directory in a workspace that commands keep their temporary files in.
 pub const TEMPORARY: &str = ".tmp";
@@ -134,23 +134,24 @@ impl Commands {
 impl Shared {
     /// The supervised process, ready to start.
     fn command(&self, rules: &Rules, request: &Request, plan: Plan) -> Result<Command, String> {
-        let cage = self.cage(&rules.policy, request, plan.programs);
-        let cage = serde_json::to_string(&cage).map_err(|error| format!("The sandbox cannot be set up: {error}."))?;
+        let sandbox_spec = self.sandbox_spec(&rules.policy, request, plan.programs);
+        let sandbox_spec =
+            serde_json::to_string(&sandbox_spec).map_err(|error| format!("The sandbox cannot be set up: {error}."))?;
         let mut command = Command::new(&self.launcher);
-        command.arg(launcher::SUPERVISE).arg(cage).args(plan.words);
+        command.arg(launcher::SUPERVISE).arg(sandbox_spec).args(plan.words);
         command.env_clear().envs(rules.environment(request)).current_dir("/");
         // The pipe to the supervisor is what keeps the command alive.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         Ok(command)
     }
 
-    fn cage(&self, policy: &ExecPolicy, request: &Request, programs: Option<Vec<PathBuf>>) -> Cage {
+    fn sandbox_spec(&self, policy: &ExecPolicy, request: &Request, programs: Option<Vec<PathBuf>>) -> SandboxSpec {
         let mut readable: Vec<PathBuf> = SYSTEM.split(' ').map(PathBuf::from).collect();
         readable.extend(policy.readable_paths.iter().cloned());
         if programs.is_none() {
             readable.extend(SYSTEM_FULL.iter().map(PathBuf::from).chain(policy.path.iter().cloned()));
         }
-        Cage {
+        SandboxSpec {
             workspace: request.workspace.clone(),
             readable,
             programs,

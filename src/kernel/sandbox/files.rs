@@ -1,7 +1,7 @@
 //! What can be done in one workspace: read, write, append, delete, look. Listings are in [`super::listing`].
 //!
 //! All calls block on the disk. Whatever the path is made of, nothing outside of the workspace is read or changed; see
-//! [`super::beneath`] for how.
+//! [`super::openat2`] for how.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write as _};
@@ -13,8 +13,8 @@ use chrono::{DateTime, Utc};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use super::beneath::{Resolver, directory, walk};
 use super::error::Error;
+use super::openat2::{Resolver, directory, walk};
 use super::path::WorkspacePath;
 
 /// Permissions of new files: for the owner only.

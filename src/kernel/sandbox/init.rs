@@ -9,8 +9,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, WaitStatus};
 
-use super::cage::NOT_CAGED;
 use super::launcher::SMALL_ARENA;
+use super::sandbox_spec::NOT_CAGED;
 
 /// Runs the command and gives its exit code; 128 and the signal's number when a signal ended it.
 ///

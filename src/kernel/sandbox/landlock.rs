@@ -9,7 +9,7 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
-use super::cage::Cage;
+use super::sandbox_spec::SandboxSpec;
 
 /// The newest rules that we know; older kernels hold to what they know.
 const KNOWN: ABI = ABI::V9;
@@ -33,19 +33,19 @@ pub(super) fn probe() -> Option<u32> {
     std::thread::spawn(probe).join().ok().flatten()
 }
 
-/// Puts this thread, and all that it starts, under the rules of the cage. False when the kernel has no Landlock.
-pub(super) fn restrict(cage: &Cage) -> Result<bool, RulesetError> {
+/// Puts this thread, and all that it starts, under the rules of the sandbox. False when the kernel has no Landlock.
+pub(super) fn restrict(sandbox_spec: &SandboxSpec) -> Result<bool, RulesetError> {
     let mut rules = Ruleset::default().handle_access(AccessFs::from_all(KNOWN))?.scope(Scope::from_all(KNOWN))?;
-    if !cage.network {
+    if !sandbox_spec.network {
         rules = rules.handle_access(AccessNet::from_all(KNOWN))?;
     }
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
-    let readable = if cage.programs.is_none() { read | AccessFs::Execute } else { read };
+    let readable = if sandbox_spec.programs.is_none() { read | AccessFs::Execute } else { read };
     let mut rules = rules.create()?;
-    for path in &cage.readable {
-        rules = grant(rules, path, readable, &cage.hidden, 0)?;
+    for path in &sandbox_spec.readable {
+        rules = grant(rules, path, readable, &sandbox_spec.hidden, 0)?;
     }
-    for program in cage.programs.iter().flatten() {
+    for program in sandbox_spec.programs.iter().flatten() {
         rules = allow(rules, program, AccessFs::ReadFile | AccessFs::Execute)?;
     }
     for device in DEVICES {
@@ -54,10 +54,10 @@ pub(super) fn restrict(cage: &Cage) -> Result<bool, RulesetError> {
     // No devices are made or driven in a workspace. What an allowlist does not name is not run there either.
     let mut own = AccessFs::from_all(KNOWN);
     own.remove(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev);
-    if cage.programs.is_some() {
+    if sandbox_spec.programs.is_some() {
         own.remove(AccessFs::Execute);
     }
-    rules = allow(rules, &cage.workspace, own)?;
+    rules = allow(rules, &sandbox_spec.workspace, own)?;
     Ok(rules.restrict_self()?.ruleset != RulesetStatus::NotEnforced)
 }
 

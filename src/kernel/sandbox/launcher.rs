@@ -9,7 +9,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use super::cage::{Cage, NOT_CAGED, enter};
+use super::sandbox_spec::{NOT_CAGED, SandboxSpec, enter};
 use super::supervise::supervise;
 
 /// This binary, also when its file was replaced meanwhile.
@@ -29,7 +29,7 @@ pub fn intercept() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
     let first = arguments.next()?;
     let code = match first.to_str()? {
-        SUPERVISE => arguments.next().map(|cage| supervise(&cage, arguments)),
+        SUPERVISE => arguments.next().map(|sandbox_spec| supervise(&sandbox_spec, arguments)),
         ENTER => enter_as_told(false, arguments),
         INIT => enter_as_told(true, arguments),
         _ => return None,
@@ -38,6 +38,6 @@ pub fn intercept() -> Option<ExitCode> {
 }
 
 fn enter_as_told(namespaces: bool, mut arguments: impl Iterator<Item = OsString>) -> Option<u8> {
-    let cage: Cage = serde_json::from_str(arguments.next()?.to_str()?).ok()?;
-    Some(enter(&cage, namespaces, arguments))
+    let sandbox_spec: SandboxSpec = serde_json::from_str(arguments.next()?.to_str()?).ok()?;
+    Some(enter(&sandbox_spec, namespaces, arguments))
 }

@@ -6,8 +6,6 @@
 //!   sees its workspace, the read-only files of the system and its own processes only, Landlock rules and seccomp filters
 //!   as a second wall, and a supervisor that ends all it started. [`Report`] says which of these this machine has.
 
-mod beneath;
-mod cage;
 mod clip;
 mod command;
 pub mod config;
@@ -19,22 +17,24 @@ pub mod launcher;
 mod listing;
 mod mounts;
 mod namespaces;
+mod openat2;
 mod path;
 mod program;
 mod report;
+mod sandbox_spec;
 mod seccomp;
 mod supervise;
 mod workspace;
 
-pub use beneath::Resolver;
-pub use cage::Parts;
 pub use command::{Commands, Ran, Request, TEMPORARY};
 pub use error::Error;
 pub use files::{Entry, Kind, Piece, Workspace, Write};
 pub use listing::Listing;
+pub use openat2::Resolver;
 pub use path::WorkspacePath;
 pub use program::Asked;
 pub use report::Report;
+pub use sandbox_spec::Parts;
 pub use workspace::Workspaces;
 
 #[cfg(test)]

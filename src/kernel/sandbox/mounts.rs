@@ -10,8 +10,8 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::StatVfsMountFlags;
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 
-use super::cage::Cage;
 use super::landlock::DEVICES;
+use super::sandbox_spec::SandboxSpec;
 
 /// A directory that every system has. The new root is built over it, and what is covered is seen again behind [`OLD`].
 const STAGE: &str = "/proc";
@@ -36,7 +36,7 @@ struct Root {
 }
 
 /// Builds the root and makes it this process's. Needs a mount namespace of its own.
-pub(super) fn build(cage: &Cage) -> io::Result<()> {
+pub(super) fn build(sandbox_spec: &SandboxSpec) -> io::Result<()> {
     rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
     memory(Path::new(STAGE))?;
     for place in [OLD, NEW] {
@@ -46,13 +46,13 @@ pub(super) fn build(cage: &Cage) -> io::Result<()> {
     std::env::set_current_dir("/")?;
     memory(Path::new(NEW))?;
     let mut root = Root { mounted: BTreeSet::new() };
-    let mut visible: Vec<&Path> = cage.readable.iter().map(PathBuf::as_path).collect();
+    let mut visible: Vec<&Path> = sandbox_spec.readable.iter().map(PathBuf::as_path).collect();
     // Directories come before what lies in them, which then needs no mount of its own.
     visible.sort_unstable();
     for path in visible.iter().filter(|path| **path != Path::new("/proc")) {
         root.show(path, Access::Read, LINKS_MAX)?;
     }
-    for program in cage.programs.iter().flatten() {
+    for program in sandbox_spec.programs.iter().flatten() {
         root.show(program, Access::Read, LINKS_MAX)?;
     }
     for device in DEVICES {
@@ -63,8 +63,8 @@ pub(super) fn build(cage: &Cage) -> io::Result<()> {
         symlink(to, inside(Path::new(name)))?;
     }
     processes()?;
-    root.hide(&cage.hidden)?;
-    root.show(&cage.workspace, Access::Write, LINKS_MAX)?;
+    root.hide(&sandbox_spec.hidden)?;
+    root.show(&sandbox_spec.workspace, Access::Write, LINKS_MAX)?;
     rustix::mount::unmount(OLD, UnmountFlags::DETACH)?;
     std::env::set_current_dir(NEW)?;
     rustix::process::pivot_root(".", ".")?;

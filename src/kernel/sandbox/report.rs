@@ -6,9 +6,9 @@ use rustix::process::DumpableBehavior;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use super::beneath::Resolver;
-use super::cage::{Cage, Limits, PARTS, Parts};
 use super::config::{ExecMode, ExecPolicy};
+use super::openat2::Resolver;
+use super::sandbox_spec::{Limits, PARTS, Parts, SandboxSpec};
 use super::{landlock, launcher};
 
 /// What is in force.
@@ -57,7 +57,7 @@ impl Report {
 fn parts() -> Option<Parts> {
     let limits =
         Limits { cpu_secs: 10, memory_bytes: 1 << 30, processes: 1 << 20, open_files: 64, file_bytes: 1 << 20 };
-    let cage = Cage {
+    let sandbox_spec = SandboxSpec {
         workspace: PathBuf::from("/usr"),
         readable: Vec::new(),
         programs: Some(Vec::new()),
@@ -67,9 +67,9 @@ fn parts() -> Option<Parts> {
         require_sandbox: false,
         limits,
     };
-    let cage = serde_json::to_string(&cage).ok()?;
+    let sandbox_spec = serde_json::to_string(&sandbox_spec).ok()?;
     let mut command = Command::new(launcher::SELF);
-    command.arg(launcher::SUPERVISE).arg(cage).arg(PARTS).env_clear().current_dir("/");
+    command.arg(launcher::SUPERVISE).arg(sandbox_spec).arg(PARTS).env_clear().current_dir("/");
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
     // Held until it has ended.
     let life = child.stdin.take();

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
-use super::cage::{Cage, NOT_CAGED};
+use super::sandbox_spec::{NOT_CAGED, SandboxSpec};
 use super::{init, launcher, namespaces};
 
 /// How long what was killed may take to be gone.
@@ -22,21 +22,21 @@ const KILL_TIME_MAX: Duration = Duration::from_secs(10);
 const REAP_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// Runs the command in its sandbox and gives its exit code; 128 and the signal's number when a signal ended it.
-pub(super) fn supervise(cage: &OsString, command: impl Iterator<Item = OsString>) -> u8 {
+pub(super) fn supervise(sandbox_spec: &OsString, command: impl Iterator<Item = OsString>) -> u8 {
     // Without it, a process that detaches itself would outlive the command; everything else still works.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
-    begin(cage, command).and_then(|(mut child, pid)| watch(&mut child, pid)).unwrap_or_else(|error| {
+    begin(sandbox_spec, command).and_then(|(mut child, pid)| watch(&mut child, pid)).unwrap_or_else(|error| {
         eprintln!("agentsvc: the sandbox cannot be set up: {error}");
         NOT_CAGED
     })
 }
 
-fn begin(cage: &OsString, command: impl Iterator<Item = OsString>) -> io::Result<(Child, Pid)> {
-    let network = serde_json::from_str::<Cage>(&cage.to_string_lossy())?.network;
+fn begin(sandbox_spec: &OsString, command: impl Iterator<Item = OsString>) -> io::Result<(Child, Pid)> {
+    let network = serde_json::from_str::<SandboxSpec>(&sandbox_spec.to_string_lossy())?.network;
     let first = if namespaces::enter(network)? { launcher::INIT } else { launcher::ENTER };
     let mut inner = Command::new(launcher::SELF);
     let (name, value) = launcher::SMALL_ARENA;
-    inner.arg(first).arg(cage).args(command).env(name, value);
+    inner.arg(first).arg(sandbox_spec).args(command).env(name, value);
     // The pipe says that this process lives.
     let child = inner.stdin(Stdio::piped()).spawn()?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);

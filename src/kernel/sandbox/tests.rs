@@ -13,12 +13,12 @@ use super::{Error, Kind, Resolver, Workspace, Workspaces, Write};
 const ANN: AgentId = AgentId(Uuid::from_u128(1));
 
 /// A workspace in a directory that also holds `secret`, which must never be seen or change.
-struct House {
+struct Harness {
     dir: tempfile::TempDir,
     workspace: Workspace,
 }
 
-impl House {
+impl Harness {
     fn new(resolver: Resolver) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("secret"), "SECRET").unwrap();
@@ -39,8 +39,8 @@ impl House {
     }
 }
 
-fn both() -> [House; 2] {
-    [House::new(Resolver::probe()), House::new(Resolver::Walk)]
+fn both() -> [Harness; 2] {
+    [Harness::new(Resolver::probe()), Harness::new(Resolver::Walk)]
 }
 
 fn text(workspace: &Workspace, path: &str) -> Result<String, Error> {
@@ -49,8 +49,8 @@ fn text(workspace: &Workspace, path: &str) -> Result<String, Error> {
 
 #[test]
 fn files_are_written_read_listed_and_deleted() {
-    for house in both() {
-        let w = &house.workspace;
+    for harness in both() {
+        let w = &harness.workspace;
         assert!(w.write("a/b/c.txt", b"hello", Write::Overwrite).unwrap());
         assert!(!w.write("a/b/c.txt", b"hello there", Write::Overwrite).unwrap());
         assert!(matches!(w.write("a/b/c.txt", b"", Write::Create), Err(Error::Exists(_))));
@@ -74,14 +74,14 @@ fn files_are_written_read_listed_and_deleted() {
         assert_eq!(w.remove("new", false).unwrap(), 1);
         assert!(matches!(w.remove("new", false), Err(Error::NotFound(_))));
         assert!(w.list("", true, 9).unwrap().entries.is_empty());
-        house.untouched();
+        harness.untouched();
     }
 }
 
 #[test]
 fn wrong_kinds_are_named() {
-    let house = House::new(Resolver::probe());
-    let w = &house.workspace;
+    let harness = Harness::new(Resolver::probe());
+    let w = &harness.workspace;
     w.write("f", b"x", Write::Create).unwrap();
     w.write("d/f", b"x", Write::Create).unwrap();
     assert!(matches!(w.read("d", 0, 9), Err(Error::IsDirectory(_))));
@@ -100,7 +100,7 @@ fn wrong_kinds_are_named() {
     assert_eq!(w.read_whole("f", 1).unwrap(), b"x");
     let mut endless = std::io::repeat(7);
     assert!(matches!(w.write_from("big", &mut endless, 1_000, Write::Create), Err(Error::TooLarge { .. })));
-    assert!(!house.inside("big").exists());
+    assert!(!harness.inside("big").exists());
     let leftovers = fs::read_dir(w.path())
         .unwrap()
         .filter(|e| e.as_ref().unwrap().file_name().to_string_lossy().starts_with(".writing"));
@@ -109,31 +109,31 @@ fn wrong_kinds_are_named() {
 
 #[test]
 fn permissions_are_kept_and_new_files_are_private() {
-    let house = House::new(Resolver::probe());
-    let mode = || fs::metadata(house.inside("run.sh")).unwrap().permissions().mode() & 0o777;
-    house.workspace.write("run.sh", b"1", Write::Create).unwrap();
+    let harness = Harness::new(Resolver::probe());
+    let mode = || fs::metadata(harness.inside("run.sh")).unwrap().permissions().mode() & 0o777;
+    harness.workspace.write("run.sh", b"1", Write::Create).unwrap();
     assert_eq!(mode(), 0o600);
-    fs::set_permissions(house.inside("run.sh"), fs::Permissions::from_mode(0o750)).unwrap();
-    house.workspace.write("run.sh", b"2", Write::Overwrite).unwrap();
+    fs::set_permissions(harness.inside("run.sh"), fs::Permissions::from_mode(0o750)).unwrap();
+    harness.workspace.write("run.sh", b"2", Write::Overwrite).unwrap();
     assert_eq!(mode(), 0o750);
 }
 
 /// Every operation on `path`; none may see the secret, and none may succeed in changing something through it.
 #[track_caller]
-fn nothing_works(house: &House, path: &str) {
-    let w = &house.workspace;
+fn nothing_works(harness: &Harness, path: &str) {
+    let w = &harness.workspace;
     let results =
         [text(w, path).map(drop), w.write(path, b"x", Write::Overwrite).map(drop), w.append(path, b"x").map(drop)];
     for (at, result) in results.into_iter().enumerate() {
         assert!(result.is_err(), "operation {at} on {path:?}");
     }
-    house.untouched();
+    harness.untouched();
 }
 
 #[test]
 fn tricks_of_text_fail() {
-    for house in both() {
-        let outside = house.dir.path().join("secret");
+    for harness in both() {
+        let outside = harness.dir.path().join("secret");
         let deep = format!("{}etc/passwd", "../".repeat(40));
         for path in [
             "../secret",
@@ -153,23 +153,23 @@ fn tricks_of_text_fail() {
             &"a/".repeat(5_000),
             &"x".repeat(300),
         ] {
-            nothing_works(&house, path);
-            assert!(house.workspace.remove(path, true).is_err(), "{path:?}");
-            assert!(house.workspace.list(path, true, 9).is_err(), "{path:?}");
+            nothing_works(&harness, path);
+            assert!(harness.workspace.remove(path, true).is_err(), "{path:?}");
+            assert!(harness.workspace.list(path, true, 9).is_err(), "{path:?}");
         }
         // They look like tricks, and are names.
         for path in ["..%2fsecret", "%2e%2e", "~/secret", "．．/secret", "‥/x", "$HOME", "file:", "...", "a:b"] {
-            house.workspace.write(path, b"own", Write::Overwrite).unwrap();
-            assert_eq!(text(&house.workspace, path).unwrap(), "own");
-            house.untouched();
+            harness.workspace.write(path, b"own", Write::Overwrite).unwrap();
+            assert_eq!(text(&harness.workspace, path).unwrap(), "own");
+            harness.untouched();
         }
     }
 }
 
 #[test]
 fn symbolic_links_lead_nowhere_outside() {
-    for house in both() {
-        let outside = house.dir.path().to_owned();
+    for harness in both() {
+        let outside = harness.dir.path().to_owned();
         for (name, target) in [
             ("secret-link", outside.join("secret").as_path()),
             ("relative", Path::new("../../secret")),
@@ -177,67 +177,67 @@ fn symbolic_links_lead_nowhere_outside() {
             ("loop", Path::new("loop")),
             ("magic", Path::new("/proc/self/root/etc/passwd")),
         ] {
-            symlink(target, house.inside(name)).unwrap();
-            nothing_works(&house, name);
-            assert!(house.workspace.metadata(name).unwrap().kind == Kind::Link);
+            symlink(target, harness.inside(name)).unwrap();
+            nothing_works(&harness, name);
+            assert!(harness.workspace.metadata(name).unwrap().kind == Kind::Link);
         }
-        symlink("relative", house.inside("chain")).unwrap();
-        nothing_works(&house, "chain");
-        symlink("../..", house.inside("up")).unwrap();
-        symlink(&outside, house.inside("absolute")).unwrap();
-        symlink("/proc/self/cwd", house.inside("cwd")).unwrap();
+        symlink("relative", harness.inside("chain")).unwrap();
+        nothing_works(&harness, "chain");
+        symlink("../..", harness.inside("up")).unwrap();
+        symlink(&outside, harness.inside("absolute")).unwrap();
+        symlink("/proc/self/cwd", harness.inside("cwd")).unwrap();
         for path in ["up/secret", "absolute/secret", "up/new", "absolute/new/deep", "cwd/x"] {
-            nothing_works(&house, path);
-            assert!(house.workspace.remove(path, true).is_err());
+            nothing_works(&harness, path);
+            assert!(harness.workspace.remove(path, true).is_err());
         }
         for path in ["up", "absolute"] {
-            assert!(house.workspace.list(path, true, 99).is_err());
+            assert!(harness.workspace.list(path, true, 99).is_err());
         }
-        assert_eq!(house.workspace.list("", true, 99).unwrap().entries.len(), 9, "links are not gone into");
+        assert_eq!(harness.workspace.list("", true, 99).unwrap().entries.len(), 9, "links are not gone into");
         // Deleting a link, also within a tree, deletes the link.
-        fs::create_dir(house.inside("tree")).unwrap();
-        symlink(&outside, house.inside("tree/out")).unwrap();
-        assert_eq!(house.workspace.remove("tree", true).unwrap(), 2);
-        assert_eq!(house.workspace.remove("absolute", true).unwrap(), 1);
-        house.untouched();
+        fs::create_dir(harness.inside("tree")).unwrap();
+        symlink(&outside, harness.inside("tree/out")).unwrap();
+        assert_eq!(harness.workspace.remove("tree", true).unwrap(), 2);
+        assert_eq!(harness.workspace.remove("absolute", true).unwrap(), 1);
+        harness.untouched();
     }
 }
 
 #[test]
 fn links_that_stay_inside_may_be_read_and_never_written() {
-    let house = House::new(Resolver::probe());
-    house.workspace.write("real", b"own", Write::Create).unwrap();
-    symlink("real", house.inside("link")).unwrap();
-    if house.workspace.resolver == Resolver::Openat2 {
-        assert_eq!(text(&house.workspace, "link").unwrap(), "own");
+    let harness = Harness::new(Resolver::probe());
+    harness.workspace.write("real", b"own", Write::Create).unwrap();
+    symlink("real", harness.inside("link")).unwrap();
+    if harness.workspace.resolver == Resolver::Openat2 {
+        assert_eq!(text(&harness.workspace, "link").unwrap(), "own");
     }
-    assert!(matches!(house.workspace.write("link", b"x", Write::Overwrite), Err(Error::Link(_))));
-    assert!(house.workspace.append("link", b"x").is_err());
-    assert_eq!(text(&house.workspace, "real").unwrap(), "own");
+    assert!(matches!(harness.workspace.write("link", b"x", Write::Overwrite), Err(Error::Link(_))));
+    assert!(harness.workspace.append("link", b"x").is_err());
+    assert_eq!(text(&harness.workspace, "real").unwrap(), "own");
 }
 
 #[test]
 fn hard_links_and_special_files_are_not_opened() {
-    for house in both() {
-        fs::hard_link(house.dir.path().join("secret"), house.inside("hard")).unwrap();
-        assert!(matches!(text(&house.workspace, "hard"), Err(Error::HardLink(_))));
-        assert!(matches!(house.workspace.append("hard", b"x"), Err(Error::HardLink(_))));
+    for harness in both() {
+        fs::hard_link(harness.dir.path().join("secret"), harness.inside("hard")).unwrap();
+        assert!(matches!(text(&harness.workspace, "hard"), Err(Error::HardLink(_))));
+        assert!(matches!(harness.workspace.append("hard", b"x"), Err(Error::HardLink(_))));
         // Writing gives the name a file of its own.
-        house.workspace.write("hard", b"x", Write::Overwrite).unwrap();
-        house.untouched();
+        harness.workspace.write("hard", b"x", Write::Overwrite).unwrap();
+        harness.untouched();
         let fifo = rustix::fs::mknodat(
             rustix::fs::CWD,
-            house.inside("fifo"),
+            harness.inside("fifo"),
             rustix::fs::FileType::Fifo,
             rustix::fs::Mode::RUSR,
             0,
         );
         fifo.unwrap();
-        let _socket = std::os::unix::net::UnixListener::bind(house.inside("socket")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(harness.inside("socket")).unwrap();
         for name in ["fifo", "socket"] {
-            nothing_works(&house, name);
-            assert_eq!(house.workspace.metadata(name).unwrap().kind, Kind::Special);
-            assert_eq!(house.workspace.remove(name, false).unwrap(), 1);
+            nothing_works(&harness, name);
+            assert_eq!(harness.workspace.metadata(name).unwrap().kind, Kind::Special);
+            assert_eq!(harness.workspace.remove(name, false).unwrap(), 1);
         }
     }
 }
@@ -253,15 +253,15 @@ impl Drop for Ends<'_> {
 
 #[test]
 fn a_name_that_changes_under_the_call_never_escapes() {
-    for house in both() {
-        let (w, over) = (&house.workspace, AtomicBool::new(false));
-        fs::create_dir(house.inside("kept")).unwrap();
-        fs::write(house.inside("kept/secret"), "own").unwrap();
-        symlink("../..", house.inside("out")).unwrap();
+    for harness in both() {
+        let (w, over) = (&harness.workspace, AtomicBool::new(false));
+        fs::create_dir(harness.inside("kept")).unwrap();
+        fs::write(harness.inside("kept/secret"), "own").unwrap();
+        symlink("../..", harness.inside("out")).unwrap();
         std::thread::scope(|scope| {
             // `place` is in turn a directory of ours and a link to what lies outside.
             scope.spawn(|| {
-                let (kept, out, place) = (house.inside("kept"), house.inside("out"), house.inside("place"));
+                let (kept, out, place) = (harness.inside("kept"), harness.inside("out"), harness.inside("place"));
                 while !over.load(Ordering::Relaxed) {
                     for real in [&kept, &out] {
                         // A call may have made a directory of this name meanwhile.
@@ -285,6 +285,6 @@ fn a_name_that_changes_under_the_call_never_escapes() {
                 let _may_fail = w.remove("place/secret2", false);
             }
         });
-        house.untouched();
+        harness.untouched();
     }
 }

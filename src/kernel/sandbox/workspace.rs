@@ -21,9 +21,9 @@ use agentsvc_components::AgentId;
 use parking_lot::Mutex;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::beneath::{self, Resolver};
 use super::error::Error;
 use super::files::Workspace;
+use super::openat2::{self, Resolver};
 
 /// Whose a directory is, by directory.
 const OWNERS: &str = ".owners";
@@ -151,7 +151,7 @@ impl Shared {
 
     fn directory(&self, directory: &str) -> io::Result<OwnedFd> {
         let root = File::open(&self.root)?;
-        Ok(beneath::directory(root.as_fd(), directory)?)
+        Ok(openat2::directory(root.as_fd(), directory)?)
     }
 
     fn noted(&self, folder: &str, name: &str) -> Option<String> {
@@ -214,18 +214,18 @@ mod tests {
     const ANN: AgentId = AgentId(Uuid::from_u128(1));
     const BOB: AgentId = AgentId(Uuid::from_u128(2));
 
-    struct House {
+    struct Harness {
         dir: tempfile::TempDir,
         all: Workspaces,
     }
 
-    fn house() -> House {
+    fn harness() -> Harness {
         let dir = tempfile::tempdir().unwrap();
         let all = Workspaces::new(dir.path().join("workspaces"));
-        House { dir, all }
+        Harness { dir, all }
     }
 
-    impl House {
+    impl Harness {
         fn put(&self, agent: AgentId, name: &str, text: &str) {
             let workspace = self.all.open(agent, name).unwrap();
             workspace.write("f", text.as_bytes(), Write::Overwrite).unwrap();
@@ -256,65 +256,65 @@ mod tests {
 
     #[test]
     fn a_name_used_again_sees_nothing_of_the_old() {
-        let house = house();
-        house.put(ANN, "x", "ann");
-        assert_eq!(house.seen(ANN, "x").as_deref(), Some("ann"));
-        assert_eq!(house.seen(BOB, "x"), None);
-        house.put(BOB, "x", "bob");
-        let aside = house.dir.path().join(format!("workspaces/x.{ANN}/f"));
+        let harness = harness();
+        harness.put(ANN, "x", "ann");
+        assert_eq!(harness.seen(ANN, "x").as_deref(), Some("ann"));
+        assert_eq!(harness.seen(BOB, "x"), None);
+        harness.put(BOB, "x", "bob");
+        let aside = harness.dir.path().join(format!("workspaces/x.{ANN}/f"));
         assert_eq!(fs::read_to_string(aside).unwrap(), "ann");
-        assert!(house.all.find(AgentId(Uuid::from_u128(9)), "x").unwrap().is_none());
-        assert_eq!(house.seen(BOB, "x").as_deref(), Some("bob"));
+        assert!(harness.all.find(AgentId(Uuid::from_u128(9)), "x").unwrap().is_none());
+        assert_eq!(harness.seen(BOB, "x").as_deref(), Some("bob"));
     }
 
     #[test]
     fn a_workspace_follows_its_agent() {
-        let house = house();
-        house.put(ANN, "a", "ann");
-        house.all.renamed(ANN, "a", "b").unwrap();
-        assert!(!house.dir.path().join("workspaces/a").exists());
-        assert_eq!(house.seen(ANN, "b").as_deref(), Some("ann"));
+        let harness = harness();
+        harness.put(ANN, "a", "ann");
+        harness.all.renamed(ANN, "a", "b").unwrap();
+        assert!(!harness.dir.path().join("workspaces/a").exists());
+        assert_eq!(harness.seen(ANN, "b").as_deref(), Some("ann"));
         // Renamed without being told: found by the id.
-        assert_eq!(house.seen(ANN, "c").as_deref(), Some("ann"));
-        house.all.renamed(BOB, "c", "d").unwrap();
-        assert_eq!(house.seen(ANN, "c").as_deref(), Some("ann"));
+        assert_eq!(harness.seen(ANN, "c").as_deref(), Some("ann"));
+        harness.all.renamed(BOB, "c", "d").unwrap();
+        assert_eq!(harness.seen(ANN, "c").as_deref(), Some("ann"));
     }
 
     #[test]
     fn two_agents_may_swap_their_names() {
-        let house = house();
-        house.put(ANN, "a", "ann");
-        house.put(BOB, "b", "bob");
-        assert_eq!(house.seen(ANN, "b").as_deref(), Some("ann"));
-        assert_eq!(house.seen(BOB, "a").as_deref(), Some("bob"));
-        assert_eq!(house.seen(ANN, "b").as_deref(), Some("ann"));
+        let harness = harness();
+        harness.put(ANN, "a", "ann");
+        harness.put(BOB, "b", "bob");
+        assert_eq!(harness.seen(ANN, "b").as_deref(), Some("ann"));
+        assert_eq!(harness.seen(BOB, "a").as_deref(), Some("bob"));
+        assert_eq!(harness.seen(ANN, "b").as_deref(), Some("ann"));
     }
 
     #[test]
     fn a_rename_that_was_cut_off_is_finished() {
-        let house = house();
-        house.put(ANN, "a", "ann");
-        let owners = house.dir.path().join("workspaces/.owners");
+        let harness = harness();
+        harness.put(ANN, "a", "ann");
+        let owners = harness.dir.path().join("workspaces/.owners");
         fs::write(owners.join("b"), ANN.to_string()).unwrap();
-        assert_eq!(house.seen(ANN, "b").as_deref(), Some("ann"));
+        assert_eq!(harness.seen(ANN, "b").as_deref(), Some("ann"));
         assert!(!owners.join("a").exists());
     }
 
     #[test]
     fn what_was_put_there_for_the_agent_is_its_own() {
-        let house = house();
-        let seeded = house.dir.path().join("workspaces/a");
+        let harness = harness();
+        let seeded = harness.dir.path().join("workspaces/a");
         fs::create_dir_all(&seeded).unwrap();
         fs::write(seeded.join("f"), "seed").unwrap();
-        assert!(house.all.find(ANN, "a").unwrap().is_none());
-        assert_eq!(house.seen(ANN, "a").as_deref(), Some("seed"));
+        assert!(harness.all.find(ANN, "a").unwrap().is_none());
+        assert_eq!(harness.seen(ANN, "a").as_deref(), Some("seed"));
     }
 
     #[test]
     fn a_link_in_place_of_a_workspace_is_not_followed() {
-        let house = house();
-        fs::create_dir_all(house.dir.path().join("workspaces")).unwrap();
-        symlink("/tmp", house.dir.path().join("workspaces/a")).unwrap();
-        assert!(house.all.open(ANN, "a").is_err());
+        let harness = harness();
+        fs::create_dir_all(harness.dir.path().join("workspaces")).unwrap();
+        symlink("/tmp", harness.dir.path().join("workspaces/a")).unwrap();
+        assert!(harness.all.open(ANN, "a").is_err());
     }
 }

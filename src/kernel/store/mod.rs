@@ -23,13 +23,13 @@
 //! is opened. There is no clean-close marker, because opening after a kill is the only way of opening.
 
 mod born;
-mod carry;
 pub mod content;
+mod copy_rows;
 mod create;
+pub(crate) mod deferred;
 mod error;
 pub(crate) mod exchange;
 pub mod journal;
-pub(crate) mod late;
 pub mod load;
 pub mod probe;
 pub mod repair;

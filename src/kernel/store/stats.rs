@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::kernel::window::Window;
+use crate::kernel::latency_histogram::LatencyHistogram;
 
 /// Upper bounds of the histogram buckets in microseconds; one more bucket holds everything above.
 pub const BOUNDS_US: [u64; 15] =
@@ -67,9 +67,9 @@ pub struct StoreStats {
     /// Time of one durable batch: journal write, fsync and apply.
     pub commit_time: Histogram,
     /// The same of the last minute.
-    pub commit_window: Window,
+    pub commit_window: LatencyHistogram,
     /// Time from the end of a step with records to its being durable, of the last minute.
-    pub lag_window: Window,
+    pub lag_window: LatencyHistogram,
     /// The same since the start.
     pub lag_time: Histogram,
 }

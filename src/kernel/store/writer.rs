@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use agentsvc_components::event::Happened;
+use agentsvc_components::event::EventEnvelope;
 use agentsvc_components::kernel::effect::AnyEffect;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::record::Op;
@@ -46,7 +46,7 @@ pub struct Outlets {
     /// Starts an effect.
     pub effects: Arc<dyn Fn(AnyEffect) + Send + Sync>,
     /// Tells of an event.
-    pub events: Arc<dyn Fn(Happened) + Send + Sync>,
+    pub events: Arc<dyn Fn(EventEnvelope) + Send + Sync>,
     /// Ends the process with a cause: the store has failed.
     pub fatal: Arc<dyn Fn(String) + Send + Sync>,
 }

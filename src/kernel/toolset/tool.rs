@@ -24,7 +24,7 @@ enum Run {
     /// Of a tool that comes with the daemon.
     BuiltIn(fn(Context, String) -> Running),
     /// Of a tool that something else brings.
-    Brought(Arc<dyn Fn(Context, String) -> Running + Send + Sync>),
+    UntrustedContent(Arc<dyn Fn(Context, String) -> Running + Send + Sync>),
 }
 
 /// Where the schema of a tool's input comes from.
@@ -121,7 +121,7 @@ impl Tool {
         schema: Value,
         run: impl Fn(Context, String) -> Running + Send + Sync + 'static,
     ) -> Self {
-        let (schema, run) = (Schema::Given(Arc::new(schema)), Run::Brought(Arc::new(run)));
+        let (schema, run) = (Schema::Given(Arc::new(schema)), Run::UntrustedContent(Arc::new(run)));
         Self::of(Cow::Owned(name), Cow::Owned(description), schema, run)
     }
 
@@ -185,7 +185,7 @@ impl Tool {
     pub(crate) async fn perform(&self, context: Context, input: String) -> Result<Ended, String> {
         let running = match &self.run {
             Run::BuiltIn(run) => run(context, input),
-            Run::Brought(run) => run(context, input),
+            Run::UntrustedContent(run) => run(context, input),
         };
         let Some(time_max) = self.time_max else { return running.await };
         let ended = tokio::time::timeout(time_max, running).await;

@@ -1,4 +1,4 @@
-//! Where wall-clock time enters the house: here, and nowhere else.
+//! Where wall-clock time enters the daemon: here, and nowhere else.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -5,7 +5,7 @@
 //! load is skipped and counted, never made up for. The thread never waits for the disk: when too much waits to be
 //! stored, writing commands are refused and reads go on.
 //!
-//! The wall clock enters the house here. Small steps back are stood through; when the clock is set back further, the
+//! The wall clock enters the daemon here. Small steps back are stood through; when the clock is set back further, the
 //! world's time follows it, for a world whose time stands still would keep no deadline.
 //!
 //! A panic in a step ends the process: nothing of that step is stored, and the next start restores the world as of

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use agentsvc_api::world::vitals::{Rates, VitalSigns, Vitals};
+use agentsvc_api::world::live_stats::{LiveReading, LiveStats, Rates};
 use parking_lot::Mutex;
 
 use super::LoopStats;
@@ -99,11 +99,11 @@ pub struct Pulse {
     pub commits: CommitQueue,
 }
 
-impl Vitals for Pulse {
-    fn read(&self) -> VitalSigns {
+impl LiveStats for Pulse {
+    fn read(&self) -> LiveReading {
         let (stats, store) = (&*self.stats, &*self.store);
         let (rates, beats_missed_last_minute) = stats.samples.rates(stats, Instant::now());
-        VitalSigns {
+        LiveReading {
             step: self.step(),
             steps: stats.steps.load(Ordering::Relaxed),
             beat_hz: self.beat_hz,

@@ -7,8 +7,8 @@ use agentsvc_systems::world::WorldStats;
 use parking_lot::Mutex;
 
 use super::pulse::Samples;
+use crate::kernel::latency_histogram::LatencyHistogram;
 use crate::kernel::store::stats::Histogram;
-use crate::kernel::window::Window;
 
 /// What the world loop has done since the start; read by the metrics page at any moment.
 #[derive(Debug, Default)]
@@ -30,9 +30,9 @@ pub struct LoopStats {
     /// Time of the time-driven systems of one beat.
     pub beat_time: Histogram,
     /// The same two, of the last minute.
-    pub step_window: Window,
+    pub step_window: LatencyHistogram,
     /// See there.
-    pub beat_window: Window,
+    pub beat_window: LatencyHistogram,
     /// The number of the newest step that stored something; 0 when steps have no numbers.
     pub step: AtomicU64,
     /// Durable events.

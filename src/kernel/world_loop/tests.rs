@@ -40,7 +40,7 @@ impl Hands {
 }
 
 /// A running world and all that it stands on.
-struct House {
+struct Harness {
     home: tempfile::TempDir,
     writer: Writer,
     world: WorldLoop,
@@ -50,8 +50,8 @@ struct House {
     fatal: Receiver<String>,
 }
 
-/// A house at 20 beats a second, open to commands.
-fn house() -> House {
+/// A harness at 20 beats a second, open to commands.
+fn harness() -> Harness {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path().join("world")).unwrap();
     let (cause, fatal) = crossbeam_channel::unbounded();
@@ -78,10 +78,10 @@ fn house() -> House {
     while !bridge.is_open() {
         std::thread::yield_now();
     }
-    House { home, writer, world, bridge, hands, stats, fatal }
+    Harness { home, writer, world, bridge, hands, stats, fatal }
 }
 
-impl House {
+impl Harness {
     /// Asks and waits for the reply.
     fn ask<C: Command>(&self, command: C) -> Result<C::Reply, Refusal> {
         block_on(self.bridge.ask(command))
@@ -178,89 +178,89 @@ fn spawn(name: &str) -> SpawnAgent {
 
 #[test]
 fn reads_are_answered_at_once_and_writes_when_stored() {
-    let house = house();
-    assert_eq!(house.ask(GetStats).unwrap().agents, 0);
-    assert_eq!(house.ask(Write(7)), Ok(7));
-    let held = hold(&house.writer);
+    let harness = harness();
+    assert_eq!(harness.ask(GetStats).unwrap().agents, 0);
+    assert_eq!(harness.ask(Write(7)), Ok(7));
+    let held = hold(&harness.writer);
     block_on(async {
-        let write = house.bridge.ask(Write(8));
+        let write = harness.bridge.ask(Write(8));
         tokio::pin!(write);
         // The write waits for the writer while reads go on.
         tokio::select! {
             biased;
             reply = &mut write => panic!("too early: {reply:?}"),
-            reply = house.bridge.ask(ReadNow) => assert_eq!(reply, Ok(Timestamp(1_000_000))),
+            reply = harness.bridge.ask(ReadNow) => assert_eq!(reply, Ok(Timestamp(1_000_000))),
         }
         drop(held);
         assert_eq!(write.await, Ok(8));
     });
-    assert_eq!(house.stats.commands.load(Ordering::Relaxed), 4);
-    assert_eq!(house.bridge.waiting(), 0);
-    house.close();
+    assert_eq!(harness.stats.commands.load(Ordering::Relaxed), 4);
+    assert_eq!(harness.bridge.waiting(), 0);
+    harness.close();
 }
 
 #[test]
 fn a_full_backlog_refuses_writes_and_lets_reads_pass() {
-    let house = house();
-    let held = hold(&house.writer);
+    let harness = harness();
+    let held = hold(&harness.writer);
     let value = Some(vec![0; limit::STORE_BACKLOG_BYTES_MAX]);
     let op = Op { space: Space::Content, key: b"r".to_vec(), value };
-    house.writer.queue().send(Commit { ops: vec![op], ..Commit::default() });
-    let refusal = house.ask(Write(1)).unwrap_err();
+    harness.writer.queue().send(Commit { ops: vec![op], ..Commit::default() });
+    let refusal = harness.ask(Write(1)).unwrap_err();
     assert_eq!((refusal.kind, refusal.retry_after_secs), (RefusalKind::Busy, Some(1)));
-    assert!(house.ask(ReadNow).is_ok());
-    assert_eq!(house.stats.writes_refused.load(Ordering::Relaxed), 1);
+    assert!(harness.ask(ReadNow).is_ok());
+    assert_eq!(harness.stats.writes_refused.load(Ordering::Relaxed), 1);
     drop(held);
-    house.writer.queue().flush().unwrap();
-    assert_eq!(house.ask(Write(2)), Ok(2));
-    house.close();
+    harness.writer.queue().flush().unwrap();
+    assert_eq!(harness.ask(Write(2)), Ok(2));
+    harness.close();
 }
 
 #[test]
 fn beats_follow_the_clock_and_missed_ones_are_counted() {
-    let house = house();
+    let harness = harness();
     // A write is answered after its step has closed, so what is asked next is in a later step.
-    house.ask(Write(0)).unwrap();
-    assert_eq!(house.stats.beats.load(Ordering::Relaxed), 0);
-    house.hands.running_ms.store(50, Ordering::SeqCst);
-    house.ask(Write(1)).unwrap();
-    assert_eq!(house.stats.beats.load(Ordering::Relaxed), 1);
-    house.hands.running_ms.store(310, Ordering::SeqCst);
-    house.ask(Write(2)).unwrap();
-    assert_eq!(house.stats.beats.load(Ordering::Relaxed), 2);
-    assert_eq!(house.stats.beats_missed.load(Ordering::Relaxed), 4);
-    assert_eq!(house.stats.beat_time.snapshot().count, 2);
-    house.close();
+    harness.ask(Write(0)).unwrap();
+    assert_eq!(harness.stats.beats.load(Ordering::Relaxed), 0);
+    harness.hands.running_ms.store(50, Ordering::SeqCst);
+    harness.ask(Write(1)).unwrap();
+    assert_eq!(harness.stats.beats.load(Ordering::Relaxed), 1);
+    harness.hands.running_ms.store(310, Ordering::SeqCst);
+    harness.ask(Write(2)).unwrap();
+    assert_eq!(harness.stats.beats.load(Ordering::Relaxed), 2);
+    assert_eq!(harness.stats.beats_missed.load(Ordering::Relaxed), 4);
+    assert_eq!(harness.stats.beat_time.snapshot().count, 2);
+    harness.close();
 }
 
 #[test]
 fn the_worlds_time_stands_through_small_steps_back_and_follows_large_ones() {
-    let house = house();
+    let harness = harness();
     for (wall_ms, now_ms) in [(1_000_000, 1_000_000), (1_000_500, 1_000_500), (999_500, 1_000_500), (900_000, 900_000)]
     {
-        house.hands.wall_ms.store(wall_ms, Ordering::SeqCst);
-        assert_eq!(house.ask(ReadNow), Ok(Timestamp(now_ms)));
+        harness.hands.wall_ms.store(wall_ms, Ordering::SeqCst);
+        assert_eq!(harness.ask(ReadNow), Ok(Timestamp(now_ms)));
         // Closes the step.
-        house.ask(Write(0)).unwrap();
+        harness.ask(Write(0)).unwrap();
     }
-    house.close();
+    harness.close();
 }
 
 #[test]
 fn a_panic_in_a_step_is_fatal_and_closes_the_door() {
-    let house = house();
-    assert_eq!(house.ask(Write(1)), Ok(1));
-    assert_eq!(house.ask(Break).unwrap_err().kind, RefusalKind::Busy);
-    let cause = house.fatal.recv().unwrap();
+    let harness = harness();
+    assert_eq!(harness.ask(Write(1)), Ok(1));
+    assert_eq!(harness.ask(Break).unwrap_err().kind, RefusalKind::Busy);
+    let cause = harness.fatal.recv().unwrap();
     assert!(cause.contains("broken on purpose"), "{cause}");
-    house.world.join();
-    assert_eq!(block_on(house.bridge.ask(ReadNow)).unwrap_err().kind, RefusalKind::Busy);
-    house.writer.stop();
+    harness.world.join();
+    assert_eq!(block_on(harness.bridge.ask(ReadNow)).unwrap_err().kind, RefusalKind::Busy);
+    harness.writer.stop();
 }
 
 #[test]
 fn of_a_step_that_panics_nothing_is_stored() {
-    let House { home, writer, world, bridge, fatal, .. } = house();
+    let Harness { home, writer, world, bridge, fatal, .. } = harness();
     let spawned = block_on(bridge.ask(spawn("first"))).unwrap();
     let (there, arrived) = crossbeam_channel::bounded(1);
     let (go, wait) = crossbeam_channel::bounded(0);
@@ -294,46 +294,46 @@ fn of_a_step_that_panics_nothing_is_stored() {
 
 #[test]
 fn the_metrics_page_shows_the_world() {
-    let house = house();
-    house.ask(spawn("scout")).unwrap();
-    house.hands.running_ms.store(50, Ordering::SeqCst);
-    house.ask(Write(1)).unwrap();
+    let harness = harness();
+    harness.ask(spawn("scout")).unwrap();
+    harness.hands.running_ms.store(50, Ordering::SeqCst);
+    harness.ask(Write(1)).unwrap();
     let mut out = MetricsText::default();
-    house.stats.gather(&mut out);
+    harness.stats.gather(&mut out);
     for line in ["agentsvc_agents 1", "agentsvc_world_beats_total 1", "agentsvc_world_commands_total 2"] {
         assert!(out.as_str().lines().any(|l| l == line), "{line}\n{}", out.as_str());
     }
-    house.close();
+    harness.close();
 }
 
 #[test]
 fn stopping_answers_what_has_arrived() {
     const WRITES: u32 = 2_000;
-    let house = house();
-    let held = hold(&house.writer);
+    let harness = harness();
+    let held = hold(&harness.writer);
     block_on(async {
         let mut replies = Vec::new();
         for number in 0..WRITES {
-            let mut reply = Box::pin(house.bridge.ask(Write(number)));
+            let mut reply = Box::pin(harness.bridge.ask(Write(number)));
             // Polled once, so that it is on its way.
             assert!((&mut reply).now_or_never().is_none());
             replies.push(reply);
         }
-        house.bridge.stop();
+        harness.bridge.stop();
         drop(held);
         for (number, reply) in (0..WRITES).zip(replies) {
             assert_eq!(reply.await, Ok(number));
         }
     });
-    house.world.join();
-    assert!(house.fatal.is_empty());
-    house.writer.stop();
+    harness.world.join();
+    assert!(harness.fatal.is_empty());
+    harness.writer.stop();
 }
 
 #[test]
 fn the_world_ends_when_nobody_can_ask_any_more() {
-    let house = house();
-    drop(house.bridge);
-    house.world.join();
-    house.writer.stop();
+    let harness = harness();
+    drop(harness.bridge);
+    harness.world.join();
+    harness.writer.stop();
 }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use agentsvc_api::model::catalog::{CatalogStatus, Changed, ModelEntry, Models, NewModel, UpdateReport};
 use agentsvc_components::Micros;
 
-use super::keeper::Keeper;
+use super::catalog_store::CatalogStore;
 use super::model::{Model, Tier};
 use super::table::Table;
 
 /// Aliases by provider and id.
 type AliasesOf<'a> = BTreeMap<(&'a str, &'a str), Vec<String>>;
 
-impl Models for Keeper {
+impl Models for CatalogStore {
     fn models(&self) -> Vec<ModelEntry> {
         let table = self.inner.parts.catalog.table();
         let aliases = aliases_of(&table);

@@ -17,15 +17,15 @@
 //! aliases of clients; over both, for prices, `[prices]` of the configuration. Where a provider is and which key it gets never
 //! comes from a fetched catalog.
 
+mod catalog_store;
 pub mod config;
 pub(crate) mod embedded;
 mod facts;
 mod front;
-mod keeper;
-mod kept;
 mod model;
 mod remote;
 mod row;
+mod stored;
 mod table;
 mod vision;
 
@@ -36,13 +36,13 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
+pub use catalog_store::{CatalogStore, Parts, is_provider};
 pub use embedded::{ProviderEntry, provider, providers};
 pub(crate) use facts::context_tokens;
 pub use facts::{Facts, facts};
-pub use keeper::{Keeper, Parts, is_provider};
-pub use kept::{Files, Kept};
 pub use model::{Model, Origin, Tier, Vision};
 pub(crate) use remote::key_bytes as public_key;
+pub use stored::{Files, StoredCatalog};
 pub use table::Table;
 
 /// The catalog as it is now. Readers take a table and keep it as long as they need it; a change puts another in its place.
@@ -59,7 +59,7 @@ impl ModelCatalog {
     }
 
     /// The embedded catalog, or a newer fetched one, with what clients added.
-    pub fn with(kept: &Kept) -> Self {
+    pub fn with(kept: &StoredCatalog) -> Self {
         let catalog = Self::default();
         if !kept.is_empty() {
             catalog.set(Table::of(kept));
@@ -72,7 +72,7 @@ impl ModelCatalog {
         if let Some(table) = &*self.table.read() {
             return Arc::clone(table);
         }
-        Arc::clone(self.table.write().get_or_insert_with(|| Arc::new(Table::of(&Kept::default()))))
+        Arc::clone(self.table.write().get_or_insert_with(|| Arc::new(Table::of(&StoredCatalog::default()))))
     }
 
     /// From here on it is this one.

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use agentsvc_systems::config::alias::{Aliases, ModelName};
 
 use super::embedded;
-use super::kept::Kept;
 use super::model::{Model, Origin};
+use super::stored::StoredCatalog;
 
 /// The models of a release or of a fetched catalog.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub struct Table {
 
 impl Table {
     /// The embedded models, or those of a newer fetched catalog, with what clients added.
-    pub(crate) fn of(kept: &Kept) -> Self {
+    pub(crate) fn of(kept: &StoredCatalog) -> Self {
         let embedded = embedded::base();
         let fetched = kept.fetched.as_ref().filter(|fetched| fetched.base.version > embedded.version);
         let (base, origin) = match fetched {
@@ -55,7 +55,7 @@ impl Table {
     }
 
     /// Those of the models that were not taken away, and over them those of clients whose model is there.
-    fn gather_aliases(&self, kept: &Kept) -> Aliases {
+    fn gather_aliases(&self, kept: &StoredCatalog) -> Aliases {
         let mut aliases = Aliases::default();
         for model in &self.models {
             for alias in model.aliases.iter().filter(|alias| !kept.removed.contains(*alias)) {

@@ -48,7 +48,8 @@ fn a_model_is_found_by_its_id_by_another_id_and_with_its_provider() {
 
 #[test]
 fn what_clients_added_lies_over_the_catalog() {
-    let mut kept = Kept { custom: vec![custom("openai", "gpt-4o", Row::default())], ..Kept::default() };
+    let mut kept =
+        StoredCatalog { custom: vec![custom("openai", "gpt-4o", Row::default())], ..StoredCatalog::default() };
     kept.removed.insert("sonnet".into());
     let name = |model: &str| ModelName { provider: "openai".into(), model: model.into() };
     kept.aliases.insert("mine".into(), name("gpt-4o"));
@@ -63,9 +64,9 @@ fn what_clients_added_lies_over_the_catalog() {
 
 #[test]
 fn prices_and_contexts_of_the_operator_come_first() {
-    let kept = Kept {
+    let kept = StoredCatalog {
         custom: vec![custom("openai", "own", priced(7.0)), custom("ollama", "big", Row::default())],
-        ..Kept::default()
+        ..StoredCatalog::default()
     };
     let set = ProviderSettings { name: "groq".to_owned(), context_tokens: Some(999), ..ProviderSettings::default() };
     let providers = Providers::new(vec![set]).unwrap().with_catalog(Arc::new(ModelCatalog::with(&kept)));
@@ -120,7 +121,7 @@ fn what_is_kept_is_read_again_and_damage_is_put_aside() {
     let files = Files::new(dir.path().join("data"));
     let any = |_: &str| true;
     assert!(files.load(&any).is_empty());
-    let mut kept = Kept { custom: vec![custom("p", "a/b", priced(1.0))], ..Kept::default() };
+    let mut kept = StoredCatalog { custom: vec![custom("p", "a/b", priced(1.0))], ..StoredCatalog::default() };
     kept.aliases.insert("x".into(), ModelName { provider: "p".into(), model: "a/b".into() });
     kept.removed.insert("opus".into());
     files.write_custom(&kept).unwrap();
@@ -144,8 +145,8 @@ fn an_older_fetched_catalog_does_not_hide_a_newer_release() {
         let (base, skipped) = remote::parse(&text, &|_| true).unwrap();
         let sha256 = remote::sha256(text.as_bytes());
         let (at, url, document) = (String::new(), String::new(), text.into());
-        let fetched = kept::Fetched { at, url, sha256, document, base: Arc::new(base), skipped };
-        Kept { fetched: Some(Arc::new(fetched)), ..Kept::default() }
+        let fetched = stored::Fetched { at, url, sha256, document, base: Arc::new(base), skipped };
+        StoredCatalog { fetched: Some(Arc::new(fetched)), ..StoredCatalog::default() }
     };
     let newer = ModelCatalog::with(&fetched("2099-01-01")).table();
     assert_eq!((newer.models().len(), newer.origin(), newer.version()), (1, Origin::Remote, "2099-01-01"));

@@ -325,7 +325,7 @@ impl Fuzz {
         let notice = self.random.one_in(10).then(|| self.text());
         let brought = (run.call.name == "web_fetch").then(|| {
             let taint = agentsvc_components::taint::Taint::WEB;
-            Box::new(agentsvc_components::taint::Brought { taint, source: "web_fetch x".into(), found: None })
+            Box::new(agentsvc_components::taint::UntrustedContent { taint, source: "web_fetch x".into(), found: None })
         });
         ToolEnd { index: run.index, call: run.call.clone(), content: self.text(), whole, notice, brought, status }
     }

@@ -12,7 +12,7 @@ use agentsvc_systems::replay::world_hash;
 use bevy_ecs::prelude::World;
 use serde_json::Value;
 
-use super::house::{self, House};
+use super::harness::{self, Harness};
 use crate::kernel::store::Store;
 use crate::replay::{Range, replay_cast};
 
@@ -53,21 +53,21 @@ fn relabel(world: &mut World, from: &str, to: &str) -> bool {
 
 #[test]
 fn a_field_that_a_system_writes_otherwise_once_is_the_only_difference() {
-    let mut house = House::new(7);
-    house.load(150);
-    let step = house.set_label("ORIGINAL");
-    let at = house.now;
-    house.load(60);
-    let (newest, hash) = (house.newest(), house.hash());
-    house.close();
-    let kept = Store::open(house.world_dir()).unwrap();
+    let mut harness = Harness::new(7);
+    harness.load(150);
+    let step = harness.set_label("ORIGINAL");
+    let at = harness.now;
+    harness.load(60);
+    let (newest, hash) = (harness.newest(), harness.hash());
+    harness.close();
+    let kept = Store::open(harness.world_dir()).unwrap();
     // The system that writes records writes this one wrong, in this step alone.
     let mut cast = planted("record_dirty", move |world: &mut World, system: &mut System| {
         let is_then = world.resource::<Now>().0 == at && relabel(world, "ORIGINAL", "PLANTED");
         system(world);
         is_then && relabel(world, "PLANTED", "ORIGINAL")
     });
-    let (report, player) = replay_cast(&house.inputs(), Range::default(), Some(&kept), &mut cast).unwrap();
+    let (report, player) = replay_cast(&harness.inputs(), Range::default(), Some(&kept), &mut cast).unwrap();
     assert_eq!((report.equal, report.differing, report.to, report.stopped), (false, 1, newest, None));
 
     let first = report.first_difference.unwrap();
@@ -92,8 +92,8 @@ fn a_field_that_a_system_writes_otherwise_once_is_the_only_difference() {
 }
 
 /// The agent that spoke most, of those that live.
-fn busiest(house: &mut House) -> AgentId {
-    let rows = house.rows();
+fn busiest(harness: &mut Harness) -> AgentId {
+    let rows = harness.rows();
     let agents = rows.iter().filter(|row| row.space == Space::World).filter_map(|row| {
         let agent = read_as::<AgentRecord>(&row.key, &row.value)?;
         Some((agent.output_tokens, agent.id))
@@ -103,13 +103,13 @@ fn busiest(house: &mut House) -> AgentId {
 
 #[test]
 fn a_number_that_a_system_counts_wrong_once_is_the_only_difference_from_then_on() {
-    let mut house = House::new(21);
-    house.load(150);
-    let at: Timestamp = house.now;
-    house.load(600);
-    let (agent, newest) = (busiest(&mut house), house.newest());
-    house.close();
-    let kept = Store::open(house.world_dir()).unwrap();
+    let mut harness = Harness::new(21);
+    harness.load(150);
+    let at: Timestamp = harness.now;
+    harness.load(600);
+    let (agent, newest) = (busiest(&mut harness), harness.newest());
+    harness.close();
+    let kept = Store::open(harness.world_dir()).unwrap();
     // The system that settles what came back counts a token too many, once.
     let mut cast = planted("settle", move |world: &mut World, system: &mut System| {
         system(world);
@@ -120,7 +120,7 @@ fn a_number_that_a_system_counts_wrong_once_is_the_only_difference_from_then_on(
         let found = agents.iter_mut(world).find(|(id, _)| **id == agent);
         found.map(|(_, mut agent)| agent.output_tokens += 1).is_some()
     });
-    let (report, _) = replay_cast(&house.inputs(), Range::default(), Some(&kept), &mut cast).unwrap();
+    let (report, _) = replay_cast(&harness.inputs(), Range::default(), Some(&kept), &mut cast).unwrap();
     assert_eq!((report.equal, report.to, report.stopped), (false, newest, None));
     let [record] = &report.differing_records[..] else { panic!("{:#?}", report.differing_records) };
     assert_eq!((record.space, record.kind, record.id.as_str()), ("world", 'a', &*agent.to_string()));
@@ -132,14 +132,14 @@ fn a_number_that_a_system_counts_wrong_once_is_the_only_difference_from_then_on(
 
 #[test]
 fn systems_as_they_are_make_no_difference() {
-    let mut house = House::new(22);
-    house.load(100);
-    let hash = house.hash();
+    let mut harness = Harness::new(22);
+    harness.load(100);
+    let hash = harness.hash();
     let mut cast = planted("record_dirty", |world: &mut World, system: &mut System| {
         system(world);
         false
     });
-    let (report, player) = replay_cast(&house.inputs(), Range::default(), None, &mut cast).unwrap();
+    let (report, player) = replay_cast(&harness.inputs(), Range::default(), None, &mut cast).unwrap();
     assert!(report.equal && report.differing_records.is_empty(), "{report:?}");
-    assert_eq!((player.hash(), house::hash_of(&house.store())), (hash, hash));
+    assert_eq!((player.hash(), harness::hash_of(&harness.store())), (hash, hash));
 }

@@ -16,8 +16,8 @@ use agentsvc_components::{AgentId, LogId, SessionId};
 
 use super::Family;
 use super::manifests::Manifests;
-use crate::kernel::index::{Index, Slots};
-use crate::kernel::mint::Mint;
+use crate::kernel::id_generator::IdGenerator;
+use crate::kernel::index::{HashIndex, Index};
 use crate::kernel::record::Error;
 use crate::kernel::restore::{Chunks, Records, dangling};
 
@@ -44,7 +44,7 @@ pub(crate) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
             world.entity_mut(agents.places[at].1).insert(*from);
         }
         if let Some(log) = sessions.newest_log {
-            world.resource_mut::<Mint>().reserve_log(log);
+            world.resource_mut::<IdGenerator>().reserve_log(log);
         }
         let mut index = world.resource_mut::<Index>();
         index.sessions_by_agent = sessions.owned.into_iter().collect();
@@ -62,21 +62,21 @@ pub(crate) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
 
 /// An index that is being filled, by another thread when it is large.
 enum Filling<'scope> {
-    Done(Slots),
-    Aside(ScopedJoinHandle<'scope, Slots>),
+    Done(HashIndex),
+    Aside(ScopedJoinHandle<'scope, HashIndex>),
 }
 
 impl<'scope> Filling<'scope> {
     fn start(scope: &'scope Scope<'scope, '_>, entries: Vec<(u64, Entity)>) -> Self {
         if entries.len() < ASIDE_MIN {
-            return Self::Done(Slots::filled(&entries));
+            return Self::Done(HashIndex::filled(&entries));
         }
-        Self::Aside(scope.spawn(move || Slots::filled(&entries)))
+        Self::Aside(scope.spawn(move || HashIndex::filled(&entries)))
     }
 
-    fn end(self) -> Slots {
+    fn end(self) -> HashIndex {
         match self {
-            Self::Done(slots) => slots,
+            Self::Done(hash_index) => hash_index,
             Self::Aside(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
         }
     }

@@ -11,8 +11,8 @@ use agentsvc_components::session::sweep::SweepLog;
 use agentsvc_components::{AgentId, LogId, SessionId};
 
 use super::manifests::Manifests;
+use crate::kernel::id_generator::IdGenerator;
 use crate::kernel::index::id_of;
-use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record::{self, Error, decode, encode, key, op, unknown, uuid_of};
 use crate::kernel::restore::Records;
@@ -97,7 +97,7 @@ pub(super) fn restore_rest(world: &mut World, records: &mut Records) -> Result<(
         world.op(remove_manifest(hash));
     }
     for SweptLog(log) in records.take() {
-        world.resource_mut::<Mint>().reserve_log(log);
+        world.resource_mut::<IdGenerator>().reserve_log(log);
         world.effect(SweepLog(log));
     }
     for SweptAgent(agent) in records.take() {

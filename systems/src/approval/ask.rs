@@ -21,8 +21,8 @@ use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::View;
 use crate::kernel::glob;
+use crate::kernel::id_generator::mint_beside;
 use crate::kernel::index::{self, id_of};
-use crate::kernel::mint::mint_beside;
 use crate::kernel::outbox::Emit;
 
 /// A client asks for an approval (spec 3, POST /api/approvals). Nothing in the world waits for it: the client looks.

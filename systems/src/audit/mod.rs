@@ -58,7 +58,7 @@ pub(crate) const DOMAIN: Domain = Domain {
 
 /// The chain's ends, and what of them is not stored or signed yet.
 #[derive(Resource, Default)]
-pub(crate) struct Trail {
+pub(crate) struct AuditChain {
     head: AuditHead,
     /// The newest entry that a checkpoint was asked for in this process.
     sealed: u64,
@@ -68,7 +68,7 @@ pub(crate) struct Trail {
     stored: AuditHead,
 }
 
-impl Trail {
+impl AuditChain {
     /// Both ends of the chain.
     pub(crate) const fn head(&self) -> AuditHead {
         self.head
@@ -77,13 +77,13 @@ impl Trail {
 
 /// Prepares a new world.
 pub(crate) fn install(world: &mut World) {
-    world.init_resource::<Trail>();
+    world.init_resource::<AuditChain>();
 }
 
 /// Goes on where the stored chain ends (restore).
 fn load(world: &mut World, records: &mut Records) -> Result<(), Error> {
     if let Some(head) = records.take::<AuditHead>().into_iter().last() {
-        *world.resource_mut::<Trail>() = Trail { head, stored: head, ..Trail::default() };
+        *world.resource_mut::<AuditChain>() = AuditChain { head, stored: head, ..AuditChain::default() };
     }
     Ok(())
 }
@@ -108,7 +108,7 @@ fn read_head(records: &mut Records, key: &[u8], value: &[u8]) -> Result<(), Erro
 
 /// The record of the chain's ends, once there are any.
 fn head_row(world: &mut World, rows: &mut Vec<Op>) {
-    let head = world.resource::<Trail>().head();
+    let head = world.resource::<AuditChain>().head();
     if head != AuditHead::default() {
         rows.push(put_head(&head));
     }
@@ -135,7 +135,7 @@ impl Audit for World {
 /// Appends an entry. `details` is an object.
 pub(crate) fn append(world: &mut World, actor: Actor, kind: AuditKind, agent: Option<AgentId>, details: &Value) {
     let at = world.resource::<Now>().0;
-    let head = world.resource::<Trail>().head;
+    let head = world.resource::<AuditChain>().head;
     let mut entry = AuditEntry {
         id: head.last + 1,
         at,
@@ -147,7 +147,7 @@ pub(crate) fn append(world: &mut World, actor: Actor, kind: AuditKind, agent: Op
         hash: [0; 32],
     };
     let row = encode(&mut entry);
-    let trail = &mut world.resource_mut::<Trail>().head;
+    let trail = &mut world.resource_mut::<AuditChain>().head;
     (trail.last, trail.hash) = (entry.id, entry.hash);
     world.op(record::put_audit_entry(entry.id, row));
 }
@@ -169,13 +169,13 @@ pub(crate) fn names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> (usize
 
 /// At the end of a step that appended something: the record of the ends, and a checkpoint when one is due.
 pub(crate) fn close(world: &mut World) {
-    let trail = world.resource::<Trail>();
+    let trail = world.resource::<AuditChain>();
     let head = trail.head;
     if head == trail.stored {
         return;
     }
     let is_due = trail.is_seal_due || trail.sealed == 0 || head.last - trail.sealed >= limit::AUDIT_CHECKPOINT_EVERY;
-    let mut trail = world.resource_mut::<Trail>();
+    let mut trail = world.resource_mut::<AuditChain>();
     trail.stored = head;
     if is_due {
         (trail.sealed, trail.is_seal_due) = (head.last, false);

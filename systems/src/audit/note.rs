@@ -8,7 +8,7 @@ use agentsvc_components::AgentId;
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::audit::record::AuditHead;
 
-use super::{Audit, Trail};
+use super::{Audit, AuditChain};
 use crate::kernel::command::{Answer, Command, Place, command};
 
 /// Notes an action that happens outside the world, such as the writing of a file.
@@ -40,5 +40,5 @@ impl Command for NoteAction {
 pub struct GetAuditHead;
 
 command! {
-    read "get_audit_head" GetAuditHead => AuditHead, All, |_, world| Answer::Stored(world.resource::<Trail>().head())
+    read "get_audit_head" GetAuditHead => AuditHead, All, |_, world| Answer::Stored(world.resource::<AuditChain>().head())
 }

@@ -10,7 +10,7 @@ use agentsvc_components::audit::record::{AuditHead, Sha256Hash};
 use agentsvc_components::{Refusal, Timestamp};
 
 use super::entry::Tie;
-use super::{Audit, Trail};
+use super::{Audit, AuditChain};
 use crate::kernel::command::{Answer, command};
 
 /// Lets the entries before `first` go. Whoever asks erases the rows, but only after the checkpoint that this asks for is
@@ -29,13 +29,13 @@ command! {
 }
 
 fn trim(world: &mut World, command: TrimAudit) -> Result<u64, Refusal> {
-    let head = world.resource::<Trail>().head();
+    let head = world.resource::<AuditChain>().head();
     if command.first <= head.first || command.first > head.last {
         let text = format!("entry {} is not between {} and {}", command.first, head.first, head.last);
         return Err(Refusal::bad_field("first", text));
     }
     let removed = command.first - head.first;
-    let mut trail = world.resource_mut::<Trail>();
+    let mut trail = world.resource_mut::<AuditChain>();
     (trail.head.first, trail.head.anchor) = (command.first, command.anchor);
     trail.is_seal_due = true;
     world.audit(AuditKind::AuditTrimmed, None, json!({ "first": command.first, "removed": removed }));

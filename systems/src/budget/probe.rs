@@ -13,7 +13,7 @@ use agentsvc_components::{AgentId, SessionId};
 use super::{need, verdict};
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command, Place};
-use crate::kernel::mint::mint;
+use crate::kernel::id_generator::mint;
 use crate::usage::{Rollups, begin};
 
 /// Reserves the most that a call can cost that is nobody's: a full context and the answer. It is refused when everybody's

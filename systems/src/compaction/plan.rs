@@ -9,7 +9,7 @@ use agentsvc_components::session::Session;
 use agentsvc_components::turn::Turn;
 
 use super::Compactions;
-use crate::kernel::mint::mint_for;
+use crate::kernel::id_generator::mint_for;
 use crate::kernel::outbox::Emit;
 use crate::model::admission::stand_in_line;
 

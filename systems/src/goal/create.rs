@@ -16,8 +16,8 @@ use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::{View, state};
+use crate::kernel::id_generator::mint;
 use crate::kernel::index;
-use crate::kernel::mint::mint;
 use crate::kernel::outbox::Emit;
 use crate::taint;
 

@@ -3,7 +3,7 @@
 use bevy_ecs::prelude::World;
 use bevy_ecs::schedule::Schedule;
 
-use agentsvc_components::event::Happened;
+use agentsvc_components::event::EventEnvelope;
 use agentsvc_components::kernel::effect::AnyEffect;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::outcome::AnyOutcome;
@@ -18,13 +18,13 @@ use crate::kernel::command::{Answer, Command, ReplySlot};
 use crate::kernel::counters::Counters;
 use crate::kernel::domain::Domain;
 use crate::kernel::fires::Fires;
+use crate::kernel::id_generator::IdGenerator;
 use crate::kernel::index::Index;
 use crate::kernel::inputs::recorder::{Inputs, Recorder};
-use crate::kernel::mint::Mint;
 use crate::kernel::outbox::{Outbox, take_whole};
 #[cfg(test)]
 use crate::kernel::persist;
-use crate::kernel::record::{self, Late};
+use crate::kernel::record::{self, BoxedRecord};
 use crate::kernel::restore::{self, Records};
 use crate::kernel::stage::{Beat, Close, Round, Stage};
 use crate::kernel::timings::{Override, StageBuilder, Stopwatch, Timing, Timings};
@@ -39,11 +39,11 @@ pub struct Commit {
     /// Records, in order; of two with the same key the later one holds.
     pub ops: Vec<Op>,
     /// More records, behind those in `ops`, that [`write_late`](Self::write_late) is yet to write.
-    pub late: Vec<Late>,
+    pub late: Vec<BoxedRecord>,
     /// Work for the outside.
     pub effects: Vec<AnyEffect>,
     /// An event.
-    pub events: Vec<Happened>,
+    pub events: Vec<EventEnvelope>,
     /// Replies that waited for this step.
     pub releases: Vec<Release>,
     /// The newest step that stored something, this one if it did; 0 for what is no step.
@@ -98,7 +98,7 @@ impl Engine {
     /// the randomness that it will ever have.
     pub(crate) fn build(settings: impl FnOnce(&mut World), seed: [u8; 32], replace: &mut Override<'_>) -> Self {
         let mut world = World::new();
-        let mint = Mint::new(seed);
+        let mint = IdGenerator::new(seed);
         world.insert_resource(Index::new(mint.hash_key()));
         world.insert_resource(mint);
         settings(&mut world);
@@ -175,7 +175,7 @@ impl Engine {
 
     /// Gives no log out before `next`.
     pub(crate) fn carry_logs(&mut self, next: u64) {
-        self.world.resource_mut::<Mint>().reserve_log(LogId(next.saturating_sub(1)));
+        self.world.resource_mut::<IdGenerator>().reserve_log(LogId(next.saturating_sub(1)));
     }
 
     /// The world, for a look at the whole of it ([`check`](crate::kernel::check)): queries need `&mut`, and change nothing.

@@ -8,11 +8,11 @@ use hashbrown::HashMap;
 
 use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
-mod roster;
-mod slots;
+mod hash_index;
+mod id_index;
 
-use roster::Roster;
-pub(crate) use slots::Slots;
+pub(crate) use hash_index::HashIndex;
+use id_index::IdIndex;
 
 /// Turns for which room is made at once; when more follow, the table grows as it always does.
 const TURNS_EXPECTED_MAX: usize = 1 << 17;
@@ -23,9 +23,9 @@ pub struct Index {
     keys: Keys,
     /// Agents and sessions are being restored: their indexes come whole at the end of that.
     pub(crate) loading: bool,
-    pub(crate) agents: Roster,
-    pub(crate) names: Slots,
-    pub(crate) sessions: Slots,
+    pub(crate) agents: IdIndex,
+    pub(crate) names: HashIndex,
+    pub(crate) sessions: HashIndex,
     pub(crate) sessions_by_agent: BTreeSet<(Entity, SessionId)>,
     /// Sessions made for one request: known by their id, but in no list and no count. At most one for each open turn.
     pub(crate) hidden: BTreeSet<(Entity, SessionId)>,
@@ -62,9 +62,9 @@ impl Index {
         Self {
             keys: Keys(hash_key),
             loading: false,
-            agents: Roster::default(),
-            names: Slots::default(),
-            sessions: Slots::default(),
+            agents: IdIndex::default(),
+            names: HashIndex::default(),
+            sessions: HashIndex::default(),
             sessions_by_agent: BTreeSet::new(),
             hidden: BTreeSet::new(),
             labels: HashMap::new(),
@@ -192,8 +192,8 @@ impl Index {
     }
 
     /// Takes in the agents of a world in the order of their ids, their names and all sessions at once (restore).
-    pub(crate) fn end_load(&mut self, agents: Vec<(AgentId, Entity)>, names: Slots, sessions: Slots) {
-        self.agents = Roster::of_sorted(agents);
+    pub(crate) fn end_load(&mut self, agents: Vec<(AgentId, Entity)>, names: HashIndex, sessions: HashIndex) {
+        self.agents = IdIndex::of_sorted(agents);
         (self.names, self.sessions) = (names, sessions);
         self.loading = false;
     }

@@ -14,11 +14,11 @@ pub(crate) mod fires;
 pub mod footprint;
 pub mod for_call;
 pub mod glob;
+pub mod id_generator;
 pub mod index;
 pub mod inputs;
 pub mod job;
 pub(crate) mod lane;
-pub mod mint;
 #[cfg(test)]
 mod mint_tests;
 pub(crate) mod outbox;

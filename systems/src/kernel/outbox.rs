@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 
-use agentsvc_components::event::{Event, Happened};
+use agentsvc_components::event::{Event, EventEnvelope};
 use agentsvc_components::kernel::effect::AnyEffect;
 use agentsvc_components::kernel::record::Op;
 use agentsvc_components::taint::Taint;
@@ -12,7 +12,7 @@ use agentsvc_components::taint::Taint;
 use crate::kernel::clock::Now;
 use crate::kernel::command::ReplySlot;
 use crate::kernel::engine::Release;
-use crate::kernel::record::Late;
+use crate::kernel::record::BoxedRecord;
 
 /// Something that only one thread ever touches, in a world whose resources must be `Sync`. Access needs
 /// `&mut`, so the lock is never taken.
@@ -30,9 +30,9 @@ impl<T> Exclusive<T> {
 #[derive(Resource, Default)]
 pub(crate) struct Outbox {
     pub(crate) ops: Vec<Op>,
-    pub(crate) late: Vec<Late>,
+    pub(crate) late: Vec<BoxedRecord>,
     pub(crate) effects: Vec<AnyEffect>,
-    pub(crate) events: Vec<Happened>,
+    pub(crate) events: Vec<EventEnvelope>,
     /// How many of `events` the triggers have seen.
     matched: usize,
     pub(crate) releases: Exclusive<Vec<Release>>,
@@ -66,7 +66,7 @@ impl Outbox {
     }
 
     /// The events of the step, which ends with them.
-    pub(crate) fn take_events(&mut self) -> Vec<Happened> {
+    pub(crate) fn take_events(&mut self) -> Vec<EventEnvelope> {
         self.matched = 0;
         take_whole(&mut self.events)
     }
@@ -89,7 +89,7 @@ pub(crate) fn take_whole<T>(list: &mut Vec<T>) -> Vec<T> {
 
 /// Shows `look` the events that the triggers have not seen, and which of [`Outbox::events`] the first of them is; from
 /// here on they have.
-pub(crate) fn unmatched(world: &mut World, look: impl FnOnce(&mut World, &[Happened], usize)) {
+pub(crate) fn unmatched(world: &mut World, look: impl FnOnce(&mut World, &[EventEnvelope], usize)) {
     let mut outbox = world.resource_mut::<Outbox>();
     let events = std::mem::take(&mut outbox.events);
     let from = std::mem::replace(&mut outbox.matched, events.len());
@@ -110,7 +110,7 @@ pub(crate) trait Emit {
     /// A record that belongs to no entity.
     fn op(&mut self, op: Op);
     /// One that is written on the store's thread.
-    fn late(&mut self, late: Late);
+    fn late(&mut self, late: BoxedRecord);
 }
 
 /// What an event inherits from what caused it.
@@ -134,16 +134,16 @@ pub(crate) fn inherits(world: &mut World, inherit: Inherit) {
     world.get_resource_or_init::<Inheritance>().0.push(inherit);
 }
 
-fn happened(world: &World, turn: Option<Entity>, event: Event) -> Happened {
+fn happened(world: &World, turn: Option<Entity>, event: Event) -> EventEnvelope {
     let mut inherited = Inherited::default();
     if let Some(known) = world.get_resource::<Inheritance>() {
         known.0.iter().for_each(|inherit| inherit(world, &event, turn, &mut inherited));
     }
-    Happened { event, at: world.resource::<Now>().0, depth: inherited.depth, taint: inherited.taint }
+    EventEnvelope { event, at: world.resource::<Now>().0, depth: inherited.depth, taint: inherited.taint }
 }
 
 /// Something that happened to this turn, for whoever has more to put into the outbox with it.
-pub(crate) fn of_turn(world: &World, turn: Entity, event: Event) -> Happened {
+pub(crate) fn of_turn(world: &World, turn: Entity, event: Event) -> EventEnvelope {
     happened(world, Some(turn), event)
 }
 
@@ -165,7 +165,7 @@ impl Emit for World {
         self.resource_mut::<Outbox>().ops.push(op);
     }
 
-    fn late(&mut self, late: Late) {
+    fn late(&mut self, late: BoxedRecord) {
         self.resource_mut::<Outbox>().late.push(late);
     }
 }

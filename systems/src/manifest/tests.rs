@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::triggers::tests::any_trigger;
 use super::{Position, hash, parse, render, validate, validate_name};
 
-const FULL: &str = r#"# The assistant of the house.
+const FULL: &str = r#"# The assistant of the fixture.
 name = "assistant"          # the directory, too
 version = "1.2.0"
 description = "Helps"

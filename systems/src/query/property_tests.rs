@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::ast::{Aggregate, Column, Query};
 use super::check::path;
 use super::dialect::KEYWORDS;
-use super::made::{Dice, Maker};
+use super::made::{Maker, Rng};
 use super::parse::parse;
 use super::tests::{run, world};
 use super::{KINDS, Kind, prepare};
@@ -249,8 +249,8 @@ fn what_is_found_is_what_a_walk_over_everything_finds() {
     let mut world = world();
     let mut found_something = 0;
     for seed in 0..3_000_u64 {
-        let mut dice = Dice(seed);
-        let name = *dice.pick(&WALKED);
+        let mut rng = Rng(seed);
+        let name = *rng.pick(&WALKED);
         let kind = KINDS.into_iter().find(|kind| kind.name == name).unwrap();
         let entities = all_of(world.engine.world_mut(), kind);
         // Asking moves the time of a test's world on by a millisecond.
@@ -265,7 +265,7 @@ fn what_is_found_is_what_a_walk_over_everything_finds() {
             Open { world, kind, rows, now }
         };
         assert_eq!(open.rows.first().map(|row| std::ptr::eq(row.world, open.world)), entities.first().map(|_| true));
-        let query = Maker { dice: &mut dice, kind, rows: &open.rows, now }.query();
+        let query = Maker { rng: &mut rng, kind, rows: &open.rows, now }.query();
         let text = query.to_string();
         assert_eq!(parse(&text).unwrap_or_else(|error| panic!("{text}: {error}")), query, "seed {seed}: {text}");
         let (rows, total) = open.answer(&query);

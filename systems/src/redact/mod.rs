@@ -1,4 +1,4 @@
-//! The privacy redactor: takes secrets and personal data out of text before it leaves the house
+//! The privacy redactor: takes secrets and personal data out of text before it leaves the daemon
 //! (spec 1, Trajectory: "every message passes the privacy redactor").
 //!
 //! | kind | what is found |

@@ -7,9 +7,9 @@ use agentsvc_components::{AgentId, Timestamp};
 
 use crate::config::Settings;
 use crate::kernel::engine::Engine;
+use crate::kernel::id_generator::IdGenerator;
 use crate::kernel::inputs::table;
 use crate::kernel::inputs::wire::Malformed;
-use crate::kernel::mint::Mint;
 use crate::kernel::record;
 use crate::kernel::restore::Records;
 use crate::kernel::timings::{self, Override};
@@ -48,8 +48,8 @@ impl Epoch {
             seed,
             settings: world.resource::<Settings>().clone(),
             memory: memory::revisions(world),
-            next_log: world.resource::<Mint>().next_log(),
-            born: world.resource::<Mint>().born(),
+            next_log: world.resource::<IdGenerator>().next_log(),
+            born: world.resource::<IdGenerator>().born(),
         }
     }
 
@@ -67,7 +67,7 @@ impl Epoch {
     /// Those of [`Epoch::begin`].
     pub fn begin_with(&self, records: Records, replace: &mut Override<'_>) -> Result<Engine, record::Error> {
         let mut engine = Engine::with_systems(self.settings.clone(), self.seed, replace);
-        engine.world_mut().resource_mut::<Mint>().set_born(self.born);
+        engine.world_mut().resource_mut::<IdGenerator>().set_born(self.born);
         engine.restore(records, self.now)?;
         engine.number_behind(self.after);
         memory::carry(engine.world_mut(), &self.memory);

@@ -11,7 +11,7 @@ use agentsvc_components::{Actor, AgentId, Timestamp};
 
 use super::*;
 use crate::goal::CreateGoal;
-use crate::kernel::mint::Mint;
+use crate::kernel::id_generator::IdGenerator;
 use crate::session::SetLabel;
 use crate::testing::spawn_command;
 use crate::turn::{NewMessage, PostMessage};
@@ -224,17 +224,17 @@ struct FirstEpoch<'a> {
 fn another_epoch_gives_out_no_log_that_may_yet_be_swept() {
     let mut world = Written::new();
     // Its session is gone and swept: no record knows of it.
-    let given = world.engine.world_mut().resource_mut::<Mint>().log();
+    let given = world.engine.world_mut().resource_mut::<IdGenerator>().log();
     let epoch = Epoch::from_bytes(&Epoch::of(&world.engine, [8; 32]).to_bytes()).unwrap();
     let mut fresh = epoch.begin(Records::default()).unwrap();
-    let next = fresh.world_mut().resource_mut::<Mint>().log();
+    let next = fresh.world_mut().resource_mut::<IdGenerator>().log();
     assert_eq!(next.0, given.0 + 1);
 
     let Epoch { after, now, seed, ref settings, ref memory, .. } = epoch;
     let mut bytes = Vec::new();
     crate::kernel::inputs::table::encode_into(&FirstEpoch { after, now, seed, settings, memory }, &mut bytes);
     let mut old = Epoch::from_bytes(&bytes).unwrap().begin(Records::default()).unwrap();
-    let first = old.world_mut().resource_mut::<Mint>().log();
+    let first = old.world_mut().resource_mut::<IdGenerator>().log();
     assert_eq!(first.0, 1, "as that release did it");
 }
 

@@ -19,7 +19,7 @@ use super::view::{ScheduleView, definition};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
-use crate::kernel::mint::mint_for;
+use crate::kernel::id_generator::mint_for;
 use crate::kernel::outbox::Emit;
 use crate::kernel::{index, record};
 use crate::taint;
@@ -49,7 +49,7 @@ pub struct NewSchedule {
     pub session_mode: Option<SessionMode>,
 }
 
-/// Creates a schedule or cron job. Refused: a bad field (400, naming it), an unknown agent (404), a house that is full
+/// Creates a schedule or cron job. Refused: a bad field (400, naming it), an unknown agent (404), a daemon that is full
 /// (429).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CreateSchedule {

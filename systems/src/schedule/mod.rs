@@ -11,7 +11,7 @@
 //! | a turn is open, overlap policy skip              | overlapped                                         |
 //! | a turn is open, overlap policy queue             | waits for the turn's end, at most 100; then refused |
 //! | a turn is open, overlap policy parallel          | fired, in a new session                            |
-//! | the house is full                                | refused                                            |
+//! | the daemon is full                                | refused                                            |
 //! | otherwise                                        | fired                                              |
 //!
 //! What is due is found in an index by time; nothing is scanned. A due schedule is *visited*: it walks at most 256 slots,

@@ -46,7 +46,7 @@ fn missed_and_overlap_policies() {
         (M::All, O::Skip, 1, Tally { fired: 1, overlapped: 2, ..Default::default() }),
         (M::All, O::Parallel, 3, Tally { fired: 3, ..Default::default() }),
     ] {
-        let (mut world, agent) = house();
+        let (mut world, agent) = fixture();
         let view = create(&mut world, with(agent, "0 * * * *", missed, overlap));
         pass_to(&mut world, MONDAY + 3 * HOUR + 30_000);
         assert_eq!((world.calls.len(), tally(&mut world, &view)), (fired, expected), "{missed:?} {overlap:?}");
@@ -61,7 +61,7 @@ fn missed_and_overlap_policies() {
 #[test]
 fn skip_leaves_out_what_is_late_by_more_than_a_minute() {
     for (late, fired) in [(limit::SCHEDULE_LATE_MS, 1), (limit::SCHEDULE_LATE_MS + 1, 0)] {
-        let (mut world, agent) = house();
+        let (mut world, agent) = fixture();
         let view = create(&mut world, with(agent, "0 * * * *", MissedPolicy::Skip, OverlapPolicy::Queue));
         pass_to(&mut world, MONDAY + HOUR + late);
         let tally = tally(&mut world, &view);
@@ -71,7 +71,7 @@ fn skip_leaves_out_what_is_late_by_more_than_a_minute() {
         }
     }
     // The default fires it however late it is.
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let view = create(&mut world, plain(agent, "0 1 * * *"));
     pass_to(&mut world, MONDAY + 20 * HOUR);
     assert_eq!(tally(&mut world, &view).fired, 1);
@@ -79,7 +79,7 @@ fn skip_leaves_out_what_is_late_by_more_than_a_minute() {
 
 #[test]
 fn a_long_sleep_is_walked_in_bounded_visits() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let all = create(&mut world, with(agent, "* * * * *", MissedPolicy::All, OverlapPolicy::Skip));
     let one = create(&mut world, with(agent, "*/10 * * * * *", MissedPolicy::One, OverlapPolicy::Skip));
     let every = create(&mut world, with(agent, "every 1s", MissedPolicy::All, OverlapPolicy::Parallel));
@@ -102,7 +102,7 @@ fn a_long_sleep_is_walked_in_bounded_visits() {
 
 #[test]
 fn slots_queue_behind_an_open_turn_up_to_a_bound() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let view = create(&mut world, plain(agent, "* * * * *"));
     for minute in 1..=120 {
         pass_to(&mut world, MONDAY + minute * MINUTE);
@@ -121,7 +121,7 @@ fn slots_queue_behind_an_open_turn_up_to_a_bound() {
 
 #[test]
 fn waiting_slots_are_missed_when_it_is_disabled() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let view = create(&mut world, plain(agent, "* * * * *"));
     for minute in 1..=3 {
         pass_to(&mut world, MONDAY + minute * MINUTE);
@@ -134,7 +134,7 @@ fn waiting_slots_are_missed_when_it_is_disabled() {
 
 #[test]
 fn parallel_runs_stand_in_sessions_of_their_own() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let view = create(&mut world, with(agent, "* * * * *", MissedPolicy::One, OverlapPolicy::Parallel));
     for minute in 1..=3 {
         pass_to(&mut world, MONDAY + minute * MINUTE);
@@ -147,7 +147,7 @@ fn parallel_runs_stand_in_sessions_of_their_own() {
 
 #[test]
 fn the_session_mode_says_where_it_runs() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let current = world.ask(crate::session::GetSession::Current(agent)).unwrap().id;
     let new = NewSchedule { session_mode: Some(SessionMode::New), ..plain(agent, "0 1 * * *") };
     create(&mut world, new);
@@ -160,7 +160,7 @@ fn the_session_mode_says_where_it_runs() {
 
 #[test]
 fn a_stopped_agent_s_slots_are_counted_and_do_not_come_back() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let view = create(&mut world, plain(agent, "@hourly"));
     world.ask(StopAgents(vec![agent])).unwrap();
     live_to(&mut world, MONDAY + 2 * HOUR);
@@ -175,7 +175,7 @@ fn a_stopped_agent_s_slots_are_counted_and_do_not_come_back() {
 
 #[test]
 fn a_restart_fires_what_was_missed_once() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let view = create(&mut world, plain(agent, "@hourly"));
     live_to(&mut world, MONDAY + 2 * HOUR);
     for _ in 0..3 {
@@ -192,7 +192,7 @@ fn a_restart_fires_what_was_missed_once() {
 
 #[test]
 fn a_clock_that_is_set_forward_is_a_long_sleep() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let view = create(&mut world, plain(agent, "@hourly"));
     pass_to(&mut world, MONDAY + 2 * DAY + 1);
     assert_eq!((tally(&mut world, &view).fired, tally(&mut world, &view).missed), (1, 47));
@@ -200,7 +200,7 @@ fn a_clock_that_is_set_forward_is_a_long_sleep() {
 
 #[test]
 fn a_clock_that_is_set_back_a_little_repeats_no_slot() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let view = create(&mut world, plain(agent, "@hourly"));
     live_to(&mut world, MONDAY + 5 * HOUR);
     pass_to(&mut world, MONDAY + HOUR);
@@ -218,7 +218,7 @@ fn a_clock_that_is_set_back_a_little_repeats_no_slot() {
 #[test]
 fn a_clock_that_was_wrong_by_days_makes_schedules_count_anew() {
     for over_a_restart in [false, true] {
-        let (mut world, agent) = house();
+        let (mut world, agent) = fixture();
         let hourly = create(&mut world, plain(agent, "@hourly"));
         let yearly = create(&mut world, plain(agent, "0 0 1 4 *"));
         live_to(&mut world, MONDAY + HOUR);
@@ -244,7 +244,7 @@ fn a_clock_that_was_wrong_by_days_makes_schedules_count_anew() {
 
 #[test]
 fn a_full_step_leaves_the_rest_to_the_next_and_loses_nothing() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let count = limit::FIRES_PER_STEP_MAX + 10;
     let views: Vec<_> = (0..count)
         .map(|_| create(&mut world, with(agent, "@hourly", MissedPolicy::One, OverlapPolicy::Parallel)))
@@ -267,7 +267,7 @@ fn fires(world: &TestWorld) -> (usize, usize) {
 
 #[test]
 fn a_storm_of_matches_and_a_crowd_of_slots_take_turns() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let trigger = NewTrigger {
         pattern: parse_pattern(&serde_json::json!({ "custom": { "event_type": "ping" } })).unwrap(),
         prompt_template: "look".into(),

@@ -18,7 +18,7 @@ use crate::kernel::index::{self, id_of};
 /// Runs it now, enabled or not. No slot is touched, and the overlap policy does not hold it up: it runs beside an open
 /// turn when the policy is parallel, and otherwise in the session's own order.
 ///
-/// Refused when the agent does not run (409, `agent_not_running`), the house is full (503), or its
+/// Refused when the agent does not run (409, `agent_not_running`), the daemon is full (503), or its
 /// budget is used up (429, `budget_exceeded`).
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct RunSchedule {

@@ -18,7 +18,7 @@ pub(super) const HOUR: i64 = 60 * MINUTE;
 pub(super) const DAY: i64 = 24 * HOUR;
 
 /// A world on Monday at midnight with one agent.
-pub(super) fn house() -> (TestWorld, AgentId) {
+pub(super) fn fixture() -> (TestWorld, AgentId) {
     let mut world = TestWorld::new();
     pass_to(&mut world, MONDAY);
     let agent = world.spawn("scout");
@@ -86,7 +86,7 @@ pub(super) fn enable(world: &mut TestWorld, view: &ScheduleView, enabled: bool) 
 
 #[test]
 fn a_schedule_fires_at_its_slots_and_shows_what_came_of_them() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let view = create(&mut world, plain(agent, "30 9 * * *"));
     assert_eq!(view.next_run, Some(Timestamp(MONDAY + 9 * HOUR + 30 * MINUTE)));
     assert_eq!((view.open, view.past.run_count, &*view.timezone), (0, 0, "UTC"));
@@ -114,7 +114,7 @@ fn a_schedule_fires_at_its_slots_and_shows_what_came_of_them() {
 
 #[test]
 fn a_failure_and_a_stop_are_results_too() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let view = create(&mut world, plain(agent, "@hourly"));
     pass_to(&mut world, MONDAY + HOUR);
     let call = world.next_call();
@@ -134,7 +134,7 @@ fn a_failure_and_a_stop_are_results_too() {
 
 #[test]
 fn a_long_answer_is_cut() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let view = create(&mut world, plain(agent, "@hourly"));
     pass_to(&mut world, MONDAY + HOUR);
     let call = world.next_call();
@@ -145,7 +145,7 @@ fn a_long_answer_is_cut() {
 
 #[test]
 fn what_is_wrong_is_refused_by_its_field_and_changes_nothing() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let before = world.store.clone();
     let good = plain(agent, "@hourly");
     let job = NewSchedule { kind: ScheduleKind::Cron, name: Some("job".into()), ..good.clone() };
@@ -173,7 +173,7 @@ fn what_is_wrong_is_refused_by_its_field_and_changes_nothing() {
 
 #[test]
 fn the_refusal_of_a_rule_names_the_column() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let refusal = world.ask(CreateSchedule { new: plain(agent, "0 9 * * MOX"), by_tool: false }).unwrap_err();
     let expected = "\"MOX\" is not valid; use 0 to 7 or SUN to SAT, rising ranges and steps up to 7";
     assert_eq!(refusal.message, format!("cron: column 9, day of week: {expected}"));
@@ -181,7 +181,7 @@ fn the_refusal_of_a_rule_names_the_column() {
 
 #[test]
 fn a_changed_rule_counts_from_now_and_the_rest_stays() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let other = world.spawn("other");
     let view = create(&mut world, plain(agent, "every 2h"));
     pass_to(&mut world, MONDAY + HOUR);
@@ -227,7 +227,7 @@ fn a_changed_rule_counts_from_now_and_the_rest_stays() {
 
 #[test]
 fn enabled_again_it_counts_from_now() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let daily = create(&mut world, plain(agent, "0 6 * * *"));
     let every = create(&mut world, plain(agent, "every 6h"));
     for view in [&daily, &every] {
@@ -243,7 +243,7 @@ fn enabled_again_it_counts_from_now() {
 
 #[test]
 fn in_and_at_fire_once_and_disable_themselves() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let once = create(&mut world, plain(agent, "in 2h"));
     let at = create(&mut world, plain(agent, "at 2026-03-02T05:00Z"));
     live_to(&mut world, MONDAY + 6 * HOUR);
@@ -260,7 +260,7 @@ fn in_and_at_fire_once_and_disable_themselves() {
 
 #[test]
 fn run_now_touches_no_slot_and_works_when_disabled() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let view = create(&mut world, plain(agent, "0 6 * * *"));
     enable(&mut world, &view, false);
     let started = world.ask(RunSchedule { kind: view.kind, id: view.id }).unwrap();
@@ -282,7 +282,7 @@ fn run_now_touches_no_slot_and_works_when_disabled() {
 
 #[test]
 fn the_families_are_apart_and_lists_have_pages() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let schedule = create(&mut world, plain(agent, "@daily"));
     let named = |n: usize| NewSchedule {
         kind: ScheduleKind::Cron,
@@ -304,7 +304,7 @@ fn the_families_are_apart_and_lists_have_pages() {
 
 #[test]
 fn a_deleted_schedule_leaves_no_record_and_its_turn_goes_on() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let view = create(&mut world, plain(agent, "@hourly"));
     pass_to(&mut world, MONDAY + HOUR);
     let other = AgentId(Uuid::from_u128(3));
@@ -321,7 +321,7 @@ fn a_deleted_schedule_leaves_no_record_and_its_turn_goes_on() {
 
 #[test]
 fn a_killed_agent_takes_its_schedules_along() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let other = world.spawn("other");
     let _gone = create(&mut world, plain(agent, "@hourly"));
     let kept = create(&mut world, plain(other, "@hourly"));
@@ -334,7 +334,7 @@ fn a_killed_agent_takes_its_schedules_along() {
 
 #[test]
 fn a_tool_makes_no_more_than_its_share() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     for _ in 0..limit::AGENT_SCHEDULES_MAX {
         world.ask(CreateSchedule { new: plain(agent, "@daily"), by_tool: true }).unwrap();
     }
@@ -345,7 +345,7 @@ fn a_tool_makes_no_more_than_its_share() {
 
 #[test]
 fn a_preview_shows_the_next_slots() {
-    let (mut world, _) = house();
+    let (mut world, _) = fixture();
     let preview = |rule: &str, timezone: Option<&str>| PreviewRule {
         kind: ScheduleKind::Schedule,
         rule: rule.into(),
@@ -360,7 +360,7 @@ fn a_preview_shows_the_next_slots() {
 
 #[test]
 fn the_house_takes_so_many_schedules_and_jobs_together() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     world.engine.world_mut().resource_mut::<Schedules>().used.count += limit::SCHEDULES_MAX - 1;
     let last = create(&mut world, plain(agent, "@daily")).id;
     for kind in [ScheduleKind::Schedule, ScheduleKind::Cron] {
@@ -375,7 +375,7 @@ fn the_house_takes_so_many_schedules_and_jobs_together() {
 
 #[test]
 fn the_texts_of_schedules_and_jobs_take_so_many_bytes_together_whether_they_are_made_or_changed() {
-    let (mut world, agent) = house();
+    let (mut world, agent) = fixture();
     let says = |prompt: &str| NewSchedule { prompt: prompt.into(), ..plain(agent, "@daily") };
     let first = create(&mut world, says("abc"));
     // Beside its prompt it has a rule of six bytes and a zone of three.

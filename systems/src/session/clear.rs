@@ -14,8 +14,8 @@ use super::{HistoryEnding, TurnsEnding, remove, spawn, sweep};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
+use crate::kernel::id_generator::IdGenerator;
 use crate::kernel::index::{self, Index, id_of};
-use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::react;
 
@@ -73,7 +73,7 @@ fn clear(world: &mut World, agent: AgentId) -> Result<u64, Refusal> {
         let why = "the history was cleared";
         react(world, &TurnsEnding { session: entity, why });
         react(world, &HistoryEnding { session: entity, why });
-        let fresh = world.resource_mut::<Mint>().log();
+        let fresh = world.resource_mut::<IdGenerator>().log();
         let Some(mut session) = world.get_mut::<Session>(entity) else { continue };
         if session.next_ordinal == 0 {
             continue;

@@ -19,7 +19,7 @@ pub use list::{ListSessions, SessionPosition};
 pub use remove::{CleanupSessions, RemoveSession, RemovedSession};
 pub use show::{FindByLabel, GetSession, SessionView};
 
-pub(crate) use stencil::{SaidRow, Stencil};
+pub(crate) use stencil::{RowTemplate, SaidRow};
 
 use remove::remove;
 pub(crate) use remove::{discard, remove_all};
@@ -36,9 +36,9 @@ use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
 use crate::kernel::domain::Domain;
 use crate::kernel::footprint::{Measure, entries};
+use crate::kernel::id_generator::{IdGenerator, mint_for};
 use crate::kernel::index::{Index, session as find};
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
-use crate::kernel::mint::{Mint, mint_for};
 use crate::kernel::outbox::Emit;
 use crate::kernel::record::{self, Error, Kind, decode, is_record, is_text, parse_message_key, unknown};
 use crate::kernel::restore::Records;
@@ -137,7 +137,7 @@ fn make(
 ) -> (SessionId, Entity) {
     let now = world.resource::<Now>().0;
     let id = id.unwrap_or_else(|| mint_for(world, owner));
-    let log = world.resource_mut::<Mint>().log();
+    let log = world.resource_mut::<IdGenerator>().log();
     let component = Session {
         agent: owner,
         log,

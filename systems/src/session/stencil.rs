@@ -12,13 +12,13 @@ use crate::kernel::record::{DeferredRecord, MessageKey, encode, message_key, op}
 
 /// The stored form of a user's message of one text, but for the turn that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stencil {
+pub(crate) struct RowTemplate {
     row: Box<[u8]>,
     /// Where the 16 bytes of the turn's id stand.
     turn_at: usize,
 }
 
-impl Stencil {
+impl RowTemplate {
     /// Of a message that is stored at this time.
     pub(crate) fn new(text: String, created_at: Timestamp) -> Self {
         // The turn is the first field, and no text has this byte in it.
@@ -56,7 +56,7 @@ impl Stencil {
 #[derive(Debug)]
 pub(crate) struct SaidRow {
     /// The row, but for the turn.
-    pub(crate) row: Arc<Stencil>,
+    pub(crate) row: Arc<RowTemplate>,
     /// Where it goes.
     pub(crate) at: MessageKey,
     /// The turn.
@@ -90,7 +90,7 @@ mod tests {
             let blocks = vec![Block::Text { text: text.clone() }];
             let record =
                 MessageRecord { turn, role: Role::User, blocks, created_at, usage: None, model: None, stopped: false };
-            prop_assert_eq!(Stencil::new(text, created_at).put(key, turn), put_content(message_key(key), &record));
+            prop_assert_eq!(RowTemplate::new(text, created_at).put(key, turn), put_content(message_key(key), &record));
         }
     }
 }

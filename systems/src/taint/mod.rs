@@ -33,7 +33,7 @@ use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
-use agentsvc_components::taint::{Brought, InjectionFound, Taint};
+use agentsvc_components::taint::{InjectionFound, Taint, UntrustedContent};
 use agentsvc_components::turn::{Journal, Origin, Turn};
 use agentsvc_components::{Actor, AgentId, TurnId};
 
@@ -164,7 +164,7 @@ pub(crate) fn seen(world: &mut World, session: Entity) {
 }
 
 /// A turn takes in what a tool's result brought.
-pub(crate) fn take_in(world: &mut World, turn: Entity, tool: &str, brought: &Brought) {
+pub(crate) fn take_in(world: &mut World, turn: Entity, tool: &str, brought: &UntrustedContent) {
     let found = if brought.found.is_some() { Taint::INJECTION } else { Taint::NONE };
     add(world, turn, brought.taint.with(found), &brought.source);
     if let Some(found) = &brought.found {

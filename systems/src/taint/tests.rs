@@ -51,7 +51,7 @@ fn runs(world: &mut TestWorld) -> Vec<ToolRun> {
 }
 
 fn gives(world: &mut TestWorld, run: &ToolRun, taint: Taint) {
-    let brought = Brought { taint, source: "web_fetch https://x.example/".into(), found: None };
+    let brought = UntrustedContent { taint, source: "web_fetch https://x.example/".into(), found: None };
     let end = ToolEnd {
         index: run.index,
         call: run.call.clone(),

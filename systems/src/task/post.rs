@@ -19,8 +19,8 @@ use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::counters::Counters;
 use crate::kernel::entities::View;
+use crate::kernel::id_generator::mint;
 use crate::kernel::index::{self, id_of};
-use crate::kernel::mint::mint;
 use crate::kernel::outbox::Emit;
 use crate::taint;
 

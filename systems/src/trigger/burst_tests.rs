@@ -71,7 +71,7 @@ fn kill(world: &mut TestWorld) {
 }
 
 /// A world that has two model calls out at most, three agents, and so many triggers; every third one in new sessions.
-fn house(count: usize) -> (TestWorld, Vec<AgentId>, Vec<TriggerId>) {
+fn fixture(count: usize) -> (TestWorld, Vec<AgentId>, Vec<TriggerId>) {
     let mut world = TestWorld::with(Settings { provider_calls: 2, ..Settings::default() });
     let agents: Vec<AgentId> = ["a", "b", "c"].map(|name| world.spawn(name)).to_vec();
     let triggers = (0..count).map(|n| {
@@ -113,7 +113,7 @@ fn answer_all(world: &mut TestWorld) {
 #[test]
 fn a_storm_leaves_few_records_and_a_restart_unfolds_them() {
     let count = 3 * limit::BURST_FIRES_MAX + 2;
-    let (mut world, _, triggers) = house(count);
+    let (mut world, _, triggers) = fixture(count);
     world.ask(tell("ping")).unwrap();
     // Two turns have begun; the others wait, the first of a session in line, the rest behind it.
     assert_eq!(world.calls.len(), 2);
@@ -141,14 +141,14 @@ fn a_storm_leaves_few_records_and_a_restart_unfolds_them() {
 
 #[test]
 fn few_fires_have_records_of_their_own() {
-    let (mut world, ..) = house(limit::BURST_FIRES_MIN + 1);
+    let (mut world, ..) = fixture(limit::BURST_FIRES_MIN + 1);
     world.ask(tell("ping")).unwrap();
     assert_eq!((stored(&world, b'x'), stored(&world, b't')), (0, limit::BURST_FIRES_MIN + 1), "two have begun");
 }
 
 #[test]
 fn numbers_go_on_when_all_bursts_are_gone_so_that_no_log_passes_over_a_younger_one() {
-    let (mut world, ..) = house(30);
+    let (mut world, ..) = fixture(30);
     world.ask(tell("ping")).unwrap();
     answer_all(&mut world);
     assert_eq!(stored(&world, b'x'), 0);
@@ -163,7 +163,7 @@ fn numbers_go_on_when_all_bursts_are_gone_so_that_no_log_passes_over_a_younger_o
 
 #[test]
 fn what_becomes_of_a_trigger_meanwhile_is_kept_beside_its_burst() {
-    let (mut world, _, mut triggers) = house(40);
+    let (mut world, _, mut triggers) = fixture(40);
     let patch = TriggerPatch { cooldown_secs: Some(Some(60)), ..TriggerPatch::default() };
     for id in &triggers[..20] {
         world.ask(UpdateTrigger { trigger: *id, patch: patch.clone() }).unwrap();
@@ -183,9 +183,9 @@ fn what_becomes_of_a_trigger_meanwhile_is_kept_beside_its_burst() {
 }
 
 /// A small deterministic generator (SplitMix64), so that a failing run can be repeated from its seed.
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -196,9 +196,9 @@ impl Dice {
 }
 
 /// Something happens: storms mostly, answers, and all that may take a turn out of its burst.
-fn happen(world: &mut TestWorld, dice: &mut Dice, agents: &mut Vec<AgentId>, triggers: &mut Vec<TriggerId>) {
-    let agent = agents[dice.below(agents.len())];
-    match dice.below(16) {
+fn happen(world: &mut TestWorld, rng: &mut Rng, agents: &mut Vec<AgentId>, triggers: &mut Vec<TriggerId>) {
+    let agent = agents[rng.below(agents.len())];
+    match rng.below(16) {
         0 | 1 => {
             world.ask(tell("ping")).unwrap();
         }
@@ -217,16 +217,16 @@ fn happen(world: &mut TestWorld, dice: &mut Dice, agents: &mut Vec<AgentId>, tri
             world.ask(InterruptSession { agent, session }).unwrap();
         }
         5 if triggers.len() > 10 => {
-            let id = triggers.swap_remove(dice.below(triggers.len()));
+            let id = triggers.swap_remove(rng.below(triggers.len()));
             world.ask(DeleteTrigger(id)).unwrap();
         }
         6 => {
-            let id = triggers[dice.below(triggers.len())];
-            let secs = [Some(Some(0)), Some(Some(1)), None][dice.below(3)];
-            let patch = TriggerPatch { cooldown_secs: secs, enabled: Some(dice.below(4) > 0), ..Default::default() };
+            let id = triggers[rng.below(triggers.len())];
+            let secs = [Some(Some(0)), Some(Some(1)), None][rng.below(3)];
+            let patch = TriggerPatch { cooldown_secs: secs, enabled: Some(rng.below(4) > 0), ..Default::default() };
             world.ask(UpdateTrigger { trigger: id, patch }).unwrap();
         }
-        7 if dice.below(8) == 0 && agents.len() > 2 => {
+        7 if rng.below(8) == 0 && agents.len() > 2 => {
             agents.retain(|other| *other != agent);
             world.ask(RemoveAgents(vec![agent])).unwrap();
             triggers.retain(|id| world.ask(GetTrigger(*id)).is_ok());
@@ -244,7 +244,7 @@ fn happen(world: &mut TestWorld, dice: &mut Dice, agents: &mut Vec<AgentId>, tri
         11 => {
             world.ask(StartAgents(agents.clone())).unwrap();
         }
-        _ => (0..dice.below(20)).for_each(|_| answer_out(world)),
+        _ => (0..rng.below(20)).for_each(|_| answer_out(world)),
     }
 }
 
@@ -268,13 +268,13 @@ fn begun_and_ended(world: &TestWorld) -> (BTreeSet<TurnId>, BTreeSet<TurnId>) {
 #[test]
 fn whatever_happens_between_kills_every_fire_has_one_turn_and_every_log_knows_it() {
     for seed in 1..=6 {
-        let mut dice = Dice(seed);
-        let (mut world, mut agents, mut triggers) = house(30);
+        let mut rng = Rng(seed);
+        let (mut world, mut agents, mut triggers) = fixture(30);
         let mut storms = 0;
         for _ in 0..60 {
-            happen(&mut world, &mut dice, &mut agents, &mut triggers);
+            happen(&mut world, &mut rng, &mut agents, &mut triggers);
             storms = storms.max(stored(&world, b'x'));
-            match dice.below(6) {
+            match rng.below(6) {
                 0 => {
                     // The step is lost with the process.
                     let before = picture(&mut world);

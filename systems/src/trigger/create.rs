@@ -17,8 +17,8 @@ use crate::audit::Audit;
 use crate::event::pattern::{from_text, text_of};
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
+use crate::kernel::id_generator::mint_for;
 use crate::kernel::index::{self, id_of};
-use crate::kernel::mint::mint_for;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record;
 

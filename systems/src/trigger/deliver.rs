@@ -14,7 +14,7 @@ use agentsvc_components::{AgentId, SessionId, Timestamp, TriggerId, TurnId};
 use super::burst::{Bursts, FireIds};
 use super::index::Triggers;
 use super::rows;
-use super::waves::{Occurrence, Wave, Waves, show};
+use super::waves::{Occurrence, PendingBatch, Waves, show};
 use crate::budget;
 use crate::config::Settings;
 use crate::kernel::counters::Counters;
@@ -52,7 +52,7 @@ pub(crate) fn deliver(world: &mut World) {
 }
 
 /// Brings the matches of a wave to their ends. False when the step has no fire left for the next one: it waits.
-fn deliver_wave(world: &mut World, allowance: &mut u32, wave: &mut Wave) -> bool {
+fn deliver_wave(world: &mut World, allowance: &mut u32, wave: &mut PendingBatch) -> bool {
     let mut message = None;
     while let Some((id, entity)) = wave.triggers.get(wave.delivered).copied() {
         if !deliver_one(world, allowance, &wave.what, &mut message, (id, entity)) {

@@ -25,8 +25,8 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::trigger::{AssigneeMatch, Filter, On, Pattern};
 use agentsvc_components::{AgentId, TriggerId};
 
-use super::grams::Grams;
 use super::names::{Names, drop_member};
+use super::ngram_index::Grams;
 use crate::event::pattern::{is_lifecycle, is_system};
 use crate::kernel::glob::{self, Glob};
 use crate::kernel::quota::{Quota, Used};

@@ -31,7 +31,7 @@
 //! | `cooling_down`  | the event came sooner after the one it last fired for than the cooldown                    |
 //! | `rate_limited`  | the event comes from a fired turn, and the minute has had `[triggers] cascade_per_minute` of those |
 //! | `agent_stopped` | who would get the message does not run                                                     |
-//! | `refused`       | the message would be too long, or the house is full                                        |
+//! | `refused`       | the message would be too long, or the daemon is full                                        |
 //! | `over_budget`   | who would get the message has no budget left, or its turn has begun and ends for that      |
 //! | `fired`         | none of these: a turn has begun                                                            |
 //!
@@ -43,9 +43,9 @@ mod create;
 mod deliver;
 pub mod error_codes;
 mod footprint;
-mod grams;
 mod index;
 mod names;
+mod ngram_index;
 pub(crate) mod query;
 mod remove;
 mod resume;

@@ -7,8 +7,8 @@ use hashbrown::HashMap;
 
 use agentsvc_components::TriggerId;
 
-use super::grams::Grams;
 use super::index::{Found, Set};
+use super::ngram_index::Grams;
 use crate::kernel::glob::Glob;
 
 /// Globs by their text, each with its triggers.

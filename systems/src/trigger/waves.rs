@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use bevy_ecs::prelude::{Entity, Mut, Resource, World};
 
 use agentsvc_components::agent::Agent;
-use agentsvc_components::event::{Event, EventKind, Happened};
+use agentsvc_components::event::{Event, EventEnvelope, EventKind};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::taint::Taint;
 use agentsvc_components::trigger::FireOutcome;
@@ -47,7 +47,7 @@ pub(super) struct Shown {
 
 /// Matches of one event.
 #[derive(Debug)]
-pub(super) struct Wave {
+pub(super) struct PendingBatch {
     pub(super) what: Arc<Occurrence>,
     pub(super) triggers: Vec<(TriggerId, Entity)>,
     /// How many of them are delivered.
@@ -58,7 +58,7 @@ pub(super) struct Wave {
     stored: Option<usize>,
 }
 
-impl Wave {
+impl PendingBatch {
     /// The number of its record, if it has one.
     pub(super) fn stored_as(&self) -> Option<u64> {
         self.stored.map(|_| self.number)
@@ -83,7 +83,7 @@ impl Wave {
 /// All that waits.
 #[derive(Resource, Default)]
 pub(crate) struct Waves {
-    pub(super) queue: VecDeque<Wave>,
+    pub(super) queue: VecDeque<PendingBatch>,
     waiting: usize,
     next_number: u64,
     /// Matches without a turn that may still end on the last fire that was taken for them.
@@ -103,7 +103,7 @@ impl Waves {
 
     /// The records of the waves.
     pub(crate) fn records(&self) -> impl Iterator<Item = WaveRecord> {
-        self.queue.iter().map(Wave::record)
+        self.queue.iter().map(PendingBatch::record)
     }
 
     /// Adds matches of one event, sorted.
@@ -111,7 +111,7 @@ impl Waves {
         self.waiting += triggers.len();
         let number = self.next_number;
         self.next_number += 1;
-        self.queue.push_back(Wave { what: Arc::clone(what), triggers, delivered: 0, number, stored });
+        self.queue.push_back(PendingBatch { what: Arc::clone(what), triggers, delivered: 0, number, stored });
     }
 
     /// Adds what is stored; called in the order of numbers (restore).
@@ -129,7 +129,7 @@ impl Waves {
     }
 
     /// Takes the first wave out.
-    pub(super) fn pop(&mut self) -> Option<Wave> {
+    pub(super) fn pop(&mut self) -> Option<PendingBatch> {
         self.queue.pop_front()
     }
 
@@ -139,7 +139,7 @@ impl Waves {
     }
 
     /// Puts a wave back that was taken out.
-    pub(super) fn put_back(&mut self, wave: Wave) {
+    pub(super) fn put_back(&mut self, wave: PendingBatch) {
         self.queue.push_front(wave);
     }
 }
@@ -175,7 +175,7 @@ pub(crate) fn meet(world: &mut World) {
 
 /// Events meet the triggers that wait for them. Each event comes here once, in the step in which it happened; `from` is
 /// which event of the step the first of them is.
-fn match_events(world: &mut World, events: &[Happened], from: usize) {
+fn match_events(world: &mut World, events: &[EventEnvelope], from: usize) {
     if world.resource::<Triggers>().len() == 0 {
         return;
     }
@@ -213,7 +213,7 @@ fn shielded(world: &World, event: &Event) -> Shielded {
     }
 }
 
-fn enqueue(waves: &mut Waves, happened: &Happened, place: usize, found: &Found<'_>) {
+fn enqueue(waves: &mut Waves, happened: &EventEnvelope, place: usize, found: &Found<'_>) {
     let what = Arc::new(Occurrence {
         kind: happened.event.kind(),
         at: happened.at,

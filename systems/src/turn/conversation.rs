@@ -24,7 +24,7 @@ use crate::session;
 
 /// Where a conversation takes place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Venue {
+pub enum ConversationTarget {
     /// In a session of its own under this new id, which goes with the turn.
     Hidden(SessionId),
     /// In a session that stays.
@@ -42,7 +42,7 @@ pub struct Conversation {
     /// To whom.
     pub agent: AgentId,
     /// Where.
-    pub venue: Venue,
+    pub venue: ConversationTarget,
     /// The messages, oldest first; the turn answers the last. Not empty, and checked by the caller.
     pub messages: Vec<ChatMessage>,
     /// Where it comes from.
@@ -113,11 +113,11 @@ fn take(world: &mut World, command: Conversation, streaming: bool) -> Result<(En
         return Err(Refusal::bad_field("messages", "messages must not be empty"));
     }
     let session = match venue {
-        Venue::Hidden(id) if index::session(world, id).is_some() => {
+        ConversationTarget::Hidden(id) if index::session(world, id).is_some() => {
             return Err(Refusal::conflict("the session already exists"));
         }
-        Venue::Hidden(id) => session::spawn_hidden(world, owner, id),
-        Venue::Kept { session: id, label } => match session::owned_or_absent(world, owner, id)? {
+        ConversationTarget::Hidden(id) => session::spawn_hidden(world, owner, id),
+        ConversationTarget::Kept { session: id, label } => match session::owned_or_absent(world, owner, id)? {
             Some(found) => {
                 message::check_inbox(world, found)?;
                 found

@@ -10,7 +10,7 @@ use agentsvc_components::turn::{ClientTool, Origin, TurnEnd, TurnRequest};
 use agentsvc_components::{AgentId, RefusalKind, SessionId, Timestamp};
 use uuid::Uuid;
 
-use super::{Conversation, PostConversation, SendConversation, StopConversation, TurnReply, Venue};
+use super::{Conversation, ConversationTarget, PostConversation, SendConversation, StopConversation, TurnReply};
 use crate::agent::{GetAgent, RemoveAgents, ResolveAgent, StopAgents};
 use crate::session::{CleanupSessions, ClearHistory, GetSession, ListSessions, SetLabel, SwitchSession};
 use crate::testing::{Asked, TestWorld, answer, tool_call};
@@ -23,13 +23,13 @@ fn said(role: Role, text: &str) -> ChatMessage {
     ChatMessage::text(role, text)
 }
 
-fn conversation(agent: AgentId, venue: Venue, messages: Vec<ChatMessage>) -> Conversation {
+fn conversation(agent: AgentId, venue: ConversationTarget, messages: Vec<ChatMessage>) -> Conversation {
     Conversation { agent, venue, messages, origin: Origin::OpenAi, request: None }
 }
 
 fn hidden(agent: AgentId) -> Conversation {
     let messages = vec![said(Role::User, "a"), said(Role::Assistant, "b"), said(Role::User, "c")];
-    conversation(agent, Venue::Hidden(HIDDEN), messages)
+    conversation(agent, ConversationTarget::Hidden(HIDDEN), messages)
 }
 
 fn begin(world: &mut TestWorld, command: Conversation) -> Asked<TurnReply> {
@@ -124,7 +124,7 @@ fn a_restart_ends_hidden_turns_and_asks_no_model() {
     let agent = world.spawn("ada");
     let before = own_count(&mut world, agent);
     begin(&mut world, hidden(agent));
-    let other = Venue::Hidden(SessionId(Uuid::from_u128(78)));
+    let other = ConversationTarget::Hidden(SessionId(Uuid::from_u128(78)));
     begin(&mut world, conversation(agent, other, vec![said(Role::User, "x")]));
     let calls = [world.next_call(), world.next_call()];
     // One of them waits for a tool.
@@ -171,7 +171,7 @@ fn a_call_of_a_clients_tool_ends_the_turn() {
 fn a_kept_session_is_made_labelled_and_used_again() {
     let mut world = TestWorld::new();
     let agent = world.spawn("ada");
-    let venue = || Venue::Kept { session: HIDDEN, label: Some("user:tom".into()) };
+    let venue = || ConversationTarget::Kept { session: HIDDEN, label: Some("user:tom".into()) };
     for (n, text) in ["one", "two"].into_iter().enumerate() {
         let asked = begin(&mut world, conversation(agent, venue(), vec![said(Role::User, text)]));
         let call = world.next_call();
@@ -183,7 +183,7 @@ fn a_kept_session_is_made_labelled_and_used_again() {
     assert_eq!((view.label.as_deref(), view.message_count), (Some("user:tom"), 4));
     // Another session bears the label already: the new one goes without.
     let other = SessionId(Uuid::from_u128(5));
-    let venue = Venue::Kept { session: other, label: Some("user:tom".into()) };
+    let venue = ConversationTarget::Kept { session: other, label: Some("user:tom".into()) };
     world.ask(PostConversation(conversation(agent, venue, vec![said(Role::User, "x")]))).unwrap();
     assert_eq!(world.ask(GetSession::ById(other)).unwrap().label, None);
 }
@@ -192,7 +192,8 @@ fn a_kept_session_is_made_labelled_and_used_again() {
 fn what_cannot_begin_changes_nothing() {
     let mut world = TestWorld::new();
     let agent = world.spawn("ada");
-    let empty = world.ask(SendConversation(conversation(agent, Venue::Hidden(HIDDEN), vec![]))).unwrap_err();
+    let empty =
+        world.ask(SendConversation(conversation(agent, ConversationTarget::Hidden(HIDDEN), vec![]))).unwrap_err();
     assert_eq!(empty.field.as_deref(), Some("messages"));
     world.ask(StopAgents(vec![agent])).unwrap();
     let refusal = world.ask(SendConversation(hidden(agent))).unwrap_err();

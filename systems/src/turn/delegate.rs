@@ -12,7 +12,7 @@ use agentsvc_components::agent::Agent;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
-use agentsvc_components::taint::{Brought, InjectionFound, Taint};
+use agentsvc_components::taint::{InjectionFound, Taint, UntrustedContent};
 use agentsvc_components::turn::outcome::{ToolEnd, ToolStatus};
 use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_components::turn::{Origin, ParentLink, PendingState, Turn, TurnEnd};
@@ -224,7 +224,7 @@ pub(super) fn settle_read(
 ) {
     let policy = world.resource::<Settings>().security.prompt_injection;
     let Shielded { text, found } = shield(policy, source, content);
-    let brought = Brought { taint, source: source.into(), found };
+    let brought = UntrustedContent { taint, source: source.into(), found };
     settle_with(world, entity, index, text, status, Some(Box::new(brought)));
 }
 
@@ -239,7 +239,7 @@ fn settle_with(
     index: u32,
     content: String,
     status: ToolStatus,
-    brought: Option<Box<Brought>>,
+    brought: Option<Box<UntrustedContent>>,
 ) {
     let Some(turn) = world.get::<Turn>(entity) else { return };
     let Some(call) = turn.pending.iter().find(|pending| pending.index == index).map(|pending| pending.call.clone())

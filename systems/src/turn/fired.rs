@@ -13,10 +13,10 @@ use super::message::{self, MessageTaken, NewTurn, Opening};
 use super::stop;
 use crate::event::event_text;
 use crate::kernel::clock::Now;
+use crate::kernel::id_generator::mint_for;
 use crate::kernel::index::{self, id_of};
-use crate::kernel::mint::mint_for;
 use crate::kernel::outbox::Emit;
-use crate::session::{self, Stencil};
+use crate::session::{self, RowTemplate};
 
 /// Where a fired turn runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(crate) struct Said {
     /// The part of it that its event carries.
     pub(super) told: Arc<str>,
     /// Its row.
-    pub(super) row: Arc<Stencil>,
+    pub(super) row: Arc<RowTemplate>,
     /// The time of the step.
     pub(super) at: Timestamp,
 }
@@ -44,7 +44,7 @@ impl Said {
     /// What is said in this step.
     pub(crate) fn new(world: &World, text: String) -> Arc<Self> {
         let at = world.resource::<Now>().0;
-        Arc::new(Self { told: event_text(&text).into(), row: Arc::new(Stencil::new(text, at)), at })
+        Arc::new(Self { told: event_text(&text).into(), row: Arc::new(RowTemplate::new(text, at)), at })
     }
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Fired {
 }
 
 /// Begins a fired turn; gives its entity, and where it is. The bound of a session's inbox does not hold here, only that
-/// of the house: what fires is not lost for a busy session.
+/// of the daemon: what fires is not lost for a busy session.
 ///
 /// # Errors
 /// The agent does not run (`agent_not_running`), or too many turns are open.

@@ -24,10 +24,10 @@ use crate::kernel::acting::Acting;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command, Place, command};
 use crate::kernel::counters::Counters;
+use crate::kernel::id_generator::mint_for;
 use crate::kernel::index::{self, Index, id_of};
-use crate::kernel::mint::mint_for;
 use crate::kernel::outbox::{self, Emit, Outbox};
-use crate::kernel::record::{Late, MessageKey, message_key, put_content};
+use crate::kernel::record::{BoxedRecord, MessageKey, message_key, put_content};
 use crate::session::SaidRow;
 use crate::{budget, session, taint};
 
@@ -212,7 +212,7 @@ pub(super) fn check_inbox(world: &World, session: Entity) -> Result<(), Refusal>
     Err(Refusal { retry_after_secs: Some(5), ..Refusal::new(RefusalKind::TooMany, text) })
 }
 
-/// Refuses a message to an agent that does not run or whose budget is used up, or to a full house.
+/// Refuses a message to an agent that does not run or whose budget is used up, or to a full world.
 pub(super) fn check(world: &World, owner: Entity) -> Result<(), Refusal> {
     let state = world.get::<Agent>(owner).map_or(AgentState::Terminated, |agent| agent.state);
     if state != AgentState::Running {
@@ -349,7 +349,7 @@ fn write_messages(world: &mut World, session: Entity, turn: TurnId, messages: Ve
 }
 
 /// The one row that a fired turn begins with, and its ordinal.
-fn write_said(world: &mut World, session: Entity, turn: TurnId, said: &Said) -> (Late, u32) {
+fn write_said(world: &mut World, session: Entity, turn: TurnId, said: &Said) -> (BoxedRecord, u32) {
     let mut home = world.get_mut::<Session>(session).expect("found or spawned by the caller");
     let (log, ordinal) = (home.log, home.next_ordinal);
     home.next_ordinal += 1;

@@ -64,7 +64,7 @@ mod tools;
 mod trace;
 
 pub(crate) use admit::admit;
-pub use conversation::{Conversation, PostConversation, SendConversation, StopConversation, Venue};
+pub use conversation::{Conversation, ConversationTarget, PostConversation, SendConversation, StopConversation};
 pub(crate) use delegate::Children;
 pub use delegate::{SendToAgent, SentToAgent};
 pub(crate) use ended::{Ended, FiredTurnEnded, tell};

@@ -13,7 +13,7 @@ use agentsvc_components::{AgentId, Micros, SessionId};
 use super::{CallEnded, calls, settle};
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command, Place};
-use crate::kernel::mint::mint;
+use crate::kernel::id_generator::mint;
 use crate::kernel::reaction::react;
 
 /// Writes the usage event of a call that is over and was nobody's, and gives back what was reserved for it. It counts at

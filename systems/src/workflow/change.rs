@@ -16,7 +16,7 @@ use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::{View, change, find};
-use crate::kernel::mint::mint;
+use crate::kernel::id_generator::mint;
 use crate::kernel::outbox::Emit;
 
 /// Keeps a new workflow (spec 1, POST /api/workflows). Refused with the key at fault, and with 429 when there is no room.

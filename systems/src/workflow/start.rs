@@ -23,8 +23,8 @@ use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command, Place, command};
 use crate::kernel::entities::find;
+use crate::kernel::id_generator::mint;
 use crate::kernel::index;
-use crate::kernel::mint::mint;
 use crate::kernel::outbox::Emit;
 use crate::taint;
 

@@ -116,7 +116,7 @@ impl WorldStats {
             tools_out: world.resource::<ToolLane>().out(),
             compactions_open: world.resource::<Compactions>().len(),
             budget_waiting: world.resource::<Budgets>().waiting(),
-            audit_entries: world.resource::<audit::Trail>().head().kept(),
+            audit_entries: world.resource::<audit::AuditChain>().head().kept(),
             goals: world.resource::<Goals>().len(),
             tasks_pending: world.resource::<Tasks>().count(TaskState::Pending),
             tasks_running: world.resource::<Tasks>().count(TaskState::Running),

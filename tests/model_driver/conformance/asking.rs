@@ -19,7 +19,7 @@ use agentsvc_systems::prompt::Prompt;
 use super::script::Script;
 use super::server::{Answer, Server};
 use super::speaks::{Heard, Speaks};
-use crate::house::{SESSION, attempt, turn};
+use crate::harness::{SESSION, attempt, turn};
 
 /// Tokens that the prompt is taken for where the provider counts none.
 pub(crate) const PROMPT_TOKENS: u64 = 21;

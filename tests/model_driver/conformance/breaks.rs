@@ -20,7 +20,7 @@ fn check(told: Told, may_be_whole: bool, place: &str) {
         Ok(answer) => {
             assert!(may_be_whole, "{place}: a broken answer passes for a whole one: {answer:?}");
             assert_eq!((text_of(&answer.blocks), answer.stop), (script().all_text(), StopReason::ToolUse), "{place}");
-            assert_eq!(crate::house::calls(&answer)[0].2, "{\"q\":\"x\"}", "{place}");
+            assert_eq!(crate::harness::calls(&answer)[0].2, "{\"q\":\"x\"}", "{place}");
         }
         Err(error) => {
             assert_eq!((error.code, error.retryable), (FailureCode::ProviderError, true), "{place}: {error:?}");

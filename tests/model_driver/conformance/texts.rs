@@ -57,7 +57,7 @@ pub(crate) async fn characters_cut_at_every_byte(speaker: &dyn Speaks) {
     assert_eq!(told.chunks.concat(), script.all_text());
     let answer = told.answer();
     assert_eq!(text_of(&answer.blocks), script.all_text());
-    let calls = crate::house::calls(&answer);
+    let calls = crate::harness::calls(&answer);
     assert_eq!(calls.len(), 1);
     let input: serde_json::Value = serde_json::from_str(calls[0].2).expect("arguments are JSON");
     assert_eq!(input["q"], "\u{4e2d}\u{1f468}\u{200d}\u{1f469}");

@@ -6,7 +6,7 @@ use agentsvc_components::turn::outcome::StopReason;
 use super::asking::{call, conversation, question, result, text, told, tool};
 use super::script::{Script, Step};
 use super::speaks::Speaks;
-use crate::house::calls;
+use crate::harness::calls;
 
 /// A name that no provider takes as it is: a dot, a slash, and too long.
 const HOSTILE: &str = "files.example/read_the_whole_of_a_very_long_document_from_the_shared_drive_of_the_department";

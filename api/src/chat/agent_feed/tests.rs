@@ -33,9 +33,9 @@ fn names(list: &str) -> Vec<String> {
 
 /// The first list whose names are as wanted. Virtual time runs while the world is asked, so that lists from before a
 /// change may come in between.
-async fn until(seat: &mut Seat, wanted: impl Fn(&[String]) -> bool) -> Utf8Bytes {
+async fn until(subscriber: &mut Seat, wanted: impl Fn(&[String]) -> bool) -> Utf8Bytes {
     loop {
-        let list = seat.next().await;
+        let list = subscriber.next().await;
         if wanted(&names(&list)) {
             return list;
         }
@@ -52,7 +52,7 @@ async fn a_small_world_is_shown_whole_and_built_once() {
     assert_eq!(first.as_ptr(), same.as_ptr());
     assert_eq!(one.next().await.as_ptr(), first.as_ptr(), "nothing changed");
     api.bridge.ask(RemoveAgents(vec![own.id])).await.unwrap();
-    api.state::<AgentBoard>().note(&Event::AgentTerminated { agent: own.id, name: own.name.to_string(), by: None });
+    api.state::<AgentFeed>().note(&Event::AgentTerminated { agent: own.id, name: own.name.to_string(), by: None });
     let after = until(&mut one, |names| names.len() == 2).await;
     assert_eq!(names(&after), ["agent-1", "agent-2"]);
 }
@@ -65,9 +65,9 @@ async fn a_large_world_shows_the_own_agent_and_what_changed() {
     let (first, second) = tokio::join!(one.next(), two.next());
     assert_eq!((names(&first), names(&second)), (vec!["agent-0".to_owned()], vec!["agent-1".to_owned()]));
     api.bridge.ask(RemoveAgents(vec![some[3].id])).await.unwrap();
-    api.state::<AgentBoard>().note(&Event::AgentUpdated { agent: some[1].id });
-    api.state::<AgentBoard>().note(&Event::AgentStopped { agent: some[2].id });
-    api.state::<AgentBoard>().note(&Event::AgentTerminated {
+    api.state::<AgentFeed>().note(&Event::AgentUpdated { agent: some[1].id });
+    api.state::<AgentFeed>().note(&Event::AgentStopped { agent: some[2].id });
+    api.state::<AgentFeed>().note(&Event::AgentTerminated {
         agent: some[3].id,
         name: some[3].name.to_string(),
         by: None,
@@ -85,28 +85,28 @@ async fn a_large_world_shows_the_own_agent_and_what_changed() {
 async fn nobody_listens_and_nothing_runs() {
     let api = world(1).await;
     let own = agents(&api, 1).await.remove(0);
-    api.state::<AgentBoard>().note(&Event::AgentUpdated { agent: own.id });
-    assert!(api.state::<AgentBoard>().state.lock().changed.is_empty());
-    let seat = Seat::take(&api, &own);
-    assert!(api.state::<AgentBoard>().state.lock().running && api.state::<AgentBoard>().seats() == 1);
-    drop(seat);
+    api.state::<AgentFeed>().note(&Event::AgentUpdated { agent: own.id });
+    assert!(api.state::<AgentFeed>().state.lock().changed.is_empty());
+    let subscriber = Seat::take(&api, &own);
+    assert!(api.state::<AgentFeed>().state.lock().running && api.state::<AgentFeed>().subscribers() == 1);
+    drop(subscriber);
     tokio::time::sleep(PERIOD * 2).await;
-    assert!(!api.state::<AgentBoard>().state.lock().running && api.state::<AgentBoard>().seats() == 0);
+    assert!(!api.state::<AgentFeed>().state.lock().running && api.state::<AgentFeed>().subscribers() == 0);
     assert_eq!(names(&Seat::take(&api, &own).next().await), ["agent-0"]);
 }
 
 #[test]
 fn what_changed_is_bounded_and_told_in_pieces() {
-    let board = AgentBoard::default();
-    board.seats.store(1, Ordering::Release);
+    let feed = AgentFeed::default();
+    feed.subscribers.store(1, Ordering::Release);
     let id = |n: usize| AgentId(Uuid::from_u128(n as u128));
     for n in 0..limit::AGENTS_CHANGED_MAX + 10 {
-        board.note(&Event::AgentStarted { agent: id(n) });
+        feed.note(&Event::AgentStarted { agent: id(n) });
     }
-    assert_eq!(board.state.lock().changed.len(), limit::AGENTS_CHANGED_MAX);
-    let first = board.take_changed();
+    assert_eq!(feed.state.lock().changed.len(), limit::AGENTS_CHANGED_MAX);
+    let first = feed.take_changed();
     assert_eq!((first.len(), first.first_key_value().unwrap().0), (limit::AGENTS_PUSH_CHANGED_MAX, &id(0)));
-    assert_eq!(board.take_changed().first_key_value().unwrap().0, &id(limit::AGENTS_PUSH_CHANGED_MAX));
-    board.put_back(first);
-    assert_eq!(board.take_changed().first_key_value().unwrap().0, &id(0));
+    assert_eq!(feed.take_changed().first_key_value().unwrap().0, &id(limit::AGENTS_PUSH_CHANGED_MAX));
+    feed.put_back(first);
+    assert_eq!(feed.take_changed().first_key_value().unwrap().0, &id(0));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use agentsvc_components::agent::sweep::AgentSwept;
-use agentsvc_components::event::{Event, Happened};
+use agentsvc_components::event::{Event, EventEnvelope};
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::limit;
@@ -49,9 +49,9 @@ pub(super) fn put(key: &[u8], value: &[u8]) -> Op {
     Op { space: Space::World, key: key.to_vec(), value: Some(value.to_vec()) }
 }
 
-fn event() -> Happened {
+fn event() -> EventEnvelope {
     let event = Event::AgentStarted { agent: AgentId(uuid::Uuid::nil()) };
-    Happened { event, at: Timestamp(1), depth: 0, taint: Taint::NONE }
+    EventEnvelope { event, at: Timestamp(1), depth: 0, taint: Taint::NONE }
 }
 
 /// A commit of `ops` whose release is noted as `number`.

@@ -126,8 +126,8 @@ impl Fuzz {
             8 => ask(engine, api, turn::InterruptSession { agent, session: self.session() }),
             9 => ask(engine, api, turn::StopConversation(self.session())),
             _ => {
-                let hidden = turn::Venue::Hidden(SessionId(self.random.uuid()));
-                let kept = turn::Venue::Kept { session: self.session(), label: Some(self.text().into()) };
+                let hidden = turn::ConversationTarget::Hidden(SessionId(self.random.uuid()));
+                let kept = turn::ConversationTarget::Kept { session: self.session(), label: Some(self.text().into()) };
                 let venue = if self.random.one_in(2) { hidden } else { kept };
                 let blocks = vec![Block::Text { text: self.text() }];
                 let messages = vec![ChatMessage { role: Role::User, blocks }];

@@ -10,9 +10,9 @@ use agentsvc_components::kernel::job::{Job, JobOutcome, JobState, RunJob, TryEnd
 use super::{JobEvent, JobKind, Jobs, change, now};
 use crate::kernel::arrivals::Settle;
 use crate::kernel::counters::Counters;
+use crate::kernel::id_generator::IdGenerator;
 use crate::kernel::index;
 use crate::kernel::index::id_of;
-use crate::kernel::mint::Mint;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record::Error;
 use crate::kernel::restore::Records;
@@ -116,7 +116,7 @@ fn retry(world: &mut World, entity: Entity, job: &Job, after_ms: Option<u32>, re
 /// Milliseconds until the next try: the backoff, of which up to a half is left to chance.
 fn pause_ms(world: &mut World, kind: &JobKind, tries: u32) -> i64 {
     let doubled = kind.backoff_ms.saturating_mul(1 << tries.saturating_sub(1).min(30)).min(kind.backoff_ms_max).max(1);
-    let chance = world.resource_mut::<Mint>().below(doubled as u64 / 2 + 1);
+    let chance = world.resource_mut::<IdGenerator>().below(doubled as u64 / 2 + 1);
     doubled - chance as i64
 }
 

@@ -13,7 +13,7 @@ use rand_core::{Rng, SeedableRng};
 use super::*;
 use crate::agent::RemoveAgents;
 use crate::kernel::counters::Counters;
-use crate::kernel::mint::Mint;
+use crate::kernel::id_generator::IdGenerator;
 use crate::testing::TestWorld;
 
 /// What was heard of jobs.
@@ -203,7 +203,7 @@ fn the_jobs_of_an_agent_are_in_its_slot_and_end_with_it() {
     let agent = world.spawn("a");
     let id = added(&mut world, "test_any", NewJob { owner: Some(agent), ..new(1) });
     let nobodys = added(&mut world, "test_any", new(1));
-    let born = world.engine.world().resource::<Mint>().born();
+    let born = world.engine.world().resource::<IdGenerator>().born();
     assert_eq!([id.0, nobodys.0].map(|id| Slot::of_id(id, born)), [Slot::of_name("a"), Slot::ROOT]);
     world.ask(RemoveAgents(vec![agent])).unwrap();
     assert!(world.effects.iter().any(|effect| effect.get() == Some(&Abort(Attempt::of(id, 1)))));

@@ -4,9 +4,9 @@
 //! version up to its own; fields that a later version added are filled by `#[serde(default)]`.
 
 mod content;
+mod deferred;
 pub(crate) mod key;
 mod kind;
-mod late;
 pub(crate) mod msgpack;
 
 pub use content::{CheckRow, ContentKind};
@@ -17,9 +17,9 @@ pub use key::{
     parse_sweep_key, result_key, summary_key, summary_prefix, trace_key, trace_prefix,
 };
 
+pub use deferred::{BoxedRecord, DeferredRecord};
 pub(crate) use kind::{Entities, kind_of, read, remove_component, restore_components, unknown, uuid_of};
 pub use kind::{Kind, ReadRow, put, put_component, read_as, remove};
-pub use late::{DeferredRecord, Late};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

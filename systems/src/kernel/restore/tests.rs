@@ -11,8 +11,8 @@ use agentsvc_components::{AgentId, CompactionId, LogId, SessionId, Timestamp};
 use uuid::Uuid;
 
 use super::Records;
+use crate::kernel::id_generator::IdGenerator;
 use crate::kernel::index::{self, Index};
-use crate::kernel::mint::Mint;
 use crate::{Engine, Settings};
 
 /// Enough for the indexes to be filled by other threads.
@@ -95,7 +95,7 @@ fn a_large_world_comes_back_whole_whatever_the_order_of_its_records() {
     assert_eq!(index.sessions_of(entity, None).collect::<Vec<_>>(), [session_id(77), session_id(77 + MANY)]);
     let labelled = index.labelled(index::agent(world, agent_id(100)).unwrap(), "label 100");
     assert_eq!(labelled, index::session(world, session_id(100)));
-    let next = engine.world_mut().resource_mut::<Mint>().log();
+    let next = engine.world_mut().resource_mut::<IdGenerator>().log();
     assert_eq!(next, LogId(u64::from(2 * MANY) + 1));
 }
 

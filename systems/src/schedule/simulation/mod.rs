@@ -5,7 +5,7 @@
 //! A mark is left for everything that happens to a slot; the marks of a step count when the step is committed, and are
 //! lost with it.
 
-mod house;
+mod fixture;
 mod oracle;
 mod tests;
 
@@ -54,9 +54,9 @@ pub(super) fn taken(world: &mut World, entity: Entity, slot: Timestamp) {
 }
 
 /// A small deterministic generator (SplitMix64), so that a failing run can be repeated from its seed.
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

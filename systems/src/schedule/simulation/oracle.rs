@@ -11,7 +11,7 @@ use agentsvc_components::schedule::Tally;
 use agentsvc_components::schedule::record::ScheduleStateRecord;
 
 use super::super::tests::{DAY, HOUR, MINUTE, MONDAY};
-use super::Dice;
+use super::Rng;
 use agentsvc_components::schedule::SlotOutcome as Outcome;
 
 /// Slots are listed up to here.
@@ -43,28 +43,28 @@ pub(super) struct Oracle {
 }
 
 /// A random rule, its zone, and its slots.
-pub(super) fn rule(dice: &mut Dice) -> (String, Tz, Oracle) {
-    let (minute, hour) = (dice.below(60), dice.below(24));
+pub(super) fn rule(rng: &mut Rng) -> (String, Tz, Oracle) {
+    let (minute, hour) = (rng.below(60), rng.below(24));
     let days = ["MON", "TUE,THU", "0,3,6", "FRI-SUN"];
     let mut zone = Tz::UTC;
-    let text = match dice.below(100) {
+    let text = match rng.below(100) {
         0..35 => format!("{minute} {hour} * * *"),
-        35..45 => format!("{minute} {hour} * * {}", dice.pick(&days)),
-        45..50 => format!("{} {minute} {hour} {} * MON", dice.below(60), dice.below(28) + 1),
-        50..60 => format!("{minute} */{} * * *", dice.pick(&[3, 4, 6, 8])),
+        35..45 => format!("{minute} {hour} * * {}", rng.pick(&days)),
+        45..50 => format!("{} {minute} {hour} {} * MON", rng.below(60), rng.below(28) + 1),
+        50..60 => format!("{minute} */{} * * *", rng.pick(&[3, 4, 6, 8])),
         60..75 => {
-            zone = dice.pick(ZONES);
-            let hours = dice.pick(&["2", "1", "0", "2,3", "*/4", "*/6", "3"]);
-            format!("{} {hours} * * *", dice.pick(&["0", "15", "30", "45"]))
+            zone = rng.pick(ZONES);
+            let hours = rng.pick(&["2", "1", "0", "2,3", "*/4", "*/6", "3"]);
+            format!("{} {hours} * * *", rng.pick(&["0", "15", "30", "45"]))
         }
-        75..90 => return every(dice.below(47 * HOUR / 1_000) + 3_600),
-        90..91 => return every(dice.below(3_000) + 300),
+        75..90 => return every(rng.below(47 * HOUR / 1_000) + 3_600),
+        90..91 => return every(rng.below(3_000) + 300),
         91..96 => {
-            let secs = dice.below(20 * DAY / 1_000) + 1;
+            let secs = rng.below(20 * DAY / 1_000) + 1;
             return (format!("in {secs}s"), zone, Oracle::new(Slots::In(secs * 1_000)));
         }
         _ => {
-            let at = MONDAY + DAY + dice.below(25 * DAY / 1_000) * 1_000;
+            let at = MONDAY + DAY + rng.below(25 * DAY / 1_000) * 1_000;
             let text = DateTime::from_timestamp_millis(at).unwrap().to_rfc3339();
             return (format!("at {text}"), zone, Oracle::new(Slots::At(at)));
         }

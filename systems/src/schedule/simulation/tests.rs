@@ -5,7 +5,7 @@
 
 use std::env;
 
-use super::house::{House, Totals};
+use super::fixture::{Fixture, Totals};
 
 /// Schedules of one world.
 const HOUSE: usize = 300;
@@ -23,7 +23,7 @@ fn every_slot_has_exactly_one_outcome() {
     while left > 0 {
         let (some, seed) = (left.min(HOUSE), (seed + count - left) as u64);
         println!("seed {seed}: {some} schedules");
-        let one = House::new(seed, some).run();
+        let one = Fixture::new(seed, some).run();
         totals.slots += one.slots;
         totals.fired += one.fired;
         totals.restarts += one.restarts;

@@ -11,7 +11,9 @@ use agentsvc_components::{RefusalKind, SessionId};
 use super::*;
 use crate::agent::RemoveAgents;
 use crate::testing::answer;
-use crate::turn::{Conversation, NewMessage, SendConversation, SendMessage, SendToAgent, StopTurns, Venue};
+use crate::turn::{
+    Conversation, ConversationTarget, NewMessage, SendConversation, SendMessage, SendToAgent, StopTurns,
+};
 
 /// The model of the next call asks for one tool; gives the run that went out.
 fn tool(world: &mut TestWorld, name: &str) -> ToolRun {
@@ -209,7 +211,7 @@ fn a_run_of_a_conversation_that_nobody_waits_for_after_a_restart_is_given_up() {
     let id = make(&mut world, vec![step("p")]);
     let agent = world.ask(crate::agent::FindAgent("a".into())).unwrap().id;
     let said = vec![ChatMessage { role: Role::User, blocks: vec![Block::Text { text: "go".into() }] }];
-    let venue = Venue::Hidden(SessionId(uuid::Uuid::from_u128(5)));
+    let venue = ConversationTarget::Hidden(SessionId(uuid::Uuid::from_u128(5)));
     let conversation = Conversation { agent, venue, messages: said, origin: Origin::OpenAi, request: None };
     world.begin(SendConversation(conversation));
     world.step();

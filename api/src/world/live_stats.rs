@@ -8,22 +8,22 @@ use serde::Serialize;
 use crate::http::api::Api;
 
 /// Knows how the world's thread and the store are doing.
-pub trait Vitals: Send + Sync + 'static {
+pub trait LiveStats: Send + Sync + 'static {
     /// A reading. Asks nobody and must not block.
-    fn read(&self) -> VitalSigns;
+    fn read(&self) -> LiveReading;
 
     /// The number of the newest step that changed something; `None` when steps have none.
     fn step(&self) -> Option<u64>;
 }
 
 /// How they are doing; nothing but zeros while the world is loading.
-pub(crate) fn vitals(api: &Api) -> VitalSigns {
-    api.services.get::<dyn Vitals>().map(|vitals| vitals.read()).unwrap_or_default()
+pub(crate) fn live_stats(api: &Api) -> LiveReading {
+    api.services.get::<dyn LiveStats>().map(|live_stats| live_stats.read()).unwrap_or_default()
 }
 
 /// The number of the newest step that changed something.
 pub(crate) fn step(api: &Api) -> Option<u64> {
-    api.services.get::<dyn Vitals>()?.step()
+    api.services.get::<dyn LiveStats>()?.step()
 }
 
 /// Durations of the last minute in microseconds. Percentiles are accurate to 4 %.
@@ -60,7 +60,7 @@ pub struct Rates {
 
 /// One reading.
 #[derive(Clone, Debug, Default)]
-pub struct VitalSigns {
+pub struct LiveReading {
     /// The number of the newest step that changed something; `None` when steps have none.
     pub step: Option<u64>,
     /// Steps since the start.

@@ -1,7 +1,7 @@
-//! The notary: the thread that signs checkpoints of the audit trail and lets its oldest entries go.
+//! The checkpoint signer: the thread that signs checkpoints of the audit trail and lets its oldest entries go.
 //!
 //! A checkpoint is signed only for entries that are on the disk, and is itself stored before the vault gets it. So the
-//! vault never knows more than the disk after a kill, and knows less by one checkpoint at most. The notary signs nothing
+//! vault never knows more than the disk after a kill, and knows less by one checkpoint at most. The checkpoint signer signs nothing
 //! that contradicts the vault's checkpoint: the evidence that entries are missing stays until somebody has looked.
 //!
 //! Rows are erased only after a checkpoint is stored, here and in the vault, that names the first entry that stays and
@@ -34,7 +34,7 @@ const TRIM_AGAIN: Duration = Duration::from_secs(1);
 /// Milliseconds of a day.
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// What the notary works with.
+/// What the checkpoint signer works with.
 pub struct Parts {
     /// The trail that it signs.
     pub trail: Arc<AuditTrail>,
@@ -50,7 +50,7 @@ pub struct Parts {
     pub retention_days: Arc<AtomicU32>,
 }
 
-/// Work for the notary.
+/// Work for the checkpoint signer.
 enum Work {
     /// Sign a checkpoint up to here.
     Seal(AuditHead),
@@ -61,17 +61,17 @@ enum Work {
 /// Signs a checkpoint of the audit trail, in its own time.
 pub type Seal = Arc<dyn Fn(AuditHead) + Send + Sync>;
 
-/// The running notary.
-pub struct Notary {
-    queue: NotaryQueue,
+/// The running checkpoint signer.
+pub struct CheckpointSigner {
+    queue: SignerQueue,
     thread: JoinHandle<()>,
 }
 
-/// The way to the notary. Cheap to clone.
+/// The way to the checkpoint signer. Cheap to clone.
 #[derive(Clone)]
-pub struct NotaryQueue(Sender<Work>);
+pub struct SignerQueue(Sender<Work>);
 
-impl NotaryQueue {
+impl SignerQueue {
     /// Asks for a checkpoint up to `head`, whose entries are on the disk. Never blocks.
     pub fn seal(&self, head: AuditHead) {
         // After the stop nobody signs any more; the next start does.
@@ -79,18 +79,18 @@ impl NotaryQueue {
     }
 }
 
-impl Notary {
+impl CheckpointSigner {
     /// Starts the thread.
     pub fn start(parts: Parts) -> std::io::Result<Self> {
         let (sender, work) = crossbeam_channel::unbounded();
         let thread = std::thread::Builder::new()
             .name("audit-notary".to_owned())
             .spawn(move || Signing { parts, newest: 0, next_trim: Instant::now() }.run(&work))?;
-        Ok(Self { queue: NotaryQueue(sender), thread })
+        Ok(Self { queue: SignerQueue(sender), thread })
     }
 
-    /// The way to this notary, for the performer of `SealAudit`.
-    pub fn queue(&self) -> NotaryQueue {
+    /// The way to this checkpoint signer, for the performer of `SealAudit`.
+    pub fn queue(&self) -> SignerQueue {
         self.queue.clone()
     }
 
@@ -118,7 +118,7 @@ enum Error {
     Contradiction(String),
 }
 
-/// The state of the notary's thread.
+/// The state of the checkpoint signer's thread.
 struct Signing {
     parts: Parts,
     /// The sequence of the newest stored checkpoint; 0 when it is not known.

@@ -19,7 +19,7 @@ use super::super::tests::{DAY, HOUR, MINUTE, MONDAY, plain};
 use super::super::times::Schedules;
 use super::super::{CreateSchedule, NewSchedule, RunSchedule, SchedulePatch, UpdateSchedule};
 use super::oracle::{self, HORIZON, Oracle};
-use super::{Dice, Ledger, Mark};
+use super::{Ledger, Mark, Rng};
 use crate::agent::{StartAgents, StopAgents};
 use crate::kernel::record;
 use crate::testing::{answer, spawn_command};
@@ -32,9 +32,9 @@ type Asked<R> = Arc<Mutex<Option<Result<R, Refusal>>>>;
 const DAYS: i64 = 30;
 
 /// One run.
-pub(super) struct House {
+pub(super) struct Fixture {
     engine: Engine,
-    dice: Dice,
+    rng: Rng,
     now: i64,
     /// The world space of the store.
     stored: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -55,12 +55,12 @@ pub(super) struct Totals {
     pub(super) restarts: u64,
 }
 
-impl House {
+impl Fixture {
     /// A world with `count` schedules and cron jobs.
     pub(super) fn new(seed: u64, count: usize) -> Self {
-        let mut house = Self {
+        let mut fixture = Self {
             engine: Engine::new(Settings::default(), [1; 32]),
-            dice: Dice(seed),
+            rng: Rng(seed),
             now: MONDAY,
             stored: BTreeMap::new(),
             calls: Vec::new(),
@@ -69,28 +69,28 @@ impl House {
             right: None,
             restarts: 0,
         };
-        house.restore();
+        fixture.restore();
         for n in 0..count.div_ceil(8) {
-            let spawned = house.ask(spawn_command(&format!("agent {n}")));
-            house.agents.push(spawned.agent);
+            let spawned = fixture.ask(spawn_command(&format!("agent {n}")));
+            fixture.agents.push(spawned.agent);
         }
         for _ in 0..count {
-            house.create();
+            fixture.create();
         }
-        house
+        fixture
     }
 
     fn create(&mut self) {
-        let dice = &mut self.dice;
-        let (rule, zone, mut oracle) = oracle::rule(dice);
-        let kind = dice.pick(&[ScheduleKind::Schedule, ScheduleKind::Cron]);
-        let agent = dice.pick(&self.agents);
+        let rng = &mut self.rng;
+        let (rule, zone, mut oracle) = oracle::rule(rng);
+        let kind = rng.pick(&[ScheduleKind::Schedule, ScheduleKind::Cron]);
+        let agent = rng.pick(&self.agents);
         let new = NewSchedule {
             kind,
             name: Some("n".into()),
             timezone: Some(zone.name().into()),
-            missed: dice.pick(&[MissedPolicy::Skip, MissedPolicy::One, MissedPolicy::All]),
-            overlap: dice.pick(&[
+            missed: rng.pick(&[MissedPolicy::Skip, MissedPolicy::One, MissedPolicy::All]),
+            overlap: rng.pick(&[
                 OverlapPolicy::Skip,
                 OverlapPolicy::Queue,
                 OverlapPolicy::Queue,
@@ -127,17 +127,17 @@ impl House {
     fn round(&mut self) {
         self.pass();
         self.answer_until(self.now);
-        if self.dice.rare(1_500) {
+        if self.rng.rare(1_500) {
             self.change();
         }
-        if self.dice.rare(200) {
+        if self.rng.rare(200) {
             // The step is lost with the process.
             self.engine.beat();
             self.engine.step();
             return self.restart();
         }
         self.beat();
-        if self.dice.rare(200) {
+        if self.rng.rare(200) {
             self.restart();
         }
     }
@@ -147,19 +147,19 @@ impl House {
         let visit = self.engine.world().resource::<Schedules>().first_visit().map(|at| at.0);
         let call = self.calls.iter().map(|(at, _)| *at).min();
         let due = visit.into_iter().chain(call).min().unwrap_or(self.now).max(self.now);
-        self.now = due + self.dice.pick(&[0, 50, 1_000]);
-        if self.dice.rare(2_000) {
+        self.now = due + self.rng.pick(&[0, 50, 1_000]);
+        if self.rng.rare(2_000) {
             // The process is held up, or the machine sleeps.
-            self.now += self.dice.pick(&[30_000, 61_000, 10 * MINUTE, 5 * HOUR]);
-        } else if self.dice.rare(30) {
-            self.now += self.dice.below(2 * DAY);
-        } else if self.dice.rare(100) {
-            self.now -= self.dice.below(20 * HOUR);
-        } else if self.dice.rare(15) && self.right.is_none() && self.now < MONDAY + 25 * DAY {
+            self.now += self.rng.pick(&[30_000, 61_000, 10 * MINUTE, 5 * HOUR]);
+        } else if self.rng.rare(30) {
+            self.now += self.rng.below(2 * DAY);
+        } else if self.rng.rare(100) {
+            self.now -= self.rng.below(20 * HOUR);
+        } else if self.rng.rare(15) && self.right.is_none() && self.now < MONDAY + 25 * DAY {
             self.right = Some(self.now);
-            self.now += DAY + self.dice.below(35 * DAY);
+            self.now += DAY + self.rng.below(35 * DAY);
         } else if let Some(right) = self.right
-            && self.dice.below(4) == 0
+            && self.rng.below(4) == 0
         {
             self.right = None;
             self.set_right(right);
@@ -174,7 +174,7 @@ impl House {
     fn set_right(&mut self, right: i64) {
         let is_far = self.now - right > limit::CLOCK_FAULT_MS;
         self.now = right;
-        if self.dice.below(2) == 0 {
+        if self.rng.below(2) == 0 {
             return self.restart();
         }
         self.engine.set_now(Timestamp(right));
@@ -196,10 +196,10 @@ impl House {
     /// A person does something.
     fn change(&mut self) {
         let ids: Vec<ScheduleId> = self.schedules.keys().copied().collect();
-        let id = self.dice.pick(&ids);
+        let id = self.rng.pick(&ids);
         let kind = self.schedules[&id].0;
-        let agent = self.dice.pick(&self.agents);
-        match self.dice.below(6) {
+        let agent = self.rng.pick(&self.agents);
+        match self.rng.below(6) {
             0 => drop(self.command(StopAgents(vec![agent]))),
             1 | 2 => drop(self.command(StartAgents(vec![agent]))),
             3 => drop(self.command(RunSchedule { kind, id })),
@@ -235,7 +235,7 @@ impl House {
         for attempt in due {
             let failure =
                 ModelFailure { code: FailureCode::ProviderError, message: "it failed".into(), spent: Vec::new() };
-            let end = match self.dice.below(10) {
+            let end = match self.rng.below(10) {
                 0 => ModelEnd::Failed(failure),
                 1 => ModelEnd::Aborted(answer(vec![])),
                 _ => ModelEnd::Answered(answer(vec![Block::Text { text: "done".into() }])),
@@ -248,7 +248,7 @@ impl House {
         self.engine.beat();
         self.step();
         while self.engine.has_work() {
-            if self.dice.rare(1_000) {
+            if self.rng.rare(1_000) {
                 return self.restart();
             }
             self.step();
@@ -289,7 +289,7 @@ impl House {
         }
         for effect in commit.effects {
             if let Some(call) = effect.get::<ModelCall>() {
-                let after = self.dice.pick(&[100, 2_000, 30_000, 5 * MINUTE, 3 * HOUR]);
+                let after = self.rng.pick(&[100, 2_000, 30_000, 5 * MINUTE, 3 * HOUR]);
                 self.calls.push((self.now + after, call.attempt));
             } else if let Some(call) = effect.get::<SummaryCall>() {
                 let written = Err("not here".to_owned());
@@ -305,7 +305,7 @@ impl House {
 
     fn apply(&mut self, mark: Mark) {
         let (Mark::Settled(id, ..) | Mark::Waits(id, _) | Mark::Taken(id, _)) = mark;
-        let (_, oracle) = self.schedules.get_mut(&id).expect("a schedule of this house");
+        let (_, oracle) = self.schedules.get_mut(&id).expect("a schedule of this fixture");
         match mark {
             Mark::Settled(_, outcome, last, count) => oracle.settle(outcome, last, count),
             Mark::Waits(_, slot) => oracle.waits(slot),
@@ -327,7 +327,7 @@ impl House {
         for (key, value) in &self.stored {
             records.read(key, value).unwrap();
         }
-        let seed = self.dice.roll().to_le_bytes();
+        let seed = self.rng.roll().to_le_bytes();
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&seed);
         self.engine = Engine::new(Settings::default(), bytes);

@@ -13,4 +13,4 @@ pub trait DeferredRecord: Debug + Send + Sync {
 }
 
 /// A [`DeferredRecord`] of any kind.
-pub type Late = Box<dyn DeferredRecord>;
+pub type BoxedRecord = Box<dyn DeferredRecord>;

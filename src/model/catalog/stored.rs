@@ -36,7 +36,7 @@ const FILE_BYTES_MAX: u64 = 4 * limit::CATALOG_BYTES_MAX as u64;
 
 /// What is kept. A change is made on a copy, which takes the place of this one when it is on disk.
 #[derive(Clone, Debug, Default)]
-pub struct Kept {
+pub struct StoredCatalog {
     /// Models that clients added.
     pub(super) custom: Vec<Arc<Model>>,
     /// Aliases that clients made.
@@ -64,7 +64,7 @@ pub(super) struct Fetched {
     pub(super) skipped: usize,
 }
 
-impl Kept {
+impl StoredCatalog {
     /// Is there nothing?
     pub(super) fn is_empty(&self) -> bool {
         self.custom.is_empty() && self.aliases.is_empty() && self.removed.is_empty() && self.fetched.is_none()
@@ -110,27 +110,27 @@ impl Files {
     }
 
     /// What they hold. Blocks.
-    pub fn load(&self, is_provider: &dyn Fn(&str) -> bool) -> Kept {
+    pub fn load(&self, is_provider: &dyn Fn(&str) -> bool) -> StoredCatalog {
         let custom = self.read(CUSTOM_MODELS, |file: CustomFile| custom_models(file, is_provider)).unwrap_or_default();
         let (aliases, removed) = self.read(ALIASES, aliases).unwrap_or_default();
         let fetched = self.read(FETCHED, |file| fetched(file, is_provider));
-        Kept { custom, aliases, removed, fetched: fetched.map(Arc::new) }
+        StoredCatalog { custom, aliases, removed, fetched: fetched.map(Arc::new) }
     }
 
     /// Makes the models of clients durable. Blocks.
-    pub(super) fn write_custom(&self, kept: &Kept) -> std::io::Result<()> {
+    pub(super) fn write_custom(&self, kept: &StoredCatalog) -> std::io::Result<()> {
         self.write(CUSTOM_MODELS, &CustomFile { models: kept.custom.iter().map(|model| Row::of(model)).collect() })
     }
 
     /// Makes the aliases of clients durable. Blocks.
-    pub(super) fn write_aliases(&self, kept: &Kept) -> std::io::Result<()> {
+    pub(super) fn write_aliases(&self, kept: &StoredCatalog) -> std::io::Result<()> {
         let target = |name: &ModelName| Target { provider: name.provider.clone(), model: name.model.clone() };
         let aliases = kept.aliases.iter().map(|(alias, name)| (alias.clone(), target(name))).collect();
         self.write(ALIASES, &AliasFile { aliases, removed: kept.removed.clone() })
     }
 
     /// Makes the fetched catalog durable. Blocks.
-    pub(super) fn write_fetched(&self, kept: &Kept) -> std::io::Result<()> {
+    pub(super) fn write_fetched(&self, kept: &StoredCatalog) -> std::io::Result<()> {
         let Some(fetched) = &kept.fetched else { return Ok(()) };
         let Fetched { at, url, sha256, document, .. } = &**fetched;
         let document = Arc::clone(document);

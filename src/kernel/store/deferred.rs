@@ -7,7 +7,7 @@ use crate::kernel::store::Store;
 
 /// Answers from the store of the present world. Nobody asks before there is one: the world takes no command before that.
 #[derive(Default)]
-pub(crate) struct LateStore(RwLock<Place>);
+pub(crate) struct DeferredStore(RwLock<Place>);
 
 #[derive(Default)]
 enum Place {
@@ -20,7 +20,7 @@ enum Place {
     Exchanging,
 }
 
-impl LateStore {
+impl DeferredStore {
     /// The store is open.
     pub(crate) fn set(&self, store: Store) {
         *self.0.write() = Place::Open(store);

@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use agentsvc_api::agent::texts::ManifestTexts;
-use agentsvc_api::chat::agent_feed::AgentBoard;
+use agentsvc_api::chat::agent_feed::AgentFeed;
 use agentsvc_api::http::bridge::{Arrival, Intake, bridge};
 use agentsvc_api::http::shutdown::Shutdown;
 use agentsvc_api::memory::store::MemoryStore;
@@ -52,7 +52,7 @@ const STEPS_MAX: u32 = 64;
 const CALL: char = '!';
 
 /// The daemon.
-pub struct House {
+pub struct Harness {
     /// The front.
     pub api: Arc<Api>,
     intake: Intake,
@@ -74,7 +74,7 @@ pub struct Journal {
     pub entries: Vec<Vec<u8>>,
 }
 
-impl House {
+impl Harness {
     /// A daemon with an empty world.
     pub fn new() -> Self {
         let (bridge, intake) = bridge();
@@ -176,7 +176,7 @@ impl House {
             self.note(&commit);
             self.memory.apply(commit.ops);
             for happened in commit.events {
-                self.api.services.state::<AgentBoard>().note(&happened.event);
+                self.api.services.state::<AgentFeed>().note(&happened.event);
                 self.api.services.state::<WorldWatch>().events.note(happened);
             }
             commit.releases.into_iter().for_each(|release| release());
@@ -282,7 +282,7 @@ impl House {
     }
 }
 
-impl Drop for House {
+impl Drop for Harness {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();

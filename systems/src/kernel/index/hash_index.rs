@@ -33,9 +33,9 @@ const PARTS: usize = 256;
 
 /// The index.
 #[derive(Default)]
-pub(crate) struct Slots(HashTable<Slot>);
+pub(crate) struct HashIndex(HashTable<Slot>);
 
-impl Slots {
+impl HashIndex {
     /// An index of these hashes and entities, made at once. They are put in in about the order of their places, so that
     /// memory is not walked all over for each of them.
     pub(crate) fn filled(entries: &[(u64, Entity)]) -> Self {
@@ -44,14 +44,14 @@ impl Slots {
         let buckets = table.capacity().next_power_of_two();
         let part = |slot: &Slot| (slot.hash as usize & (buckets - 1)) * PARTS / buckets;
         let mut starts = [0_usize; PARTS];
-        let slots = || entries.iter().map(|(hash, entity)| Slot::new(*hash, *entity));
-        slots().for_each(|slot| starts[part(&slot)] += 1);
+        let hash_index = || entries.iter().map(|(hash, entity)| Slot::new(*hash, *entity));
+        hash_index().for_each(|slot| starts[part(&slot)] += 1);
         let mut end = 0;
         for start in &mut starts {
             end += std::mem::replace(start, end);
         }
         let mut sorted = vec![Slot::new(0, Entity::PLACEHOLDER); entries.len()];
-        for slot in slots() {
+        for slot in hash_index() {
             let start = &mut starts[part(&slot)];
             sorted[*start] = slot;
             *start += 1;
@@ -97,31 +97,31 @@ mod tests {
             let entity = |n: u32| Entity::from_raw_u32(n).unwrap();
             let hash = |n: u32| u64::from(n / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let entries: Vec<_> = (0..count).map(|n| (hash(n), entity(n))).collect();
-            let mut slots = Slots::filled(&entries);
-            assert_eq!(slots.len(), count as usize);
+            let mut hash_index = HashIndex::filled(&entries);
+            assert_eq!(hash_index.len(), count as usize);
             for n in 0..count {
-                assert_eq!(slots.find(hash(n), |e| e == entity(n)), Some(entity(n)));
-                assert_eq!(slots.find(hash(n + 2 * count), |e| e == entity(n)), None);
+                assert_eq!(hash_index.find(hash(n), |e| e == entity(n)), Some(entity(n)));
+                assert_eq!(hash_index.find(hash(n + 2 * count), |e| e == entity(n)), None);
             }
-            slots.insert(hash(count), entity(count));
-            (0..count).for_each(|n| slots.remove(hash(n), entity(n)));
-            assert_eq!((slots.len(), slots.find(hash(count), |_| true)), (1, Some(entity(count))));
+            hash_index.insert(hash(count), entity(count));
+            (0..count).for_each(|n| hash_index.remove(hash(n), entity(n)));
+            assert_eq!((hash_index.len(), hash_index.find(hash(count), |_| true)), (1, Some(entity(count))));
         }
     }
 
     #[test]
     fn what_went_in_is_found_until_it_is_removed() {
-        let mut slots = Slots::default();
+        let mut hash_index = HashIndex::default();
         let entity = |n: u32| Entity::from_raw_u32(n).unwrap();
         let hash = |n: u32| u64::from(n % 100).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         for n in 0..10_000 {
-            slots.insert(hash(n), entity(n));
+            hash_index.insert(hash(n), entity(n));
         }
         for n in (0..10_000).step_by(2) {
-            slots.remove(hash(n), entity(n));
+            hash_index.remove(hash(n), entity(n));
         }
         for n in 0..10_000 {
-            let found = slots.find(hash(n), |e| e == entity(n));
+            let found = hash_index.find(hash(n), |e| e == entity(n));
             assert_eq!(found.is_some(), n % 2 == 1, "{n}");
         }
     }

@@ -17,10 +17,10 @@ use parking_lot::RwLock;
 use tokio::sync::Mutex;
 
 use super::config::Catalog as CatalogSettings;
-use super::kept::{Fetched, Files, Kept};
 use super::model::{Model, Origin};
 use super::remote;
 use super::row::{self, Row, Wrong};
+use super::stored::{Fetched, Files, StoredCatalog};
 use super::table::{Base, Table};
 use super::{ModelCatalog, embedded};
 use crate::kernel::world_loop::Clock;
@@ -31,7 +31,7 @@ const TELL_TRIES: u32 = 100;
 /// The pause between two tries.
 const TELL_PAUSE: Duration = Duration::from_millis(50);
 
-/// What the keeper needs from the rest of the house.
+/// What the keeper needs from the rest of the daemon.
 pub struct Parts {
     /// What everybody reads.
     pub catalog: Arc<ModelCatalog>,
@@ -42,7 +42,7 @@ pub struct Parts {
     /// Where changes are kept.
     pub files: Files,
     /// What the files held at start.
-    pub kept: Kept,
+    pub kept: StoredCatalog,
     /// `[catalog]`.
     pub settings: CatalogSettings,
     /// The way to the world.
@@ -57,14 +57,14 @@ pub struct Parts {
 
 /// Keeps the catalog.
 #[derive(Clone)]
-pub struct Keeper {
+pub struct CatalogStore {
     pub(super) inner: Arc<Inner>,
 }
 
 pub(super) struct Inner {
     pub(super) parts: Parts,
     /// As on disk.
-    pub(super) kept: ArcSwap<Kept>,
+    pub(super) kept: ArcSwap<StoredCatalog>,
     /// The last look at the remote.
     pub(super) looked: RwLock<Option<LastCheck>>,
     changing: Mutex<()>,
@@ -79,7 +79,7 @@ enum Write {
     Fetched,
 }
 
-impl Keeper {
+impl CatalogStore {
     /// A keeper of what `parts` hold.
     pub fn new(parts: Parts) -> Self {
         let kept = ArcSwap::from_pointee(parts.kept.clone());
@@ -103,7 +103,7 @@ impl Keeper {
     }
 }
 
-impl Keeper {
+impl CatalogStore {
     /// Takes what is on the disk, where others than this keeper have put it: on the disk already, then in memory, then in
     /// the world.
     pub async fn reload(&self) {
@@ -122,11 +122,11 @@ impl Inner {
     /// Makes a change: `make` writes it into a copy, and says which files it touches.
     async fn change<T: Send>(
         &self,
-        make: impl FnOnce(&mut Kept, &Table) -> Result<(T, &'static [Write]), CatalogError> + Send,
+        make: impl FnOnce(&mut StoredCatalog, &Table) -> Result<(T, &'static [Write]), CatalogError> + Send,
     ) -> Result<T, CatalogError> {
         let _one_at_a_time = self.changing.lock().await;
         self.check_open()?;
-        let mut next = Kept::clone(&self.kept.load());
+        let mut next = StoredCatalog::clone(&self.kept.load());
         let (value, writes) = make(&mut next, &self.parts.catalog.table())?;
         let next = Arc::new(next);
         let (files, written) = (self.parts.files.clone(), Arc::clone(&next));
@@ -183,7 +183,7 @@ impl Inner {
     pub(super) async fn add_alias(self: Arc<Self>, alias: String, model: String) -> Result<Arc<Model>, CatalogError> {
         let alias = row::id("alias", &alias).map_err(of_row)?;
         row::id("model_id", &model).map_err(of_row)?;
-        let make = |kept: &mut Kept, table: &Table| {
+        let make = |kept: &mut StoredCatalog, table: &Table| {
             let unknown = || CatalogError::Unknown(format!("the catalog has no model {:?}", model.trim()));
             let model = Arc::clone(table.lookup(model.trim()).ok_or_else(unknown)?);
             check_free(table, &alias)?;
@@ -198,7 +198,7 @@ impl Inner {
     }
 
     pub(super) async fn remove_alias(self: Arc<Self>, alias: String) -> Result<(), CatalogError> {
-        let make = |kept: &mut Kept, table: &Table| {
+        let make = |kept: &mut StoredCatalog, table: &Table| {
             if kept.aliases.remove(alias.as_str()).is_none() {
                 if table.aliases().get(&alias).is_none() {
                     return Err(CatalogError::Unknown(format!("alias {alias:?} does not exist")));
@@ -216,7 +216,7 @@ impl Inner {
     pub(super) async fn add_model(self: Arc<Self>, model: NewModel) -> Result<Arc<Model>, CatalogError> {
         let is_provider = |name: &str| self.parts.providers.load().get(name).is_some();
         let model = row_of(model).into_model(Origin::Custom, is_provider).map_err(of_row)?;
-        let make = |kept: &mut Kept, table: &Table| {
+        let make = |kept: &mut StoredCatalog, table: &Table| {
             let is_there = table.find(&model.provider, &model.id).is_some();
             if is_there || kept.custom.iter().any(|other| other.id == model.id) {
                 return Err(CatalogError::Conflict(format!("model {:?} already exists in the catalog", model.id)));
@@ -235,7 +235,7 @@ impl Inner {
     }
 
     pub(super) async fn remove_model(self: Arc<Self>, id: String) -> Result<Vec<String>, CatalogError> {
-        let make = |kept: &mut Kept, table: &Table| {
+        let make = |kept: &mut StoredCatalog, table: &Table| {
             let is_meant = |model: &Model| {
                 *model.id == *id || id.split_once('/').is_some_and(|(p, id)| *model.provider == *p && *model.id == *id)
             };
@@ -296,7 +296,7 @@ impl Inner {
             sha256: fetched.sha256.clone(),
         };
         if report.status == "updated" {
-            let make = |kept: &mut Kept, _: &Table| {
+            let make = |kept: &mut StoredCatalog, _: &Table| {
                 kept.fetched = Some(Arc::new(fetched));
                 Ok(((), [Write::Fetched].as_slice()))
             };

@@ -2,7 +2,7 @@
 //! tools; a tool says at most what it has read ([`Ended::Read`](crate::kernel::toolset::Ended)).
 
 use agentsvc_components::kernel::limit;
-use agentsvc_components::taint::{Brought, Taint};
+use agentsvc_components::taint::{Taint, UntrustedContent};
 use agentsvc_components::turn::effect::ToolRun;
 use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
 use agentsvc_systems::taint::{Brings, brings};
@@ -11,7 +11,7 @@ use serde_json::Value;
 /// A result as the model reads it.
 pub(crate) struct Shown {
     pub(crate) text: String,
-    pub(crate) brought: Option<Box<Brought>>,
+    pub(crate) brought: Option<Box<UntrustedContent>>,
     /// The text was withheld: the call failed, as far as the model sees.
     pub(crate) withheld: bool,
 }
@@ -42,7 +42,7 @@ pub(crate) async fn shown(run: &ToolRun, policy: InjectionPolicy, text: String, 
             withheld = found.withheld, "a tool's result looks like a prompt injection");
     }
     let withheld = found.as_ref().is_some_and(|found| found.withheld);
-    let brought = Brought { taint, source: source(run).into(), found };
+    let brought = UntrustedContent { taint, source: source(run).into(), found };
     Shown { text, brought: Some(Box::new(brought)), withheld }
 }
 

@@ -17,12 +17,12 @@ use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings};
 
 use super::action::{Action, What};
 use super::coverage::Coverage;
-use super::dice::Dice;
 use super::disk::{Disk, End};
 use super::facts::{Facts, GONE};
 use super::money::Watermarks;
-use super::observe::Trail;
+use super::observe::AuditLog;
 use super::outside::Outside;
+use super::rng::Rng;
 use super::slots::Plans;
 use super::{client, money, observe, outside, reads};
 
@@ -34,7 +34,7 @@ pub(crate) const CONTEXT: u64 = 1_000;
 pub(crate) const ANSWER: u64 = 100;
 
 /// Something that is done when a reply has come.
-type Heard = Box<dyn FnOnce(&mut House) + Send>;
+type Heard = Box<dyn FnOnce(&mut Harness) + Send>;
 
 /// What the client knows of. Some of it is gone by now.
 #[derive(Debug, Default)]
@@ -53,9 +53,9 @@ pub(crate) struct Known {
 }
 
 /// The simulation.
-pub(crate) struct House {
+pub(crate) struct Harness {
     pub(crate) engine: Engine,
-    pub(crate) dice: Dice,
+    pub(crate) rng: Rng,
     pub(crate) now: i64,
     pub(crate) settings: Settings,
     pub(crate) disk: Disk,
@@ -67,7 +67,7 @@ pub(crate) struct House {
     pub(crate) coverage: Coverage,
     pub(crate) trace: Vec<String>,
     pub(crate) watermarks: Watermarks,
-    pub(crate) trail: Trail,
+    pub(crate) trail: AuditLog,
     /// Numbers texts, so that no two are the same.
     pub(crate) number: u64,
     /// Nothing new is begun any more.
@@ -75,14 +75,14 @@ pub(crate) struct House {
     /// The next step is the first one after a start.
     pub(crate) is_fresh: bool,
     heard: Arc<Mutex<Vec<Heard>>>,
-    own: Dice,
+    own: Rng,
     steps: u64,
 }
 
 /// The configuration of a seed.
-fn settings(dice: &mut Dice) -> Settings {
+fn settings(rng: &mut Rng) -> Settings {
     let mut settings = Settings {
-        provider_calls: dice.pick(&[1, 2, 8]),
+        provider_calls: rng.pick(&[1, 2, 8]),
         require_approval: vec!["danger".into()],
         approval_timeout_ms: 60_000,
         claim_timeout_secs: 120,
@@ -93,39 +93,39 @@ fn settings(dice: &mut Dice) -> Settings {
     settings.context_tokens.insert("acme".into(), CONTEXT as u32);
     let million = Micros(1_000_000);
     settings.prices.set("acme", "*", Price { input_per_m: million, output_per_m: million, ..Price::default() });
-    settings.budget = budgets(dice);
-    settings.triggers.default_cooldown_secs = dice.pick(&[0, 0, 5]);
+    settings.budget = budgets(rng);
+    settings.triggers.default_cooldown_secs = rng.pick(&[0, 0, 5]);
     settings.triggers.max_depth = 3;
     settings
 }
 
 /// The budgets of a configuration: often none, sometimes so little that calls wait and turns end.
-pub(crate) fn budgets(dice: &mut Dice) -> BudgetSettings {
+pub(crate) fn budgets(rng: &mut Rng) -> BudgetSettings {
     let worst = CONTEXT + ANSWER;
-    let limit = |dice: &mut Dice, from: &[u64]| dice.chance(35).then(|| Micros(dice.pick(from) * worst + 7));
+    let limit = |rng: &mut Rng, from: &[u64]| rng.chance(35).then(|| Micros(rng.pick(from) * worst + 7));
     // Drawn aside, so that a seed keeps its other limits.
-    let mut aside = Dice(dice.0 ^ 0x60);
+    let mut aside = Rng(rng.0 ^ 0x60);
     let mut tokens = |from: &[u64]| {
         let tokens = aside.pick(from) * worst + 7;
         aside.chance(20).then_some(tokens)
     };
     let (of_all, of_each) = (tokens(&[4, 30]), tokens(&[1, 3, 12]));
     BudgetSettings {
-        global: Limits { daily: limit(dice, &[3, 20]), monthly: limit(dice, &[8, 60]), hourly_tokens: of_all },
-        agent: Limits { daily: limit(dice, &[1, 2, 10]), monthly: None, hourly_tokens: of_each },
+        global: Limits { daily: limit(rng, &[3, 20]), monthly: limit(rng, &[8, 60]), hourly_tokens: of_all },
+        agent: Limits { daily: limit(rng, &[1, 2, 10]), monthly: None, hourly_tokens: of_each },
         unknown_price_per_m: Micros::ZERO,
         answer_tokens_max: ANSWER as u32,
     }
 }
 
-impl House {
+impl Harness {
     /// An empty world.
     pub(crate) fn new(seed: u64) -> Self {
-        let mut own = Dice(seed ^ 0x5eed);
+        let mut own = Rng(seed ^ 0x5eed);
         let settings = settings(&mut own);
-        let mut house = Self {
+        let mut harness = Self {
             engine: Engine::new(settings.clone(), own.seed()),
-            dice: own,
+            rng: own,
             now: BEGIN,
             settings,
             disk: Disk::default(),
@@ -136,7 +136,7 @@ impl House {
             coverage: Coverage::default(),
             trace: Vec::new(),
             watermarks: Watermarks::default(),
-            trail: Trail::default(),
+            trail: AuditLog::default(),
             number: 0,
             is_ending: false,
             is_fresh: false,
@@ -144,17 +144,17 @@ impl House {
             own,
             steps: 0,
         };
-        house.engine.watch();
-        let restored = house.engine.restore(Records::default(), Timestamp(house.now));
+        harness.engine.watch();
+        let restored = harness.engine.restore(Records::default(), Timestamp(harness.now));
         restored.expect("an empty store can be read");
-        house
+        harness
     }
 
     /// One thing happens, and what must hold is looked at.
     pub(crate) fn act(&mut self, action: Action) -> Result<(), String> {
-        self.dice = action.dice;
+        self.rng = action.rng;
         self.trace.push(format!("{:?} at {}", action.what, self.now - BEGIN));
-        self.now += self.dice.below(40) as i64;
+        self.now += self.rng.below(40) as i64;
         self.engine.set_now(Timestamp(self.now));
         match action.what {
             What::Answer => outside::answer(self),
@@ -163,11 +163,11 @@ impl House {
             What::Sync => return self.sync(usize::MAX),
             What::Beat => self.engine.beat(),
             What::Wait => {
-                let span = self.dice.pick(&[100, 1_000, 7_000, 61_000, 600_000, 4_000_000]);
+                let span = self.rng.pick(&[100, 1_000, 7_000, 61_000, 600_000, 4_000_000]);
                 self.wait(span);
             }
             What::ClockJump => {
-                let jump = self.dice.pick(&[-500, -90_000, -7_200_000, 40_000_000, -200_000_000, 200_000_000]);
+                let jump = self.rng.pick(&[-500, -90_000, -7_200_000, 40_000_000, -200_000_000, 200_000_000]);
                 let before = self.now;
                 self.now = (before + jump).max(BEGIN);
                 self.note(|| format!("the clock jumps by {jump} ms"));
@@ -205,10 +205,10 @@ impl House {
     fn close(&mut self) -> Result<(), String> {
         self.hear();
         self.step()?;
-        while self.engine.has_work() && self.dice.chance(90) {
+        while self.engine.has_work() && self.rng.chance(90) {
             self.step()?;
         }
-        match self.dice.below(10) {
+        match self.rng.below(10) {
             0..7 => self.sync(usize::MAX),
             7 => self.sync(1),
             _ => Ok(()),
@@ -240,20 +240,20 @@ impl House {
 
     /// The disk fails while requests are under way.
     fn fault(&mut self) -> Result<(), String> {
-        for _ in 0..=self.dice.below(3) {
-            let what = self.dice.pick(&[What::Send, What::Post, What::NewSession, What::Spawn]);
+        for _ in 0..=self.rng.below(3) {
+            let what = self.rng.pick(&[What::Send, What::Post, What::NewSession, What::Spawn]);
             client::act(self, what);
             self.hear();
             self.step()?;
         }
-        let end = self.dice.pick(&End::FAULTS);
+        let end = self.rng.pick(&End::FAULTS);
         self.die(end)
     }
 
     /// The process dies and starts again. Of the steps that were not synced, the first few may have made it.
     fn die(&mut self, end: End) -> Result<(), String> {
         let waiting = self.disk.waiting();
-        let mut kept = end.kept(waiting, &mut self.dice);
+        let mut kept = end.kept(waiting, &mut self.rng);
         self.note(|| format!("{end:?}: {kept} of {waiting} steps that were not synced are there"));
         self.coverage.end(end, kept, waiting);
         if end == End::FullDisk {
@@ -272,7 +272,7 @@ impl House {
     /// A start: the only way a stored world comes to life.
     fn start(&mut self) -> Result<(), String> {
         let records = self.disk.records().map_err(|error| format!("a stored row cannot be read: {error}"))?;
-        self.now += self.dice.pick(&[5, 1_000, 90_000]);
+        self.now += self.rng.pick(&[5, 1_000, 90_000]);
         self.engine = Engine::new(self.settings.clone(), self.own.seed());
         self.engine.watch();
         let restored = self.engine.restore(records, Timestamp(self.now));
@@ -282,14 +282,14 @@ impl House {
         observe::start(self);
         self.step()?;
         observe::facts(self)?;
-        if self.dice.chance(80) { self.sync(usize::MAX) } else { Ok(()) }
+        if self.rng.chance(80) { self.sync(usize::MAX) } else { Ok(()) }
     }
 
     /// Sends a command; `then` runs when its reply has come and is no refusal.
     pub(crate) fn ask<C: Command>(&mut self, command: C, then: impl FnOnce(&mut Self, C::Reply) + Send + 'static) {
-        self.ask_as(Actor::Api, command, |house, reply| {
+        self.ask_as(Actor::Api, command, |harness, reply| {
             if let Ok(reply) = reply {
-                then(house, reply);
+                then(harness, reply);
             }
         });
     }
@@ -303,7 +303,7 @@ impl House {
     ) {
         let heard = Arc::clone(&self.heard);
         let slot = ReplySlot::new(move |reply: Result<C::Reply, Refusal>| {
-            heard.lock().expect("one thread").push(Box::new(move |house: &mut Self| then(house, reply)));
+            heard.lock().expect("one thread").push(Box::new(move |harness: &mut Self| then(harness, reply)));
         });
         self.engine.command(actor, command, slot);
     }

@@ -10,14 +10,14 @@ const DEAD_MIN: usize = 1_024;
 /// Ids and entities in order of id. A removed agent leaves an empty place, and when half of the places are empty
 /// the list is packed, so that removing costs the same however many there are.
 #[derive(Default)]
-pub(crate) struct Roster {
+pub(crate) struct IdIndex {
     places: Vec<(AgentId, Entity)>,
     dead: usize,
     /// The first place that may be taken; those before it are empty.
     head: usize,
 }
 
-impl Roster {
+impl IdIndex {
     pub(crate) fn len(&self) -> usize {
         self.places.len() - self.dead
     }
@@ -97,37 +97,37 @@ mod tests {
     proptest! {
         #[test]
         fn it_behaves_like_a_map(acts in prop::collection::vec((any::<bool>(), 0_u32..64), 0..400)) {
-            let (mut roster, mut map) = (Roster::default(), BTreeMap::new());
+            let (mut id_index, mut map) = (IdIndex::default(), BTreeMap::new());
             for (add, n) in acts {
                 let (id, entity) = (AgentId(Uuid::from_u128(n.into())), Entity::from_raw_u32(n).unwrap());
                 if add {
-                    roster.insert(id, entity);
+                    id_index.insert(id, entity);
                     map.insert(id, entity);
                 } else {
-                    roster.remove(id);
+                    id_index.remove(id);
                     map.remove(&id);
                 }
-                prop_assert_eq!(roster.len(), map.len());
-                prop_assert_eq!(roster.get(id), map.get(&id).copied());
-                prop_assert_eq!(roster.first(), map.values().next().copied());
+                prop_assert_eq!(id_index.len(), map.len());
+                prop_assert_eq!(id_index.get(id), map.get(&id).copied());
+                prop_assert_eq!(id_index.first(), map.values().next().copied());
             }
-            let all: Vec<_> = roster.after(None).collect();
+            let all: Vec<_> = id_index.after(None).collect();
             prop_assert_eq!(all, map.into_iter().collect::<Vec<_>>());
         }
     }
 
     #[test]
     fn a_list_that_is_half_empty_is_packed() {
-        let mut roster = Roster::default();
+        let mut id_index = IdIndex::default();
         let id = |n: u32| AgentId(Uuid::from_u128(n.into()));
         for n in 0..10_000 {
-            roster.insert(id(n), Entity::from_raw_u32(n).unwrap());
+            id_index.insert(id(n), Entity::from_raw_u32(n).unwrap());
         }
         for n in 0..9_000 {
-            roster.remove(id(n));
+            id_index.remove(id(n));
         }
-        assert_eq!(roster.len(), 1_000);
-        assert!(roster.places.len() < 5_000, "{}", roster.places.len());
-        assert_eq!(roster.after(Some(id(500))).next().unwrap().0, id(9_000));
+        assert_eq!(id_index.len(), 1_000);
+        assert!(id_index.places.len() < 5_000, "{}", id_index.places.len());
+        assert_eq!(id_index.after(Some(id(500))).next().unwrap().0, id(9_000));
     }
 }

@@ -1,6 +1,6 @@
-//! The cage of a command: what the daemon decides, written down, and how a process puts itself into it.
+//! The sandbox of a command: what the daemon decides, written down, and how a process puts itself into it.
 //!
-//! The daemon starts itself anew (`/proc/self/exe`) to build the cage, because nothing safe can be done between fork
+//! The daemon starts itself anew (`/proc/self/exe`) to build the sandbox, because nothing safe can be done between fork
 //! and exec. [`enter`] runs in that process, gives up what the command must not have, and becomes the command.
 
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ use super::launcher::SMALL_ARENA;
 use super::seccomp::Left;
 use super::{init, landlock, mounts, seccomp};
 
-/// How a cage that could not be built ends; shells use 126 and 127 for what cannot be run or is not there.
+/// How a sandbox that could not be built ends; shells use 126 and 127 for what cannot be run or is not there.
 pub(super) const NOT_CAGED: u8 = 125;
 
 /// The program that is none: the parts of the sandbox that are in force are printed as JSON.
@@ -38,7 +38,7 @@ pub struct Parts {
 
 /// What a command may do. Made by the daemon, read by the process that becomes the command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Cage {
+pub(super) struct SandboxSpec {
     /// Where the command begins, and the only place that it may change.
     pub(super) workspace: PathBuf,
     /// Files and directories that it may read; with [`programs`](Self::programs) of `None` also run.
@@ -74,9 +74,9 @@ pub(super) struct Limits {
 
 /// Becomes the command, or the first process of its PID namespace, which starts it. Gives the exit code of the command, or
 /// of what went wrong, which stands on stderr.
-pub(super) fn enter(cage: &Cage, namespaces: bool, mut command: impl Iterator<Item = OsString>) -> u8 {
+pub(super) fn enter(sandbox_spec: &SandboxSpec, namespaces: bool, mut command: impl Iterator<Item = OsString>) -> u8 {
     let Some(program) = command.next() else { return NOT_CAGED };
-    let parts = match build(cage, namespaces) {
+    let parts = match build(sandbox_spec, namespaces) {
         Ok(parts) => parts,
         Err(error) => {
             eprintln!("agentsvc: the sandbox cannot be set up: {error}");
@@ -98,7 +98,7 @@ pub(super) fn enter(cage: &Cage, namespaces: bool, mut command: impl Iterator<It
     if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
 }
 
-fn build(cage: &Cage, namespaces: bool) -> io::Result<Parts> {
+fn build(sandbox_spec: &SandboxSpec, namespaces: bool) -> io::Result<Parts> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     // It may have died before it was watched.
     if init::is_left() {
@@ -110,28 +110,28 @@ fn build(cage: &Cage, namespaces: bool) -> io::Result<Parts> {
     // When memory runs out, the command goes and not the daemon. Not every system allows it.
     let _ = fs::write("/proc/self/oom_score_adj", "500");
     if namespaces {
-        mounts::build(cage)?;
+        mounts::build(sandbox_spec)?;
     }
-    std::env::set_current_dir(&cage.workspace)?;
-    cage.limits.set()?;
+    std::env::set_current_dir(&sandbox_spec.workspace)?;
+    sandbox_spec.limits.set()?;
     drop_capabilities();
     rustix::thread::set_no_new_privs(true)?;
-    let landlock = landlock::restrict(cage).map_err(io::Error::other)?;
-    let seccomp = seccomp::restrict(Left { network: cage.network, namespaces });
+    let landlock = landlock::restrict(sandbox_spec).map_err(io::Error::other)?;
+    let seccomp = seccomp::restrict(Left { network: sandbox_spec.network, namespaces });
     let parts = Parts { namespaces, landlock, seccomp: seccomp.is_ok() };
-    parts.check(cage).map_err(io::Error::other)?;
+    parts.check(sandbox_spec).map_err(io::Error::other)?;
     Ok(parts)
 }
 
 impl Parts {
     /// Refuses where the configuration asks for more than this machine has.
-    fn check(self, cage: &Cage) -> Result<(), String> {
-        if cage.require_landlock && !self.landlock {
+    fn check(self, sandbox_spec: &SandboxSpec) -> Result<(), String> {
+        if sandbox_spec.require_landlock && !self.landlock {
             return Err("this kernel has no Landlock, and the configuration requires it".to_owned());
         }
         let missing = [(self.namespaces, "namespaces"), (self.landlock, "Landlock"), (self.seccomp, "seccomp filters")];
         match missing.into_iter().find(|(stands, _)| !stands) {
-            Some((_, what)) if cage.require_sandbox => {
+            Some((_, what)) if sandbox_spec.require_sandbox => {
                 Err(format!("this machine does not allow {what}, and `require_sandbox` is set"))
             }
             _ => Ok(()),

@@ -12,7 +12,7 @@ use agentsvc_api::rehearsal::runs::{
 use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::slot::Slot;
-use agentsvc_systems::kernel::mint::Mint;
+use agentsvc_systems::kernel::id_generator::IdGenerator;
 use chrono::DateTime;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -37,14 +37,14 @@ pub struct Places {
     /// The rows of the live world, and what keeps another world from taking its place while it is there; `None` while there
     /// is no world. Asked from threads that may wait.
     pub view: Box<dyn Fn() -> Option<(StoreView, Arc<()>)> + Send + Sync>,
-    /// The clock of the house.
+    /// The clock of the daemon.
     pub clock: Clock,
 }
 
 /// Keeps rehearsals.
-pub struct Keeper {
+pub struct RehearsalStore {
     places: Places,
-    mint: Mutex<Mint>,
+    mint: Mutex<IdGenerator>,
     /// The oldest first.
     entries: Mutex<Vec<Arc<Entry>>>,
     stats: Arc<RehearsalStats>,
@@ -73,13 +73,13 @@ struct End {
     listing: Option<Arc<Listing>>,
 }
 
-impl Keeper {
+impl RehearsalStore {
     /// A keeper without rehearsals; what an earlier one has left on the disk goes.
     pub fn new(places: Places) -> std::io::Result<Self> {
         sweep(&places.dir);
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(std::io::Error::other)?;
-        Ok(Self { places, mint: Mutex::new(Mint::new(seed)), entries: Mutex::default(), stats: Arc::default() })
+        Ok(Self { places, mint: Mutex::new(IdGenerator::new(seed)), entries: Mutex::default(), stats: Arc::default() })
     }
 
     fn entry(&self, id: Uuid) -> Option<Arc<Entry>> {
@@ -197,7 +197,7 @@ impl Entry {
     }
 }
 
-impl Rehearsals for Keeper {
+impl Rehearsals for RehearsalStore {
     fn begin(&self, plan: Plan) -> Result<Status, RehearsalError> {
         let failed = |error: &dyn std::fmt::Display| {
             tracing::error!(%error, "a rehearsal could not be started");
@@ -276,13 +276,13 @@ impl Rehearsals for Keeper {
     }
 }
 
-impl Probe for Keeper {
+impl Probe for RehearsalStore {
     fn gather(&self, out: &mut MetricsText) {
         self.stats.gather(out);
     }
 }
 
-impl Drop for Keeper {
+impl Drop for RehearsalStore {
     /// A thread that still runs ends by itself.
     fn drop(&mut self) {
         for entry in self.entries.get_mut() {

@@ -15,7 +15,7 @@ use super::index::id_of;
 
 /// Mints durable ids. Ids of one process increase strictly, so that id order is the order of creation.
 #[derive(Resource)]
-pub struct Mint {
+pub struct IdGenerator {
     rng: ChaCha8Rng,
     last_ms: u64,
     counter: u16,
@@ -24,7 +24,7 @@ pub struct Mint {
     born: Timestamp,
 }
 
-impl Mint {
+impl IdGenerator {
     /// A mint whose randomness comes from `seed` alone.
     #[must_use]
     pub fn new(seed: [u8; 32]) -> Self {
@@ -96,7 +96,7 @@ impl Mint {
 /// A new id in `slot`, of this moment.
 pub(crate) fn mint<Id: DurableId>(world: &mut World, slot: Slot) -> Id {
     let now = world.resource::<Now>().0;
-    Id::from_uuid(world.resource_mut::<Mint>().uuid(now, slot))
+    Id::from_uuid(world.resource_mut::<IdGenerator>().uuid(now, slot))
 }
 
 /// A new id, of this moment, for what belongs to this agent.
@@ -106,7 +106,7 @@ pub(crate) fn mint_for<Id: DurableId>(world: &mut World, agent: Entity) -> Id {
 
 /// A new id, of this moment, in the slot of another one.
 pub(crate) fn mint_beside<Id: DurableId>(world: &mut World, other: Uuid) -> Id {
-    let slot = Slot::of_id(other, world.resource::<Mint>().born);
+    let slot = Slot::of_id(other, world.resource::<IdGenerator>().born);
     mint(world, slot)
 }
 
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_mints_the_same_ids() {
-        let (mut a, mut b) = (Mint::new([1; 32]), Mint::new([1; 32]));
+        let (mut a, mut b) = (IdGenerator::new([1; 32]), IdGenerator::new([1; 32]));
         assert_eq!(a.uuid(Timestamp(5), Slot::ROOT), b.uuid(Timestamp(5), Slot::ROOT));
         assert_eq!(a.hash_key(), b.hash_key());
     }
@@ -129,8 +129,8 @@ mod tests {
         let (before, after) = (Uuid::from_u128(999 << 80 | 0xabc), Uuid::from_u128(1_000 << 80 | 0xabc));
         let mut world = World::new();
         world.insert_resource(Now::default());
-        world.insert_resource(Mint::new([1; 32]));
-        world.resource_mut::<Mint>().set_born(born);
+        world.insert_resource(IdGenerator::new([1; 32]));
+        world.resource_mut::<IdGenerator>().set_born(born);
         let slots = [before, after].map(|agent| {
             let agent = world.spawn(AgentId(agent)).id();
             let id: AgentId = mint_for(&mut world, agent);
@@ -147,7 +147,7 @@ mod tests {
             born in 0..5_000_i64,
             steps in prop::collection::vec((-3..3_i64, 1..3_000_u32, "[a-z]{0,3}"), 1..9),
         ) {
-            let mut mint = Mint::new(seed);
+            let mut mint = IdGenerator::new(seed);
             mint.set_born(Timestamp(born));
             let (mut last, mut now) = (Uuid::nil(), 2_500);
             for (step, count, name) in steps {

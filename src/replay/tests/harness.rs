@@ -36,7 +36,7 @@ struct Running {
 }
 
 /// The whole of it.
-pub(super) struct House {
+pub(super) struct Harness {
     dir: tempfile::TempDir,
     running: Option<Running>,
     pub(super) now: Timestamp,
@@ -46,13 +46,13 @@ pub(super) struct House {
     pub(super) lived_ms: i64,
 }
 
-impl House {
+impl Harness {
     pub(super) fn new(seed: u64) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let now = Timestamp(1_700_000_000_000);
-        let mut house = Self { dir, running: None, now, fuzz: Fuzz::new(seed), starts: 0, lived_ms: 0 };
-        house.start();
-        house
+        let mut harness = Self { dir, running: None, now, fuzz: Fuzz::new(seed), starts: 0, lived_ms: 0 };
+        harness.start();
+        harness
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -351,7 +351,7 @@ pub(super) fn replaced(mut bytes: Vec<u8>, text: &[u8], other: &[u8]) -> Vec<u8>
     bytes
 }
 
-impl Drop for House {
+impl Drop for Harness {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             self.close();

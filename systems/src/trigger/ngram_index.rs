@@ -1,7 +1,7 @@
 //! Finds, of many texts, those that a longer text has in it, by looking at few of them.
 //!
-//! Each text stands under one of its grams, pieces of eight bytes, or of four, three, two or one when it is shorter:
-//! under the one that has the fewest texts. A longer text is asked for each of its grams once, and only what stands
+//! Each text stands under one of its ngram_index, pieces of eight bytes, or of four, three, two or one when it is shorter:
+//! under the one that has the fewest texts. A longer text is asked for each of its ngram_index once, and only what stands
 //! there is compared. Pieces are that long because texts with numbers in them would share the shorter ones. What stands
 //! under a gram is grouped by text, so that many triggers with one text are compared once.
 
@@ -14,7 +14,7 @@ use agentsvc_components::TriggerId;
 
 use super::index::Set;
 
-/// The lengths that grams have, in bytes.
+/// The lengths that ngram_index have, in bytes.
 const LENGTHS: [usize; 5] = [8, 4, 3, 2, 1];
 
 /// Grams of a text that are remembered without a table.
@@ -27,8 +27,8 @@ fn gram(bytes: &[u8]) -> Gram {
     (bytes.len(), bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
 }
 
-/// The grams of this length in a text, in order: each is the one before, moved on by a byte.
-fn grams(bytes: &[u8], length: usize) -> impl Iterator<Item = Gram> + '_ {
+/// The ngram_index of this length in a text, in order: each is the one before, moved on by a byte.
+fn ngram_index(bytes: &[u8], length: usize) -> impl Iterator<Item = Gram> + '_ {
     let mask = u64::MAX >> (64 - 8 * length);
     let (head, rest) = bytes.split_at_checked(length - 1).unwrap_or((bytes, &[]));
     let mut number = gram(head).1;
@@ -43,7 +43,7 @@ pub(super) struct Grams<K> {
     by_gram: HashMap<Gram, BTreeMap<K, Set>>,
     /// Under which gram each stands.
     places: HashMap<K, Gram>,
-    /// How many stand under grams of each of [`LENGTHS`].
+    /// How many stand under ngram_index of each of [`LENGTHS`].
     of_length: [usize; LENGTHS.len()],
 }
 
@@ -87,8 +87,8 @@ impl<K: Clone + Ord + std::hash::Hash> Grams<K> {
         let most = texts.iter().map(|text| text.len()).max()?;
         let longest = LENGTHS.into_iter().find(|length| *length <= most)?;
         let load = |place: &Gram| self.by_gram.get(place).map_or(0, BTreeMap::len);
-        let grams = texts.iter().flat_map(|text| grams(text, longest));
-        grams.min_by_key(|place| (load(place), *place))
+        let ngram_index = texts.iter().flat_map(|text| ngram_index(text, longest));
+        ngram_index.min_by_key(|place| (load(place), *place))
     }
 
     /// Takes a trigger of `key` out.
@@ -122,7 +122,7 @@ impl<K: Clone + Ord + std::hash::Hash> Grams<K> {
         let bytes = text.as_bytes();
         let mut seen = Seen::default();
         for (length, _) in LENGTHS.into_iter().zip(self.of_length).filter(|(_, count)| *count > 0) {
-            for place in grams(bytes, length) {
+            for place in ngram_index(bytes, length) {
                 if let Some(keys) = self.by_gram.get(&place)
                     && seen.insert(place)
                 {
@@ -173,9 +173,9 @@ mod tests {
     #[test]
     fn grams_of_other_lengths_are_others() {
         let texts = ["a", "\0", "ab", "\0\0", "abc", "\0\0\0", "\0\0\0\0", "abcdefgh", "\0\0\0\0\0\0\0\0"];
-        let grams: std::collections::BTreeSet<Gram> = texts.iter().map(|text| gram(text.as_bytes())).collect();
-        assert_eq!(grams.len(), texts.len());
-        assert!(grams.iter().all(|gram| LENGTHS[rank(*gram)] == gram.0));
+        let ngram_index: std::collections::BTreeSet<Gram> = texts.iter().map(|text| gram(text.as_bytes())).collect();
+        assert_eq!(ngram_index.len(), texts.len());
+        assert!(ngram_index.iter().all(|gram| LENGTHS[rank(*gram)] == gram.0));
     }
 
     #[test]
@@ -189,21 +189,21 @@ mod tests {
 
     #[test]
     fn the_grams_of_a_text_are_its_windows() {
-        for text in ["", "a", "abc", "abcdefgh", "the parcel of order 12 has left the house"] {
+        for text in ["", "a", "abc", "abcdefgh", "the parcel of order 12 has left the fixture"] {
             for length in LENGTHS {
                 let windows: Vec<Gram> = text.as_bytes().windows(length).map(gram).collect();
-                assert_eq!(grams(text.as_bytes(), length).collect::<Vec<_>>(), windows, "{text} {length}");
+                assert_eq!(ngram_index(text.as_bytes(), length).collect::<Vec<_>>(), windows, "{text} {length}");
             }
         }
     }
 
     #[test]
     fn texts_spread_over_their_grams() {
-        let mut grams = Grams::<Box<str>>::default();
+        let mut ngram_index = Grams::<Box<str>>::default();
         for n in 0..1_000_u128 {
             let text = format!("error {n:03}");
             let entity = Entity::from_raw_u32(n as u32).unwrap();
-            assert!(grams.insert(
+            assert!(ngram_index.insert(
                 &text.as_str().into(),
                 [text.as_str()].into_iter(),
                 TriggerId(Uuid::from_u128(n)),
@@ -211,9 +211,9 @@ mod tests {
             ));
         }
         let mut looked_at = 0;
-        grams.candidates("error 123", |_, _| looked_at += 1);
+        ngram_index.candidates("error 123", |_, _| looked_at += 1);
         assert!(looked_at < 40, "{looked_at}");
-        let fullest = grams.by_gram.values().map(BTreeMap::len).max().unwrap();
+        let fullest = ngram_index.by_gram.values().map(BTreeMap::len).max().unwrap();
         assert!(fullest < 10, "{fullest}");
     }
 }

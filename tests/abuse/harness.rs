@@ -18,7 +18,7 @@ pub(crate) const GROWTH_MAX: u64 = 256 << 20;
 
 /// A daemon that lets everybody ask as often as they like.
 #[track_caller]
-pub(crate) fn house(config: &str) -> Daemon {
+pub(crate) fn harness(config: &str) -> Daemon {
     Daemon::with(&format!("rate_limit_per_second = 10000000\n{config}"))
 }
 

@@ -111,7 +111,7 @@ pub(crate) fn attempt() -> Attempt {
 }
 
 /// The performer, with what it says recorded.
-pub(crate) struct House {
+pub(crate) struct Harness {
     pub(crate) performer: Performer,
     pub(crate) outcomes: mpsc::UnboundedReceiver<AnyOutcome>,
     pub(crate) stream: mpsc::UnboundedReceiver<StreamItem>,
@@ -121,7 +121,7 @@ pub(crate) struct House {
     pub(crate) model: ModelChoice,
 }
 
-impl House {
+impl Harness {
     pub(crate) fn new(base_url: &str) -> Self {
         Self::with_log(base_url, Log::Says(vec![(Role::User, "question".to_owned())]))
     }

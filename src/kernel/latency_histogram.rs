@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use agentsvc_api::world::vitals::Times;
+use agentsvc_api::world::live_stats::Times;
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
@@ -16,7 +16,7 @@ const DIGITS: u8 = 1;
 
 /// Durations of the last minute. Its lock is held for some nanoseconds.
 #[derive(Debug)]
-pub struct Window {
+pub struct LatencyHistogram {
     start: Instant,
     slots: Mutex<[Slot; SLOTS]>,
 }
@@ -30,7 +30,7 @@ struct Slot {
     max_us: u64,
 }
 
-impl Default for Window {
+impl Default for LatencyHistogram {
     fn default() -> Self {
         let slot = |_| Slot { number: 0, times: empty(), max_us: 0 };
         Self { start: Instant::now(), slots: Mutex::new(std::array::from_fn(slot)) }
@@ -41,7 +41,7 @@ fn empty() -> Histogram<u32> {
     Histogram::new_with_bounds(1, US_MAX, DIGITS).expect("the bounds are in order")
 }
 
-impl Window {
+impl LatencyHistogram {
     /// Something took so long and ended now.
     pub fn observe(&self, took: Duration) {
         self.observe_at(self.start.elapsed(), took);
@@ -86,14 +86,14 @@ mod tests {
     #[test]
     fn percentiles_are_close_to_what_was_observed() {
         for us in (0..5_000).chain((13..31).flat_map(|power| [(1_u64 << power) - 1, 1 << power, 3 << (power - 1)])) {
-            let window = Window::default();
+            let window = LatencyHistogram::default();
             for took in [us, us, US_MAX] {
                 window.observe_at(Duration::ZERO, Duration::from_micros(took));
             }
             let seen = window.read_at(Duration::ZERO);
             assert!(seen.p50_us.abs_diff(us) * 25 <= us, "{us} is taken for {}", seen.p50_us);
         }
-        let window = Window::default();
+        let window = LatencyHistogram::default();
         window.observe_at(Duration::ZERO, Duration::MAX);
         let seen = window.read_at(Duration::ZERO);
         assert_eq!((seen.max_us, seen.count), (u64::MAX, 1));
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_last_minute_is_told_and_what_is_older_forgotten() {
-        let window = Window::default();
+        let window = LatencyHistogram::default();
         let (at, ms) = (Duration::from_secs, Duration::from_millis);
         assert_eq!(window.read_at(at(0)), Times::default());
         for _ in 0..297 {

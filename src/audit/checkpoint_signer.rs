@@ -84,7 +84,7 @@ impl CheckpointSigner {
     pub fn start(parts: Parts) -> std::io::Result<Self> {
         let (sender, work) = crossbeam_channel::unbounded();
         let thread = std::thread::Builder::new()
-            .name("audit-notary".to_owned())
+            .name("audit-signer".to_owned())
             .spawn(move || Signing { parts, newest: 0, next_trim: Instant::now() }.run(&work))?;
         Ok(Self { queue: SignerQueue(sender), thread })
     }

@@ -45,11 +45,11 @@ impl Harness {
         let vault = Arc::new(Vault::open(home.path()).unwrap());
         let trail = Arc::new(AuditTrail::new(store.clone(), vault));
         let queue: Arc<std::sync::OnceLock<SignerQueue>> = Arc::default();
-        let to_notary = Arc::clone(&queue);
+        let to_signer = Arc::clone(&queue);
         let outlets = Outlets {
             effects: Arc::new(move |effect| {
                 let Some(SealAudit(head)) = effect.get() else { return };
-                to_notary.get().unwrap().seal(*head);
+                to_signer.get().unwrap().seal(*head);
             }),
             events: Arc::new(|_| ()),
             fatal: Arc::new(|cause| panic!("{cause}")),

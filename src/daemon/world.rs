@@ -344,7 +344,7 @@ fn performer(
     handle: &Handle,
 ) -> Performer {
     let files = Arc::clone(&front.files);
-    let to_notary = Arc::clone(&late);
+    let to_signer = Arc::clone(&late);
     let publish = front.api.services.state::<StreamHub>();
     let watched = Arc::clone(&publish);
     Performer::new(PerformerParts {
@@ -358,7 +358,7 @@ fn performer(
             }
         }),
         seal_audit: Arc::new(move |head| {
-            if let Some(queue) = to_notary.checkpoint_signer.get() {
+            if let Some(queue) = to_signer.checkpoint_signer.get() {
                 queue.seal(head);
             }
         }),

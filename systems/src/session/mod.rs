@@ -10,7 +10,7 @@ mod list;
 mod remove;
 mod rows;
 mod show;
-mod stencil;
+mod row_template;
 
 pub use clear::{ClearHistory, ResetSession};
 pub use create::{CreateSession, SetLabel, SwitchSession};
@@ -19,7 +19,7 @@ pub use list::{ListSessions, SessionPosition};
 pub use remove::{CleanupSessions, RemoveSession, RemovedSession};
 pub use show::{FindByLabel, GetSession, SessionView};
 
-pub(crate) use stencil::{RowTemplate, SaidRow};
+pub(crate) use row_template::{RowTemplate, SaidRow};
 
 use remove::remove;
 pub(crate) use remove::{discard, remove_all};

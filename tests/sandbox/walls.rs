@@ -173,3 +173,33 @@ fn a_missing_part_refuses_where_all_are_required() {
         assert!(said.contains("require_sandbox"), "{said}");
     }
 }
+
+#[test]
+fn a_daemon_of_another_user_than_root_has_the_same_walls() {
+    use std::process::Command;
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    fs::create_dir(path("home")).unwrap();
+    fs::write(path("home/config.toml"), "[exec_policy]\nmode = \"full\"\n").unwrap();
+    // Other users may not reach the directory that it was built in.
+    fs::copy(env!("CARGO_BIN_EXE_agentsvc"), path("agentsvc")).unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let given = Command::new("chown").args(["-R", "65534:65534"]).arg(path("home")).status();
+    if !given.is_ok_and(|status| status.success()) {
+        return eprintln!("skipped: only root becomes another user");
+    }
+    let doctor = |as_other: bool| {
+        let mut command = Command::new(if as_other { "setpriv".into() } else { path("agentsvc") });
+        if as_other {
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(path("agentsvc"));
+        }
+        command.args(["doctor", "--offline", "--json", "--home"]).arg(path("home")).env_clear();
+        let output = command.output().ok()?;
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+        let checks = report["checks"].as_array()?.clone();
+        checks.into_iter().find(|check| check["name"] == "sandbox")
+    };
+    let (own, other) = (doctor(false).expect("a report"), doctor(true));
+    let Some(other) = other else { return eprintln!("skipped: no setpriv") };
+    assert_eq!((&other["status"], &other["message"]), (&own["status"], &own["message"]));
+}

@@ -38,7 +38,9 @@ pub(super) fn begin(performers: &Performers, job: RunJob) {
     };
     let span =
         tracing::debug_span!("effect", effect = "job", what = kind, job = %attempt.job, attempt = attempt.number);
-    let trying = run(job);
+    let run = Arc::clone(run);
+    // What the performer does before it waits for the first time belongs to the task, too: this is the store's thread.
+    let trying = async move { run(job).await };
     let task = async move {
         let end = tokio::select! {
             biased;

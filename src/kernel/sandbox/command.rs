@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use agentsvc_components::kernel::limit::SHELLS_MAX;
@@ -16,6 +16,7 @@ use super::clip::Clip;
 use super::config::{ExecPolicy, TIMEOUT_SECS_MAX};
 use super::launcher;
 use super::program::{Asked, Plan, plan};
+use super::report::parts;
 use super::sandbox_spec::{Limits, SandboxSpec};
 
 /// The directory in a workspace that commands keep their temporary files in.
@@ -46,6 +47,8 @@ struct Shared {
     hidden: Vec<PathBuf>,
     /// The binary that cages commands.
     launcher: PathBuf,
+    /// Whether commands get namespaces of their own; tried with the first command.
+    namespaces: OnceLock<bool>,
     permits: Semaphore,
 }
 
@@ -101,7 +104,7 @@ impl Commands {
         let hidden = hidden.into_iter().map(|path| path.canonicalize().unwrap_or(path)).collect();
         let permits = Semaphore::new(SHELLS_MAX);
         let rules = ArcSwap::from_pointee(Rules { policy, secrets });
-        Self { shared: Arc::new(Shared { rules, hidden, launcher, permits }) }
+        Self { shared: Arc::new(Shared { rules, hidden, launcher, namespaces: OnceLock::new(), permits }) }
     }
 
     /// Puts another policy and other secret variables in force.
@@ -156,6 +159,7 @@ impl Shared {
             readable,
             programs,
             hidden: self.hidden.clone(),
+            namespaces: *self.namespaces.get_or_init(|| parts(&self.launcher).is_some_and(|parts| parts.namespaces)),
             network: request.network,
             require_landlock: policy.require_landlock,
             require_sandbox: policy.require_sandbox,

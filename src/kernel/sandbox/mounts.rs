@@ -160,15 +160,12 @@ fn memory(at: &Path) -> io::Result<()> {
     Ok(rustix::mount::mount("tmpfs", at, "tmpfs", flags, Some(c"mode=0755,size=1m,nr_inodes=16k"))?)
 }
 
-/// The processes of this namespace. Where the kernel shows none, those of the machine as Landlock lets them be seen.
+/// The processes of this namespace. Read-only: what the kernel can be told beneath `/proc` concerns the whole machine.
 fn processes() -> io::Result<()> {
     let to = inside(Path::new("/proc"));
     directory(&to)?;
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    if rustix::mount::mount("proc", &to, "proc", flags, None).is_err() {
-        rustix::mount::mount_bind_recursive(outside(Path::new("/proc")), &to)?;
-    }
-    Ok(())
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
+    Ok(rustix::mount::mount("proc", &to, "proc", flags, None)?)
 }
 
 /// What a mount has and its copy must keep.

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 
 use nix::sched::{CloneFlags, unshare};
+use rustix::thread::{CapabilitySet, CapabilitySets};
 
 /// The namespaces that a command gets beside that of the network.
 const OWN: CloneFlags = CloneFlags::CLONE_NEWUSER
@@ -28,5 +29,18 @@ pub(super) fn enter(network: bool) -> io::Result<bool> {
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+    keep_capabilities()?;
     Ok(true)
+}
+
+/// Lets the first process of the namespaces mount, also where its user is not root: a program that is started by any
+/// other user begins without capabilities.
+fn keep_capabilities() -> io::Result<()> {
+    let kept = CapabilitySet::SYS_ADMIN | CapabilitySet::SETPCAP;
+    let sets = rustix::thread::capabilities(None)?;
+    rustix::thread::set_capabilities(None, CapabilitySets { inheritable: kept, ..sets })?;
+    for capability in kept.iter() {
+        rustix::thread::configure_capability_in_ambient_set(capability, true)?;
+    }
+    Ok(())
 }

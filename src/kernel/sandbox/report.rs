@@ -3,7 +3,7 @@
 
 use rustix::process::DumpableBehavior;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::config::{ExecMode, ExecPolicy};
@@ -27,7 +27,8 @@ pub struct Report {
 impl Report {
     /// Asks the kernel, with a command that does nothing where the policy lets commands run.
     pub fn of(resolver: Resolver, policy: &ExecPolicy) -> Self {
-        let parts = if policy.runs_commands() { parts() } else { None };
+        let tried = || parts(Path::new(launcher::SELF)).unwrap_or_default();
+        let parts = policy.runs_commands().then(tried);
         Self { resolver, landlock: landlock::probe(), parts, exec_mode: policy.mode }
     }
 
@@ -53,23 +54,29 @@ impl Report {
     }
 }
 
+/// The parts that commands get when this binary puts them into their sandbox: with namespaces where that works, else
+/// without. `None`: neither works, and no command can run.
+pub(super) fn parts(launcher: &Path) -> Option<Parts> {
+    tried(launcher, true).or_else(|| tried(launcher, false))
+}
+
 /// Puts a command that does nothing into a sandbox and lets it say what is in force.
-fn parts() -> Option<Parts> {
+fn tried(launcher: &Path, namespaces: bool) -> Option<Parts> {
     let limits =
         Limits { cpu_secs: 10, memory_bytes: 1 << 30, processes: 1 << 20, open_files: 64, file_bytes: 1 << 20 };
-    let sandbox_spec = SandboxSpec {
+    let spec = SandboxSpec {
         workspace: PathBuf::from("/usr"),
         readable: Vec::new(),
         programs: Some(Vec::new()),
         hidden: Vec::new(),
+        namespaces,
         network: false,
         require_landlock: false,
         require_sandbox: false,
         limits,
     };
-    let sandbox_spec = serde_json::to_string(&sandbox_spec).ok()?;
-    let mut command = Command::new(launcher::SELF);
-    command.arg(launcher::SUPERVISE).arg(sandbox_spec).arg(PARTS).env_clear().current_dir("/");
+    let mut command = Command::new(launcher);
+    command.arg(launcher::SUPERVISE).arg(serde_json::to_string(&spec).ok()?).arg(PARTS).env_clear().current_dir("/");
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
     // Held until it has ended.
     let life = child.stdin.take();

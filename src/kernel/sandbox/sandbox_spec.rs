@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::Mode;
 use rustix::process::{Resource, Rlimit, Signal};
-use rustix::thread::CapabilitySet;
+use rustix::thread::{CapabilitySet, CapabilitySets};
 use serde::{Deserialize, Serialize};
 
 use super::launcher::SMALL_ARENA;
@@ -26,7 +26,7 @@ pub(super) const NOT_CAGED: u8 = 125;
 pub(super) const PARTS: &str = "@parts";
 
 /// The parts of the sandbox that are in force for a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parts {
     /// User, mount, PID, IPC and UTS namespaces of its own, and one for the network unless it was granted.
     pub namespaces: bool,
@@ -47,6 +47,8 @@ pub(super) struct SandboxSpec {
     pub(super) programs: Option<Vec<PathBuf>>,
     /// Directories of the daemon that stay out of reach, wherever they lie.
     pub(super) hidden: Vec<PathBuf>,
+    /// Try namespaces. Not where the first try failed: what a half-made one leaves is no ground for a command.
+    pub(super) namespaces: bool,
     /// May it use TCP?
     pub(super) network: bool,
     /// No Landlock, no command.
@@ -165,4 +167,7 @@ fn drop_capabilities() {
         let _ = rustix::thread::remove_capability_from_bounding_set(capability);
     }
     let _ = rustix::thread::clear_ambient_capability_set();
+    if let Ok(sets) = rustix::thread::capabilities(None) {
+        let _ = rustix::thread::set_capabilities(None, CapabilitySets { inheritable: CapabilitySet::empty(), ..sets });
+    }
 }

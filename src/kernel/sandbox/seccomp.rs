@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
+#[cfg(target_arch = "x86_64")]
+use seccompiler::sock_filter;
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, apply_filter,
@@ -65,6 +67,16 @@ const UNKNOWN: &[i64] = &[libc::SYS_clone3, libc::SYS_fchmodat2, libc::SYS_opena
 const CREATING: [u64; 2] =
     [libc::O_CREAT.unsigned_abs() as u64, (libc::O_TMPFILE & !libc::O_DIRECTORY).unsigned_abs() as u64];
 
+/// The calls of the x32 interface: the same under other numbers, which no rule knows. Answered as unknown (ENOSYS).
+#[cfg(target_arch = "x86_64")]
+const OTHER_NUMBERS: [sock_filter; 4] = [
+    // Load the number; from the first of x32 on return the error, else allow.
+    sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 },
+    sock_filter { code: 0x35, jt: 0, jf: 1, k: 0x4000_0000 },
+    sock_filter { code: 0x06, jt: 0, jf: 0, k: 0x0005_0000 | libc::ENOSYS.unsigned_abs() },
+    sock_filter { code: 0x06, jt: 0, jf: 0, k: 0x7fff_0000 },
+];
+
 /// What other walls leave to the filters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Left {
@@ -82,6 +94,8 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 /// # Errors
 /// This kernel has no seccomp filters, or refuses them.
 pub(super) fn restrict(left: Left) -> io::Result<()> {
+    #[cfg(target_arch = "x86_64")]
+    apply_filter(&OTHER_NUMBERS).map_err(io::Error::other)?;
     for (rules, errno) in [
         (refused(left), libc::EPERM),
         (Ok(UNKNOWN.iter().map(|call| (*call, Vec::new())).collect()), libc::ENOSYS),

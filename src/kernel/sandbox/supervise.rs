@@ -32,8 +32,8 @@ pub(super) fn supervise(sandbox_spec: &OsString, command: impl Iterator<Item = O
 }
 
 fn begin(sandbox_spec: &OsString, command: impl Iterator<Item = OsString>) -> io::Result<(Child, Pid)> {
-    let network = serde_json::from_str::<SandboxSpec>(&sandbox_spec.to_string_lossy())?.network;
-    let first = if namespaces::enter(network)? { launcher::INIT } else { launcher::ENTER };
+    let spec: SandboxSpec = serde_json::from_str(&sandbox_spec.to_string_lossy())?;
+    let first = if spec.namespaces && namespaces::enter(spec.network)? { launcher::INIT } else { launcher::ENTER };
     let mut inner = Command::new(launcher::SELF);
     let (name, value) = launcher::SMALL_ARENA;
     inner.arg(first).arg(sandbox_spec).args(command).env(name, value);

@@ -110,6 +110,12 @@ pub(crate) fn mint_beside<Id: DurableId>(world: &mut World, other: Uuid) -> Id {
     mint(world, slot)
 }
 
+/// Is this id one of those that chance draws, one in `every`? Always the same answer for an id. The bits of the slot, which
+/// all ids of an agent share, have no part in it.
+pub(crate) fn is_drawn(id: Uuid, every: u128) -> bool {
+    (id.as_u128() / u128::from(Slot::COUNT)).is_multiple_of(every)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

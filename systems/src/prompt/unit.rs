@@ -5,9 +5,10 @@ use agentsvc_components::session::message_record::MessageRecord;
 
 use super::merge;
 use super::tokens::{self, Tokens};
+use crate::kernel::id_generator::is_drawn;
 
 /// One turn of so many is a mark, on average.
-const MARK_EVERY: u8 = 8;
+const MARK_EVERY: u128 = 8;
 /// What the model reads as the result of a call that never ran.
 pub const NOT_RUN: &str = "This call did not run: the turn was stopped before its result came.";
 
@@ -18,8 +19,7 @@ pub(super) struct Unit {
     pub(super) results: Option<ChatMessage>,
     /// What it costs; known once it is taken.
     pub(super) tokens: u64,
-    /// A good place to begin a history that is cut. A user message is one by chance, decided by its turn's id (whose
-    /// last bits are random), so that it stays one and the place moves only once in several turns.
+    /// A good place to begin a history that is cut. A user message is one by chance, decided by its turn's id, so that it stays one and the place moves only once in several turns.
     pub(super) is_mark: bool,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn units(records: Vec<MessageRecord>) -> Vec<Unit> {
                 let blocks = if is_user { merge::merged(record.blocks) } else { record.blocks };
                 let message = ChatMessage { role: record.role, blocks };
                 if !tokens::is_empty(&message) {
-                    let is_mark = is_user && record.turn.0.as_bytes()[15] % MARK_EVERY == 0;
+                    let is_mark = is_user && is_drawn(record.turn.0, MARK_EVERY);
                     units.push(Unit { message, results: None, tokens: 0, is_mark });
                 }
             }

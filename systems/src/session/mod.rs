@@ -8,9 +8,9 @@ mod import;
 mod index;
 mod list;
 mod remove;
+mod row_template;
 mod rows;
 mod show;
-mod row_template;
 
 pub use clear::{ClearHistory, ResetSession};
 pub use create::{CreateSession, SetLabel, SwitchSession};

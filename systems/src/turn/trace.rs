@@ -11,6 +11,7 @@ use agentsvc_components::{SessionId, Timestamp};
 
 use super::finish::End;
 use crate::kernel::clock::Now;
+use crate::kernel::id_generator::is_drawn;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record;
@@ -60,8 +61,8 @@ pub(super) fn write(world: &mut World, entity: Entity, end: &End, journal: Journ
     };
     let agent = id_of(world, turn.agent);
     world.op(record::put_content(record::trace_key(agent, record.turn), &record));
-    // Turn ids are random enough to give every so-many-th turn, with nothing to count.
-    if record.turn.0.as_u128().is_multiple_of(limit::TRACE_TRIM_EVERY) {
+    // By chance, with nothing to count.
+    if is_drawn(record.turn.0, limit::TRACE_TRIM_EVERY) {
         world.effect(TrimTraces(agent));
     }
 }

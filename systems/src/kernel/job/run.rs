@@ -146,6 +146,9 @@ pub(super) fn resume(world: &mut World, _: &mut Records) -> Result<(), Error> {
             });
         }
     }
+    // While the daemon was down the clock may have been set back, too.
+    let now = now(world);
+    clock_set_back(world, now);
     Ok(())
 }
 

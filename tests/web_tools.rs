@@ -235,7 +235,7 @@ fn time_and_size_have_limits() {
         _ => page("200 OK", &["content-type: text/plain", "content-length: 9"], "begun"),
     });
     let mut harness = Harness::new(&opening(&site, "max_bytes = 2000\ntimeout_secs = 5\nmax_chars = 500\n"), &[]);
-    assert!(harness.fetch(&site.url("/silent")).contains("more than 5 seconds"));
+    assert!(harness.fetch(&site.url("/silent")).contains("after 5 seconds"));
     assert!(harness.fetch(&site.url("/cut-off")).contains("could not be fetched"));
     let large = harness.fetch(&site.url("/large"));
     assert!(large.contains("Characters 0 to 500 of 2000; continue with offset 500"), "{large}");

@@ -176,7 +176,8 @@ fn stray_results_drop_out_and_missing_ones_are_filled_in() {
 #[test]
 fn the_beginning_of_a_cut_history_seldom_moves() {
     let in_turn = |number: u8, role: Role| MessageRecord {
-        turn: TurnId(uuid::Uuid::from_u128(u128::from(number))),
+        // The last bits are the slot, the same in all turns of an agent.
+        turn: TurnId(uuid::Uuid::from_u128(u128::from(number) << 12 | 7)),
         ..text(role, &format!("message {number:03}"))
     };
     let mut log = Vec::new();

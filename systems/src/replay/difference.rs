@@ -7,7 +7,6 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use crate::kernel::record::hex;
-use crate::kernel::record::msgpack::from_slice;
 
 /// A field that differs.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -105,7 +104,7 @@ pub fn shown(value: &[u8]) -> Value {
         if body.is_empty() {
             return Value::Object(Map::new());
         }
-        if let Ok(Anything(fields)) = from_slice(body) {
+        if let Ok(Anything(fields)) = rmp_serde::from_slice(body) {
             return fields;
         }
     }

@@ -38,7 +38,7 @@ fn name(key: &[u8]) -> String {
 /// A row's value for people.
 fn shown(row: Option<&Vec<u8>>) -> String {
     let Some(row) = row else { return "nothing".to_owned() };
-    let value = row.get(1..).and_then(|body| record::msgpack::from_slice::<serde_json::Value>(body).ok());
+    let value = row.get(1..).and_then(|body| rmp_serde::from_slice::<serde_json::Value>(body).ok());
     value.map_or_else(|| record::hex(row), |value| value.to_string())
 }
 

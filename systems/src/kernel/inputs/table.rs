@@ -15,7 +15,6 @@ use crate::kernel::arrivals::Settle;
 use crate::kernel::command::{Command, ReplySlot};
 use crate::kernel::engine::Engine;
 use crate::kernel::for_call::{ForCall, Formatter};
-use crate::kernel::record::msgpack;
 
 /// How a command arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +49,7 @@ pub(crate) fn encode_into<T: Serialize>(value: &T, out: &mut Vec<u8>) {
 
 /// Reads what [`encode_into`] wrote; `what` is only for the error's text.
 pub(crate) fn decode<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, Malformed> {
-    msgpack::from_slice(bytes).map_err(|error| Malformed::Part { what: what.to_owned(), reason: error.to_string() })
+    rmp_serde::from_slice(bytes).map_err(|error| Malformed::Part { what: what.to_owned(), reason: error.to_string() })
 }
 
 fn write<T: Command + Serialize>(command: &dyn Any, out: &mut Vec<u8>) -> Option<Form> {

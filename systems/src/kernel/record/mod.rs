@@ -7,7 +7,6 @@ mod content;
 mod deferred;
 pub(crate) mod key;
 mod kind;
-pub(crate) mod msgpack;
 
 pub use content::{CheckRow, ContentKind};
 pub(crate) use content::{check_content, is_record, is_text};
@@ -75,7 +74,7 @@ pub fn encode<T: Serialize>(record: &T) -> Vec<u8> {
 pub fn decode<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, Error> {
     match value.split_first() {
         Some((&version, body)) if version <= VERSION && version > 0 => {
-            msgpack::from_slice(body).map_err(|error| Error::Corrupt { key: hex(key), reason: error.to_string() })
+            rmp_serde::from_slice(body).map_err(|error| Error::Corrupt { key: hex(key), reason: error.to_string() })
         }
         Some((&found, _)) if found > VERSION => Err(Error::Newer { key: hex(key), found }),
         _ => Err(Error::Corrupt { key: hex(key), reason: "no version byte".to_owned() }),

@@ -188,10 +188,15 @@ fn a_daemon_of_another_user_than_root_has_the_same_walls() {
     if !given.is_ok_and(|status| status.success()) {
         return eprintln!("skipped: only root becomes another user");
     }
+    let other = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let allowed = Command::new("setpriv").args(other).args(["unshare", "--user", "--mount", "true"]).status();
+    if !allowed.is_ok_and(|status| status.success()) {
+        return eprintln!("skipped: other users than root may make no namespaces here");
+    }
     let doctor = |as_other: bool| {
         let mut command = Command::new(if as_other { "setpriv".into() } else { path("agentsvc") });
         if as_other {
-            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(path("agentsvc"));
+            command.args(other).arg(path("agentsvc"));
         }
         command.args(["doctor", "--offline", "--json", "--home"]).arg(path("home")).env_clear();
         let output = command.output().ok()?;
@@ -199,7 +204,6 @@ fn a_daemon_of_another_user_than_root_has_the_same_walls() {
         let checks = report["checks"].as_array()?.clone();
         checks.into_iter().find(|check| check["name"] == "sandbox")
     };
-    let (own, other) = (doctor(false).expect("a report"), doctor(true));
-    let Some(other) = other else { return eprintln!("skipped: no setpriv") };
+    let (own, other) = (doctor(false).expect("a report"), doctor(true).expect("a report"));
     assert_eq!((&other["status"], &other["message"]), (&own["status"], &own["message"]));
 }

@@ -4,7 +4,8 @@ use agentsvc_components::workflow::{ErrorMode, Step, StepAgent, StepMode, Workfl
 use agentsvc_components::{AgentId, WorkflowId};
 use agentsvc_systems::kernel::entities::Get;
 use agentsvc_systems::workflow::{
-    CreateWorkflow, ListWorkflows, NewStep, NewWorkflow, RemoveWorkflow, UpdateWorkflow, WorkflowPatch, WorkflowView,
+    CreateWorkflow, ListWorkflows, NewStep, NewWorkflow, RemoveWorkflow, UpdateWorkflow, WorkflowPatch,
+    WorkflowSummary, WorkflowView,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -150,14 +151,14 @@ shape! {
 
 shape! {
     /// A workflow in a list.
-    struct Item from view: WorkflowView {
-        let Workflow { name, description, steps, created_at, .. } = view.workflow;
+    struct Item from item: WorkflowSummary {
+        let WorkflowSummary { id, name, description, steps, created_at } = item;
     } {
-        id: Uuid = view.id.0,
+        id: Uuid = id.0,
         name: Box<str> = name,
         description: Box<str> = description,
         /// Number of steps.
-        steps: usize = steps.len(),
+        steps: usize = steps,
         created_at: Moment = Moment(created_at),
     }
 }

@@ -105,7 +105,7 @@ kinds! {
     ManifestRefused = "manifest_refused",
     /// A text from outside looks like a prompt injection.
     InjectionFound = "injection_found",
-    /// Nobody knows whether a tool call took effect.
+    /// It is not known whether a tool call took effect.
     ToolUnknown = "tool_unknown",
     /// Limits of a budget were set.
     BudgetSet = "budget_set",
@@ -155,7 +155,7 @@ kinds! {
     EventPublished = "event_published",
     /// A client, or a turn whose tool needs one, asked for an approval.
     ApprovalRequested = "approval_requested",
-    /// A person decided an approval, or nobody did and it expired.
+    /// A person decided an approval, or it expired.
     ApprovalDecided = "approval_decided",
     /// A new secret of the second factor was made; it does not count yet.
     TotpSetUp = "totp_set_up",

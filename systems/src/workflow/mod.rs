@@ -33,7 +33,7 @@ pub use definition::{NewStep, NewWorkflow};
 pub use end::RunEnd;
 pub use runs::{GetRun, ListRuns, RunSummary, RunView};
 pub(crate) use show::Definitions;
-pub use show::{ListWorkflows, WorkflowView};
+pub use show::{ListWorkflows, WorkflowSummary, WorkflowView};
 pub use start::{RunWorkflow, StartRun, WorkflowChoice};
 
 pub(crate) use check::check;

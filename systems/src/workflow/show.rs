@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use bevy_ecs::prelude::{Entity, World};
 
-use agentsvc_components::WorkflowId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::workflow::Workflow;
+use agentsvc_components::{Timestamp, WorkflowId};
 
 use super::error_codes;
 use crate::kernel::command::Place;
@@ -65,13 +65,45 @@ pub struct WorkflowView {
     pub workflow: Workflow,
 }
 
-/// Reads definitions.
-pub type ListWorkflows = List<WorkflowView>;
+/// A definition in a list: without its steps, which may be long.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkflowSummary {
+    /// Which.
+    pub id: WorkflowId,
+    /// Its name.
+    pub name: Box<str>,
+    /// What it is for.
+    pub description: Box<str>,
+    /// How many steps it has.
+    pub steps: usize,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+/// Lists definitions.
+pub type ListWorkflows = List<WorkflowSummary>;
+
+impl View for WorkflowSummary {
+    type Kind = Workflow;
+    type Filter = ();
+    const NAMES: [&'static str; 2] = ["get_workflow_summary", "list_workflows"];
+    const PLACE: Place<List<Self>> = Place::Root;
+
+    fn of(world: &World, at: Entity) -> Option<Self> {
+        let Workflow { name, description, steps, created_at, .. } = world.get(at)?;
+        let (name, description) = (name.clone(), description.clone());
+        Some(Self { id: id_of(world, at), name, description, steps: steps.len(), created_at: *created_at })
+    }
+
+    fn passes(&self, (): &()) -> bool {
+        true
+    }
+}
 
 impl View for WorkflowView {
     type Kind = Workflow;
     type Filter = ();
-    const NAMES: [&'static str; 2] = ["get_workflow", "list_workflows"];
+    const NAMES: [&'static str; 2] = ["get_workflow", "list_workflow_definitions"];
     const PLACE: Place<List<Self>> = Place::Root;
 
     fn of(world: &World, at: Entity) -> Option<Self> {

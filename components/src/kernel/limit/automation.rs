@@ -87,7 +87,7 @@ limits! {
     pub const TASK_TEXT_BYTES_MAX: usize = 8 << 10;
     /// Claims that one beat gives up for their age; the rest waits for the next beat.
     pub const TASKS_SWEPT_MAX: usize = 1_000;
-    /// Seconds after which a claim that nobody ended is given up, unless `[queue] claim_timeout_secs` says
+    /// Seconds after which an open claim is given up, unless `[queue] claim_timeout_secs` says
     /// otherwise.
     pub const CLAIM_TIMEOUT_SECS_DEFAULT: u64 = 1_800;
     /// Bytes of the type of a custom event. Longer: 400.

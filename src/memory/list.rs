@@ -1,6 +1,7 @@
 //! `memory_list`: which keys the agent's memory has.
 
-use agentsvc_api::memory::store::MemoryRange;
+use agentsvc_api::memory::store::{MemoryRange, MemoryRow};
+use agentsvc_components::taint::Taint;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -41,6 +42,8 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let rows = own(&context).page(range).await.map_err(|refusal| format!("Failed: {}.", refusal.message))?;
         let next = (rows.len() == KEYS_MAX).then(|| rows.last().map(|row| row.key.clone())).flatten();
         let readable = &context.run.manifest.manifest.capabilities.memory_read;
+        let is_shown = |row: &&MemoryRow| grants(readable, &row.key) || next.as_ref() == Some(&row.key);
+        let taint = rows.iter().filter(is_shown).fold(Taint::NONE, |taint, row| taint.with(row.record.taint));
         let keys = rows.iter().filter(|row| grants(readable, &row.key)).map(|row| {
             json!({ "key": row.key, "bytes": row.record.value.len(), "updated_at": row.record.updated_at.to_string() })
         });
@@ -48,6 +51,6 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         if let Some(next) = next {
             told["next"] = json!(next);
         }
-        Ok(Ended::Text(told.to_string()))
+        Ok(Ended::Read { text: told.to_string(), taint })
     })
 }

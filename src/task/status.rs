@@ -1,6 +1,7 @@
 //! `task_status`: how one task, or the whole queue, does.
 
 use agentsvc_components::TaskId;
+use agentsvc_components::taint::Taint;
 use agentsvc_systems::kernel::entities::Get;
 use agentsvc_systems::task::{GetQueueStatus, TaskView};
 use futures_util::future::BoxFuture;
@@ -45,6 +46,6 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
             "failed": queue.failed,
             "completed_last_hour": queue.completed_last_hour,
         });
-        Ok(Ended::Text(told.to_string()))
+        Ok(Ended::Read { text: told.to_string(), taint: Taint::NONE })
     })
 }

@@ -74,12 +74,14 @@ impl Running {
     /// The result as the model reads it.
     async fn end(&self, result: Result<Ended, String>) -> ToolEnd {
         let run = &*self.run;
-        let is_ok = result.is_ok();
+        let is_ok = !matches!(result, Err(_) | Ok(Ended::Failure { .. }));
         let (text, notice, read) = match result {
-            Ok(Ended::Text(text)) | Err(text) => (text, None, Taint::NONE),
-            Ok(Ended::Notice { text, notice }) => (text, Some(notice), Taint::NONE),
-            Ok(Ended::Read { text, taint }) => (text, None, taint),
-            Ok(Ended::Adopted) => (String::new(), None, Taint::NONE),
+            Ok(Ended::Text(text)) => (text, None, None),
+            // A sentence of the tool's own.
+            Err(text) => (text, None, Some(Taint::NONE)),
+            Ok(Ended::Notice { text, notice }) => (text, Some(notice), None),
+            Ok(Ended::Read { text, taint } | Ended::Failure { text, taint }) => (text, None, Some(taint)),
+            Ok(Ended::Adopted) => (String::new(), None, None),
         };
         let Shown { text, brought, withheld } = shown(run, self.runner.parts.injection, text, read).await;
         let status = if is_ok && !withheld { ToolStatus::Ok } else { ToolStatus::Error };

@@ -5,7 +5,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::taint::{Taint, UntrustedContent};
 use agentsvc_components::turn::effect::ToolRun;
 use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
-use agentsvc_systems::taint::{Brings, brings};
+use agentsvc_systems::taint::{Brings, brings, labelled};
 use serde_json::Value;
 
 /// A result as the model reads it.
@@ -16,10 +16,12 @@ pub(crate) struct Shown {
     pub(crate) withheld: bool,
 }
 
-/// Shields a result. `read` is what the tool says it has read.
-pub(crate) async fn shown(run: &ToolRun, policy: InjectionPolicy, text: String, read: Taint) -> Shown {
+/// Shields a result. `label` is what the tool says it has read.
+pub(crate) async fn shown(run: &ToolRun, policy: InjectionPolicy, text: String, label: Option<Taint>) -> Shown {
+    let read = label.unwrap_or_default();
     let (taint, is_scanned) = match brings(run) {
         Brings::Nothing => (read, !read.is_none()),
+        Brings::Labelled => (labelled(label), !labelled(label).is_none()),
         Brings::Content(taint) => (taint.with(read), true),
         Brings::More => (read, true),
     };

@@ -39,6 +39,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
             return Ok(Ended::Read { text: end.output.to_string(), taint: end.taint });
         }
         let why = end.error.unwrap_or_default();
-        Err(format!("The workflow's run {} ended with the state {}: {why}.", end.run, end.state.as_str()))
+        let text = format!("The workflow's run {} ended with the state {}: {why}.", end.run, end.state.as_str());
+        Ok(Ended::Failure { text, taint: end.taint })
     })
 }

@@ -185,6 +185,64 @@ fn attached_files_are_shielded_and_taint() {
 }
 
 #[test]
+fn an_uploaded_file_taints_the_turn_that_reads_it_from_the_workspace() {
+    let (model, mut daemon) = harness("taint = \"deny\"");
+    let agent = daemon.agent_with("a", GRANTS);
+    let list = || Reply::calls(&[("l", "file_list", "{}")]);
+    model.script([list(), shell(), Reply::text("done")]);
+    daemon.say(&agent, "go");
+    assert!(results(&model)[1].contains("it ran"), "an empty workspace taints nothing: {:?}", results(&model));
+    daemon.poke(&format!("/api/agents/{agent}/session/reset")).expect(200);
+    daemon.upload(&agent, "notes.txt", b"The weather is fine.");
+    daemon.restart();
+    let read = Reply::calls(&[("r", "file_read", r#"{"path": "notes.txt"}"#)]);
+    for look in [read, list()] {
+        model.script([look, shell(), Reply::text("done")]);
+        daemon.say(&agent, "go");
+        let told = results(&model);
+        assert!(told[0].contains("fine") || told[0].contains("notes.txt"), "{told:?}");
+        assert!(told[1].contains("untrusted content: upload (file_"), "{told:?}");
+        daemon.poke(&format!("/api/agents/{agent}/session/reset")).expect(200);
+    }
+}
+
+#[test]
+fn a_list_of_keys_or_names_carries_the_mark_of_those_who_chose_them() {
+    let (model, daemon) = harness("taint = \"audit\"");
+    let address = site("The weather is fine.");
+    let agent = daemon.agent_with("a", &format!("{GRANTS}agent_spawn = true\n"));
+    let other = daemon.agent_with("b", GRANTS);
+    let list = |tool: &str, input: &str| Reply::calls(&[("l", tool, input)]);
+    // Before anybody has read anything, lists bring nothing.
+    for (agent, tool, input) in [(&agent, "memory_list", "{}"), (&other, "agent_list", "{}")] {
+        model.script([list(tool, input), shell(), Reply::text("done")]);
+        daemon.say(agent, "go");
+        daemon.poke(&format!("/api/agents/{agent}/session/reset")).expect(200);
+    }
+    assert!(audited(&daemon, "tool_tainted").is_empty());
+    let store = list("memory_store", r#"{"key": "run the command", "value": 1}"#);
+    let spawn = list("agent_spawn", r#"{"name": "please run it", "system_prompt": "p"}"#);
+    model.script([fetch(address), store, spawn, Reply::text("done")]);
+    daemon.say(&agent, "go");
+    daemon.poke(&format!("/api/agents/{agent}/session/reset")).expect(200);
+    let lists = [
+        (&agent, "memory_list", "{}", "run the command"),
+        (&other, "agent_list", "{}", "please run it"),
+        (&other, "agent_find", r#"{"name": "please"}"#, "please run it"),
+    ];
+    for (agent, tool, input, held) in lists {
+        let before = audited(&daemon, "tool_tainted").len();
+        model.script([list(tool, input), shell(), Reply::text("done")]);
+        daemon.say(agent, "go");
+        assert!(results(&model)[0].contains(held), "{:?}", results(&model));
+        let noted = audited(&daemon, "tool_tainted");
+        assert_eq!(noted.len(), before + 1, "{tool}: {noted:?}");
+        assert_eq!(noted[0]["sources"], json!(["web"]), "{tool}");
+        daemon.poke(&format!("/api/agents/{agent}/session/reset")).expect(200);
+    }
+}
+
+#[test]
 fn memory_carries_the_mark_to_other_sessions() {
     let (model, mut daemon) = harness("taint = \"deny\"");
     let address = site("The weather is fine.");

@@ -50,6 +50,7 @@ async fn open(mut call: Call) -> Result<Response, Error> {
         created_at: view.created_at,
         provider: view.provider,
         model: view.model,
+        taint: view.taint,
     };
     let partner = Partner { agent, peer: call.peer, trace: call.trace, activity: Arc::clone(&line.activity) };
     let api = Arc::clone(&call.api);

@@ -8,5 +8,6 @@ pub(crate) mod workspace;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain =
-    HttpDomain::new("upload").uses(&["agent", "audit", "injection"]).routes(&[routes::ROUTES, workspace::ROUTES]);
+pub const DOMAIN: HttpDomain = HttpDomain::new("upload")
+    .uses(&["agent", "audit", "injection", "taint"])
+    .routes(&[routes::ROUTES, workspace::ROUTES]);

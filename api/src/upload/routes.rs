@@ -1,8 +1,7 @@
 //! Uploads: files sent to an agent, kept under ids that nobody guesses (spec 1, Other agent routes).
 
 use agentsvc_components::FileId;
-use agentsvc_components::audit::AuditKind;
-use agentsvc_systems::audit::NoteAction;
+use agentsvc_systems::taint::NoteUpload;
 use hyper::StatusCode;
 use hyper::header::{ETAG, HeaderValue, IF_NONE_MATCH};
 use schemars::JsonSchema;
@@ -93,9 +92,8 @@ async fn upload(call: Call) -> Result<Response, Error> {
     let files = api.service::<dyn Files>()?;
     let Upload { id, filename, size, sha256, .. } = &upload;
     let details = json!({ "file_id": id, "filename": filename, "bytes": size, "sha256": sha256 });
-    let entry = NoteAction { kind: AuditKind::FileUploaded, agent: Some(agent), details };
-    if let Err(refusal) = api.bridge.ask(entry).await {
-        // What is not on the audit trail is not kept.
+    if let Err(refusal) = api.bridge.ask(NoteUpload { agent, details }).await {
+        // What is neither on the audit trail nor marked as untrusted is not kept.
         blocking(move || files.remove_upload(upload.id)).await.map_err(of_file)?;
         return Err(refusal.into());
     }

@@ -40,6 +40,6 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         }
         let filter = AgentFilter { matching: name, tag: tag.map(Box::from), ..AgentFilter::default() };
         let list = ListAgents { filter, after: after.map(AgentId), limit: 50 };
-        Ok(Ended::Text(told(&context.ask(list).await?)))
+        Ok(told(&context.ask(list).await?))
     })
 }

@@ -1,6 +1,7 @@
 //! `agent_list`: the agents that live here, page by page.
 
 use agentsvc_components::AgentId;
+use agentsvc_components::taint::Taint;
 use agentsvc_systems::agent::{AgentFilter, AgentSummary, ListAgents};
 use agentsvc_systems::kernel::page::Page;
 use futures_util::future::BoxFuture;
@@ -38,14 +39,15 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let Input { limit, after } = input(&text)?;
         let limit = limit.unwrap_or(50).clamp(1, PAGE_MAX);
         let list = ListAgents { filter: AgentFilter::default(), after: after.map(AgentId), limit };
-        Ok(Ended::Text(told(&context.ask(list).await?)))
+        Ok(told(&context.ask(list).await?))
     })
 }
 
-/// A page, for the model.
-pub(crate) fn told(page: &Page<AgentSummary, AgentId>) -> String {
+/// A page, for the model. Names carry the taint of those who gave them.
+pub(crate) fn told(page: &Page<AgentSummary, AgentId>) -> Ended {
     let agents: Vec<Value> = page.items.iter().map(summary).collect();
-    json!({ "agents": agents, "next": page.next, "total": page.total }).to_string()
+    let text = json!({ "agents": agents, "next": page.next, "total": page.total }).to_string();
+    Ended::Read { text, taint: page.items.iter().fold(Taint::NONE, |taint, agent| taint.with(agent.taint)) }
 }
 
 fn summary(agent: &AgentSummary) -> Value {

@@ -31,7 +31,7 @@ pub(crate) use tool::{Need, Place, Repeat};
 pub use tool::{Running, Tool};
 pub(crate) use validate::Fault;
 
-/// How a tool ended well.
+/// How a tool ended.
 pub enum Ended {
     /// With a result for the model.
     Text(String),
@@ -42,8 +42,16 @@ pub enum Ended {
         /// For the owner.
         notice: String,
     },
-    /// With a result for the model, made of what others wrote or a tainted turn left.
+    /// With a result for the model, made of what others wrote or a tainted turn left. A tool of stored texts
+    /// (`Reads::Labelled`) ends with nothing else: its [`Text`](Self::Text) counts as untrusted.
     Read {
+        /// For the model.
+        text: String,
+        /// Untrusted content that it holds.
+        taint: Taint,
+    },
+    /// It failed, and the text that says why is made of what others wrote or a tainted turn left.
+    Failure {
         /// For the model.
         text: String,
         /// Untrusted content that it holds.

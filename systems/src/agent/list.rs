@@ -1,6 +1,7 @@
 //! Agents are listed in bounded pages, in order of creation.
 
 use agentsvc_components::agent::{Agent, AgentState};
+use agentsvc_components::taint::Taint;
 use agentsvc_components::{AgentId, Timestamp};
 use bevy_ecs::prelude::{Entity, World};
 
@@ -25,6 +26,8 @@ pub struct AgentSummary {
     pub provider: Box<str>,
     /// The model it asks.
     pub model: Box<str>,
+    /// Untrusted content that its name may come from.
+    pub taint: Taint,
 }
 
 /// Which agents to list. Empty lists all.
@@ -75,5 +78,5 @@ pub(super) fn matching(world: &World, entity: Entity, filter: &AgentFilter) -> O
     }
     let (provider, model) = asks(world, &manifest.model);
     let (name, state, created_at) = (agent.name.clone(), agent.state, agent.created_at);
-    Some(AgentSummary { id: id_of(world, entity), name, state, created_at, provider, model })
+    Some(AgentSummary { id: id_of(world, entity), name, state, created_at, provider, model, taint: agent.taint.own })
 }

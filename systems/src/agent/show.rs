@@ -4,6 +4,7 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, AgentMode, AgentState};
 use agentsvc_components::manifest::{ModelChoice, SharedManifest};
+use agentsvc_components::taint::Taint;
 use agentsvc_components::usage::Scope;
 use agentsvc_components::{AgentId, Micros, Refusal, SessionId, Timestamp};
 
@@ -45,6 +46,8 @@ pub struct AgentView {
     pub output_tokens: u64,
     /// What its model calls cost so far.
     pub cost: Micros,
+    /// Untrusted content that its name and instructions may come from.
+    pub taint: Taint,
 }
 
 impl AgentView {
@@ -67,6 +70,7 @@ impl AgentView {
             input_tokens: agent.input_tokens,
             output_tokens: agent.output_tokens,
             cost: world.resource::<Rollups>().total(Scope::Agent(id_of(world, entity))).cost,
+            taint: agent.taint.own,
         })
     }
 }

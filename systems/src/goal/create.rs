@@ -80,6 +80,7 @@ fn create(world: &mut World, command: CreateGoal) -> Result<GoalView, Refusal> {
 pub(super) fn stain(world: &mut World, agent: Option<AgentId>) {
     if let Some(Ok(agent)) = agent.map(|agent| index::agent(world, agent)) {
         taint::stain(world, agent);
+        taint::carry(world, taint::of_agent(world, agent));
     }
 }
 

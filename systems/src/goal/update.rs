@@ -16,6 +16,8 @@ use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::{View, change, find};
+use crate::kernel::index;
+use crate::taint;
 
 /// What to change; `None` stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,9 +79,18 @@ fn update(world: &mut World, command: UpdateGoal) -> Result<GoalView, Refusal> {
     change(world, entity, |goal: &mut Goal| apply(goal, title, patch, now));
     let goal = world.get::<Goal>(entity).ok_or_else(|| Refusal::not_found("goal", id))?;
     let (agent, status) = (goal.agent, goal.status);
+    pass_on(world, owner, agent);
     stain(world, agent);
     world.audit(AuditKind::GoalUpdated, agent, json!({ "goal": id, "status": status }));
     GoalView::seen(world, id)
+}
+
+/// A goal that changes hands may hold what its former owner was tainted with.
+fn pass_on(world: &mut World, from: Option<AgentId>, to: Option<AgentId>) {
+    let of = |agent: Option<AgentId>| agent.and_then(|agent| index::agent(world, agent).ok());
+    if let (true, Some(from), Some(to)) = (from != to, of(from), of(to)) {
+        taint::stain_with(world, to, taint::of_agent(world, from));
+    }
 }
 
 /// By how many bytes the texts of a goal become longer.

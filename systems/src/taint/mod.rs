@@ -3,13 +3,14 @@
 //! | what a turn reads or begins with                            | label                              |
 //! |-------------------------------------------------------------|------------------------------------|
 //! | a page, search results                                      | `web`                              |
-//! | a file that was sent with its message                       | `upload`                           |
+//! | a file that was sent with its message, or uploaded          | `upload`                           |
 //! | the message or the answer of another agent, a task of one   | `agent`, and the labels of its turn |
 //! | a custom event                                              | `event`, and those of its publisher |
 //! | the output of a command that could reach the network        | `command`                          |
 //! | the result of a tool that is not in [`tools`], a client's   | `tool`                             |
 //! | a file of its workspace                                     | those of the turns that wrote there |
-//! | an entry of its memory                                      | those of the turn that stored it   |
+//! | an entry or a key of its memory                             | those of the turn that stored it   |
+//! | the name of an agent                                        | that of the agent's instructions   |
 //! | a turn of a schedule, trigger or workflow                   | those of what made or fired it     |
 //! | text in which the scanner found a prompt injection          | `injection`, beside its own        |
 //!
@@ -20,10 +21,12 @@
 mod exfiltration;
 mod judge;
 mod tools;
+mod upload;
 
 pub(crate) use judge::{Judgement, judge};
 pub(crate) use tools::writes_files;
-pub use tools::{Brings, brings};
+pub use tools::{Brings, brings, labelled};
+pub use upload::NoteUpload;
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 use serde_json::json;
@@ -43,15 +46,21 @@ use crate::kernel::acting::Acting;
 use crate::kernel::counters::Counters;
 use crate::kernel::domain::Domain;
 use crate::kernel::index::{self, id_of};
+use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::outbox::{Emit, inherits};
 
 /// What this domain brings.
-pub(crate) const DOMAIN: Domain =
-    Domain { uses: &["audit", "config", "manifest", "redact"], install, ..Domain::named("taint") };
+pub(crate) const DOMAIN: Domain = Domain {
+    uses: &["audit", "config", "manifest", "redact"],
+    install,
+    commands: &[CommandDef::of::<NoteUpload>()],
+    ..Domain::named("taint")
+};
 
-/// What the command that is carried out for a tool call has read for it. Taken by whoever settles the call.
+/// What the command that is carried out for a tool call has read for it, once it said so. Taken by whoever settles the
+/// call.
 #[derive(Resource, Default)]
-struct Carried(Taint);
+struct Carried(Option<Taint>);
 
 /// Prepares a new world.
 pub(crate) fn install(world: &mut World) {
@@ -66,12 +75,22 @@ pub(crate) fn install(world: &mut World) {
 /// A command has read something of this taint.
 pub(crate) fn carry(world: &mut World, taint: Taint) {
     let mut carried = world.resource_mut::<Carried>();
-    carried.0 = carried.0.with(taint);
+    carried.0 = Some(carried.0.unwrap_or_default().with(taint));
 }
 
-/// What commands have read since this was asked last.
-pub(crate) fn take_carried(world: &mut World) -> Taint {
-    std::mem::take(&mut world.resource_mut::<Carried>().0)
+/// Nothing is carried: another call is carried out.
+pub(crate) fn forget_carried(world: &mut World) {
+    world.resource_mut::<Carried>().0 = None;
+}
+
+/// What the command that was carried out for a call of `tool` has read.
+pub(crate) fn take_carried(world: &mut World, tool: &str) -> Taint {
+    tools::settled(tool, world.resource_mut::<Carried>().0.take())
+}
+
+/// The taint of an agent's instructions, which its name and goals came with.
+pub(crate) fn of_agent(world: &World, agent: Entity) -> Taint {
+    world.get::<Agent>(agent).map(|agent| agent.taint.own).unwrap_or_default()
 }
 
 fn is_off(world: &World) -> bool {
@@ -82,8 +101,7 @@ fn is_off(world: &World) -> bool {
 pub(crate) fn of(world: &World, turn: Entity) -> Taint {
     let Some(turn) = world.get::<Turn>(turn) else { return Taint::NONE };
     let session = world.get::<Session>(turn.session).map(|session| session.taint).unwrap_or_default();
-    let own = world.get::<Agent>(turn.agent).map(|agent| agent.taint.own).unwrap_or_default();
-    turn.taint.with(session).with(own)
+    turn.taint.with(session).with(of_agent(world, turn.agent))
 }
 
 /// The taint of the turn that acts now; none for a client, or the daemon.
@@ -178,7 +196,13 @@ pub(crate) fn take_in(world: &mut World, turn: Entity, tool: &str, brought: &Unt
 /// A call of this turn may have written files of the workspace.
 pub(crate) fn files_written(world: &mut World, turn: Entity) {
     let taint = of(world, turn);
-    let Some(agent) = world.get::<Turn>(turn).map(|turn| turn.agent) else { return };
+    if let Some(agent) = world.get::<Turn>(turn).map(|turn| turn.agent) {
+        stain_files(world, agent, taint);
+    }
+}
+
+/// The agent's workspace holds content of this taint from now on.
+fn stain_files(world: &mut World, agent: Entity, taint: Taint) {
     if let Some(mut owner) = world.get_mut::<Agent>(agent).filter(|owner| !owner.taint.files.holds(taint)) {
         owner.taint.files = owner.taint.files.with(taint);
         world.mark(agent);
@@ -188,6 +212,11 @@ pub(crate) fn files_written(world: &mut World, turn: Entity) {
 /// The instructions of an agent come from the turn that acts now, or a part of them does.
 pub(crate) fn stain(world: &mut World, agent: Entity) {
     let taint = acting(world);
+    stain_with(world, agent, taint);
+}
+
+/// The instructions of an agent hold content of this taint from now on.
+pub(crate) fn stain_with(world: &mut World, agent: Entity, taint: Taint) {
     if let Some(mut owner) = world.get_mut::<Agent>(agent).filter(|owner| !owner.taint.own.holds(taint)) {
         owner.taint.own = owner.taint.own.with(taint);
         world.mark(agent);

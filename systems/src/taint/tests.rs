@@ -13,13 +13,13 @@ use crate::approval::{ApprovalFilter, DecideApprovals, Decision, ListApprovals};
 use crate::config::SecuritySettings;
 use crate::config::taint::TaintPolicy;
 use crate::event::PublishEvent;
-use crate::goal::CreateGoal;
+use crate::goal::{CreateGoal, GoalPatch, UpdateGoal};
 use crate::kernel::for_call::{ForCall, Formatter};
 use crate::kernel::record;
 use crate::memory::{PutEntry, PutMemory};
 use crate::schedule::{CreateSchedule, NewSchedule, RunSchedule};
 use crate::session::{ClearHistory, GetSession, ResetSession};
-use crate::task::{ClaimNextTask, PostTask};
+use crate::task::{ClaimNextTask, ClaimTask, EndTask, PostTask};
 use crate::testing::{TestWorld, answer, spawn_command};
 use crate::turn::{NewMessage, PostMessage, SendToAgent};
 
@@ -310,6 +310,52 @@ fn whoever_claims_a_task_reads_what_stands_in_it() {
     world.ask(ForCall { attempt, index, command, told: Formatter::By(told) }).unwrap();
     assert_eq!(taint_of(&world, claimant).words(), ["web", "agent", "injection"]);
     assert!(results(&mut world, other)[0].starts_with("[Untrusted content from claim_next_task."));
+}
+
+#[test]
+fn whoever_ends_a_task_reads_it_again() {
+    let (mut world, agent) = world(TaintPolicy::Audit);
+    let turn = tainted(&mut world, agent);
+    world.actor = Actor::Agent { agent, turn };
+    let task = PostTask { title: "t".into(), posted_by: Some(agent), by: Some(turn), ..PostTask::default() };
+    let task = world.ask(task).unwrap().id;
+    world.actor = Actor::Api;
+    let other = world.spawn("b");
+    world.ask(ClaimTask { task, agent: other, by: None }).unwrap();
+    world.calls.clear();
+    let ending = begin(&mut world, other);
+    model_asks(&mut world, "task_complete", "{}");
+    let run = runs(&mut world).remove(0);
+    let (attempt, index) = (run.attempt, run.index);
+    let command = EndTask { task, failed: false, result: None, only_of: Some(other), by: Some(ending) };
+    let told = |view: &crate::task::TaskView| view.task.title.to_string();
+    world.ask(ForCall { attempt, index, command, told: Formatter::By(told) }).unwrap();
+    assert_eq!(taint_of(&world, ending).words(), ["web", "agent"]);
+}
+
+#[test]
+fn a_goal_that_changes_hands_carries_its_taint() {
+    let (mut world, agent) = world(TaintPolicy::Audit);
+    let turn = tainted(&mut world, agent);
+    let other = world.spawn("b");
+    world.actor = Actor::Agent { agent, turn };
+    let goal = CreateGoal {
+        title: "t".into(),
+        description: String::new(),
+        agent: Some(agent),
+        parent: None,
+        status: Default::default(),
+        due_at: None,
+        note: String::new(),
+        only_below_own: true,
+    };
+    let goal = world.ask(goal).unwrap().id;
+    world.actor = Actor::Api;
+    world.calls.clear();
+    let patch = GoalPatch { agent: Some(Some(other)), ..GoalPatch::default() };
+    world.ask(UpdateGoal { goal, patch, only_of: None }).unwrap();
+    let turn = begin(&mut world, other);
+    assert_eq!(taint_of(&world, turn), Taint::WEB);
 }
 
 #[test]

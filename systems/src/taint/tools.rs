@@ -8,8 +8,10 @@ use agentsvc_components::turn::effect::ToolRun;
 /// What the result of a call brings into its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Brings {
-    /// Nothing from outside, or what the call itself says it read.
+    /// Nothing that anybody stored.
     Nothing,
+    /// Stored texts with the taint that the result names. A result that names none is untrusted: see [`labelled`].
+    Labelled,
     /// Content of these sources.
     Content(Taint),
     /// More of what the conversation holds already, some of it untrusted: nothing new, but to be scanned.
@@ -29,10 +31,14 @@ pub(super) enum Sink {
     ToMore,
 }
 
-/// How a tool reads.
+/// How a tool reads. Whatever holds stored text carries its taint; `NoStoredText` is the exception.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reads {
-    Nothing,
+    /// Its results hold what the call itself says, ids, numbers and words of this program: no name, key, title or other
+    /// text that was stored before.
+    NoStoredText,
+    /// Stored texts; each result says what taint they have.
+    Labelled,
     Web,
     Files,
     Command,
@@ -46,42 +52,42 @@ type Row = (&'static str, Reads, Sink, bool);
 
 /// The table.
 const TOOLS: &[Row] = &[
-    ("tool_search", Reads::Nothing, Sink::Never, false),
-    ("tool_load", Reads::Nothing, Sink::Never, false),
+    ("tool_search", Reads::NoStoredText, Sink::Never, false),
+    ("tool_load", Reads::NoStoredText, Sink::Never, false),
     ("result_read", Reads::Conversation, Sink::Never, false),
-    ("system_time", Reads::Nothing, Sink::Never, false),
-    ("notify_owner", Reads::Nothing, Sink::Never, false),
-    ("agent_send", Reads::Nothing, Sink::ToMore, false),
-    ("agent_list", Reads::Nothing, Sink::Never, false),
-    ("agent_find", Reads::Nothing, Sink::Never, false),
-    ("agent_spawn", Reads::Nothing, Sink::Always, false),
-    ("agent_kill", Reads::Nothing, Sink::Always, false),
+    ("system_time", Reads::NoStoredText, Sink::Never, false),
+    ("notify_owner", Reads::NoStoredText, Sink::Never, false),
+    ("agent_send", Reads::Labelled, Sink::ToMore, false),
+    ("agent_list", Reads::Labelled, Sink::Never, false),
+    ("agent_find", Reads::Labelled, Sink::Never, false),
+    ("agent_spawn", Reads::NoStoredText, Sink::Always, false),
+    ("agent_kill", Reads::NoStoredText, Sink::Always, false),
     ("web_fetch", Reads::Web, Sink::WithQuery, false),
     ("web_search", Reads::Web, Sink::Never, false),
     ("file_read", Reads::Files, Sink::Never, false),
     ("file_list", Reads::Files, Sink::Never, false),
-    ("file_write", Reads::Nothing, Sink::Never, true),
-    ("file_delete", Reads::Nothing, Sink::Always, false),
+    ("file_write", Reads::NoStoredText, Sink::Never, true),
+    ("file_delete", Reads::NoStoredText, Sink::Always, false),
     ("apply_patch", Reads::Files, Sink::Never, true),
     ("shell_exec", Reads::Command, Sink::Always, true),
-    ("memory_store", Reads::Nothing, Sink::Never, false),
-    ("memory_recall", Reads::Nothing, Sink::Never, false),
-    ("memory_list", Reads::Nothing, Sink::Never, false),
+    ("memory_store", Reads::NoStoredText, Sink::Never, false),
+    ("memory_recall", Reads::Labelled, Sink::Never, false),
+    ("memory_list", Reads::Labelled, Sink::Never, false),
     ("session_search", Reads::Past, Sink::Never, false),
-    ("cron_create", Reads::Nothing, Sink::Always, false),
-    ("cron_cancel", Reads::Nothing, Sink::Always, false),
+    ("cron_create", Reads::NoStoredText, Sink::Always, false),
+    ("cron_cancel", Reads::NoStoredText, Sink::Always, false),
     ("cron_list", Reads::Past, Sink::Never, false),
-    ("schedule_create", Reads::Nothing, Sink::Always, false),
-    ("schedule_delete", Reads::Nothing, Sink::Always, false),
+    ("schedule_create", Reads::NoStoredText, Sink::Always, false),
+    ("schedule_delete", Reads::NoStoredText, Sink::Always, false),
     ("schedule_list", Reads::Past, Sink::Never, false),
-    ("event_publish", Reads::Nothing, Sink::Never, false),
-    ("goal_update", Reads::Nothing, Sink::Always, false),
-    ("task_claim", Reads::Nothing, Sink::Never, false),
-    ("task_complete", Reads::Nothing, Sink::Never, false),
-    ("task_list", Reads::Nothing, Sink::Never, false),
-    ("task_post", Reads::Nothing, Sink::Never, false),
-    ("task_status", Reads::Nothing, Sink::Never, false),
-    ("workflow_run", Reads::Nothing, Sink::Always, false),
+    ("event_publish", Reads::NoStoredText, Sink::Never, false),
+    ("goal_update", Reads::Labelled, Sink::Always, false),
+    ("task_claim", Reads::Labelled, Sink::Never, false),
+    ("task_complete", Reads::Labelled, Sink::Never, false),
+    ("task_list", Reads::Labelled, Sink::Never, false),
+    ("task_post", Reads::NoStoredText, Sink::Never, false),
+    ("task_status", Reads::Labelled, Sink::Never, false),
+    ("workflow_run", Reads::Labelled, Sink::Always, false),
 ];
 
 fn row(tool: &str) -> Row {
@@ -102,7 +108,8 @@ pub(crate) fn writes_files(tool: &str) -> bool {
 #[must_use]
 pub fn brings(run: &ToolRun) -> Brings {
     match row(&run.call.name).1 {
-        Reads::Nothing => Brings::Nothing,
+        Reads::NoStoredText => Brings::Nothing,
+        Reads::Labelled => Brings::Labelled,
         Reads::Web => Brings::Content(Taint::WEB),
         Reads::Files => content(run.agent_taint.files),
         Reads::Command if reaches_network(&run.manifest.manifest) => {
@@ -114,6 +121,17 @@ pub fn brings(run: &ToolRun) -> Brings {
         Reads::Past => content(run.agent_taint.seen),
         Reads::Anything => Brings::Content(Taint::TOOL),
     }
+}
+
+/// The taint of a result of stored texts: what it names, or [`Taint::TOOL`] where it names nothing.
+#[must_use]
+pub fn labelled(read: Option<Taint>) -> Taint {
+    read.unwrap_or(Taint::TOOL)
+}
+
+/// The taint of a result that the world settled: what the command has read. `None` when it said nothing of it.
+pub(super) fn settled(tool: &str, read: Option<Taint>) -> Taint {
+    if row(tool).1 == Reads::NoStoredText { read.unwrap_or_default() } else { labelled(read) }
 }
 
 /// Do the commands of such an agent reach the network? The kernel's rules know ports and no hosts: only the grant for
@@ -135,5 +153,15 @@ mod tests {
         assert_eq!(sink("mcp_pay"), Sink::Always);
         assert!(writes_files("mcp_pay") && row("mcp_pay").1 == Reads::Anything);
         assert_eq!((sink("shell_exec"), sink("system_time")), (Sink::Always, Sink::Never));
+    }
+
+    #[test]
+    fn stored_text_without_a_label_is_untrusted() {
+        assert_eq!(labelled(None), Taint::TOOL);
+        assert_eq!(labelled(Some(Taint::NONE)), Taint::NONE);
+        assert_eq!(settled("task_claim", None), Taint::TOOL);
+        assert_eq!(settled("task_claim", Some(Taint::WEB)), Taint::WEB);
+        assert_eq!(settled("task_post", None), Taint::NONE);
+        assert_eq!(settled("mcp_pay", None), Taint::TOOL);
     }
 }

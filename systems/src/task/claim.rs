@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use agentsvc_components::agent::Agent;
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
+use agentsvc_components::taint::Taint;
 use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{AgentId, Refusal, TaskId, TurnId};
 use serde_json::json;
@@ -52,7 +53,10 @@ fn claim_next(world: &mut World, command: ClaimNextTask) -> Result<Option<TaskVi
     let ClaimNextTask { agent, by } = command;
     let owner = check_agent(world, agent)?;
     let name = world.get::<Agent>(owner).map(|owner| owner.name.clone()).unwrap_or_default();
-    let Some(task) = world.resource::<Tasks>().next_for(agent, &name) else { return Ok(None) };
+    let Some(task) = world.resource::<Tasks>().next_for(agent, &name) else {
+        taint::carry(world, Taint::NONE);
+        return Ok(None);
+    };
     claim(world, ClaimTask { task, agent, by }).map(Some)
 }
 

@@ -53,7 +53,8 @@ fn end(world: &mut World, command: EndTask) -> Result<TaskView, Refusal> {
         let text = "another agent has claimed the task";
         return Err(Refusal::of(error_codes::TASK_NOT_YOURS, text));
     }
-    let (title, agent) = (task.title.to_string(), task.claimed_by);
+    let (title, agent, read) = (task.title.to_string(), task.claimed_by, task.taint);
+    taint::carry(world, read);
     let told = event_text(result.as_deref().unwrap_or_default());
     let now = world.resource::<Now>().0;
     let taint = taint::handed_on(world);

@@ -16,13 +16,14 @@ pub(super) const SETTLEMENT: CallSettlement = CallSettlement { open, settle };
 
 fn open(world: &mut World, attempt: Attempt, index: u32) -> Result<Entity, Refusal> {
     let turn = delegate::waiting_parent(world, attempt, index)?.entity;
-    taint::take_carried(world);
+    taint::forget_carried(world);
     Ok(turn)
 }
 
 fn settle(world: &mut World, turn: Entity, (attempt, index): (Attempt, u32), text: String, name: &'static str) {
     tools::no_longer_out(world, attempt, index);
-    match taint::take_carried(world) {
+    let tool = tools::name_of(world, turn, index);
+    match taint::take_carried(world, &tool) {
         Taint::NONE => delegate::settle(world, turn, index, text, ToolStatus::Ok),
         read => delegate::settle_read(world, turn, index, text, ToolStatus::Ok, read, name),
     }

@@ -293,6 +293,13 @@ pub(super) fn no_longer_out(world: &mut World, attempt: Attempt, index: u32) {
     world.resource_mut::<ToolLane>().out.remove(&(attempt, index));
 }
 
+/// The tool of the pending call at `index`; empty when there is no such call.
+pub(super) fn name_of(world: &World, entity: Entity, index: u32) -> String {
+    let turn = world.get::<Turn>(entity);
+    let pending = turn.and_then(|turn| turn.pending.iter().find(|pending| pending.index == index));
+    pending.map(|pending| pending.call.name.clone()).unwrap_or_default()
+}
+
 /// The call at `index` of the attempt will be answered by the turn `child`. False when nobody waits for it any more.
 pub(super) fn adopt(world: &mut World, entity: Entity, attempt: Attempt, index: u32, child: TurnId) -> bool {
     no_longer_out(world, attempt, index);

@@ -1,0 +1,34 @@
+//! A file is uploaded for an agent.
+
+use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use agentsvc_components::audit::AuditKind;
+use agentsvc_components::taint::Taint;
+use agentsvc_components::{AgentId, Refusal};
+
+use super::{stain_files, tracked};
+use crate::audit::Audit;
+use crate::kernel::command::{Answer, command};
+use crate::kernel::index;
+
+/// Notes an upload, before its copy comes into the agent's workspace: reading files there taints from then on.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct NoteUpload {
+    /// For whom.
+    pub agent: AgentId,
+    /// More about it: an object.
+    pub details: Value,
+}
+
+command!(write "note_upload" NoteUpload => (), Id(|it| it.agent.0), |it, world| Answer::stored(note(world, it)));
+
+fn note(world: &mut World, command: NoteUpload) -> Result<(), Refusal> {
+    let NoteUpload { agent, details } = command;
+    let entity = index::agent(world, agent)?;
+    let taint = tracked(world, Taint::UPLOAD);
+    stain_files(world, entity, taint);
+    world.audit(AuditKind::FileUploaded, agent, details);
+    Ok(())
+}

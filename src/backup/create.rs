@@ -14,6 +14,7 @@ use super::error::{Error, io};
 use super::files::{self, Places};
 use super::manifest::{FORMAT, KIND, Manifest, TrailEnd};
 use super::name::ENDING;
+use super::pack::Packer;
 use super::progress::Progress;
 use super::rows::{self, Tally};
 use super::write::{ArchiveWriter, Kind, remove_leftovers, spool_of};
@@ -34,24 +35,24 @@ pub fn create(view: &StoreView, places: &Places, now: Timestamp, progress: &Prog
     let path = free_path(dir, now)?;
     progress.begin("counting", 0);
     let tally = Tally::of(view, progress)?;
-    let listing = files::list(places)?;
+    let mut of_files = 0_u64;
+    files::visit(places, &mut |found| {
+        of_files = of_files.saturating_add(found.size);
+        Ok(None)
+    })?;
     let sizes = Part::ALL.map(|part| (part, tally.size(part)));
-    let of_files = |found: &files::Found| found.path.metadata().map_or(0, |metadata| metadata.len());
-    let total = sizes.iter().map(|(_, size)| size.bytes()).chain(listing.files.iter().map(of_files)).sum();
-    progress.begin("packing", total);
+    let of_rows: u64 = sizes.iter().map(|(_, size)| size.bytes()).sum();
+    progress.begin("packing", of_files.saturating_add(of_rows));
     let mut archive = ArchiveWriter::begin(&path)?;
     for (part, size) in sizes {
         archive
             .entry(part.entry(), size.bytes(), Kind::Rows(size.rows), |out| rows::pack(view, part, out, progress))?;
     }
-    let mut warnings = listing.warnings;
-    let spool = spool_of(&path);
-    for found in &listing.files {
-        match files::pack(&mut archive, found, &spool)? {
-            None => progress.add(of_files(found))?,
-            Some(why) => warnings.add(format!("{:?} was skipped: {why}", found.entry)),
-        }
-    }
+    let mut packer = Packer::new(&mut archive, spool_of(&path));
+    let warnings = files::visit(places, &mut |found| {
+        progress.add(found.size)?;
+        packer.pack(found)
+    })?;
     let counts = tally.counts.iter().map(|(word, count)| ((*word).to_owned(), *count)).collect();
     let manifest = Manifest {
         kind: KIND.to_owned(),

@@ -5,7 +5,7 @@
 //! | [`component`] | what an archive is made of, and what of it a restore takes |
 //! | [`manifest`] | its first entry: what every other one must be |
 //! | [`name`] | which names are safe |
-//! | [`create`], `write`, `files`, `rows` | how one is made |
+//! | [`create`], `write`, `files`, `pack`, `rows` | how one is made |
 //! | `read`, `stage` | how one is read that anybody may have made |
 //! | `merge`, [`restore`] | the world that comes of it |
 //! | [`place`] | how the new takes the place of the old |
@@ -25,6 +25,7 @@ pub mod manifest;
 mod merge;
 pub mod name;
 pub mod offline;
+mod pack;
 pub mod place;
 pub mod progress;
 pub mod read;

@@ -53,6 +53,10 @@ pub fn check_path(name: &str) -> Result<(), &'static str> {
     if name.starts_with('/') {
         return Err("is absolute");
     }
+    // A file may be in the deepest directory, which itself may be beneath `data/`.
+    if name.split('/').count() > limit::BACKUP_DEPTH_MAX + 2 {
+        return Err("is nested too deeply");
+    }
     if name.chars().any(char::is_control) {
         return Err("contains control characters");
     }
@@ -140,6 +144,8 @@ mod tests {
         }
         assert!(check_entry(&format!("data/{}", "a".repeat(256))).is_err());
         assert!(check_entry(&format!("data{}", "/a".repeat(600))).is_err());
+        assert_eq!(check_entry(&format!("data{}", "/a".repeat(65))), Ok(()));
+        assert_eq!(check_entry(&format!("data{}", "/a".repeat(66))), Err("is nested too deeply"));
     }
 
     #[test]

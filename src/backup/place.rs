@@ -16,7 +16,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -201,7 +201,7 @@ impl Rooms {
     pub(super) fn clear(&self) -> Result<(), Error> {
         for base in [&self.home, &self.data] {
             let room = base.join(ROOM);
-            remove_tree(&room).map_err(io("remove", &room))?;
+            disk::remove_dir(&room).map_err(io("remove", &room))?;
         }
         Ok(())
     }
@@ -333,28 +333,6 @@ pub fn done(home: &Home) -> Option<serde_json::Value> {
 /// It is on record.
 pub fn forget_done(home: &Home) -> Result<(), Error> {
     remove(&home.root().join(DONE))
-}
-
-/// Removes a directory with all that is in it, if it is there. Tools make directories that nobody may write into, such as the
-/// module cache of Go: those are opened first.
-fn remove_tree(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let mut closed = vec![path.to_owned()];
-            while let Some(dir) = closed.pop() {
-                fs::set_permissions(&dir, fs::Permissions::from_mode(0o700))?;
-                for entry in fs::read_dir(&dir)? {
-                    let entry = entry?;
-                    if entry.file_type()?.is_dir() {
-                        closed.push(entry.path());
-                    }
-                }
-            }
-            fs::remove_dir_all(path)
-        }
-        removed => removed,
-    }
 }
 
 fn remove(path: &Path) -> Result<(), Error> {

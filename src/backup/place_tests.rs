@@ -1,6 +1,7 @@
 //! Plans that are carried out, taken back, or cut off by a death at any point.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 

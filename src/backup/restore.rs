@@ -7,13 +7,13 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use agentsvc_api::backup::store::{BackupRestored, Changes, ComponentChanges};
 use agentsvc_components::Timestamp;
 use agentsvc_systems::kernel::record::hex;
+use rustix::io::Errno;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -223,7 +223,7 @@ impl Prepared {
         if let Err(error) = self.rooms.clear() {
             tracing::warn!(%error, "staged files of a backup are kept until the next start");
         }
-        let _ = fs::remove_dir_all(self.rooms.next_world());
+        let _ = remove_dir(&self.rooms.next_world());
     }
 }
 
@@ -259,7 +259,7 @@ impl Decided {
         self.rooms.take_back(&self.plan)?;
         self.rooms.give_up()?;
         // The next start would remove it, too: it is as large as a world.
-        let _ = fs::remove_dir_all(self.rooms.next_world());
+        let _ = remove_dir(&self.rooms.next_world());
         Ok(())
     }
 
@@ -344,9 +344,8 @@ fn changes(
         add(part.entry(), compare(part, &before, &after, progress)?, Changes::default());
     }
     for entry in stage.manifest.entries.iter().filter(|entry| stage.files.contains(&entry.name)) {
-        let place = job.places.target(&entry.name);
         let mut change = Changes::default();
-        match hash_of(&place, entry.size)? {
+        match hash_of(&entry.name, entry.size, job.places)? {
             None => change.added = 1,
             Some(hash) if hash == entry.sha256 => change.unchanged = 1,
             Some(_) => change.replaced = 1,
@@ -354,23 +353,27 @@ fn changes(
         add(&entry.name, Changes::default(), change);
     }
     let everything = Places { workspaces: true, ..job.places.clone() };
-    for found in files::list(&everything)?.files {
+    files::visit(&everything, &mut |found| {
         let root = found.entry.split('/').next().unwrap_or_default();
         let is_covered = root == "data" || stage.manifest.covers.iter().any(|tree| tree == root);
-        let goes = is_covered && job.selection.takes(&found.entry) && !rooms.staged(&found.entry).exists();
+        let goes = is_covered && job.selection.takes(found.entry) && !rooms.staged(found.entry).exists();
         if goes {
-            add(&found.entry, Changes::default(), Changes { removed: 1, ..Changes::default() });
+            add(found.entry, Changes::default(), Changes { removed: 1, ..Changes::default() });
         }
-    }
+        Ok(None)
+    })?;
     Ok(changes)
 }
 
-/// The checksum of a file that has `size` bytes; of one that has others, nothing that is one. `None` without a file.
-fn hash_of(path: &Path, size: u64) -> Result<Option<String>, Error> {
-    let mut file = match File::open(path) {
+/// The checksum of what stands where an entry belongs, if it has `size` bytes; of what has others or cannot be read,
+/// nothing that is one. `None` when nothing stands there.
+fn hash_of(entry: &str, size: u64, places: &Places) -> Result<Option<String>, Error> {
+    let path = &places.target(entry);
+    let mut file = match places.open(entry) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(io("read", path)(error)),
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        Err(Errno::LOOP | Errno::ACCESS | Errno::PERM | Errno::NXIO) => return Ok(Some(String::new())),
+        Err(error) => return Err(io("read", path)(error.into())),
     };
     let metadata = file.metadata().map_err(io("look at", path))?;
     if !metadata.is_file() || metadata.len() != size {

@@ -9,8 +9,9 @@ use agentsvc_components::kernel::limit::VAULT_SECRET_BYTES_MAX;
 
 use super::component::{CONFIG, Part, Selection};
 use super::error::{Error, found_in, io, smuggled};
-use super::files::{self, Places, Warnings};
+use super::files::{Places, Warnings};
 use super::manifest::Manifest;
+use super::pack::unpack_file;
 use super::place::Rooms;
 use super::progress::Progress;
 use super::read::{self, Reading};
@@ -129,7 +130,7 @@ impl Stage {
             return self.secret(name, content, target);
         }
         let path = target.rooms.staged(name);
-        files::unpack(content, &path, runs)?;
+        unpack_file(content, &path, runs)?;
         if name == CONFIG {
             let bytes = path.metadata().map_err(io("look at", &path))?.len();
             if bytes > CONFIG_BYTES_MAX {
@@ -163,7 +164,7 @@ impl Stage {
         } else if !target.vault.opens(secret, &sealed) {
             self.warnings.add(format!("{name} was skipped: the key of this home's vault cannot decrypt it"));
         } else {
-            files::unpack(&mut sealed.as_slice(), &target.rooms.staged(name), false)?;
+            unpack_file(&mut sealed.as_slice(), &target.rooms.staged(name), false)?;
             self.files.insert(name.to_owned());
         }
         Ok(())

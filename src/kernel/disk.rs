@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use super::home::private_file;
+use super::removal;
 
 /// What was found; `None` where there is nothing.
 pub(crate) fn there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
@@ -29,7 +30,7 @@ pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
 
 /// Removes a directory with all that is in it, if it is there.
 pub(crate) fn remove_dir(path: &Path) -> io::Result<()> {
-    there(fs::remove_dir_all(path)).map(drop)
+    there(removal::remove(path)).map(drop)
 }
 
 /// Puts a file that only its owner can read at `path`: a kill leaves the old one or the new one. Durable when it returns.

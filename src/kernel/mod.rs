@@ -14,14 +14,16 @@ pub(crate) mod host;
 pub mod inputs;
 pub mod latency_histogram;
 pub mod logging;
+pub(crate) mod openat2;
 pub(crate) mod percent;
+pub(crate) mod removal;
 pub mod sandbox;
 pub mod settings;
 pub mod sse;
 pub(crate) mod start_code;
 pub mod store;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod toolset;
 pub mod vault;
 pub mod world_loop;

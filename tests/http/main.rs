@@ -10,6 +10,7 @@ mod approvals;
 mod attachments;
 mod audit;
 mod backup;
+mod backup_agents;
 mod backup_house;
 mod backup_refused;
 mod backup_restore;

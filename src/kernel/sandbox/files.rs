@@ -1,21 +1,22 @@
 //! What can be done in one workspace: read, write, append, delete, look. Listings are in [`super::listing`].
 //!
 //! All calls block on the disk. Whatever the path is made of, nothing outside of the workspace is read or changed; see
-//! [`super::openat2`] for how.
+//! [`crate::kernel::openat2`] for how.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use agentsvc_components::kernel::limit::{FILE_BYTES_MAX, FILE_SCAN_MAX, PATH_DEPTH_MAX};
+use agentsvc_components::kernel::limit::{FILE_BYTES_MAX, FILE_SCAN_MAX};
 use chrono::{DateTime, Utc};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::error::Error;
-use super::openat2::{Resolver, directory, walk};
 use super::path::WorkspacePath;
+use crate::kernel::openat2::{Resolver, walk};
+use crate::kernel::removal::{Stop, remove_at};
 
 /// Permissions of new files: for the owner only.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o600);
@@ -92,7 +93,7 @@ impl Workspace {
         let path = WorkspacePath::parse(path)?;
         // Not blocking, so that a fifo does not hold the caller; what is opened is looked at before it is used.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let opened = self.resolver.open(self.root.as_fd(), &path, flags);
+        let opened = self.resolver.open(self.root.as_fd(), path.as_str(), flags);
         let file = File::from(opened.map_err(|error| Error::of("open", path.as_str(), error))?);
         let entry = ordinary(&file, &path)?;
         Ok((file, entry))
@@ -191,7 +192,7 @@ impl Workspace {
     /// What is under a path. A symbolic link at its end is told as such.
     pub fn metadata(&self, path: &str) -> Result<Entry, Error> {
         let path = WorkspacePath::parse(path)?;
-        let opened = self.resolver.open(self.root.as_fd(), &path, OFlags::PATH | OFlags::NOFOLLOW);
+        let opened = self.resolver.open(self.root.as_fd(), path.as_str(), OFlags::PATH | OFlags::NOFOLLOW);
         let stat = opened.and_then(|opened| rustix::fs::fstat(&opened));
         Ok(entry(path.to_string(), &stat.map_err(|error| Error::of("look at", path.as_str(), error))?))
     }
@@ -211,14 +212,13 @@ impl Workspace {
         }
         let mut left = FILE_SCAN_MAX;
         if recursive {
-            let too_many = || Error::TooMany { path: path.to_string(), max: FILE_SCAN_MAX };
-            let here = directory(parent.as_fd(), name).map_err(refused)?;
-            empty(&here, PATH_DEPTH_MAX * 2, &mut left).map_err(|stop| match stop {
-                Stop::Bound => too_many(),
+            remove_at(parent.as_fd(), name, &mut left).map_err(|stop| match stop {
+                Stop::Bound => Error::TooMany { path: path.to_string(), max: FILE_SCAN_MAX },
                 Stop::System(error) => refused(error),
             })?;
+        } else {
+            rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR).map_err(refused)?;
         }
-        rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR).map_err(refused)?;
         Ok(FILE_SCAN_MAX - left + 1)
     }
 
@@ -342,42 +342,4 @@ pub(super) fn entry(path: String, stat: &rustix::fs::Stat) -> Entry {
     let size = if kind == Kind::File { u64::try_from(stat.st_size).unwrap_or(0) } else { 0 };
     let modified = DateTime::from_timestamp(stat.st_mtime, u32::try_from(stat.st_mtime_nsec).unwrap_or(0));
     Entry { path, kind, size, modified: modified.unwrap_or_default() }
-}
-
-/// Why a recursive deletion stopped.
-enum Stop {
-    /// Too deep or too much.
-    Bound,
-    /// The system refused.
-    System(Errno),
-}
-
-impl From<Errno> for Stop {
-    fn from(error: Errno) -> Self {
-        Self::System(error)
-    }
-}
-
-/// Deletes what is in the directory `here`, following no symbolic link.
-fn empty(here: &OwnedFd, depth: usize, left: &mut usize) -> Result<(), Stop> {
-    for item in Dir::read_from(here)? {
-        let item = item?;
-        let name = item.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
-        }
-        *left = left.checked_sub(1).ok_or(Stop::Bound)?;
-        match rustix::fs::unlinkat(here, name, AtFlags::empty()) {
-            Err(Errno::ISDIR | Errno::PERM) => {
-                let depth = depth.checked_sub(1).ok_or(Stop::Bound)?;
-                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                let inner = rustix::fs::openat(here, name, flags, Mode::empty())?;
-                empty(&inner, depth, left)?;
-                rustix::fs::unlinkat(here, name, AtFlags::REMOVEDIR)?;
-            }
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
 }

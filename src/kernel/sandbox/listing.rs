@@ -29,7 +29,7 @@ impl Workspace {
         let path = WorkspacePath::parse(path)?;
         let refused = |error: Errno| Error::of("list", &path.to_string(), error);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        let here = self.resolver.open(self.root.as_fd(), &path, flags).map_err(refused)?;
+        let here = self.resolver.open(self.root.as_fd(), path.as_str(), flags).map_err(refused)?;
         let depth = if recursive { PATH_DEPTH_MAX } else { 1 };
         let mut pass = Pass { found: Listing::default(), max: entries_max.min(FILE_LIST_MAX), left: FILE_SCAN_MAX };
         pass.directory(&here, path.as_str(), depth).map_err(refused)?;

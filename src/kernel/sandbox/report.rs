@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::config::{ExecMode, ExecPolicy};
-use super::openat2::Resolver;
 use super::sandbox_spec::{Limits, PARTS, Parts, SandboxSpec};
 use super::{landlock, launcher};
+use crate::kernel::openat2::Resolver;
 
 /// What is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::error::Error;
 use super::files::Workspace;
-use super::openat2::{self, Resolver};
+use crate::kernel::openat2::{self, Resolver};
 
 /// Whose a directory is, by directory.
 const OWNERS: &str = ".owners";

@@ -32,8 +32,11 @@ limits! {
     pub const BACKUP_WARNINGS_MAX: usize = 100;
     /// Backups that are listed, newest first, and that the retention looks at.
     pub const BACKUPS_LISTED_MAX: usize = 10_000;
-    /// Directories in each other that a backup follows. Deeper: left out with a warning.
+    /// Directories in each other that a backup follows. Deeper: left out with a warning; an archive with deeper ones is
+    /// refused.
     pub const BACKUP_DEPTH_MAX: usize = 64;
+    /// Bytes of holes in the files of one backup. A file with more of them: left out with a warning.
+    pub const BACKUP_HOLES_BYTES_MAX: u64 = 4 << 30;
     /// Agents that one request deletes from which on a snapshot of the world is taken first. When that cannot be
     /// taken, nothing is deleted.
     pub const SNAPSHOT_BEFORE_DELETING: usize = 100;

@@ -6,12 +6,11 @@
 //! no symbolic link is followed at all. Both hold while others rename what the path is made of: a name is looked up
 //! once, and what was looked up is what is used.
 
+use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, Dir, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
-
-use super::path::WorkspacePath;
 
 /// How often a resolution that a rename disturbed is tried again.
 const TRIES_MAX: u32 = 32;
@@ -35,17 +34,13 @@ impl Resolver {
         if works { Self::Openat2 } else { Self::Walk }
     }
 
-    /// Opens `path` beneath `root` for reading.
-    pub(super) fn open(self, root: BorrowedFd<'_>, path: &WorkspacePath, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let text = if path.is_root() { "." } else { path.as_str() };
+    /// Opens `path` (names joined by `/`, or nothing for `root` itself) beneath `root` for reading.
+    pub(crate) fn open(self, root: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let text = if path.is_empty() { "." } else { path };
         let flags = flags | OFlags::CLOEXEC;
-        match (self, path.split()) {
-            (Self::Walk, Some((parents, name))) => {
-                let parent = walk(root, parents, false)?;
-                rustix::fs::openat(&parent, name, flags | OFlags::NOFOLLOW, Mode::empty())
-            }
-            (Self::Walk, None) => rustix::fs::openat(root, text, flags | OFlags::NOFOLLOW, Mode::empty()),
-            (Self::Openat2, _) => {
+        match self {
+            Self::Walk => no_links(root, text, flags),
+            Self::Openat2 => {
                 let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
                 for _ in 1..TRIES_MAX {
                     match rustix::fs::openat2(root, text, flags, Mode::empty(), resolve) {
@@ -59,9 +54,18 @@ impl Resolver {
     }
 }
 
+/// Opens `path` (names joined by `/`) name by name from `root`, following no symbolic link.
+pub(crate) fn no_links(root: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match path.rsplit_once('/') {
+        Some((parents, name)) => rustix::fs::openat(walk(root, parents, false)?, name, flags, Mode::empty()),
+        None => rustix::fs::openat(root, path, flags, Mode::empty()),
+    }
+}
+
 /// Opens the directory `path` (names joined by `/`) name by name from `root`, following no symbolic link; with `make`,
 /// those that are missing are made.
-pub(super) fn walk(root: BorrowedFd<'_>, path: &str, make: bool) -> Result<OwnedFd, Errno> {
+pub(crate) fn walk(root: BorrowedFd<'_>, path: &str, make: bool) -> Result<OwnedFd, Errno> {
     let mut here = root.try_clone_to_owned().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     for name in path.split('/').filter(|name| !name.is_empty()) {
         here = step(here.as_fd(), name, make)?;
@@ -85,9 +89,15 @@ fn step(parent: BorrowedFd<'_>, name: &str, make: bool) -> Result<OwnedFd, Errno
 }
 
 /// Opens the directory `name` in `parent`; `name` is one name, and no symbolic link is followed.
-pub(super) fn directory(parent: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
+pub(crate) fn directory(parent: BorrowedFd<'_>, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(parent, name, flags, Mode::empty())
+}
+
+/// The names in a directory.
+pub(crate) fn names(directory: BorrowedFd<'_>) -> Result<Vec<CString>, Errno> {
+    let names = Dir::read_from(directory)?.map(|item| item.map(|item| item.file_name().to_owned()));
+    names.filter(|name| !name.as_ref().is_ok_and(|name| matches!(name.to_bytes(), b"." | b".."))).collect()
 }
 
 #[cfg(test)]
@@ -99,7 +109,6 @@ mod tests {
     use rustix::fs::OFlags;
 
     use super::{Resolver, walk};
-    use crate::kernel::sandbox::path::WorkspacePath;
 
     #[test]
     fn both_ways_stay_beneath() {
@@ -120,14 +129,11 @@ mod tests {
         }
         let root = fs::File::open(&inside).unwrap();
         for resolver in [Resolver::probe(), Resolver::Walk] {
-            let opens = |path: &str| {
-                let path = WorkspacePath::parse(path).unwrap();
-                resolver.open(root.as_fd(), &path, OFlags::RDONLY).is_ok()
-            };
+            let opens = |path: &str| resolver.open(root.as_fd(), path, OFlags::RDONLY).is_ok();
             for path in ["up", "etc/passwd", "etc", "proc/etc/passwd", "a/up/secret", "loop", "none"] {
                 assert!(!opens(path), "{resolver:?} {path}");
             }
-            assert!(opens("a/b/file") && opens("."));
+            assert!(opens("a/b/file") && opens(""));
             assert_eq!(opens("good"), resolver == Resolver::Openat2);
         }
         assert!(walk(root.as_fd(), "etc", true).is_err() && walk(root.as_fd(), "a/up/new", true).is_err());

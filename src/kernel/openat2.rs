@@ -64,7 +64,7 @@ pub(crate) fn no_links(root: BorrowedFd<'_>, path: &str, flags: OFlags) -> Resul
 }
 
 /// Opens the directory `path` (names joined by `/`) name by name from `root`, following no symbolic link; with `make`,
-/// those that are missing are made.
+/// those that are missing are made, durable when it returns.
 pub(crate) fn walk(root: BorrowedFd<'_>, path: &str, make: bool) -> Result<OwnedFd, Errno> {
     let mut here = root.try_clone_to_owned().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     for name in path.split('/').filter(|name| !name.is_empty()) {
@@ -78,8 +78,10 @@ fn step(parent: BorrowedFd<'_>, name: &str, make: bool) -> Result<OwnedFd, Errno
     match directory(parent, name) {
         Err(Errno::NOENT) if make => {
             match rustix::fs::mkdirat(parent, name, DIRECTORY_MODE) {
+                // A file in it is as durable as its own name.
+                Ok(()) => rustix::fs::fsync(parent)?,
                 // Someone else made it meanwhile.
-                Ok(()) | Err(Errno::EXIST) => {}
+                Err(Errno::EXIST) => {}
                 Err(error) => return Err(error),
             }
             directory(parent, name)

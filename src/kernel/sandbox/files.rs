@@ -172,11 +172,16 @@ impl Workspace {
         let refused = |error: io::Error| Error::of("write", path.as_str(), error);
         let opened = rustix::fs::openat(&parent, name, flags, FILE_MODE).map_err(|error| refused(error.into()))?;
         let mut file = File::from(opened);
-        let size = ordinary(&file, &path)?.size.saturating_add(bytes.len() as u64);
+        let before = ordinary(&file, &path)?.size;
+        let size = before.saturating_add(bytes.len() as u64);
         if size > FILE_BYTES_MAX {
             return Err(Error::TooLarge { path: path.to_string(), bytes: size, max: FILE_BYTES_MAX });
         }
         file.write_all(bytes).and_then(|()| file.sync_data()).map_err(refused)?;
+        if before == 0 {
+            // Its name may be as new as its content.
+            rustix::fs::fsync(&parent).map_err(|error| refused(error.into()))?;
+        }
         Ok(size)
     }
 
@@ -208,7 +213,8 @@ impl Workspace {
         let refused = |error: Errno| Error::of("delete", path.as_str(), error);
         let stat = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(refused)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-            return rustix::fs::unlinkat(&parent, name, AtFlags::empty()).map(|()| 1).map_err(refused);
+            rustix::fs::unlinkat(&parent, name, AtFlags::empty()).map_err(refused)?;
+            return rustix::fs::fsync(&parent).map(|()| 1).map_err(refused);
         }
         let mut left = FILE_SCAN_MAX;
         if recursive {
@@ -219,6 +225,7 @@ impl Workspace {
         } else {
             rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR).map_err(refused)?;
         }
+        rustix::fs::fsync(&parent).map_err(refused)?;
         Ok(FILE_SCAN_MAX - left + 1)
     }
 
@@ -270,7 +277,7 @@ impl<'a> Fresh<'a> {
         Ok((Self { parent, name, published: false.into() }, file))
     }
 
-    /// Gives it its name. A name is replaced, never followed.
+    /// Gives it its name, durably. A name is replaced, never followed.
     fn publish(&self, name: &str, write: Write) -> io::Result<()> {
         let flags = if write == Write::Create { RenameFlags::NOREPLACE } else { RenameFlags::empty() };
         let fresh = self.name.as_str();
@@ -284,7 +291,7 @@ impl<'a> Fresh<'a> {
                 self.published.set(true);
             }
         }
-        Ok(())
+        Ok(rustix::fs::fsync(self.parent)?)
     }
 }
 

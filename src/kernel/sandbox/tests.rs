@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agentsvc_components::AgentId;
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use uuid::Uuid;
 
 use super::{Error, Kind, Resolver, Workspace, Workspaces, Write};
@@ -287,4 +288,39 @@ fn a_name_that_changes_under_the_call_never_escapes() {
         });
         harness.untouched();
     }
+}
+
+/// Does something where the system cannot sync a directory: files are synced by `fdatasync`.
+fn without_directory_sync<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let work = || {
+        let rules = [(libc::SYS_fsync, Vec::new())].into();
+        let (refused, arch) = (SeccompAction::Errno(libc::EIO as u32), std::env::consts::ARCH.try_into().unwrap());
+        let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, arch).unwrap();
+        let filter: BpfProgram = filter.try_into().unwrap();
+        seccompiler::apply_filter(&filter).unwrap();
+        work()
+    };
+    std::thread::scope(|scope| scope.spawn(work).join().unwrap())
+}
+
+#[test]
+fn no_change_is_told_before_its_name_is_durable() {
+    let harness = Harness::new(Resolver::probe());
+    let (w, all) = (&harness.workspace, Workspaces::new(harness.dir.path().join("workspaces")));
+    for name in ["old", "gone", "directory/file"] {
+        w.write(name, b"1", Write::Overwrite).unwrap();
+    }
+    without_directory_sync(|| {
+        assert!(w.write("old", b"2", Write::Overwrite).is_err());
+        assert!(w.write("new", b"2", Write::Create).is_err());
+        assert!(w.write("a/b/new", b"2", Write::Create).is_err());
+        assert!(w.append("added", b"2").is_err());
+        assert!(w.make_directory(&super::WorkspacePath::parse("c").unwrap()).is_err());
+        assert!(w.remove("gone", false).is_err() && w.remove("directory", true).is_err());
+        assert!(all.open(AgentId(Uuid::from_u128(2)), "bob").is_err());
+        assert!(all.renamed(ANN, "ann", "anna").is_err());
+        assert_eq!(w.append("old", b"3").unwrap(), 2, "its name is durable");
+    });
+    // It is done all the same; who is told of a failure may try again.
+    assert_eq!(text(w, "new").unwrap(), "2");
 }

@@ -23,6 +23,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::error::Error;
 use super::files::Workspace;
+use crate::kernel::disk;
 use crate::kernel::openat2::{self, Resolver};
 
 /// Whose a directory is, by directory.
@@ -108,7 +109,8 @@ impl Shared {
         self.move_aside(agent, directory)?;
         self.note(OWNERS, directory, &agent.to_string())?;
         self.note(AGENTS, &agent.to_string(), directory)?;
-        make_private(&self.root.join(directory))
+        make_private(&self.root.join(directory))?;
+        disk::sync_dir(&self.root)
     }
 
     /// Moves the workspace of `agent` from one directory to another. Each step leaves a state from which
@@ -117,6 +119,7 @@ impl Shared {
         self.move_aside(agent, to)?;
         self.note(OWNERS, to, &agent.to_string())?;
         fs::rename(self.root.join(from), self.root.join(to))?;
+        disk::sync_dir(&self.root)?;
         self.note(AGENTS, &agent.to_string(), to)?;
         self.forget(OWNERS, from)
     }
@@ -158,7 +161,7 @@ impl Shared {
         Some(fs::read_to_string(self.root.join(folder).join(name)).ok()?.trim().to_owned())
     }
 
-    /// Writes a mark, whole or not at all.
+    /// Writes a mark, whole and durable or not at all.
     fn note(&self, folder: &str, name: &str, text: &str) -> io::Result<()> {
         let folder = self.root.join(folder);
         make_private(&folder)?;
@@ -167,7 +170,8 @@ impl Shared {
         let mut file = crate::kernel::home::private_file().write(true).create(true).truncate(true).open(&fresh)?;
         writeln!(file, "{text}")?;
         file.sync_data()?;
-        fs::rename(fresh, folder.join(name))
+        fs::rename(fresh, folder.join(name))?;
+        disk::sync_dir(&folder)
     }
 
     fn forget(&self, folder: &str, name: &str) -> io::Result<()> {

@@ -86,6 +86,7 @@ fn rows(agents: u64, messages: u64) -> impl Iterator<Item = Result<Row, Infallib
             ephemeral: false,
             compacted: 0,
             taint: Default::default(),
+            addresses: Vec::new(),
         };
         world(key(b's', id(2, n)), encode(&record))
     };

@@ -139,6 +139,7 @@ fn empty_session(agent: &AgentRecord, log: LogId) -> SessionRecord {
         ephemeral: false,
         compacted: 0,
         taint: agentsvc_components::taint::Taint::NONE,
+        addresses: Vec::new(),
     }
 }
 
@@ -253,6 +254,7 @@ mod tests {
             ephemeral: false,
             compacted: 0,
             taint: agentsvc_components::taint::Taint::NONE,
+            addresses: Vec::new(),
         };
         let row = |n: u64| (uuid_key(b's', id(n)), record::encode(&session(n)));
         // No session to come may get their logs: they are swept.

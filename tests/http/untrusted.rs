@@ -19,7 +19,8 @@ const GRANTS: &str = "[capabilities]\ntools = [\"*\"]\nnetwork = [\"127.0.0.1\"]
     memory_read = [\"*\"]\nmemory_write = [\"*\"]\n";
 
 /// A site that answers every request with the same page.
-fn site(body: &'static str) -> SocketAddr {
+fn site(body: impl Into<String>) -> SocketAddr {
+    let body = body.into();
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("loopback has a free port");
     let address = listener.local_addr().expect("a bound socket has an address");
     thread::spawn(move || {
@@ -299,4 +300,40 @@ fn a_tainted_turn_carries_no_secret_away_in_an_address() {
     assert!(told[2].starts_with("Refused: the URL carries a long encoded text"), "{told:?}");
     assert!(told[3].contains("The weather is fine"), "{told:?}");
     assert!(audited(&daemon, "tool_refused").iter().all(|entry| entry["reason"] == "exfiltration"));
+}
+
+#[test]
+fn a_tainted_turn_fetches_no_address_that_it_made_up() {
+    let (model, mut daemon) = harness("taint = \"deny\"");
+    let shown = site("The second page.");
+    let given = site(format!("Read on at http://{shown}/second?page=2."));
+    let agent = daemon.agent_with("a", GRANTS);
+    let get = |url: String| Reply::calls(&[("f", "web_fetch", &json!({ "url": url }).to_string())]);
+    model.script([
+        get(format!("http://{given}/first")),
+        get(format!("http://{shown}/second?page=2")),
+        get(format!("http://{given}/other")),
+        get(format!("http://{shown}/{}", "word-".repeat(1_200))),
+        Reply::calls(&[("s", "web_search", r#"{"query": "what I have read"}"#)]),
+        get(format!("http://{shown}/new")),
+        Reply::text("done"),
+    ]);
+    daemon.say(&agent, &format!("Compare {given}/first with http://{given}/other, please."));
+    let told = results(&model);
+    assert!(told[0].contains("Read on") && told[1].contains("The second page"), "{told:?}");
+    assert!(told[2].contains("Read on"), "{told:?}");
+    assert!(told[3].starts_with("Refused: the URL has a long path"), "{told:?}");
+    assert!(told[4].starts_with("Refused: this turn has read untrusted content"), "{told:?}");
+    assert!(told[5].contains("this one is new"), "{told:?}");
+    // The session knows its addresses after a restart, too.
+    daemon.restart();
+    model.script([
+        get(format!("http://{shown}/second?page=2")),
+        get(format!("http://{shown}/new")),
+        Reply::text("done"),
+    ]);
+    daemon.say(&agent, "Once more.");
+    let told = results(&model);
+    let (last, before) = (&told[told.len() - 1], &told[told.len() - 2]);
+    assert!(before.contains("The second page") && last.contains("this one is new"), "{told:?}");
 }

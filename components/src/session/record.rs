@@ -38,6 +38,9 @@ pub struct SessionRecord {
     /// Untrusted content in its history.
     #[serde(default, skip_serializing_if = "is_default")]
     pub taint: Taint,
+    /// Addresses that its tainted turns may fetch ([`KnownAddresses`](crate::taint::KnownAddresses)).
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub addresses: Vec<u64>,
 }
 
 impl Record for SessionRecord {

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
 /// Sources of untrusted content, as a set. Two bytes: every turn, session and agent has one.
@@ -75,6 +76,11 @@ pub struct AgentTaint {
     /// What any of its turns has read.
     pub seen: Taint,
 }
+
+/// Addresses that tainted turns of a session may fetch, as hashes, the newest last; at most
+/// [`ADDRESSES_MAX`](crate::kernel::limit::ADDRESSES_MAX). A session without any has no such component.
+#[derive(Component, Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnownAddresses(pub Vec<u64>);
 
 /// What the result of a tool call brought into its turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,6 +12,7 @@ use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::agent::{Agent, ImportedFrom, SpawnedBy};
 use agentsvc_components::session::Session;
 use agentsvc_components::session::record::SessionRecord;
+use agentsvc_components::taint::KnownAddresses;
 use agentsvc_components::{AgentId, LogId, SessionId};
 
 use super::Family;
@@ -173,14 +174,16 @@ struct Sessions {
     hidden: Vec<(Entity, SessionId)>,
     /// Whose label, which, and where in `places` the session is.
     labels: Vec<(Entity, Box<str>, usize)>,
+    /// Where in `places` the session is that knows them.
+    addresses: Vec<(usize, KnownAddresses)>,
     newest_log: Option<LogId>,
 }
 
 impl Sessions {
     fn for_count(count: usize) -> Self {
         let (places, hashes) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        let (hidden, labels) = (Vec::new(), Vec::new());
-        Self { places, hashes, owned: Vec::with_capacity(count), hidden, labels, newest_log: None }
+        let (hidden, labels, addresses) = (Vec::new(), Vec::new(), Vec::new());
+        Self { places, hashes, owned: Vec::with_capacity(count), hidden, labels, addresses, newest_log: None }
     }
 }
 
@@ -219,6 +222,9 @@ fn spawn_sessions(
             compacted: record.compacted,
             taint: record.taint,
         };
+        if !record.addresses.is_empty() {
+            made.addresses.push((made.places.len() - 1, KnownAddresses(record.addresses)));
+        }
         Some((record.id, session))
     });
     // A batch looks once more behind its end.
@@ -228,6 +234,9 @@ fn spawn_sessions(
     set_entities(&mut made.places, &mut made.hashes, &entities);
     each_once(&made.places, "session")?;
     made.owned.sort_unstable();
+    for (at, known) in made.addresses.drain(..) {
+        world.entity_mut(entities[at]).insert(known);
+    }
     Ok(made)
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use agentsvc_components::agent::Agent;
 use agentsvc_components::audit::AuditKind;
 use agentsvc_components::session::Session;
-use agentsvc_components::taint::Taint;
+use agentsvc_components::taint::{KnownAddresses, Taint};
 use agentsvc_components::{AgentId, Refusal, SessionId};
 use serde_json::json;
 
@@ -83,6 +83,7 @@ fn clear(world: &mut World, agent: AgentId) -> Result<u64, Refusal> {
         (session.message_count, session.next_ordinal, session.updated_at) = (0, 0, now);
         session.compacted = 0;
         session.taint = Taint::NONE;
+        world.entity_mut(entity).remove::<KnownAddresses>();
         world.mark(entity);
         sweep(world, old);
     }

@@ -66,6 +66,7 @@ pub(crate) fn session(value: &[u8]) -> Option<SessionRecord> {
         ephemeral: fields.named(b"\xa9ephemeral")?.flag()?,
         compacted: fields.named(b"\xa9compacted")?.small()?,
         taint: Taint::default(),
+        addresses: Vec::new(),
     };
     fields.rest.is_empty().then_some(record)
 }
@@ -234,6 +235,7 @@ mod tests {
                 ephemeral,
                 compacted,
                 taint: Taint::default(),
+                addresses: Vec::new(),
             }
         }
     }
@@ -291,10 +293,13 @@ mod tests {
             ephemeral: false,
             compacted: 0,
             taint: Taint::NONE,
+            addresses: Vec::new(),
         };
         assert_eq!(session(&encode(&record)), None, "a moment before 1970");
         record.updated_at = Timestamp(2);
         assert!(session(&encode(&record)).is_some());
+        record.addresses = vec![1, u64::MAX];
+        assert_eq!(session(&encode(&record)), None);
         record.taint = Taint::WEB;
         assert_eq!(session(&encode(&record)), None);
         assert_eq!(decode::<SessionRecord>(b"", &encode(&record)).unwrap(), record);

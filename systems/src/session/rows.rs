@@ -6,6 +6,7 @@ use agentsvc_components::AgentId;
 use agentsvc_components::kernel::record::Op;
 use agentsvc_components::session::Session;
 use agentsvc_components::session::record::SessionRecord;
+use agentsvc_components::taint::KnownAddresses;
 
 use crate::kernel::footprint::of;
 use crate::kernel::index::id_of;
@@ -27,11 +28,14 @@ pub(super) fn row(world: &World, entity: Entity) -> Option<Op> {
         ephemeral: session.ephemeral,
         compacted: session.compacted,
         taint: session.taint,
+        addresses: world.get::<KnownAddresses>(entity).map(|known| known.0.clone()).unwrap_or_default(),
     }))
 }
 
-/// Bytes of its label.
+/// Bytes of its label and of the addresses it knows.
 pub(super) fn heap(world: &World, entity: Entity) -> usize {
     // A label stands in the index once more.
-    of(world, entity, |it: &Session| it.label.as_ref().map_or(0, |label| size_of::<Box<str>>() + 3 * label.len()))
+    let known = of(world, entity, |it: &KnownAddresses| size_of::<Vec<u64>>() + size_of_val(&*it.0));
+    known
+        + of(world, entity, |it: &Session| it.label.as_ref().map_or(0, |label| size_of::<Box<str>>() + 3 * label.len()))
 }

@@ -45,6 +45,9 @@ fn of_url(url: &str) -> Option<&'static str> {
         return Some("the URL carries a long query");
     }
     let place = url.split_once("://").map_or(url, |(_, place)| place);
+    if place.find(['/', '?', '#']).is_some_and(|at| place.len() - at > limit::TAINTED_PATH_BYTES_MAX) {
+        return Some("the URL has a long path");
+    }
     let is_coded = |text: &str| text.split(|c: char| !is_run(c)).any(is_blob);
     (is_coded(place) || is_coded(&read)).then_some("the URL carries a long encoded text")
 }
@@ -104,6 +107,8 @@ mod tests {
             (format!("https://{}.evil.example/", "ab12".repeat(20)), true),
             (format!("https://evil.example/?d={}", "word+".repeat(200)), true),
             ("HTTPS://evil.example/?api_key=hunter2hunter2".to_owned(), true),
+            (format!("https://evil.example/{}", "word-".repeat(300)), true),
+            (format!("https://evil.example{}", "/A1b2".repeat(300)), true),
             (
                 "https://example.org/a/very-long-title-of-an-article-with-many-words-in-it-that-goes-on-and-on"
                     .to_owned(),

@@ -5,6 +5,7 @@
 //! | has a URL or a search with a secret, or with much that is encoded    | refused, whatever the policy (not `off`) |
 //! | is of a tool that `taint_deny` names                                 | refused                               |
 //! | is of a tool that `taint_approve` names                              | it waits for a person                 |
+//! | fetches an address that is new ([`super::addresses`]), or searches   | if `taint` says so: waits, refused    |
 //! | is sensitive ([`super::tools`])                                      | as `taint` says: noted, waits, refused |
 //! | is any other                                                         | it runs                               |
 //!
@@ -20,7 +21,7 @@ use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::{Origin, Turn};
 
 use super::tools::{Sink, sink};
-use super::{EVENT_OF_TRIGGER, exfiltration, of};
+use super::{EVENT_OF_TRIGGER, addresses, exfiltration, of};
 use crate::config::Settings;
 use crate::config::taint::TaintPolicy;
 use crate::kernel::counters::Counters;
@@ -61,7 +62,7 @@ pub(crate) fn judge(world: &mut World, turn: Entity, call: &ToolCall, find: Find
         );
         Judgement::Deny(taint, "exfiltration", text)
     } else if deny {
-        refused(taint, &sources)
+        refused(taint, &sources, NOT_ALLOWED)
     } else if approve {
         Judgement::Approve(taint, because(&sources))
     } else if !is_sensitive(world, turn, &call.name, &input, find) {
@@ -71,7 +72,8 @@ pub(crate) fn judge(world: &mut World, turn: Entity, call: &ToolCall, find: Find
             TaintPolicy::Off => return Judgement::Run,
             TaintPolicy::Audit => Judgement::Note(taint),
             TaintPolicy::Approve => Judgement::Approve(taint, because(&sources)),
-            TaintPolicy::Deny => refused(taint, &sources),
+            TaintPolicy::Deny if sink(&call.name) == Sink::NewAddress => refused(taint, &sources, NEW_ADDRESS),
+            TaintPolicy::Deny => refused(taint, &sources, NOT_ALLOWED),
         }
     };
     let mut counters = world.resource_mut::<Counters>();
@@ -84,10 +86,16 @@ pub(crate) fn judge(world: &mut World, turn: Entity, call: &ToolCall, find: Find
     judgement
 }
 
-fn refused(taint: Taint, sources: &str) -> Judgement {
+/// Why a tool is refused.
+const NOT_ALLOWED: &str = "The operator does not allow this tool then.";
+/// Why an address is refused.
+const NEW_ADDRESS: &str = "Then only addresses that the user gave or that a page or search result showed can be fetched, \
+    written exactly like there; this one is new.";
+
+fn refused(taint: Taint, sources: &str, rule: &str) -> Judgement {
     let text = format!(
-        "Refused: this turn has read untrusted content: {sources}. The operator does not allow this tool then. It did \
-         not run; answer with what you have, or ask the user."
+        "Refused: this turn has read untrusted content: {sources}. {rule} It did not run; answer with what you have, or \
+         ask the user."
     );
     Judgement::Deny(taint, "taint", text)
 }
@@ -110,10 +118,13 @@ fn sources(world: &World, turn: Entity, taint: Taint) -> String {
 }
 
 fn is_sensitive(world: &World, turn: Entity, tool: &str, input: &Value, find: FindAgent) -> bool {
+    let by_origin = addresses::count(world.resource::<Settings>().security.taint);
     match sink(tool) {
         Sink::Never => false,
         Sink::Always => true,
-        Sink::WithQuery => input["url"].as_str().is_none_or(exfiltration::has_query),
+        Sink::Search => by_origin,
+        Sink::NewAddress if by_origin => input["url"].as_str().is_none_or(|url| !addresses::knows(world, turn, url)),
+        Sink::NewAddress => input["url"].as_str().is_none_or(exfiltration::has_query),
         Sink::ToMore => {
             let receiver = input["agent"].as_str().and_then(|name| find(world, name).ok());
             receiver.is_none_or(|receiver| has_more(world, turn, receiver))

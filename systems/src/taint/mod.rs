@@ -18,14 +18,15 @@
 //! stored with each of them, so that no restart loses it, and goes when a history is cleared. It is judged once, when a
 //! model asks for a tool ([`judge`]), before the call is journaled: the tool itself decides nothing.
 
+pub(crate) mod addresses;
 mod exfiltration;
 mod judge;
 mod tools;
 mod upload;
 
 pub(crate) use judge::{Judgement, judge};
-pub(crate) use tools::writes_files;
 pub use tools::{Brings, brings, labelled};
+pub(crate) use tools::{reads_web, writes_files};
 pub use upload::NoteUpload;
 
 use bevy_ecs::prelude::{Entity, Resource, World};

@@ -23,6 +23,8 @@ use crate::task::{ClaimNextTask, ClaimTask, EndTask, PostTask};
 use crate::testing::{TestWorld, answer, spawn_command};
 use crate::turn::{NewMessage, PostMessage, SendToAgent};
 
+mod addresses;
+
 fn world(taint: TaintPolicy) -> (TestWorld, AgentId) {
     with(SecuritySettings { taint, ..SecuritySettings::default() })
 }
@@ -51,11 +53,15 @@ fn runs(world: &mut TestWorld) -> Vec<ToolRun> {
 }
 
 fn gives(world: &mut TestWorld, run: &ToolRun, taint: Taint) {
+    gives_text(world, run, taint, "content");
+}
+
+fn gives_text(world: &mut TestWorld, run: &ToolRun, taint: Taint, content: &str) {
     let brought = UntrustedContent { taint, source: "web_fetch https://x.example/".into(), found: None };
     let end = ToolEnd {
         index: run.index,
         call: run.call.clone(),
-        content: "content".into(),
+        content: content.into(),
         whole: None,
         notice: None,
         brought: Some(Box::new(brought)),
@@ -131,8 +137,9 @@ fn without_taint_the_same_call_runs_and_harmless_ones_always_do() {
     let other = world.spawn("b");
     for (tool, input, is_run) in [
         ("file_write", "{}", true),
-        ("web_fetch", r#"{"url":"https://x.example/page"}"#, true),
+        ("web_fetch", r#"{"url":"https://x.example/page"}"#, false),
         ("web_fetch", r#"{"url":"https://x.example/?q=1"}"#, false),
+        ("web_search", r#"{"query":"rust"}"#, false),
         ("mcp_pay", "{}", false),
         ("agent_send", r#"{"agent":"a","message":"m"}"#, true),
         ("agent_send", r#"{"agent":"nobody","message":"m"}"#, false),

@@ -25,8 +25,10 @@ pub(super) enum Sink {
     Never,
     /// Always.
     Always,
-    /// When its URL carries more than a place.
-    WithQuery,
+    /// When its address is new: neither given by the user nor read. Where calls are only noted, when it has a query.
+    NewAddress,
+    /// Where calls are more than noted: its text goes to strangers.
+    Search,
     /// When the receiver may do what the sender may not.
     ToMore,
 }
@@ -62,8 +64,8 @@ const TOOLS: &[Row] = &[
     ("agent_find", Reads::Labelled, Sink::Never, false),
     ("agent_spawn", Reads::NoStoredText, Sink::Always, false),
     ("agent_kill", Reads::NoStoredText, Sink::Always, false),
-    ("web_fetch", Reads::Web, Sink::WithQuery, false),
-    ("web_search", Reads::Web, Sink::Never, false),
+    ("web_fetch", Reads::Web, Sink::NewAddress, false),
+    ("web_search", Reads::Web, Sink::Search, false),
     ("file_read", Reads::Files, Sink::Never, false),
     ("file_list", Reads::Files, Sink::Never, false),
     ("file_write", Reads::NoStoredText, Sink::Never, true),
@@ -102,6 +104,11 @@ pub(super) fn sink(tool: &str) -> Sink {
 /// May a call of the tool write files of the workspace?
 pub(crate) fn writes_files(tool: &str) -> bool {
     row(tool).3
+}
+
+/// Do results of the tool come from the web?
+pub(crate) fn reads_web(tool: &str) -> bool {
+    row(tool).1 == Reads::Web
 }
 
 /// What the result of a call brings into its turn.

@@ -17,6 +17,7 @@ use crate::kernel::id_generator::mint_for;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
 use crate::session::{self, RowTemplate};
+use crate::taint;
 
 /// Where a fired turn runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub(crate) struct Said {
     pub(super) told: Arc<str>,
     /// Its row.
     pub(super) row: Arc<RowTemplate>,
+    /// The addresses in it.
+    pub(super) addresses: Box<[u64]>,
     /// The time of the step.
     pub(super) at: Timestamp,
 }
@@ -44,7 +47,8 @@ impl Said {
     /// What is said in this step.
     pub(crate) fn new(world: &World, text: String) -> Arc<Self> {
         let at = world.resource::<Now>().0;
-        Arc::new(Self { told: event_text(&text).into(), row: Arc::new(RowTemplate::new(text, at)), at })
+        let addresses = taint::addresses::of_prompt(world, &text).into();
+        Arc::new(Self { told: event_text(&text).into(), row: Arc::new(RowTemplate::new(text, at)), addresses, at })
     }
 }
 

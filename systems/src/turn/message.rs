@@ -256,17 +256,20 @@ pub(super) struct NewTurn {
 pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewTurn) -> (Entity, MessageTaken) {
     let now = world.resource::<Now>().0;
     let turn: TurnId = mint_for(world, owner);
+    let taint = taint::tracked(world, new.taint);
     let (text, (ordinal, next_index), late) = match new.opening {
         Opening::Messages(messages) => {
+            let addresses = taint::addresses::of_messages(world, &messages);
+            taint::addresses::begin(world, session, new.origin, taint, &addresses);
             let text = messages.last().map(|message| told(&message.blocks)).unwrap_or_default();
             (text, write_messages(world, session, turn, messages), None)
         }
         Opening::Said(said) => {
+            taint::addresses::begin(world, session, new.origin, taint, &said.addresses);
             let (row, ordinal) = write_said(world, session, turn, &said);
             (Arc::clone(&said.told), (ordinal, 1), Some(row))
         }
     };
-    let taint = taint::tracked(world, new.taint);
     let component = Turn {
         agent: owner,
         session,

@@ -46,6 +46,11 @@ limits! {
     pub const SCAN_INLINE_BYTES_MAX: usize = 16 << 10;
     /// Bytes of the query of a URL that a turn may fetch once it has read untrusted content. Longer: refused.
     pub const TAINTED_QUERY_BYTES_MAX: usize = 512;
+    /// The same of its whole path and query.
+    pub const TAINTED_PATH_BYTES_MAX: usize = 1_024;
+    /// Addresses that the user gave in a session or that it has read, which its tainted turns may fetch. More: the
+    /// oldest are forgotten.
+    pub const ADDRESSES_MAX: usize = 512;
     /// Bytes of a tool result that go into the conversation; a longer one is stored whole beside it, with an excerpt
     /// here.
     pub const TOOL_RESULT_BYTES_MAX: usize = 32 << 10;

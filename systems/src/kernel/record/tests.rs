@@ -73,6 +73,7 @@ fn session() -> SessionRecord {
         ephemeral: true,
         compacted: 2,
         taint: Taint::WEB,
+        addresses: vec![3, u64::MAX],
     }
 }
 

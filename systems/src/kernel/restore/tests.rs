@@ -60,6 +60,7 @@ fn session(n: u32) -> SessionRecord {
         ephemeral: false,
         compacted: 0,
         taint: Taint::NONE,
+        addresses: Vec::new(),
     }
 }
 

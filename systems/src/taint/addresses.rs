@@ -1,0 +1,207 @@
+//! The addresses that a tainted turn may fetch while sensitive calls are more than noted: those that the user gave in
+//! the session, and those that stood in pages and search results that the session has read. An attacker's page cannot
+//! have the address in it that carries a secret it does not know.
+//!
+//! What counts is where an address comes from, never what the session wrote itself: a file, an entry of memory or
+//! another agent can hand an address back that a tainted turn made up. The world keeps hashes of them with the session,
+//! the newest [`limit::ADDRESSES_MAX`].
+
+use bevy_ecs::prelude::{Entity, World};
+use sha2::{Digest, Sha256};
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::kernel::limit;
+use agentsvc_components::session::Session;
+use agentsvc_components::session::message::{Block, ChatMessage, Role};
+use agentsvc_components::taint::{KnownAddresses, Taint};
+use agentsvc_components::turn::{Origin, Turn};
+
+use crate::config::Settings;
+use crate::config::taint::TaintPolicy;
+use crate::kernel::outbox::Emit;
+
+/// Are addresses judged by where they come from?
+pub(super) const fn count(policy: TaintPolicy) -> bool {
+    matches!(policy, TaintPolicy::Approve | TaintPolicy::Deny)
+}
+
+/// The addresses in the texts of a user's messages, where they count.
+pub(crate) fn of_messages(world: &World, messages: &[ChatMessage]) -> Vec<u64> {
+    let users = messages.iter().filter(|message| message.role == Role::User).flat_map(|message| &message.blocks);
+    let texts = users.filter_map(|block| if let Block::Text { text } = block { Some(&**text) } else { None });
+    of_texts(world, texts, true)
+}
+
+/// The addresses in the message of a fired turn, where they count.
+pub(crate) fn of_prompt(world: &World, text: &str) -> Vec<u64> {
+    of_texts(world, [text], true)
+}
+
+fn of_texts<'t>(world: &World, texts: impl IntoIterator<Item = &'t str>, is_prose: bool) -> Vec<u64> {
+    let mut found = Vec::new();
+    if count(world.resource::<Settings>().security.taint) {
+        for text in texts {
+            find(text, is_prose, &mut found);
+        }
+    }
+    found
+}
+
+/// A session's turn begins with these addresses. They count when a person wrote them, or at least nobody who had read
+/// untrusted content.
+pub(crate) fn begin(world: &mut World, session: Entity, origin: Origin, taint: Taint, found: &[u64]) {
+    if origin.is_message() || Taint::AGENT.holds(taint) {
+        learn(world, session, found);
+    }
+}
+
+/// A turn has read a page or search results.
+pub(crate) fn read(world: &mut World, turn: Entity, text: &str) {
+    let found = of_texts(world, [text], false);
+    if let Some(session) = world.get::<Turn>(turn).map(|turn| turn.session) {
+        learn(world, session, &found);
+    }
+}
+
+fn learn(world: &mut World, session: Entity, found: &[u64]) {
+    if found.is_empty() || world.get::<Session>(session).is_none() {
+        return;
+    }
+    let mut known = world.get::<KnownAddresses>(session).cloned().unwrap_or_default().0;
+    known.retain(|hash| !found.contains(hash));
+    known.extend(found);
+    known.drain(..known.len().saturating_sub(limit::ADDRESSES_MAX));
+    known.shrink_to_fit();
+    world.entity_mut(session).insert(KnownAddresses(known));
+    world.mark(session);
+}
+
+/// Did the user give the address, or did the turn's session read it? What the agent's instructions and the request say
+/// counts as given, unless the instructions come from a tainted turn.
+pub(super) fn knows(world: &World, turn: Entity, url: &str) -> bool {
+    let Some(turn) = world.get::<Turn>(turn) else { return false };
+    let asked = hash(url);
+    if world.get::<KnownAddresses>(turn.session).is_some_and(|known| known.0.contains(&asked)) {
+        return true;
+    }
+    let agent = world.get::<Agent>(turn.agent).filter(|agent| agent.taint.own.is_none());
+    let instructions = agent.map(|agent| &*agent.manifest.manifest.system_prompt);
+    let request = turn.request.as_ref().and_then(|request| request.system.as_deref());
+    let mut found = Vec::new();
+    for text in instructions.into_iter().chain(request) {
+        find(text, true, &mut found);
+    }
+    found.contains(&asked)
+}
+
+/// Punctuation behind an address.
+const BEHIND: [char; 10] = ['.', ',', ';', ':', '!', '?', '\'', '*', '_', '|'];
+
+/// Ends an address in a text.
+fn is_end(c: char) -> bool {
+    c.is_whitespace() || c.is_control() || matches!(c, '<' | '>' | '"' | '`')
+}
+
+/// Finds addresses in a text, at most [`limit::ADDRESSES_MAX`] in all. People leave `https://` out: in their prose every
+/// word that looks like a host counts too.
+fn find(text: &str, is_prose: bool, found: &mut Vec<u64>) {
+    for (at, _) in text.match_indices("://") {
+        let scheme = &text.as_bytes()[..at];
+        let is_web = [&b"http"[..], b"https"].iter().any(|name| {
+            scheme.len().checked_sub(name.len()).is_some_and(|from| scheme[from..].eq_ignore_ascii_case(name))
+        });
+        if is_web {
+            let rest = &text[at + 3..];
+            add(&rest[..rest.find(is_end).unwrap_or(rest.len())], found);
+        }
+        if found.len() >= limit::ADDRESSES_MAX {
+            return found.truncate(limit::ADDRESSES_MAX);
+        }
+    }
+    if is_prose && text.len() <= limit::SCAN_INLINE_BYTES_MAX {
+        for word in text.split(is_end).filter(|word| !word.contains("://")) {
+            let word = word.trim_start_matches(|c: char| !c.is_alphanumeric());
+            if word.trim_end_matches(BEHIND).contains('.') {
+                add(word, found);
+            }
+        }
+        found.truncate(limit::ADDRESSES_MAX);
+    }
+}
+
+/// Adds an address as it stands in a text: without the punctuation behind it, and without what a bracket closes.
+fn add(address: &str, found: &mut Vec<u64>) {
+    let bare = address.trim_end_matches(BEHIND);
+    let within = &bare[..bare.find([')', ']', '}']).unwrap_or(bare.len())];
+    for form in [address, bare, within] {
+        let hash = hash(form);
+        if !form.is_empty() && !found.contains(&hash) {
+            found.push(hash);
+        }
+    }
+}
+
+/// The hash of an address, however its scheme and host are written; the fragment is not sent and does not count.
+fn hash(url: &str) -> u64 {
+    let url = url.trim();
+    let place = url.split_once("://").map_or(url, |(_, place)| place);
+    let place = place.split_once('#').map_or(place, |(place, _)| place).replace("&amp;", "&");
+    let (host, path) = place.split_at(place.find(['/', '?']).unwrap_or(place.len()));
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let digest = Sha256::new().chain_update(host.to_ascii_lowercase()).chain_update(path).finalize();
+    u64::from_be_bytes(digest[..8].try_into().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn has(text: &str, is_prose: bool, url: &str) -> bool {
+        let mut found = Vec::new();
+        find(text, is_prose, &mut found);
+        found.contains(&hash(url))
+    }
+
+    #[test]
+    fn addresses_are_found_as_people_and_pages_write_them() {
+        for (text, url) in [
+            ("read https://x.example/a?b=1&c=2.", "https://x.example/a?b=1&c=2"),
+            ("(see HTTPS://X.example/Path)", "https://x.example/Path"),
+            ("[title](https://x.example/a/b), and so on", "https://x.example/a/b"),
+            ("[https://x.example/a](https://x.example/b)", "https://x.example/b"),
+            ("https://w.example/wiki/Foo_(bar)", "https://w.example/wiki/Foo_(bar)"),
+            ("<a href=\"http://x.example/?a=1&amp;b=2\">", "http://x.example/?a=1&b=2"),
+            ("{\"url\":\"https://x.example\"}", "https://x.example/"),
+            ("https://x.example/a#part", "https://x.example/a"),
+        ] {
+            assert!(has(text, false, url), "{text}: {url}");
+        }
+        assert!(has("look at example.org/page, please", true, "https://example.org/page"));
+        assert!(!has("look at example.org/page, please", false, "https://example.org/page"));
+    }
+
+    #[test]
+    fn no_other_address_is_taken_for_a_known_one() {
+        let text = "https://x.example/a and https://y.example/b?c=1";
+        for url in [
+            "https://x.example/a/secret",
+            "https://x.example/a?secret",
+            "https://x.example/A",
+            "https://x.example.evil.example/a",
+            "https://secret@x.example/a",
+            "https://x.example/",
+            "https://y.example/b?c=12",
+            "https://x.example/b?c=1",
+        ] {
+            assert!(!has(text, true, url), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_page_of_very_many_links_has_a_bound() {
+        let text: String = (0..10_000).map(|n| format!("https://x.example/{n} ")).collect();
+        let mut found = Vec::new();
+        find(&text, false, &mut found);
+        assert_eq!(found.len(), limit::ADDRESSES_MAX);
+    }
+}

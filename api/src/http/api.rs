@@ -11,6 +11,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::http::access::Access;
+use crate::http::answers::Answers;
 use crate::http::bridge::Bridge;
 use crate::http::domain::{Domains, ErrorsUnder, Queue};
 use crate::http::error::Error;
@@ -41,6 +42,8 @@ pub struct Api {
     pub services: Services,
     /// Room for bodies and messages of clients.
     pub(crate) permits: Arc<Permits>,
+    /// Room for answers that wait for clients.
+    pub(crate) answers: Arc<Answers>,
     /// Every route.
     pub(crate) table: &'static Table,
     domains: &'static Domains,
@@ -58,6 +61,7 @@ impl Api {
             health: Health::new(settings.restart_count),
             services: Services::default(),
             permits: Arc::new(Permits::new(limit::BODIES_SMALL_BYTES_MAX, settings.limits.bodies_bytes_max)),
+            answers: Arc::new(Answers::new(settings.limits.answers_bytes_max)),
             table: domains.table(),
             domains,
             errors: domains.list().iter().filter_map(|domain| domain.errors).collect(),
@@ -130,6 +134,7 @@ impl Api {
         out.counter("agentsvc_panics_total", "Panics caught.", self.health.panics());
         out.gauge("agentsvc_bridge_waiting", "Commands waiting for the world.", self.bridge.waiting());
         out.gauge("agentsvc_bodies_bytes", "Bytes of request bodies and messages in memory.", self.permits.bytes());
+        out.gauge("agentsvc_answers_bytes", "Bytes of large answers that wait for clients.", self.answers.bytes());
         out.gauge("agentsvc_rate_clients", "Clients tracked by the rate limiter.", self.access.policy().clients());
         for gather in self.domains.list().iter().filter_map(|domain| domain.gather) {
             gather(self, &mut out);

@@ -315,6 +315,7 @@ mod tests {
     const LIMITS: Limits = Limits {
         connections_max: 1,
         bodies_bytes_max: 1,
+        answers_bytes_max: 1,
         header_bytes_max: 1,
         uri_bytes_max: 1,
         header_time_max: Duration::from_secs(10),

@@ -73,6 +73,11 @@ where
     if is_head {
         strip_body(&mut response);
     }
+    let (head, body) = response.into_parts();
+    let mut response = match api.answers.count(peer, body) {
+        Ok(body) => Response::from_parts(head, body),
+        Err(error) => error_form(error).into_response(),
+    };
     let status = response.status().as_u16();
     span.record("status", status);
     span.in_scope(|| tracing::debug!(route = label, status, request = %own.id, "answered"));

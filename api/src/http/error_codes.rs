@@ -9,6 +9,8 @@ agentsvc_components::error_codes! {
     CONNECTIONS = "connections", [503], "Close connections, or retry after the time in `Retry-After`.";
     /// The bodies of all requests together take too much memory.
     BODIES_FULL = "bodies_full", [503], "Retry after the time in `Retry-After`.";
+    /// The answers that clients have not read yet take too much memory.
+    ANSWERS_FULL = "answers_full", [503], "Read the answers of other requests, or retry after the time in `Retry-After`.";
     /// The request failed because of a bug in the daemon.
     PANIC = "panic", [500], "Report the bug with the daemon's log.";
     /// Too many requests of this kind, or too many of its objects, exist at once.

@@ -1,6 +1,7 @@
 //! The HTTP server: connections, dispatch, routes as data, requests, responses, streams and the OpenAPI document. It names no domain.
 
 pub(crate) mod access;
+pub(crate) mod answers;
 pub(crate) mod api;
 pub mod blocking;
 pub mod body;

@@ -33,12 +33,22 @@ pub(crate) struct RateLimit<C: Clock + Clone = MonotonicClock> {
 
 /// Whose bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum ClientKey {
+pub(crate) enum ClientKey {
     V4(u32),
     /// The /64 network: what one client is usually given.
     V6(u64),
     /// A bucket that many share.
     Shared(u64),
+}
+
+impl ClientKey {
+    /// A bucket of its own.
+    pub(crate) fn of(client: IpAddr) -> Self {
+        match client.to_canonical() {
+            IpAddr::V4(ip) => Self::V4(ip.to_bits()),
+            IpAddr::V6(ip) => Self::V6((ip.to_bits() >> 64) as u64),
+        }
+    }
 }
 
 impl RateLimit {
@@ -64,10 +74,7 @@ impl<C: Clock + Clone> RateLimit<C> {
     }
 
     fn key_of(&self, client: IpAddr) -> ClientKey {
-        let key = match client.to_canonical() {
-            IpAddr::V4(ip) => ClientKey::V4(ip.to_bits()),
-            IpAddr::V6(ip) => ClientKey::V6((ip.to_bits() >> 64) as u64),
-        };
+        let key = ClientKey::of(client);
         if self.crowded.load(Ordering::Relaxed) {
             return ClientKey::Shared(self.hasher.hash_one(key) % SHARED_BUCKETS);
         }

@@ -69,6 +69,8 @@ pub struct Limits {
     pub connections_max: usize,
     /// Bytes of large bodies and messages that are held at once. More: 503.
     pub bodies_bytes_max: usize,
+    /// Bytes of large answers that wait for their clients; a quarter of it for one client. More: 503.
+    pub answers_bytes_max: usize,
     /// Bytes of a request's headers. More: 431.
     pub header_bytes_max: usize,
     /// Bytes of a request's path and query. More: 414.
@@ -90,6 +92,7 @@ impl Default for Limits {
         Self {
             connections_max: limit::CONNECTIONS_MAX,
             bodies_bytes_max: limit::BODIES_BYTES_MAX,
+            answers_bytes_max: limit::ANSWERS_BYTES_MAX,
             header_bytes_max: limit::HEADER_BYTES_MAX,
             uri_bytes_max: limit::URI_BYTES_MAX,
             header_time_max: Duration::from_secs(limit::HEADER_SECS_MAX),

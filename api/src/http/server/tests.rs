@@ -110,6 +110,38 @@ async fn http2_is_spoken_with_prior_knowledge() {
 }
 
 #[tokio::test]
+async fn a_client_that_reads_nothing_holds_its_share_and_others_are_served() {
+    let share = 4 << 20;
+    let server = Running::with(Limits { answers_bytes_max: 4 * share, ..Limits::default() }).await;
+    let io = TokioIo::new(server.connect().await);
+    let mut builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+    let (client, connection) = builder.initial_stream_window_size(0).handshake(io).await.unwrap();
+    tokio::spawn(connection);
+    let (mut held, mut refused) = (Vec::new(), 0);
+    for _ in 0..200 {
+        let request = Request::get("http://localhost/api/openapi.json").body(Empty::<bytes::Bytes>::new()).unwrap();
+        let response = client.clone().send_request(request).await.unwrap();
+        match response.status() {
+            StatusCode::OK => held.push(response),
+            status => {
+                assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+                assert_eq!(response.headers()["retry-after"], "5");
+                refused += 1;
+            }
+        }
+        let bytes = server.api.answers.bytes();
+        assert!(bytes > 0 && bytes <= share, "{bytes}");
+    }
+    assert!(!held.is_empty() && refused > 0, "{} {refused}", held.len());
+    let small = b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    assert!(server.exchange(small).await.starts_with("HTTP/1.1 200 OK"));
+    drop(held);
+    while server.api.answers.bytes() > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_request_gets_an_error_like_all_others() {
     let server = Running::with(Limits::default()).await;
     assert_error(&server.exchange(b"this is no HTTP\r\n\r\n").await, 400);

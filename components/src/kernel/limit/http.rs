@@ -81,6 +81,11 @@ limits! {
     pub const BODIES_BYTES_MAX: usize = 256 << 20;
     /// The same of their beginnings.
     pub const BODIES_SMALL_BYTES_MAX: usize = 512 << 20;
+    /// Bytes of an answer from which on it counts towards `ANSWERS_BYTES_MAX`.
+    pub const ANSWER_SMALL_BYTES: usize = 16 << 10;
+    /// Bytes of larger answers that wait until their clients read them; a quarter of it for one client. More: 503 with
+    /// `Retry-After`, and streamed answers break off.
+    pub const ANSWERS_BYTES_MAX: usize = 512 << 20;
     /// Open connections; fewer where the system permits fewer open files. More: 503 and closed.
     pub const CONNECTIONS_MAX: usize = 20_000;
     /// Of the files that the system permits to be open, those that are not for connections but for the store,

@@ -1,0 +1,181 @@
+//! Memory of answers that wait until their clients take them. A client that asks for much and reads nothing holds no more
+//! than its share; what is beyond is refused with 503 `answers_full`, and a streamed answer breaks off.
+//!
+//! Bytes count from the moment an answer is made until the last of them has left for the socket, wherever they wait in
+//! between. Answers of up to [`limit::ANSWER_SMALL_BYTES`] do not count.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use agentsvc_components::kernel::limit;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use parking_lot::Mutex;
+
+use crate::http::error::Error;
+use crate::http::error_codes;
+use crate::http::rate::ClientKey;
+use crate::http::reply::{Body, BrokenOff, Pieces};
+
+/// Seconds after which one for whose answer there was no room may try again.
+const RETRY_SECS: u32 = 5;
+/// What one client may have of the whole is this part.
+const CLIENTS: usize = 4;
+
+/// The memory that large answers may take.
+pub(crate) struct Answers {
+    max: usize,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Default)]
+struct Taken {
+    all: usize,
+    /// Clients that have some; each has more than [`limit::ANSWER_SMALL_BYTES`].
+    clients: HashMap<ClientKey, usize>,
+}
+
+impl Answers {
+    /// So many bytes in all.
+    pub(crate) fn new(max: usize) -> Self {
+        Self { max, taken: Mutex::default() }
+    }
+
+    /// Bytes that are taken.
+    pub(crate) fn bytes(&self) -> usize {
+        self.taken.lock().all
+    }
+
+    /// Counts the body of an answer to the client at `peer`.
+    ///
+    /// # Errors
+    /// 503 when there is no room for it.
+    pub(crate) fn count(self: &Arc<Self>, peer: IpAddr, body: Body) -> Result<Body, Error> {
+        match body {
+            Body::Full(bytes) => self.hold(peer, bytes).map(Body::Full).ok_or_else(full),
+            Body::Stream(pieces) => Ok(Body::Stream(self.counted(peer, pieces))),
+        }
+    }
+
+    fn counted(self: &Arc<Self>, peer: IpAddr, pieces: Pieces) -> Pieces {
+        let answers = Arc::clone(self);
+        Box::pin(pieces.map(move |piece| {
+            let room = || BrokenOff("too many answers wait to be read".to_owned());
+            piece.and_then(|bytes| answers.hold(peer, bytes).ok_or_else(room))
+        }))
+    }
+
+    /// The bytes, counted until the last reference to them is gone; `None` when there is no room for them. What is more
+    /// than a share passes when nothing else is held.
+    fn hold(self: &Arc<Self>, peer: IpAddr, bytes: Bytes) -> Option<Bytes> {
+        if bytes.len() <= limit::ANSWER_SMALL_BYTES {
+            return Some(bytes);
+        }
+        let client = ClientKey::of(peer);
+        let fits = |taken: usize, max: usize| taken == 0 || taken.saturating_add(bytes.len()) <= max;
+        let mut taken = self.taken.lock();
+        let own = taken.clients.get(&client).copied().unwrap_or(0);
+        if !fits(taken.all, self.max) || !fits(own, self.max / CLIENTS) {
+            return None;
+        }
+        taken.all += bytes.len();
+        taken.clients.insert(client, own + bytes.len());
+        drop(taken);
+        Some(Bytes::from_owner(Held { bytes, client, answers: Arc::clone(self) }))
+    }
+
+    fn give_back(&self, client: ClientKey, bytes: usize) {
+        let mut taken = self.taken.lock();
+        taken.all = taken.all.saturating_sub(bytes);
+        if let Some(own) = taken.clients.get_mut(&client) {
+            *own = own.saturating_sub(bytes);
+            if *own == 0 {
+                taken.clients.remove(&client);
+            }
+        }
+    }
+}
+
+/// Counted bytes.
+struct Held {
+    bytes: Bytes,
+    client: ClientKey,
+    answers: Arc<Answers>,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.answers.give_back(self.client, self.bytes.len());
+    }
+}
+
+fn full() -> Error {
+    Error::unavailable("too many answers wait to be read; read them or try again later", RETRY_SECS)
+        .code(error_codes::ANSWERS_FULL)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use futures_util::stream;
+
+    use super::*;
+
+    const ONE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+    const LARGE: usize = limit::ANSWER_SMALL_BYTES + 1;
+
+    fn body(bytes: usize) -> Body {
+        Body::Full(Bytes::from(vec![b'x'; bytes]))
+    }
+
+    #[test]
+    fn a_client_has_a_share_and_all_have_the_whole() {
+        let answers = Arc::new(Answers::new(8 * LARGE));
+        let held: Vec<_> = (0..2).map(|_| answers.count(ONE, body(LARGE)).unwrap()).collect();
+        let Err(refused) = answers.count(ONE, body(LARGE)) else { panic!("a third one") };
+        assert_eq!(refused.into_response().status(), 503);
+        assert!(answers.count(ONE, body(limit::ANSWER_SMALL_BYTES)).is_ok(), "small ones do not count");
+        let larger = answers.count(OTHER, body(6 * LARGE)).unwrap();
+        assert_eq!(answers.bytes(), 8 * LARGE);
+        let third = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+        assert!(answers.count(third, body(LARGE)).is_err(), "the whole is taken");
+        drop((held, larger));
+        assert_eq!((answers.bytes(), answers.taken.lock().clients.len()), (0, 0));
+        assert!(answers.count(third, body(LARGE)).is_ok());
+    }
+
+    #[test]
+    fn a_part_of_an_answer_holds_all_of_it() {
+        let answers = Arc::new(Answers::new(8 * LARGE));
+        let Body::Full(bytes) = answers.count(ONE, body(LARGE)).unwrap() else { panic!("a whole body") };
+        let part = bytes.slice(LARGE - 1..);
+        drop(bytes);
+        assert_eq!(answers.bytes(), LARGE);
+        drop(part);
+        assert_eq!(answers.bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn pieces_of_a_stream_count_one_by_one() {
+        let answers = Arc::new(Answers::new(4 * LARGE));
+        let pieces = stream::iter((0..3).map(|_| Ok(Bytes::from(vec![b'x'; LARGE]))));
+        let Body::Stream(mut pieces) = answers.count(ONE, Body::Stream(Box::pin(pieces))).unwrap() else {
+            panic!("a stream")
+        };
+        let first = pieces.next().await.unwrap().unwrap();
+        assert_eq!(answers.bytes(), LARGE);
+        assert!(pieces.next().await.unwrap().is_err(), "the first still waits");
+        drop(first);
+        assert!(pieces.next().await.unwrap().is_ok());
+        assert_eq!(answers.bytes(), 0);
+    }
+}

@@ -1,4 +1,4 @@
-//! A disk without room, and one that may only be read: what is refused is told so, No acknowledged change is lost,
+//! A disk without room, and one that may only be read: what is refused is told so, no acknowledged change is lost,
 //! and when there is room again everything goes on.
 //!
 //! The disk is a small tmpfs in a mount namespace of its own. Where the system permits none, the tests say so and are
@@ -6,114 +6,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says where")]
 
+#[path = "full_disk/disk.rs"]
+mod disk;
 mod support;
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Read;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+use disk::Disk;
 use serde_json::{Value, json};
 use support::daemon::{command_behind, text};
 use support::http::Client;
 use support::until;
-use tempfile::TempDir;
-
-/// A disk of a few megabytes. It is there as long as the process that holds its namespace.
-struct Disk {
-    holder: Child,
-    /// Words before a program that run it where the disk is mounted.
-    launcher: Vec<String>,
-    place: TempDir,
-}
-
-impl Disk {
-    /// One of so many MiB; `None`, and a word about it, where the system permits none.
-    fn of(mib: u32) -> Option<Self> {
-        let place = tempfile::tempdir().unwrap();
-        let mount =
-            format!("mount -t tmpfs -o size={mib}m,mode=0777 tmpfs \"$0\" && echo mounted && exec sleep 100000");
-        let mut why = String::new();
-        for (unshare, enter) in [
-            (&["--mount"][..], &["--mount"][..]),
-            (&["--user", "--map-root-user", "--mount"], &["--user", "--preserve-credentials", "--mount"]),
-        ] {
-            let mut holder = Command::new("unshare");
-            holder.args(unshare).args(["--propagation", "private", "sh", "-c", &mount]).arg(place.path());
-            let Ok(mut holder) = holder.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() else { continue };
-            let mut line = String::new();
-            BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
-            if line.trim() == "mounted" {
-                let mut launcher = vec!["nsenter".to_owned(), "--target".to_owned(), holder.id().to_string()];
-                launcher.extend(enter.iter().map(|word| (*word).to_owned()));
-                launcher.push("--".to_owned());
-                return Some(Self { holder, launcher, place });
-            }
-            let _ended = holder.wait();
-            why.clear();
-            let _read = holder.stderr.take().unwrap().read_to_string(&mut why);
-        }
-        eprintln!("SKIPPED: this system permits no mount in a namespace of its own: {}", why.trim());
-        None
-    }
-
-    /// The disk as the test sees it.
-    fn path(&self) -> PathBuf {
-        let place = self.place.path().strip_prefix("/").unwrap();
-        PathBuf::from(format!("/proc/{}/root", self.holder.id())).join(place)
-    }
-
-    /// Takes up all room but so many KiB.
-    fn fill(&self, spare_kib: u64) {
-        let path = self.path().join("ballast");
-        let mut file = File::options().create(true).append(true).open(path).unwrap();
-        let piece = [7; 4 << 10];
-        while file.write_all(&piece).is_ok() {}
-        let length = file.metadata().unwrap().len();
-        file.set_len(length.saturating_sub(spare_kib << 10)).unwrap();
-    }
-
-    /// Gives the room back.
-    fn free(&self) {
-        fs::remove_file(self.path().join("ballast")).unwrap();
-    }
-
-    /// Mounts the disk again as it is, `ro` or `rw`.
-    fn remount(&self, how: &str) {
-        let (program, words) = self.launcher.split_first().unwrap();
-        let mut remount = Command::new(program);
-        remount.args(words).args(["mount", "-o", &format!("remount,{how}")]).arg(self.place.path());
-        assert!(remount.status().unwrap().success());
-    }
-
-    /// Every file, but the ballast, with its length.
-    fn files(&self, below: &str) -> Vec<(String, u64)> {
-        fn walk(dir: &Path, from: &Path, into: &mut Vec<(String, u64)>) {
-            for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-                let path = entry.path();
-                if path.is_dir() {
-                    walk(&path, from, into);
-                } else {
-                    let name = path.strip_prefix(from).unwrap().to_string_lossy().into_owned();
-                    into.push((name, entry.metadata().map_or(0, |metadata| metadata.len())));
-                }
-            }
-        }
-        let (root, mut files) = (self.path(), Vec::new());
-        walk(&root.join(below), &root, &mut files);
-        files.sort();
-        files
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        // Its end is the disk's.
-        let _ = self.holder.kill();
-        let _ = self.holder.wait();
-    }
-}
 
 /// A daemon whose home is such a disk.
 struct Harness<'d> {
@@ -205,32 +111,23 @@ struct Told {
 }
 
 impl Told {
-    /// Asks until something is refused, or nobody answers.
-    fn ask(&mut self, harness: &Harness<'_>, agent: &str) {
-        for n in 0..100_000 {
+    /// Asks so many times, or until something is refused.
+    fn ask(&mut self, harness: &Harness<'_>, agent: &str, times: usize) {
+        for n in 0..times {
             let name = format!("made-{}-{n}", self.agents.len());
             let manifest = format!("name = \"{name}\"\nsystem_prompt = \"{}\"\n", "p".repeat(4_000));
-            let made = json!({ "manifest_toml": manifest }).to_string();
-            let headers = [("content-type", "application/json")];
-            let Ok(reply) = harness.client.try_send("POST", "/api/agents", &headers, Some(made.as_bytes())) else {
-                return;
-            };
+            let reply = harness.client.post("/api/agents", &json!({ "manifest_toml": manifest }));
             if reply.status != 201 {
-                let body = reply.expect(reply.status);
-                return self.refused.push((reply.status, body));
+                return self.refused.push((reply.status, reply.expect(reply.status)));
             }
             self.agents.push(text(&reply.expect(201)["agent_id"]));
             let message = format!("{name} {}", "m".repeat(4_000));
-            let said = json!({ "message": message }).to_string();
-            let path = format!("/api/agents/{agent}/message");
-            let Ok(reply) = harness.client.try_send("POST", &path, &headers, Some(said.as_bytes())) else { return };
+            let reply = harness.client.post(&format!("/api/agents/{agent}/message"), &json!({ "message": message }));
             if reply.status != 200 {
-                let body = reply.expect(reply.status);
-                return self.refused.push((reply.status, body));
+                return self.refused.push((reply.status, reply.expect(reply.status)));
             }
             self.answered.push((text(&reply.expect(200)["session_id"]), message));
         }
-        panic!("the disk is never full");
     }
 
     /// Everything that was acknowledged is there, what was compacted since included.
@@ -254,44 +151,136 @@ impl Told {
     }
 }
 
+/// Waits until health says whether changes are refused.
+fn until_read_only(harness: &Harness<'_>, read_only: bool) {
+    until("health says whether changes are refused", || {
+        let health = harness.client.get("/api/health").expect(200);
+        (health["read_only"] == read_only).then(|| {
+            assert_eq!(health["status"], if read_only { "degraded" } else { "ok" }, "{health}");
+        })
+    });
+}
+
 #[test]
-fn a_full_disk_ends_the_daemon_and_loses_nothing_that_was_acknowledged() {
+fn a_full_disk_is_served_read_only_and_loses_nothing_that_was_acknowledged() {
     let Some(disk) = Disk::of(400) else { return };
     let mut harness = Harness::start(&disk);
     let agent = harness.client.agent("kept");
     let mut told = Told::default();
-    disk.fill(2_000);
-    told.ask(&harness, &agent);
-    assert!(!told.agents.is_empty(), "there was room for some");
-    for (status, body) in &told.refused {
-        assert_eq!(*status, 503, "{body}");
+    until("the reserve is there", || disk.path().join("data/reserve").exists().then_some(()));
+    told.ask(&harness, &agent, 20);
+    assert_eq!(told.refused, []);
+    for _ in 0..2 {
+        disk.fill(0);
+        until_read_only(&harness, true);
+        told.ask(&harness, &agent, 1);
+        let (status, body) = told.refused.pop().unwrap();
+        assert_eq!((status, &body["code"]), (503, &json!("read_only")), "{body}");
+        // What needs no room is answered.
+        told.is_kept(&harness.client, &agent);
+        let path = format!("/api/agents/{agent}/files/a");
+        let refused = harness.client.send("PUT", &path, &[], Some(b"x")).expect(507);
+        assert_eq!(refused["code"], "storage_full", "{refused}");
+        until("the store has the room of the reserve", || (disk.room() > 16 << 20).then_some(()));
+        assert!(!disk.path().join("data/reserve").exists());
+        disk.free();
+        until_read_only(&harness, false);
+        told.ask(&harness, &agent, 5);
+        assert_eq!(told.refused, []);
+        until("the reserve is there again", || disk.path().join("data/reserve").exists().then_some(()));
     }
-    assert!(!harness.ends().success());
-    let said = harness.said();
-    assert!(said.contains("No space left on device"), "{said}");
-    assert!(said.contains("free disk space") && said.contains("No acknowledged change is lost"), "{said}");
-    // There is still no room: a start says so, and changes nothing.
+    // It starts without any room, too.
+    harness.child.kill().unwrap();
+    harness.child.wait().unwrap();
+    disk.fill(0);
+    assert_eq!(disk.room(), 0);
+    drop(harness);
+    let mut harness = Harness::start(&disk);
+    until_read_only(&harness, true);
+    told.is_kept(&harness.client, &agent);
+    harness.child.kill().unwrap();
+    harness.child.wait().unwrap();
+    drop(harness);
+    let harness = Harness::start(&disk);
+    until_read_only(&harness, true);
+    told.is_kept(&harness.client, &agent);
+    disk.free();
+    until_read_only(&harness, false);
+    harness.client.say(&agent, "still here");
+    let query = Harness::command(&disk, &["query", "agents select count"]).status();
+    assert!(query.unwrap().success());
+}
+
+#[test]
+fn a_command_that_fills_the_disk_is_stopped_and_the_daemon_goes_on() {
+    let Some(disk) = Disk::of(400) else { return };
+    let config = "api_listen = \"127.0.0.1:0\"\nrate_limit_per_second = 10000000\n[tool_invoke]\nenabled = true\n\
+        allowlist = [\"shell_exec\"]\n[exec_policy]\nmode = \"full\"\n";
+    fs::write(disk.path().join("config.toml"), config).unwrap();
+    let harness = Harness::start(&disk);
+    let client = &harness.client;
+    let manifest = "name = \"filler\"\nsystem_prompt = \"p\"\n[capabilities]\ntools = [\"*\"]\nshell = [\"*\"]\n";
+    let agent = text(&client.post("/api/agents", &json!({ "manifest_toml": manifest })).expect(201)["agent_id"]);
+    let path = format!("/api/tools/shell_exec/invoke?agent_id={agent}");
+    let run = |command: &str| text(&client.post(&path, &json!({ "command": command })).expect(200)["content"]);
+    let mut told = Told::default();
+    for _ in 0..2 {
+        let said = run("cat /dev/zero > big; sleep 100000");
+        assert!(said.contains("The disk is full; it was killed"), "{said}");
+        // It was stopped before or after there was no room at all.
+        let reply = client.post(&path, &json!({ "command": "echo hello" }));
+        assert!(reply.status == 503 || reply.text().contains("commands are refused"), "{}", reply.text());
+        assert_eq!(client.delete(&format!("/api/agents/{agent}/files/big")).expect(200)["status"], "deleted");
+        until_read_only(&harness, false);
+        told.ask(&harness, &agent, 3);
+        assert_eq!(told.refused, []);
+        let said = run("echo hello");
+        assert!(said.contains("stdout\nhello"), "{said}");
+    }
+    // Where the world still has room, agents have none.
+    disk.fill(56 << 10);
+    let said = run("echo hello");
+    assert!(said.contains("The disk is full; commands are refused"), "{said}");
+    disk.free();
+    told.is_kept(client, &agent);
+}
+
+#[test]
+fn what_waits_for_room_is_stored_when_there_is_some_and_nothing_is_lost_by_a_kill() {
+    let Some(disk) = Disk::of(400) else { return };
+    let mut harness = Harness::start(&disk);
+    let agent = harness.client.agent("kept");
+    let mut told = Told::default();
+    told.ask(&harness, &agent, 5);
+    // No reserve helps when others take its room as well.
+    disk.fill(0);
+    until_read_only(&harness, true);
+    until("the reserve is gone", || (!disk.path().join("data/reserve").exists()).then_some(()));
+    disk.fill(0);
+    told.ask(&harness, &agent, 1);
+    assert_eq!(told.refused.pop().unwrap().0, 503);
+    told.is_kept(&harness.client, &agent);
+    // Without room a start says so, and changes nothing.
+    harness.child.kill().unwrap();
+    harness.child.wait().unwrap();
+    disk.fill(0);
     let said = Harness::refused(&disk);
     assert!(said.contains("No space left on device"), "{said}");
     disk.free();
     drop(harness);
     let mut harness = Harness::start(&disk);
     told.is_kept(&harness.client, &agent);
-    // And once more, with kills in between.
-    harness.child.kill().unwrap();
-    harness.child.wait().unwrap();
-    disk.fill(1_000);
-    drop(harness);
-    let mut harness = Harness::start(&disk);
-    told.ask(&harness, &agent);
-    assert!(!harness.ends().success());
+    told.ask(&harness, &agent, 5);
+    assert_eq!(told.refused, []);
+    disk.fill(0);
+    until_read_only(&harness, true);
+    // A stop waits for nobody who might free the disk.
+    assert!(Harness::command(&disk, &["stop"]).status().unwrap().success());
+    let _ended = harness.ends();
     disk.free();
     drop(harness);
     let harness = Harness::start(&disk);
     told.is_kept(&harness.client, &agent);
-    harness.client.say(&agent, "still here");
-    let doctor = Harness::command(&disk, &["query", "agents select count"]).status();
-    assert!(doctor.unwrap().success());
 }
 
 #[test]
@@ -306,7 +295,7 @@ fn what_needs_room_says_that_there_is_none_and_leaves_nothing_behind() {
     let whole = text(&client.post("/api/backup", &json!({})).expect(200)["filename"]);
     client.upload(&agent, "kept", b"kept");
     // Enough for what the world writes meanwhile, too little for a copy of it.
-    disk.fill(1_800);
+    disk.fill(56 << 10);
     let before: Vec<_> = ["snapshots", "backups", "uploads", "workspaces"].map(|below| disk.files(below)).into();
     let refused = client.post("/api/world/snapshots", &json!({ "label": "too large" })).expect(507);
     assert_eq!(refused["code"], "storage_full", "{refused}");

@@ -4,15 +4,16 @@ use agentsvc_components::kernel::limit;
 
 use super::component::{CONFIG, Part, TREES};
 use super::manifest::MANIFEST;
+use crate::kernel::disk_watch::RESERVE;
 
 /// What the name of a backup ends with.
 pub const ENDING: &str = ".tar.zst";
 /// Bytes of one segment of a path; file systems take no more.
 const SEGMENT_BYTES_MAX: usize = 255;
 
-/// What lies under `data/` and is never in an archive: the live store, what is made beside it, the input log and the
-/// snapshots.
-const RESERVED: [&str; 4] = ["world", "inputs", "snapshots", super::place::ROOM];
+/// What lies under `data/` and is never in an archive: the live store, what is made beside it, its reserve, the input log
+/// and the snapshots.
+const RESERVED: [&str; 5] = ["world", "inputs", "snapshots", super::place::ROOM, RESERVE];
 
 /// Is the entry of the data directory, given by its first segment, none of what a backup holds?
 pub fn is_reserved(segment: &str) -> bool {
@@ -133,6 +134,7 @@ mod tests {
             "data/world/journal",
             "data/world.new-7/x",
             "data/inputs/1",
+            "data/reserve",
             "data/snapshots/1.rows.zst",
             "data/.restore/x",
             "logs/a",

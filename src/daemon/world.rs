@@ -29,6 +29,7 @@ use super::{ApiAdapter, Error, audit, models, system};
 use crate::audit::checkpoint_signer::{CheckpointSigner, SignerQueue};
 use crate::daemon::launch::Launch;
 use crate::event::log as event_log;
+use crate::kernel::disk_watch::DiskWatch;
 use crate::kernel::effect::Outcomes;
 use crate::kernel::exchange::{Common, Entry, Exchange, Host, World};
 use crate::kernel::home::{ASSISTANT_MANIFEST, Home};
@@ -42,7 +43,7 @@ use crate::kernel::store::load::Progress;
 use crate::kernel::store::probe::StoreProbe;
 use crate::kernel::store::sweep::{SweepQueue, Sweeper};
 use crate::kernel::store::view::StoreView;
-use crate::kernel::store::writer::{Outlets, Writer};
+use crate::kernel::store::writer::{CommitQueue, Outlets, Writer};
 use crate::kernel::toolset::ToolParts;
 use crate::kernel::world_loop::{Clock, LoopStats, Parts, Pulse, WorldLoop};
 use crate::model::ModelSettings;
@@ -125,6 +126,7 @@ struct Threads {
 /// What a world has beside its own thread, as far as it has begun. All of it ends when this is dropped, so that a world
 /// that does not come to life leaves nothing behind that has its store open.
 struct Begun {
+    disk_watch: Option<DiskWatch>,
     checkpoint_signer: Option<CheckpointSigner>,
     sweeper: Option<Sweeper>,
     writer: Option<Writer>,
@@ -139,13 +141,23 @@ impl Begun {
     /// Nothing but the log of inputs, which is there before the world.
     fn new(ground: &WorldContext, inputs: Option<InputLog>) -> Self {
         let (front, probes) = (ground.front.clone(), Arc::clone(&ground.probes));
-        Self { checkpoint_signer: None, sweeper: None, writer: None, inputs, performer: None, front, probes }
+        Self {
+            disk_watch: None,
+            checkpoint_signer: None,
+            sweeper: None,
+            writer: None,
+            inputs,
+            performer: None,
+            front,
+            probes,
+        }
     }
 }
 
 impl Drop for Begun {
     /// In this order: each of them hands on what it has to those behind it.
     fn drop(&mut self) {
+        drop(self.disk_watch.take());
         self.checkpoint_signer.take().into_iter().for_each(CheckpointSigner::stop);
         self.sweeper.take().into_iter().for_each(Sweeper::stop);
         self.writer.take().into_iter().for_each(Writer::stop);
@@ -199,6 +211,7 @@ impl WorldContext {
         let outlets = outlets(ground, performer.clone());
         let writer =
             &*begun.writer.insert(Writer::start_with(store.clone(), outlets, queue.clone(), Box::new(journal))?);
+        begun.disk_watch = Some(watch_disk(front, &store, writer.queue())?);
         let sweeper = begun.sweeper.insert(Sweeper::start(store.clone(), writer.queue(), outcomes)?);
         let _only_once = late.sweeper.set(sweeper.queue());
         let checkpoint_signer =
@@ -282,6 +295,16 @@ fn come_to_life(ground: &WorldContext, view: &StoreView, born: Timestamp) -> Res
     let (read_ms, restore_ms) = (ms(read), ms(began.elapsed().saturating_sub(read)));
     tracing::info!(records, bytes, read_ms, restore_ms, "the stored world is loaded");
     Ok((engine, epoch))
+}
+
+/// Refuses changes while the disk of the store has no room for them.
+fn watch_disk(front: &ApiAdapter, store: &Store, commits: CommitQueue) -> Result<DiskWatch, Error> {
+    let (api, data) = (Arc::clone(&front.api), store.path().parent().unwrap_or(store.path()));
+    let watch = DiskWatch::start(data, move |read_only| {
+        commits.set_read_only(read_only);
+        api.health.set_read_only(read_only);
+    });
+    watch.map_err(system("cannot watch the disk"))
 }
 
 /// The world begins with an entry on its trail; what comes back says when that is on the disk.

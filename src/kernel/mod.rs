@@ -4,6 +4,7 @@ pub mod cli;
 pub mod config;
 pub(crate) mod descriptors;
 pub(crate) mod disk;
+pub(crate) mod disk_watch;
 pub mod domain;
 pub mod effect;
 pub mod egress;

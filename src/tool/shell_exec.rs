@@ -63,10 +63,11 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
 
 /// A command that fails is a result like another; one that took too long is an error.
 fn report(ran: Ran) -> Result<Ended, String> {
-    let Ran { code, timeout_secs, elapsed, stdout, stderr } = ran;
+    let Ran { code, disk_full, timeout_secs, elapsed, stdout, stderr } = ran;
     let mut text = match code {
         Some(code @ 129..=192) => format!("Exit code: {code} (ended by signal {})", code - 128),
         Some(code) => format!("Exit code: {code}"),
+        None if disk_full => "The disk is full; it was killed with everything it had started.".to_owned(),
         None => format!("It timed out after {timeout_secs} seconds and was killed with everything it had started."),
     };
     text.push_str(&format!("\nSeconds: {:.1}\n", elapsed.as_secs_f32()));
@@ -89,6 +90,7 @@ mod tests {
     fn results_read_well() {
         let ran = |code| Ran {
             code,
+            disk_full: false,
             timeout_secs: 2,
             elapsed: Duration::from_millis(1_260),
             stdout: "out".to_owned(),
@@ -101,6 +103,8 @@ mod tests {
         assert_eq!(text(Some(0)), "Exit code: 0\nSeconds: 1.3\n--- stdout\nout\n");
         assert!(text(Some(137)).starts_with("Exit code: 137 (ended by signal 9)\n"));
         assert!(text(None).starts_with("It timed out after 2 seconds and was killed"));
+        let full = report(Ran { disk_full: true, ..ran(None) });
+        assert!(full.is_err_and(|text| text.starts_with("The disk is full; it was killed")));
         assert!(report(ran(None)).is_err() && report(ran(Some(1))).is_ok());
     }
 }

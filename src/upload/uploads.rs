@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::kind::{self, MAGIC_BYTES};
-use crate::kernel::disk;
+use crate::kernel::{disk, free_space};
 use crate::upload::config::Uploads as Settings;
 
 /// Bytes of a file's name; file systems take no more.
@@ -328,6 +328,7 @@ impl Spool {
         if self.slot.bytes + bytes > most {
             return Err(FilesError::TooLarge(most));
         }
+        free_space::check(&room.dir, bytes).map_err(failed("write an upload"))?;
         room.take(bytes)?;
         self.slot.bytes += bytes;
         self.file.write_all(piece).map_err(failed("write an upload"))

@@ -148,13 +148,20 @@ impl Api {
 pub struct Health {
     started: Instant,
     store_down: AtomicBool,
+    read_only: AtomicBool,
     panics: AtomicU64,
     restarts: u64,
 }
 
 impl Health {
     fn new(restarts: u64) -> Self {
-        Self { started: Instant::now(), store_down: AtomicBool::new(false), panics: AtomicU64::new(0), restarts }
+        Self {
+            started: Instant::now(),
+            store_down: AtomicBool::new(false),
+            read_only: AtomicBool::new(false),
+            panics: AtomicU64::new(0),
+            restarts,
+        }
     }
 
     /// Seconds since the daemon started.
@@ -172,6 +179,17 @@ impl Health {
     /// The store can, or can no longer, be written.
     pub fn set_store_up(&self, up: bool) {
         self.store_down.store(!up, Ordering::Relaxed);
+    }
+
+    /// Are changes refused because the disk is full?
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.read_only.load(Ordering::Relaxed)
+    }
+
+    /// Changes are, or are no longer, refused because the disk is full.
+    pub fn set_read_only(&self, read_only: bool) {
+        self.read_only.store(read_only, Ordering::Relaxed);
     }
 
     /// Panics since the start.

@@ -26,6 +26,8 @@ pub trait Envelope: Send {
     fn name(&self) -> &'static str;
     /// Does it change state?
     fn writes(&self) -> bool;
+    /// Is it taken although the disk has no room for changes?
+    fn is_taken_without_room(&self) -> bool;
     /// Carries it out.
     fn run(self: Box<Self>, engine: &mut Engine);
     /// Answers it with a refusal instead.
@@ -49,6 +51,10 @@ impl<C: Command> Envelope for QueuedCommand<C> {
 
     fn writes(&self) -> bool {
         C::WRITES
+    }
+
+    fn is_taken_without_room(&self) -> bool {
+        C::WITHOUT_ROOM
     }
 
     fn run(self: Box<Self>, engine: &mut Engine) {

@@ -38,7 +38,7 @@ const HEADERS: [(&str, &str); 4] = [
     ("strict-transport-security", "max-age="),
 ];
 /// What anyone may know of the daemon's health (spec 2, GET /api/health).
-const PUBLIC_HEALTH: [&str; 4] = ["status", "uptime_seconds", "panic_count", "restart_count"];
+const PUBLIC_HEALTH: [&str; 5] = ["status", "read_only", "uptime_seconds", "panic_count", "restart_count"];
 
 /// Is a system in force?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

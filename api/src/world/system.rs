@@ -50,6 +50,8 @@ pub(crate) const ROUTES: &[Route] = &[
 struct HealthBody {
     /// `ok`, or `degraded` if the store cannot be written.
     status: &'static str,
+    /// True while changes are refused because the disk is full.
+    read_only: bool,
     uptime_seconds: u64,
     panic_count: u64,
     restart_count: u64,
@@ -63,7 +65,8 @@ async fn health(call: Call) -> Result<Response, Error> {
 fn health_body(call: &Call) -> HealthBody {
     let health = &call.api.health;
     HealthBody {
-        status: if health.store_is_up() { "ok" } else { "degraded" },
+        status: if health.store_is_up() && !health.is_read_only() { "ok" } else { "degraded" },
+        read_only: health.is_read_only(),
         uptime_seconds: health.uptime_seconds(),
         panic_count: health.panics(),
         restart_count: health.restarts(),
@@ -72,7 +75,7 @@ fn health_body(call: &Call) -> HealthBody {
 
 /// The public answer of a daemon of which nothing is known, to look at its keys.
 pub(crate) fn health_keys() -> Value {
-    let body = HealthBody { status: "ok", uptime_seconds: 0, panic_count: 0, restart_count: 0 };
+    let body = HealthBody { status: "ok", read_only: false, uptime_seconds: 0, panic_count: 0, restart_count: 0 };
     serde_json::to_value(body).unwrap_or_default()
 }
 

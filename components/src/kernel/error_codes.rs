@@ -9,6 +9,8 @@ crate::error_codes! {
     BUSY = "busy", [503], "Retry after the time in `Retry-After`.";
     /// The store has not caught up with the changes that are waiting to be written.
     STORE_BACKLOG = "store_backlog", [503], "Retry after the time in `Retry-After`; check the disk if it persists.";
+    /// The disk is full: reads are answered, changes are refused.
+    READ_ONLY = "read_only", [503], "Free disk space; changes are accepted again within a second.";
     /// The disk, or the space reserved for these files, is full.
     STORAGE_FULL = "storage_full", [507], "Free disk space, delete files or raise the limit.";
     /// Another snapshot or restore is running.

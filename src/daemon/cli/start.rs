@@ -12,6 +12,7 @@ use crate::daemon::launch::{self, Launch};
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 use crate::kernel::cli::{Error, Exit, Run};
+use crate::kernel::disk_watch;
 use crate::kernel::home::Home;
 use crate::kernel::logging;
 use crate::kernel::logging::config::Format;
@@ -42,7 +43,9 @@ impl Run for Start {
         let has_types = home.agent_types_dir().exists();
         home.create(config.data_dir.as_deref())?;
         let lock = home.lock()?;
-        if let Err(error) = place::tidy(&home, &home.data_dir(config.data_dir.as_deref())) {
+        let data = home.data_dir(config.data_dir.as_deref());
+        disk_watch::make_room(&data).map_err(Error::io("cannot give up the reserve of a full disk"))?;
+        if let Err(error) = place::tidy(&home, &data) {
             output::note(&format!("warning: temporary files of a restore could not be removed: {error}"));
         }
         // Nobody else has the home: what a kill has left of an exchange of worlds is put in order.

@@ -1,5 +1,6 @@
 //! Running one command for an agent: what it may use, how long, and what is kept of its output.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, OnceLock};
@@ -18,11 +19,15 @@ use super::launcher;
 use super::program::{Asked, Plan, plan};
 use super::report::parts;
 use super::sandbox_spec::{Limits, SandboxSpec};
+use crate::kernel::free_space;
 
 /// The directory in a workspace that commands keep their temporary files in.
 pub const TEMPORARY: &str = ".tmp";
 /// How long the processes of a command may take to be gone after they were killed.
 const END_TIME_MAX: Duration = Duration::from_secs(12);
+
+/// Time between two looks at the disk while a command runs.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What programs need of the system to run at all.
 const SYSTEM: &str = "/usr/lib /usr/lib32 /usr/lib64 /usr/libexec /usr/share /usr/include /usr/local/lib \
@@ -80,8 +85,10 @@ pub struct Request {
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// Its exit code, 128 and the signal's number when a signal ended it; `None` when it took too long.
+    /// Its exit code, 128 and the signal's number when a signal ended it; `None` when it was stopped.
     pub code: Option<i32>,
+    /// It was stopped because the disk was full, and not because it took too long.
+    pub disk_full: bool,
     /// Seconds it was allowed to take.
     pub timeout_secs: u64,
     /// How long it took.
@@ -123,6 +130,10 @@ impl Commands {
             return Err(format!("`timeout_secs` must be 1 to {TIMEOUT_SECS_MAX}."));
         }
         let (shared, max_output_bytes) = (Arc::clone(&self.shared), rules.policy.max_output_bytes);
+        let workspace = request.workspace.clone();
+        if is_disk_full(&workspace) {
+            return Err("The disk is full; commands are refused until there is room.".to_owned());
+        }
         let prepare = tokio::task::spawn_blocking(move || {
             let plan = plan(&rules.policy, &request.granted, &request.asked)?;
             shared.command(&rules, &request, plan)
@@ -130,7 +141,7 @@ impl Commands {
         let mut command = prepare.await.map_err(|_| "The command could not be prepared.".to_owned())??;
         let _permit = self.shared.permits.acquire().await.map_err(|error| error.to_string())?;
         let child = command.spawn().map_err(|error| format!("The command could not be started: {error}."))?;
-        Ok(watch(child, timeout_secs, max_output_bytes).await)
+        Ok(watch(child, &workspace, timeout_secs, max_output_bytes).await)
     }
 }
 
@@ -194,20 +205,27 @@ impl Rules {
 }
 
 /// Waits for the end of a supervised command and keeps what it says.
-async fn watch(mut child: Child, timeout_secs: u64, output_bytes_max: usize) -> Ran {
+async fn watch(mut child: Child, workspace: &Path, timeout_secs: u64, output_bytes_max: usize) -> Ran {
     let begun = Instant::now();
     let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
     // Dropped with this future, which is how everything ends that the command started.
     let life = child.stdin.take();
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (mut out, mut err) = (Clip::new(output_bytes_max), Clip::new(output_bytes_max));
-    let mut code = None;
+    let (mut code, mut disk_full) = (None, false);
     {
         let all = async { tokio::join!(child.wait(), out.fill(stdout), err.fill(stderr)).0 };
         tokio::pin!(all);
-        match timeout(Duration::from_secs(timeout_secs), &mut all).await {
-            Ok(ended) => code = ended.ok().as_ref().and_then(ExitStatus::code).or(Some(-1)),
-            Err(_) => {
+        let ended = tokio::select! {
+            ended = timeout(Duration::from_secs(timeout_secs), &mut all) => ended.ok(),
+            () = until_full(workspace) => {
+                disk_full = true;
+                None
+            }
+        };
+        match ended {
+            Some(ended) => code = ended.ok().as_ref().and_then(ExitStatus::code).or(Some(-1)),
+            None => {
                 drop(life);
                 if timeout(END_TIME_MAX, &mut all).await.is_err()
                     && let Some(pid) = pid
@@ -218,5 +236,16 @@ async fn watch(mut child: Child, timeout_secs: u64, output_bytes_max: usize) -> 
             }
         }
     }
-    Ran { code, timeout_secs, elapsed: begun.elapsed(), stdout: out.into_text(), stderr: err.into_text() }
+    Ran { code, disk_full, timeout_secs, elapsed: begun.elapsed(), stdout: out.into_text(), stderr: err.into_text() }
+}
+
+/// Waits until the disk of a workspace has no room but what is left to the store.
+async fn until_full(workspace: &Path) {
+    while !is_disk_full(workspace) {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+fn is_disk_full(workspace: &Path) -> bool {
+    free_space::check(workspace, 0).is_err_and(|error| error.kind() == io::ErrorKind::StorageFull)
 }

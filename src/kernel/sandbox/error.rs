@@ -80,6 +80,9 @@ impl Error {
     pub(super) fn of(what: &'static str, path: &str, source: impl Into<io::Error>) -> Self {
         use rustix::io::Errno;
         let (source, path) = (source.into(), path.to_owned());
+        if source.kind() == io::ErrorKind::StorageFull {
+            return Self::Full(path);
+        }
         match Errno::from_io_error(&source) {
             Some(Errno::NOENT) => Self::NotFound(path),
             Some(Errno::EXIST) => Self::Exists(path),

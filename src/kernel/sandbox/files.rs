@@ -15,6 +15,7 @@ use rustix::io::Errno;
 
 use super::error::Error;
 use super::path::WorkspacePath;
+use crate::kernel::free_space::{self, Sparing};
 use crate::kernel::openat2::{Resolver, walk};
 use crate::kernel::removal::{Stop, remove_at};
 
@@ -139,12 +140,15 @@ impl Workspace {
     /// As [`write`](Self::write), [`Error::TooLarge`], and [`Error::Io`] when the reader fails.
     pub fn write_from(&self, path: &str, from: &mut dyn Read, bytes_max: u64, write: Write) -> Result<bool, Error> {
         let path = WorkspacePath::parse(path)?;
+        self.has_room(&path, 0)?;
         let (parent, name) = self.parent(&path, true)?;
         let before = self.replaceable(&parent, &path, name, write)?;
         let mode = before.unwrap_or(FILE_MODE);
         let (fresh, mut file) =
             Fresh::create(parent.as_fd()).map_err(|error| Error::of("create", path.as_str(), error))?;
-        copy(from, &mut file, bytes_max.min(FILE_BYTES_MAX), &path)?;
+        let mut sparing =
+            Sparing::new(&mut file, &self.path).map_err(|error| Error::of("write", path.as_str(), error))?;
+        copy(from, &mut sparing, bytes_max.min(FILE_BYTES_MAX), &path)?;
         let finish = || -> io::Result<()> {
             rustix::fs::fchmod(&file, mode)?;
             file.sync_data()?;
@@ -161,6 +165,7 @@ impl Workspace {
     /// [`Error`]; nothing was written when it is [`Error::TooLarge`].
     pub fn append(&self, path: &str, bytes: &[u8]) -> Result<u64, Error> {
         let path = WorkspacePath::parse(path)?;
+        self.has_room(&path, bytes.len() as u64)?;
         let (parent, name) = self.parent(&path, true)?;
         let flags = OFlags::WRONLY
             | OFlags::APPEND
@@ -227,6 +232,11 @@ impl Workspace {
         }
         rustix::fs::fsync(&parent).map_err(refused)?;
         Ok(FILE_SCAN_MAX - left + 1)
+    }
+
+    /// Has the disk room for so many bytes more, beside what is left to the store?
+    fn has_room(&self, path: &WorkspacePath, bytes: u64) -> Result<(), Error> {
+        free_space::check(&self.path, bytes).map_err(|error| Error::of("write", path.as_str(), error))
     }
 
     /// The directory of a path, opened without following any symbolic link, and the name in it.
@@ -304,7 +314,7 @@ impl Drop for Fresh<'_> {
     }
 }
 
-fn copy(from: &mut dyn Read, to: &mut File, bytes_max: u64, path: &WorkspacePath) -> Result<(), Error> {
+fn copy(from: &mut dyn Read, to: &mut impl io::Write, bytes_max: u64, path: &WorkspacePath) -> Result<(), Error> {
     let refused = |error| Error::of("write", path.as_str(), error);
     let (mut buffer, mut copied) = (vec![0; COPY_BYTES], 0);
     loop {

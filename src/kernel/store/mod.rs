@@ -23,6 +23,7 @@
 //! is opened. There is no clean-close marker, because opening after a kill is the only way of opening.
 
 mod born;
+mod commit_queue;
 pub mod content;
 mod copy_rows;
 mod create;

@@ -5,6 +5,9 @@
 //! waited for it: replies, effects, events. While one batch is on its way to the disk the next one gathers, so that
 //! the slower the disk, the larger the batches.
 //!
+//! A disk without room is waited for, see [`disk_watch`](crate::kernel::disk_watch): readers go on, and writing commands are
+//! refused meanwhile.
+//!
 //! Nothing is ever dropped: the queue has no bound of its own. Its bytes are counted, and the world loop refuses
 //! writing commands while [`CommitQueue::is_full`]. After a failed write nothing is let go any more, for it is not
 //! known what reached the disk; the process ends and the next start restores what did.
@@ -13,30 +16,31 @@ use std::borrow::Cow;
 use std::collections::{HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use agentsvc_components::event::EventEnvelope;
 use agentsvc_components::kernel::effect::AnyEffect;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::record::Op;
 use agentsvc_components::kernel::step::StepMark;
-use agentsvc_systems::kernel::engine::Commit;
 use agentsvc_systems::replay::write_entry;
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Receiver;
 
+pub use super::commit_queue::CommitQueue;
+pub(crate) use super::commit_queue::ERASED_ROWS_MAX;
+use super::commit_queue::{Backlog, Erasure, Message};
 use super::journal::entry::Body;
 use super::journal::{Journal, Local};
 use super::{Error, Store, is_full};
+use crate::kernel::free_space;
 use crate::kernel::inputs::log::{InputQueue, WrittenStep};
 
-/// Bytes counted for each record beside its key and value.
-const OP_OVERHEAD_BYTES: usize = 64;
 /// Bytes made ready for each record of a step's entry in the input log.
 const ENTRY_BYTES_OF_OP: usize = 32;
-/// Rows erased in one go: few enough for the writer not to keep a commit waiting for long.
-pub(crate) const ERASED_ROWS_MAX: usize = 1_024;
+/// Time between two looks for room on the disk.
+const ROOM_POLL: Duration = Duration::from_millis(50);
 /// Batches of commits after which waiting erasures get a turn although there is no idle moment.
 const ERASE_EVERY_BATCHES: u32 = 16;
 
@@ -49,84 +53,6 @@ pub struct Outlets {
     pub events: Arc<dyn Fn(EventEnvelope) + Send + Sync>,
     /// Ends the process with a cause: the store has failed.
     pub fatal: Arc<dyn Fn(String) + Send + Sync>,
-}
-
-/// Work for the writer's thread, in order.
-enum Message {
-    /// A step of the world, the bytes counted for it, and when it was handed over.
-    Commit(Box<Commit>, usize, Instant),
-    /// Answer when everything before this is durable and let go.
-    Flush(Sender<()>),
-    /// End after this.
-    Stop,
-}
-
-/// Rows to erase at leisure.
-struct Erasure {
-    /// Keys in the content keyspace.
-    keys: Vec<Vec<u8>>,
-    /// Answered when they are erased.
-    done: Sender<()>,
-}
-
-/// What the writer and its callers share.
-#[derive(Default)]
-struct Backlog {
-    /// Bytes of commits that are not yet durable.
-    bytes: AtomicUsize,
-    /// A write has failed; no more is taken.
-    poisoned: AtomicBool,
-}
-
-/// The way to the writer. Cheap to clone.
-#[derive(Clone)]
-pub struct CommitQueue {
-    messages: Sender<Message>,
-    erasures: Sender<Erasure>,
-    backlog: Arc<Backlog>,
-}
-
-impl CommitQueue {
-    /// Hands over the commit of one step; never blocks. Once a write has failed it is let fall, unreleased.
-    pub fn send(&self, commit: Commit) {
-        let late = commit.late.iter().map(|late| OP_OVERHEAD_BYTES + late.bytes());
-        let bytes = commit.ops.iter().map(op_bytes).chain(late).sum();
-        self.backlog.bytes.fetch_add(bytes, Ordering::AcqRel);
-        // The receiver is gone only after a failure, when nothing may be released, or after the stop.
-        let _ = self.messages.send(Message::Commit(Box::new(commit), bytes, Instant::now()));
-    }
-
-    /// Bytes of commits that are not yet durable.
-    pub fn backlog_bytes(&self) -> usize {
-        self.backlog.bytes.load(Ordering::Acquire)
-    }
-
-    /// True while writing commands must be refused: too much waits, or the store has failed.
-    pub fn is_full(&self) -> bool {
-        self.backlog_bytes() >= limit::STORE_BACKLOG_BYTES_MAX || self.backlog.poisoned.load(Ordering::Acquire)
-    }
-
-    /// Waits until everything sent so far is durable and let go.
-    ///
-    /// # Errors
-    /// [`Error::Poisoned`] when a write has failed or the writer has stopped.
-    pub fn flush(&self) -> Result<(), Error> {
-        let (done, wait) = crossbeam_channel::bounded(1);
-        self.messages.send(Message::Flush(done)).map_err(|_| Error::Poisoned)?;
-        wait.recv().map_err(|_| Error::Poisoned)
-    }
-
-    /// Erases up to [`ERASED_ROWS_MAX`] rows of the content keyspace when the writer has an idle moment, and waits for
-    /// it. They are gone for readers then, and durably so with the next commit.
-    ///
-    /// # Errors
-    /// [`Error::Poisoned`] when a write has failed or the writer has stopped.
-    pub(crate) fn erase(&self, keys: Vec<Vec<u8>>) -> Result<(), Error> {
-        debug_assert!(keys.len() <= ERASED_ROWS_MAX);
-        let (done, wait) = crossbeam_channel::bounded(1);
-        self.erasures.send(Erasure { keys, done }).map_err(|_| Error::Poisoned)?;
-        wait.recv().map_err(|_| Error::Poisoned)
-    }
 }
 
 /// The running writer.
@@ -169,6 +95,7 @@ impl Writer {
 
     /// Makes everything sent so far durable, lets it go and ends the thread.
     pub fn stop(self) {
+        self.queue.wait_no_more();
         let _ = self.queue.messages.send(Message::Stop);
         if self.thread.join().is_err() {
             tracing::error!("the store writer panicked");
@@ -326,6 +253,7 @@ impl WriterLoop {
         stats.ops.fetch_add(ops.len() as u64, Ordering::Relaxed);
         let bytes: usize = ops.iter().map(|op| op.key.len() + op.value.as_ref().map_or(0, Vec::len)).sum();
         stats.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.wait_for_room(bytes);
         let started = Instant::now();
         let body = Body::Step { step, ops: Cow::Borrowed(&ops), erased: Cow::Borrowed(erased) };
         let position = self.journal.append(&body)?;
@@ -342,6 +270,15 @@ impl WriterLoop {
             stats.batches.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Waits until the disk has room for a batch: the engine cannot go on after a write that has failed.
+    fn wait_for_room(&self, bytes: usize) {
+        let needed = limit::COMMIT_ROOM_BYTES.saturating_add(2 * bytes as u64);
+        let is_tight = || free_space::free(&self.store.path).is_ok_and(|free| free < needed);
+        while !self.backlog.impatient.load(Ordering::Acquire) && is_tight() {
+            std::thread::sleep(ROOM_POLL);
+        }
     }
 
     /// Runs what waited for one commit: replies first, then effects, then events.
@@ -371,11 +308,6 @@ impl WriterLoop {
             Message::Stop => {}
         }
     }
-}
-
-/// Bytes counted for one record.
-fn op_bytes(op: &Op) -> usize {
-    OP_OVERHEAD_BYTES + op.key.len() + op.value.as_ref().map_or(0, Vec::len)
 }
 
 /// True when the message has nothing to store.
@@ -411,6 +343,7 @@ fn take_ops(group: &mut Group) -> Vec<Op> {
 #[cfg(test)]
 mod tests {
     use agentsvc_components::kernel::record::Space;
+    use agentsvc_systems::kernel::engine::Commit;
 
     use super::*;
 

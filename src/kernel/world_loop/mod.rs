@@ -44,6 +44,9 @@ pub use stats::LoopStats;
 /// Steps that a stop waits for at most before it leaves the rest to the next start.
 const DRAIN_STEPS_MAX: usize = 4 * limit::BRIDGE_COMMANDS_MAX / limit::STEP_ARRIVALS_MAX;
 
+/// Seconds after which one who was refused for want of room on the disk may try again.
+const READ_ONLY_RETRY_SECS: u32 = 5;
+
 /// What the world loop works with.
 pub struct Parts {
     /// The restored world. Locked for the length of a step; in between, quick reads look at it.
@@ -98,6 +101,35 @@ enum Wake {
     For(Arrival),
     /// A beat is due, or work was left over.
     Time,
+}
+
+/// Which writing commands a step takes.
+#[derive(Clone, Copy)]
+enum Gate {
+    /// All.
+    Open,
+    /// Those that are taken without room on the disk.
+    ReadOnly,
+    /// None: the store is behind.
+    Closed,
+}
+
+impl Gate {
+    /// Why the command is refused, if it is.
+    fn refusal(self, command: &dyn Envelope) -> Option<Refusal> {
+        match self {
+            _ if !command.writes() => None,
+            Self::Closed => {
+                let text = "the store backlog is full; try again later";
+                Some(Refusal::busy(text, 1).with_code(error_codes::STORE_BACKLOG))
+            }
+            Self::ReadOnly if !command.is_taken_without_room() => {
+                let text = "the disk is full and the daemon is read-only; free disk space and try again";
+                Some(Refusal::busy(text, READ_ONLY_RETRY_SECS).with_code(error_codes::READ_ONLY))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The state of the world thread.
@@ -182,7 +214,10 @@ impl Running {
 
     fn beat(&self, engine: &mut Engine, missed: u64) {
         let started = Instant::now();
-        engine.beat();
+        // What is due waits for room on the disk.
+        if !self.parts.commits.is_read_only() {
+            engine.beat();
+        }
         let stats = &self.parts.stats;
         stats.beats.fetch_add(1, Ordering::Relaxed);
         stats.beats_missed.fetch_add(missed, Ordering::Relaxed);
@@ -197,11 +232,11 @@ impl Running {
     /// Carries out `first` and what else has arrived, up to the bound of a step; gives how many there were.
     fn take_arrivals(&mut self, engine: &mut Engine, first: Option<Arrival>) -> usize {
         // Once per step: what this step adds is known only when it closes.
-        let store_is_full = self.parts.commits.is_full();
+        let gate = self.gate();
         let mut next = first;
         for taken in 0..limit::STEP_ARRIVALS_MAX {
             let Some(arrival) = next.take().or_else(|| self.next_arrival()) else { return taken };
-            self.take(engine, arrival, store_is_full);
+            self.take(engine, arrival, gate);
         }
         limit::STEP_ARRIVALS_MAX
     }
@@ -210,9 +245,9 @@ impl Running {
         self.parts.intake.arrivals.try_recv().ok()
     }
 
-    fn take(&mut self, engine: &mut Engine, arrival: Arrival, store_is_full: bool) {
+    fn take(&mut self, engine: &mut Engine, arrival: Arrival, gate: Gate) {
         match arrival {
-            Arrival::Command(envelope) => self.command(engine, envelope, store_is_full),
+            Arrival::Command(envelope) => self.command(engine, envelope, gate),
             Arrival::Outcome(outcome) => {
                 engine.outcome(outcome);
                 self.parts.stats.outcomes.fetch_add(1, Ordering::Relaxed);
@@ -224,17 +259,24 @@ impl Running {
         }
     }
 
-    fn command(&self, engine: &mut Engine, envelope: Box<dyn Envelope>, store_is_full: bool) {
+    fn gate(&self) -> Gate {
+        match &self.parts.commits {
+            commits if commits.is_full() => Gate::Closed,
+            commits if commits.is_read_only() => Gate::ReadOnly,
+            _ => Gate::Open,
+        }
+    }
+
+    fn command(&self, engine: &mut Engine, envelope: Box<dyn Envelope>, gate: Gate) {
         self.parts.intake.took_command();
         let stats = &self.parts.stats;
         stats.commands.fetch_add(1, Ordering::Relaxed);
-        if store_is_full && envelope.writes() {
-            stats.writes_refused.fetch_add(1, Ordering::Relaxed);
-            envelope.refuse(
-                Refusal::busy("the store backlog is full; try again later", 1).with_code(error_codes::STORE_BACKLOG),
-            );
-        } else {
-            envelope.run(engine);
+        match gate.refusal(&*envelope) {
+            Some(refusal) => {
+                stats.writes_refused.fetch_add(1, Ordering::Relaxed);
+                envelope.refuse(refusal);
+            }
+            None => envelope.run(engine),
         }
     }
 
@@ -247,6 +289,7 @@ impl Running {
             }
             self.step(next);
         }
+        self.parts.commits.wait_no_more();
         if let Err(error) = self.parts.commits.flush() {
             tracing::error!(%error, "the world stopped before its last step was confirmed as stored");
         }

@@ -27,6 +27,7 @@ impl Command for NoteAction {
     type Reply = ();
     const NAME: &'static str = "note_action";
     const WRITES: bool = true;
+    const WITHOUT_ROOM: bool = true;
     const PLACE: Place<Self> = Place::IdOrRoot(|it| it.agent.map(|id| id.0));
 
     fn run(self, world: &mut World) -> Answer<()> {

@@ -55,6 +55,8 @@ pub trait Command: Sized + Send + 'static {
     /// let _read: fn(&mut Engine, Glance) -> _ = Engine::read::<Glance>;
     /// ```
     const QUICK: bool = false;
+    /// Is it taken although the disk has no room for changes? For what tells of something that was done already.
+    const WITHOUT_ROOM: bool = false;
 
     /// Carries the command out. It either changes the world and answers, or refuses and changes nothing.
     fn run(self, world: &mut World) -> Answer<Self::Reply>;

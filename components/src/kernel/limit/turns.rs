@@ -12,6 +12,13 @@ limits! {
     pub const STEP_ROUNDS_MAX: u32 = 64;
     /// Bytes of deltas that may wait for the store writer. Beyond: writes are refused with 503, reads go on.
     pub const STORE_BACKLOG_BYTES_MAX: usize = 64 << 20;
+    /// Bytes that must be free on the disk of the store. Fewer: changes are refused with 503 (`read_only`) until
+    /// `STORE_RESERVE_BYTES` more are free; reads go on.
+    pub const STORE_ROOM_BYTES: u64 = 16 << 20;
+    /// Bytes of `data/reserve`, which is deleted on a full disk so that the store can write and a start succeeds.
+    pub const STORE_RESERVE_BYTES: u64 = 32 << 20;
+    /// Bytes that must be free for a commit beside twice its own. Fewer: it waits, and so do responses to its changes.
+    pub const COMMIT_ROOM_BYTES: u64 = 4 << 20;
     /// Bytes the store writer joins into one commit.
     pub const COMMIT_BYTES_MAX: usize = 8 << 20;
     /// Turns in one session's inbox, the running one included, above which messages are refused with 429 and

@@ -26,7 +26,7 @@ use crate::kernel::config::{MASK, Reader, Word, Words, table};
 use crate::kernel::domain::Domain;
 use crate::kernel::inputs::config::Inputs;
 use crate::kernel::logging::config::{Log, LogLevel};
-use crate::kernel::sandbox::config::ExecPolicy;
+use crate::kernel::sandbox::config::{ExecPolicy, Workspaces};
 use crate::kernel::world_loop::config::World;
 use crate::model::catalog::config::Catalog;
 use crate::provider::config::{DefaultModel, Provider};
@@ -90,6 +90,8 @@ table! {
         web: Web => table(),
         /// Commands of agents.
         exec_policy: ExecPolicy => table(),
+        /// Files of agents.
+        workspaces: Workspaces => table(),
         /// Tool calls that need approval.
         approval: Approval => table(),
         /// Tools that clients can call directly; none by default.

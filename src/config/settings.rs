@@ -14,6 +14,7 @@ impl Config {
         settings.set(self.snapshots.clone());
         settings.set(self.backup.clone());
         settings.set(self.security.clone());
+        settings.set(self.workspaces.clone());
         settings.set(self.web.search_settings());
         settings.set(DirectRules {
             enabled: self.tool_invoke.enabled,

@@ -215,11 +215,11 @@ pub(crate) fn front(
         limits: Limits { connections_max: crate::kernel::descriptors::connections_max(), ..Limits::default() },
     };
     let store = Arc::new(DeferredStore::default());
-    let workspaces = Workspaces::new(launch.home.workspaces_dir());
-    let files = Arc::new(LocalFiles::new(launch.home.uploads_dir(), config.uploads.clone(), workspaces));
-    let providers = Arc::clone(&models.providers);
     let in_force_settings = Settings::default();
     config.put_in_force(&in_force_settings);
+    let workspaces = Workspaces::limited(launch.home.workspaces_dir(), in_force_settings.clone());
+    let files = Arc::new(LocalFiles::new(launch.home.uploads_dir(), config.uploads.clone(), workspaces));
+    let providers = Arc::clone(&models.providers);
     let parts = (bridge.clone(), files.workspaces().clone(), in_force_settings.clone());
     let tools = tools::tool_parts(launch, parts, &providers.load());
     let totp = second_factor(launch, vault);

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
-use crate::kernel::sandbox::{Asked, Ran, Request, TEMPORARY, WorkspacePath};
+use crate::kernel::sandbox::{Asked, Full, Ran, Request, TEMPORARY, WorkspacePath};
 use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
 
 /// The table row. Its time is bounded by `timeout_secs`.
@@ -43,14 +43,16 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let workspace = in_workspace(&context, |workspace| {
             let temporary = WorkspacePath::parse(TEMPORARY).map_err(sentence)?;
             workspace.make_directory(&temporary).map_err(sentence)?;
-            Ok(workspace.path().to_owned())
+            workspace.check_quota().map_err(sentence)?;
+            Ok((workspace.path().to_owned(), workspace.bytes_max()))
         });
-        let workspace = workspace.await?;
+        let (workspace, workspace_bytes_max) = workspace.await?;
         let manifest = &context.run.manifest.manifest;
         let models = std::iter::once(&manifest.model).chain(&manifest.fallback_models);
         let request = Request {
             asked,
             workspace,
+            workspace_bytes_max,
             granted: manifest.capabilities.shell.clone(),
             // The kernel's rules know ports and no hosts: only the grant for all of them opens the network.
             network: manifest.capabilities.network.iter().any(|host| &**host == "*"),
@@ -63,12 +65,11 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
 
 /// A command that fails is a result like another; one that took too long is an error.
 fn report(ran: Ran) -> Result<Ended, String> {
-    let Ran { code, disk_full, timeout_secs, elapsed, stdout, stderr } = ran;
+    let Ran { code, full, timeout_secs, elapsed, stdout, stderr } = ran;
     let mut text = match code {
         Some(code @ 129..=192) => format!("Exit code: {code} (ended by signal {})", code - 128),
         Some(code) => format!("Exit code: {code}"),
-        None if disk_full => "The disk is full; it was killed with everything it had started.".to_owned(),
-        None => format!("It timed out after {timeout_secs} seconds and was killed with everything it had started."),
+        None => stopped(full, timeout_secs),
     };
     text.push_str(&format!("\nSeconds: {:.1}\n", elapsed.as_secs_f32()));
     for (name, output) in [("stdout", stdout), ("stderr", stderr)] {
@@ -80,17 +81,27 @@ fn report(ran: Ran) -> Result<Ended, String> {
     if code.is_some() { Ok(Ended::Text(text)) } else { Err(text) }
 }
 
+/// Why a command was killed.
+fn stopped(full: Option<Full>, timeout_secs: u64) -> String {
+    let why = match full {
+        Some(Full::Disk) => "The disk is full; it was killed",
+        Some(Full::Workspace) => "The workspace is full (`[workspaces] max_bytes`); it was killed",
+        None => &format!("It timed out after {timeout_secs} seconds and was killed"),
+    };
+    format!("{why} with everything it had started.")
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::{Ended, Ran, report};
+    use super::{Ended, Full, Ran, report};
 
     #[test]
     fn results_read_well() {
         let ran = |code| Ran {
             code,
-            disk_full: false,
+            full: None,
             timeout_secs: 2,
             elapsed: Duration::from_millis(1_260),
             stdout: "out".to_owned(),
@@ -103,8 +114,9 @@ mod tests {
         assert_eq!(text(Some(0)), "Exit code: 0\nSeconds: 1.3\n--- stdout\nout\n");
         assert!(text(Some(137)).starts_with("Exit code: 137 (ended by signal 9)\n"));
         assert!(text(None).starts_with("It timed out after 2 seconds and was killed"));
-        let full = report(Ran { disk_full: true, ..ran(None) });
-        assert!(full.is_err_and(|text| text.starts_with("The disk is full; it was killed")));
+        for (full, start) in [(Full::Disk, "The disk is full; it was"), (Full::Workspace, "The workspace is full")] {
+            assert!(report(Ran { full: Some(full), ..ran(None) }).is_err_and(|text| text.starts_with(start)));
+        }
         assert!(report(ran(None)).is_err() && report(ran(Some(1))).is_ok());
     }
 }

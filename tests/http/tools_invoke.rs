@@ -327,3 +327,34 @@ fn more_calls_than_may_run_at_once_are_turned_away() {
     }
     invoke(&daemon, "system_time", None, &json!({})).expect(200);
 }
+
+#[test]
+fn a_workspace_that_is_full_takes_no_more() {
+    let full = "[exec_policy]\nmode = \"full\"\n[workspaces]\nmax_bytes = 10485760\n";
+    let daemon = open(&["shell_exec", "file_delete"], full);
+    let agent = daemon.agent_with("full", TOOLS);
+    let put = |name: &str, mib: usize| {
+        let path = format!("/api/agents/{agent}/files/{name}");
+        daemon.send("PUT", &path, &[], Some(&vec![b'x'; mib << 20]))
+    };
+    put("a", 6).expect(201);
+    coded(&put("b", 6), 507, "storage_full");
+    put("a", 6).expect(200);
+    let run = |command: &str| {
+        let ran = invoke(&daemon, "shell_exec", Some(&agent), &json!({ "command": command })).expect(200);
+        text(&ran["content"])
+    };
+    let said = run("head -c 50000000 /dev/zero > big; sleep 100000");
+    assert!(said.contains("The workspace is full"), "{said}");
+    let said = run("echo hello");
+    assert!(said.contains("[workspaces] max_bytes"), "{said}");
+    coded(&put("small", 1), 507, "storage_full");
+    invoke(&daemon, "file_delete", Some(&agent), &json!({ "path": "big" })).expect(200);
+    let said = run("echo hello");
+    assert!(said.contains("stdout\nhello"), "{said}");
+    put("small", 1).expect(201);
+    // Another limit takes effect at once.
+    let wider = json!({ "path": "workspaces.max_bytes", "value": 20_971_520 });
+    daemon.post("/api/config/set", &wider).expect(200);
+    put("b", 6).expect(201);
+}

@@ -17,6 +17,7 @@ use super::clip::Clip;
 use super::config::{ExecPolicy, TIMEOUT_SECS_MAX};
 use super::launcher;
 use super::program::{Asked, Plan, plan};
+use super::quota::measure_at;
 use super::report::parts;
 use super::sandbox_spec::{Limits, SandboxSpec};
 use crate::kernel::free_space;
@@ -28,6 +29,11 @@ const END_TIME_MAX: Duration = Duration::from_secs(12);
 
 /// Time between two looks at the disk while a command runs.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Time between two measures of the workspace while a command runs, at least.
+const MEASURE_EVERY: Duration = Duration::from_secs(1);
+/// How much longer than it took nothing is measured again.
+const MEASURE_REST_TIMES: u32 = 10;
 
 /// What programs need of the system to run at all.
 const SYSTEM: &str = "/usr/lib /usr/lib32 /usr/lib64 /usr/libexec /usr/share /usr/include /usr/local/lib \
@@ -72,6 +78,8 @@ pub struct Request {
     pub asked: Asked,
     /// Where it begins, and what it may change.
     pub workspace: PathBuf,
+    /// Bytes that the workspace may hold.
+    pub workspace_bytes_max: u64,
     /// The manifest's patterns of programs (`[capabilities] shell`).
     pub granted: Vec<Box<str>>,
     /// May it use TCP? Kept by kernels whose Landlock has such rules.
@@ -82,13 +90,22 @@ pub struct Request {
     pub timeout_secs: Option<u64>,
 }
 
+/// What a command has filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// The disk: there is no room but what is left to the store.
+    Disk,
+    /// The workspace: it holds more than it may.
+    Workspace,
+}
+
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
     /// Its exit code, 128 and the signal's number when a signal ended it; `None` when it was stopped.
     pub code: Option<i32>,
-    /// It was stopped because the disk was full, and not because it took too long.
-    pub disk_full: bool,
+    /// What was full, when it was stopped for that and not because it took too long.
+    pub full: Option<Full>,
     /// Seconds it was allowed to take.
     pub timeout_secs: u64,
     /// How long it took.
@@ -130,7 +147,7 @@ impl Commands {
             return Err(format!("`timeout_secs` must be 1 to {TIMEOUT_SECS_MAX}."));
         }
         let (shared, max_output_bytes) = (Arc::clone(&self.shared), rules.policy.max_output_bytes);
-        let workspace = request.workspace.clone();
+        let (workspace, workspace_bytes_max) = (request.workspace.clone(), request.workspace_bytes_max);
         if is_disk_full(&workspace) {
             return Err("The disk is full; commands are refused until there is room.".to_owned());
         }
@@ -141,7 +158,8 @@ impl Commands {
         let mut command = prepare.await.map_err(|_| "The command could not be prepared.".to_owned())??;
         let _permit = self.shared.permits.acquire().await.map_err(|error| error.to_string())?;
         let child = command.spawn().map_err(|error| format!("The command could not be started: {error}."))?;
-        Ok(watch(child, &workspace, timeout_secs, max_output_bytes).await)
+        let full = until_full(&workspace, workspace_bytes_max);
+        Ok(watch(child, full, timeout_secs, max_output_bytes).await)
     }
 }
 
@@ -205,21 +223,26 @@ impl Rules {
 }
 
 /// Waits for the end of a supervised command and keeps what it says.
-async fn watch(mut child: Child, workspace: &Path, timeout_secs: u64, output_bytes_max: usize) -> Ran {
+async fn watch(
+    mut child: Child,
+    until_full: impl Future<Output = Full>,
+    timeout_secs: u64,
+    output_bytes_max: usize,
+) -> Ran {
     let begun = Instant::now();
     let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
     // Dropped with this future, which is how everything ends that the command started.
     let life = child.stdin.take();
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (mut out, mut err) = (Clip::new(output_bytes_max), Clip::new(output_bytes_max));
-    let (mut code, mut disk_full) = (None, false);
+    let (mut code, mut full) = (None, None);
     {
         let all = async { tokio::join!(child.wait(), out.fill(stdout), err.fill(stderr)).0 };
         tokio::pin!(all);
         let ended = tokio::select! {
             ended = timeout(Duration::from_secs(timeout_secs), &mut all) => ended.ok(),
-            () = until_full(workspace) => {
-                disk_full = true;
+            filled = until_full => {
+                full = Some(filled);
                 None
             }
         };
@@ -236,12 +259,24 @@ async fn watch(mut child: Child, workspace: &Path, timeout_secs: u64, output_byt
             }
         }
     }
-    Ran { code, disk_full, timeout_secs, elapsed: begun.elapsed(), stdout: out.into_text(), stderr: err.into_text() }
+    Ran { code, full, timeout_secs, elapsed: begun.elapsed(), stdout: out.into_text(), stderr: err.into_text() }
 }
 
-/// Waits until the disk of a workspace has no room but what is left to the store.
-async fn until_full(workspace: &Path) {
-    while !is_disk_full(workspace) {
+/// Waits until the disk or the workspace is full.
+async fn until_full(workspace: &Path, bytes_max: u64) -> Full {
+    let mut next = Instant::now() + MEASURE_EVERY;
+    loop {
+        if is_disk_full(workspace) {
+            return Full::Disk;
+        }
+        if Instant::now() >= next {
+            let (path, began) = (workspace.to_owned(), Instant::now());
+            let measured = tokio::task::spawn_blocking(move || measure_at(&path)).await;
+            if measured.is_ok_and(|bytes| bytes.is_ok_and(|bytes| bytes > bytes_max)) {
+                return Full::Workspace;
+            }
+            next = Instant::now() + MEASURE_EVERY.max(began.elapsed() * MEASURE_REST_TIMES);
+        }
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }

@@ -1,4 +1,4 @@
-//! `[exec_policy]`: whether and how agents run commands.
+//! `[exec_policy]`: whether and how agents run commands. `[workspaces]`: what their files may take.
 
 use std::path::PathBuf;
 
@@ -47,6 +47,14 @@ table! {
         max_open_files: u64 = 1_024 => integer(16..=1_000_000).protected(),
         /// Maximum size of a file written by a command, in bytes.
         max_file_bytes: u64 = 1 << 30 => integer(4_096..=TERA).protected(),
+    }
+}
+
+table! {
+    /// `[workspaces]`: the files of agents.
+    pub struct Workspaces {
+        /// Maximum size of an agent's workspace in bytes. Beyond, writes are refused and commands stopped.
+        max_bytes: u64 = 10 << 30 => integer(1 << 20..=1 << 50).writable(),
     }
 }
 

@@ -60,7 +60,17 @@ pub enum Error {
         /// The bound.
         max: usize,
     },
-    /// The disk is full, or the quota used up.
+    /// The workspace would hold more than workspaces may.
+    #[error(
+        "{path:?} exceeds the limit of {max} bytes of this workspace (`[workspaces] max_bytes`); delete files first"
+    )]
+    Quota {
+        /// The path.
+        path: String,
+        /// The bound.
+        max: u64,
+    },
+    /// The disk is full.
     #[error("there is no space left for {0:?}")]
     Full(String),
     /// The system refused.

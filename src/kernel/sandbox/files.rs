@@ -7,16 +7,19 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use agentsvc_components::kernel::limit::{FILE_BYTES_MAX, FILE_SCAN_MAX};
 use chrono::{DateTime, Utc};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
 use super::error::Error;
 use super::path::WorkspacePath;
+use super::quota::{Change, bytes_of};
+use super::workspace::Shared;
 use crate::kernel::free_space::{self, Sparing};
-use crate::kernel::openat2::{Resolver, walk};
+use crate::kernel::openat2::walk;
 use crate::kernel::removal::{Stop, remove_at};
 
 /// Permissions of new files: for the owner only.
@@ -29,7 +32,8 @@ const COPY_BYTES: usize = 64 << 10;
 pub struct Workspace {
     pub(super) root: OwnedFd,
     path: PathBuf,
-    pub(super) resolver: Resolver,
+    /// All of them.
+    pub(super) shared: Arc<Shared>,
 }
 
 /// What happens when a file of the name is there.
@@ -77,8 +81,33 @@ pub struct Piece {
 }
 
 impl Workspace {
-    pub(super) fn new(root: OwnedFd, path: PathBuf, resolver: Resolver) -> Self {
-        Self { root, path, resolver }
+    pub(super) fn new(root: OwnedFd, path: PathBuf, shared: &Arc<Shared>) -> Self {
+        Self { root, path, shared: Arc::clone(shared) }
+    }
+
+    /// Opens `path` for reading.
+    pub(super) fn resolve(&self, path: &WorkspacePath, flags: OFlags) -> Result<OwnedFd, Errno> {
+        self.shared.resolver.open(self.root.as_fd(), path.as_str(), flags)
+    }
+
+    /// Bytes that it may hold.
+    pub fn bytes_max(&self) -> u64 {
+        self.shared.quotas.bytes_max()
+    }
+
+    /// Fails when it holds more than it may, before a command: what that will write is not known.
+    ///
+    /// # Errors
+    /// [`Error::Quota`].
+    pub fn check_quota(&self) -> Result<(), Error> {
+        self.admit(&WorkspacePath::parse("")?, Change::default())?;
+        self.shared.quotas.forget(&self.path);
+        Ok(())
+    }
+
+    fn admit(&self, path: &WorkspacePath, change: Change) -> Result<(), Error> {
+        let admitted = self.shared.quotas.admit(&self.path, self.root.as_fd(), change);
+        admitted.map_err(|max| Error::Quota { path: path.to_string(), max })
     }
 
     /// Where it is. For commands that begin there; files are opened by the methods only.
@@ -94,7 +123,7 @@ impl Workspace {
         let path = WorkspacePath::parse(path)?;
         // Not blocking, so that a fifo does not hold the caller; what is opened is looked at before it is used.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let opened = self.resolver.open(self.root.as_fd(), path.as_str(), flags);
+        let opened = self.resolve(&path, flags);
         let file = File::from(opened.map_err(|error| Error::of("open", path.as_str(), error))?);
         let entry = ordinary(&file, &path)?;
         Ok((file, entry))
@@ -143,12 +172,14 @@ impl Workspace {
         self.has_room(&path, 0)?;
         let (parent, name) = self.parent(&path, true)?;
         let before = self.replaceable(&parent, &path, name, write)?;
-        let mode = before.unwrap_or(FILE_MODE);
+        let mode = before.map_or(FILE_MODE, |stat| Mode::from_raw_mode(stat.st_mode & 0o777));
         let (fresh, mut file) =
             Fresh::create(parent.as_fd()).map_err(|error| Error::of("create", path.as_str(), error))?;
         let mut sparing =
             Sparing::new(&mut file, &self.path).map_err(|error| Error::of("write", path.as_str(), error))?;
-        copy(from, &mut sparing, bytes_max.min(FILE_BYTES_MAX), &path)?;
+        let written = copy(from, &mut sparing, bytes_max.min(FILE_BYTES_MAX), &path)?;
+        let going = before.as_ref().map_or(0, bytes_of);
+        self.admit(&path, Change { written, going, ..Change::default() })?;
         let finish = || -> io::Result<()> {
             rustix::fs::fchmod(&file, mode)?;
             file.sync_data()?;
@@ -166,6 +197,7 @@ impl Workspace {
     pub fn append(&self, path: &str, bytes: &[u8]) -> Result<u64, Error> {
         let path = WorkspacePath::parse(path)?;
         self.has_room(&path, bytes.len() as u64)?;
+        self.admit(&path, Change { coming: bytes.len() as u64, ..Change::default() })?;
         let (parent, name) = self.parent(&path, true)?;
         let flags = OFlags::WRONLY
             | OFlags::APPEND
@@ -202,7 +234,7 @@ impl Workspace {
     /// What is under a path. A symbolic link at its end is told as such.
     pub fn metadata(&self, path: &str) -> Result<Entry, Error> {
         let path = WorkspacePath::parse(path)?;
-        let opened = self.resolver.open(self.root.as_fd(), path.as_str(), OFlags::PATH | OFlags::NOFOLLOW);
+        let opened = self.resolve(&path, OFlags::PATH | OFlags::NOFOLLOW);
         let stat = opened.and_then(|opened| rustix::fs::fstat(&opened));
         Ok(entry(path.to_string(), &stat.map_err(|error| Error::of("look at", path.as_str(), error))?))
     }
@@ -214,6 +246,7 @@ impl Workspace {
     /// [`Error`]; when a recursive deletion fails on the way, what was deleted until then is gone.
     pub fn remove(&self, path: &str, recursive: bool) -> Result<usize, Error> {
         let path = WorkspacePath::parse(path)?;
+        self.shared.quotas.forget(&self.path);
         let (parent, name) = self.parent(&path, false)?;
         let refused = |error: Errno| Error::of("delete", path.as_str(), error);
         let stat = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(refused)?;
@@ -247,14 +280,14 @@ impl Workspace {
         Ok((parent, name))
     }
 
-    /// The permissions of the file that would be replaced; `None` when there is none.
+    /// The file that would be replaced; `None` when there is none.
     fn replaceable(
         &self,
         parent: &OwnedFd,
         path: &WorkspacePath,
         name: &str,
         write: Write,
-    ) -> Result<Option<Mode>, Error> {
+    ) -> Result<Option<Stat>, Error> {
         let stat = match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return Ok(None),
@@ -265,7 +298,7 @@ impl Workspace {
             Kind::Link => Err(Error::Link(path.to_string())),
             Kind::Special => Err(Error::Special(path.to_string())),
             Kind::File if write == Write::Create => Err(Error::Exists(path.to_string())),
-            Kind::File => Ok(Some(Mode::from_raw_mode(stat.st_mode & 0o777))),
+            Kind::File => Ok(Some(stat)),
         }
     }
 }
@@ -314,12 +347,12 @@ impl Drop for Fresh<'_> {
     }
 }
 
-fn copy(from: &mut dyn Read, to: &mut impl io::Write, bytes_max: u64, path: &WorkspacePath) -> Result<(), Error> {
+fn copy(from: &mut dyn Read, to: &mut impl io::Write, bytes_max: u64, path: &WorkspacePath) -> Result<u64, Error> {
     let refused = |error| Error::of("write", path.as_str(), error);
     let (mut buffer, mut copied) = (vec![0; COPY_BYTES], 0);
     loop {
         let count = match from.read(&mut buffer) {
-            Ok(0) => return Ok(()),
+            Ok(0) => return Ok(copied),
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(refused(error)),

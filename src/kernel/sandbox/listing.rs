@@ -1,6 +1,6 @@
 //! Listings of a workspace: sorted, bounded, following no symbolic link below where they begin.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use agentsvc_components::kernel::limit::{FILE_LIST_MAX, FILE_SCAN_MAX, PATH_DEPTH_MAX};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
@@ -29,7 +29,7 @@ impl Workspace {
         let path = WorkspacePath::parse(path)?;
         let refused = |error: Errno| Error::of("list", &path.to_string(), error);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        let here = self.resolver.open(self.root.as_fd(), path.as_str(), flags).map_err(refused)?;
+        let here = self.resolve(&path, flags).map_err(refused)?;
         let depth = if recursive { PATH_DEPTH_MAX } else { 1 };
         let mut pass = Pass { found: Listing::default(), max: entries_max.min(FILE_LIST_MAX), left: FILE_SCAN_MAX };
         pass.directory(&here, path.as_str(), depth).map_err(refused)?;

@@ -19,6 +19,7 @@ mod mounts;
 mod namespaces;
 mod path;
 mod program;
+mod quota;
 mod report;
 mod sandbox_spec;
 mod seccomp;
@@ -26,7 +27,7 @@ mod supervise;
 mod workspace;
 
 pub use crate::kernel::openat2::Resolver;
-pub use command::{Commands, Ran, Request, TEMPORARY};
+pub use command::{Commands, Full, Ran, Request, TEMPORARY};
 pub use error::Error;
 pub use files::{Entry, Kind, Piece, Workspace, Write};
 pub use listing::Listing;

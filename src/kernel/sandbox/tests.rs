@@ -10,6 +10,7 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use uuid::Uuid;
 
 use super::{Error, Kind, Resolver, Workspace, Workspaces, Write};
+use crate::kernel::settings::Settings;
 
 const ANN: AgentId = AgentId(Uuid::from_u128(1));
 
@@ -209,7 +210,7 @@ fn links_that_stay_inside_may_be_read_and_never_written() {
     let harness = Harness::new(Resolver::probe());
     harness.workspace.write("real", b"own", Write::Create).unwrap();
     symlink("real", harness.inside("link")).unwrap();
-    if harness.workspace.resolver == Resolver::Openat2 {
+    if harness.workspace.shared.resolver == Resolver::Openat2 {
         assert_eq!(text(&harness.workspace, "link").unwrap(), "own");
     }
     assert!(matches!(harness.workspace.write("link", b"x", Write::Overwrite), Err(Error::Link(_))));
@@ -323,4 +324,29 @@ fn no_change_is_told_before_its_name_is_durable() {
     });
     // It is done all the same; who is told of a failure may try again.
     assert_eq!(text(w, "new").unwrap(), "2");
+}
+
+#[test]
+fn a_workspace_holds_no_more_than_it_may() {
+    let (dir, settings) = (tempfile::tempdir().unwrap(), Settings::default());
+    settings.set(super::config::Workspaces { max_bytes: 1 << 20 });
+    let all = Workspaces::limited(dir.path().join("workspaces"), settings.clone());
+    let (w, other) = (all.open(ANN, "ann").unwrap(), all.open(AgentId(Uuid::from_u128(2)), "bob").unwrap());
+    let full = |result: Result<bool, Error>| matches!(result, Err(Error::Quota { max, .. }) if max == 1 << 20);
+    let half = vec![7; 600 << 10];
+    w.write("a", &half, Write::Overwrite).unwrap();
+    assert!(full(w.write("b", &half, Write::Overwrite)) && full(w.append("a", &half).map(|_| true)));
+    assert!(full(w.append("new", &half).map(|_| true)));
+    assert!(!w.write("a", &half, Write::Overwrite).unwrap(), "what is replaced counts no more");
+    other.write("a", &half, Write::Overwrite).unwrap();
+    // What a command has written counts as well, whatever was known before.
+    fs::write(w.path().join("c"), &half).unwrap();
+    w.shared.quotas.forget(w.path());
+    assert!(full(w.write("small", b"x", Write::Overwrite)) && full(w.check_quota().map(|()| true)));
+    let names: Vec<_> = w.list("", true, 100).unwrap().entries.into_iter().map(|entry| entry.path).collect();
+    assert_eq!(names, ["a", "c"], "nothing is left of what was refused");
+    w.remove("c", false).unwrap();
+    w.write("small", b"x", Write::Overwrite).unwrap();
+    settings.set(super::config::Workspaces { max_bytes: 2 << 20 });
+    w.write("b", &half, Write::Overwrite).unwrap();
 }

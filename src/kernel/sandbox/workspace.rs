@@ -23,8 +23,10 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::error::Error;
 use super::files::Workspace;
+use super::quota::Quotas;
 use crate::kernel::disk;
 use crate::kernel::openat2::{self, Resolver};
+use crate::kernel::settings::Settings;
 
 /// Whose a directory is, by directory.
 const OWNERS: &str = ".owners";
@@ -42,9 +44,11 @@ pub struct Workspaces {
 }
 
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Shared {
     root: PathBuf,
-    resolver: Resolver,
+    pub(super) resolver: Resolver,
+    /// What they may hold.
+    pub(super) quotas: Quotas,
     /// Held while directories change their owner or their name.
     claims: Mutex<()>,
 }
@@ -55,9 +59,18 @@ impl Workspaces {
         Self::with_resolver(root, Resolver::probe())
     }
 
+    /// As [`new`](Self::new), with the limits that are in force.
+    pub(crate) fn limited(root: PathBuf, settings: Settings) -> Self {
+        Self::of(root, Resolver::probe(), Quotas::new(settings))
+    }
+
     /// As [`new`](Self::new), with paths resolved in a given way.
     pub fn with_resolver(root: PathBuf, resolver: Resolver) -> Self {
-        Self { shared: Arc::new(Shared { root, resolver, claims: Mutex::new(()) }) }
+        Self::of(root, resolver, Quotas::default())
+    }
+
+    fn of(root: PathBuf, resolver: Resolver, quotas: Quotas) -> Self {
+        Self { shared: Arc::new(Shared { root, resolver, quotas, claims: Mutex::new(()) }) }
     }
 
     /// The workspace of the agent, made when there is none.
@@ -90,7 +103,7 @@ impl Workspaces {
 
 impl Shared {
     /// The workspace, which is to be in `directory`; `None` when there is none and none is to be made.
-    fn open(&self, agent: AgentId, directory: &str, make: bool) -> Result<Option<Workspace>, Error> {
+    fn open(self: &Arc<Self>, agent: AgentId, directory: &str, make: bool) -> Result<Option<Workspace>, Error> {
         let refused = |error: io::Error| Error::of("open the workspace", directory, error);
         let _claim = self.claims.lock();
         if !(self.owner(directory) == Some(agent) && self.exists(directory)) {
@@ -101,7 +114,7 @@ impl Shared {
             }
         }
         let opened = self.directory(directory).map_err(refused)?;
-        Ok(Some(Workspace::new(opened, self.root.join(directory), self.resolver)))
+        Ok(Some(Workspace::new(opened, self.root.join(directory), self)))
     }
 
     /// Makes `directory` a new workspace of `agent`. What is there without an owner was put there by a person, for it.

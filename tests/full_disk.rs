@@ -227,10 +227,15 @@ fn a_command_that_fills_the_disk_is_stopped_and_the_daemon_goes_on() {
     for _ in 0..2 {
         let said = run("cat /dev/zero > big; sleep 100000");
         assert!(said.contains("The disk is full; it was killed"), "{said}");
+        assert_eq!(client.delete(&format!("/api/agents/{agent}/files/big")).expect(200)["status"], "deleted");
+        until_read_only(&harness, false);
+        // Files without bytes fill it as well.
+        let said = run("mkdir d; cd d; for n in $(seq 30000); do : > $n; done; sleep 100000");
+        assert!(said.contains("The disk is full; it was killed"), "{said}");
         // It was stopped before or after there was no room at all.
         let reply = client.post(&path, &json!({ "command": "echo hello" }));
         assert!(reply.status == 503 || reply.text().contains("commands are refused"), "{}", reply.text());
-        assert_eq!(client.delete(&format!("/api/agents/{agent}/files/big")).expect(200)["status"], "deleted");
+        fs::remove_dir_all(disk.path().join("workspaces/filler/d")).unwrap();
         until_read_only(&harness, false);
         told.ask(&harness, &agent, 3);
         assert_eq!(told.refused, []);

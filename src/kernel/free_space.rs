@@ -3,18 +3,30 @@
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 /// Bytes that stay free.
 pub(crate) const SPARE_BYTES: u64 = 64 << 20;
 /// Bytes that are written between two looks.
 const LOOK_EVERY: u64 = 16 << 20;
 
-/// Bytes that are free where `path` is.
+/// Files that the disk must have room for; with fewer there is no room at all. Disks without a limit say 0 of 0.
+const FILES_SPARE: u64 = 1_024;
+/// Files that stay free beside those.
+const FILES_CHECKED: u64 = 4 * FILES_SPARE;
+
+/// Bytes that are free where `path` is; none where no files can be made.
 ///
 /// # Errors
 /// There is nothing at the path, or the system does not say.
 pub(crate) fn free(path: &Path) -> io::Result<u64> {
+    Ok(free_beside(path, FILES_SPARE)?)
+}
+
+fn free_beside(path: &Path, files: u64) -> Result<u64, Errno> {
     let stat = rustix::fs::statvfs(path)?;
-    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    let is_out_of_files = stat.f_files > 0 && stat.f_favail < files;
+    Ok(if is_out_of_files { 0 } else { stat.f_bavail.saturating_mul(stat.f_frsize) })
 }
 
 /// Is there room for so many bytes more, where `path` is?
@@ -23,7 +35,7 @@ pub(crate) fn free(path: &Path) -> io::Result<u64> {
 /// [`ErrorKind::StorageFull`] when less than [`SPARE_BYTES`] would stay free; those of [`free`].
 pub(crate) fn check(path: &Path, bytes: u64) -> io::Result<()> {
     let needed = bytes.saturating_add(SPARE_BYTES);
-    if free(path)? < needed { Err(ErrorKind::StorageFull.into()) } else { Ok(()) }
+    if free_beside(path, FILES_CHECKED)? < needed { Err(ErrorKind::StorageFull.into()) } else { Ok(()) }
 }
 
 /// Writes as long as enough stays free.

@@ -162,16 +162,21 @@ impl Removal<'_> {
     }
 }
 
-/// Opens a directory whose entries are to go. Tools make directories that nobody may write into, such as the module cache
-/// of Go: those are opened first.
-fn open(parent: BorrowedFd<'_>, name: impl rustix::path::Arg + Copy) -> Result<OwnedFd, Errno> {
-    let opened = match openat2::directory(parent, name) {
+/// Opens a directory, also one that its owner has closed.
+pub(crate) fn open_closed(parent: BorrowedFd<'_>, name: impl rustix::path::Arg + Copy) -> Result<OwnedFd, Errno> {
+    match openat2::directory(parent, name) {
         Err(Errno::ACCESS) => {
             allow(parent, name)?;
-            openat2::directory(parent, name)?
+            openat2::directory(parent, name)
         }
-        opened => opened?,
-    };
+        opened => opened,
+    }
+}
+
+/// Opens a directory whose entries are to go. Tools make directories that nobody may write into, such as the module cache
+/// of Go.
+fn open(parent: BorrowedFd<'_>, name: impl rustix::path::Arg + Copy) -> Result<OwnedFd, Errno> {
+    let opened = open_closed(parent, name)?;
     if !Mode::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode).contains(Mode::RWXU) {
         rustix::fs::fchmod(&opened, Mode::RWXU)?;
     }

@@ -14,6 +14,7 @@ use super::convert::plain_name;
 use super::text::{front_matter, word, words};
 use super::tree::Tree;
 use super::{Found, Skill};
+use crate::kernel::disk;
 use crate::kernel::home::{create_private_dir, private_file};
 
 /// The text of a skill.
@@ -99,9 +100,7 @@ pub(super) fn install(tree: &Tree, skill: &Skill, kind: &str, skills_dir: &Path)
     }
     let failed = |error: std::io::Error| format!("cannot write {}: {error}", place.display());
     let fresh = skills_dir.join(format!(".{}.new", skill.name));
-    if fresh.is_dir() {
-        fs::remove_dir_all(&fresh).map_err(failed)?;
-    }
+    disk::remove_dir(&fresh).map_err(failed)?;
     create_private_dir(&fresh).map_err(|error| error.to_string())?;
     let files = files(tree, &skill.dir)?;
     for file in &files {

@@ -2,9 +2,14 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::AsFd;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use agentsvc_components::kernel::limit;
+use rustix::fs::{Dir, OFlags};
+
+use crate::kernel::openat2;
 
 /// Entries of one directory that are looked at; more are left out.
 const ENTRIES_MAX: usize = limit::MIGRATION_ITEMS_MAX;
@@ -13,21 +18,40 @@ const ENTRIES_MAX: usize = limit::MIGRATION_ITEMS_MAX;
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     root: PathBuf,
+    /// The same, open: what is in it may change while it is read.
+    directory: Arc<File>,
 }
 
 impl Tree {
     /// Opens a directory.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let root = fs::canonicalize(path)?;
-        if !root.is_dir() {
+        let directory = File::open(&root)?;
+        if !directory.metadata()?.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        Ok(Self { root })
+        Ok(Self { root, directory: Arc::new(directory) })
     }
 
     /// Where it is, links resolved.
     pub(super) fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Opens what is at `path` with links resolved; an error when it leads out of the root. What was resolved is opened
+    /// name by name: a link that has taken the place of one is not followed.
+    fn open_at(&self, path: &Path, flags: OFlags) -> Result<File, String> {
+        let place = self.resolve(path)?;
+        let inner = place.strip_prefix(&self.root).ok().and_then(Path::to_str);
+        let inner = inner.ok_or_else(|| format!("{} is not text", path.display()))?;
+        // Opening a pipe would wait for its other end.
+        let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let opened = openat2::no_links(self.directory.as_fd(), if inner.is_empty() { "." } else { inner }, flags);
+        opened.map(File::from).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    fn metadata(&self, path: &Path) -> Option<fs::Metadata> {
+        self.open_at(path, OFlags::PATH).ok()?.metadata().ok()
     }
 
     /// The place of `path` below the root with links resolved; an error when it leads out of it.
@@ -41,21 +65,22 @@ impl Tree {
 
     /// Is `path` a file in here?
     pub(super) fn is_file(&self, path: impl AsRef<Path>) -> bool {
-        self.resolve(path.as_ref()).is_ok_and(|place| place.is_file())
+        self.metadata(path.as_ref()).is_some_and(|found| found.is_file())
     }
 
     /// Is `path` a directory in here?
     pub(super) fn is_dir(&self, path: impl AsRef<Path>) -> bool {
-        self.resolve(path.as_ref()).is_ok_and(|place| place.is_dir())
+        self.metadata(path.as_ref()).is_some_and(|found| found.is_dir())
     }
 
     /// The names in a directory, sorted; none when it is not there. Hidden ones and those that are no text are left out.
     pub(super) fn names(&self, path: impl AsRef<Path>) -> Vec<String> {
-        let Ok(entries) = self.resolve(path.as_ref()).and_then(|place| fs::read_dir(place).map_err(|e| e.to_string()))
-        else {
+        let opened = self.open_at(path.as_ref(), OFlags::RDONLY | OFlags::DIRECTORY);
+        let Some(entries) = opened.ok().and_then(|directory| Dir::new(directory).ok()) else {
             return Vec::new();
         };
-        let names = entries.take(ENTRIES_MAX).filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let names =
+            entries.take(ENTRIES_MAX).filter_map(|entry| entry.ok()?.file_name().to_str().map(str::to_owned).ok());
         let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
         names.sort_unstable();
         names
@@ -99,12 +124,36 @@ impl Tree {
 
     fn file(&self, path: &Path) -> Result<(File, u64), String> {
         let failed = |error: io::Error| format!("{}: {error}", path.display());
-        let place = self.resolve(path)?;
-        // Opening a pipe would wait for its other end.
-        let found = fs::metadata(&place).map_err(failed)?;
-        if !found.is_file() {
-            return Err(format!("{} is not a file", path.display()));
+        let file = self.open_at(path, OFlags::RDONLY)?;
+        let found = file.metadata().map_err(failed)?;
+        if found.is_file() { Ok((file, found.len())) } else { Err(format!("{} is not a file", path.display())) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::testing::Exchanging;
+
+    #[test]
+    fn nothing_outside_is_read_while_directories_and_links_are_exchanged() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, outside) = (dir.path().join("root"), dir.path().join("outside"));
+        fs::create_dir_all(outside.join("inner")).unwrap();
+        for file in ["file", "inner/file", "secret"] {
+            fs::write(outside.join(file), "outside").unwrap();
         }
-        Ok((File::open(place).map_err(failed)?, found.len()))
+        let exchanging = Exchanging::begin(&root, &outside);
+        let tree = Tree::open(&root).unwrap();
+        for round in 0..100 {
+            for path in ["d0/file", "d1/inner/file", "f2", "x-d3/file", "x-f4"] {
+                assert!(tree.text(path).map_or(true, |text| text == "own"), "round {round}: {path}");
+            }
+            assert!(!tree.names("d5").contains(&"secret".to_owned()), "round {round}");
+        }
+        drop(exchanging);
+        // A link that stays inside is followed.
+        std::os::unix::fs::symlink(root.join("d0"), root.join("inside")).unwrap();
+        assert!(tree.is_dir("inside") == tree.is_dir("d0") && tree.is_dir("") && !tree.is_file("../outside/file"));
     }
 }

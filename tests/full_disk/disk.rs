@@ -16,11 +16,12 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// One of so many MiB; `None`, and a word about it, where the system permits none.
+    /// One of so many MiB and 20,000 files; `None`, and a word about it, where the system permits none.
     pub(crate) fn of(mib: u32) -> Option<Self> {
         let place = tempfile::tempdir().unwrap();
-        let mount =
-            format!("mount -t tmpfs -o size={mib}m,mode=0777 tmpfs \"$0\" && echo mounted && exec sleep 100000");
+        let mount = format!(
+            "mount -t tmpfs -o size={mib}m,nr_inodes=20k,mode=0777 tmpfs \"$0\" && echo mounted && exec sleep 100000"
+        );
         let mut why = String::new();
         for (unshare, enter) in [
             (&["--mount"][..], &["--mount"][..]),

@@ -13,11 +13,13 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::config::Workspaces as Limits;
-use crate::kernel::openat2;
 use crate::kernel::settings::Settings;
+use crate::kernel::{openat2, removal};
 
 /// Bytes of a block of which the system counts how many a file has.
 const BLOCK_BYTES: u64 = 512;
+/// Bytes that an entry counts at least: the system has to remember an empty file, too.
+const ENTRY_BYTES_MIN: u64 = 4 << 10;
 /// How long a measure holds at least. What this process writes is added to it, what commands write is not known.
 const HOLDS: Duration = Duration::from_secs(2);
 /// How much longer than it took a measure holds.
@@ -101,9 +103,9 @@ impl Quotas {
     }
 }
 
-/// Bytes that a file takes.
+/// Bytes that an entry counts.
 pub(super) fn bytes_of(stat: &Stat) -> u64 {
-    u64::try_from(stat.st_blocks).unwrap_or_default().saturating_mul(BLOCK_BYTES)
+    u64::try_from(stat.st_blocks).unwrap_or_default().saturating_mul(BLOCK_BYTES).max(ENTRY_BYTES_MIN)
 }
 
 /// Bytes that everything in a directory takes, however deep it is.
@@ -139,13 +141,13 @@ fn measure_once(root: BorrowedFd<'_>) -> Result<u64, Errno> {
     let mut levels = vec![level(&here, &mut bytes)?];
     while let Some(Level { pending, .. }) = levels.last_mut() {
         if let Some(name) = pending.pop() {
-            match openat2::directory(here.as_fd(), &*name) {
+            match removal::open_closed(here.as_fd(), &*name) {
                 Ok(inner) => {
                     levels.push(level(&inner, &mut bytes)?);
                     here = inner;
                 }
-                // Something else by now, or closed.
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => {}
+                // Something else by now.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
                 Err(error) => return Err(error),
             }
             continue;
@@ -187,10 +189,9 @@ fn level(here: &OwnedFd, bytes: &mut u64) -> Result<Level, Errno> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
-    use crate::kernel::removal;
     use crate::kernel::testing::{Exchanging, deep};
 
     const MIB: u64 = 1 << 20;
@@ -209,6 +210,18 @@ mod tests {
         let added = measure_at(&root).unwrap() - before;
         assert!((3 * MIB..4 * MIB).contains(&added), "{added}");
         removal::remove(&root).unwrap();
+    }
+
+    #[test]
+    fn empty_files_count_and_closed_directories_hide_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let closed = dir.path().join("closed");
+        fs::create_dir(&closed).unwrap();
+        for n in 0..100 {
+            File::create(closed.join(n.to_string())).unwrap();
+        }
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+        assert!(measure_at(dir.path()).unwrap() >= 101 * ENTRY_BYTES_MIN);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 mod support;
 
+use agentsvc_systems::turn::audit_kinds;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,6 @@ use agentsvc::kernel::store::Store;
 use agentsvc::kernel::store::writer::{Outlets, Writer};
 use agentsvc_components::Actor;
 use agentsvc_components::Timestamp;
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::audit::record::AuditCheckpoint;
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::kernel::engine::Commit;
@@ -68,7 +68,7 @@ fn fill(store: &Store, vault: &Arc<Vault>, entries: u64) -> Duration {
         for n in 0..count {
             engine.set_now(Timestamp((last + n).cast_signed()));
             let details = json!({ "tool": "file_write", "input_sha256": "0".repeat(64), "n": last + n });
-            let entry = NoteAction { kind: AuditKind::ToolCalled, agent: None, details };
+            let entry = NoteAction { kind: audit_kinds::TOOL_CALLED, agent: None, details };
             engine.command(Actor::Api, entry, ReplySlot::new(drop));
         }
         last += count;

@@ -21,6 +21,7 @@ fn pages() -> BTreeMap<String, String> {
         ("docs/reference/errors.md".to_owned(), tables::errors()),
         ("docs/reference/limits.md".to_owned(), tables::limits()),
         ("docs/reference/audit-actions.md".to_owned(), tables::audit()),
+        ("docs/reference/metrics.md".to_owned(), tables::metrics()),
     ]);
     for domain in DOMAINS.list().iter().filter(|domain| !domain.routes.is_empty()) {
         pages.insert(format!("docs/reference/{}.md", domain.name), page::of(domain, &document));

@@ -21,10 +21,11 @@ pub mod turn;
 pub mod usage;
 pub mod workflow;
 
+pub use crate::goal::GoalId;
 pub use crate::kernel::actor::Actor;
 pub use crate::kernel::error_code::ErrorCode;
 pub use crate::kernel::id::{
-    AgentId, ApprovalId, CompactionId, FileId, GoalId, LogId, RunId, ScheduleId, SessionId, TaskId, TriggerId, TurnId,
+    AgentId, ApprovalId, CompactionId, FileId, LogId, RunId, ScheduleId, SessionId, TaskId, TriggerId, TurnId,
     WorkflowId,
 };
 pub use crate::kernel::money::Micros;

@@ -1,12 +1,12 @@
 //! The trail on a real disk: what the checkpoint signer signs and refuses to sign, what a walk finds, what trimming leaves.
 
+use agentsvc_api::upload::audit_kinds;
 use std::path::Path;
 use std::sync::atomic::AtomicI64;
 
 use agentsvc_api::http::bridge::{Arrival, bridge};
 use agentsvc_components::Actor;
 use agentsvc_components::Timestamp;
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::audit::record::SealAudit;
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::kernel::engine::Commit;
@@ -96,7 +96,7 @@ impl Harness {
         for n in 0..count {
             let mut engine = self.engine.lock();
             engine.set_now(Timestamp(self.now.fetch_add(1_000, Ordering::Relaxed) + 1_000));
-            let entry = NoteAction { kind: AuditKind::FileWritten, agent: None, details: json!({ "n": n }) };
+            let entry = NoteAction { kind: audit_kinds::FILE_WRITTEN, agent: None, details: json!({ "n": n }) };
             engine.command(Actor::Api, entry, ReplySlot::new(drop));
             self.writer.queue().send(engine.step());
         }

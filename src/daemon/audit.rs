@@ -1,11 +1,11 @@
 //! The audit trail's place in the daemon: opened with the store, told of the start and the stop, signed by the checkpoint signer.
 
+use agentsvc_api::world::audit_kinds;
 use std::sync::Arc;
 
 use agentsvc_api::audit::trail::AuditLog;
 use agentsvc_api::http::bridge::Bridge;
 use agentsvc_components::Actor;
-use agentsvc_components::audit::AuditKind;
 use agentsvc_systems::audit::NoteAction;
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -54,12 +54,12 @@ pub(crate) fn start_entry(front: &ApiAdapter) -> Entry {
         "crashes": settings.restart_count,
         "pid": std::process::id(),
     });
-    Entry { actor: Actor::System, kind: AuditKind::DaemonStarted, details }
+    Entry { actor: Actor::System, kind: audit_kinds::DAEMON_STARTED, details }
 }
 
 /// The stop goes on the trail while the world still takes commands.
 pub(crate) fn note_stop(front: &ApiAdapter, runtime: &Runtime) {
-    let entry = NoteAction { kind: AuditKind::DaemonStopped, agent: None, details: json!({}) };
+    let entry = NoteAction { kind: audit_kinds::DAEMON_STOPPED, agent: None, details: json!({}) };
     if let Err(refusal) = runtime.block_on(front.api.bridge.acting_as(Actor::System).ask(entry)) {
         tracing::warn!(%refusal, "the stop could not be recorded in the audit log");
     }

@@ -1,6 +1,7 @@
 //! What the routes ask of the accounts.
 
 use agentsvc_api::http::error_codes;
+use agentsvc_api::provider::audit_kinds;
 use std::sync::Arc;
 
 use agentsvc_api::provider::accounts::{
@@ -40,7 +41,7 @@ impl ProviderCredentials for Credentials {
             self.takes_a_key(&name)?;
             let key = checked(&key)?;
             let _alone = self.changing.lock().await;
-            self.note(AuditKind::ProviderKeySet, json!({ "provider": name })).await?;
+            self.note(audit_kinds::PROVIDER_KEY_SET, json!({ "provider": name })).await?;
             let (overrides, provider) = (Arc::clone(&self.parts.overrides), name.clone());
             on_disk(move || overrides.put_key(&provider, key)).await?.map_err(not_kept)?;
             tracing::info!(provider = name, "a key was stored in the vault");
@@ -58,7 +59,7 @@ impl ProviderCredentials for Credentials {
             if !on_disk(move || overrides.is_kept(&provider)).await?.map_err(not_kept)? {
                 return Ok(false);
             }
-            self.note(AuditKind::ProviderKeyRemoved, json!({ "provider": name })).await?;
+            self.note(audit_kinds::PROVIDER_KEY_REMOVED, json!({ "provider": name })).await?;
             let (overrides, provider) = (Arc::clone(&self.parts.overrides), name.clone());
             let was_there = on_disk(move || overrides.remove(&provider)).await?.map_err(not_kept)?;
             if was_there {
@@ -103,7 +104,7 @@ impl ProviderCredentials for Credentials {
             let status = if url.is_some() { "updated" } else { "removed" };
             let base_url = url.as_deref().unwrap_or(&provider.base_url);
             let details = json!({ "provider": name, "base_url": base_url, "status": status });
-            self.note(AuditKind::ProviderUrlSet, details).await?;
+            self.note(audit_kinds::PROVIDER_URL_SET, details).await?;
             let (accounts, provider_name) = (Arc::clone(&self), name.clone());
             let base_urls = on_disk(move || accounts.endpoints.set(&provider_name, url)).await?.map_err(|error| {
                 tracing::error!(%error, "the endpoint of a provider could not be stored");
@@ -153,7 +154,7 @@ impl ProviderCredentials for Credentials {
             let _alone = self.changing.lock().await;
             // Whoever removed the key meanwhile ended the sign-in too.
             self.flows.find(&name, poll_id)?;
-            self.note(AuditKind::ProviderSignedIn, json!({ "provider": name })).await?;
+            self.note(audit_kinds::PROVIDER_SIGNED_IN, json!({ "provider": name })).await?;
             let login = Login::new(grant, flow.exchange_url.is_some());
             let (overrides, provider) = (Arc::clone(&self.parts.overrides), name.clone());
             on_disk(move || overrides.put_login(&provider, login)).await?.map_err(not_kept)?;

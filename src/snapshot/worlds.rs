@@ -5,6 +5,7 @@
 //! rows go into a new store, with every record decoded on the way, and a world is brought to life from them that
 //! nobody ever sees. Only then the present world is kept in a snapshot of its own, and gives way.
 
+use agentsvc_api::snapshot::audit_kinds;
 use agentsvc_api::snapshot::error_codes;
 use agentsvc_components::kernel::error_codes as kernel_codes;
 use std::io;
@@ -14,7 +15,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use agentsvc_api::snapshot::store::{Before, Reason, Restored, Snapshot, SnapshotService, Underway};
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{Actor, Refusal, RefusalKind, Timestamp};
 use agentsvc_systems::kernel::record::hex;
@@ -219,7 +219,7 @@ impl Snapshots {
             "step": snapshot.step,
             "sha256": snapshot.sha256,
         });
-        self.exchange.note(actor, AuditKind::SnapshotTaken, details);
+        self.exchange.note(actor, audit_kinds::SNAPSHOT_TAKEN, details);
     }
 
     /// Lets go what `[snapshots]` says, but not `spare`.
@@ -240,7 +240,7 @@ impl Snapshots {
                 Ok(()) => {
                     gone.push(snapshot.id);
                     let details = json!({ "snapshot": snapshot.id, "reason": "retention" });
-                    self.exchange.note(Actor::System, AuditKind::SnapshotDeleted, details);
+                    self.exchange.note(Actor::System, audit_kinds::SNAPSHOT_DELETED, details);
                 }
                 Err(error) => tracing::warn!(%error, id = %snapshot.id, "an old snapshot cannot be deleted"),
             }
@@ -285,7 +285,7 @@ impl Snapshots {
             "sha256": snapshot.sha256,
             "before": before.as_ref().map(|before| before.id),
         });
-        let entry = Entry { actor, kind: AuditKind::SnapshotRestored, details };
+        let entry = Entry { actor, kind: audit_kinds::SNAPSHOT_RESTORED, details };
         let pause = self.exchange.replace(&self.exchange.next_dir(), entry, || Ok(()))?;
         let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
         tracing::info!(id = %snapshot.id, pause_ms, "a snapshot was restored");
@@ -342,7 +342,7 @@ impl SnapshotService for Snapshots {
             self.stats.kept(left.iter());
         }
         let details = json!({ "snapshot": id, "reason": "asked", "label": snapshot.label });
-        self.exchange.note(actor, AuditKind::SnapshotDeleted, details);
+        self.exchange.note(actor, audit_kinds::SNAPSHOT_DELETED, details);
         Ok(snapshot)
     }
 

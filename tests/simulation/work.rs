@@ -1,6 +1,5 @@
 //! The client sets agents to work: triggers, schedules, goals, tasks, workflows, budgets, the configuration.
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::audit::record::AuditHead;
 use agentsvc_components::goal::GoalStatus;
 use agentsvc_components::kernel::limit;
@@ -9,6 +8,7 @@ use agentsvc_components::task::TaskState;
 use agentsvc_components::usage::{Limits, Scope};
 use agentsvc_components::workflow::{ErrorMode, StepMode};
 use agentsvc_components::{Micros, Timestamp};
+use agentsvc_systems::DOMAINS;
 use agentsvc_systems::agent::{AgentFilter, ListAgents, StartAgents};
 use agentsvc_systems::approval::{ApprovalFilter, DecideApprovals, Decision, ListApprovals};
 use agentsvc_systems::audit::{self, NoteAction};
@@ -80,7 +80,8 @@ pub(crate) fn act(harness: &mut Harness, what: What) {
             harness.ask(Reconfigure(Box::new(settings)), |_, _| {});
         }
         What::Note => {
-            let kind = harness.rng.pick(AuditKind::ALL);
+            let kinds: Vec<_> = DOMAINS.iter().flat_map(|domain| domain.audit_kinds).collect();
+            let kind = harness.rng.pick(&kinds).kind.clone();
             harness.ask(NoteAction { kind, agent: None, details: json!({ "n": 1 }) }, |_, _| {});
         }
         What::TrimAudit => trim(harness),

@@ -1,5 +1,6 @@
 //! The routes of agents and their JSON shapes.
 
+pub mod audit_kinds;
 pub(crate) mod bulk;
 pub(crate) mod change;
 pub(crate) mod check;
@@ -15,7 +16,7 @@ pub mod texts;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("agent").uses(&["snapshot"]).routes(&[
+pub const DOMAIN: HttpDomain = HttpDomain::new("agent").audit_kinds(audit_kinds::ALL).uses(&["snapshot"]).routes(&[
     routes::ROUTES,
     change::ROUTES,
     lists::ROUTES,

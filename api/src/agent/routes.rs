@@ -1,7 +1,7 @@
 //! Agents: list, create, read, remove, clone (spec 1, Agents).
 
+use crate::agent::audit_kinds;
 use crate::http::blocking::spawn_blocking;
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::manifest::SharedManifest;
 use agentsvc_components::{AgentId, Refusal};
 use agentsvc_systems::agent::{AgentFilter, CloneAgent, GetAgent, ListAgents, RemoveAgents, SpawnAgent, Spawned};
@@ -125,7 +125,7 @@ pub(crate) async fn note_refused(call: &Call, name: &str, refusal: &Refusal) {
     let reason = refusal.code.as_deref().unwrap_or("manifest_signature_unreadable");
     tracing::warn!(%name, %reason, "a manifest was refused because of its signature");
     let details = json!({ "name": name, "reason": reason });
-    let entry = NoteAction { kind: AuditKind::ManifestRefused, agent: None, details };
+    let entry = NoteAction { kind: audit_kinds::MANIFEST_REFUSED, agent: None, details };
     if let Err(error) = call.ask(entry).await {
         tracing::error!(%error, "the refusal of a manifest could not be recorded in the audit log");
     }

@@ -1,5 +1,6 @@
 //! The routes of backups.
 
+pub mod audit_kinds;
 pub mod error_codes;
 pub(crate) mod routes;
 pub mod store;
@@ -7,4 +8,5 @@ pub mod store;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("backup").error_codes(error_codes::ALL).routes(&[routes::ROUTES]);
+pub const DOMAIN: HttpDomain =
+    HttpDomain::new("backup").audit_kinds(audit_kinds::ALL).error_codes(error_codes::ALL).routes(&[routes::ROUTES]);

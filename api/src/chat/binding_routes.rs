@@ -1,7 +1,7 @@
 //! The keyboard and event bindings of the web chat (spec 2, UI bindings and commands).
 
+use crate::chat::audit_kinds;
 use crate::http::blocking::spawn_blocking;
-use agentsvc_components::audit::AuditKind;
 use agentsvc_systems::audit::NoteAction;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -103,7 +103,7 @@ async fn add(call: Call) -> Result<Response, Error> {
     let kept = binding.clone();
     let index = ask(&call, move |bindings| bindings.add(kept)).await?;
     let details = json!({ "event": binding.event, "key": binding.key, "command": binding.command });
-    call.ask(NoteAction { kind: AuditKind::BindingAdded, agent: None, details }).await?;
+    call.ask(NoteAction { kind: audit_kinds::BINDING_ADDED, agent: None, details }).await?;
     reply::created(&BindingItem::of(index, binding))
 }
 
@@ -121,6 +121,6 @@ async fn remove(call: Call) -> Result<Response, Error> {
     let index = index.map_err(|_| Error::bad_field("index", "path parameter 'index' is not a whole number"))?;
     let binding = ask(&call, move |bindings| bindings.remove(index)).await?;
     let details = json!({ "event": binding.event, "key": binding.key, "command": binding.command });
-    call.ask(NoteAction { kind: AuditKind::BindingRemoved, agent: None, details }).await?;
+    call.ask(NoteAction { kind: audit_kinds::BINDING_REMOVED, agent: None, details }).await?;
     reply::ok(&Removed { status: "removed", binding: BindingItem::of(index, binding) })
 }

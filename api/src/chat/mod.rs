@@ -2,6 +2,7 @@
 
 pub(crate) mod agent_command;
 pub mod agent_feed;
+pub mod audit_kinds;
 pub(crate) mod binding_routes;
 pub mod bindings;
 pub(crate) mod command;
@@ -18,6 +19,7 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("chat")
+    .audit_kinds(audit_kinds::ALL)
     .error_codes(error_codes::ALL)
     .uses(&["agent", "audit", "compaction", "model", "provider", "session", "turn", "upload"])
     .routes(&[routes::ROUTES, binding_routes::ROUTES, commands::ROUTES, agent_command::ROUTES])

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 use agentsvc_components::ErrorCode;
+use agentsvc_components::audit::AuditAction;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -48,6 +49,8 @@ pub struct HttpDomain {
     pub routes: &'static [&'static [Route]],
     /// The codes of its errors, beside those of its namesake in the world.
     pub error_codes: &'static [ErrorCode],
+    /// Its kinds of audit log entries, beside those of its namesake in the world.
+    pub audit_kinds: &'static [AuditAction],
     /// Writes its share of `/api/metrics`.
     pub gather: Option<fn(&Api, &mut MetricsText)>,
     /// Its queues, as they are now.
@@ -67,6 +70,7 @@ impl HttpDomain {
             uses: &[],
             routes: &[],
             error_codes: &[],
+            audit_kinds: &[],
             gather: None,
             queues: None,
             on_unauthorized: None,
@@ -90,6 +94,12 @@ impl HttpDomain {
     #[must_use]
     pub const fn error_codes(self, error_codes: &'static [ErrorCode]) -> Self {
         Self { error_codes, ..self }
+    }
+
+    /// Declares kinds of audit log entries.
+    #[must_use]
+    pub const fn audit_kinds(self, audit_kinds: &'static [AuditAction]) -> Self {
+        Self { audit_kinds, ..self }
     }
 
     /// Brings metrics.

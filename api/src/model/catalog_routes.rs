@@ -1,6 +1,6 @@
 //! The catalog as a whole: how it is, and a newer one (spec 2, Model catalog).
 
-use agentsvc_components::audit::AuditKind;
+use crate::model::audit_kinds;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -47,7 +47,7 @@ async fn update(call: Call) -> Result<Response, Error> {
             "models": models,
             "sha256": sha256,
         });
-        note(&call, AuditKind::CatalogUpdated, details).await?;
+        note(&call, audit_kinds::CATALOG_UPDATED, details).await?;
     }
     reply::ok(&report)
 }

@@ -1,5 +1,6 @@
 //! The routes of the model catalog.
 
+pub mod audit_kinds;
 pub mod catalog;
 pub(crate) mod catalog_routes;
 pub mod error_codes;
@@ -9,6 +10,7 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("model")
+    .audit_kinds(audit_kinds::ALL)
     .uses(&["audit"])
     .error_codes(error_codes::ALL)
     .routes(&[routes::ROUTES, catalog_routes::ROUTES]);

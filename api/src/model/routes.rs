@@ -1,5 +1,6 @@
 //! The model catalog: models, aliases, models of clients (spec 2, Model catalog).
 
+use crate::model::audit_kinds;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -145,27 +146,27 @@ async fn add_alias(call: Call) -> Result<Response, Error> {
     let alias = alias.trim().to_owned();
     let model = known(&call)?.add_alias(alias.clone(), model_id).await?;
     let details = json!({ "alias": alias, "model": model.id, "provider": model.provider });
-    note(&call, AuditKind::ModelAliasAdded, details).await?;
+    note(&call, audit_kinds::MODEL_ALIAS_ADDED, details).await?;
     reply::created(&AliasAdded { status: "created", alias, model_id: model.id, provider: model.provider })
 }
 
 async fn remove_alias(call: Call) -> Result<Response, Error> {
     let alias = call.param("alias")?.into_owned();
     known(&call)?.remove_alias(alias.clone()).await?;
-    note(&call, AuditKind::ModelAliasRemoved, json!({ "alias": alias })).await?;
+    note(&call, audit_kinds::MODEL_ALIAS_REMOVED, json!({ "alias": alias })).await?;
     reply::ok(&Removed { status: "removed", alias })
 }
 
 async fn add_model(call: Call) -> Result<Response, Error> {
     let model: NewModel = call.json()?;
     let model = known(&call)?.add_model(model).await?;
-    note(&call, AuditKind::ModelAdded, json!({ "model": model.id, "provider": model.provider })).await?;
+    note(&call, audit_kinds::MODEL_ADDED, json!({ "model": model.id, "provider": model.provider })).await?;
     reply::created(&model)
 }
 
 async fn remove_model(call: Call) -> Result<Response, Error> {
     let id = call.param("id")?.into_owned();
     let aliases = known(&call)?.remove_model(id.clone()).await?;
-    note(&call, AuditKind::ModelRemoved, json!({ "model": id })).await?;
+    note(&call, audit_kinds::MODEL_REMOVED, json!({ "model": id })).await?;
     reply::ok(&ModelRemoved { status: "removed", id, aliases })
 }

@@ -1,6 +1,7 @@
 //! The routes of model providers, their keys and sign-ins.
 
 pub mod accounts;
+pub mod audit_kinds;
 pub mod catalog;
 pub mod error_codes;
 pub(crate) mod login;
@@ -9,5 +10,7 @@ pub(crate) mod routes;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain =
-    HttpDomain::new("provider").error_codes(error_codes::ALL).routes(&[routes::ROUTES, login::ROUTES]);
+pub const DOMAIN: HttpDomain = HttpDomain::new("provider")
+    .audit_kinds(audit_kinds::ALL)
+    .error_codes(error_codes::ALL)
+    .routes(&[routes::ROUTES, login::ROUTES]);

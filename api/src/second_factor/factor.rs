@@ -2,6 +2,7 @@
 //! Implemented where the vault is known.
 
 use crate::http::error_codes as http_codes;
+use crate::second_factor::audit_kinds;
 use crate::second_factor::error_codes;
 use std::net::IpAddr;
 
@@ -151,7 +152,7 @@ pub(crate) async fn ask<T: Send + 'static>(
     });
     if matches!(looked, Err(FactorError::Wrong)) {
         let details = json!({ "peer": call.peer.to_string(), "route": call.route.path });
-        call.ask(NoteAction { kind: AuditKind::SecondFactorFailed, agent: None, details }).await?;
+        call.ask(NoteAction { kind: audit_kinds::SECOND_FACTOR_FAILED, agent: None, details }).await?;
     }
     looked.map_err(|error| error.named(field))
 }
@@ -168,7 +169,7 @@ pub(crate) async fn change<T: Send + 'static>(
 ) -> Result<T, Error> {
     let (bridge, runtime) = (call.api.bridge.clone(), Handle::current());
     ask(call, "code", move |factor| {
-        let note = || runtime.block_on(bridge.ask(NoteAction { kind, agent: None, details: json!({}) }));
+        let note = || runtime.block_on(bridge.ask(NoteAction { kind: kind.clone(), agent: None, details: json!({}) }));
         act(factor, &note)
     })
     .await

@@ -1,6 +1,6 @@
 //! The second factor of approvals: set up, confirmed, looked at and revoked (spec 3, Approvals).
 
-use agentsvc_components::audit::AuditKind;
+use crate::second_factor::audit_kinds;
 use hyper::header::{CACHE_CONTROL, HeaderValue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -72,7 +72,7 @@ struct Done {
 
 async fn setup(call: Call) -> Result<Response, Error> {
     let SetupBody { code } = call.json_or_default()?;
-    let set_up = AuditKind::TotpSetUp;
+    let set_up = audit_kinds::TOTP_SET_UP;
     let fresh = factor::change(&call, set_up, move |factor, note| factor.setup(code.as_deref(), note)).await?;
     let NewSecret { base32, uri, recovery_codes } = fresh;
     let mut response = reply::ok(&Secret { secret: base32, otpauth_uri: uri, recovery_codes, confirmed: false })?;
@@ -82,7 +82,7 @@ async fn setup(call: Call) -> Result<Response, Error> {
 
 async fn confirm(call: Call) -> Result<Response, Error> {
     let CodeBody { code } = call.json()?;
-    factor::change(&call, AuditKind::TotpConfirmed, move |factor, note| factor.confirm(&code, note)).await?;
+    factor::change(&call, audit_kinds::TOTP_CONFIRMED, move |factor, note| factor.confirm(&code, note)).await?;
     reply::ok(&Done { status: "confirmed" })
 }
 
@@ -92,6 +92,6 @@ async fn status(call: Call) -> Result<Response, Error> {
 
 async fn revoke(call: Call) -> Result<Response, Error> {
     let CodeBody { code } = call.json()?;
-    factor::change(&call, AuditKind::TotpRevoked, move |factor, note| factor.revoke(&code, note)).await?;
+    factor::change(&call, audit_kinds::TOTP_REVOKED, move |factor, note| factor.revoke(&code, note)).await?;
     reply::ok(&Done { status: "revoked" })
 }

@@ -1,12 +1,12 @@
 //! Failed authentications on the audit trail. A flood of them cannot fill the disk: the first one leaves an entry, those
 //! of the next [`limit::AUTH_FAILURES_SECS`] seconds leave one together.
 
+use crate::security::audit_kinds;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::kernel::limit;
 use agentsvc_systems::audit::NoteAction;
 use parking_lot::Mutex;
@@ -71,7 +71,7 @@ pub(crate) fn note(api: &Arc<Api>, peer: IpAddr, route: &'static str) {
 }
 
 async fn write(api: &Api, details: Value) {
-    let entry = NoteAction { kind: AuditKind::AuthFailed, agent: None, details };
+    let entry = NoteAction { kind: audit_kinds::AUTH_FAILED, agent: None, details };
     if let Err(refusal) = api.bridge.ask(entry).await {
         tracing::warn!(%refusal, "failed authentications could not be recorded in the audit log");
     }

@@ -1,5 +1,6 @@
 //! The routes of the security systems.
 
+pub mod audit_kinds;
 pub(crate) mod auth_failures;
 pub(crate) mod routes;
 pub mod systems;
@@ -8,6 +9,7 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("security")
+    .audit_kinds(audit_kinds::ALL)
     .uses(&["agent", "audit", "world"])
     .routes(&[routes::ROUTES])
     .on_unauthorized(auth_failures::note)

@@ -1,5 +1,6 @@
 //! Agent types: manifests to make agents from, stored ones and those of live agents (spec 2, Agent types).
 
+use crate::template::audit_kinds;
 use crate::template::error_codes;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -273,7 +274,7 @@ async fn create(call: Call) -> Result<Response, Error> {
     }
     let flat = Flat { description, system_prompt, provider, model, tools, skills };
     let text = flat.text(&name).map_err(|error| wrong(&error))?;
-    note(&call, AuditKind::TemplateCreated, &name).await?;
+    note(&call, audit_kinds::TEMPLATE_CREATED, &name).await?;
     let (to, content) = (name.clone(), text.clone());
     if !ask(&call, move |templates| templates.create(&to, &content)).await? {
         return Err(exists());
@@ -309,7 +310,7 @@ async fn change(call: Call) -> Result<Response, Error> {
     let flat = Flat { description, system_prompt, provider, model, tools, skills };
     let Some(file) = stored(&call, &name).await? else { return Err(not_stored(&call, &name).await) };
     merged(flat.clone(), file.text)?;
-    note(&call, AuditKind::TemplateUpdated, &name).await?;
+    note(&call, audit_kinds::TEMPLATE_UPDATED, &name).await?;
     let of = name.clone();
     let changed = ask(&call, move |templates| {
         let mut result = None;
@@ -352,7 +353,7 @@ async fn remove(call: Call) -> Result<Response, Error> {
     if stored(&call, &name).await?.is_none() {
         return Err(not_stored(&call, &name).await);
     }
-    note(&call, AuditKind::TemplateDeleted, &name).await?;
+    note(&call, audit_kinds::TEMPLATE_DELETED, &name).await?;
     let of = name.clone();
     if !ask(&call, move |templates| templates.remove(&of)).await? {
         return Err(not_found(&name));

@@ -1,10 +1,12 @@
 //! Tables of error codes, limits and audit actions.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::DOMAINS;
 use agentsvc_components::ErrorCode;
-use agentsvc_components::audit::AuditKind;
+use agentsvc_components::audit::AuditAction;
+use agentsvc_systems::kernel::metric::Metric;
 
 use super::page::MADE;
 use super::shape::one_line;
@@ -70,14 +72,43 @@ pub(crate) fn errors() -> String {
     page
 }
 
+/// The kinds of audit log entries of all domains, by domain.
+pub(crate) fn audit_kinds() -> Vec<(&'static str, Vec<&'static AuditAction>)> {
+    let world = agentsvc_systems::DOMAINS.iter().map(|domain| (domain.name, domain.audit_kinds));
+    let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (name, kinds) in world.chain(DOMAINS.list().iter().map(|domain| (domain.name, domain.audit_kinds))) {
+        all.entry(name).or_default().extend(kinds);
+    }
+    all.into_iter().filter(|(_, kinds)| !kinds.is_empty()).collect()
+}
+
 /// `docs/reference/audit-actions.md`.
 pub(crate) fn audit() -> String {
     let mut page = format!(
         "{MADE}\n# Audit actions\n\nThe values of `event_type` in `GET /api/audit/recent`. The fields of `details` are in \
-         [audit.md](../audit.md).\n\n| action | when |\n| --- | --- |\n"
+         [audit.md](../audit.md).\n"
     );
-    for kind in AuditKind::ALL {
-        let _ = writeln!(page, "| `{}` | {} |", kind.as_str(), one_line(kind.about()));
+    for (domain, kinds) in audit_kinds() {
+        let title = domain.replace('_', " ");
+        let _ = write!(page, "\n## {}{}\n\n| action | when |\n| --- | --- |\n", title[..1].to_uppercase(), &title[1..]);
+        for AuditAction { kind, about } in kinds {
+            let _ = writeln!(page, "| `{}` | {} |", kind.as_str(), one_line(about));
+        }
+    }
+    page
+}
+
+/// `docs/reference/metrics.md`.
+pub(crate) fn metrics() -> String {
+    let mut page = format!(
+        "{MADE}\n# Metrics of the world\n\nThe metrics of `GET /api/metrics` that the domains of the world declare. Those of the \
+         server, the store, backups and the process are in [observability.md](../observability.md).\n\n\
+         | metric | type | meaning |\n| --- | --- | --- |\n"
+    );
+    let mut all: Vec<_> = agentsvc_systems::DOMAINS.iter().flat_map(|domain| domain.metrics).collect();
+    all.sort_by_key(|metric| metric.name);
+    for Metric { name, kind, help, .. } in all {
+        let _ = writeln!(page, "| `{name}` | {kind} | {help} |");
     }
     page
 }
@@ -88,10 +119,14 @@ pub(crate) fn limits() -> String {
         "{MADE}\n# Limits\n\nEvery queue, map and text has a limit. What the configuration can change is in \
          [configuration.md](../configuration.md).\n"
     );
-    for (title, limits) in agentsvc_components::kernel::limit::GROUPS {
+    let title = |name: &str| format!("{}{}", name[..1].to_uppercase(), &name[1..].replace('_', " "));
+    let groups =
+        agentsvc_components::kernel::limit::GROUPS.iter().map(|(title, limits)| ((*title).to_owned(), *limits));
+    let domains = agentsvc_systems::DOMAINS.iter().filter(|domain| !domain.limits.is_empty());
+    for (title, limits) in groups.chain(domains.map(|domain| (title(domain.name), domain.limits))) {
         let head = "| limit | value | what it bounds, and what happens beyond |\n| --- | --- | --- |\n";
         let _ = write!(page, "\n## {title}\n\n{head}");
-        for limit in *limits {
+        for limit in limits {
             let value =
                 if limit.about.trim_start().starts_with("Bytes") { bytes(limit.value) } else { grouped(limit.value) };
             let _ = writeln!(page, "| `{}` | {value} | {} |", limit.name, one_line(limit.about));

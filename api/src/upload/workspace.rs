@@ -1,5 +1,6 @@
 //! List the files of a workspace (spec 1, Other agent routes). A name may hold slashes, plain or as `%2F`.
 
+use crate::upload::audit_kinds;
 use agentsvc_components::AgentId;
 use agentsvc_components::audit::AuditKind;
 use agentsvc_systems::agent::GetAgent;
@@ -146,7 +147,7 @@ async fn put(mut call: Call) -> Result<Response, Error> {
         bytes += piece.len();
         receiver.push(piece).await.map_err(of_name)?;
     }
-    note(&call, AuditKind::FileWritten, agent, json!({ "filename": name, "bytes": bytes })).await?;
+    note(&call, audit_kinds::FILE_WRITTEN, agent, json!({ "filename": name, "bytes": bytes })).await?;
     let written = receiver.finish().await.map_err(of_name)?;
     let (status, text) = if written.created { (StatusCode::CREATED, "created") } else { (StatusCode::OK, "updated") };
     reply::json(status, &FileWritten { status: text, file: written.entry.into() })
@@ -155,7 +156,7 @@ async fn put(mut call: Call) -> Result<Response, Error> {
 async fn delete(call: Call) -> Result<Response, Error> {
     let (owner, filename) = names(&call).await?;
     let (files, path) = (call.api.service::<dyn Files>()?, filename.clone());
-    note(&call, AuditKind::FileDeleted, owner.agent, json!({ "filename": filename })).await?;
+    note(&call, audit_kinds::FILE_DELETED, owner.agent, json!({ "filename": filename })).await?;
     blocking(move || files.delete_file(&owner, &path)).await.map_err(of_name)?;
     reply::ok(&FileDeleted { status: "deleted", filename })
 }

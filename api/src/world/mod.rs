@@ -1,5 +1,6 @@
 //! The routes of health, status and metrics, and the streams of the world.
 
+pub mod audit_kinds;
 pub(crate) mod event_hub;
 pub(crate) mod events;
 pub mod installation;
@@ -13,6 +14,7 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("world")
+    .audit_kinds(audit_kinds::ALL)
     .uses(&["model"])
     .routes(&[system::ROUTES, routes::ROUTES, events::ROUTES])
     .metrics(watch::gather);

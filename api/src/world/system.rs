@@ -1,7 +1,7 @@
 //! Health, status, versions, metrics and shutdown (spec 2, System).
 
+use crate::world::audit_kinds;
 use agentsvc_components::AgentId;
-use agentsvc_components::audit::AuditKind;
 use agentsvc_systems::agent::{AgentFilter, AgentSummary, ListAgents};
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::kernel::page::Page;
@@ -243,7 +243,7 @@ struct ShutdownBody {
 async fn shutdown(call: Call) -> Result<Response, Error> {
     tracing::info!(request = %call.request_id, "a client requested a shutdown");
     // While the world loads there is no trail yet, and a stop must not wait for it.
-    let entry = NoteAction { kind: AuditKind::ShutdownRequested, agent: None, details: json!({}) };
+    let entry = NoteAction { kind: audit_kinds::SHUTDOWN_REQUESTED, agent: None, details: json!({}) };
     let _not_ready = call.ask(entry).await;
     call.api.shutdown.trigger();
     reply::ok(&ShutdownBody { status: "shutting_down" })

@@ -4,9 +4,14 @@
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::id::{AgentId, GoalId};
+use crate::kernel::id::{AgentId, uuid_id};
 use crate::kernel::record::StoredComponent;
 use crate::kernel::time::Timestamp;
+
+uuid_id! {
+    /// Names one goal.
+    GoalId
+}
 
 /// How far a goal is (decisions, Automation).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

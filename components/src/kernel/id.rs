@@ -1,7 +1,6 @@
 //! Durable identities. An entity's id is minted once, stored, and never minted again.
 
 use std::fmt;
-use std::str::FromStr;
 
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
@@ -15,39 +14,45 @@ pub trait DurableId: Component + Copy + Ord + fmt::Debug + fmt::Display {
     fn from_uuid(id: Uuid) -> Self;
 }
 
+/// Declares an id that is a UUID. A domain declares those of its entities beside their components.
 macro_rules! uuid_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(
+            bevy_ecs::prelude::Component, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash,
+            serde::Serialize, serde::Deserialize,
+        )]
         #[component(immutable)]
         #[serde(transparent)]
-        pub struct $name(pub Uuid);
+        pub struct $name(pub uuid::Uuid);
 
-        impl DurableId for $name {
-            fn to_uuid(self) -> Uuid {
+        impl $crate::kernel::id::DurableId for $name {
+            fn to_uuid(self) -> uuid::Uuid {
                 self.0
             }
 
-            fn from_uuid(id: Uuid) -> Self {
+            fn from_uuid(id: uuid::Uuid) -> Self {
                 Self(id)
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 self.0.fmt(f)
             }
         }
 
-        impl FromStr for $name {
+        impl std::str::FromStr for $name {
             type Err = uuid::Error;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                Uuid::try_parse(text).map(Self)
+                uuid::Uuid::try_parse(text).map(Self)
             }
         }
     };
 }
+
+pub(crate) use uuid_id;
 
 uuid_id! {
     /// Names one agent for ever; a UUID v7 minted when the agent is spawned.
@@ -95,10 +100,6 @@ uuid_id! {
 uuid_id! {
     /// Names one schedule or cron job: what makes an agent act at its time.
     ScheduleId
-}
-uuid_id! {
-    /// Names one goal.
-    GoalId
 }
 uuid_id! {
     /// Names one workflow definition.

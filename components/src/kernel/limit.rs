@@ -11,16 +11,29 @@ pub struct Limit {
     pub about: &'static str,
 }
 
-/// Declares limits and the list `ALL` of them.
+/// Declares limits and the list of them, which goes into the `DOMAIN`. The doc comment says what each bounds, in which
+/// unit, and what happens when it is reached.
+///
+/// ```
+/// agentsvc_components::limits! {
+///     pub const ALL;
+///     /// Doors there may be. More: 429.
+///     pub const DOORS_MAX: usize = 100;
+/// }
+/// assert_eq!((DOORS_MAX, ALL[0].name, ALL[0].value), (100, "DOORS_MAX", 100));
+/// ```
+#[macro_export]
 macro_rules! limits {
-    ($($(#[doc = $about:literal])+ pub const $name:ident: $kind:ty = $value:expr;)+) => {
+    ($shown:vis const $all:ident; $($(#[doc = $about:literal])+ pub const $name:ident: $kind:ty = $value:expr;)+) => {
         $(
             $(#[doc = $about])+
             pub const $name: $kind = $value;
         )+
 
-        pub(super) const ALL: &[Limit] =
-            &[$(Limit { name: stringify!($name), value: $name as u64, about: concat!($($about),+) }),+];
+        /// Every limit declared here.
+        $shown const $all: &[$crate::kernel::limit::Limit] = &[
+            $($crate::kernel::limit::Limit { name: stringify!($name), value: $name as u64, about: concat!($($about),+) }),+
+        ];
     };
 }
 

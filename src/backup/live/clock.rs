@@ -1,5 +1,6 @@
 //! Backups that are made by themselves, and those that go (`[backup]`).
 
+use agentsvc_api::backup::audit_kinds;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -7,7 +8,6 @@ use std::time::Duration;
 use agentsvc_api::backup::store::{BackupError, BackupMade, ScheduledBackup};
 use agentsvc_components::Actor;
 use agentsvc_components::Timestamp;
-use agentsvc_components::audit::AuditKind;
 use agentsvc_systems::schedule::Rule;
 use serde_json::json;
 
@@ -117,7 +117,7 @@ impl HomeBackups {
             }
             self.failed.fetch_add(1, Ordering::Relaxed);
             tracing::error!(%error, "a scheduled backup failed");
-            self.parts.exchange.note(Actor::System, AuditKind::BackupFailed, json!({ "reason": error.to_string() }));
+            self.parts.exchange.note(Actor::System, audit_kinds::BACKUP_FAILED, json!({ "reason": error.to_string() }));
         }
         let mut schedule = self.schedule.lock();
         (schedule.last, schedule.waits_since) = (Some(of(now, made)), None);
@@ -138,7 +138,7 @@ impl HomeBackups {
                 Ok(_) => {
                     tracing::info!(filename, "an old backup was deleted");
                     let details = json!({ "filename": filename, "reason": "retention" });
-                    self.parts.exchange.note(Actor::System, AuditKind::BackupDeleted, details);
+                    self.parts.exchange.note(Actor::System, audit_kinds::BACKUP_DELETED, details);
                 }
                 Err(error) => tracing::warn!(%error, filename, "an old backup could not be deleted"),
             }

@@ -6,6 +6,7 @@
 mod clock;
 mod restore;
 
+use agentsvc_api::backup::audit_kinds;
 use agentsvc_api::backup::error_codes::BACKUP_BUSY;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +21,6 @@ use agentsvc_api::config::configuration::{ConfigError, ConfigReloaded};
 use agentsvc_api::http::files::FileReader;
 use agentsvc_api::http::metrics::{MetricsText, Probe};
 use agentsvc_api::snapshot::store::SnapshotService;
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::{Actor, Refusal, RefusalKind, Timestamp};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
@@ -124,7 +124,7 @@ impl HomeBackups {
         self.parts.handle.spawn_blocking(move || {
             if let Some(mut details) = place::done(&backups.parts.home) {
                 details["completed_by"] = json!("start");
-                backups.parts.exchange.note(Actor::System, AuditKind::BackupRestored, details);
+                backups.parts.exchange.note(Actor::System, audit_kinds::BACKUP_RESTORED, details);
                 backups.forget_done();
             }
         });
@@ -212,7 +212,7 @@ impl HomeBackups {
             "step": made.step,
             "left_out": made.warnings.len(),
         });
-        self.parts.exchange.note(actor, AuditKind::BackupCreated, details);
+        self.parts.exchange.note(actor, audit_kinds::BACKUP_CREATED, details);
         Ok(made)
     }
 
@@ -240,7 +240,7 @@ impl Backups for HomeBackups {
             return Err(BackupError::Unknown(filename.to_owned()));
         }
         let details = json!({ "filename": filename, "reason": "asked" });
-        self.parts.exchange.note(actor, AuditKind::BackupDeleted, details);
+        self.parts.exchange.note(actor, audit_kinds::BACKUP_DELETED, details);
         Ok(())
     }
 
@@ -251,7 +251,7 @@ impl Backups for HomeBackups {
         let file = std::fs::File::open(&path).map_err(|_| unknown())?;
         let size = file.metadata().map_err(|error| failed(&error))?.len();
         // Everything is in it: that it left is on record.
-        self.parts.exchange.note(actor, AuditKind::BackupDownloaded, json!({ "filename": filename }));
+        self.parts.exchange.note(actor, audit_kinds::BACKUP_DOWNLOADED, json!({ "filename": filename }));
         Ok((size, Box::new(file)))
     }
 

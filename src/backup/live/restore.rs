@@ -1,11 +1,11 @@
 //! A restore into the running daemon: files are exchanged beside it, and the world as a whole.
 
+use agentsvc_api::backup::audit_kinds;
 use std::cell::RefCell;
 
 use agentsvc_api::backup::store::{BackupError, BackupRestored, RestoreWanted};
 use agentsvc_api::snapshot::store::Before;
 use agentsvc_components::Actor;
-use agentsvc_components::audit::AuditKind;
 
 use super::{HomeBackups, failed, of_error, of_refusal};
 use crate::backup::component::{Component, Selection};
@@ -69,7 +69,7 @@ impl HomeBackups {
     /// The world stops, and that of the archive comes to life in its place. Whatever goes wrong before brings the old one
     /// and its files back.
     fn exchange_world(&self, actor: Actor, prepared: &Prepared, progress: &Progress) -> Result<u64, BackupError> {
-        let entry = Entry { actor, kind: AuditKind::BackupRestored, details: prepared.details() };
+        let entry = Entry { actor, kind: audit_kinds::BACKUP_RESTORED, details: prepared.details() };
         let decided = RefCell::new(None::<Decided>);
         let text = |error: backup::Error| of_error(error).to_string();
         let is_built = prepared.replaces_world();
@@ -118,7 +118,7 @@ impl HomeBackups {
             return Err(of_error(error));
         }
         finish(&decided);
-        self.parts.exchange.note(actor, AuditKind::BackupRestored, prepared.details());
+        self.parts.exchange.note(actor, audit_kinds::BACKUP_RESTORED, prepared.details());
         self.forget_done();
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! The first configuration: what `POST /api/init` writes.
 
+use agentsvc_api::config::audit_kinds;
 use agentsvc_api::config::configuration::{ConfigError, ConfigInit, ConfigInitialized};
 use agentsvc_components::Actor;
-use agentsvc_components::audit::AuditKind;
 use serde_json::json;
 
 use super::{Live, problems_of};
@@ -23,7 +23,7 @@ impl Live {
         let (changed, _) = self.write(|text| first(text, wanted, &self.file))?;
         let is_new = config_created || !changed.is_empty();
         if is_new {
-            self.note(actor, AuditKind::ConfigInitialized, json!({ "changed": changed }));
+            self.note(actor, audit_kinds::CONFIG_INITIALIZED, json!({ "changed": changed }));
         }
         let (state, providers) = (self.state.load(), self.parts.providers.load());
         let model = state.in_force.models().map(|(_, model)| model).unwrap_or_default();

@@ -7,6 +7,7 @@
 mod first;
 pub(crate) mod hangup;
 
+use agentsvc_api::config::audit_kinds;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -271,7 +272,7 @@ impl Configuration for Live {
         if !also_changed.is_empty() {
             details["also_changed"] = json!(also_changed);
         }
-        self.note(actor, AuditKind::ConfigSet, details);
+        self.note(actor, audit_kinds::CONFIG_SET, details);
         tracing::info!(path = name, status, ?also_changed, "a configuration key was set");
         let value = state.written.shown_at(&self.home, &path);
         Ok(ConfigSet { status, path: name, value, restart_required, also_changed })
@@ -299,7 +300,7 @@ impl Configuration for Live {
         tracing::info!(?changed, ?restart_required, "the configuration was reloaded");
         if !changed.is_empty() {
             let details = json!({ "changed": changed, "restart_required": restart_required });
-            self.note(actor, AuditKind::ConfigReloaded, details);
+            self.note(actor, audit_kinds::CONFIG_RELOADED, details);
         }
         Ok(ConfigReloaded { status, changed, applied, restart_required, warnings })
     }

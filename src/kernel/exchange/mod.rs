@@ -20,6 +20,7 @@
 
 mod stats;
 
+use agentsvc_api::snapshot::audit_kinds;
 use agentsvc_components::kernel::error_codes;
 use std::fs;
 use std::ops::Deref;
@@ -229,7 +230,7 @@ impl Exchange {
         // What was done at a start is told before the world has taken its first step.
         self.wait_until_open();
         let bridge = self.common.api.bridge.acting_as(actor);
-        let entry = NoteAction { kind, agent: None, details };
+        let entry = NoteAction { kind: kind.clone(), agent: None, details };
         if let Err(refusal) = self.common.handle.block_on(bridge.ask(entry)) {
             tracing::error!(%refusal, kind = kind.as_str(), "an action could not be recorded in the audit log");
         }
@@ -404,7 +405,7 @@ impl Exchange {
 /// The world was to be exchanged, and is not.
 fn stay_entry(refusal: &Refusal) -> Entry {
     let details = json!({ "reason": refusal.message });
-    Entry { actor: Actor::System, kind: AuditKind::WorldExchangeFailed, details }
+    Entry { actor: Actor::System, kind: audit_kinds::WORLD_EXCHANGE_FAILED, details }
 }
 
 /// The disk's or the store's error as a client sees it; where it is stays in the log.

@@ -1,5 +1,8 @@
 //! A daemon without its listener, whose world is exchanged and is not.
 
+use agentsvc_api::config;
+use agentsvc_api::snapshot;
+use agentsvc_systems::agent;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use agentsvc_api::http::bridge::bridge;
@@ -64,7 +67,7 @@ impl Harness {
     }
 
     fn replace(&self, before_open: impl FnOnce() -> Result<(), String>) -> Result<Duration, Refusal> {
-        let entry = Entry { actor: Actor::Api, kind: AuditKind::SnapshotRestored, details: json!({}) };
+        let entry = Entry { actor: Actor::Api, kind: snapshot::audit_kinds::SNAPSHOT_RESTORED, details: json!({}) };
         let replace = || self.exchange.replace(&self.exchange.next_dir(), entry, before_open);
         self.exchange.counted("snapshot", replace)
     }
@@ -72,7 +75,7 @@ impl Harness {
     /// Entries of a kind on the trail of the present world.
     fn entries(&self, kind: AuditKind) -> usize {
         // Answered when it is on the disk, and with it everything before it.
-        self.exchange.note(Actor::System, AuditKind::ConfigReloaded, json!({}));
+        self.exchange.note(Actor::System, config::audit_kinds::CONFIG_RELOADED, json!({}));
         self.stored_entries(kind)
     }
 
@@ -108,38 +111,42 @@ fn whatever_goes_wrong_brings_the_old_world_back() {
     drop(view);
     assert_eq!(harness.replace(|| Ok(())).unwrap_err().kind, RefusalKind::Conflict, "whoever has this is not done");
     drop(reader);
-    assert_eq!(harness.entries(AuditKind::WorldExchangeFailed), 0, "the world never stopped");
+    assert_eq!(harness.entries(snapshot::audit_kinds::WORLD_EXCHANGE_FAILED), 0, "the world never stopped");
 
     // Who has something to do in between cannot.
     let refused = harness.replace(|| Err("the other files are not there".to_owned())).unwrap_err();
     assert_eq!(refused.message, "the other files are not there");
-    assert_eq!((harness.agents(), harness.entries(AuditKind::WorldExchangeFailed)), (1, 1));
+    assert_eq!((harness.agents(), harness.entries(snapshot::audit_kinds::WORLD_EXCHANGE_FAILED)), (1, 1));
 
     // The other world contradicts itself: its agent has no manifest.
     harness.build(|row| row.key[0] != b'm');
     let refused = harness.replace(|| Ok(())).unwrap_err();
     assert!(refused.message.contains("cannot be loaded"), "{refused}");
-    assert_eq!((harness.agents(), harness.entries(AuditKind::WorldExchangeFailed)), (1, 2));
+    assert_eq!((harness.agents(), harness.entries(snapshot::audit_kinds::WORLD_EXCHANGE_FAILED)), (1, 2));
 
     // Nobody has built what is to take its place, and nobody else may meanwhile.
     harness.exchange.clear_next().unwrap();
     let claimed = harness.exchange.claim_next().unwrap();
     assert_eq!(harness.exchange.claim_next().unwrap_err().kind, RefusalKind::Conflict);
-    let entry = Entry { actor: Actor::Api, kind: AuditKind::SnapshotRestored, details: json!({}) };
+    let entry = Entry { actor: Actor::Api, kind: snapshot::audit_kinds::SNAPSHOT_RESTORED, details: json!({}) };
     let refused = harness.exchange.replace_with(entry, |_| Ok(()), || Ok(())).unwrap_err();
     drop(claimed);
     assert_eq!(refused.kind, RefusalKind::Failed);
-    assert_eq!((harness.agents(), harness.entries(AuditKind::WorldExchangeFailed)), (1, 3));
+    assert_eq!((harness.agents(), harness.entries(snapshot::audit_kinds::WORLD_EXCHANGE_FAILED)), (1, 3));
 
     // All is well: another world, in which nobody is.
     let of_the_old_one = harness.front.api.bridge.of_this_world();
     let nobody = |row: &Row| row.space == Space::World && row.key[0] == b'z';
     harness.build(nobody);
     harness.replace(|| Ok(())).unwrap();
-    assert_eq!(harness.stored_entries(AuditKind::SnapshotRestored), 1, "who is answered can rely on the entry");
-    assert_eq!((harness.agents(), harness.entries(AuditKind::SnapshotRestored)), (0, 1));
+    assert_eq!(
+        harness.stored_entries(snapshot::audit_kinds::SNAPSHOT_RESTORED),
+        1,
+        "who is answered can rely on the entry"
+    );
+    assert_eq!((harness.agents(), harness.entries(snapshot::audit_kinds::SNAPSHOT_RESTORED)), (0, 1));
     assert!(!of_the_old_one.is_open());
-    let trail = harness.entries(AuditKind::AgentSpawned);
+    let trail = harness.entries(agent::audit_kinds::AGENT_SPAWNED);
     assert_eq!(trail, 1, "the trail of the old one goes on");
     assert!(harness.tells("agentsvc_world_exchanges_total{outcome=\"done\"} 1"));
     assert!(harness.tells("agentsvc_world_exchanges_total{outcome=\"brought_back\"} 3"));

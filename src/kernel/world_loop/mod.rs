@@ -222,6 +222,7 @@ impl Running {
         stats.beats.fetch_add(1, Ordering::Relaxed);
         stats.beats_missed.fetch_add(missed, Ordering::Relaxed);
         *stats.world.lock() = engine.stats();
+        engine.read_metrics(&mut stats.metrics.lock());
         stats.read_timings(engine.timings());
         stats.samples.note(stats);
         let took = started.elapsed();

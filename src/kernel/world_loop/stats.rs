@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
+use agentsvc_systems::kernel::metric::Samples as Metrics;
 use agentsvc_systems::kernel::timings::Timing;
 use agentsvc_systems::world::WorldStats;
 use parking_lot::Mutex;
@@ -41,6 +42,8 @@ pub struct LoopStats {
     pub timings: Mutex<Vec<Timing>>,
     /// The counters of the last minute.
     pub samples: Samples,
+    /// The metrics of the world as of the last beat.
+    pub metrics: Mutex<Metrics>,
     /// The world's own numbers as of the last beat.
     pub world: Mutex<WorldStats>,
 }

@@ -1,5 +1,6 @@
 //! A world with a store, its writer and its log, driven step by step in virtual time.
 
+use agentsvc_api::world::audit_kinds;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -97,7 +98,7 @@ impl Harness {
         self.running = Some(Running { engine, store, writer, log, renewal });
         // A start tells of itself before its first step.
         let entry = agentsvc_systems::audit::NoteAction {
-            kind: agentsvc_components::audit::AuditKind::DaemonStarted,
+            kind: audit_kinds::DAEMON_STARTED,
             agent: None,
             details: serde_json::json!({ "start": self.starts }),
         };

@@ -1,6 +1,7 @@
 //! What a change of an agent leaves on record: an entry for each kind of thing that changed, with the new values where
 //! they decide what the agent may do.
 
+use crate::agent::audit_kinds;
 use bevy_ecs::prelude::World;
 use serde_json::{Map, Value, json};
 
@@ -22,16 +23,16 @@ impl Changes {
                 entries.push((kind, Value::Object(details)));
             }
         };
-        add(AuditKind::AgentModelChanged, model(patch));
+        add(audit_kinds::AGENT_MODEL_CHANGED, model(patch));
         let tools = [
             ("tools", &patch.tools),
             ("tool_allowlist", &patch.tool_allowlist),
             ("tool_blocklist", &patch.tool_blocklist),
             ("mcp_servers", &patch.mcp_servers),
         ];
-        add(AuditKind::AgentToolsChanged, lists(&tools));
-        add(AuditKind::AgentSkillsChanged, lists(&[("skills", &patch.skills)]));
-        add(AuditKind::AgentUpdated, rest(patch));
+        add(audit_kinds::AGENT_TOOLS_CHANGED, lists(&tools));
+        add(audit_kinds::AGENT_SKILLS_CHANGED, lists(&[("skills", &patch.skills)]));
+        add(audit_kinds::AGENT_UPDATED, rest(patch));
         Self(entries)
     }
 

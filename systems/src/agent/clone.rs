@@ -1,10 +1,10 @@
 //! An agent is cloned: same manifest, fresh session.
 
+use crate::agent::audit_kinds;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, Refusal};
 use serde_json::json;
@@ -42,7 +42,7 @@ fn clone(world: &mut World, command: CloneAgent) -> Result<Spawned, Refusal> {
     if let Some(mut agent) = world.get_mut::<Agent>(entity) {
         agent.taint.own = own;
     }
-    world.audit(AuditKind::AgentCloned, spawned.agent, json!({ "of": command.agent }));
+    world.audit(audit_kinds::AGENT_CLONED, spawned.agent, json!({ "of": command.agent }));
     Ok(spawned)
 }
 

@@ -1,5 +1,6 @@
 //! Agents. One file per command or group of commands that share their core.
 
+pub mod audit_kinds;
 mod by_name;
 mod changes;
 mod clone;
@@ -9,6 +10,7 @@ mod import;
 mod index;
 mod list;
 pub(crate) mod manifests;
+mod metrics;
 mod mode;
 pub(crate) mod population;
 pub(crate) mod query;
@@ -88,6 +90,8 @@ pub(crate) const DOMAIN: Domain = Domain {
         CommandDef::of::<UpdateAgent>(),
     ],
     error_codes: error_codes::ALL,
+    audit_kinds: audit_kinds::ALL,
+    metrics: metrics::ALL,
     ..Domain::named("agent")
 };
 

@@ -1,10 +1,10 @@
 //! Mode and state of agents: Stable or Normal, started or stopped.
 
+use crate::agent::audit_kinds;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::{Agent, AgentMode, AgentState};
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::{AgentId, Refusal};
 use serde_json::json;
@@ -46,7 +46,7 @@ fn set_mode(world: &mut World, command: SetMode) -> Result<AgentView, Refusal> {
         pinned.model = resolved;
         set_manifest(world, entity, pinned);
     }
-    world.audit(AuditKind::AgentModeChanged, command.agent, json!({ "mode": command.mode }));
+    world.audit(audit_kinds::AGENT_MODE_CHANGED, command.agent, json!({ "mode": command.mode }));
     world.event(Event::AgentUpdated { agent: command.agent });
     AgentView::of(world, entity).ok_or_else(missing)
 }
@@ -93,7 +93,7 @@ fn set_state(world: &mut World, entity: Entity, state: AgentState) -> bool {
 fn stop(world: &mut World, entity: Entity, id: AgentId) -> AgentState {
     if set_state(world, entity, AgentState::Stopped) {
         react(world, &AgentStopped { agent: entity });
-        world.audit(AuditKind::AgentStopped, id, json!({}));
+        world.audit(audit_kinds::AGENT_STOPPED, id, json!({}));
         world.event(Event::AgentStopped { agent: id });
     }
     AgentState::Stopped
@@ -102,7 +102,7 @@ fn stop(world: &mut World, entity: Entity, id: AgentId) -> AgentState {
 fn start(world: &mut World, entity: Entity, id: AgentId) -> AgentState {
     if set_state(world, entity, AgentState::Running) {
         react(world, &AgentStarted { agent: entity });
-        world.audit(AuditKind::AgentStarted, id, json!({}));
+        world.audit(audit_kinds::AGENT_STARTED, id, json!({}));
         world.event(Event::AgentStarted { agent: id });
     }
     AgentState::Running

@@ -1,11 +1,11 @@
 //! Agents are killed: they, their sessions and their turns leave the world.
 
+use crate::agent::audit_kinds;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::sweep::{AgentSwept, SweepAgent};
 use agentsvc_components::agent::{Agent, SpawnedBy};
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::{AgentId, Refusal, TurnId};
 use serde_json::json;
@@ -61,7 +61,7 @@ pub(super) fn remove(world: &mut World, id: AgentId, by: Option<TurnId>) -> Resu
     world.op(record::put_agent_sweep(id));
     world.effect(SweepAgent(id));
     interner::release(world, manifest);
-    world.audit(AuditKind::AgentTerminated, id, json!({ "name": name }));
+    world.audit(audit_kinds::AGENT_TERMINATED, id, json!({ "name": name }));
     world.event(Event::AgentTerminated { agent: id, name: name.to_string(), by });
     Ok(name)
 }

@@ -1,11 +1,11 @@
 //! An agent is born, with its first session.
 
+use crate::agent::audit_kinds;
 use crate::agent::error_codes;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::{Agent, AgentMode, AgentState};
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
@@ -92,7 +92,7 @@ pub(super) fn spawn(world: &mut World, command: SpawnAgent, by: Option<TurnId>) 
     });
     world.op(record::put_manifest_text(id, &command.text));
     world.mark(entity);
-    world.audit(AuditKind::AgentSpawned, id, json!({ "name": command.name }));
+    world.audit(audit_kinds::AGENT_SPAWNED, id, json!({ "name": command.name }));
     world.event(Event::AgentSpawned { agent: id, name: command.name.to_string(), by });
     // Behind its own birth, which is not for them.
     react(world, &AgentSpawned { agent: entity, triggers: spawning.triggers });

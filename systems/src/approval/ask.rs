@@ -1,12 +1,12 @@
 //! Someone asks for an approval: a turn whose tool needs one, or a client.
 
+use crate::approval::audit_kinds;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::approval::{Approval, ApprovalState, GatedCall};
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::session::message::ToolCall;
@@ -55,7 +55,7 @@ fn request(world: &mut World, command: RequestApproval) -> Result<ApprovalView, 
     check_room(world)?;
     let entity = begin(world, agent, action, description, payload, None);
     let view = ApprovalView::seen(world, id_of(world, entity))?;
-    world.audit(AuditKind::ApprovalRequested, agent, on_record(view.id, &view.approval.action));
+    world.audit(audit_kinds::APPROVAL_REQUESTED, agent, on_record(view.id, &view.approval.action));
     Ok(view)
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn gate(world: &mut World, turn: Entity, calls: &[(u32, Option<String
         let entity = begin(world, agent, call.name.into(), description.into(), call.input.into(), Some(gated));
         let id = id_of::<ApprovalId>(world, entity);
         let actor = Actor::Agent { agent, turn: gated.turn };
-        append(world, actor, AuditKind::ApprovalRequested, Some(agent), &on_record(id, &tool));
+        append(world, actor, audit_kinds::APPROVAL_REQUESTED, Some(agent), &on_record(id, &tool));
         let now = world.resource::<Now>().0;
         if let Some(mut turn) = world.get_mut::<Turn>(turn)
             && let Some(pending) = turn.pending.iter_mut().find(|pending| pending.index == *index)

@@ -1,11 +1,11 @@
 //! An approval comes to its end: by a person, by its deadline, or because nobody needs it any more.
 
+use crate::approval::audit_kinds;
 use crate::approval::error_codes;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::approval::{Approval, ApprovalState, GatedCall};
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::{PendingState, Turn};
@@ -90,7 +90,7 @@ fn decide(world: &mut World, command: DecideApprovals) -> Result<Vec<ApprovalVie
     for view in &views {
         let mut details = on_record(view.id, &view.approval.action);
         details["decision"] = json!(state.as_str());
-        world.audit(AuditKind::ApprovalDecided, view.approval.agent, details);
+        world.audit(audit_kinds::APPROVAL_DECIDED, view.approval.agent, details);
     }
     Ok(views)
 }
@@ -148,7 +148,7 @@ fn note_expiry(world: &mut World, entity: Entity, id: ApprovalId, why: &str) {
     let (agent, mut details) = (approval.agent, on_record(id, &approval.action));
     details["decision"] = json!(ApprovalState::Expired.as_str());
     details["reason"] = json!(why);
-    world.audit(AuditKind::ApprovalDecided, agent, details);
+    world.audit(audit_kinds::APPROVAL_DECIDED, agent, details);
 }
 
 /// The one way out of `Pending`.

@@ -4,7 +4,9 @@
 //! more, and the approval expires with the restart. So an approval of a client's call lets exactly that call run, once.
 
 use crate::agent::error_codes as agent_codes;
+use crate::approval;
 use crate::approval::error_codes;
+use crate::turn;
 use bevy_ecs::prelude::{Resource, World};
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
@@ -14,7 +16,6 @@ use uuid::Uuid;
 
 use agentsvc_components::agent::{Agent, AgentState};
 use agentsvc_components::approval::{ApprovalState, GatedCall};
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SharedManifest;
 use agentsvc_components::session::Session;
@@ -126,7 +127,7 @@ fn clear(world: &mut World, command: &InvokeTool) -> Result<Option<Invoker>, Ref
     let invoker = command.agent.map(|agent| invoker(world, agent)).transpose()?;
     let input = hex(&Sha256::digest(command.input.as_bytes()));
     let details = json!({ "tool": command.tool, "input_sha256": input, "direct": true });
-    world.audit(AuditKind::ToolCalled, command.agent, details);
+    world.audit(turn::audit_kinds::TOOL_CALLED, command.agent, details);
     Ok(invoker)
 }
 
@@ -147,7 +148,7 @@ fn park(world: &mut World, command: InvokeTool, slot: ReplySlot<Option<Invoker>>
     let (action, payload) = (command.tool.clone(), command.input.clone());
     let entity = begin(world, agent, action, description.into(), payload, Some(gated));
     let id = id_of::<ApprovalId>(world, entity);
-    world.audit(AuditKind::ApprovalRequested, agent, on_record(id, &command.tool));
+    world.audit(approval::audit_kinds::APPROVAL_REQUESTED, agent, on_record(id, &command.tool));
     world.resource_mut::<Parked>().0.get().insert(id, Waiting { command, slot });
 }
 

@@ -1,7 +1,7 @@
 //! Tools that clients call without a turn, in virtual time.
 
+use crate::turn::audit_kinds;
 use agentsvc_components::approval::ApprovalState;
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, RefusalKind};
 use uuid::Uuid;
@@ -40,7 +40,8 @@ fn decide(world: &mut TestWorld, decision: Decision) {
 
 /// How many calls the trail has.
 fn called(world: &TestWorld) -> usize {
-    let word = AuditKind::ToolCalled.as_str().as_bytes();
+    let called = audit_kinds::TOOL_CALLED;
+    let word = called.as_str().as_bytes();
     world.store.values().filter(|value| value.windows(word.len()).any(|part| part == word)).count()
 }
 

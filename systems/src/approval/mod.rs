@@ -15,10 +15,12 @@
 //! runs: the call's hash is part of the approval and compared before the call goes out.
 
 mod ask;
+pub mod audit_kinds;
 mod decide;
 pub mod error_codes;
 mod invoke;
 mod list;
+mod metrics;
 pub(crate) mod query;
 
 pub use ask::RequestApproval;
@@ -68,6 +70,8 @@ pub(crate) const DOMAIN: Domain = Domain {
         CommandDef::of::<WithdrawInvocation>(),
     ],
     error_codes: error_codes::ALL,
+    audit_kinds: audit_kinds::ALL,
+    metrics: metrics::ALL,
     ..Domain::named("approval")
 };
 

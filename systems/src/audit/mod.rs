@@ -13,8 +13,10 @@
 //! a signature by [`SealAudit`], at the first entry after a start and then every
 //! [`limit::AUDIT_CHECKPOINT_EVERY`] entries.
 
+pub mod audit_kinds;
 mod checkpoint;
 mod entry;
+mod metrics;
 mod note;
 mod trim;
 mod walk;
@@ -53,6 +55,8 @@ pub(crate) const DOMAIN: Domain = Domain {
     install,
     systems: &[System { stage: Stage::Seal, name: "audit_close", run: close }],
     commands: &[CommandDef::of::<NoteAction>(), CommandDef::of::<TrimAudit>()],
+    audit_kinds: audit_kinds::ALL,
+    metrics: metrics::ALL,
     ..Domain::named("audit")
 };
 

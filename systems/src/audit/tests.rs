@@ -1,5 +1,6 @@
 //! The trail: what commands leave on it, what is asked of the outside, and that a walk finds every change of its rows.
 
+use agentsvc_components::audit::AuditKind;
 use std::collections::BTreeMap;
 
 use agentsvc_components::agent::AgentMode;
@@ -83,7 +84,9 @@ fn every_command_that_changes_something_leaves_an_entry() {
     let revision = world.ask(PutMemory { agent: a, revision: 0, entries: vec![entry], by: None }).unwrap().revision;
     let doomed = vec![Doomed { key: "k".into(), bytes: 2 }];
     world.ask(DeleteMemory { agent: a, revision, entries: doomed, by: None }).unwrap();
-    world.ask(NoteAction { kind: AuditKind::FileWritten, agent: Some(a), details: json!({"f": 1}) }).unwrap();
+    world
+        .ask(NoteAction { kind: AuditKind::declared("file_written"), agent: Some(a), details: json!({"f": 1}) })
+        .unwrap();
     world.ask(RemoveAgents(vec![copy])).unwrap();
     let all = entries(&world);
     let kinds: Vec<&str> = all.iter().map(|entry| &*entry.event_type).collect();
@@ -198,7 +201,7 @@ fn the_chain_goes_on_after_a_restart_and_is_sealed_then() {
 fn long_details_are_cut() {
     let mut world = TestWorld::new();
     let details = json!({ "x": "ü".repeat(limit::AUDIT_DETAILS_BYTES_MAX) });
-    world.ask(NoteAction { kind: AuditKind::AuthFailed, agent: None, details }).unwrap();
+    world.ask(NoteAction { kind: AuditKind::declared("auth_failed"), agent: None, details }).unwrap();
     let entry = entries(&world).pop().unwrap();
     assert!(entry.details.len() <= limit::AUDIT_DETAILS_BYTES_MAX + 3 && entry.details.ends_with("ü..."));
 }
@@ -214,7 +217,9 @@ struct Kept {
 fn kept(count: u64, every: u64) -> Kept {
     let mut world = TestWorld::new();
     for n in 0..count {
-        world.ask(NoteAction { kind: AuditKind::FileWritten, agent: None, details: json!({ "n": n }) }).unwrap();
+        world
+            .ask(NoteAction { kind: AuditKind::declared("file_written"), agent: None, details: json!({ "n": n }) })
+            .unwrap();
     }
     let head = world.ask(GetAuditHead).unwrap();
     let mut kept = Kept { rows: rows(&world), head, vault: None };

@@ -1,11 +1,11 @@
 //! The oldest entries go. What stays can still be checked: its first entry follows a hash that is signed before a row
 //! is erased.
 
+use crate::audit::audit_kinds;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::audit::record::{AuditHead, Sha256Hash};
 use agentsvc_components::{Refusal, Timestamp};
 
@@ -38,7 +38,7 @@ fn trim(world: &mut World, command: TrimAudit) -> Result<u64, Refusal> {
     let mut trail = world.resource_mut::<AuditChain>();
     (trail.head.first, trail.head.anchor) = (command.first, command.anchor);
     trail.is_seal_due = true;
-    world.audit(AuditKind::AuditTrimmed, None, json!({ "first": command.first, "removed": removed }));
+    world.audit(audit_kinds::AUDIT_TRIMMED, None, json!({ "first": command.first, "removed": removed }));
     Ok(removed)
 }
 

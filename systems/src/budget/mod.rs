@@ -15,7 +15,9 @@
 //! wait. A message to an agent whose budget is used up is refused at the door, before anything is stored. At 80 % of a limit,
 //! and when it is used up, an event tells of it, once for each period.
 
+pub mod audit_kinds;
 pub mod error_codes;
+mod metrics;
 mod need;
 mod probe;
 pub(crate) mod query;
@@ -71,6 +73,8 @@ pub(crate) const DOMAIN: Domain = Domain {
     is_quiet: |world| world.resource::<Budgets>().waiting() == 0,
     commands: &[CommandDef::of::<ReserveProbe>(), CommandDef::of::<SetBudget>()],
     error_codes: error_codes::ALL,
+    audit_kinds: audit_kinds::ALL,
+    metrics: metrics::ALL,
     ..Domain::named("budget")
 };
 

@@ -1,11 +1,11 @@
 //! Limits are set by the API (spec 3, PUT /api/budget). They hold until they are set anew, whatever manifest and
 //! configuration say.
 
+use crate::budget::audit_kinds;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::Micros;
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::usage::{Limits, Scope};
 use serde_json::json;
 
@@ -42,7 +42,7 @@ impl Command for SetBudget {
         let Limits { daily, monthly, hourly_tokens } = record.limits;
         let usd = |limit: Option<Micros>| limit.map(Micros::usd);
         let details = json!({ "daily_limit_usd": usd(daily), "monthly_limit_usd": usd(monthly), "hourly_token_limit": hourly_tokens });
-        world.audit(AuditKind::BudgetSet, self.scope.agent(), details);
+        world.audit(audit_kinds::BUDGET_SET, self.scope.agent(), details);
         waiting::limits_changed(world, self.scope);
         Answer::Stored(show::view(world, self.scope))
     }

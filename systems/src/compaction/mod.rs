@@ -20,6 +20,7 @@
 mod ask;
 mod check;
 pub mod error_codes;
+mod metrics;
 mod plan;
 pub(crate) mod query;
 mod resume;
@@ -66,6 +67,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     commands: &[CommandDef::of::<CompactSession>()],
     outcomes: &[OutcomeDef::of::<SummaryOutcome>()],
     error_codes: error_codes::ALL,
+    metrics: metrics::ALL,
     ..Domain::named("compaction")
 };
 

@@ -1,6 +1,8 @@
 //! Events: the patterns that pick some of them out, the texts that they carry, and those that clients and agents publish
 //! themselves (spec 1, Trigger event kinds, `custom`).
 
+pub mod audit_kinds;
+mod metrics;
 pub(crate) mod pattern;
 mod publish;
 
@@ -12,8 +14,13 @@ pub use pattern::{parse_pattern, render_pattern};
 pub use publish::PublishEvent;
 
 /// What this domain brings.
-pub(crate) const DOMAIN: Domain =
-    Domain { uses: &["audit"], commands: &[CommandDef::of::<PublishEvent>()], ..Domain::named("event") };
+pub(crate) const DOMAIN: Domain = Domain {
+    uses: &["audit"],
+    commands: &[CommandDef::of::<PublishEvent>()],
+    audit_kinds: audit_kinds::ALL,
+    metrics: metrics::ALL,
+    ..Domain::named("event")
+};
 
 /// The part of a text that events carry.
 pub(crate) fn event_text(text: &str) -> Box<str> {

@@ -1,9 +1,9 @@
 //! An event is published.
 
+use crate::event::audit_kinds;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, Refusal, TurnId};
@@ -45,7 +45,7 @@ fn publish(world: &mut World, command: PublishEvent) -> Result<(), Refusal> {
         index::agent(world, agent).map_err(|refusal| Refusal { field: Some("agent_id".to_owned()), ..refusal })?;
     }
     world.resource_mut::<Counters>().events_custom += 1;
-    world.audit(AuditKind::EventPublished, agent, json!({ "event_type": event_type }));
+    world.audit(audit_kinds::EVENT_PUBLISHED, agent, json!({ "event_type": event_type }));
     world.event(Event::Custom { event_type, agent, payload, by });
     Ok(())
 }

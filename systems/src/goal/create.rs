@@ -1,9 +1,9 @@
 //! A goal is set.
 
+use crate::goal::audit_kinds;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::goal::{Goal, GoalStatus};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::slot::Slot;
@@ -72,7 +72,7 @@ fn create(world: &mut World, command: CreateGoal) -> Result<GoalView, Refusal> {
     let entity = world.spawn((id, goal)).id();
     world.mark(entity);
     stain(world, agent);
-    world.audit(AuditKind::GoalCreated, agent, json!({ "goal": id }));
+    world.audit(audit_kinds::GOAL_CREATED, agent, json!({ "goal": id }));
     GoalView::seen(world, id)
 }
 

@@ -10,10 +10,12 @@
 //! | removing an agent leaves its goals, without an agent | what is to be reached does not depend on who does it |
 //! | the open goals of an agent stand in its prompt, those that are due first | it works towards them by itself |
 
+pub mod audit_kinds;
 mod create;
 pub mod error_codes;
 mod index;
 mod list;
+mod metrics;
 mod prompt;
 pub(crate) mod query;
 mod remove;
@@ -47,6 +49,8 @@ pub(crate) const DOMAIN: Domain = Domain {
     check,
     commands: &[CommandDef::of::<CreateGoal>(), CommandDef::of::<RemoveGoal>(), CommandDef::of::<UpdateGoal>()],
     error_codes: error_codes::ALL,
+    audit_kinds: audit_kinds::ALL,
+    metrics: metrics::ALL,
     ..Domain::named("goal")
 };
 

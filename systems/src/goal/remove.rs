@@ -1,9 +1,9 @@
 //! Goals go, with all below them; and what becomes of the goals of an agent that goes.
 
+use crate::goal::audit_kinds;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::goal::Goal;
 use agentsvc_components::{AgentId, GoalId, Refusal};
 use serde_json::json;
@@ -31,7 +31,7 @@ fn remove(world: &mut World, id: GoalId) -> Result<usize, Refusal> {
             world.despawn(entity);
         }
     }
-    world.audit(AuditKind::GoalDeleted, agent, json!({ "goal": id, "goals": doomed.len() }));
+    world.audit(audit_kinds::GOAL_DELETED, agent, json!({ "goal": id, "goals": doomed.len() }));
     Ok(doomed.len())
 }
 

@@ -1,9 +1,9 @@
 //! A goal changes.
 
+use crate::goal::audit_kinds;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::goal::{Goal, GoalStatus};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, GoalId, Refusal, RefusalKind, Timestamp};
@@ -81,7 +81,7 @@ fn update(world: &mut World, command: UpdateGoal) -> Result<GoalView, Refusal> {
     let (agent, status) = (goal.agent, goal.status);
     pass_on(world, owner, agent);
     stain(world, agent);
-    world.audit(AuditKind::GoalUpdated, agent, json!({ "goal": id, "status": status }));
+    world.audit(audit_kinds::GOAL_UPDATED, agent, json!({ "goal": id, "status": status }));
     GoalView::seen(world, id)
 }
 

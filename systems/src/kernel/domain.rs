@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::audit::AuditAction;
+use agentsvc_components::kernel::limit::Limit;
 use agentsvc_components::kernel::record::Op;
 use agentsvc_components::{ErrorCode, Timestamp};
 
@@ -14,6 +16,7 @@ use super::check::{Faults, Rows};
 use super::footprint::{KindFootprint, Measure};
 use super::inputs::table::{CommandDef, OutcomeDef};
 use super::job::JobKind;
+use super::metric::Metric;
 use super::record::{ContentKind, Error, Kind};
 use super::restore::Records;
 use super::stage::Stage;
@@ -47,6 +50,12 @@ pub struct Domain {
     pub outcomes: &'static [OutcomeDef],
     /// The codes of its errors.
     pub error_codes: &'static [ErrorCode],
+    /// Its limits.
+    pub limits: &'static [Limit],
+    /// Its kinds of audit log entries.
+    pub audit_kinds: &'static [AuditAction],
+    /// Its metrics.
+    pub metrics: &'static [Metric],
     /// Its kinds of jobs.
     pub jobs: &'static [JobKind],
     /// Its systems.
@@ -145,6 +154,9 @@ impl Domain {
             commands: &[],
             outcomes: &[],
             error_codes: &[],
+            limits: &[],
+            audit_kinds: &[],
+            metrics: &[],
             jobs: &[],
             systems: &[],
             has_work: |_| false,

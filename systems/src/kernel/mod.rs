@@ -19,6 +19,7 @@ pub mod index;
 pub mod inputs;
 pub mod job;
 pub(crate) mod lane;
+pub mod metric;
 #[cfg(test)]
 mod mint_tests;
 pub(crate) mod outbox;

@@ -1,9 +1,9 @@
 //! Entries are removed.
 
+use crate::memory::audit_kinds;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::{AgentId, Refusal, TurnId};
@@ -45,7 +45,7 @@ fn delete(world: &mut World, command: DeleteMemory) -> Result<MemoryUse, Refusal
     let bytes: u64 = entries.iter().map(|entry| entry.bytes).sum();
     let fewer = Change { entries: -(entries.len() as i64), bytes: -bytes.cast_signed() };
     let after = change(world, agent, revision, entries.iter().map(|entry| &*entry.key), &fewer)?;
-    audit(world, AuditKind::MemoryDeleted, agent, entries.iter().map(|entry| &*entry.key));
+    audit(world, audit_kinds::MEMORY_DELETED, agent, entries.iter().map(|entry| &*entry.key));
     for Doomed { key, .. } in entries {
         world.op(record::op(Space::Content, record::memory_key(agent, &key), None));
         world.event(Event::MemoryUpdated { agent, key, deleted: true, by });

@@ -6,6 +6,7 @@
 //! that revision, the change is refused with the code `memory_changed`, and the writer looks again: nothing is counted
 //! twice, and no change is lost. A revision is answered only when everything before it is on disk.
 
+pub mod audit_kinds;
 mod delete;
 pub mod error_codes;
 mod put;
@@ -42,6 +43,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     install,
     commands: &[CommandDef::of::<DeleteMemory>(), CommandDef::of::<PutMemory>()],
     error_codes: error_codes::ALL,
+    audit_kinds: audit_kinds::ALL,
     ..Domain::named("memory")
 };
 

@@ -1,9 +1,9 @@
 //! Entries are stored, all or none.
 
+use crate::memory::audit_kinds;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::memory::record::MemoryRecord;
 use agentsvc_components::{AgentId, Refusal, Timestamp, TurnId};
@@ -64,7 +64,7 @@ fn put(world: &mut World, command: PutMemory) -> Result<MemoryUse, Refusal> {
         more.bytes += entry.bytes().cast_signed() - entry.replaces.unwrap_or(0).cast_signed();
     }
     let after = change(world, agent, revision, entries.iter().map(|entry| &*entry.key), &more)?;
-    audit(world, AuditKind::MemoryWritten, agent, entries.iter().map(|entry| &*entry.key));
+    audit(world, audit_kinds::MEMORY_WRITTEN, agent, entries.iter().map(|entry| &*entry.key));
     let (now, taint) = (world.resource::<Now>().0, taint::acting(world));
     for PutEntry { key, value, created_at, updated_at, .. } in entries {
         let (created_at, updated_at) = (created_at.unwrap_or(now), updated_at.unwrap_or(now));

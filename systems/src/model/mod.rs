@@ -1,6 +1,7 @@
 //! Models as the world knows them: their aliases, and the lines of those that wait for a slot of a provider.
 
 pub(crate) mod admission;
+mod metrics;
 
 use bevy_ecs::prelude::World;
 
@@ -16,6 +17,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     has_work: |world| world.resource::<Admission>().can_admit(),
     is_quiet: |world| world.resource::<Admission>().out() == 0,
     check: |world, faults| world.resource::<Admission>().check(faults),
+    metrics: metrics::ALL,
     ..Domain::named("model")
 };
 

@@ -1,12 +1,12 @@
 //! A schedule or cron job is created (spec 1, POST /api/schedules and POST /api/cron/jobs).
 
+use crate::schedule::audit_kinds;
 use std::str::FromStr;
 
 use bevy_ecs::prelude::World;
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Schedule, ScheduleKind};
@@ -105,7 +105,7 @@ fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Re
     }
     world.mark(entity);
     plan(world, entity);
-    world.audit(AuditKind::ScheduleCreated, new.agent, json!({ "id": id, "kind": new.kind.noun() }));
+    world.audit(audit_kinds::SCHEDULE_CREATED, new.agent, json!({ "id": id, "kind": new.kind.noun() }));
     ScheduleView::of(world, entity).ok_or_else(|| Refusal::not_found(new.kind.noun(), id))
 }
 

@@ -18,6 +18,7 @@
 //! holds those that may still fire, and when it has reached the present the held ones fire. What the step's budget does
 //! not cover goes on in the next step, in turn over schedules.
 
+pub mod audit_kinds;
 mod check;
 mod create;
 mod ended;
@@ -25,6 +26,7 @@ pub mod error_codes;
 mod fire;
 mod footprint;
 mod list;
+mod metrics;
 mod outcome;
 mod preview;
 pub(crate) mod query;
@@ -104,6 +106,8 @@ pub(crate) const DOMAIN: Domain = Domain {
         CommandDef::of::<UpdateSchedule>(),
     ],
     error_codes: error_codes::ALL,
+    audit_kinds: audit_kinds::ALL,
+    metrics: metrics::ALL,
     ..Domain::named("schedule")
 };
 

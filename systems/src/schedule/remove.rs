@@ -1,9 +1,9 @@
 //! Schedules and cron jobs are deleted, one by one or with their agent.
 
+use crate::schedule::audit_kinds;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::schedule::{Schedule, ScheduleKind};
 use agentsvc_components::{AgentId, Refusal, ScheduleId};
 use serde_json::json;
@@ -36,7 +36,7 @@ fn remove(world: &mut World, command: RemoveSchedule) -> Result<(), Refusal> {
     }
     // The remove hook writes the tombstones.
     world.despawn(entity);
-    world.audit(AuditKind::ScheduleDeleted, agent, json!({ "id": id, "kind": kind.noun() }));
+    world.audit(audit_kinds::SCHEDULE_DELETED, agent, json!({ "id": id, "kind": kind.noun() }));
     Ok(())
 }
 

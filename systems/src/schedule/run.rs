@@ -1,9 +1,9 @@
 //! A schedule or cron job is run by hand (spec 1, POST /api/schedules/{id}/run).
 
+use crate::schedule::audit_kinds;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::schedule::{OverlapPolicy, Schedule, ScheduleKind};
 use agentsvc_components::turn::Turn;
 use agentsvc_components::{AgentId, Refusal, ScheduleId, SessionId, TurnId};
@@ -50,6 +50,6 @@ fn start(world: &mut World, command: RunSchedule) -> Result<RunStarted, Refusal>
     let session = index::turn(world, turn).and_then(|turn| world.get::<Turn>(turn)).map(|turn| turn.session);
     let session = session.ok_or_else(|| Refusal::not_found("turn", turn))?;
     let details = json!({ "id": command.id, "kind": command.kind.noun(), "turn": turn });
-    world.audit(AuditKind::ScheduleRun, agent, details);
+    world.audit(audit_kinds::SCHEDULE_RUN, agent, details);
     Ok(RunStarted { turn, session: id_of(world, session) })
 }

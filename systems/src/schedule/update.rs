@@ -1,10 +1,10 @@
 //! A schedule or cron job changes (spec 1, PUT /api/schedules/{id}, PUT /api/cron/jobs/{id} and its `enable`).
 
+use crate::schedule::audit_kinds;
 use bevy_ecs::prelude::{Entity, World};
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Schedule, ScheduleKind};
 use agentsvc_components::{AgentId, Refusal, ScheduleId};
@@ -112,7 +112,7 @@ fn update(world: &mut World, command: UpdateSchedule) -> Result<ScheduleView, Re
     }
     let view = ScheduleView::of(world, entity).ok_or_else(missing)?;
     let details = json!({ "id": id, "kind": kind.noun(), "enabled": view.enabled });
-    world.audit(AuditKind::ScheduleUpdated, view.agent, details);
+    world.audit(audit_kinds::SCHEDULE_UPDATED, view.agent, details);
     Ok(view)
 }
 

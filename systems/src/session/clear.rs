@@ -1,10 +1,10 @@
 //! History is cleared: the session gets a fresh log, or the agent a fresh session.
 
+use crate::session::audit_kinds;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::session::Session;
 use agentsvc_components::taint::{KnownAddresses, Taint};
 use agentsvc_components::{AgentId, Refusal, SessionId};
@@ -45,7 +45,7 @@ fn reset(world: &mut World, agent: AgentId) -> Result<SessionId, Refusal> {
     world.mark(owner);
     if let Some(old) = old {
         let session = id_of::<SessionId>(world, old);
-        world.audit(AuditKind::SessionReset, agent, json!({ "session": session }));
+        world.audit(audit_kinds::SESSION_RESET, agent, json!({ "session": session }));
         remove(world, old, "the session was reset");
     }
     Ok(id_of(world, fresh))
@@ -87,6 +87,6 @@ fn clear(world: &mut World, agent: AgentId) -> Result<u64, Refusal> {
         world.mark(entity);
         sweep(world, old);
     }
-    world.audit(AuditKind::HistoryCleared, agent, json!({ "messages": cleared }));
+    world.audit(audit_kinds::HISTORY_CLEARED, agent, json!({ "messages": cleared }));
     Ok(cleared)
 }

@@ -1,9 +1,9 @@
 //! A conversation that was held elsewhere becomes a session (spec 2, Migration).
 
+use crate::session::audit_kinds;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
 use agentsvc_components::session::message::{Block, Role};
@@ -84,7 +84,7 @@ fn import(world: &mut World, command: ImportSession) -> Result<bool, Refusal> {
     taint::seen(world, entity);
     world.mark(entity);
     let session: SessionId = id_of(world, entity);
-    world.audit(AuditKind::SessionImported, agent, json!({ "session": session, "messages": counted.0 }));
+    world.audit(audit_kinds::SESSION_IMPORTED, agent, json!({ "session": session, "messages": counted.0 }));
     Ok(true)
 }
 

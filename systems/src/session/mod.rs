@@ -1,5 +1,6 @@
 //! Sessions: conversations of an agent. One file per command.
 
+pub mod audit_kinds;
 mod clear;
 mod create;
 pub mod error_codes;
@@ -7,6 +8,7 @@ pub(crate) mod fast_decode;
 mod import;
 mod index;
 mod list;
+mod metrics;
 mod remove;
 mod row_template;
 mod rows;
@@ -68,6 +70,8 @@ pub(crate) const DOMAIN: Domain = Domain {
         CommandDef::of::<SwitchSession>(),
     ],
     error_codes: error_codes::ALL,
+    audit_kinds: audit_kinds::ALL,
+    metrics: metrics::ALL,
     ..Domain::named("session")
 };
 

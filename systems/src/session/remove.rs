@@ -1,10 +1,10 @@
 //! Sessions are removed.
 
+use crate::session::audit_kinds;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp};
@@ -87,7 +87,7 @@ fn remove_one(world: &mut World, id: SessionId) -> Result<RemovedSession, Refusa
     }
     remove(world, entity, "the session was deleted");
     let agent = id_of(world, owner);
-    world.audit(AuditKind::SessionRemoved, agent, json!({ "session": id }));
+    world.audit(audit_kinds::SESSION_REMOVED, agent, json!({ "session": id }));
     Ok(RemovedSession { session: id, agent, replaced_by })
 }
 
@@ -126,7 +126,7 @@ fn cleanup(world: &mut World, command: CleanupSessions) -> (usize, Option<Sessio
     }
     if removed > 0 {
         let unused_since = command.unused_since.to_string();
-        world.audit(AuditKind::SessionsCleaned, None, json!({ "removed": removed, "unused_since": unused_since }));
+        world.audit(audit_kinds::SESSIONS_CLEANED, None, json!({ "removed": removed, "unused_since": unused_since }));
     }
     (removed, next)
 }

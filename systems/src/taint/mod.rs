@@ -19,8 +19,10 @@
 //! model asks for a tool ([`judge`]), before the call is journaled: the tool itself decides nothing.
 
 pub(crate) mod addresses;
+pub mod audit_kinds;
 mod exfiltration;
 mod judge;
+mod metrics;
 mod tools;
 mod upload;
 
@@ -33,7 +35,6 @@ use bevy_ecs::prelude::{Entity, Resource, World};
 use serde_json::json;
 
 use agentsvc_components::agent::Agent;
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::session::Session;
@@ -55,6 +56,8 @@ pub(crate) const DOMAIN: Domain = Domain {
     uses: &["audit", "config", "manifest", "redact"],
     install,
     commands: &[CommandDef::of::<NoteUpload>()],
+    audit_kinds: audit_kinds::ALL,
+    metrics: metrics::ALL,
     ..Domain::named("taint")
 };
 
@@ -239,7 +242,7 @@ pub(crate) fn note_injection(
     let details = json!({
         "source": source, "level": level, "score": score, "reasons": reasons, "at": at, "withheld": withheld,
     });
-    audit::append(world, actor, AuditKind::InjectionFound, agent, &details);
+    audit::append(world, actor, audit_kinds::INJECTION_FOUND, agent, &details);
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Taint in virtual time: where it comes from, where it goes, and what it keeps a turn from doing.
 
+use crate::taint;
+use agentsvc_components::audit::AuditKind;
 use agentsvc_components::memory::record::MemoryRecord;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
 use agentsvc_components::session::message::{Block, Role, ToolCall};
@@ -112,7 +114,7 @@ fn a_sensitive_call_of_a_tainted_turn_waits_refuses_or_runs_as_the_policy_says()
             .unwrap()
             .items;
         assert_eq!((runs(&mut world).len() == 1, pending.len() == 1), (ran, waits), "{policy:?}");
-        let entries = audited(&world, AuditKind::ToolTainted);
+        let entries = audited(&world, taint::audit_kinds::TOOL_TAINTED);
         assert_eq!(entries.len(), usize::from(policy != TaintPolicy::Off), "{policy:?}: {entries:?}");
         if waits {
             let said = &pending[0].approval.description;
@@ -235,7 +237,7 @@ fn what_another_agent_says_carries_its_taint_both_ways() {
     assert_eq!(taint_of(&world, parent).words(), ["web", "upload", "agent", "injection"]);
     let told = results(&mut world, agent);
     assert!(told[1].starts_with("[Untrusted content from another agent."), "{told:?}");
-    assert_eq!(audited(&world, AuditKind::InjectionFound).len(), 1);
+    assert_eq!(audited(&world, taint::audit_kinds::INJECTION_FOUND).len(), 1);
     let _ = other;
 }
 
@@ -385,7 +387,7 @@ fn events_carry_taint_to_the_turns_that_they_fire_and_are_scanned_once() {
         "{:?}",
         world.texts(call.log)
     );
-    assert_eq!(audited(&world, AuditKind::InjectionFound).len(), 1);
+    assert_eq!(audited(&world, taint::audit_kinds::INJECTION_FOUND).len(), 1);
     let _ = agent;
 }
 

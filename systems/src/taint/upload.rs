@@ -4,10 +4,10 @@ use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::taint::Taint;
 use agentsvc_components::{AgentId, Refusal};
 
+use super::audit_kinds::FILE_UPLOADED;
 use super::{stain_files, tracked};
 use crate::audit::Audit;
 use crate::kernel::command::{Answer, command};
@@ -29,6 +29,6 @@ fn note(world: &mut World, command: NoteUpload) -> Result<(), Refusal> {
     let entity = index::agent(world, agent)?;
     let taint = tracked(world, Taint::UPLOAD);
     stain_files(world, entity, taint);
-    world.audit(AuditKind::FileUploaded, agent, details);
+    world.audit(FILE_UPLOADED, agent, details);
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! An agent takes a task.
 
+use crate::task::audit_kinds;
 use crate::task::error_codes;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::taint::Taint;
 use agentsvc_components::task::{Task, TaskState};
@@ -82,7 +82,7 @@ fn claim(world: &mut World, command: ClaimTask) -> Result<TaskView, Refusal> {
         task.attempts = task.attempts.saturating_add(1);
         task.updated_at = now;
     });
-    world.audit(AuditKind::TaskClaimed, agent, json!({ "task": id }));
+    world.audit(audit_kinds::TASK_CLAIMED, agent, json!({ "task": id }));
     world.event(Event::TaskClaimed { task: id, title, agent, by });
     TaskView::seen(world, id)
 }

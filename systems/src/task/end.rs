@@ -1,10 +1,10 @@
 //! A task comes to its end: done, or given up.
 
+use crate::task::audit_kinds;
 use crate::task::error_codes;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{AgentId, Refusal, TaskId, TurnId};
@@ -67,7 +67,7 @@ fn end(world: &mut World, command: EndTask) -> Result<TaskView, Refusal> {
     });
     world.resource_mut::<Throughput>().note(state, now);
     let mut counters = world.resource_mut::<Counters>();
-    let kind = if failed { AuditKind::TaskFailed } else { AuditKind::TaskCompleted };
+    let kind = if failed { audit_kinds::TASK_FAILED } else { audit_kinds::TASK_COMPLETED };
     let event = if failed {
         counters.tasks_failed += 1;
         Event::TaskFailed { task: id, title, agent, error: told, by }

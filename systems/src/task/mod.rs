@@ -15,11 +15,13 @@
 //!
 //! Everything else is refused with 409 and changes nothing. Two claims of one task are two commands: the first has it.
 
+pub mod audit_kinds;
 mod claim;
 mod end;
 pub mod error_codes;
 mod index;
 mod list;
+mod metrics;
 mod post;
 pub(crate) mod query;
 mod remove;
@@ -67,6 +69,8 @@ pub(crate) const DOMAIN: Domain = Domain {
         CommandDef::of::<RetryTask>(),
     ],
     error_codes: error_codes::ALL,
+    audit_kinds: audit_kinds::ALL,
+    metrics: metrics::ALL,
     ..Domain::named("task")
 };
 

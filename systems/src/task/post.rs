@@ -1,9 +1,9 @@
 //! A task is put in the queue.
 
+use crate::task::audit_kinds;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::slot::Slot;
@@ -72,7 +72,7 @@ fn post(world: &mut World, command: PostTask) -> Result<TaskView, Refusal> {
     world.mark(entity);
     world.resource_mut::<Counters>().tasks_posted += 1;
     posted(world, entity, by);
-    world.audit(AuditKind::TaskPosted, posted_by, json!({ "task": id }));
+    world.audit(audit_kinds::TASK_POSTED, posted_by, json!({ "task": id }));
     TaskView::seen(world, id)
 }
 

@@ -1,9 +1,9 @@
 //! Tasks go; and what becomes of the claims of an agent that goes.
 
+use crate::task::audit_kinds;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{AgentId, Refusal, TaskId};
 use serde_json::json;
@@ -33,7 +33,11 @@ fn remove(world: &mut World, id: TaskId) -> Result<TaskView, Refusal> {
         world.resource_mut::<Counters>().tasks_cancelled += 1;
     }
     world.despawn(entity);
-    world.audit(AuditKind::TaskDeleted, view.task.claimed_by, json!({ "task": id, "state": view.task.state.as_str() }));
+    world.audit(
+        audit_kinds::TASK_DELETED,
+        view.task.claimed_by,
+        json!({ "task": id, "state": view.task.state.as_str() }),
+    );
     Ok(view)
 }
 

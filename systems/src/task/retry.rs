@@ -1,10 +1,10 @@
 //! A failed task waits in the queue again.
 
+use crate::task::audit_kinds;
 use crate::task::error_codes;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{Refusal, TaskId};
 use serde_json::json;
@@ -39,6 +39,6 @@ fn retry(world: &mut World, id: TaskId) -> Result<TaskView, Refusal> {
         task.updated_at = now;
     });
     posted(world, entity, None);
-    world.audit(AuditKind::TaskRetried, None, json!({ "task": id }));
+    world.audit(audit_kinds::TASK_RETRIED, None, json!({ "task": id }));
     TaskView::seen(world, id)
 }

@@ -1,9 +1,9 @@
 //! A trigger is made: by a request, or with the agent whose manifest has it.
 
+use crate::trigger::audit_kinds;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::{ManifestTrigger, SessionMode};
 use agentsvc_components::trigger::record::TriggerRecord;
@@ -76,7 +76,7 @@ fn create(world: &mut World, command: CreateTrigger) -> Result<TriggerView, Refu
     };
     QUOTA.admit(world.resource::<Triggers>().used, 1, trigger.bytes())?;
     let (id, entity) = place(world, trigger);
-    world.audit(AuditKind::TriggerCreated, agent, json!({ "trigger": id, "target": new.target }));
+    world.audit(audit_kinds::TRIGGER_CREATED, agent, json!({ "trigger": id, "target": new.target }));
     TriggerView::of(world, entity).ok_or_else(|| Refusal::not_found("trigger", id))
 }
 

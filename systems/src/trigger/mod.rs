@@ -37,6 +37,7 @@
 //!
 //! A trigger goes with its owner. One whose target goes is switched off and left without a target.
 
+pub mod audit_kinds;
 mod burst;
 mod check;
 mod create;
@@ -44,6 +45,7 @@ mod deliver;
 pub mod error_codes;
 mod footprint;
 mod index;
+mod metrics;
 mod names;
 mod ngram_index;
 pub(crate) mod query;
@@ -125,6 +127,8 @@ pub(crate) const DOMAIN: Domain = Domain {
         CommandDef::of::<UpdateTrigger>(),
     ],
     error_codes: error_codes::ALL,
+    audit_kinds: audit_kinds::ALL,
+    metrics: metrics::ALL,
     ..Domain::named("trigger")
 };
 

@@ -1,9 +1,9 @@
 //! A trigger leaves the world: by a request, or with its owner.
 
+use crate::trigger::audit_kinds;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::trigger::record::{TriggerRecord, TriggerStateRecord};
 use agentsvc_components::trigger::{Trigger, TriggerState};
 use agentsvc_components::{AgentId, TriggerId};
@@ -28,7 +28,7 @@ command! {
 
 fn delete(world: &mut World, id: TriggerId, entity: Entity) {
     let owner = world.get::<Trigger>(entity).map(|trigger| id_of::<AgentId>(world, trigger.agent));
-    world.audit(AuditKind::TriggerDeleted, owner, json!({ "trigger": id }));
+    world.audit(audit_kinds::TRIGGER_DELETED, owner, json!({ "trigger": id }));
     remove(world, id, entity);
 }
 

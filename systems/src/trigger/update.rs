@@ -1,9 +1,9 @@
 //! A trigger changes (spec 1, Triggers, rules 1 and 2).
 
+use crate::trigger::audit_kinds;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::trigger::Trigger;
 use agentsvc_components::{AgentId, Refusal, TriggerId};
@@ -81,7 +81,7 @@ fn update(world: &mut World, command: UpdateTrigger) -> Result<TriggerView, Refu
     triggers.used.bytes = triggers.used.bytes - was_bytes + bytes;
     store(world, entity);
     let view = TriggerView::of(world, entity).ok_or_else(missing)?;
-    world.audit(AuditKind::TriggerUpdated, view.agent, json!({ "trigger": id, "enabled": view.enabled }));
+    world.audit(audit_kinds::TRIGGER_UPDATED, view.agent, json!({ "trigger": id, "enabled": view.enabled }));
     Ok(view)
 }
 

@@ -38,6 +38,7 @@
 //! Only the first turn of a session's inbox is ever past Queued: one running turn per session.
 
 mod admit;
+pub mod audit_kinds;
 mod call_result;
 mod conversation;
 mod delegate;
@@ -51,6 +52,7 @@ mod index;
 mod interrupt;
 mod lines;
 mod message;
+mod metrics;
 mod open;
 mod owners;
 pub(crate) mod query;
@@ -149,6 +151,8 @@ pub(crate) const DOMAIN: Domain = Domain {
         CommandDef::of::<StopTurns>(),
     ],
     error_codes: agentsvc_components::turn::error_codes::ALL,
+    audit_kinds: audit_kinds::ALL,
+    metrics: metrics::ALL,
     ..Domain::named("turn")
 };
 

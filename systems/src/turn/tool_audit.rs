@@ -2,6 +2,8 @@
 //! which nobody knows whether they took effect. Their input is named by its hash only: it may hold what the record must
 //! not keep.
 
+use crate::taint;
+use crate::turn;
 use bevy_ecs::prelude::{Entity, World};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -25,19 +27,19 @@ pub(super) fn called(world: &mut World, run: &ToolRun) {
     if run.resumed {
         details["resumed"] = json!(true);
     }
-    note(world, AuditKind::ToolCalled, run.agent, run.turn(), &details);
+    note(world, turn::audit_kinds::TOOL_CALLED, run.agent, run.turn(), &details);
 }
 
 /// The call does not run; `why` is a word.
 pub(super) fn refused(world: &mut World, agent: AgentId, turn: TurnId, call: &ToolCall, why: &str) {
     let mut details = details(call);
     details["reason"] = json!(why);
-    note(world, AuditKind::ToolRefused, agent, turn, &details);
+    note(world, turn::audit_kinds::TOOL_REFUSED, agent, turn, &details);
 }
 
 /// Nobody knows whether the call took effect.
 pub(super) fn unknown(world: &mut World, agent: AgentId, turn: TurnId, call: &ToolCall) {
-    note(world, AuditKind::ToolUnknown, agent, turn, &details(call));
+    note(world, turn::audit_kinds::TOOL_UNKNOWN, agent, turn, &details(call));
 }
 
 /// A turn that has read untrusted content makes a sensitive call; one that may simply run leaves no entry.
@@ -52,7 +54,7 @@ pub(super) fn tainted(world: &mut World, owner: Entity, turn: Entity, call: &Too
     details["sources"] = json!(taint.words());
     details["decision"] = json!(decision);
     let (agent, turn) = (id_of(world, owner), id_of(world, turn));
-    note(world, AuditKind::ToolTainted, agent, turn, &details);
+    note(world, taint::audit_kinds::TOOL_TAINTED, agent, turn, &details);
 }
 
 fn note(world: &mut World, kind: AuditKind, agent: AgentId, turn: TurnId, details: &Value) {

@@ -15,6 +15,7 @@
 pub(crate) mod calendar;
 mod calls;
 mod check;
+mod metrics;
 mod note;
 pub(crate) mod query;
 mod read;
@@ -90,5 +91,6 @@ pub(crate) const DOMAIN: Domain = Domain {
     check,
     is_quiet: |world| world.resource::<Calls>().is_empty(),
     commands: &[CommandDef::of::<NoteModelCall>()],
+    metrics: metrics::ALL,
     ..Domain::named("usage")
 };

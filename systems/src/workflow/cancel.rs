@@ -1,10 +1,10 @@
 //! A run is cancelled.
 
+use crate::workflow::audit_kinds;
 use crate::workflow::error_codes;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::workflow::{RunState, WorkflowRun};
 use agentsvc_components::{Refusal, RunId};
 use serde_json::json;
@@ -28,6 +28,6 @@ fn cancel(world: &mut World, id: RunId) -> Result<(), Refusal> {
         return Err(Refusal::of(error_codes::RUN_ENDED, text));
     }
     end::end(world, entity, RunState::Cancelled, Some("cancelled on request".to_owned()));
-    world.audit(AuditKind::WorkflowRunCancelled, None, json!({ "run": id }));
+    world.audit(audit_kinds::WORKFLOW_RUN_CANCELLED, None, json!({ "run": id }));
     Ok(())
 }

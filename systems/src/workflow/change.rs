@@ -1,9 +1,9 @@
 //! Definitions are made, changed and removed.
 
+use crate::workflow::audit_kinds;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::workflow::{RunState, Workflow};
 use agentsvc_components::{Refusal, RunId, WorkflowId};
@@ -39,7 +39,7 @@ fn create(world: &mut World, new: NewWorkflow) -> Result<WorkflowView, Refusal> 
     };
     QUOTA.admit(world.resource::<Definitions>().used, 1, workflow.bytes())?;
     let id: WorkflowId = mint(world, Slot::ROOT);
-    world.audit(AuditKind::WorkflowCreated, None, json!({ "workflow": id, "name": workflow.name }));
+    world.audit(audit_kinds::WORKFLOW_CREATED, None, json!({ "workflow": id, "name": workflow.name }));
     let entity = world.spawn((id, workflow)).id();
     world.mark(entity);
     WorkflowView::seen(world, id)
@@ -85,7 +85,7 @@ fn update(world: &mut World, command: UpdateWorkflow) -> Result<WorkflowView, Re
         updated_at: now,
     };
     QUOTA.admit(world.resource::<Definitions>().used, 0, new.bytes().saturating_sub(was))?;
-    world.audit(AuditKind::WorkflowUpdated, None, json!({ "workflow": id, "name": new.name }));
+    world.audit(audit_kinds::WORKFLOW_UPDATED, None, json!({ "workflow": id, "name": new.name }));
     change(world, entity, |workflow: &mut Workflow| *workflow = new);
     WorkflowView::seen(world, id)
 }
@@ -114,6 +114,6 @@ fn remove(world: &mut World, id: WorkflowId) -> Result<usize, Refusal> {
         end::forget(world, run);
     }
     world.despawn(entity);
-    world.audit(AuditKind::WorkflowDeleted, None, json!({ "workflow": id, "cancelled": cancelled }));
+    world.audit(audit_kinds::WORKFLOW_DELETED, None, json!({ "workflow": id, "cancelled": cancelled }));
     Ok(cancelled)
 }

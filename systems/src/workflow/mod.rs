@@ -7,6 +7,7 @@
 //!
 //! The transition table stands at the head of `machine.rs`, the condition language at the head of `condition/mod.rs`.
 
+pub mod audit_kinds;
 mod cancel;
 mod change;
 mod check;
@@ -18,6 +19,7 @@ pub mod error_codes;
 mod flow;
 mod footprint;
 mod machine;
+mod metrics;
 pub(crate) mod query;
 mod resume;
 pub(crate) mod rows;
@@ -98,6 +100,8 @@ pub(crate) const DOMAIN: Domain = Domain {
         CommandDef::of::<UpdateWorkflow>(),
     ],
     error_codes: error_codes::ALL,
+    audit_kinds: audit_kinds::ALL,
+    metrics: metrics::ALL,
     ..Domain::named("workflow")
 };
 

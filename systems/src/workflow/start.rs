@@ -1,5 +1,6 @@
 //! A run begins, asked for by a person or by the tool call of a turn.
 
+use crate::workflow::audit_kinds;
 use crate::workflow::error_codes;
 use agentsvc_components::turn::error_codes as turn_codes;
 use std::sync::Arc;
@@ -7,7 +8,6 @@ use std::sync::Arc;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::slot::Slot;
@@ -158,7 +158,7 @@ fn start(
     let id: RunId = mint(world, Slot::ROOT);
     world.op(rows::put_plan(id, &RunPlanRecord { steps, input }));
     insert(world, id, run);
-    world.audit(AuditKind::WorkflowRunStarted, None, json!({ "run": id, "workflow": workflow }));
+    world.audit(audit_kinds::WORKFLOW_RUN_STARTED, None, json!({ "run": id, "workflow": workflow }));
     Ok(id)
 }
 

@@ -15,6 +15,7 @@ use crate::kernel::counters::Counters;
 use crate::kernel::domain::Domain;
 use crate::kernel::engine::Engine;
 use crate::kernel::index::Index;
+use crate::kernel::metric::Samples;
 use crate::model::admission::Admission;
 use crate::task::Tasks;
 use crate::trigger::{Triggers, Waves};
@@ -146,5 +147,10 @@ impl Engine {
     #[must_use]
     pub fn stats(&self) -> WorldStats {
         WorldStats::of(self.world())
+    }
+
+    /// Reads all metrics into `samples`; costs the same however large the world is.
+    pub fn read_metrics(&self, samples: &mut Samples) {
+        samples.read(self.world());
     }
 }

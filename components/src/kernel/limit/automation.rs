@@ -1,8 +1,7 @@
 //! Limits of approvals, events, triggers, schedules, goals, tasks and workflows.
 
-use super::Limit;
-
-limits! {
+crate::limits! {
+    pub(super) const ALL;
     /// Approvals that may be pending. More: a tool call that needs one gets an error result, a client 429.
     pub const APPROVALS_PENDING_MAX: usize = 10_000;
     /// Approvals that one beat ends because no decision was made in time; the rest waits for the next beat.

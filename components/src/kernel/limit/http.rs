@@ -1,8 +1,7 @@
 //! Limits of requests, connections, streams, uploads and files.
 
-use super::Limit;
-
-limits! {
+crate::limits! {
+    pub(super) const ALL;
     /// Wrong codes of the second factor in a row. Then every code is a 429 for a while.
     pub const TOTP_WRONG_MAX: u32 = 5;
     /// Seconds of the first such while; each further one without a right code in between takes twice as long.

@@ -1,8 +1,7 @@
 //! Limits of models, providers, memory, usage, the audit log, traces, agent types and imports.
 
-use super::Limit;
-
-limits! {
+crate::limits! {
+    pub(super) const ALL;
     /// Models that clients may add to the catalog. More: 429.
     pub const CUSTOM_MODELS_MAX: usize = 1_000;
     /// Aliases that clients may make, and those of the catalog that they may take away. More: 429.

@@ -1,8 +1,7 @@
 //! Limits of the world, sessions, turns, tools and prompts.
 
-use super::Limit;
-
-limits! {
+crate::limits! {
+    pub(super) const ALL;
     /// Commands that may wait for the world thread; those of large bodies count towards `BODIES_BYTES_MAX`, too.
     /// Full: 503 with `Retry-After`.
     pub const BRIDGE_COMMANDS_MAX: usize = 8_192;

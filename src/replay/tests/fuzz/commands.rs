@@ -1,7 +1,7 @@
 //! Every kind of command at random, sound and unsound.
 
+use agentsvc_api::upload::audit_kinds;
 use agentsvc_components::agent::{AgentMode, ImportedFrom};
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::event::{Event, EventKind};
 use agentsvc_components::goal::GoalStatus;
 use agentsvc_components::manifest::SessionMode;
@@ -317,7 +317,7 @@ impl Fuzz {
                 ask(
                     engine,
                     Actor::System,
-                    audit::NoteAction { kind: AuditKind::FileUploaded, agent: Some(agent), details },
+                    audit::NoteAction { kind: audit_kinds::FILE_UPLOADED, agent: Some(agent), details },
                 );
             }
             6 => {

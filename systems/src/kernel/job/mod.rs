@@ -11,6 +11,7 @@
 //! | jobs, and the bytes of their inputs, are bounded for each kind | memory stays bounded |
 
 mod lane;
+mod metrics;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -119,6 +120,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     is_quiet: |world| world.resource::<Jobs>().lanes.iter().all(|lane| lane.out() == 0),
     next_due: |world| jobs(world).lanes.iter().filter_map(Lane::next_due).min(),
     clock_set_back: |world| run::clock_set_back(world, now(world)),
+    metrics: metrics::ALL,
     ..Domain::named("job")
 };
 

@@ -1,0 +1,6 @@
+//! Kinds of audit log entries: budget.
+
+agentsvc_components::audit_kinds! {
+    /// Limits of a budget were set.
+    BUDGET_SET = "budget_set";
+}

@@ -183,6 +183,7 @@ pub(crate) struct ApiAdapter {
     pub(crate) files: Arc<LocalFiles>,
     pub(crate) providers: Arc<ArcSwap<Providers>>,
     pub(crate) tools: ToolParts,
+    pub(crate) vault: Vault,
     pub(crate) totp: Arc<Totp>,
     pub(crate) security: Arc<Systems>,
     /// What the configuration in force says to domains.
@@ -222,7 +223,7 @@ pub(crate) fn front(
     let providers = Arc::clone(&models.providers);
     let parts = (bridge.clone(), files.workspaces().clone(), in_force_settings.clone());
     let tools = tools::tool_parts(launch, parts, &providers.load());
-    let totp = second_factor(launch, vault);
+    let totp = second_factor(launch, vault.clone());
     let api = Api::new(&DOMAINS, settings, bridge, Shutdown::new());
     let sandbox = tools::sandbox_in_force(launch);
     let services = &api.services;
@@ -243,7 +244,21 @@ pub(crate) fn front(
     let in_force = Arc::new(ArcSwap::from_pointee(config.clone()));
     let telling = Arc::default();
     let (settings, fatal) = (in_force_settings, Arc::default());
-    ApiAdapter { api, store, files, providers, tools, totp, security, settings, in_force, telling, audit_days, fatal }
+    ApiAdapter {
+        api,
+        store,
+        files,
+        providers,
+        tools,
+        vault,
+        totp,
+        security,
+        settings,
+        in_force,
+        telling,
+        audit_days,
+        fatal,
+    }
 }
 
 /// Lets clients take snapshots and restore them.
@@ -282,6 +297,8 @@ impl ApiAdapter {
             store: &self.store,
             workspaces: self.files.workspaces(),
             exchange,
+            vault: &self.vault,
+            web: &self.tools.web,
         };
         crate::DOMAINS
             .iter()

@@ -27,6 +27,7 @@ use crate::kernel::effect::readers::Readers;
 use crate::kernel::effect::{Calls, Outcomes, Publish, Subscribed};
 use crate::kernel::store::sweep::Sweep;
 use crate::kernel::toolset::ToolParts;
+use crate::kernel::vault::Vault;
 use crate::model::ModelSettings;
 use crate::model::call::{Models, ReadUpload};
 use crate::model::pace::Pace;
@@ -59,6 +60,8 @@ pub struct PerformerParts {
     pub model: ModelSettings,
     /// What tools need.
     pub tools: ToolParts,
+    /// Secrets.
+    pub vault: Vault,
 }
 
 /// Carries out effects. Cheap to build: threads, clients and connections come with the first call that needs them.
@@ -81,6 +84,7 @@ impl Performer {
         performers.provide(parts.providers);
         performers.provide(parts.model);
         performers.provide(parts.tools);
+        performers.provide(parts.vault);
         DOMAINS.iter().for_each(|domain| (domain.performers)(&mut performers));
         Self { calls, performers: Arc::new(performers) }
     }

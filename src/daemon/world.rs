@@ -391,6 +391,7 @@ fn performer(
         providers: Arc::clone(&front.providers),
         model: ModelSettings::default(),
         tools,
+        vault: front.vault.clone(),
     })
 }
 

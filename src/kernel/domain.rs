@@ -8,12 +8,14 @@ use agentsvc_api::Api;
 
 use super::cli::Subcommand;
 use super::effect::performers::Performers;
+use super::egress::Web;
 use super::exchange::Exchange;
 use super::home::Home;
 use super::sandbox::Workspaces;
 use super::settings::Settings;
 use super::store::deferred::DeferredStore;
 use super::toolset::Tool;
+use super::vault::Vault;
 
 /// One domain: its folder under `src/` exports one of these as `DOMAIN`, and the list of all is `DOMAINS` of the crate.
 #[derive(Clone, Copy)]
@@ -51,6 +53,10 @@ pub(crate) struct Opening<'a> {
     pub(crate) workspaces: &'a Workspaces,
     /// The present world.
     pub(crate) exchange: &'a Arc<Exchange>,
+    /// Secrets.
+    pub(crate) vault: &'a Vault,
+    /// The way to the web.
+    pub(crate) web: &'a Web,
 }
 
 impl Opening<'_> {

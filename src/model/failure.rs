@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::error::{CallError, provider_words};
 use super::provider::{DriverKind, Target};
-use super::retry::retry_after;
+use crate::kernel::egress::retry_after;
 use crate::kernel::host::host_of;
 
 /// Bytes of an error's body that are read for the provider's own words.

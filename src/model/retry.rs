@@ -9,9 +9,7 @@
 //! The wait before try `n + 1` is uniform in `0 ..= min(wait_max, wait_base * 2^(n - 1))`, and at least what the
 //! provider asked for in `Retry-After`. A wait that would pass `total_max` is not begun.
 
-use std::time::{Duration, SystemTime};
-
-use chrono::DateTime;
+use std::time::Duration;
 
 use super::error::CallError;
 
@@ -59,25 +57,14 @@ pub fn plan(
     (elapsed.saturating_add(wait) <= policy.total_max).then_some(wait)
 }
 
-/// Reads a `Retry-After` header: seconds, or an HTTP date. `None` for anything else; a past date is no wait.
-pub fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
-    let value = value.trim();
-    if let Ok(seconds) = value.parse::<f64>() {
-        // Some providers send fractions.
-        return Duration::try_from_secs_f64(seconds).ok();
-    }
-    let until = SystemTime::from(DateTime::parse_from_rfc2822(value).ok()?);
-    Some(until.duration_since(now).unwrap_or_default())
-}
-
 #[cfg(test)]
 mod tests {
     use agentsvc_components::turn::outcome::FailureCode;
-    use std::time::{Duration, SystemTime};
+    use std::time::Duration;
 
     use proptest::prelude::*;
 
-    use super::{RetryPolicy, plan, retry_after};
+    use super::{RetryPolicy, plan};
     use crate::model::error::CallError;
 
     const POLICY: RetryPolicy = RetryPolicy {
@@ -117,18 +104,6 @@ mod tests {
         assert_eq!(after(3), Some(Duration::from_secs(3)));
         assert_eq!(after(0), Some(Duration::from_millis(100)));
         assert_eq!(after(10), None);
-    }
-
-    #[test]
-    fn retry_after_is_seconds_or_a_date() {
-        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
-        assert_eq!(retry_after(" 7 ", now), Some(Duration::from_secs(7)));
-        assert_eq!(retry_after("0.5", now), Some(Duration::from_millis(500)));
-        assert_eq!(retry_after("Sun, 06 Nov 1994 08:49:57 GMT", now), Some(Duration::from_secs(20)));
-        assert_eq!(retry_after("Sun, 06 Nov 1994 08:49:17 GMT", now), Some(Duration::ZERO));
-        for wrong in ["", "-1", "soon", "NaN", "inf", "1e300"] {
-            assert_eq!(retry_after(wrong, now), None, "{wrong}");
-        }
     }
 
     proptest! {

@@ -10,6 +10,7 @@ use agentsvc::kernel::sandbox::{Commands, Workspaces};
 use agentsvc::kernel::settings::Settings;
 use agentsvc::kernel::store::sweep::Sweeping;
 use agentsvc::kernel::toolset::{ToolParts, ToolSet};
+use agentsvc::kernel::vault::{KeySource, Vault};
 use agentsvc::model::ModelSettings;
 use agentsvc::model::http::Timeouts;
 use agentsvc::model::provider::Providers;
@@ -164,6 +165,7 @@ impl Harness {
                 commands: Commands::new(ExecPolicy::default(), Vec::new(), Vec::new()),
                 injection: InjectionPolicy::default(),
             },
+            vault: Vault::new(std::env::temp_dir().join("agentsvc-no-vault"), KeySource::File),
         });
         let model = ModelChoice {
             provider: "scripted".into(),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hyper::HeaderMap;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -147,8 +148,10 @@ pub struct Received {
     pub path: String,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body; `null` when it was no JSON.
+    /// The body; a text when it was no JSON.
     pub body: Value,
+    /// The bytes of the body.
+    pub raw: Bytes,
 }
 
 impl Received {

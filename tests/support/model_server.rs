@@ -266,8 +266,9 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
         return Ok(response(200, &[("content-type", kind)], Pieces::Whole(Some(bytes.clone()))));
     }
     // What is no JSON, such as a form, is kept as text.
-    let body = serde_json::from_slice(&body).unwrap_or_else(|_| String::from_utf8_lossy(&body).into());
-    let received = Received { path: head.uri.path().to_owned(), headers: head.headers, body };
+    let raw = body;
+    let body = serde_json::from_slice(&raw).unwrap_or_else(|_| String::from_utf8_lossy(&raw).into());
+    let received = Received { path: head.uri.path().to_owned(), headers: head.headers, body, raw };
     let reply = state.next_reply(&received);
     let streaming = received.streaming();
     if !state.is_forgetful {

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::goal::templates::{TEMPLATES, Template};
 use crate::http::call::Call;
+use crate::http::crud::{self, Shown};
 use crate::http::error::Error;
 use crate::http::json::given;
 use crate::http::lists::list_schema;
@@ -29,8 +30,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[Reply::json::<GoalItem>(201, "the goal"), Reply::error(429, "the limit of goals is reached")]),
     Route::get("/api/goals/templates", "List goal templates", |call| Box::pin(templates(call)))
         .replies(&[Reply::json::<TemplateList>(200, "titles and descriptions for new goals")]),
-    Route::get("/api/goals/{id}", "Get a goal", |call| Box::pin(show(call)))
-        .replies(&[Reply::json::<GoalItem>(200, "the goal")]),
+    crud::get::<GoalItem>("/api/goals/{id}", "Get a goal"),
     Route::put("/api/goals/{id}", "Update a goal", |call| Box::pin(change(call))).body::<ChangeBody>().replies(&[
         Reply::json::<GoalItem>(200, "the updated goal"),
         Reply::error(429, "the total text limit of goals is reached"),
@@ -66,6 +66,11 @@ shape! {
         /// Whether it has subgoals.
         has_children: bool = view.has_children,
     }
+}
+
+impl Shown for GoalItem {
+    type View = GoalView;
+    const NOUN: &'static str = "the goal";
 }
 
 list_schema! {
@@ -140,11 +145,6 @@ fn status_of(word: Option<String>) -> Result<Option<GoalStatus>, Error> {
     let Some(word) = word else { return Ok(None) };
     let wrong = || Error::bad_field("status", "status must be pending, in_progress, completed or cancelled");
     GoalStatus::parse(&word).map(Some).ok_or_else(wrong)
-}
-
-async fn show(call: Call) -> Result<Response, Error> {
-    let view = call.ask(Get::<GoalView>(call.id("id")?)).await?;
-    reply::ok(&GoalItem::from(view))
 }
 
 /// A goal to create.

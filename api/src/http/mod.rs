@@ -8,6 +8,7 @@ pub mod body;
 pub mod bridge;
 pub mod call;
 pub(crate) mod connection;
+pub(crate) mod crud;
 pub(crate) mod csv;
 pub(crate) mod dispatch;
 pub mod domain;

@@ -2,7 +2,6 @@
 
 use agentsvc_components::AgentId;
 use agentsvc_components::task::TaskState;
-use agentsvc_systems::kernel::entities::Get;
 use agentsvc_systems::task::{
     ClaimTask, EndTask, GetQueueStatus, ListTasks, PostTask, RemoveTask, RetryTask, TaskFilter, TaskView,
 };
@@ -12,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::http::call::Call;
+use crate::http::crud::{self, Shown};
 use crate::http::error::Error;
 use crate::http::lists::list_schema;
 use crate::http::pages::{ListQuery, Shape};
@@ -37,8 +37,7 @@ pub(crate) const ROUTES: &[Route] = &[
         200,
         "the counts",
     )]),
-    Route::get("/api/tasks/{id}", "Get a task", |call| Box::pin(show(call)))
-        .replies(&[Reply::json::<TaskItem>(200, "the task")]),
+    crud::get::<TaskItem>("/api/tasks/{id}", "Get a task"),
     Route::delete("/api/tasks/{id}", "Delete a task", |call| Box::pin(remove(call)))
         .replies(&[Reply::json::<Removed>(200, "removed")]),
     Route::post("/api/tasks/{id}/claim", "Claim a pending task for an agent", |call| Box::pin(claim(call)))
@@ -153,9 +152,9 @@ async fn post(call: Call) -> Result<Response, Error> {
     reply::created(&TaskItem::from(call.ask(command).await?))
 }
 
-async fn show(call: Call) -> Result<Response, Error> {
-    let view = call.ask(Get::<TaskView>(call.id("id")?)).await?;
-    reply::ok(&TaskItem::from(view))
+impl Shown for TaskItem {
+    type View = TaskView;
+    const NOUN: &'static str = "the task";
 }
 
 /// The task was deleted.

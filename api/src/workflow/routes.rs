@@ -2,7 +2,6 @@
 
 use agentsvc_components::workflow::{ErrorMode, Step, StepAgent, StepMode, Workflow};
 use agentsvc_components::{AgentId, WorkflowId};
-use agentsvc_systems::kernel::entities::Get;
 use agentsvc_systems::workflow::{
     CreateWorkflow, ListWorkflows, NewStep, NewWorkflow, RemoveWorkflow, UpdateWorkflow, WorkflowPatch,
     WorkflowSummary, WorkflowView,
@@ -12,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::http::call::Call;
+use crate::http::crud::{self, Shown};
 use crate::http::error::Error;
 use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
@@ -27,12 +27,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::post("/api/workflows", "Create a workflow", |call| Box::pin(create(call)))
         .body::<WorkflowBody>()
         .replies(&[Reply::json::<Created>(201, "created")]),
-    Route::get("/api/workflows/{id}", "Get a workflow", |call| Box::pin(show(call))).replies(&[Reply::json::<
-        Definition,
-    >(
-        200,
-        "the definition",
-    )]),
+    crud::get::<Definition>("/api/workflows/{id}", "Get a workflow"),
     Route::put("/api/workflows/{id}", "Update a workflow", |call| Box::pin(update(call)))
         .body::<PatchBody>()
         .replies(&[Reply::json::<Definition>(200, "the updated definition")]),
@@ -207,8 +202,9 @@ shape! {
     }
 }
 
-async fn show(call: Call) -> Result<Response, Error> {
-    reply::ok(&Definition::from(call.ask(Get::<WorkflowView>(call.id("id")?)).await?))
+impl Shown for Definition {
+    type View = WorkflowView;
+    const NOUN: &'static str = "the definition";
 }
 
 /// Fields to change; omitted fields are unchanged. `steps` replaces all steps.

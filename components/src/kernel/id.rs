@@ -1,13 +1,14 @@
 //! Durable identities. An entity's id is minted once, stored, and never minted again.
 
 use std::fmt;
+use std::str::FromStr;
 
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 /// An id that is a UUID.
-pub trait DurableId: Component + Copy + Ord + fmt::Debug + fmt::Display {
+pub trait DurableId: Component + Copy + Ord + fmt::Debug + fmt::Display + FromStr {
     /// The UUID.
     fn to_uuid(self) -> Uuid;
     /// The id of this UUID.

@@ -1,6 +1,6 @@
 //! One fetch: its hops, each checked anew.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,
 };
 use reqwest::redirect::Policy as Redirects;
-use reqwest::{Client, Response, StatusCode, Url};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use rustls_platform_verifier::BuilderVerifierExt;
 
 use super::body::{Unpack, looks_like_text};
@@ -104,14 +104,7 @@ impl Inner {
 
     /// Looks the host up, connects to what was found and asks.
     async fn hop(&self, policy: &Policy<'_>, target: &Target, request: &Request<'_>) -> Result<Response, Error> {
-        let addresses = match target.address {
-            Some(address) => vec![address],
-            None => self.lookup.lookup(target.host.clone()).await.map_err(|why| {
-                let why = why.trim_end_matches('.').to_owned();
-                Error::Lookup { host: target.host.clone(), why }
-            })?,
-        };
-        let pinned = policy.pin(target, &addresses)?;
+        let pinned = policy.pin(target, &self.addresses(target).await?)?;
         let client = self.client(target, Arc::clone(&pinned))?;
         let asked = match &request.json {
             Some(json) => client.post(target.url.clone()).header(CONTENT_TYPE, "application/json").body(json.clone()),
@@ -121,16 +114,22 @@ impl Inner {
         if let Some((name, value)) = &request.header {
             asked = asked.header(name, *value);
         }
-        let response = asked.send().await.map_err(|error| Error::exchange(&target.host, error))?;
-        // Cannot be; if it ever is, nothing of the answer is used.
-        match response.remote_addr() {
-            Some(peer) if pinned.iter().any(|address| address.ip() == peer.ip()) => Ok(response),
-            peer => Err(Error::Client(format!("connected to the unexpected address {peer:?}"))),
+        send(target, &pinned, asked).await
+    }
+
+    /// The addresses of a host.
+    pub(super) async fn addresses(&self, target: &Target) -> Result<Vec<IpAddr>, Error> {
+        match target.address {
+            Some(address) => Ok(vec![address]),
+            None => self.lookup.lookup(target.host.clone()).await.map_err(|why| {
+                let why = why.trim_end_matches('.').to_owned();
+                Error::Lookup { host: target.host.clone(), why }
+            }),
         }
     }
 
     /// A client for one hop: it knows only the checked addresses.
-    fn client(&self, target: &Target, pinned: Arc<[SocketAddr]>) -> Result<Client, Error> {
+    pub(super) fn client(&self, target: &Target, pinned: Arc<[SocketAddr]>) -> Result<Client, Error> {
         let tls = if target.url.scheme() == "https" {
             self.tls.get_or_init(platform_tls).clone().map_err(Error::Client)?
         } else {
@@ -180,6 +179,16 @@ impl Inner {
             known => known,
         };
         Ok(Fetched { url: target.url, status, content_type, text, media, cut })
+    }
+}
+
+/// Asks, and makes sure who answered.
+pub(super) async fn send(target: &Target, pinned: &[SocketAddr], asked: RequestBuilder) -> Result<Response, Error> {
+    let response = asked.send().await.map_err(|error| Error::exchange(&target.host, error))?;
+    // Cannot be; if it ever is, nothing of the answer is used.
+    match response.remote_addr() {
+        Some(peer) if pinned.iter().any(|address| address.ip() == peer.ip()) => Ok(response),
+        peer => Err(Error::Client(format!("connected to the unexpected address {peer:?}"))),
     }
 }
 

@@ -24,6 +24,8 @@ mod fetch_tests;
 mod fuzz;
 pub(crate) mod media;
 pub(crate) mod policy;
+mod post;
+mod retry_after;
 pub(crate) mod target;
 mod vet;
 
@@ -40,6 +42,8 @@ pub(crate) use self::error::Error;
 pub(crate) use self::fetch::{Fetched, Request};
 pub(crate) use self::media::Media;
 pub(crate) use self::policy::private_places_open;
+pub(crate) use self::post::{Post, Posted};
+pub(crate) use self::retry_after::retry_after;
 
 /// Bytes of a body, unless `[web.fetch] max_bytes` says otherwise.
 pub const MAX_BYTES_DEFAULT: u64 = 5 << 20;

@@ -18,14 +18,7 @@ impl Web {
         let settings = self.settings();
         let policy = Policy { allowed: &settings.allowed, network: &anywhere, trusted: None };
         policy.permit(&target)?;
-        let addresses = match target.address {
-            Some(address) => vec![address],
-            None => self.inner.lookup.lookup(target.host.clone()).await.map_err(|why| {
-                let why = why.trim_end_matches('.').to_owned();
-                Error::Lookup { host: target.host.clone(), why }
-            })?,
-        };
-        policy.pin(&target, &addresses).map(drop)
+        policy.pin(&target, &self.inner.addresses(&target).await?).map(drop)
     }
 }
 

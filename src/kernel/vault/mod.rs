@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agentsvc_components::kernel::limit;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
@@ -130,6 +132,26 @@ impl Vault {
         let key = self.key_to_write(name)?;
         let sealed = sealed::seal(&key, name, secret)?;
         write(&path, &sealed)
+    }
+
+    /// `secret` as a text that only this vault's key opens, and only as `name`: for a secret that is kept elsewhere.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn seal(&self, name: &str, secret: &[u8]) -> Result<String, Error> {
+        let _alone = self.writing.lock();
+        let key = self.key_to_write(name)?;
+        Ok(BASE64.encode(sealed::seal(&key, name, secret)?))
+    }
+
+    /// The secret in a text that [`seal`](Self::seal) made.
+    ///
+    /// # Errors
+    /// [`Error`]: the text or the name is another one, or the key is.
+    pub fn unseal(&self, name: &str, sealed: &str) -> Result<Zeroizing<Vec<u8>>, Error> {
+        let key = self.key.read(&self.dir)?.ok_or_else(|| Error::KeyIsGone { path: self.key.path(&self.dir) })?;
+        let sealed = BASE64.decode(sealed).map_err(|_| Error::Damaged { path: self.dir.join(name) })?;
+        self.open(&key, name, Zeroizing::new(sealed))
     }
 
     /// Does this vault's key open `sealed` as the secret `name`? False without a key, too.

@@ -42,6 +42,20 @@ fn a_secret_comes_back_and_is_nowhere_in_clear() {
 }
 
 #[test]
+fn a_sealed_text_opens_under_its_name_and_key_only() {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let vault = vault(dir.path());
+    let text = vault.seal("hook-1", b"shared secret").unwrap();
+    assert!(!text.contains("shared"));
+    assert_eq!(*vault.unseal("hook-1", &text).unwrap(), b"shared secret");
+    assert!(matches!(vault.unseal("hook-2", &text), Err(Error::DoesNotOpen { .. })));
+    assert!(matches!(vault.unseal("hook-1", "no base64"), Err(Error::Damaged { .. })));
+    assert!(matches!(self::vault(other.path()).unseal("hook-1", &text), Err(Error::KeyIsGone { .. })));
+    let with_other_key = with_key(dir.path(), OTHER_KEY);
+    assert!(matches!(with_other_key.unseal("hook-1", &text), Err(Error::DoesNotOpen { .. })));
+}
+
+#[test]
 fn no_two_files_of_one_secret_are_the_same() {
     let dir = tempfile::tempdir().unwrap();
     let vault = vault(dir.path());

@@ -21,7 +21,7 @@ use crate::kernel::fires::Fires;
 use crate::kernel::id_generator::IdGenerator;
 use crate::kernel::index::Index;
 use crate::kernel::inputs::recorder::{Inputs, Recorder};
-use crate::kernel::outbox::{Outbox, take_whole};
+use crate::kernel::outbox::{self, Outbox, take_whole};
 #[cfg(test)]
 use crate::kernel::persist;
 use crate::kernel::record::{self, BoxedRecord};
@@ -290,10 +290,15 @@ impl Engine {
     fn rounds(&mut self) {
         for _ in 0..limit::STEP_ROUNDS_MAX {
             self.round.run(&mut self.world);
+            if self.moves_on() {
+                continue;
+            }
+            outbox::tell_events(&mut self.world);
             if !self.moves_on() {
                 return;
             }
         }
+        outbox::tell_events(&mut self.world);
         // The rounds ran out; what fired a turn hears of its end in the commit of that end all the same.
         crate::kernel::domain::all().iter().for_each(|domain| (domain.rounds_ran_out)(&mut self.world));
     }

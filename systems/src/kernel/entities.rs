@@ -14,6 +14,8 @@ use bevy_ecs::world::DeferredWorld;
 use agentsvc_components::Refusal;
 use agentsvc_components::kernel::id::DurableId;
 use agentsvc_components::kernel::record::StoredComponent;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::check::Faults;
 use super::command::{Answer, Command, Place};
@@ -255,5 +257,37 @@ impl<V: View> Command for List<V> {
 
     fn run(self, world: &mut World) -> Answer<ViewPage<V>> {
         Answer::Now(V::page(world, &self))
+    }
+}
+
+/// A kind that clients remove by its id.
+pub trait Removable: Indexed<Id: Serialize + DeserializeOwned> {
+    /// The name of the command.
+    const REMOVE: &'static str;
+    /// Where one is.
+    const PLACE: Place<Remove<Self>>;
+
+    /// It is about to go: puts that on the audit trail, and takes with it what belongs to it.
+    fn removed(&self, world: &mut World, id: Self::Id);
+}
+
+/// Removes one by its id.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Remove<K: Removable>(pub K::Id);
+
+impl<K: Removable> Command for Remove<K> {
+    type Reply = ();
+    const NAME: &'static str = K::REMOVE;
+    const WRITES: bool = true;
+    const PLACE: Place<Self> = K::PLACE;
+
+    fn run(self, world: &mut World) -> Answer<()> {
+        Answer::stored(find::<K>(world, self.0).map(|entity| {
+            if let Some(it) = world.get::<K>(entity).cloned() {
+                it.removed(world, self.0);
+            }
+            world.despawn(entity);
+        }))
     }
 }

@@ -12,6 +12,7 @@ use agentsvc_components::taint::Taint;
 use crate::kernel::clock::Now;
 use crate::kernel::command::ReplySlot;
 use crate::kernel::engine::Release;
+use crate::kernel::reaction;
 use crate::kernel::record::BoxedRecord;
 
 /// Something that only one thread ever touches, in a world whose resources must be `Sync`. Access needs
@@ -35,6 +36,8 @@ pub(crate) struct Outbox {
     pub(crate) events: Vec<EventEnvelope>,
     /// How many of `events` the triggers have seen.
     matched: usize,
+    /// How many of `events` the reactions to events have seen.
+    told: usize,
     pub(crate) releases: Exclusive<Vec<Release>>,
     dirty: Vec<Entity>,
 }
@@ -67,7 +70,7 @@ impl Outbox {
 
     /// The events of the step, which ends with them.
     pub(crate) fn take_events(&mut self) -> Vec<EventEnvelope> {
-        self.matched = 0;
+        (self.matched, self.told) = (0, 0);
         take_whole(&mut self.events)
     }
 
@@ -94,9 +97,29 @@ pub(crate) fn unmatched(world: &mut World, look: impl FnOnce(&mut World, &[Event
     let events = std::mem::take(&mut outbox.events);
     let from = std::mem::replace(&mut outbox.matched, events.len());
     look(world, &events[from..], from);
+    put_back(world, events);
+}
+
+/// Puts the events of the step back before those that have happened meanwhile.
+fn put_back(world: &mut World, events: Vec<EventEnvelope>) {
     let mut outbox = world.resource_mut::<Outbox>();
     let more = std::mem::replace(&mut outbox.events, events);
     outbox.events.extend(more);
+}
+
+/// Runs the [reactions](super::reaction) to each event that they have not seen, as the step comes to an end. Events that
+/// happen meanwhile are seen too.
+pub(crate) fn tell_events(world: &mut World) {
+    loop {
+        let mut outbox = world.resource_mut::<Outbox>();
+        if outbox.told == outbox.events.len() {
+            return;
+        }
+        let events = std::mem::take(&mut outbox.events);
+        let from = std::mem::replace(&mut outbox.told, events.len());
+        events[from..].iter().for_each(|event| reaction::react(world, event));
+        put_back(world, events);
+    }
 }
 
 /// Short ways to the outbox.

@@ -21,6 +21,7 @@ use crate::kernel::counters::Counters;
 use crate::kernel::fires::Fires;
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::outbox::Emit;
+use crate::kernel::reaction::react;
 use crate::rehearsal::{self, Note};
 use crate::turn::{Ended, Fired, Place, Said, begin_fired};
 
@@ -194,6 +195,19 @@ fn begin(
     Ok(Begun { trigger, entity, turn: taken.turn, session: taken.session, agent: id_of(world, agent) })
 }
 
+/// A trigger has begun a turn. Others [react](crate::kernel::reaction) to it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TriggerFired {
+    /// Which trigger.
+    pub(crate) trigger: TriggerId,
+    /// Whose turn.
+    pub(crate) agent: AgentId,
+    /// Which turn.
+    pub(crate) turn: TurnId,
+    /// When the event happened.
+    pub(crate) at: Timestamp,
+}
+
 /// Counts how a match ended. Always true.
 fn note(world: &mut World, entity: Entity, what: &Arc<Occurrence>, outcome: FireOutcome, fired: Option<Begun>) -> bool {
     world.resource_mut::<Counters>().trigger_outcomes.add(outcome, 1);
@@ -212,6 +226,7 @@ fn note(world: &mut World, entity: Entity, what: &Arc<Occurrence>, outcome: Fire
     match fired {
         // Whether its log and its turn are stored in a burst or by themselves is seen at the end of the step.
         Some(Begun { trigger, entity: turn, turn: id, agent, session }) => {
+            react(world, &TriggerFired { trigger, agent, turn: id, at: what.at });
             let ids = FireIds { trigger, turn: id, agent, session };
             world.resource_mut::<Bursts>().fired((entity, turn), ids, what);
         }

@@ -65,7 +65,7 @@ pub(crate) use check::check;
 pub(crate) use create::record_of;
 pub use create::{CreateTrigger, NewTrigger};
 use create::{register, room_for};
-pub(crate) use deliver::{deliver, turn_ended};
+pub(crate) use deliver::{TriggerFired, deliver, turn_ended};
 pub(crate) use index::Triggers;
 pub use remove::DeleteTrigger;
 pub(crate) use remove::agent_removed;

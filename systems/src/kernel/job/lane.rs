@@ -25,27 +25,32 @@ pub struct JobCounts {
     pub failed: u64,
     /// Jobs of which nobody knows whether they took effect.
     pub unknown: u64,
+    /// Jobs that were not added because there were too many, or because their input was too long.
+    pub refused: u64,
 }
 
 /// What a lane holds: what `check` compares with a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Held {
     /// Jobs that may be tried when they are due, by that time.
-    queue: BTreeSet<(Timestamp, JobId)>,
-    /// Of an ordered kind: the jobs of each subject.
+    queue: BTreeSet<Place>,
+    /// The jobs of each subject.
     subjects: BTreeMap<Uuid, Subject>,
     waiting: usize,
     out: usize,
     bytes: usize,
 }
 
-/// The jobs of one subject. Only the oldest is in the queue, and none while one is out.
+/// When a job is due, and which it is.
+type Place = (Timestamp, JobId);
+
+/// The jobs of one subject. Only the first of them is in the queue, and none while as many as may be are out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Subject {
-    /// Those that wait, and when each is due.
-    waiting: BTreeMap<JobId, Timestamp>,
-    is_out: bool,
-    queued: Option<(Timestamp, JobId)>,
+    /// Those that wait, in their order: by when they are due; of an ordered kind, by age.
+    waiting: BTreeMap<Place, Timestamp>,
+    out: BTreeSet<JobId>,
+    queued: Option<Place>,
 }
 
 /// The lane of one kind.
@@ -84,10 +89,18 @@ impl Lane {
         *count += 1;
     }
 
-    /// Refuses another job with an input of so many bytes where it has no room.
-    pub(super) fn has_room(&self, bytes: usize) -> Result<(), Refusal> {
-        let JobKind { name, count_max, input_bytes_max, bytes_max, .. } = self.kind;
+    /// Refuses another job for `subject` with an input of so many bytes where there is no room, and counts that.
+    pub(super) fn admit(&mut self, subject: Uuid, bytes: usize) -> Result<(), Refusal> {
+        let room = self.has_room(subject, bytes);
+        self.counts.refused += u64::from(room.is_err());
+        room
+    }
+
+    fn has_room(&self, subject: Uuid, bytes: usize) -> Result<(), Refusal> {
+        let JobKind { name, count_max, subject_count_max, input_bytes_max, bytes_max, .. } = self.kind;
         let (count, held) = (self.held.waiting + self.held.out, self.held.bytes);
+        let of_subject =
+            self.held.subjects.get(&subject).map_or(0, |subject| subject.waiting.len() + subject.out.len());
         if bytes > input_bytes_max {
             let text = format!("the input of a {name} job has {bytes} bytes, of {input_bytes_max} at most");
             return Err(Refusal::bad_field("input", text));
@@ -95,6 +108,9 @@ impl Lane {
         let full = |text: String| Err(Refusal::new(RefusalKind::TooMany, text));
         if count >= count_max {
             return full(format!("there are {count} {name} jobs already, of {count_max} at most"));
+        }
+        if of_subject >= subject_count_max {
+            return full(format!("{of_subject} {name} jobs of one subject are open, of {subject_count_max} at most"));
         }
         if held + bytes > bytes_max {
             return full(format!("the {name} jobs hold {held} bytes already, of {bytes_max} at most"));
@@ -113,53 +129,63 @@ impl Lane {
         self.held.queue.first().filter(|_| self.held.out < self.kind.lane).map(|(due, _)| *due)
     }
 
+    /// The jobs of a subject.
+    pub(super) fn of_subject(&self, subject: Uuid) -> Vec<JobId> {
+        let Some(subject) = self.held.subjects.get(&subject) else { return Vec::new() };
+        subject.waiting.keys().map(|(_, id)| *id).chain(subject.out.iter().copied()).collect()
+    }
+
     pub(super) fn insert(&mut self, id: JobId, job: &Job) {
         self.held.bytes += job.input.len();
+        let place = self.place(id, job);
         match job.state {
             JobState::Out => self.held.out += 1,
             JobState::Waiting => self.held.waiting += 1,
         }
-        if self.kind.is_ordered {
-            self.of_subject(job.subject, |subject| match job.state {
-                JobState::Out => subject.is_out = true,
-                JobState::Waiting => {
-                    subject.waiting.insert(id, job.due);
-                }
-            });
-        } else if job.state == JobState::Waiting {
-            self.held.queue.insert((job.due, id));
-        }
+        self.change(job.subject, |subject| match job.state {
+            JobState::Out => {
+                subject.out.insert(id);
+            }
+            JobState::Waiting => {
+                subject.waiting.insert(place, job.due);
+            }
+        });
     }
 
     pub(super) fn remove(&mut self, id: JobId, job: &Job) {
         self.held.bytes -= job.input.len();
+        let place = self.place(id, job);
         match job.state {
             JobState::Out => self.held.out -= 1,
             JobState::Waiting => self.held.waiting -= 1,
         }
-        if self.kind.is_ordered {
-            self.of_subject(job.subject, |subject| match job.state {
-                JobState::Out => subject.is_out = false,
-                JobState::Waiting => {
-                    subject.waiting.remove(&id);
-                }
-            });
-        } else {
-            self.held.queue.remove(&(job.due, id));
-        }
+        self.change(job.subject, |subject| match job.state {
+            JobState::Out => {
+                subject.out.remove(&id);
+            }
+            JobState::Waiting => {
+                subject.waiting.remove(&place);
+            }
+        });
     }
 
-    /// Changes what there is of a subject, and puts its oldest job into the queue.
-    fn of_subject(&mut self, id: Uuid, change: impl FnOnce(&mut Subject)) {
+    /// Where a job stands among those of its subject.
+    const fn place(&self, id: JobId, job: &Job) -> Place {
+        (if self.kind.is_ordered { Timestamp(0) } else { job.due }, id)
+    }
+
+    /// Changes what there is of a subject, and puts its first job into the queue.
+    fn change(&mut self, id: Uuid, change: impl FnOnce(&mut Subject)) {
         let Held { queue, subjects, .. } = &mut self.held;
         let subject = subjects.entry(id).or_default();
         change(subject);
-        let first = subject.waiting.first_key_value().map(|(job, due)| (*due, *job)).filter(|_| !subject.is_out);
+        let has_room = subject.out.len() < self.kind.subject_lane;
+        let first = subject.waiting.first_key_value().map(|((_, job), due)| (*due, *job)).filter(|_| has_room);
         if let Some(before) = std::mem::replace(&mut subject.queued, first) {
             queue.remove(&before);
         }
         queue.extend(first);
-        if subject.waiting.is_empty() && !subject.is_out {
+        if subject.waiting.is_empty() && subject.out.is_empty() {
             subjects.remove(&id);
         }
     }

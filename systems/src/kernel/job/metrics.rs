@@ -26,6 +26,15 @@ pub(super) const ALL: &[Metric] = &[
             }
         },
     ),
+    Metric::counter(
+        "agentsvc_jobs_refused_total",
+        "Jobs not added because a limit was reached, by kind.",
+        |world, out| {
+            for (kind, JobCounts { refused, .. }) in jobs(world).counts() {
+                out.labelled(("kind", kind), refused);
+            }
+        },
+    ),
     Metric::counter("agentsvc_outcomes_stale_total", "Outcomes dropped because they came too late.", |world, out| {
         out.value(totals(world).outcomes_stale)
     }),

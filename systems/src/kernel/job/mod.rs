@@ -3,9 +3,9 @@
 //!
 //! | rule | why |
 //! |---|---|
-//! | each kind has a lane: so many tries at once, and no more | one slow receiver does not take all |
+//! | each kind has a lane: so many tries at once, and no more | what is out stays bounded |
 //! | jobs wait in the order in which they are due; nothing looks at all of them | cost grows with what is due |
-//! | where the kind asks for order, only the oldest job of a subject is in the queue | events arrive as they happened |
+//! | only the first job of a subject is in the queue, and none while as many as may be are out | one slow receiver does not take all; where the kind asks for order, events arrive as they happened |
 //! | each try is stored before it goes out, and its number fences what comes back | no try counts twice |
 //! | a try that was out when the daemon ended is tried again only when its kind is repeatable | nothing is done twice unasked |
 //! | jobs, and the bytes of their inputs, are bounded for each kind | memory stays bounded |
@@ -63,10 +63,15 @@ pub struct JobKind {
     pub timeout_ms: u32,
     /// Tries that are out at once, at most.
     pub lane: usize,
-    /// Do the jobs of one subject run one after the other, in the order in which they were added?
+    /// Tries of jobs of one subject that are out at once, at most.
+    pub subject_lane: usize,
+    /// Do the jobs of one subject begin in the order in which they were added, none before those before it have ended? Else
+    /// in the order in which they are due. For kinds with one try of a subject at once.
     pub is_ordered: bool,
     /// Jobs at most.
     pub count_max: usize,
+    /// Jobs of one subject at most.
+    pub subject_count_max: usize,
     /// Bytes of one input at most.
     pub input_bytes_max: usize,
     /// Bytes of all inputs at most.
@@ -199,7 +204,7 @@ impl Jobs {
 pub fn add(world: &mut World, kind: &'static str, new: NewJob) -> Result<JobId, Refusal> {
     let now = now(world);
     let lane = world.resource_mut::<Jobs>().into_inner().lane(kind).expect("a domain lists the kind of each job");
-    lane.has_room(new.input.len())?;
+    lane.admit(new.subject, new.input.len())?;
     let deadline = now.plus_ms(lane.kind.deadline_ms);
     let NewJob { subject, owner, input } = new;
     let id: JobId = match owner {
@@ -214,6 +219,11 @@ pub fn add(world: &mut World, kind: &'static str, new: NewJob) -> Result<JobId, 
     Ok(id)
 }
 
+/// When the next try of a job may begin, or its present one began; `None` when there is no such job.
+pub fn due(world: &World, id: JobId) -> Option<Timestamp> {
+    world.get::<Job>(jobs(world).get(id)?).map(|job| job.due)
+}
+
 /// Ends a job, of which nothing is heard any more; a try that is out is given up. False when there is none of that id.
 pub fn cancel(world: &mut World, id: JobId) -> bool {
     let Some(entity) = jobs(world).get(id) else { return false };
@@ -222,6 +232,12 @@ pub fn cancel(world: &mut World, id: JobId) -> bool {
         world.effect(Abort(attempt));
     }
     world.despawn(entity)
+}
+
+/// Ends the jobs of a kind that are for `subject`, as [`cancel`] does; gives how many there were.
+pub fn cancel_all(world: &mut World, kind: &str, subject: Uuid) -> usize {
+    let of = world.resource_mut::<Jobs>().into_inner().lane(kind).map(|lane| lane.of_subject(subject));
+    of.unwrap_or_default().into_iter().filter(|id| cancel(world, *id)).count()
 }
 
 /// Ends the jobs of an agent that is removed.

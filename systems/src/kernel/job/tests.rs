@@ -33,7 +33,9 @@ const ANY: JobKind = JobKind {
     deadline_ms: 60_000,
     timeout_ms: 500,
     lane: 2,
+    subject_lane: 2,
     is_ordered: false,
+    subject_count_max: 20,
     count_max: 20,
     input_bytes_max: 100,
     bytes_max: 1_000,
@@ -41,8 +43,11 @@ const ANY: JobKind = JobKind {
 };
 
 /// The kinds that worlds of tests have beside those of the domains.
-pub(super) const KINDS: &[JobKind] =
-    &[ANY, JobKind { name: "test_once", repeatable: false, is_ordered: true, lane: 3, ..ANY }];
+pub(super) const KINDS: &[JobKind] = &[
+    ANY,
+    JobKind { name: "test_once", repeatable: false, is_ordered: true, subject_lane: 1, lane: 3, ..ANY },
+    JobKind { name: "test_fair", subject_lane: 1, subject_count_max: 3, lane: 3, ..ANY },
+];
 
 fn new(subject: u128) -> NewJob {
     NewJob { subject: Uuid::from_u128(subject), owner: None, input: "input".to_owned() }
@@ -152,6 +157,26 @@ fn a_lane_is_bounded_and_subjects_keep_their_order() {
     assert!(cancel(world.engine.world_mut(), ordered[0]) && !cancel(world.engine.world_mut(), ordered[0]));
     world.step();
     assert_eq!(tries(&mut world).remove(0).attempt.job, ordered[1]);
+}
+
+#[test]
+fn one_subject_takes_its_share_of_a_lane_and_no_more() {
+    let mut world = TestWorld::new();
+    let of = |world: &mut TestWorld, subject| added(world, "test_fair", new(subject));
+    let slow: Vec<_> = (0..3).map(|_| of(&mut world, 7)).collect();
+    let other = of(&mut world, 8);
+    let out = tries(&mut world);
+    assert_eq!(out.iter().map(|run| run.attempt.job).collect::<Vec<_>>(), [slow[0], other]);
+    let full = add(world.engine.world_mut(), "test_fair", new(7)).unwrap_err();
+    assert!(full.message.contains("3 test_fair jobs of one subject are open, of 3 at most"), "{full:?}");
+    let refused = jobs(world.engine.world()).counts().find(|(kind, _)| *kind == "test_fair").unwrap().1.refused;
+    assert_eq!(refused, 1);
+    world.outcome(JobOutcome(out[0].attempt, retry()));
+    assert_eq!(tries(&mut world).remove(0).attempt.job, slow[1], "the next one need not wait for the one that failed");
+    assert_eq!(cancel_all(world.engine.world_mut(), "test_fair", Uuid::from_u128(7)), 3);
+    world.step();
+    assert_eq!(world.engine.check(), [] as [String; 0]);
+    assert!(of(&mut world, 7) != other && tries(&mut world).len() == 1);
 }
 
 #[test]

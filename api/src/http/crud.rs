@@ -1,0 +1,93 @@
+//! The routes that a stored kind has by being shown: list, get and delete.
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
+use agentsvc_systems::kernel::entities::{Get, IdOf, List, Removable, Remove, View};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
+
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::http::lists;
+use crate::http::pages::{ListQuery, Shape};
+use crate::http::reply::{self, Response};
+use crate::http::route::{Reply, Route};
+
+/// The JSON form of what the world shows of a kind.
+pub(crate) trait Shown: From<Self::View> + Serialize + JsonSchema + Send + 'static {
+    /// What the world shows.
+    type View: View;
+    /// What the reference calls one, such as `the goal`.
+    const NOUN: &'static str;
+}
+
+/// One that clients list.
+pub(crate) trait Listed: Shown<View: View<Filter: Clone>> {
+    /// The key of the items of a list.
+    const PLURAL: &'static str;
+
+    /// Which of them a list shows.
+    ///
+    /// # Errors
+    /// 400 naming the parameter of the path or the query.
+    fn filter(call: &Call) -> Result<<Self::View as View>::Filter, Error>;
+}
+
+/// The shape of a list.
+struct ListOf<S>(PhantomData<S>);
+
+impl<S: Listed> JsonSchema for ListOf<S> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("{}List", S::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let items = generator.subschema_for::<Vec<S>>();
+        let mut schema = json_schema!({
+            "type": "object",
+            "required": [S::PLURAL],
+            "properties": {
+                "total": { "type": ["integer", "null"], "description": "How many there are, if that is known." },
+                "next_cursor": { "type": ["string", "null"], "description": "Cursor of the next page if `limit` was given." },
+            },
+        });
+        if let Some(properties) = schema.get_mut("properties").and_then(|properties| properties.as_object_mut()) {
+            properties.insert(S::PLURAL.to_owned(), items.into());
+        }
+        schema
+    }
+}
+
+/// Lists them.
+pub(crate) const fn list<S: Listed>(path: &'static str, summary: &'static str) -> Route {
+    Route::get(path, summary, |call| Box::pin(listed::<S>(call)))
+        .query::<ListQuery>()
+        .replies(const { &[Reply::json::<ListOf<S>>(200, "the list")] })
+}
+
+/// Gets the one whose id is `{id}` of the path.
+pub(crate) const fn get<S: Shown>(path: &'static str, summary: &'static str) -> Route {
+    Route::get(path, summary, |call| Box::pin(got::<S>(call))).replies(const { &[Reply::json::<S>(200, S::NOUN)] })
+}
+
+/// Deletes the one whose id is `{id}` of the path.
+pub(crate) const fn delete<K: Removable>(path: &'static str, summary: &'static str) -> Route {
+    Route::delete(path, summary, |call| Box::pin(removed::<K>(call))).replies(const { &[Reply::empty(204, "deleted")] })
+}
+
+async fn listed<S: Listed>(call: Call) -> Result<Response, Error> {
+    let filter = S::filter(&call)?;
+    let command = move |after: Option<IdOf<S::View>>, limit| List::<S::View> { filter: filter.clone(), after, limit };
+    lists::of_world(&call, call.query()?, Shape::of(S::PLURAL), command, S::from).await
+}
+
+async fn got<S: Shown>(call: Call) -> Result<Response, Error> {
+    let view = call.ask(Get::<S::View>(call.id("id")?)).await?;
+    reply::ok(&S::from(view))
+}
+
+async fn removed<K: Removable>(call: Call) -> Result<Response, Error> {
+    call.ask(Remove::<K>(call.id("id")?)).await?;
+    Ok(reply::no_content())
+}

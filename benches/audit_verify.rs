@@ -4,7 +4,7 @@
 
 mod support;
 
-use agentsvc_systems::turn::audit_kinds;
+use agentsvc_systems::audit::audit_kinds;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -21,6 +21,8 @@ pub mod turn;
 pub mod usage;
 pub mod workflow;
 
+use crate::kernel::domain::Domain;
+
 pub use crate::goal::GoalId;
 pub use crate::kernel::actor::Actor;
 pub use crate::kernel::error_code::ErrorCode;
@@ -31,3 +33,39 @@ pub use crate::kernel::id::{
 pub use crate::kernel::money::Micros;
 pub use crate::kernel::refusal::{Refusal, RefusalKind};
 pub use crate::kernel::time::Timestamp;
+
+/// All domains, from below: a domain uses those before it only.
+pub const DOMAINS: &[Domain] = &[
+    taint::DOMAIN,
+    session::DOMAIN,
+    usage::DOMAIN,
+    manifest::DOMAIN,
+    agent::DOMAIN,
+    approval::DOMAIN,
+    audit::DOMAIN,
+    compaction::DOMAIN,
+    event::DOMAIN,
+    goal::DOMAIN,
+    memory::DOMAIN,
+    schedule::DOMAIN,
+    task::DOMAIN,
+    turn::DOMAIN,
+    trigger::DOMAIN,
+    workflow::DOMAIN,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn domains_use_those_before_them() {
+        for (at, domain) in DOMAINS.iter().enumerate() {
+            let before: Vec<_> = DOMAINS[..at].iter().map(|domain| domain.name).collect();
+            assert!(
+                !before.contains(&domain.name) && domain.uses.iter().all(|name| before.contains(name)),
+                "{domain:?}"
+            );
+        }
+    }
+}

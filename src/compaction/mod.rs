@@ -32,7 +32,7 @@ use crate::model::{Purpose, Request, call};
 
 /// What this domain brings.
 pub const DOMAIN: Domain =
-    Domain { name: "compaction", uses: &["model", "session", "prompt"], performers, ..Domain::EMPTY };
+    Domain { name: "compaction", uses: &["model", "session", "prompt", "turn"], performers, ..Domain::EMPTY };
 
 /// Writes summaries.
 fn performers(performers: &mut Performers) {

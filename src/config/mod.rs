@@ -44,7 +44,7 @@ pub const DOMAIN: Domain = Domain {
     name: "config",
     uses: &[
         "approval", "audit", "backup", "budget", "model", "provider", "security", "snapshot", "task", "tool",
-        "trigger", "upload", "usage", "web",
+        "trigger", "upload", "usage", "web", "manifest",
     ],
     commands: &[Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration")],
     ..Domain::EMPTY

@@ -23,7 +23,10 @@ use crate::kernel::home::{Address, Home, Lock};
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "doctor",
-    uses: &["audit", "backup", "config", "model", "provider"],
+    uses: &[
+        "audit", "backup", "config", "model", "provider", "agent", "manifest", "schedule", "session", "taint",
+        "trigger", "turn",
+    ],
     commands: &[Subcommand::new::<cli::Doctor>(
         14,
         "doctor",

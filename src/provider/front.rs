@@ -9,7 +9,7 @@ use agentsvc_api::provider::accounts::{
     ProviderView,
 };
 use agentsvc_components::Actor;
-use agentsvc_components::audit::AuditKind;
+use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_components::kernel::limit;
 use agentsvc_systems::audit::NoteAction;
 use futures_util::future::BoxFuture;

@@ -44,7 +44,19 @@ use store::{Places, RehearsalStore};
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "rehearsal",
-    uses: &["budget", "prompt", "turn", "config", "event"],
+    uses: &[
+        "budget",
+        "prompt",
+        "turn",
+        "config",
+        "event",
+        "agent",
+        "compaction",
+        "schedule",
+        "session",
+        "trigger",
+        "usage",
+    ],
     commands: &[Subcommand::new::<cli::Rehearse>(
         16,
         "rehearse",

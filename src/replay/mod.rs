@@ -36,7 +36,7 @@ use crate::replay::report::{
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "replay",
-    uses: &["snapshot"],
+    uses: &["snapshot", "agent", "audit", "session", "turn"],
     commands: &[Subcommand::new::<cli::Replay>(
         17,
         "replay",

@@ -24,7 +24,7 @@ use crate::web::config::Web;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "security",
-    uses: &["agent", "tool", "web", "injection", "manifest", "prompt", "turn", "config"],
+    uses: &["agent", "tool", "web", "injection", "manifest", "prompt", "turn", "config", "session"],
     open: |opening| {
         let config = opening.settings.get::<Security>();
         let keys = ManifestKeys::new(config.manifest_keys.clone(), config.require_signed_manifests);

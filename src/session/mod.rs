@@ -15,7 +15,7 @@ use agentsvc_components::session::sweep::SweepLog;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "session",
-    uses: &[],
+    uses: &["compaction"],
     tools: &[search::TOOL],
     open: |opening| {
         opening.provide::<dyn Content>(Arc::clone(opening.store) as _);

@@ -31,7 +31,7 @@ use crate::kernel::effect::performers::Performers;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "tool",
-    uses: &["approval", "injection", "manifest", "turn", "taint"],
+    uses: &["approval", "injection", "manifest", "turn", "taint", "session"],
     tools: &[
         tool_search::TOOL,
         tool_load::TOOL,

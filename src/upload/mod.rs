@@ -32,7 +32,7 @@ use crate::kernel::sandbox::Workspaces;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "upload",
-    uses: &[],
+    uses: &["session"],
     commands: &[Subcommand::new::<cli::PdfText>(
         20,
         "pdf-text",

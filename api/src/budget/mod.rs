@@ -5,4 +5,4 @@ pub(crate) mod routes;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("budget").routes(&[routes::ROUTES]);
+pub const DOMAIN: HttpDomain = HttpDomain::new("budget").uses(&["usage"]).routes(&[routes::ROUTES]);

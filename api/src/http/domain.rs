@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 use agentsvc_components::ErrorCode;
-use agentsvc_components::audit::AuditAction;
+use agentsvc_components::kernel::audit_kind::AuditAction;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub(crate) mod answers;
 pub(crate) mod api;
+pub mod audit_kinds;
 pub mod blocking;
 pub mod body;
 pub mod bridge;

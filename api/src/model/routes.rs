@@ -4,7 +4,7 @@ use crate::model::audit_kinds;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agentsvc_components::audit::AuditKind;
+use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_systems::audit::NoteAction;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -14,6 +14,6 @@ use crate::http::domain::HttpDomain;
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("openai")
     .error_codes(error_codes::ALL)
-    .uses(&["agent", "turn", "upload"])
+    .uses(&["agent", "turn", "upload", "session"])
     .routes(&[routes::ROUTES])
     .errors("/v1/", error::for_openai);

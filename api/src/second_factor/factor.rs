@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use crate::http::blocking::spawn_blocking;
 use agentsvc_components::Refusal;
-use agentsvc_components::audit::AuditKind;
+use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_systems::audit::NoteAction;
 use schemars::JsonSchema;
 use serde::Serialize;

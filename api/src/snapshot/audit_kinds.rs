@@ -7,6 +7,4 @@ agentsvc_components::audit_kinds! {
     SNAPSHOT_DELETED = "snapshot_deleted";
     /// The world of a snapshot took the place of the present one.
     SNAPSHOT_RESTORED = "snapshot_restored";
-    /// Another world was to take the place of the present one, and the present one is back.
-    WORLD_EXCHANGE_FAILED = "world_exchange_failed";
 }

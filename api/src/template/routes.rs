@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::http::blocking::spawn_blocking;
 use agentsvc_components::AgentId;
-use agentsvc_components::audit::AuditKind;
+use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_components::kernel::limit::PAGE_ITEMS_MAX;
 use agentsvc_systems::agent::{AgentView, FindAgent, NamedAgent, ScanNames};
 use agentsvc_systems::audit::NoteAction;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crate::DOMAINS;
 use agentsvc_components::ErrorCode;
-use agentsvc_components::audit::AuditAction;
+use agentsvc_components::kernel::audit_kind::AuditAction;
 use agentsvc_systems::kernel::metric::Metric;
 
 use super::page::MADE;
@@ -75,7 +75,8 @@ pub(crate) fn errors() -> String {
 /// The kinds of audit log entries of all domains, by domain.
 pub(crate) fn audit_kinds() -> Vec<(&'static str, Vec<&'static AuditAction>)> {
     let world = agentsvc_systems::DOMAINS.iter().map(|domain| (domain.name, domain.audit_kinds));
-    let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    let kernel = crate::http::audit_kinds::ALL.iter().collect();
+    let mut all: BTreeMap<_, Vec<_>> = BTreeMap::from([("daemon", kernel)]);
     for (name, kinds) in world.chain(DOMAINS.list().iter().map(|domain| (domain.name, domain.audit_kinds))) {
         all.entry(name).or_default().extend(kinds);
     }

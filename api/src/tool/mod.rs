@@ -10,6 +10,6 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("tool")
-    .uses(&["agent", "approval"])
+    .uses(&["agent", "approval", "manifest"])
     .error_codes(error_codes::ALL)
     .routes(&[routes::ROUTES, profile_routes::ROUTES]);

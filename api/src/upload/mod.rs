@@ -11,5 +11,5 @@ use crate::http::domain::HttpDomain;
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("upload")
     .audit_kinds(audit_kinds::ALL)
-    .uses(&["agent", "audit", "injection", "taint"])
+    .uses(&["agent", "audit", "injection", "taint", "session"])
     .routes(&[routes::ROUTES, workspace::ROUTES]);

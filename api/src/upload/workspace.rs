@@ -2,7 +2,7 @@
 
 use crate::upload::audit_kinds;
 use agentsvc_components::AgentId;
-use agentsvc_components::audit::AuditKind;
+use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_systems::agent::GetAgent;
 use agentsvc_systems::audit::NoteAction;
 use hyper::StatusCode;

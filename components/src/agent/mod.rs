@@ -1,5 +1,6 @@
 //! The agent: one entity with an [`AgentId`](crate::AgentId) and this component.
 
+use crate::kernel::domain::Domain;
 pub mod record;
 pub mod sweep;
 
@@ -10,6 +11,9 @@ use crate::kernel::id::AgentId;
 use crate::kernel::time::Timestamp;
 use crate::manifest::SharedManifest;
 use crate::taint::AgentTaint;
+
+/// What this domain is.
+pub const DOMAIN: Domain = Domain { name: "agent", uses: &["manifest", "taint"] };
 
 /// Where an agent is in its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

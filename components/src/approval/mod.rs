@@ -1,12 +1,16 @@
 //! The approval: an action that waits for a person; an entity with an [`ApprovalId`](crate::ApprovalId) and this
 //! component.
 
+use crate::kernel::domain::Domain;
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{AgentId, ApprovalId, TurnId};
 use crate::kernel::record::StoredComponent;
 use crate::kernel::time::Timestamp;
+
+/// What this domain is.
+pub const DOMAIN: Domain = Domain { name: "approval", uses: &[] };
 
 /// Where an approval is. Every state but the first is an end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! The compaction: the job that replaces the older messages of one session by a summary; an entity with a
 //! [`CompactionId`](crate::CompactionId) and this component. Turns run on while it is under way.
 
+use crate::kernel::domain::Domain;
 pub mod call;
 pub mod record;
 
@@ -8,6 +9,9 @@ use bevy_ecs::prelude::{Component, Entity};
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::LogId;
+
+/// What this domain is.
+pub const DOMAIN: Domain = Domain { name: "compaction", uses: &["manifest", "session", "usage"] };
 
 /// Where a compaction is. It ends, and its entity with it, when the summary is stored or will not come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

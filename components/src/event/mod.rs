@@ -3,6 +3,7 @@
 //! The JSON form of an event is one object with `kind` and the fields below; ids are called `agent_id`, `turn_id` and
 //! so on. It is what `{{event}}` of a trigger's template stands for (spec 1, Trigger event kinds).
 
+use crate::kernel::domain::Domain;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,9 @@ mod kind;
 mod of;
 
 pub use kind::EventKind;
+
+/// What this domain is.
+pub const DOMAIN: Domain = Domain { name: "event", uses: &["session", "taint"] };
 
 /// Something that happened, when, and how far from a person's doing.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,12 +1,16 @@
 //! The goal: something to reach, in a tree of goals; an entity with a [`GoalId`](crate::GoalId) and this component
 //! (spec 1, Goals).
 
+use crate::kernel::domain::Domain;
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{AgentId, uuid_id};
 use crate::kernel::record::StoredComponent;
 use crate::kernel::time::Timestamp;
+
+/// What this domain is.
+pub const DOMAIN: Domain = Domain { name: "goal", uses: &[] };
 
 uuid_id! {
     /// Names one goal.

@@ -115,3 +115,5 @@ macro_rules! error_codes {
         pub const ALL: &[$crate::kernel::error_code::ErrorCode] = &[$($name),+];
     };
 }
+
+pub(crate) use error_codes;

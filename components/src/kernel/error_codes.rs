@@ -1,6 +1,8 @@
 //! Error codes that belong to no domain.
 
-crate::error_codes! {
+use crate::kernel::error_code::error_codes;
+
+error_codes! {
     /// The daemon is starting and its world is not loaded.
     LOADING = "loading", [503], "Retry after the time in `Retry-After`.";
     /// A restore is replacing the world.

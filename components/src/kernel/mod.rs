@@ -2,6 +2,8 @@
 
 pub mod actor;
 pub mod attempt;
+pub mod audit_kind;
+pub mod domain;
 pub mod effect;
 mod erased;
 pub mod error_code;

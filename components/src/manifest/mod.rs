@@ -3,12 +3,16 @@
 //! The text as written, unknown keys included, is content and lives in the store. The world keeps this
 //! typed form, without the name, so that agents that differ only by name share one value.
 
+use crate::kernel::domain::Domain;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::AgentId;
 use crate::usage::Limits;
+
+/// What this domain is.
+pub const DOMAIN: Domain = Domain { name: "manifest", uses: &["usage"] };
 
 /// SHA-256 over the stored form of a [`Manifest`]; two agents with equal hashes share one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

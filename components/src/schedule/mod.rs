@@ -1,6 +1,7 @@
 //! Schedules and cron jobs (spec 1, Schedules and Cron jobs): one entity each, with a
 //! [`ScheduleId`](crate::ScheduleId) and this component. Both are the same thing in two families of routes.
 
+use crate::kernel::domain::Domain;
 pub mod record;
 
 use bevy_ecs::prelude::{Component, Entity};
@@ -9,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::kernel::time::Timestamp;
 use crate::manifest::SessionMode;
 use crate::taint::Taint;
+
+/// What this domain is.
+pub const DOMAIN: Domain = Domain { name: "schedule", uses: &["manifest", "taint"] };
 
 /// Which family of routes a schedule belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

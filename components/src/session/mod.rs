@@ -1,6 +1,7 @@
 //! The session: one conversation of one agent; an entity with a [`SessionId`](crate::SessionId) and this
 //! component. Its messages are rows in the content store under its [`LogId`].
 
+use crate::kernel::domain::Domain;
 pub mod message;
 pub mod message_record;
 pub mod record;
@@ -11,6 +12,9 @@ use bevy_ecs::prelude::{Component, Entity};
 use crate::kernel::id::LogId;
 use crate::kernel::time::Timestamp;
 use crate::taint::Taint;
+
+/// What this domain is.
+pub const DOMAIN: Domain = Domain { name: "session", uses: &["taint"] };
 
 /// The state of one session that decisions need.
 #[derive(Component, Clone, Debug)]

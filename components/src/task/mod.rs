@@ -1,6 +1,7 @@
 //! The task: a piece of work that waits in the task queue for whoever takes it; an entity with a
 //! [`TaskId`](crate::TaskId) and this component (spec 2, Task queue).
 
+use crate::kernel::domain::Domain;
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +9,9 @@ use crate::kernel::id::{AgentId, TaskId};
 use crate::kernel::record::{StoredComponent, is_default};
 use crate::kernel::time::Timestamp;
 use crate::taint::Taint;
+
+/// What this domain is.
+pub const DOMAIN: Domain = Domain { name: "task", uses: &["taint"] };
 
 /// Where a task is (decisions, Automation).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! The trigger: waits for events of the world and fires turns; an entity with a [`TriggerId`](crate::TriggerId) and
 //! the components [`Trigger`] and [`TriggerState`] (spec 1, Trigger).
 
+use crate::kernel::domain::Domain;
 pub mod record;
 
 use std::collections::VecDeque;
@@ -13,6 +14,9 @@ use crate::kernel::id::{AgentId, SessionId, TurnId};
 use crate::kernel::time::Timestamp;
 use crate::manifest::SessionMode;
 use crate::turn::TurnEnd;
+
+/// What this domain is.
+pub const DOMAIN: Domain = Domain { name: "trigger", uses: &["event", "manifest", "taint", "turn"] };
 
 /// What a trigger waits for: the single key of the pattern's object and what stands below it (spec 1, Pattern shapes).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,8 @@
 //! Error codes of turns.
 
-crate::error_codes! {
+use crate::kernel::error_code::error_codes;
+
+error_codes! {
     /// The provider has no API key, or it rejected the key.
     PROVIDER_AUTH = "provider_auth", [500, 409, 502], "Set a valid key for the provider.";
     /// The provider still answered 429 after all retries.

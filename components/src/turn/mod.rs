@@ -1,6 +1,7 @@
 //! The turn: one message's way through the model to its answer; an entity with a
 //! [`TurnId`](crate::TurnId) and this component. A turn is parked data, never a waiting task.
 
+use crate::kernel::domain::Domain;
 pub mod effect;
 pub mod error_codes;
 pub mod outcome;
@@ -18,6 +19,9 @@ use crate::kernel::time::Timestamp;
 use crate::session::message::{ToolCall, Usage};
 use crate::taint::Taint;
 use crate::turn::trace::TraceStep;
+
+/// What this domain is.
+pub const DOMAIN: Domain = Domain { name: "turn", uses: &["manifest", "session", "taint", "usage"] };
 
 /// Where a turn is. The table of transitions stands at the head of `systems/src/turn/mod.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

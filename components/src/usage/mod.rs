@@ -1,5 +1,6 @@
 //! What model calls use, and the budgets that bound it (spec 3, Usage and Budget).
 
+use crate::kernel::domain::Domain;
 pub mod price;
 pub mod record;
 
@@ -11,6 +12,9 @@ use crate::kernel::id::AgentId;
 use crate::kernel::money::Micros;
 use crate::kernel::time::Timestamp;
 use crate::session::message::Usage;
+
+/// What this domain is.
+pub const DOMAIN: Domain = Domain { name: "usage", uses: &["session"] };
 
 /// How a model call ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

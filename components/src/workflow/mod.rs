@@ -1,6 +1,7 @@
 //! Workflows: pipelines of steps that agents carry out, and their runs (spec 1, Workflow, Workflow run). A workflow is
 //! an entity with a [`WorkflowId`] and [`Workflow`]; a run is one with a [`RunId`](crate::RunId) and [`WorkflowRun`].
 
+use crate::kernel::domain::Domain;
 pub mod record;
 
 use std::sync::Arc;
@@ -12,6 +13,9 @@ use crate::kernel::id::{AgentId, TurnId, WorkflowId};
 use crate::kernel::record::StoredComponent;
 use crate::kernel::time::Timestamp;
 use crate::taint::Taint;
+
+/// What this domain is.
+pub const DOMAIN: Domain = Domain { name: "workflow", uses: &["taint"] };
 
 /// Mode of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

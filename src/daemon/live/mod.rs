@@ -20,7 +20,7 @@ use agentsvc_api::model::catalog::DefaultModel;
 use agentsvc_api::world::installation::Installation;
 use agentsvc_components::Actor;
 use agentsvc_components::Refusal;
-use agentsvc_components::audit::AuditKind;
+use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::config::Reconfigure;
 use arc_swap::ArcSwap;

@@ -20,7 +20,7 @@
 
 mod stats;
 
-use agentsvc_api::snapshot::audit_kinds;
+use agentsvc_api::http::audit_kinds;
 use agentsvc_components::kernel::error_codes;
 use std::fs;
 use std::ops::Deref;
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 use agentsvc_api::Api;
 use agentsvc_api::http::bridge::{Intake, exchanging};
-use agentsvc_components::audit::AuditKind;
+use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_components::{Actor, Refusal, RefusalKind};
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::kernel::stored::AwaitStored;

@@ -1,6 +1,7 @@
 //! A daemon without its listener, whose world is exchanged and is not.
 
 use agentsvc_api::config;
+use agentsvc_api::http;
 use agentsvc_api::snapshot;
 use agentsvc_systems::agent;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -111,18 +112,18 @@ fn whatever_goes_wrong_brings_the_old_world_back() {
     drop(view);
     assert_eq!(harness.replace(|| Ok(())).unwrap_err().kind, RefusalKind::Conflict, "whoever has this is not done");
     drop(reader);
-    assert_eq!(harness.entries(snapshot::audit_kinds::WORLD_EXCHANGE_FAILED), 0, "the world never stopped");
+    assert_eq!(harness.entries(http::audit_kinds::WORLD_EXCHANGE_FAILED), 0, "the world never stopped");
 
     // Who has something to do in between cannot.
     let refused = harness.replace(|| Err("the other files are not there".to_owned())).unwrap_err();
     assert_eq!(refused.message, "the other files are not there");
-    assert_eq!((harness.agents(), harness.entries(snapshot::audit_kinds::WORLD_EXCHANGE_FAILED)), (1, 1));
+    assert_eq!((harness.agents(), harness.entries(http::audit_kinds::WORLD_EXCHANGE_FAILED)), (1, 1));
 
     // The other world contradicts itself: its agent has no manifest.
     harness.build(|row| row.key[0] != b'm');
     let refused = harness.replace(|| Ok(())).unwrap_err();
     assert!(refused.message.contains("cannot be loaded"), "{refused}");
-    assert_eq!((harness.agents(), harness.entries(snapshot::audit_kinds::WORLD_EXCHANGE_FAILED)), (1, 2));
+    assert_eq!((harness.agents(), harness.entries(http::audit_kinds::WORLD_EXCHANGE_FAILED)), (1, 2));
 
     // Nobody has built what is to take its place, and nobody else may meanwhile.
     harness.exchange.clear_next().unwrap();
@@ -132,7 +133,7 @@ fn whatever_goes_wrong_brings_the_old_world_back() {
     let refused = harness.exchange.replace_with(entry, |_| Ok(()), || Ok(())).unwrap_err();
     drop(claimed);
     assert_eq!(refused.kind, RefusalKind::Failed);
-    assert_eq!((harness.agents(), harness.entries(snapshot::audit_kinds::WORLD_EXCHANGE_FAILED)), (1, 3));
+    assert_eq!((harness.agents(), harness.entries(http::audit_kinds::WORLD_EXCHANGE_FAILED)), (1, 3));
 
     // All is well: another world, in which nobody is.
     let of_the_old_one = harness.front.api.bridge.of_this_world();

@@ -6,7 +6,7 @@ use bevy_ecs::prelude::World;
 use serde_json::{Map, Value, json};
 
 use agentsvc_components::AgentId;
-use agentsvc_components::audit::AuditKind;
+use agentsvc_components::kernel::audit_kind::AuditKind;
 
 use super::AgentPatch;
 use crate::audit::{Audit, names};

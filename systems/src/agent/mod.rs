@@ -58,7 +58,7 @@ use manifests::Manifests;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["audit", "config", "manifest", "session", "taint", "usage"],
+    uses: &["audit", "config", "manifest", "session", "taint", "usage", "event"],
     content: &[(b'x', is_text)],
     kinds: &[
         Kind::new(rows::MANIFESTS, rows::read_manifest),

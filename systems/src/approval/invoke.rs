@@ -6,7 +6,7 @@
 use crate::agent::error_codes as agent_codes;
 use crate::approval;
 use crate::approval::error_codes;
-use crate::turn;
+use crate::audit::audit_kinds;
 use bevy_ecs::prelude::{Resource, World};
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
@@ -127,7 +127,7 @@ fn clear(world: &mut World, command: &InvokeTool) -> Result<Option<Invoker>, Ref
     let invoker = command.agent.map(|agent| invoker(world, agent)).transpose()?;
     let input = hex(&Sha256::digest(command.input.as_bytes()));
     let details = json!({ "tool": command.tool, "input_sha256": input, "direct": true });
-    world.audit(turn::audit_kinds::TOOL_CALLED, command.agent, details);
+    world.audit(audit_kinds::TOOL_CALLED, command.agent, details);
     Ok(invoker)
 }
 

@@ -1,6 +1,6 @@
 //! Tools that clients call without a turn, in virtual time.
 
-use crate::turn::audit_kinds;
+use crate::audit::audit_kinds;
 use agentsvc_components::approval::ApprovalState;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, RefusalKind};

@@ -53,7 +53,7 @@ use crate::kernel::stage::Stage;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["agent", "audit", "config"],
+    uses: &["agent", "audit", "config", "event", "manifest", "session", "turn"],
     kinds: &[Kind::component::<Approval>()],
     restore: &[(Phase::Owned, restore_components::<Approval>), (Phase::Joined, reconcile)],
     install,

@@ -30,8 +30,8 @@ pub use walk::{Broken, Walk, Walked};
 use bevy_ecs::prelude::{Resource, World};
 use serde_json::Value;
 
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::audit::record::{AuditEntry, AuditHead, SealAudit};
+use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{Actor, AgentId};
 

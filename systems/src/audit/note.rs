@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use agentsvc_components::AgentId;
-use agentsvc_components::audit::AuditKind;
 use agentsvc_components::audit::record::AuditHead;
+use agentsvc_components::kernel::audit_kind::AuditKind;
 
 use super::{Audit, AuditChain};
 use crate::kernel::command::{Answer, Command, Place, command};

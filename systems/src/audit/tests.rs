@@ -1,6 +1,6 @@
 //! The trail: what commands leave on it, what is asked of the outside, and that a walk finds every change of its rows.
 
-use agentsvc_components::audit::AuditKind;
+use agentsvc_components::kernel::audit_kind::AuditKind;
 use std::collections::BTreeMap;
 
 use agentsvc_components::agent::AgentMode;

@@ -62,7 +62,7 @@ use crate::usage::{CallEnded, Spent};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["agent", "audit", "config", "model", "usage"],
+    uses: &["agent", "audit", "config", "model", "usage", "compaction", "event", "manifest", "session", "turn"],
     kinds: &[Kind::new(rows::BUDGETS, rows::read)],
     restore: &[(Phase::Owned, load)],
     rows: |world, found| found.extend(world.resource::<Budgets>().stored().map(rows::put_budget)),

@@ -57,7 +57,7 @@ use agentsvc_components::compaction::record::CompactionRecord;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["agent", "budget", "config", "model", "session", "usage"],
+    uses: &["agent", "budget", "config", "model", "session", "usage", "event", "turn"],
     measures: &[Measure::of::<CompactionId>("compactions", |_, _| 0, 40)],
     kinds: &[Kind::record::<CompactionRecord>().with_entities::<Compaction>(resume::row)],
     restore: &[(Phase::Jobs, resume::restore)],

@@ -25,8 +25,11 @@ use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::reaction::react;
 
 /// What this domain brings.
-pub(crate) const DOMAIN: Domain =
-    Domain { uses: &["injection"], commands: &[CommandDef::of::<Reconfigure>()], ..Domain::named("config") };
+pub(crate) const DOMAIN: Domain = Domain {
+    uses: &["injection", "manifest", "usage"],
+    commands: &[CommandDef::of::<Reconfigure>()],
+    ..Domain::named("config")
+};
 
 /// Tokens of a context where nothing better is known.
 const CONTEXT_TOKENS_DEFAULT: u32 = 128_000;

@@ -15,7 +15,7 @@ pub use publish::PublishEvent;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["audit"],
+    uses: &["audit", "trigger"],
     commands: &[CommandDef::of::<PublishEvent>()],
     audit_kinds: audit_kinds::ALL,
     metrics: metrics::ALL,

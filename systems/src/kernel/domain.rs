@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use bevy_ecs::prelude::World;
 
-use agentsvc_components::audit::AuditAction;
+use agentsvc_components::kernel::audit_kind::AuditAction;
 use agentsvc_components::kernel::limit::Limit;
 use agentsvc_components::kernel::record::Op;
 use agentsvc_components::{ErrorCode, Timestamp};

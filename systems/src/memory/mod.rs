@@ -21,7 +21,7 @@ pub(crate) use usage::{Memories, carry, erase, load, revisions};
 use bevy_ecs::prelude::World;
 use serde_json::json;
 
-use agentsvc_components::audit::AuditKind;
+use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{Actor, AgentId, Refusal};
 
@@ -35,7 +35,7 @@ use agentsvc_components::memory::record::{MemoryRecord, MemoryUseRecord};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["audit", "taint"],
+    uses: &["audit", "taint", "event"],
     content: &[(b'k', is_record::<MemoryRecord>)],
     kinds: &[Kind::record::<MemoryUseRecord>()],
     restore: &[(Phase::Owned, load)],

@@ -12,7 +12,7 @@ use admission::Admission;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["config"],
+    uses: &["config", "agent"],
     install,
     has_work: |world| world.resource::<Admission>().can_admit(),
     is_quiet: |world| world.resource::<Admission>().out() == 0,

@@ -35,7 +35,7 @@ use crate::kernel::domain::Domain;
 use unit::{Unit, units};
 
 /// What this domain brings.
-pub(crate) const DOMAIN: Domain = Domain { uses: &[], ..Domain::named("prompt") };
+pub(crate) const DOMAIN: Domain = Domain { uses: &["manifest", "session"], ..Domain::named("prompt") };
 
 /// How a summary begins, in a prompt and where a session is shown.
 pub const SUMMARY_TITLE: &str = "[Summary of the earlier conversation]";

@@ -14,7 +14,8 @@ use crate::kernel::domain::Domain;
 use crate::kernel::engine::Engine;
 
 /// What this domain brings.
-pub(crate) const DOMAIN: Domain = Domain { uses: &[], ..Domain::named("rehearsal") };
+pub(crate) const DOMAIN: Domain =
+    Domain { uses: &["event", "schedule", "session", "trigger", "turn", "usage"], ..Domain::named("rehearsal") };
 
 /// Something that a fire came to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -31,7 +31,7 @@ pub use epoch::Epoch;
 pub use player::{Change, Played, Player, Rows};
 
 /// What this domain brings.
-pub(crate) const DOMAIN: Domain = Domain { uses: &["config", "memory"], ..Domain::named("replay") };
+pub(crate) const DOMAIN: Domain = Domain { uses: &["config", "memory", "agent"], ..Domain::named("replay") };
 
 #[cfg(test)]
 mod tests;

@@ -78,7 +78,7 @@ use times::Timing;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["agent", "audit", "budget", "rehearsal", "taint", "turn"],
+    uses: &["agent", "audit", "budget", "rehearsal", "taint", "turn", "event"],
     kinds: &[
         Kind::record::<ScheduleRecord>(),
         Kind::record::<ScheduleStateRecord>()

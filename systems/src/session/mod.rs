@@ -51,7 +51,7 @@ use agentsvc_components::session::record::SessionRecord;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["audit", "taint"],
+    uses: &["audit", "taint", "agent", "compaction", "manifest"],
     content: &[(b'r', is_message), (b'u', is_record::<SummaryRecord>), (b'q', is_text)],
     outcomes: &[OutcomeDef::of::<LogSwept>()],
     kinds: &[Kind::new(SessionRecord::KEY, read).with_entities::<Session>(rows::row)],

@@ -53,7 +53,7 @@ use crate::kernel::outbox::{Emit, inherits};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["audit", "config", "manifest", "redact"],
+    uses: &["audit", "config", "manifest", "redact", "agent", "event", "session", "turn"],
     install,
     commands: &[CommandDef::of::<NoteUpload>()],
     audit_kinds: audit_kinds::ALL,

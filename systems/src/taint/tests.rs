@@ -1,7 +1,7 @@
 //! Taint in virtual time: where it comes from, where it goes, and what it keeps a turn from doing.
 
 use crate::taint;
-use agentsvc_components::audit::AuditKind;
+use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_components::memory::record::MemoryRecord;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
 use agentsvc_components::session::message::{Block, Role, ToolCall};

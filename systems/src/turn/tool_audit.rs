@@ -2,13 +2,14 @@
 //! which nobody knows whether they took effect. Their input is named by its hash only: it may hold what the record must
 //! not keep.
 
+use crate::audit;
 use crate::taint;
 use crate::turn;
 use bevy_ecs::prelude::{Entity, World};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use agentsvc_components::audit::AuditKind;
+use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_components::session::message::ToolCall;
 use agentsvc_components::turn::effect::ToolRun;
 use agentsvc_components::{Actor, AgentId, TurnId};
@@ -27,7 +28,7 @@ pub(super) fn called(world: &mut World, run: &ToolRun) {
     if run.resumed {
         details["resumed"] = json!(true);
     }
-    note(world, turn::audit_kinds::TOOL_CALLED, run.agent, run.turn(), &details);
+    note(world, audit::audit_kinds::TOOL_CALLED, run.agent, run.turn(), &details);
 }
 
 /// The call does not run; `why` is a word.

@@ -73,7 +73,7 @@ pub(crate) use tests::{events as events_for_tests, priced as priced_for_tests};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["config", "rehearsal"],
+    uses: &["config", "rehearsal", "agent", "compaction", "turn"],
     content: &[(b'b', rows::is_readable)],
     kinds: &[Kind::new(b'b', rows::read)],
     restore: &[(Phase::Owned, load), (Phase::Lost, calls::restore)],

@@ -69,7 +69,7 @@ use agentsvc_components::workflow::record::RunRecord;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["agent", "audit", "event", "taint", "turn"],
+    uses: &["agent", "audit", "event", "taint", "turn", "manifest", "session"],
     kinds: &[
         Kind::record::<RunRecord>().with_entities::<WorkflowRun>(rows::run),
         Kind::component::<Workflow>(),

@@ -1,6 +1,6 @@
 //! Limits of approvals, events, triggers, schedules, goals, tasks and workflows.
 
-crate::limits! {
+limits! {
     pub(super) const ALL;
     /// Approvals that may be pending. More: a tool call that needs one gets an error result, a client 429.
     pub const APPROVALS_PENDING_MAX: usize = 10_000;

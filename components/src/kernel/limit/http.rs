@@ -1,6 +1,6 @@
 //! Limits of requests, connections, streams, uploads and files.
 
-crate::limits! {
+limits! {
     pub(super) const ALL;
     /// Wrong codes of the second factor in a row. Then every code is a 429 for a while.
     pub const TOTP_WRONG_MAX: u32 = 5;

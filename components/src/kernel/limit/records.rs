@@ -1,6 +1,6 @@
 //! Limits of models, providers, memory, usage, the audit log, traces, agent types and imports.
 
-crate::limits! {
+limits! {
     pub(super) const ALL;
     /// Models that clients may add to the catalog. More: 429.
     pub const CUSTOM_MODELS_MAX: usize = 1_000;

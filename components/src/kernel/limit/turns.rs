@@ -1,6 +1,6 @@
 //! Limits of the world, sessions, turns, tools and prompts.
 
-crate::limits! {
+limits! {
     pub(super) const ALL;
     /// Commands that may wait for the world thread; those of large bodies count towards `BODIES_BYTES_MAX`, too.
     /// Full: 503 with `Retry-After`.

@@ -1,6 +1,6 @@
 //! Limits of the input log, backups, snapshots, rehearsals and queries, which work on the whole world.
 
-crate::limits! {
+limits! {
     pub(super) const ALL;
     /// Bytes of durable steps that may wait to be written to the input log. More: the log has a gap there, and goes
     /// on with another epoch at the world's next quiet moment.

@@ -317,7 +317,7 @@ impl Fuzz {
                 ask(
                     engine,
                     Actor::System,
-                    audit::NoteAction { kind: audit_kinds::FILE_UPLOADED, agent: Some(agent), details },
+                    audit::NoteAction { kind: audit_kinds::FILE_WRITTEN, agent: Some(agent), details },
                 );
             }
             6 => {

@@ -34,6 +34,7 @@ pub mod turn;
 pub mod upload;
 pub mod usage;
 pub mod web;
+pub mod webhook;
 pub mod workflow;
 pub mod world;
 
@@ -61,6 +62,7 @@ pub const DOMAINS: &[Domain] = &[
     goal::DOMAIN,
     task::DOMAIN,
     workflow::DOMAIN,
+    webhook::DOMAIN,
     memory::DOMAIN,
     upload::DOMAIN,
     tool::DOMAIN,

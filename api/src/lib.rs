@@ -34,6 +34,7 @@ pub mod turn;
 pub mod ui;
 pub mod upload;
 pub mod usage;
+pub mod webhook;
 pub mod workflow;
 pub mod world;
 
@@ -77,6 +78,7 @@ const LIST: &[HttpDomain] = &[
     provider::DOMAIN,
     openai::DOMAIN,
     workflow::DOMAIN,
+    webhook::DOMAIN,
     rehearsal::DOMAIN,
     tool::DOMAIN,
     template::DOMAIN,

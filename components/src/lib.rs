@@ -19,6 +19,7 @@ pub mod task;
 pub mod trigger;
 pub mod turn;
 pub mod usage;
+pub mod webhook;
 pub mod workflow;
 
 use crate::kernel::domain::Domain;
@@ -52,6 +53,7 @@ pub const DOMAINS: &[Domain] = &[
     turn::DOMAIN,
     trigger::DOMAIN,
     workflow::DOMAIN,
+    webhook::DOMAIN,
 ];
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ mod testing;
 pub mod trigger;
 pub mod turn;
 pub mod usage;
+pub mod webhook;
 pub mod workflow;
 pub mod world;
 
@@ -76,6 +77,7 @@ pub const DOMAINS: &[Domain] = &[
     trigger::DOMAIN,
     task::DOMAIN,
     workflow::DOMAIN,
+    webhook::DOMAIN,
     world::DOMAIN,
     query::DOMAIN,
     replay::DOMAIN,

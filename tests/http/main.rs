@@ -69,6 +69,7 @@ mod usage_totals;
 mod v1;
 mod v1_stream;
 mod v1_tools;
+mod webhooks;
 mod workflow_runs;
 mod workflows;
 mod world;

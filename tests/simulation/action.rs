@@ -144,6 +144,12 @@ actions! {
     InvokeTool 3,
     /// And goes away.
     WithdrawInvocation 1,
+    /// A webhook is made.
+    NewWebhook 2,
+    /// One is changed, or switched on or off.
+    UpdateWebhook 2,
+    /// One is removed.
+    RemoveWebhook 1,
     /// Memory is written.
     PutMemory 4,
     /// Memory is deleted.

@@ -9,6 +9,7 @@ use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::session::message::Block;
 use agentsvc_components::usage::Limits;
 use agentsvc_components::usage::price::Price;
+use agentsvc_components::webhook::WebhookId;
 use agentsvc_components::{
     Actor, AgentId, GoalId, Micros, Refusal, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, WorkflowId,
 };
@@ -49,6 +50,7 @@ pub(crate) struct Known {
     pub(crate) runs: Vec<RunId>,
     pub(crate) conversations: Vec<SessionId>,
     pub(crate) invocations: Vec<u128>,
+    pub(crate) webhooks: Vec<WebhookId>,
     pub(crate) memories: BTreeSet<(AgentId, String)>,
 }
 

@@ -19,6 +19,7 @@ use agentsvc_systems::schedule::GetSchedule;
 use agentsvc_systems::session::GetSession;
 use agentsvc_systems::task::TaskView;
 use agentsvc_systems::trigger::GetTrigger;
+use agentsvc_systems::webhook::WebhookView;
 use agentsvc_systems::workflow::{GetRun, WorkflowView};
 
 use super::facts::GONE;
@@ -115,6 +116,7 @@ pub(crate) fn register(harness: &mut Harness, key: &str) -> Option<String> {
             harness.read(GetSchedule { kind, id: words.next()?.parse().ok()? }).map(|view| view.prompt.to_string())
         }
         "goal" => harness.read(Get::<GoalView>(id.parse().ok()?)).map(|view| view.goal.title.to_string()),
+        "webhook" => harness.read(Get::<WebhookView>(id.parse().ok()?)).map(|view| view.webhook.name.to_string()),
         "task" => harness.read(Get::<TaskView>(id.parse().ok()?)).map(|view| view.task.title.to_string()),
         "workflow" => harness.read(Get::<WorkflowView>(id.parse().ok()?)).map(|view| view.workflow.name.to_string()),
         "run" => harness.read(GetRun(id.parse().ok()?)).map(|view| view.run.state.as_str().to_owned()),

@@ -1,6 +1,6 @@
 //! What the world asks of the outside, and how it comes back: late, out of order, twice, or not at all.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use agentsvc_components::agent::sweep::{AgentSwept, SweepAgent};
 use agentsvc_components::compaction::call::{Summary, SummaryCall, SummaryEnd, SummaryOutcome};
@@ -8,6 +8,7 @@ use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::effect::Abort;
 use agentsvc_components::kernel::effect::AnyEffect;
 use agentsvc_components::kernel::id::JobId;
+use agentsvc_components::kernel::job::{JobOutcome, RunJob};
 use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::session::message::Usage;
 use agentsvc_components::session::sweep::LogSwept;
@@ -18,7 +19,7 @@ use agentsvc_components::{AgentId, LogId, TurnId};
 use agentsvc_systems::kernel::record;
 
 use super::harness::{ANSWER, CONTEXT, Harness};
-use super::staff;
+use super::{staff, webhooks};
 
 /// One thing that is out.
 #[derive(Clone)]
@@ -26,6 +27,7 @@ pub(crate) enum Out {
     Model(Box<ModelCall>),
     Tool(Box<ToolRun>),
     Summary(Box<SummaryCall>),
+    Job(Box<RunJob>),
     Log(LogId),
     Agent(AgentId),
     /// What came back, and is on its way.
@@ -43,6 +45,8 @@ pub(crate) struct Outside {
     past: Vec<AnyOutcome>,
     /// Tool calls that were begun, by turn and row: a second time only when the world knows.
     begun: BTreeSet<(TurnId, u32)>,
+    /// The newest try of each job.
+    tried: BTreeMap<JobId, u32>,
 }
 
 impl Outside {
@@ -82,6 +86,9 @@ pub(crate) fn begin(harness: &mut Harness, effects: Vec<AnyEffect>) -> Result<()
         } else if let Some(run) = effect.get::<ToolRun>() {
             once(harness, run)?;
             Out::Tool(Box::new(run.clone()))
+        } else if let Some(run) = effect.get::<RunJob>() {
+            in_order(harness, run)?;
+            Out::Job(Box::new(run.clone()))
         } else if let Some(SweepLog(log)) = effect.get() {
             Out::Log(*log)
         } else if let Some(SweepAgent(agent)) = effect.get() {
@@ -121,6 +128,22 @@ fn once(harness: &mut Harness, run: &ToolRun) -> Result<(), String> {
     Ok(())
 }
 
+/// No try of a job begins twice, none comes after a later one, and each is durable before it begins.
+fn in_order(harness: &mut Harness, run: &RunJob) -> Result<(), String> {
+    let Attempt { job, number } = run.attempt;
+    let before = harness.outside.tried.insert(job, number).unwrap_or_default();
+    if number <= before {
+        return Err(format!("try {number} of job {job} begins after try {before}"));
+    }
+    let key = [&b"q"[..], job.0.as_bytes()].concat();
+    // What came back, or was cancelled, between the step and its sync is gone already.
+    let is_gone = harness.disk.seen.contains_key(&key);
+    if !is_gone && !harness.disk.world.contains_key(&key) {
+        return Err(format!("try {number} of job {job} begins before it is durable"));
+    }
+    Ok(())
+}
+
 /// One of what is out comes back.
 pub(crate) fn answer(harness: &mut Harness) {
     if harness.outside.out.is_empty() {
@@ -150,6 +173,10 @@ fn come_back(harness: &mut Harness, out: Out) {
         Out::Summary(call) => {
             let end = summary(harness, &call);
             deliver(harness, SummaryOutcome(call.attempt, end));
+        }
+        Out::Job(run) => {
+            let end = webhooks::answer(harness);
+            deliver(harness, JobOutcome(run.attempt, end));
         }
         Out::Log(log) => {
             record::log_prefixes(log).for_each(|prefix| harness.disk.erase(&prefix));

@@ -28,6 +28,7 @@ mod shrink;
 mod slots;
 mod staff;
 mod talk;
+mod webhooks;
 mod work;
 
 use std::process::ExitCode;

@@ -1,0 +1,39 @@
+//! Posts events to the receivers of webhooks (spec 3, Webhooks).
+//!
+//! A delivery asks the world for the address and the sealed secret when it is tried, so that a change of either counts for
+//! what waits already. The signature is over the bytes of the body, which are the same for all tries.
+
+mod post;
+mod sender;
+
+use std::sync::Arc;
+
+use agentsvc_api::webhook::sender::WebhookSender;
+use agentsvc_systems::webhook;
+
+use crate::kernel::domain::Domain;
+use crate::kernel::effect::performers::Performers;
+use crate::kernel::toolset::ToolParts;
+use sender::Sender;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "webhook",
+    uses: &[],
+    performers,
+    open: |opening| {
+        let (web, vault) = (opening.web.clone(), opening.vault.clone());
+        opening.provide::<dyn WebhookSender>(Arc::new(Sender { web, vault }));
+        Ok(())
+    },
+    ..Domain::EMPTY
+};
+
+fn performers(performers: &mut Performers) {
+    let ToolParts { web, bridge, .. } = performers.part();
+    let sender = Arc::new(Sender { web, vault: performers.part() });
+    performers.on_job(webhook::NAME, move |job| {
+        let (sender, bridge) = (Arc::clone(&sender), bridge.clone());
+        async move { post::deliver(&sender, &bridge, job).await }
+    });
+}

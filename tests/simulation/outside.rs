@@ -137,7 +137,7 @@ fn in_order(harness: &mut Harness, run: &RunJob) -> Result<(), String> {
     }
     let key = [&b"q"[..], job.0.as_bytes()].concat();
     // What came back, or was cancelled, between the step and its sync is gone already.
-    let is_gone = harness.disk.seen.contains_key(&key);
+    let is_gone = !harness.disk.seen.contains_key(&key);
     if !is_gone && !harness.disk.world.contains_key(&key) {
         return Err(format!("try {number} of job {job} begins before it is durable"));
     }

@@ -14,6 +14,7 @@ use agentsvc_systems::{Engine, Settings};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::Request;
+use hyper::header::{HOST, HeaderValue};
 use hyper::http::request::Builder;
 
 use crate::DOMAINS;
@@ -181,7 +182,9 @@ fn run(intake: &Intake) {
 
 /// A request with a body, such as `Request::get("/api/health")`.
 pub(crate) async fn send(api: &Arc<Api>, request: Builder, body: impl Into<Bytes>) -> Response {
-    dispatch(api, CLIENT, request.body(Full::new(body.into())).expect("a request")).await
+    let mut request = request.body(Full::new(body.into())).expect("a request");
+    request.headers_mut().entry(HOST).or_insert(HeaderValue::from_static("localhost"));
+    dispatch(api, CLIENT, request).await
 }
 
 /// `GET path`.

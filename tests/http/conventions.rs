@@ -238,6 +238,19 @@ fn a_client_without_a_host_or_with_http_1_0_is_answered_clearly() {
     let daemon = Daemon::start();
     let client: &Client = &daemon;
     assert_eq!(client.raw(b"GET /api/health HTTP/1.0\r\n\r\n").unwrap().status, 200);
-    let reply = client.raw(b"GET /api/health HTTP/1.1\r\nconnection: close\r\n\r\n").unwrap();
-    assert!(reply.status == 200 || reply.status == 400);
+    let absolute = "GET http://localhost/api/health HTTP/1.1";
+    for (head, status) in [
+        ("GET /api/health HTTP/1.1".to_owned(), 400),
+        ("GET /api/health HTTP/1.1\r\nhost: localhost\r\nhost: localhost".to_owned(), 400),
+        ("GET /api/health HTTP/1.1\r\nhost: localhost\r\nHost: evil.example".to_owned(), 400),
+        ("GET /api/health HTTP/1.0\r\nhost: localhost\r\nhost: localhost".to_owned(), 400),
+        (format!("{absolute}\r\nhost: evil.example"), 400),
+        (format!("{absolute}\r\nhost: localhost:4545"), 400),
+        (format!("{absolute}\r\nhost: LOCALHOST"), 200),
+        ("GET /api/health HTTP/1.1\r\nhost: localhost".to_owned(), 200),
+    ] {
+        let reply = client.raw(format!("{head}\r\nconnection: close\r\n\r\n").as_bytes()).unwrap();
+        assert_eq!(reply.status, status, "{head}: {}", reply.text());
+        assert!(status == 200 || reply.text().contains("\"error\""), "{head}");
+    }
 }

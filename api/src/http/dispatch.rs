@@ -22,7 +22,7 @@ use crate::http::api::Api;
 use crate::http::body::BodyStream;
 use crate::http::call::{Call, ParamSpans};
 use crate::http::error::Error;
-use crate::http::origin::OriginClass;
+use crate::http::origin::{OriginClass, check_host};
 use crate::http::reply::{Body, Response};
 use crate::http::response_headers::ResponseHeaders;
 use crate::http::route::{Auth, Route};
@@ -104,6 +104,7 @@ fn admit<'t>(
     peer: IpAddr,
 ) -> Result<Admitted<'t>, Error> {
     check_size(api, parts)?;
+    check_host(parts)?;
     match found {
         Found::Route(route, ..) if route.auth == Auth::Socket => policy.check_socket_origin(parts)?,
         _ => policy.check_origin(parts, class)?,

@@ -4,6 +4,7 @@
 use crate::http::error_codes;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use hyper::Version;
 use hyper::header::{HOST, ORIGIN};
 use hyper::http::request::Parts;
 
@@ -103,6 +104,23 @@ impl Origins {
              to cors_origin",
         ))
     }
+}
+
+/// Every request names one host, in one way (RFC 9112, section 3.2): two programs on its way must not read two.
+///
+/// # Errors
+/// 400.
+pub(crate) fn check_host(parts: &Parts) -> Result<(), Error> {
+    let mut hosts = parts.headers.get_all(HOST).iter();
+    let wrong = match (hosts.next(), hosts.next(), parts.uri.authority()) {
+        (Some(_), Some(_), _) => "the request has more than one Host header",
+        (None, _, _) if parts.version == Version::HTTP_11 => "the request has no Host header",
+        (Some(host), None, Some(authority)) if !host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes()) => {
+            "the Host header and the address of the request differ"
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::bad_request(wrong))
 }
 
 /// The port of `scheme://host[:port]`, the scheme's own where none is written.

@@ -14,6 +14,7 @@ pub(crate) mod live;
 pub(crate) mod models;
 pub mod performer;
 mod providers;
+mod stop;
 mod tools;
 pub(crate) mod world;
 
@@ -151,8 +152,10 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     tracing::info!("ready");
     runtime.block_on(front.api.shutdown.wait());
     tracing::info!("stopping");
+    let stop = stop::Stop::begin(&front.api.bridge, &runtime);
     backups.stop();
     let _ended = runtime.block_on(served);
+    stop.settle(&runtime);
     audit::note_stop(&front, &runtime);
     exchange.stop();
     runtime.shutdown_timeout(Duration::from_secs(2));

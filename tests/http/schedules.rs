@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::daemon::{Daemon, text};
 use crate::support::http::Client;
 use crate::support::model::Model;
-use crate::support::model_server::Reply;
+use crate::support::model_server::{Gate, Reply};
 use crate::support::until;
 
 const NOBODY: &str = "018f0000-0000-7000-8000-00000000dead";
@@ -25,6 +25,30 @@ fn harness() -> (Model, Daemon, String) {
     let daemon = Daemon::with(&format!("rate_limit_per_second = 1000000\n{}", model.config()));
     let agent = daemon.agent_with("a", "[capabilities]\ntools = [\"schedule_*\"]\n");
     (model, daemon, agent)
+}
+
+#[test]
+fn an_orderly_stop_settles_the_calls_of_schedules() {
+    let model = Model::start();
+    let prices = "[prices.\"openai/echo-1\"]\ninput_per_m = 1000.0\noutput_per_m = 1000.0\n";
+    let mut daemon = Daemon::with(&format!("{}[budget]\ndaily_limit_usd = 1000000\n{prices}", model.config()));
+    let agent = daemon.agent_with("a", "");
+    let body = json!({ "agent_id": agent, "cron": "0 0 1 1 *", "prompt": "report", "session_mode": "new" });
+    let id = text(&create(&daemon, &body)["id"]);
+    let gate = Gate::default();
+    model.script([Reply::text("the report").usage(Some((10, 5))).gated(&gate)]);
+    daemon.poke(&format!("/api/schedules/{id}/run")).expect(200);
+    until("the model was asked", || (model.requests().len() == 1).then_some(()));
+    daemon.poke("/api/shutdown").expect(200);
+    until("the daemon takes no more connections", || daemon.connect().is_err().then_some(()));
+    assert!(daemon.alive(), "it waits for the call");
+    gate.open();
+    assert!(daemon.wait().success());
+    daemon.restart();
+    let budget = daemon.get("/api/budget").expect(200);
+    assert_eq!((&budget["today_spent_usd"], &budget["reserved_usd"]), (&json!(0.015), &json!(0.0)));
+    assert_eq!(get(&daemon, &id)["last_result"]["status"], "completed", "{}", get(&daemon, &id));
+    assert_eq!(model.requests().len(), 1, "it was not asked again");
 }
 
 #[test]

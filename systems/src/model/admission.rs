@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::kernel::attempt::Attempt;
@@ -26,6 +27,19 @@ pub(crate) struct Admission {
     places: HashMap<Entity, (Arc<str>, Place)>,
     out: HashMap<Attempt, Arc<str>>,
     free: bool,
+    drain: Drain,
+}
+
+/// Which calls begin no more, because the daemon is about to end. Not stored: every start begins without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Drain {
+    /// All calls may begin.
+    #[default]
+    Off,
+    /// Those of turns that a trigger, a schedule or a workflow began do not.
+    Fired,
+    /// None begins.
+    All,
 }
 
 /// One provider's turns: those that wait, and how many calls are out.
@@ -48,7 +62,17 @@ impl Admission {
 
     /// May a further round admit someone?
     pub(crate) fn can_admit(&self) -> bool {
-        self.free && !self.places.is_empty()
+        self.free && !self.places.is_empty() && self.drain != Drain::All
+    }
+
+    /// From now on these calls begin no more.
+    pub(crate) const fn drain(&mut self, drain: Drain) {
+        self.drain = drain;
+    }
+
+    /// Which calls begin no more.
+    pub(crate) const fn drains(&self) -> Drain {
+        self.drain
     }
 
     /// The providers that are asked now, or that turns wait for.
@@ -143,7 +167,7 @@ impl Admission {
 
     /// The next turn or compaction that may call, if any lane has both one that waits and a slot.
     pub(crate) fn next(&mut self, settings: &Settings) -> Option<(Arc<str>, Entity)> {
-        if self.out.len() >= limit::EFFECTS_OUT_MAX {
+        if self.out.len() >= limit::EFFECTS_OUT_MAX || self.drain == Drain::All {
             return None;
         }
         for (provider, lane) in &mut self.lanes {

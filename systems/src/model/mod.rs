@@ -3,6 +3,8 @@
 pub(crate) mod admission;
 mod metrics;
 
+pub use admission::Drain;
+
 use bevy_ecs::prelude::World;
 
 use crate::config::SettingsChanged;

@@ -11,6 +11,7 @@ use agentsvc_components::session::Session;
 use agentsvc_components::turn::effect::ModelCall;
 use agentsvc_components::turn::{Turn, TurnState};
 
+use super::drain;
 use super::finish::{End, finish};
 use crate::budget::{Need, Verdict};
 use crate::config::Settings;
@@ -38,6 +39,9 @@ pub(crate) fn admit(world: &mut World) {
     let (mut interrupted, mut refused) = (Vec::new(), Vec::new());
     world.resource_scope(|world, mut admission: bevy_ecs::prelude::Mut<'_, Admission>| {
         while let Some((provider, turn)) = admission.next(world.resource::<Settings>()) {
+            if drain::is_left(world, &admission, turn) {
+                continue;
+            }
             if !may_start(world, turn) {
                 interrupted.push(turn);
                 continue;

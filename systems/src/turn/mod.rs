@@ -42,6 +42,7 @@ pub mod audit_kinds;
 mod call_result;
 mod conversation;
 mod delegate;
+mod drain;
 mod ended;
 mod finish;
 mod fired;
@@ -69,6 +70,7 @@ pub(crate) use admit::admit;
 pub use conversation::{Conversation, ConversationTarget, PostConversation, SendConversation, StopConversation};
 pub(crate) use delegate::Children;
 pub use delegate::{SendToAgent, SentToAgent};
+pub use drain::DrainCalls;
 pub(crate) use ended::{Ended, FiredTurnEnded, tell};
 pub(crate) use finish::TurnClosed;
 pub(crate) use fired::{Fired, Place, Said, begin_fired, stop_turn};
@@ -141,6 +143,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     check,
     outcomes: &[OutcomeDef::of::<ModelOutcome>(), OutcomeDef::of::<ToolOutcome>()],
     commands: &[
+        CommandDef::of::<DrainCalls>(),
         CommandDef::of::<InterruptSession>(),
         CommandDef::of::<PostConversation>(),
         CommandDef::of::<PostMessage>(),

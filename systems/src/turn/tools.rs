@@ -45,6 +45,8 @@ pub(crate) struct ToolLane {
     places: HashMap<(Entity, u32), Place>,
     /// Calls that are out, stale ones included; at most [`limit::TOOLS_OUT_MAX`].
     out: HashSet<(Attempt, u32)>,
+    /// No more calls go out.
+    pub(super) is_closed: bool,
 }
 
 impl ToolLane {
@@ -65,7 +67,7 @@ impl ToolLane {
 
     /// May a further round send a call out?
     pub(crate) fn can_send(&self) -> bool {
-        !self.waiting.is_empty() && self.out.len() < limit::TOOLS_OUT_MAX
+        !self.is_closed && !self.waiting.is_empty() && self.out.len() < limit::TOOLS_OUT_MAX
     }
 }
 

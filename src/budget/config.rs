@@ -24,7 +24,7 @@ table! {
         agent_monthly_limit_usd: f64 => number(DOLLARS).writable(),
         /// Tokens per clock hour for each agent; 0 means unlimited.
         agent_hourly_token_limit: u64 => integer(TOKENS).writable(),
-        /// Dollars reserved per million tokens of a model without a price. Such calls are recorded as free.
+        /// Dollars per million tokens of a model without a price. With 0 a money limit refuses such models.
         unknown_price_per_m: f64 => number(DOLLARS).writable(),
         /// Default limit of output tokens if a budget is set, 1 to 1000000.
         answer_tokens_max: u32 = BudgetSettings::default().answer_tokens_max => integer(1..=1_000_000).writable(),

@@ -302,6 +302,7 @@ fn a_test_of_a_provider_reserves_too_and_is_refused_before_the_provider_is_asked
         assert_eq!(asked.join().unwrap(), 200);
     });
     assert_eq!((&budget(&daemon)["reserved_usd"], &budget(&daemon)["status"]), (&json!(0.0), &json!("ok")));
+    // Of 1,100 tokens that the provider reports no more is believed than what was reserved.
     model.script([Reply::text("dear").usage(Some((1_000, 100)))]);
     daemon.poke(path).expect(200);
     let asked = model.requests().len();
@@ -315,11 +316,52 @@ fn a_test_of_a_provider_reserves_too_and_is_refused_before_the_provider_is_asked
             (&body["code"], &body["scope"], &body["period"]),
             (&json!("budget_exceeded"), &json!("global"), &json!("daily"))
         );
-        assert_eq!((&body["limit_usd"], &body["spent_usd"]), (&json!(0.001_65), &json!(0.001_118)));
+        assert_eq!((&body["limit_usd"], &body["spent_usd"]), (&json!(0.001_65), &json!(0.001_019)));
         assert!(text(&body["reset_at"]).ends_with("T00:00:00.000Z"), "{body}");
         assert!(refused.header("retry-after").unwrap().parse::<u64>().unwrap() <= 86_400);
     }
     assert_eq!(model.requests().len(), asked, "the provider was not asked");
     daemon.put("/api/budget", &json!({ "daily_limit_usd": 1.0 })).expect(200);
+    daemon.poke(path).expect(200);
+}
+
+#[test]
+fn a_provider_that_lies_about_its_usage_uses_no_budget_up_and_an_operator_corrects_what_was_booked() {
+    let model = Model::start();
+    let daemon = daemon(&model, "daily_limit_usd = 1\n");
+    let agent = daemon.agent_with("a", "");
+    model.script([Reply::text("lies").usage(Some((1 << 62, 1 << 62)))]);
+    daemon.say(&agent, "x");
+    let found = budget(&daemon);
+    assert_eq!((&found["today_spent_usd"], &found["status"]), (&json!(WORST_USD), &json!("ok")));
+    assert_eq!(daemon.say(&agent, "x")["response"], "echo: x");
+    let trail = daemon.get("/api/audit/recent?limit=50").expect(200)["entries"].as_array().cloned().unwrap();
+    assert_eq!(trail.iter().filter(|entry| entry["event_type"] == "usage_clipped").count(), 1);
+    let wrong = json!({ "today_spent_usd": -1.0, "reason": "x" });
+    daemon.post("/api/budget/correct", &wrong).refused_field(400, "today_spent_usd");
+    let body = json!({ "today_spent_usd": 0.25, "agent_id": agent, "reason": "the invoice says so" });
+    let corrected = daemon.post("/api/budget/correct", &body).expect(200);
+    assert_eq!((&corrected["today_spent_usd"], &corrected["agent_id"]), (&json!(0.25), &json!(agent)));
+    assert_ne!(budget(&daemon)["today_spent_usd"], json!(0.25), "the global budget is its own");
+    let trail = daemon.get("/api/audit/recent?limit=5").expect(200)["entries"].as_array().cloned().unwrap();
+    let details = text(&trail[0]["details"]);
+    assert!(trail[0]["event_type"] == "budget_corrected" && details.contains("the invoice says so"), "{details}");
+}
+
+#[test]
+fn a_model_without_a_price_is_refused_while_a_limit_is_in_force() {
+    let model = Model::start();
+    let spare =
+        format!("[providers.spare]\nbase_url = \"{}\"\napi_key_env = \"TEST_MODEL_KEY\"\n", model.server.base_url());
+    let daemon = daemon(&model, &format!("daily_limit_usd = 1\n{spare}"));
+    let agent = daemon.agent_with("a", "[model]\nprovider = \"spare\"\nmodel = \"nobody-knows\"\n");
+    let refused = send(&daemon, &agent).expect(409);
+    assert_eq!(refused["code"], "price_unknown");
+    assert!(text(&refused["error"]).contains("spare/nobody-knows"), "{refused}");
+    let path = "/api/providers/spare/test?model=nobody-knows";
+    assert_eq!(daemon.poke(path).expect(409)["code"], "price_unknown");
+    assert!(model.requests().is_empty());
+    daemon.put("/api/budget", &json!({ "daily_limit_usd": 0 })).expect(200);
+    send(&daemon, &agent).expect(200);
     daemon.poke(path).expect(200);
 }

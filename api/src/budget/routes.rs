@@ -1,8 +1,9 @@
 //! Budgets: what may be spent, by everybody and by each agent (spec 3, Budget).
 
-use agentsvc_components::Micros;
 use agentsvc_components::usage::{Limits, Scope};
-use agentsvc_systems::budget::{AgentBudget, BudgetView, GetBudget, ListAgentBudgets, SetBudget};
+use agentsvc_components::{AgentId, Micros};
+use agentsvc_systems::budget::{AgentBudget, BudgetView, CorrectBudget, GetBudget, ListAgentBudgets, SetBudget};
+use agentsvc_systems::usage::Correction;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use uuid::Uuid;
@@ -20,6 +21,9 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::put("/api/budget", "Set the global budget", |call| Box::pin(set(call)))
         .body::<LimitsBody>()
         .replies(&[Reply::json::<BudgetBody>(200, "the updated budget")]),
+    Route::post("/api/budget/correct", "Correct what is booked for a budget", |call| Box::pin(correct(call)))
+        .body::<CorrectionBody>()
+        .replies(&[Reply::json::<BudgetBody>(200, "the corrected budget"), Reply::error(409, "nothing is booked yet")]),
     Route::get("/api/budget/agents", "List agents by spending", |call| Box::pin(list(call))).replies(&[Reply::json::<
         Vec<AgentRow>,
     >(
@@ -84,6 +88,20 @@ fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Res
     Option::deserialize(deserializer).map(Some)
 }
 
+/// What was really spent in the current periods. Omitted amounts are unchanged.
+#[derive(Deserialize, JsonSchema)]
+struct CorrectionBody {
+    /// The agent whose budget is corrected. Default: the global budget. Other budgets are unchanged.
+    agent_id: Option<Uuid>,
+    today_spent_usd: Option<f64>,
+    month_spent_usd: Option<f64>,
+    hourly_tokens_used: Option<u64>,
+    /// All time.
+    total_cost_usd: Option<f64>,
+    /// Reason for the audit log, at most 1 KiB.
+    reason: String,
+}
+
 impl LimitsBody {
     fn limits(self) -> Result<Limits, Error> {
         let dollars = |field: &str, given: Option<Option<f64>>| {
@@ -105,6 +123,22 @@ async fn read(call: Call) -> Result<Response, Error> {
 async fn set(call: Call) -> Result<Response, Error> {
     let limits = call.json::<LimitsBody>()?.limits()?;
     reply::ok(&BudgetBody::from(call.ask(SetBudget { scope: Scope::Global, limits }).await?))
+}
+
+async fn correct(call: Call) -> Result<Response, Error> {
+    let body = call.json::<CorrectionBody>()?;
+    let dollars = |field: &str, given: Option<f64>| {
+        let wrong = || Error::bad_field(field, format!("{field}: expected an amount in dollars, 0 or more"));
+        given.map(|usd| Micros::from_usd(usd).ok_or_else(wrong)).transpose()
+    };
+    let correction = Correction {
+        today: dollars("today_spent_usd", body.today_spent_usd)?,
+        month: dollars("month_spent_usd", body.month_spent_usd)?,
+        hour_tokens: body.hourly_tokens_used,
+        total: dollars("total_cost_usd", body.total_cost_usd)?,
+    };
+    let scope = body.agent_id.map_or(Scope::Global, |agent| Scope::Agent(AgentId(agent)));
+    reply::ok(&BudgetBody::from(call.ask(CorrectBudget { scope, correction, reason: body.reason }).await?))
 }
 
 /// Spending of an agent.

@@ -7,6 +7,7 @@ use crate::kernel::attempt::Attempt;
 use crate::kernel::effect::Effect;
 use crate::kernel::id::{AgentId, JobId, SessionId};
 use crate::kernel::money::Micros;
+use crate::kernel::record::is_default;
 use crate::kernel::time::Timestamp;
 use crate::usage::{CallUse, Limits, Scope, UsageSum};
 
@@ -60,6 +61,9 @@ pub struct CallRecord {
     pub at: Timestamp,
     /// The most it can cost.
     pub reserved: Micros,
+    /// A budget bounds its answer: it costs no more than what is reserved.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_bounded: bool,
 }
 
 impl CallRecord {

@@ -10,12 +10,14 @@
 //! | only what others have reserved is in the way       | it waits; the next call that comes back looks again      |
 //! | what is spent leaves no room                       | it fails with `budget_exceeded`                          |
 //! | the tokens of the hour are used up                 | the same                                                 |
+//! | a limit of money is in force, no price is known    | it fails with `price_unknown`                            |
 //!
 //! A call that is nobody's, such as the test of a provider, reserves at everybody's budget, and is refused where a turn would
 //! wait. A message to an agent whose budget is used up is refused at the door, before anything is stored. At 80 % of a limit,
 //! and when it is used up, an event tells of it, once for each period.
 
 pub mod audit_kinds;
+mod correct;
 pub mod error_codes;
 mod metrics;
 mod need;
@@ -28,6 +30,7 @@ mod summary;
 mod verdict;
 mod waiting;
 
+pub use correct::CorrectBudget;
 pub use probe::ReserveProbe;
 pub use set::SetBudget;
 pub use show::{AgentBudget, BudgetView, GetBudget, ListAgentBudgets};
@@ -35,7 +38,7 @@ pub use summary::{GetUsageSummary, UsageSummary};
 
 pub(crate) use need::{Need, need, reserve};
 pub(crate) use show::view;
-pub(crate) use verdict::{Verdict, at_door, judge, refused};
+pub(crate) use verdict::{Denial, Verdict, at_door, judge, refused};
 pub(crate) use waiting::{beat, leave, leave_line, next_due, released, wait};
 
 use std::collections::BTreeMap;
@@ -71,7 +74,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     next_due,
     check,
     is_quiet: |world| world.resource::<Budgets>().waiting() == 0,
-    commands: &[CommandDef::of::<ReserveProbe>(), CommandDef::of::<SetBudget>()],
+    commands: &[CommandDef::of::<CorrectBudget>(), CommandDef::of::<ReserveProbe>(), CommandDef::of::<SetBudget>()],
     error_codes: error_codes::ALL,
     audit_kinds: audit_kinds::ALL,
     metrics: metrics::ALL,

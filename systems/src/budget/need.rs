@@ -12,11 +12,11 @@ use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::usage::Scope;
-use agentsvc_components::usage::price::Price;
 use agentsvc_components::usage::record::CallRecord;
-use agentsvc_components::{AgentId, Micros, SessionId};
+use agentsvc_components::{AgentId, Micros, Refusal, SessionId};
 
 use super::limits;
+use super::verdict::price_unknown;
 use crate::config::Settings;
 use crate::kernel::clock::Now;
 use crate::kernel::index::id_of;
@@ -36,6 +36,8 @@ pub(crate) struct Need {
     pub(crate) worst: Micros,
     /// Every model that it may ask is known to cost nothing: no budget of money stands in its way.
     pub(crate) is_free: bool,
+    /// A model that it may ask and whose price is not known, where a budget of money is in force.
+    pub(crate) unpriced: Option<Box<str>>,
     /// The bound of its answer, where a budget makes one necessary.
     pub(crate) answer_tokens_max: Option<u32>,
     /// The model calls of a summary, likewise.
@@ -88,8 +90,8 @@ fn of(world: &World, entity: Entity, owner: &Agent, session: Entity, channel: &'
     let price = |choice: &ModelChoice| settings.prices.at_most(&choice.provider, &choice.model);
     let is_free = calls.clone().all(|choice| price(&choice).is_some_and(|price| price.is_free()));
     let worst = |choice: Cow<'_, ModelChoice>| worst_of(settings, &choice, size);
-    let is_bounded = !is_free
-        && Scope::Agent(agent).path().map(|scope| limits(world, scope)).any(|l| l.daily.or(l.monthly).is_some());
+    let is_bounded = !is_free && Scope::Agent(agent).path().any(|scope| is_bounded(world, scope));
+    let unpriced = calls.clone().find_map(|choice| unpriced(settings, &choice)).filter(|_| is_bounded);
     let most_calls = u32::try_from(manifest.fallback_models.len()).unwrap_or(0).saturating_add(1);
     let most_calls = most_calls.min(limit::SUMMARY_CALLS_MAX as u32);
     let (worst, calls_max) = match size {
@@ -104,6 +106,7 @@ fn of(world: &World, entity: Entity, owner: &Agent, session: Entity, channel: &'
         agent,
         worst,
         is_free,
+        unpriced,
         answer_tokens_max: is_bounded.then_some(settings.budget.answer_tokens_max),
         calls_max,
         agent_name: owner.name.clone(),
@@ -112,6 +115,19 @@ fn of(world: &World, entity: Entity, owner: &Agent, session: Entity, channel: &'
         provider: first.provider.clone(),
         model: first.model.clone(),
     }
+}
+
+/// Is a limit of money in force there?
+fn is_bounded(world: &World, scope: Scope) -> bool {
+    let limits = limits(world, scope);
+    limits.daily.or(limits.monthly).is_some()
+}
+
+/// The model, when nothing says what it costs.
+fn unpriced(settings: &Settings, choice: &ModelChoice) -> Option<Box<str>> {
+    let (provider, model) = (&choice.provider, &choice.model);
+    let is_known = !settings.budget.unknown_price_per_m.is_zero() || settings.prices.at_most(provider, model).is_some();
+    (!is_known).then(|| format!("{provider}/{model}").into())
 }
 
 /// A full context and the longest answer.
@@ -124,26 +140,35 @@ fn worst_of(settings: &Settings, choice: &ModelChoice, size: Size) -> Micros {
         }
         Size::Summary => SUMMARY_TOKENS_MAX.min(context / 4),
     };
-    let unknown = settings.budget.unknown_price_per_m;
-    let price = settings.prices.at_most(provider, model);
-    let price = price.unwrap_or(Price { input_per_m: unknown, output_per_m: unknown, ..Price::default() });
+    let price = settings.prices.at_most(provider, model).unwrap_or_else(|| settings.budget.unknown_price());
     price.worst(u64::from(context), u64::from(answer.min(context)))
 }
 
 /// The most that a call can cost that is nobody's and has an answer of so many tokens, and is its model known to cost
 /// nothing?
-pub(super) fn of_nobody(world: &World, provider: &str, model: &str, answer_tokens_max: u32) -> (Micros, bool) {
+///
+/// # Errors
+/// A limit is in force, and the price is not known.
+pub(super) fn of_nobody(
+    world: &World,
+    provider: &str,
+    model: &str,
+    answer_tokens_max: u32,
+) -> Result<(Micros, bool), Refusal> {
     let settings = world.resource::<Settings>();
     let choice = ModelChoice { provider: provider.into(), model: model.into(), ..ModelChoice::default() };
+    if let Some(model) = unpriced(settings, &choice).filter(|_| is_bounded(world, Scope::Global)) {
+        return Err(price_unknown(&model));
+    }
     let is_free = settings.prices.at_most(provider, model).is_some_and(|price| price.is_free());
-    (worst_of(settings, &choice, Size::Turn(Some(answer_tokens_max))), is_free)
+    Ok((worst_of(settings, &choice, Size::Turn(Some(answer_tokens_max))), is_free))
 }
 
 /// The call goes out in this step: what it needs is reserved.
 pub(crate) fn reserve(world: &mut World, attempt: Attempt, need: Need) {
     let now = world.resource::<Now>().0;
     let at = world.resource::<Rollups>().moment(now);
-    let Need { agent, worst, agent_name, session, channel, provider, model, .. } = need;
+    let Need { agent, worst, agent_name, session, channel, provider, model, answer_tokens_max, .. } = need;
     let call = CallRecord {
         job: attempt.job,
         number: attempt.number,
@@ -155,6 +180,7 @@ pub(crate) fn reserve(world: &mut World, attempt: Attempt, need: Need) {
         model,
         at,
         reserved: worst,
+        is_bounded: answer_tokens_max.is_some(),
     };
     begin(world, call);
 }

@@ -40,10 +40,12 @@ impl Command for ReserveProbe {
 
     fn run(self, world: &mut World) -> Answer<Attempt> {
         let Self { channel, provider, model, answer_tokens_max } = self;
-        let (worst, is_free) = need::of_nobody(world, &provider, &model, answer_tokens_max);
-        if let Err(refusal) = verdict::at_once(world, Scope::Global, worst, is_free) {
-            return Answer::Now(Err(refusal));
-        }
+        let needed = need::of_nobody(world, &provider, &model, answer_tokens_max);
+        let has_room = |(worst, is_free)| verdict::at_once(world, Scope::Global, worst, is_free).map(|()| worst);
+        let worst = match needed.and_then(has_room) {
+            Ok(worst) => worst,
+            Err(refusal) => return Answer::Now(Err(refusal)),
+        };
         let now = world.resource::<Now>().0;
         let call = CallRecord {
             job: mint(world, Slot::ROOT),
@@ -56,6 +58,7 @@ impl Command for ReserveProbe {
             model,
             at: world.resource::<Rollups>().moment(now),
             reserved: worst,
+            is_bounded: true,
         };
         let grant = call.attempt();
         begin(world, call);
@@ -72,6 +75,8 @@ mod tests {
     use super::super::tests::{WORST, costs, over, send, settings, view};
     use super::super::{EXCEEDED, SetBudget};
     use super::*;
+    use crate::budget::error_codes::PRICE_UNKNOWN;
+    use crate::config::Settings;
     use crate::testing::TestWorld;
     use crate::usage::{NoteModelCall, calendar, events_for_tests};
 
@@ -174,14 +179,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_free_or_has_no_price_reserves_nothing() {
+    fn what_is_free_reserves_nothing_and_what_has_no_price_is_refused_under_a_limit() {
+        let of = |provider: &str| ReserveProbe { provider: provider.into(), model: "other".into(), ..probe() };
         let mut world = TestWorld::with(settings(1));
-        for provider in ["elsewhere", "builtin"] {
-            let free = ReserveProbe { provider: provider.into(), model: "other".into(), ..probe() };
-            let grant = world.ask(free).unwrap();
-            assert_eq!(view(&mut world, Scope::Global).reserved, Micros::ZERO, "{provider}");
-            assert_eq!(world.ask(ended(grant, 0, CallEnd::Failed)).unwrap(), Micros::ZERO);
-        }
+        let grant = world.ask(of("builtin")).unwrap();
+        assert_eq!(view(&mut world, Scope::Global).reserved, Micros::ZERO);
+        assert_eq!(world.ask(ended(grant, 0, CallEnd::Failed)).unwrap(), Micros::ZERO);
+        let refusal = world.ask(of("elsewhere")).unwrap_err();
+        assert_eq!(refusal.code, Some(PRICE_UNKNOWN));
+        assert!(refusal.message.contains("elsewhere/other") && refusal.message.contains("unknown_price_per_m"));
         assert!(world.ask(probe()).is_err());
+        let mut world = TestWorld::with(Settings::default());
+        assert!(world.ask(of("elsewhere")).is_ok(), "no limit is in force");
     }
 }

@@ -263,7 +263,7 @@ fn tokens_of_an_hour_are_bounded_even_where_they_cost_nothing() {
 }
 
 #[test]
-fn a_model_that_is_free_is_bound_by_no_money_and_one_without_a_price_by_the_fallback() {
+fn a_model_that_is_free_is_bound_by_no_money_and_one_without_a_price_is_refused_or_reserves_the_fallback() {
     let mut settings = Settings::default();
     settings.budget.global.daily = Some(Micros(1));
     let mut world = TestWorld::with(settings.clone());
@@ -273,12 +273,29 @@ fn a_model_that_is_free_is_bound_by_no_money_and_one_without_a_price_by_the_fall
     settings.default_model.provider = "elsewhere".into();
     let mut world = TestWorld::with(settings.clone());
     let agent = world.spawn("a");
-    let _asked = send(&mut world, agent, 1);
-    assert_eq!(world.calls.len(), 1, "nothing is known of its price, nothing is reserved");
+    let refusal = send(&mut world, agent, 1).take().unwrap().unwrap_err();
+    assert_eq!((refusal.code, world.calls.len()), (Some(error_codes::PRICE_UNKNOWN), 0));
+    assert!(refusal.message.contains("elsewhere/"), "{}", refusal.message);
     settings.budget.unknown_price_per_m = Micros(1_000_000);
+    let mut world = TestWorld::with(settings.clone());
+    let agent = world.spawn("a");
+    let refusal = send(&mut world, agent, 1).take().unwrap().unwrap_err();
+    assert_eq!(refusal.code, Some(EXCEEDED), "the fallback is reserved");
+    settings.budget.global.daily = Some(Micros(1_000_000_000));
     let mut world = TestWorld::with(settings);
     let agent = world.spawn("a");
-    assert!(send(&mut world, agent, 1).take().unwrap().is_err(), "the fallback is reserved");
+    let _asked = send(&mut world, agent, 1);
+    let call = world.next_call();
+    let mut said = answer(vec![Block::Text { text: "ok".into() }]);
+    (said.provider, said.model, said.usage) = ("elsewhere".into(), "m".into(), Usage::of(10, 5));
+    world.outcome(ModelOutcome(call.attempt, ModelEnd::Answered(said)));
+    assert_eq!(view(&mut world, Scope::Global).today, Micros(15), "and booked");
+    let mut settings = Settings::default();
+    settings.default_model.provider = "elsewhere".into();
+    let mut world = TestWorld::with(settings);
+    let agent = world.spawn("a");
+    let _asked = send(&mut world, agent, 1);
+    assert_eq!(world.calls.len(), 1, "without a limit nothing is asked of its price");
 }
 
 #[test]

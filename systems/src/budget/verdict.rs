@@ -7,6 +7,7 @@ use agentsvc_components::kernel::refusal::Detail;
 use agentsvc_components::usage::{OverBudget, Period, Scope};
 use agentsvc_components::{AgentId, Micros, Refusal, RefusalKind, Timestamp};
 
+use super::error_codes::PRICE_UNKNOWN;
 use super::{Budgets, EXCEEDED, Need, limits, store};
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;
@@ -29,16 +30,21 @@ pub(crate) enum Verdict {
     Wait(OverBudget),
     /// There is no room.
     Over(OverBudget),
+    /// Nobody knows what it may cost: this model has no price.
+    Unpriced(Box<str>),
 }
 
 /// Judges what a call needs at every scope of its path.
 pub(crate) fn judge(world: &World, need: &Need) -> Verdict {
     let mut verdict = Verdict::Fits;
+    if let Some(model) = &need.unpriced {
+        return Verdict::Unpriced(model.clone());
+    }
     for scope in Scope::Agent(need.agent).path() {
         match judge_at(world, scope, need.worst, need.is_free, Micros::ZERO) {
             Verdict::Fits => {}
             wait @ Verdict::Wait(_) => verdict = wait,
-            over @ Verdict::Over(_) => return over,
+            over => return over,
         }
     }
     verdict
@@ -85,6 +91,7 @@ pub(super) fn at_once(world: &World, scope: Scope, worst: Micros, is_free: bool)
     match judge_at(world, scope, worst, is_free, Micros::ZERO) {
         Verdict::Fits => Ok(()),
         Verdict::Over(over) => Err(refusal(&over, now)),
+        Verdict::Unpriced(model) => Err(price_unknown(&model)),
         Verdict::Wait(over) => {
             let told = refusal(&over, now);
             let message = format!("{}; the rest is reserved for active calls", told.message);
@@ -117,11 +124,33 @@ fn was_told(world: &World, over: &OverBudget, now: Timestamp) -> bool {
     told == Some(world.resource::<Rollups>().spent(over.scope(), over.period, now).index)
 }
 
-/// A turn or compaction is refused: says so once for the period, and gives what its asker is told.
-pub(crate) fn refused(world: &mut World, over: &OverBudget) -> Refusal {
+/// Why a turn or compaction is refused.
+pub(crate) enum Denial {
+    /// A budget has no room for it. Said once for the period.
+    Over(OverBudget),
+    /// The price of this model is not known.
+    Unpriced(Box<str>),
+}
+
+/// A turn or compaction is refused: gives what its asker is told.
+pub(crate) fn refused(world: &mut World, denial: &Denial) -> Refusal {
     world.resource_mut::<Counters>().budget_refusals += 1;
-    tell_exceeded(world, over.scope(), over.period);
-    refusal(over, world.resource::<Now>().0)
+    match denial {
+        Denial::Over(over) => {
+            tell_exceeded(world, over.scope(), over.period);
+            refusal(over, world.resource::<Now>().0)
+        }
+        Denial::Unpriced(model) => price_unknown(model),
+    }
+}
+
+/// What an asker is told whose model has no price.
+pub(super) fn price_unknown(model: &str) -> Refusal {
+    let text = format!(
+        "the price of model {model:?} is not known and a budget is in force; set prices.{model:?} (0 for a free model) or \
+         budget.unknown_price_per_m"
+    );
+    Refusal::of(PRICE_UNKNOWN, text)
 }
 
 /// What an asker is told (decisions, Money: 429 with scope, limit and reset time).

@@ -51,6 +51,8 @@ pub struct Counters {
     pub model_calls_unknown: u64,
     /// Model calls of models whose price is not known.
     pub model_calls_unpriced: u64,
+    /// Model calls whose provider reported more usage than they can have had.
+    pub usage_clipped: u64,
     /// Turns and compactions refused because a budget was exhausted.
     pub budget_refusals: u64,
     /// Tasks posted.

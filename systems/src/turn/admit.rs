@@ -13,7 +13,7 @@ use agentsvc_components::turn::{Turn, TurnState};
 
 use super::drain;
 use super::finish::{End, finish};
-use crate::budget::{Need, Verdict};
+use crate::budget::{Denial, Need, Verdict};
 use crate::config::Settings;
 use crate::kernel::clock::Now;
 use crate::kernel::index::id_of;
@@ -48,7 +48,8 @@ pub(crate) fn admit(world: &mut World) {
             }
             let Some(need) = budget::need(world, turn) else { continue };
             match budget::judge(world, &need) {
-                Verdict::Over(over) => refused.push((turn, over)),
+                Verdict::Over(over) => refused.push((turn, Denial::Over(over))),
+                Verdict::Unpriced(model) => refused.push((turn, Denial::Unpriced(model))),
                 Verdict::Wait(over) => budget::wait(world, over.scope(), turn, &need),
                 Verdict::Fits => {
                     let sent = call(world, turn, &need).or_else(|| compaction::call(world, turn, need.calls_max));
@@ -64,8 +65,8 @@ pub(crate) fn admit(world: &mut World) {
     for turn in interrupted {
         finish(world, turn, End::Interrupted);
     }
-    for (entity, over) in refused {
-        let refusal = budget::refused(world, &over);
+    for (entity, denial) in refused {
+        let refusal = budget::refused(world, &denial);
         let owner = world.get::<Turn>(entity).map(|turn| turn.agent);
         let owner = owner.or_else(|| world.get::<Compaction>(entity).map(|job| job.agent));
         if world.get::<Turn>(entity).is_some() {

@@ -42,6 +42,11 @@ pub(crate) enum End {
 }
 
 impl End {
+    /// The failure of a turn whose budget refused a call.
+    fn of_budget(refusal: &Refusal) -> Self {
+        Self::Failed(refusal.code.unwrap_or(budget::EXCEEDED), refusal.message.clone())
+    }
+
     /// The same for traces and replies.
     pub(super) const fn kind(&self) -> TurnEnd {
         match self {
@@ -71,7 +76,7 @@ pub(crate) fn finish(world: &mut World, entity: Entity, end: End) {
 /// Stores the answer, if any, and tells everyone that the turn has ended.
 pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     let (end, refusal) = match end {
-        End::OverBudget(refusal) => (End::Failed(budget::EXCEEDED, refusal.message.clone()), Some(*refusal)),
+        End::OverBudget(refusal) => (End::of_budget(&refusal), Some(*refusal)),
         end => (end, None),
     };
     let Some(turn) = world.get::<Turn>(entity) else { return };

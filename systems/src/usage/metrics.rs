@@ -11,9 +11,12 @@ pub(super) const ALL: &[Metric] = &[
         "Model calls interrupted by a crash; the reserved amount counts as their cost.",
         |world, out| out.value(totals(world).model_calls_unknown),
     ),
+    Metric::counter("agentsvc_model_calls_unpriced_total", "Model calls of models without a price.", |world, out| {
+        out.value(totals(world).model_calls_unpriced)
+    }),
     Metric::counter(
-        "agentsvc_model_calls_unpriced_total",
-        "Model calls without a price, recorded as free.",
-        |world, out| out.value(totals(world).model_calls_unpriced),
+        "agentsvc_usage_clipped_total",
+        "Model calls whose provider reported more usage than they can have had.",
+        |world, out| out.value(totals(world).usage_clipped),
     ),
 ];

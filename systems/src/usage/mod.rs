@@ -12,9 +12,11 @@
 //! Events are content and stay on disk; the world keeps the sums by minute, hour, day, model, model and day, agent, and
 //! over everything. The beat has events and sums that are older than the retention erased.
 
+pub mod audit_kinds;
 pub(crate) mod calendar;
 mod calls;
 mod check;
+mod clip;
 mod metrics;
 mod note;
 pub(crate) mod query;
@@ -32,6 +34,7 @@ pub use note::NoteModelCall;
 pub use read::{
     DailyUsage, DayUsage, Days, GetUsage, ListDailyUsage, ListUsageByModel, ModelUsage, UsageTotals, UsageWindow,
 };
+pub use rollup::Correction;
 
 pub(crate) use calls::{Calls, begin};
 pub(crate) use check::check;
@@ -73,7 +76,7 @@ pub(crate) use tests::{events as events_for_tests, priced as priced_for_tests};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["config", "rehearsal", "agent", "compaction", "turn"],
+    uses: &["audit", "config", "rehearsal", "agent", "compaction", "turn"],
     content: &[(b'b', rows::is_readable)],
     kinds: &[Kind::new(b'b', rows::read)],
     restore: &[(Phase::Owned, load), (Phase::Lost, calls::restore)],
@@ -91,6 +94,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     check,
     is_quiet: |world| world.resource::<Calls>().is_empty(),
     commands: &[CommandDef::of::<NoteModelCall>()],
+    audit_kinds: audit_kinds::ALL,
     metrics: metrics::ALL,
     ..Domain::named("usage")
 };

@@ -37,17 +37,15 @@ impl Command for NoteModelCall {
     const PLACE: Place<Self> = Place::Root;
 
     fn run(self, world: &mut World) -> Answer<Micros> {
-        let Self { channel, grant, mut used } = self;
+        let Self { channel, grant, used } = self;
         let ended = match grant {
             Some(grant) => calls::end(world, grant),
             None => Some(unreserved(world, channel, &used)),
         };
         let Some(call) = ended else { return Answer::Stored(Micros::ZERO) };
-        used.usage.cost = settle::cost(world, &used);
-        let cost = used.usage.cost;
-        settle::write(world, &call, 0, used);
+        let (sum, _) = settle::all(world, &call, vec![used]);
         react(world, &CallEnded { agent: call.agent });
-        Answer::Stored(cost)
+        Answer::Stored(sum.cost)
     }
 }
 
@@ -65,6 +63,7 @@ fn unreserved(world: &mut World, channel: Box<str>, used: &CallUse) -> CallRecor
         model: used.model.clone(),
         at,
         reserved: Micros::ZERO,
+        is_bounded: false,
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_ecs::prelude::{Resource, World};
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 
 use agentsvc_components::kernel::limit;
 use agentsvc_components::usage::record::{CallRecord, ScopeUseRecord, SweepUsage};
@@ -48,6 +49,19 @@ struct Node {
     stored: ScopeUseRecord,
     /// By period and its number; few, for calls do not last long.
     reserved: BTreeMap<(Period, i64), Micros>,
+}
+
+/// What an operator says that a scope has spent; `None` is as it is booked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Correction {
+    /// Money of today.
+    pub today: Option<Micros>,
+    /// Money of this month.
+    pub month: Option<Micros>,
+    /// Tokens of this hour.
+    pub hour_tokens: Option<u64>,
+    /// Money of all time.
+    pub total: Option<Micros>,
 }
 
 /// What a scope has spent and reserved in one period.
@@ -238,6 +252,34 @@ impl Rollups {
     fn unlist(&mut self, agent: AgentId, stored: &ScopeUseRecord) {
         self.ranking.remove(&(Reverse(stored.total.cost), agent));
         self.recent.remove(&(stored.last_at, agent));
+    }
+
+    /// Sets what `scope` has spent in the periods that `now` is in. False when nothing is booked for it.
+    pub(crate) fn correct(&mut self, scope: Scope, correction: &Correction, now: Timestamp) -> bool {
+        let at = self.moment(now);
+        let Some(node) = self.scopes.get_mut(&scope).filter(|node| node.stored.total.requests > 0) else {
+            return false;
+        };
+        let before = node.stored;
+        let stored = &mut node.stored;
+        if let Some(cost) = correction.today {
+            (stored.day, stored.day_cost) = (calendar::day(at), cost);
+        }
+        if let Some(cost) = correction.month {
+            (stored.month, stored.month_cost) = (calendar::month(at), cost);
+        }
+        if let Some(tokens) = correction.hour_tokens {
+            (stored.hour, stored.hour_tokens) = (calendar::hour(at), tokens);
+        }
+        if let Some(cost) = correction.total {
+            stored.total.cost = cost;
+        }
+        if let Some(agent) = scope.agent() {
+            self.unlist(agent, &before);
+            self.list(agent);
+        }
+        self.dirty_scopes.insert(scope);
+        true
     }
 
     /// The names under which a model is counted; of too many models, those of all others.

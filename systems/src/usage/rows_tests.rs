@@ -35,6 +35,7 @@ fn call() -> CallRecord {
         model: "gpt".into(),
         at: Timestamp(7),
         reserved: Micros(9),
+        is_bounded: true,
     }
 }
 

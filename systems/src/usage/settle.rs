@@ -2,6 +2,7 @@
 
 use bevy_ecs::prelude::World;
 
+use agentsvc_components::Micros;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::compaction::call::SummaryEnd;
 use agentsvc_components::kernel::attempt::Attempt;
@@ -10,7 +11,7 @@ use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd};
 use agentsvc_components::usage::record::{CallRecord, UsageRecord};
 use agentsvc_components::usage::{CallEnd, CallUse};
 
-use super::{CallEnded, Rollups, Spent, calls, rows};
+use super::{CallEnded, Rollups, Spent, calls, clip, rows};
 use crate::config::Settings;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;
@@ -78,11 +79,21 @@ fn of_answer(answer: &mut ModelAnswer, latency_ms: u32, end: CallEnd) -> Vec<Cal
     uses
 }
 
-/// Prices and writes every use; gives their sum and the last.
-fn all(world: &mut World, call: &CallRecord, uses: Vec<CallUse>) -> (Usage, Usage) {
+/// Prices and writes every use; gives their sum and the last. No more is believed than a call can use and cost.
+pub(super) fn all(world: &mut World, call: &CallRecord, uses: Vec<CallUse>) -> (Usage, Usage) {
     let (mut sum, mut last) = (Usage::default(), Usage::default());
+    let mut left = if call.is_bounded { call.reserved } else { Micros(u64::MAX) };
     for (number, mut used) in uses.into_iter().enumerate() {
-        used.usage.cost = cost(world, &used);
+        let reported = used.usage;
+        used.usage = clip::tokens(world.resource::<Settings>(), &used);
+        let cost = cost(world, &used);
+        used.usage.cost = cost.min(left);
+        left = left.minus(used.usage.cost);
+        let is_believed = (used.usage.input_tokens, used.usage.output_tokens, used.usage.cost)
+            == (reported.input_tokens, reported.output_tokens, cost);
+        if !is_believed {
+            clip::alarm(world, call, &used, reported);
+        }
         last = used.usage;
         sum = sum.plus(last);
         write(world, call, u16::try_from(number).unwrap_or(u16::MAX), used);
@@ -90,13 +101,15 @@ fn all(world: &mut World, call: &CallRecord, uses: Vec<CallUse>) -> (Usage, Usag
     (sum, last)
 }
 
-/// What a call cost by its model's price; nothing, and counted, where there is none.
-pub(super) fn cost(world: &mut World, used: &CallUse) -> agentsvc_components::Micros {
-    match world.resource::<Settings>().prices.of(&used.provider, &used.model) {
+/// What a call cost by its model's price. Where there is none it is counted, and costs what is set for such models.
+fn cost(world: &mut World, used: &CallUse) -> Micros {
+    let settings = world.resource::<Settings>();
+    match settings.prices.of(&used.provider, &used.model) {
         Some(price) => price.cost(used.usage),
         None => {
+            let cost = settings.budget.unknown_price().cost(used.usage);
             world.resource_mut::<Counters>().model_calls_unpriced += 1;
-            agentsvc_components::Micros::ZERO
+            cost
         }
     }
 }

@@ -44,6 +44,8 @@ limits! {
     pub const NOTICES_MAX: usize = 16;
     /// Bytes of one note to the owner. Longer: an error result.
     pub const NOTICE_BYTES_MAX: usize = 4 << 10;
+    /// Bytes of the reason of a correction of a budget. Longer: 400.
+    pub const BUDGET_REASON_BYTES_MAX: usize = 1_024;
     /// Sources of untrusted content that a turn remembers by name; of more only the labels are known.
     pub const TAINT_SOURCES_MAX: usize = 8;
     /// Bytes of the name of such a source. Longer: cut.

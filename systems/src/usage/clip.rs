@@ -1,0 +1,44 @@
+//! What a provider reports is bounded by what its model can take: one wrong number must not use a budget up for ever.
+
+use bevy_ecs::prelude::World;
+use serde_json::json;
+
+use agentsvc_components::Actor;
+use agentsvc_components::session::message::Usage;
+use agentsvc_components::usage::CallUse;
+use agentsvc_components::usage::record::CallRecord;
+
+use super::audit_kinds;
+use crate::audit;
+use crate::config::Settings;
+use crate::kernel::counters::Counters;
+
+/// Contexts that a prompt or an answer is believed to have had at most. Providers count tokens in their own way, and the
+/// context that is set may be less than the model's.
+const CONTEXTS_MAX: u64 = 2;
+
+/// The tokens of a use, as far as they can be.
+pub(super) fn tokens(settings: &Settings, used: &CallUse) -> Usage {
+    let most = CONTEXTS_MAX * u64::from(settings.context_tokens_of(&used.provider, &used.model));
+    let Usage { input_tokens, output_tokens, cached_input_tokens, cache_write_tokens, cost } = used.usage;
+    let input_tokens = input_tokens.min(most);
+    Usage {
+        input_tokens,
+        output_tokens: output_tokens.min(most),
+        cached_input_tokens: cached_input_tokens.min(input_tokens),
+        cache_write_tokens: cache_write_tokens.min(input_tokens),
+        cost,
+    }
+}
+
+/// Puts a report that was not believed on record, and counts it.
+pub(super) fn alarm(world: &mut World, call: &CallRecord, used: &CallUse, reported: Usage) {
+    world.resource_mut::<Counters>().usage_clipped += 1;
+    let agent = call.scope().agent();
+    let details = json!({
+        "provider": used.provider, "model": used.model, "job": call.job.0,
+        "reported_input_tokens": reported.input_tokens, "reported_output_tokens": reported.output_tokens,
+        "booked_usd": used.usage.cost.usd(),
+    });
+    audit::append(world, Actor::System, audit_kinds::USAGE_CLIPPED, agent, &details);
+}

@@ -159,6 +159,8 @@ impl Running {
 
     fn run_until_stop(&mut self) {
         self.step(None);
+        // The metrics page names everything from the first request on, not from the first beat.
+        self.parts.engine.lock().read_metrics(&mut self.parts.stats.metrics.lock());
         self.parts.intake.open_with(&self.parts.engine);
         while !self.stopping {
             if let Wake::For(arrival) = self.wait() {

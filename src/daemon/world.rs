@@ -303,6 +303,9 @@ fn watch_disk(front: &ApiAdapter, store: &Store, commits: CommitQueue) -> Result
     let watch = DiskWatch::start(data, move |read_only| {
         commits.set_read_only(read_only);
         api.health.set_read_only(read_only);
+        if api.shutdown.is_triggered() {
+            commits.wait_no_more();
+        }
     });
     watch.map_err(system("cannot watch the disk"))
 }

@@ -36,20 +36,17 @@ pub(crate) struct DiskWatch {
 }
 
 impl DiskWatch {
-    /// Watches the disk of the data directory. `read_only` is told at once whether changes are to be refused, and whenever
-    /// that changes.
-    pub(crate) fn start(data: &Path, read_only: impl Fn(bool) + Send + 'static) -> io::Result<Self> {
+    /// Watches the disk of the data directory. `tell` is told with every look, at once with the first, whether changes are to
+    /// be refused.
+    pub(crate) fn start(data: &Path, tell: impl Fn(bool) + Send + 'static) -> io::Result<Self> {
         let mut room = Room::of(data);
         room.look();
-        read_only(room.read_only);
+        tell(room.read_only);
         let (stop, stopped) = channel();
         let watch = move || {
             while stopped.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
-                let before = room.read_only;
                 room.look();
-                if room.read_only != before {
-                    read_only(room.read_only);
-                }
+                tell(room.read_only);
             }
         };
         let thread = std::thread::Builder::new().name("disk-watch".to_owned()).spawn(watch)?;

@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::StatVfs;
 use rustix::io::Errno;
 
 /// Bytes that stay free.
@@ -23,10 +24,26 @@ pub(crate) fn free(path: &Path) -> io::Result<u64> {
     Ok(free_beside(path, FILES_SPARE)?)
 }
 
+/// Bytes that are free where `path` is, for what is written into files that are there.
+///
+/// # Errors
+/// Those of [`free`].
+pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
+    Ok(free_beside(path, 0)?)
+}
+
 fn free_beside(path: &Path, files: u64) -> Result<u64, Errno> {
     let stat = rustix::fs::statvfs(path)?;
-    let is_out_of_files = stat.f_files > 0 && stat.f_favail < files;
-    Ok(if is_out_of_files { 0 } else { stat.f_bavail.saturating_mul(stat.f_frsize) })
+    Ok(room_of(&stat, files))
+}
+
+/// The room that the system tells of. A file system in memory or of another machine may tell of none at all, and has some.
+fn room_of(stat: &StatVfs, files: u64) -> u64 {
+    match stat {
+        StatVfs { f_blocks: 0, .. } => u64::MAX,
+        StatVfs { f_files: 1.., f_favail, .. } if *f_favail < files => 0,
+        StatVfs { f_bavail, f_frsize, .. } => f_bavail.saturating_mul(*f_frsize),
+    }
 }
 
 /// Is there room for so many bytes more, where `path` is?
@@ -77,6 +94,20 @@ impl<W: Write> Write for Sparing<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_disk_may_lack_bytes_or_files_and_may_tell_of_neither() {
+        let mut stat = rustix::fs::statvfs(".").unwrap();
+        (stat.f_blocks, stat.f_bavail, stat.f_frsize) = (100, 10, 4_096);
+        (stat.f_files, stat.f_favail) = (9_000, 1_000);
+        assert_eq!((room_of(&stat, 1_000), room_of(&stat, 1_001)), (40_960, 0));
+        (stat.f_files, stat.f_favail) = (0, 0);
+        assert_eq!(room_of(&stat, 1_001), 40_960);
+        stat.f_bavail = 0;
+        assert_eq!(room_of(&stat, 0), 0);
+        stat.f_blocks = 0;
+        assert_eq!(room_of(&stat, 0), u64::MAX);
+    }
 
     #[test]
     fn what_would_fill_the_disk_is_not_written() {

@@ -1,5 +1,7 @@
 //! Health, status, versions, metrics and shutdown (spec 2, System).
 
+use std::time::Duration;
+
 use crate::world::audit_kinds;
 use agentsvc_components::AgentId;
 use agentsvc_systems::agent::{AgentFilter, AgentSummary, ListAgents};
@@ -44,6 +46,9 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::post("/api/shutdown", "Stop the daemon gracefully", |call| Box::pin(shutdown(call)))
         .replies(&[Reply::json::<ShutdownBody>(200, "the daemon is stopping")]),
 ];
+
+/// How long a stop waits for its entry on the trail.
+const SHUTDOWN_ENTRY_WAIT: Duration = Duration::from_secs(5);
 
 /// Public health.
 #[derive(Serialize, JsonSchema)]
@@ -242,9 +247,9 @@ struct ShutdownBody {
 /// The answer is still sent: a stop waits for what is being answered.
 async fn shutdown(call: Call) -> Result<Response, Error> {
     tracing::info!(request = %call.request_id, "a client requested a shutdown");
-    // While the world loads there is no trail yet, and a stop must not wait for it.
+    // While the world loads there is no trail yet, and a full disk may take no entry: a stop must not wait for either.
     let entry = NoteAction { kind: audit_kinds::SHUTDOWN_REQUESTED, agent: None, details: json!({}) };
-    let _not_ready = call.ask(entry).await;
+    let _not_ready = tokio::time::timeout(SHUTDOWN_ENTRY_WAIT, call.ask(entry)).await;
     call.api.shutdown.trigger();
     reply::ok(&ShutdownBody { status: "shutting_down" })
 }

@@ -26,6 +26,8 @@ impl Probe for StoreProbe {
         out.counter("agentsvc_store_bytes_total", "Bytes of keys and values written.", load(&stats.bytes));
         out.counter("agentsvc_store_rows_erased_total", "Rows of deleted logs erased.", load(&stats.rows_erased));
         out.gauge("agentsvc_store_backlog_bytes", "Bytes not yet durable.", self.commits.backlog_bytes());
+        let help = "1 while changes are refused because the disk is full.";
+        out.gauge("agentsvc_store_read_only", help, u8::from(self.commits.is_read_only()));
         let help = "Bytes in memtables that are not yet flushed.";
         out.gauge("agentsvc_memory_memtable_bytes", help, self.store.database.write_buffer_size());
         let help = "Bytes of the store's block cache.";

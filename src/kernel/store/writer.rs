@@ -275,7 +275,7 @@ impl WriterLoop {
     /// Waits until the disk has room for a batch: the engine cannot go on after a write that has failed.
     fn wait_for_room(&self, bytes: usize) {
         let needed = limit::COMMIT_ROOM_BYTES.saturating_add(2 * bytes as u64);
-        let is_tight = || free_space::free(&self.store.path).is_ok_and(|free| free < needed);
+        let is_tight = || free_space::free_bytes(&self.store.path).is_ok_and(|free| free < needed);
         while !self.backlog.impatient.load(Ordering::Acquire) && is_tight() {
             std::thread::sleep(ROOM_POLL);
         }

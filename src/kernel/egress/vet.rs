@@ -18,7 +18,9 @@ impl Web {
         let settings = self.settings();
         let policy = Policy { allowed: &settings.allowed, network: &anywhere, trusted: None };
         policy.permit(&target)?;
-        policy.pin(&target, &self.inner.addresses(&target).await?).map(drop)
+        let addresses = tokio::time::timeout(settings.timeout, self.inner.addresses(&target)).await;
+        let addresses = addresses.unwrap_or_else(|_| Err(Error::Timeout(settings.timeout.as_secs())))?;
+        policy.pin(&target, &addresses).map(drop)
     }
 }
 

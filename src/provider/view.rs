@@ -43,7 +43,7 @@ pub(super) fn detail(
     overrides: &Overrides,
 ) -> ProviderDetail {
     // Before the line: it opens what is in the vault, so that the line knows whether it can be used.
-    let problem = overrides.problem(&provider.name);
+    let problem = overrides.problem(&provider.name).or_else(|| providers.key_problem(provider));
     ProviderDetail {
         view: line(providers, provider, device_flows),
         driver: provider.driver.as_str(),

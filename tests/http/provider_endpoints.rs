@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::providers::{KEY, agent, config, provider, send, set_key};
-use crate::support::daemon::Daemon;
+use crate::support::daemon::{Daemon, text};
 use crate::support::model::Model;
 use crate::support::model_server::{ModelServer, Reply};
 
@@ -18,6 +18,11 @@ fn an_endpoint_is_set_lasts_and_goes_back() {
     let url = other.base_url();
     let set = put(&daemon, &json!(format!("{url}/"))).expect(200);
     assert_eq!((&set["status"], &set["base_url"]), (&json!("updated"), &json!(url)));
+    let refused = send(&daemon, &agent).text();
+    assert!(refused.contains("was set for another base URL; set it again"), "{refused}");
+    assert!(other.requests().is_empty(), "the key stays where it was meant for");
+    assert!(text(&provider(&daemon, "mine")["problem"]).contains("another base URL"));
+    set_key(&daemon, "mine", KEY);
     send(&daemon, &agent).expect(200);
     assert_eq!(other.requests().len(), 1, "the new place is asked");
     assert_eq!(other.requests()[0].headers["authorization"], format!("Bearer {KEY}").as_str());
@@ -30,6 +35,10 @@ fn an_endpoint_is_set_lasts_and_goes_back() {
         let back = put(&daemon, &back).expect(200);
         assert_eq!((&back["status"], &back["base_url"]), (&json!("removed"), &json!(model.server.base_url())));
     }
+    let refused = send(&daemon, &agent).text();
+    assert!(refused.contains("was set for another base URL"), "{refused}");
+    assert_eq!((other.requests().len(), model.requests().len()), (2, 0));
+    set_key(&daemon, "mine", KEY);
     send(&daemon, &agent).expect(200);
     assert_eq!((other.requests().len(), model.requests().len()), (2, 1));
     let audited = daemon.get("/api/audit/recent").text();
@@ -66,6 +75,8 @@ fn an_endpoint_over_the_api_reaches_no_private_host() {
     put("ollama", "http://127.0.0.1:11435").expect(200);
     put("ollama", "http://192.168.0.7:11434").refused_field(400, "url");
     daemon.send("PUT", "/api/providers/openai/url", &[], Some(b"{\"url\": 5}")).refused_field(400, "url");
+    daemon.put("/api/providers/openai/url", &json!({ "base_url": null })).refused_field(400, "url");
+    assert_eq!(provider(&daemon, "openai")["base_url_override"], true, "a body without the key changes nothing");
 }
 
 /// What each runtime answers, by path.

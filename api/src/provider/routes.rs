@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::http::blocking::spawn_blocking;
 use crate::http::call::Call;
 use crate::http::error::Error;
+use crate::http::json::given;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 use crate::provider::accounts::{Detected, ProviderCredentials, ProviderDetail, ProviderTested, ProviderView};
@@ -102,7 +103,8 @@ struct TestQuery {
 #[derive(Deserialize, JsonSchema)]
 struct UrlBody {
     /// Base URL of its API; null or empty restores the configured one.
-    url: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    url: Option<Option<String>>,
 }
 
 /// Base URL in effect.
@@ -176,6 +178,7 @@ async fn test(call: Call) -> Result<Response, Error> {
 async fn set_url(call: Call) -> Result<Response, Error> {
     let name = call.param("name")?.into_owned();
     let UrlBody { url } = call.json()?;
+    let url = url.ok_or_else(|| Error::bad_field("url", "url is missing; null restores the configured one"))?;
     let url = url.map(|url| url.trim().to_owned()).filter(|url| !url.is_empty());
     let status = if url.is_some() { "updated" } else { "removed" };
     let base_url = accounts(&call)?.set_url(name.clone(), url).await?;

@@ -5,9 +5,12 @@ use agentsvc_components::turn::outcome::FailureCode;
 
 use super::overrides::KeptKey;
 use super::{DriverKind, Provider, Providers, Secret};
-use crate::kernel::host::{host_of, is_loopback};
+use crate::kernel::host::{host_of, is_loopback, origin_of};
 use crate::model::bedrock::keys::whole;
 use crate::model::error::CallError;
+
+/// Why a key that is there is not used.
+const FOR_ANOTHER: &str = "the key in the vault was set for another base URL; set it again to use it here";
 
 impl Providers {
     /// Where the key of the provider comes from; `None` when there is none.
@@ -42,11 +45,12 @@ impl Providers {
         let mut lost = None;
         if key.is_none() && may_have_own {
             match self.overrides.key(&provider.name) {
+                KeptKey::There(_) if !self.is_kept_for(provider, base_url) => lost = Some(FOR_ANOTHER.to_owned()),
                 KeptKey::There(kept) => key = Some(kept),
                 KeptKey::Lost(why) => lost = Some(why),
                 KeptKey::None => {}
             }
-            if key.is_none() && named.is_none() {
+            if key.is_none() && named.is_none() && self.is_configured(provider, base_url) {
                 key = self.read_key(provider, provider.api_key_env.as_deref());
             }
         }
@@ -56,6 +60,30 @@ impl Providers {
             return Err(no_key(&provider.name, variable, lost.as_deref()));
         }
         Ok(key)
+    }
+
+    /// May what the vault keeps of the provider go to `base_url`? A key that was set while clients had the provider elsewhere
+    /// goes there only, and any other does not go where clients have put the provider since.
+    fn is_kept_for(&self, provider: &Provider, base_url: &str) -> bool {
+        match self.overrides.key_origin(&provider.name) {
+            Some(origin) => origin_of(base_url).as_deref() == Some(&*origin),
+            None => self.is_configured(provider, base_url),
+        }
+    }
+
+    /// Is `base_url` not one that clients of the API have put in the place of the configured one, or of the same origin?
+    fn is_configured(&self, provider: &Provider, base_url: &str) -> bool {
+        let Some(set) = self.overrides.base_url(&provider.name) else { return true };
+        let configured = self.get(&provider.name).and_then(|known| origin_of(&known.base_url));
+        let asked = origin_of(base_url);
+        asked != origin_of(&set) || asked == configured
+    }
+
+    /// Why the key in the vault cannot go where the provider is asked, if that is so.
+    pub fn key_problem(&self, provider: &Provider) -> Option<String> {
+        let is_there = matches!(self.overrides.key(&provider.name), KeptKey::There(_));
+        let is_for_another = is_there && !self.is_kept_for(provider, &self.base_url_of(provider));
+        is_for_another.then(|| FOR_ANOTHER.to_owned())
     }
 
     /// The key that a variable holds, with what belongs to it in others.

@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use super::Secret;
+use crate::kernel::host::origin_of;
 use crate::kernel::logging::known_secrets;
 use crate::kernel::vault;
 use crate::kernel::vault::Vault;
@@ -28,7 +29,7 @@ const NAME_BYTES_MAX: usize = 40;
 fn hidden(kept: Kept) -> Kept {
     let hide = |secret: &Secret| known_secrets().add(secret.expose());
     match &kept {
-        Kept::Key(key) => hide(key),
+        Kept::Key(key, _) => hide(key),
         Kept::Login(login) => {
             hide(&login.grant.access_token);
             login.grant.refresh_token.iter().for_each(hide);
@@ -111,7 +112,8 @@ enum Kept {
     Sealed,
     /// Something that does not open.
     Unreadable,
-    Key(Secret),
+    /// A key, and the origin that it was set for where that is not the configured one.
+    Key(Secret, Option<Box<str>>),
     Login(Login),
 }
 
@@ -120,6 +122,12 @@ enum Kept {
 enum Stored {
     #[serde(rename = "api_key", serialize_with = "exposed", deserialize_with = "secret")]
     Key(Secret),
+    #[serde(rename = "bound_api_key")]
+    BoundKey {
+        #[serde(serialize_with = "exposed", deserialize_with = "secret")]
+        key: Secret,
+        origin: Box<str>,
+    },
     #[serde(rename = "oauth")]
     Grant {
         #[serde(flatten)]
@@ -230,7 +238,8 @@ impl Overrides {
             }
         };
         match serde_json::from_slice(&stored) {
-            Ok(Stored::Key(key)) => hidden(Kept::Key(key)),
+            Ok(Stored::Key(key)) => hidden(Kept::Key(key, None)),
+            Ok(Stored::BoundKey { key, origin }) => hidden(Kept::Key(key, Some(origin))),
             Ok(Stored::Grant { grant, exchanged }) => hidden(Kept::Login(Login::new(grant, exchanged))),
             Err(error) => {
                 // The error of a text that was authenticated shows no part of it but a place.
@@ -249,7 +258,7 @@ impl Overrides {
     pub fn key(&self, name: &str) -> KeptKey {
         match self.opened(name) {
             None => KeptKey::None,
-            Some(Kept::Key(key)) => KeptKey::There(key),
+            Some(Kept::Key(key, _)) => KeptKey::There(key),
             Some(Kept::Login(login)) => match login.token(now_secs()) {
                 Some(token) => KeptKey::There(token.clone()),
                 None => {
@@ -272,7 +281,7 @@ impl Overrides {
     /// Where what is kept comes from, `vault` or `oauth`; `None` when there is nothing that can be used.
     pub fn source(&self, name: &str) -> Option<&'static str> {
         match self.kept.read().get(name)? {
-            Kept::Sealed | Kept::Key(_) => Some("vault"),
+            Kept::Sealed | Kept::Key(..) => Some("vault"),
             Kept::Login(_) => Some("oauth"),
             Kept::Unreadable => None,
         }
@@ -285,7 +294,7 @@ impl Overrides {
             Kept::Unreadable => {
                 Some("the key in the vault cannot be read; see the daemon's log for the reason".to_owned())
             }
-            Kept::Sealed | Kept::Key(_) => None,
+            Kept::Sealed | Kept::Key(..) => None,
         }
     }
 
@@ -303,19 +312,33 @@ impl Overrides {
             Kept::Login(login) => login.is_stale(now_secs()),
             // It may be a sign-in, all of whose tokens are to be got first.
             Kept::Sealed => true,
-            Kept::Key(_) | Kept::Unreadable => false,
+            Kept::Key(..) | Kept::Unreadable => false,
         };
         if may_wait { self.refresh.get().map(|refresh| refresh(name)) } else { None }
     }
 
-    /// Keeps a key, in the vault and then here. Waits for the disk.
+    /// The origin that a key was set for, where that is not the configured one. Waits for the disk the first time.
+    pub fn key_origin(&self, name: &str) -> Option<Box<str>> {
+        match self.opened(name)? {
+            Kept::Key(_, origin) => origin,
+            _ => None,
+        }
+    }
+
+    /// Keeps a key, in the vault and then here: for the endpoint that clients have set, or the configured one. Waits for the
+    /// disk.
     ///
     /// # Errors
     /// The vault's; nothing changed.
     pub fn put_key(&self, name: &str, key: Secret) -> Result<(), vault::Error> {
         let _alone = self.changing.lock();
-        let kept = hidden(Kept::Key(key.clone()));
-        self.store(name, &Stored::Key(key))?;
+        let origin = self.base_url(name).and_then(|url| origin_of(&url)).map(Box::<str>::from);
+        let stored = match &origin {
+            Some(origin) => Stored::BoundKey { key: key.clone(), origin: origin.clone() },
+            None => Stored::Key(key.clone()),
+        };
+        let kept = hidden(Kept::Key(key, origin));
+        self.store(name, &stored)?;
         self.kept.write().insert(name.into(), kept);
         Ok(())
     }

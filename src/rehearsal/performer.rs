@@ -12,6 +12,7 @@ use agentsvc_components::event::EventEnvelope;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::effect::Abort;
 use agentsvc_components::kernel::effect::AnyEffect;
+use agentsvc_components::kernel::job::{JobOutcome, RunJob, TryEnd};
 use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::session::message::Usage;
 use agentsvc_components::session::sweep::LogSwept;
@@ -43,7 +44,7 @@ impl Performer {
     }
 
     /// Takes in an effect of a step at `now`. What a model or tool does takes at least a millisecond, which is the next
-    /// moment; what only erases is done at once; what only shows or seals is dropped.
+    /// moment; what only erases is done at once; what only shows or seals is dropped. Jobs for the outside are done without it.
     pub fn perform(&mut self, now: Timestamp, effect: AnyEffect) {
         if let Some(call) = effect.get::<ModelCall>() {
             let (latency_ms, end) = self.script.answer(call);
@@ -58,6 +59,8 @@ impl Performer {
         } else if let Some(run) = effect.get::<ToolRun>() {
             let (latency_ms, end) = self.script.tool(run);
             self.put(later(now, latency_ms), ToolOutcome(run.attempt, end));
+        } else if let Some(run) = effect.get::<RunJob>() {
+            self.put(later(now, 1), JobOutcome(run.attempt, TryEnd::Done(String::new())));
         } else if let Some(SweepLog(log)) = effect.get() {
             self.put(now, LogSwept(*log));
         } else if let Some(SweepAgent(agent)) = effect.get() {

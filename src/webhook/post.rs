@@ -7,12 +7,13 @@ use agentsvc_components::RefusalKind;
 use agentsvc_components::kernel::job::{RunJob, TryEnd};
 use agentsvc_components::webhook::WebhookId;
 use agentsvc_systems::kernel::entities::Get;
+use agentsvc_systems::webhook::limits::DELIVERY_BACKOFF_MS_MAX;
 use agentsvc_systems::webhook::{TryReport, WebhookView};
 use reqwest::StatusCode;
 use serde_json::json;
 
-use super::sender::{Failure, Sender};
-use crate::kernel::egress::{Error, Posted};
+use super::sender::{self, Failure, Sender};
+use crate::kernel::egress::Posted;
 
 /// Tries a delivery.
 pub(super) async fn deliver(sender: &Sender, bridge: &Bridge, job: RunJob) -> TryEnd {
@@ -34,7 +35,7 @@ pub(super) async fn deliver(sender: &Sender, bridge: &Bridge, job: RunJob) -> Tr
 fn end(posted: &Result<Posted, Failure>, took_ms: u32) -> TryEnd {
     let (status, error) = match posted {
         Ok(posted) if posted.status.is_success() => (Some(posted.status), None),
-        Ok(posted) => (Some(posted.status), Some(format!("the receiver answered {}", posted.status))),
+        Ok(posted) => (Some(posted.status), Some(format!("the receiver responded with {}", posted.status))),
         Err(failure) => (None, Some(failure.to_string())),
     };
     let report = TryReport { status: status.map(|status| status.as_u16()), took_ms: Some(took_ms), error };
@@ -42,12 +43,12 @@ fn end(posted: &Result<Posted, Failure>, took_ms: u32) -> TryEnd {
     match posted {
         Ok(posted) if posted.status.is_success() => TryEnd::Done(report),
         Ok(Posted { status, retry_after }) if may_pass(*status) => {
-            let after_ms = retry_after.map(|after| u32::try_from(after.as_millis()).unwrap_or(u32::MAX));
+            // A receiver may not put it off for longer than the daemon would.
+            let after_ms = retry_after.map(|after| after.as_millis().min(DELIVERY_BACKOFF_MS_MAX as u128) as u32);
             TryEnd::Retry { after_ms, reason: report }
         }
-        Err(Failure::Web(Error::Lookup { .. } | Error::Exchange { .. } | Error::Timeout(_))) => {
-            TryEnd::Retry { after_ms: None, reason: report }
-        }
+        Err(Failure::Web(error)) if sender::may_pass(error) => TryEnd::Retry { after_ms: None, reason: report },
+        Err(failure @ Failure::Vault(_)) => TryEnd::Retry { after_ms: None, reason: failure.to_string() },
         _ => TryEnd::Failed(report),
     }
 }
@@ -61,6 +62,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::kernel::egress::Error;
+    use crate::kernel::vault;
 
     #[test]
     fn what_may_pass_is_tried_again() {
@@ -76,6 +79,8 @@ mod tests {
                 "{status}"
             );
         }
+        let days = end(&answered(503, Some(Duration::from_secs(1 << 40))), 1);
+        assert!(matches!(days, TryEnd::Retry { after_ms: Some(3_600_000), .. }), "{days:?}");
         for status in [301, 302, 307, 400, 401, 403, 404, 410, 413] {
             assert!(matches!(end(&answered(status, None), 1), TryEnd::Failed(_)), "{status}");
         }
@@ -83,7 +88,10 @@ mod tests {
         assert!(matches!(end(&Err(unreachable().into()), 1), TryEnd::Retry { after_ms: None, .. }));
         assert!(matches!(end(&Err(Error::Timeout(10).into()), 1), TryEnd::Retry { .. }));
         assert!(matches!(end(&Err(Error::LocalName("h".to_owned()).into()), 1), TryEnd::Failed(_)));
-        assert!(matches!(end(&Err(Failure::Secret("no key".to_owned())), 1), TryEnd::Failed(_)));
+        assert!(matches!(end(&Err(Error::Client("no files left".to_owned()).into()), 1), TryEnd::Retry { .. }));
+        let locked = || vault::Error::Damaged { path: "vault".into() };
+        assert!(matches!(end(&Err(Failure::Secret(locked())), 1), TryEnd::Failed(_)));
+        assert!(matches!(end(&Err(Failure::Vault("no disk".to_owned())), 1), TryEnd::Retry { .. }));
         let TryEnd::Retry { reason, .. } = end(&answered(503, None), 7) else { panic!("not tried again") };
         let report: TryReport = serde_json::from_str(&reason).unwrap();
         assert_eq!((report.status, report.took_ms), (Some(503), Some(7)));

@@ -23,7 +23,9 @@ impl Probe for LoopStats {
         systems(&self.timings.lock(), out);
         out.counter("agentsvc_events_total", "Durable events.", load(&self.events));
         let mut before = "";
-        for Sample { metric, labels, value } in self.metrics.lock().all() {
+        // Copied, so that the world does not wait for the text.
+        let samples = self.metrics.lock().all().to_vec();
+        for Sample { metric, labels, value } in samples {
             if metric.name != before {
                 out.family(metric.name, metric.help, metric.kind);
                 before = metric.name;

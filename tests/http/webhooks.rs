@@ -101,6 +101,9 @@ fn event_subscriptions_are_webhooks_under_their_own_routes() {
     let id = text(&made["id"]);
     let events = json!({ "events": ["workflow.completed", "workflow.failed"] });
     let changed = daemon.put(&format!("/api/webhooks/events/{id}"), &events).expect(200);
+    daemon.get(&format!("/api/webhooks/{id}")).refused(404);
+    daemon.put(&format!("/api/webhooks/{id}"), &json!({ "name": "x" })).refused(404);
+    daemon.delete(&format!("/api/webhooks/{id}")).refused(404);
     assert_eq!(changed["events"], json!(["workflow.completed", "workflow.failed"]));
     assert_eq!(daemon.delete(&format!("/api/webhooks/events/{id}")).status, 204);
     assert_eq!(daemon.get("/api/webhooks/events").expect(200)["total"], 0);
@@ -130,6 +133,8 @@ fn what_is_wrong_is_refused_by_name() {
     assert_eq!(daemon.get("/api/webhooks").expect(200)["total"], 0);
     daemon.get("/api/webhooks/018f0000-0000-7000-8000-00000000dead/deliveries").refused(404);
     daemon.get("/api/webhooks/nonsense").refused_field(400, "id");
+    let upper = good.replace("http", "HTTP");
+    assert_eq!(make(&daemon, &json!({ "url": format!("{upper}#part") }))["url"], good, "one spelling");
     assert!(receiver.requests().is_empty());
 }
 
@@ -154,8 +159,8 @@ fn a_delivery_is_signed_and_names_its_agent() {
     assert!(header(&received, "x-webhook-timestamp").parse::<i64>().unwrap() > 1_700_000_000);
     assert!(header(&received, "user-agent").starts_with("agentsvc/"));
     assert_eq!(header(&received, "content-type"), "application/json");
-    let a_try = &delivery["tries"][0];
-    assert_eq!((&a_try["status"], &a_try["error"], &delivery["tried"]), (&json!(200), &json!(null), &json!(1)));
+    let a_try = &delivery["attempts"][0];
+    assert_eq!((&a_try["status"], &a_try["error"], &delivery["attempt_count"]), (&json!(200), &json!(null), &json!(1)));
     let files =
         std::process::Command::new("grep").args(["-r", "-l", "-a", secret]).arg(daemon.home()).output().unwrap();
     assert!(files.stdout.is_empty(), "the secret lies in {}", String::from_utf8_lossy(&files.stdout));
@@ -176,13 +181,13 @@ fn a_receiver_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
     let (busy_hook, gone_hook, moved_hook) = (of(&busy), of(&gone), of(&moved));
     daemon.agent("a");
     let delivered = deliveries_when(&daemon, &busy_hook, |all| all.iter().any(|one| one["state"] == "delivered"));
-    let statuses: Vec<_> = delivered[0]["tries"].as_array().unwrap().iter().map(|a_try| &a_try["status"]).collect();
+    let statuses: Vec<_> = delivered[0]["attempts"].as_array().unwrap().iter().map(|a_try| &a_try["status"]).collect();
     assert_eq!(statuses, [503, 429, 200]);
     let ids: BTreeSet<_> = busy.requests().iter().map(|received| header(received, "x-webhook-id").to_owned()).collect();
     assert_eq!(ids.len(), 1, "all tries of a delivery have its id");
     for (hook, status, server) in [(&gone_hook, 410, &gone), (&moved_hook, 302, &moved)] {
         let failed = deliveries_when(&daemon, hook, |all| all.iter().any(|one| one["state"] == "failed")).remove(0);
-        assert_eq!((&failed["tried"], &failed["tries"][0]["status"]), (&json!(1), &json!(status)));
+        assert_eq!((&failed["attempt_count"], &failed["attempts"][0]["status"]), (&json!(1), &json!(status)));
         assert_eq!(server.requests().len(), 1);
         let hook = daemon.get(&format!("/api/webhooks/{}", text(&hook["id"]))).expect(200);
         assert!(hook["failing_since"].is_string() && hook["enabled"] == true, "{hook}");

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
-use agentsvc_systems::kernel::entities::{Get, IdOf, List, Removable, Remove, View};
+use agentsvc_systems::kernel::entities::{Get, IdOf, Indexed, List, Removable, Remove, View};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
@@ -20,6 +20,11 @@ pub(crate) trait Shown: From<Self::View> + Serialize + JsonSchema + Send + 'stat
     type View: View;
     /// What the reference calls one, such as `the goal`.
     const NOUN: &'static str;
+
+    /// Is this one shown under these routes?
+    fn is_here(_: &Self::View) -> bool {
+        true
+    }
 }
 
 /// One that clients list.
@@ -72,8 +77,8 @@ pub(crate) const fn get<S: Shown>(path: &'static str, summary: &'static str) -> 
 }
 
 /// Deletes the one whose id is `{id}` of the path.
-pub(crate) const fn delete<K: Removable>(path: &'static str, summary: &'static str) -> Route {
-    Route::delete(path, summary, |call| Box::pin(removed::<K>(call))).replies(const { &[Reply::empty(204, "deleted")] })
+pub(crate) const fn delete<S: Shown<View: View<Kind: Removable>>>(path: &'static str, summary: &'static str) -> Route {
+    Route::delete(path, summary, |call| Box::pin(removed::<S>(call))).replies(const { &[Reply::empty(204, "deleted")] })
 }
 
 async fn listed<S: Listed>(call: Call) -> Result<Response, Error> {
@@ -83,11 +88,22 @@ async fn listed<S: Listed>(call: Call) -> Result<Response, Error> {
 }
 
 async fn got<S: Shown>(call: Call) -> Result<Response, Error> {
-    let view = call.ask(Get::<S::View>(call.id("id")?)).await?;
-    reply::ok(&S::from(view))
+    reply::ok(&S::from(view::<S>(&call, call.id("id")?).await?))
 }
 
-async fn removed<K: Removable>(call: Call) -> Result<Response, Error> {
-    call.ask(Remove::<K>(call.id("id")?)).await?;
+/// What the world shows of the one with this id, if it is shown under these routes.
+///
+/// # Errors
+/// 404 when it is not.
+pub(crate) async fn view<S: Shown>(call: &Call, id: IdOf<S::View>) -> Result<S::View, Error> {
+    let view = call.ask(Get::<S::View>(id)).await?;
+    let nowhere = || Error::not_found(format!("{} not found: {id}", <S::View as View>::Kind::NOUN));
+    S::is_here(&view).then_some(view).ok_or_else(nowhere)
+}
+
+async fn removed<S: Shown<View: View<Kind: Removable>>>(call: Call) -> Result<Response, Error> {
+    let id = call.id("id")?;
+    view::<S>(&call, id).await?;
+    call.ask(Remove::<<S::View as View>::Kind>(id)).await?;
     Ok(reply::no_content())
 }

@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use agentsvc_components::webhook::{Mount, Webhook};
-use agentsvc_systems::kernel::entities::Get;
-use agentsvc_systems::webhook::limits::WEBHOOK_SECRET_BYTES_MAX;
+use agentsvc_components::webhook::Mount;
+use agentsvc_systems::webhook::limits::{WEBHOOK_SECRET_BYTES_MAX, WEBHOOK_URL_BYTES_MAX};
 use agentsvc_systems::webhook::{CreateWebhook, UpdateWebhook, WebhookFields, WebhookView};
 use serde::Serialize;
 
 use super::error_codes::WEBHOOK_UNREACHABLE;
-use super::sender::WebhookSender;
+use super::sender::{TestFailure, WebhookSender};
 use super::shape::{DeliveryItem, SubscriptionItem, Tested, WebhookBody, WebhookItem};
 use crate::http::blocking::spawn_blocking;
 use crate::http::call::Call;
-use crate::http::crud;
+use crate::http::crud::{self, Shown};
 use crate::http::error::Error;
 use crate::http::error_codes::VAULT_UNAVAILABLE;
 use crate::http::reply::{self, Response};
@@ -38,12 +37,12 @@ pub(crate) const ROUTES: &[Route] = &[
     })
     .body::<WebhookBody>()
     .replies(&[Reply::json::<SubscriptionItem>(200, "the updated subscription"), FULL]),
-    crud::delete::<Webhook>("/api/webhooks/events/{id}", "Delete an event subscription"),
+    crud::delete::<SubscriptionItem>("/api/webhooks/events/{id}", "Delete an event subscription"),
     crud::get::<WebhookItem>("/api/webhooks/{id}", "Get a webhook"),
     Route::put("/api/webhooks/{id}", "Update a webhook", |call| Box::pin(update::<WebhookItem>(call)))
         .body::<WebhookBody>()
         .replies(&[Reply::json::<WebhookItem>(200, "the updated webhook"), FULL]),
-    crud::delete::<Webhook>("/api/webhooks/{id}", "Delete a webhook and its deliveries"),
+    crud::delete::<WebhookItem>("/api/webhooks/{id}", "Delete a webhook and its deliveries"),
     Route::post("/api/webhooks/{id}/test", "Send a test to a webhook", |call| Box::pin(test(call))).cost(10).replies(
         &[Reply::json::<Tested>(200, "the receiver responded"), Reply::error(502, "the receiver did not respond")],
     ),
@@ -57,11 +56,12 @@ fn sender(call: &Call) -> Result<Arc<dyn WebhookSender>, Error> {
 
 /// The fields of the body, with a URL that may be reached and a secret that is sealed.
 async fn fields(call: &Call) -> Result<WebhookFields, Error> {
-    let body: WebhookBody = call.json()?;
+    let mut body: WebhookBody = call.json()?;
     let sender = sender(call)?;
-    if let Some(url) = &body.url {
-        let vetted = Arc::clone(&sender).vet(url.clone()).await;
-        vetted.map_err(|why| Error::bad_field("url", format!("url: {why}")))?;
+    if let Some(url) = body.url.take() {
+        check_url(&url)?;
+        let vetted = Arc::clone(&sender).vet(url).await;
+        body.url = Some(vetted.map_err(|why| Error::bad_field("url", format!("url: {why}")))?);
     }
     let sealed = match body.secret.clone() {
         Some(Some(secret)) => {
@@ -73,6 +73,12 @@ async fn fields(call: &Call) -> Result<WebhookFields, Error> {
         other => other,
     };
     Ok(body.fields(sealed))
+}
+
+fn check_url(url: &str) -> Result<(), Error> {
+    let most = WEBHOOK_URL_BYTES_MAX;
+    let is_long = || Error::bad_field("url", format!("url is longer than {most} bytes"));
+    if url.len() > most { Err(is_long()) } else { Ok(()) }
 }
 
 fn check_secret(secret: &str) -> Result<(), Error> {
@@ -91,21 +97,22 @@ async fn create<S: From<WebhookView> + Serialize>(call: Call, mount: Mount) -> R
     reply::created(&S::from(call.ask(CreateWebhook { mount, fields }).await?))
 }
 
-async fn update<S: From<WebhookView> + Serialize>(call: Call) -> Result<Response, Error> {
-    let (webhook, fields) = (call.id("id")?, fields(&call).await?);
-    let view = if fields == WebhookFields::default() {
-        call.ask(Get::<WebhookView>(webhook)).await?
-    } else {
-        call.ask(UpdateWebhook { webhook, fields }).await?
-    };
+async fn update<S: Shown<View = WebhookView>>(call: Call) -> Result<Response, Error> {
+    let webhook = call.id("id")?;
+    let before = crud::view::<S>(&call, webhook).await?;
+    let fields = fields(&call).await?;
+    let is_change = fields != WebhookFields::default();
+    let view = if is_change { call.ask(UpdateWebhook { webhook, fields }).await? } else { before };
     reply::ok(&S::from(view))
 }
 
 async fn test(call: Call) -> Result<Response, Error> {
-    let view = call.ask(Get::<WebhookView>(call.id("id")?)).await?;
+    let view = crud::view::<WebhookItem>(&call, call.id("id")?).await?;
     let webhook_id = view.id.0;
     match sender(&call)?.test(view, call.request_id).await {
         Ok(response_status) => reply::ok(&Tested { status: "sent", response_status, webhook_id }),
-        Err(why) => Err(Error::of(WEBHOOK_UNREACHABLE, why)),
+        Err(TestFailure::Unreachable(why)) => Err(Error::of(WEBHOOK_UNREACHABLE, why)),
+        Err(TestFailure::Refused(why)) => Err(Error::bad_field("url", format!("url: {why}"))),
+        Err(TestFailure::Secret(why)) => Err(Error::of(VAULT_UNAVAILABLE, why)),
     }
 }

@@ -26,7 +26,7 @@ shape! {
         enabled: bool = enabled,
         /// Whether deliveries are signed.
         has_secret: bool = secret.is_some(),
-        /// Since when every try has failed; null if the last one succeeded.
+        /// Since when every attempt has failed; null if the last one succeeded.
         failing_since: Option<Moment> = view.webhook.failing_since.map(Moment),
         /// Why the daemon disabled it; null otherwise.
         disabled_reason: Option<Box<str>> = view.webhook.disabled_reason,
@@ -40,6 +40,10 @@ shape! {
 impl Shown for WebhookItem {
     type View = WebhookView;
     const NOUN: &'static str = "the webhook";
+
+    fn is_here(view: &WebhookView) -> bool {
+        view.webhook.mount == Mount::Webhooks
+    }
 }
 
 impl Listed for WebhookItem {
@@ -63,6 +67,12 @@ shape! {
         enabled: bool = enabled,
         /// Whether deliveries are signed.
         has_secret: bool = secret.is_some(),
+        /// Since when every attempt has failed; null if the last one succeeded.
+        failing_since: Option<Moment> = view.webhook.failing_since.map(Moment),
+        /// Why the daemon disabled it; null otherwise.
+        disabled_reason: Option<Box<str>> = view.webhook.disabled_reason,
+        /// Events not delivered because too many deliveries were open.
+        dropped: u64 = view.webhook.dropped,
         created_at: Moment = Moment(created_at),
         updated_at: Moment = Moment(updated_at),
     }
@@ -71,6 +81,10 @@ shape! {
 impl Shown for SubscriptionItem {
     type View = WebhookView;
     const NOUN: &'static str = "the subscription";
+
+    fn is_here(view: &WebhookView) -> bool {
+        view.webhook.mount == Mount::Events
+    }
 }
 
 impl Listed for SubscriptionItem {
@@ -82,8 +96,8 @@ impl Listed for SubscriptionItem {
 }
 
 shape! {
-    /// One try of a delivery.
-    pub(crate) struct TryItem from given: DeliveryTry {
+    /// One attempt of a delivery.
+    pub(crate) struct AttemptItem from given: DeliveryTry {
         /// When it ended.
         at: Moment = Moment(given.at),
         /// Status of the receiver's response; null if there was none.
@@ -99,7 +113,7 @@ shape! {
     pub(crate) struct DeliveryItem from view: DeliveryView {
         let delivery = view.delivery;
     } {
-        /// `X-Webhook-Id` of every try.
+        /// `X-Webhook-Id` of every attempt.
         id: Uuid = view.id.0,
         event_type: Box<str> = delivery.event_type,
         /// `pending`, `delivered`, `failed` or `cancelled`.
@@ -107,12 +121,12 @@ shape! {
         /// When the event happened.
         created_at: Moment = Moment(delivery.created_at),
         ended_at: Option<Moment> = delivery.ended_at.map(Moment),
-        /// When the next try is due.
-        next_try_at: Option<Moment> = view.next_try_at.map(Moment),
-        /// Number of tries.
-        tried: u32 = delivery.tried,
-        /// The newest tries, oldest first.
-        tries: Vec<TryItem> = delivery.tries.into_iter().map(TryItem::from).collect(),
+        /// When the next attempt is due.
+        next_attempt_at: Option<Moment> = view.next_try_at.map(Moment),
+        /// Number of attempts that have ended.
+        attempt_count: u32 = delivery.tried,
+        /// The last 10 attempts, oldest first.
+        attempts: Vec<AttemptItem> = delivery.tries.into_iter().map(AttemptItem::from).collect(),
     }
 }
 

@@ -52,9 +52,12 @@ pub struct Webhook {
     pub created_at: Timestamp,
     /// When a client last changed it.
     pub updated_at: Timestamp,
-    /// Since when every try has failed; `None` when the last one succeeded.
+    /// Since when every try has failed, one after the other; `None` when the last one succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<Timestamp>,
+    /// When a try failed last, of those since then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failed_at: Option<Timestamp>,
     /// Why the daemon switched it off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled_reason: Option<Box<str>>,

@@ -44,7 +44,7 @@ pub(super) fn begin(performers: &Performers, job: RunJob) {
     let task = async move {
         let end = tokio::select! {
             biased;
-            () = reply.ticket().aborted() => TryEnd::Failed("it was given up".to_owned()),
+            () = reply.ticket().aborted() => TryEnd::Failed("it was cancelled".to_owned()),
             end = tokio::time::timeout(Duration::from_millis(timeout_ms.into()), trying) => {
                 end.unwrap_or_else(|_| TryEnd::Lost(format!("it took longer than {timeout_ms} ms")))
             }
@@ -116,6 +116,6 @@ mod tests {
         performers.perform(job("slow", 5).into());
         performers.perform(Abort(job("slow", 5).attempt).into());
         let JobOutcome(_, end) = *outcomes.recv().await.unwrap().take().expect("a job's outcome");
-        assert_eq!(end, TryEnd::Failed("it was given up".to_owned()));
+        assert_eq!(end, TryEnd::Failed("it was cancelled".to_owned()));
     }
 }

@@ -7,12 +7,13 @@ use super::{Error, Web};
 
 impl Web {
     /// Looks at `url` and, for a name, at all its addresses. With `to_this_machine` loopback is good too.
-    pub(crate) async fn vet(&self, url: &str, to_this_machine: bool) -> Result<(), Error> {
+    /// Gives it in its one spelling.
+    pub(crate) async fn vet(&self, url: &str, to_this_machine: bool) -> Result<String, Error> {
         let target = Target::parse(url)?;
         let is_this_machine =
             target.host == "localhost" || target.address.is_some_and(|address| address.to_canonical().is_loopback());
         if to_this_machine && is_this_machine {
-            return Ok(());
+            return Ok(target.url.into());
         }
         let anywhere: [Box<str>; 1] = ["*".into()];
         let settings = self.settings();
@@ -20,7 +21,8 @@ impl Web {
         policy.permit(&target)?;
         let addresses = tokio::time::timeout(settings.timeout, self.inner.addresses(&target)).await;
         let addresses = addresses.unwrap_or_else(|_| Err(Error::Timeout(settings.timeout.as_secs())))?;
-        policy.pin(&target, &addresses).map(drop)
+        policy.pin(&target, &addresses)?;
+        Ok(target.url.into())
     }
 }
 

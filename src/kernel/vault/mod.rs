@@ -31,6 +31,8 @@ pub use key::{KeySource, VARIABLE};
 
 /// Bytes of a name.
 const NAME_BYTES_MAX: usize = 64;
+/// The secret of a vault that holds nothing else. With it another key than that of the sealed texts is found out.
+const WITNESS: &str = "witness";
 /// What the file of a secret ends with.
 const SEALED: &str = "sealed";
 
@@ -139,6 +141,9 @@ impl Vault {
     /// # Errors
     /// As [`put`](Self::put).
     pub fn seal(&self, name: &str, secret: &[u8]) -> Result<String, Error> {
+        if self.names()?.is_empty() {
+            self.put(WITNESS, b"")?;
+        }
         let _alone = self.writing.lock();
         let key = self.key_to_write(name)?;
         Ok(BASE64.encode(sealed::seal(&key, name, secret)?))

@@ -53,6 +53,9 @@ fn a_sealed_text_opens_under_its_name_and_key_only() {
     assert!(matches!(self::vault(other.path()).unseal("hook-1", &text), Err(Error::KeyIsGone { .. })));
     let with_other_key = with_key(dir.path(), OTHER_KEY);
     assert!(matches!(with_other_key.unseal("hook-1", &text), Err(Error::DoesNotOpen { .. })));
+    assert!(matches!(with_other_key.seal("hook-1", b"new"), Err(Error::DoesNotOpen { .. })), "one key for all");
+    fs::remove_file(vault.dir.join("vault.key")).unwrap();
+    assert!(matches!(vault.seal("hook-1", b"new"), Err(Error::KeyIsGone { .. })), "no new key beside old texts");
 }
 
 #[test]

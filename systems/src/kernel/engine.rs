@@ -21,6 +21,7 @@ use crate::kernel::fires::Fires;
 use crate::kernel::id_generator::IdGenerator;
 use crate::kernel::index::Index;
 use crate::kernel::inputs::recorder::{Inputs, Recorder};
+use crate::kernel::job::Jobs;
 use crate::kernel::outbox::{self, Outbox, take_whole};
 #[cfg(test)]
 use crate::kernel::persist;
@@ -163,6 +164,7 @@ impl Engine {
     pub fn count_on_from(&mut self, other: &mut Self) {
         let counters = *other.world.resource::<Counters>();
         self.world.insert_resource(counters);
+        self.world.resource_mut::<Jobs>().count_on_from(other.world.resource::<Jobs>());
         let timings = std::mem::take(&mut *other.world.resource_mut::<Timings>());
         self.world.insert_resource(timings);
     }
@@ -298,9 +300,9 @@ impl Engine {
                 return;
             }
         }
-        outbox::tell_events(&mut self.world);
         // The rounds ran out; what fired a turn hears of its end in the commit of that end all the same.
         crate::kernel::domain::all().iter().for_each(|domain| (domain.rounds_ran_out)(&mut self.world));
+        outbox::tell_events(&mut self.world);
     }
 
     /// Would a further round of this step move anything?

@@ -4,10 +4,12 @@
 //!
 //! What counts is where an address comes from, never what the session wrote itself: a file, an entry of memory or
 //! another agent can hand an address back that a tainted turn made up. The world keeps hashes of them with the session,
-//! the newest [`limit::ADDRESSES_MAX`].
+//! at most [`limit::ADDRESSES_MAX`]; those that pages showed go before those that the user gave. An address is what the
+//! reader of URLs takes it for that connects, too: no other spelling means another place.
 
 use bevy_ecs::prelude::{Entity, World};
 use sha2::{Digest, Sha256};
+use url::Url;
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::kernel::limit;
@@ -51,7 +53,8 @@ fn of_texts<'t>(world: &World, texts: impl IntoIterator<Item = &'t str>, is_pros
 /// untrusted content.
 pub(crate) fn begin(world: &mut World, session: Entity, origin: Origin, taint: Taint, found: &[u64]) {
     if origin.is_message() || Taint::AGENT.holds(taint) {
-        learn(world, session, found);
+        let given: Vec<u64> = found.iter().map(|hash| hash | GIVEN).collect();
+        learn(world, session, &given);
     }
 }
 
@@ -68,9 +71,17 @@ fn learn(world: &mut World, session: Entity, found: &[u64]) {
         return;
     }
     let mut known = world.get::<KnownAddresses>(session).cloned().unwrap_or_default().0;
-    known.retain(|hash| !found.contains(hash));
-    known.extend(found);
-    known.drain(..known.len().saturating_sub(limit::ADDRESSES_MAX));
+    for hash in found {
+        let before = known.iter().position(|known| (known ^ hash) & !GIVEN == 0).map(|at| known.remove(at));
+        known.push(hash | before.unwrap_or_default() & GIVEN);
+    }
+    let mut over = known.len().saturating_sub(limit::ADDRESSES_MAX);
+    known.retain(|hash| {
+        let goes = over > 0 && hash & GIVEN == 0;
+        over -= usize::from(goes);
+        !goes
+    });
+    known.drain(..over);
     known.shrink_to_fit();
     world.entity_mut(session).insert(KnownAddresses(known));
     world.mark(session);
@@ -80,8 +91,9 @@ fn learn(world: &mut World, session: Entity, found: &[u64]) {
 /// counts as given, unless the instructions come from a tainted turn.
 pub(super) fn knows(world: &World, turn: Entity, url: &str) -> bool {
     let Some(turn) = world.get::<Turn>(turn) else { return false };
-    let asked = hash(url);
-    if world.get::<KnownAddresses>(turn.session).is_some_and(|known| known.0.contains(&asked)) {
+    let Some(asked) = hash(url) else { return false };
+    let is_asked = |hash: &u64| hash & !GIVEN == asked;
+    if world.get::<KnownAddresses>(turn.session).is_some_and(|known| known.0.iter().any(is_asked)) {
         return true;
     }
     let agent = world.get::<Agent>(turn.agent).filter(|agent| agent.taint.own.is_none());
@@ -94,6 +106,13 @@ pub(super) fn knows(world: &World, turn: Entity, url: &str) -> bool {
     found.contains(&asked)
 }
 
+/// The bit of a hash that tells an address that was given from one that was read.
+const GIVEN: u64 = 1 << 63;
+/// Bytes of an address that is remembered.
+const ADDRESS_BYTES_MAX: usize = 2 << 10;
+/// Places of a text that are looked at: what is no address costs time, too.
+const LOOKED_AT_MAX: usize = 4 * limit::ADDRESSES_MAX;
+
 /// Punctuation behind an address.
 const BEHIND: [char; 10] = ['.', ',', ';', ':', '!', '?', '\'', '*', '_', '|'];
 
@@ -105,24 +124,28 @@ fn is_end(c: char) -> bool {
 /// Finds addresses in a text, at most [`limit::ADDRESSES_MAX`] in all. People leave `https://` out: in their prose every
 /// word that looks like a host counts too.
 fn find(text: &str, is_prose: bool, found: &mut Vec<u64>) {
-    for (at, _) in text.match_indices("://") {
-        let scheme = &text.as_bytes()[..at];
-        let is_web = [&b"http"[..], b"https"].iter().any(|name| {
-            scheme.len().checked_sub(name.len()).is_some_and(|from| scheme[from..].eq_ignore_ascii_case(name))
-        });
-        if is_web {
+    for (at, _) in text.match_indices("://").take(LOOKED_AT_MAX) {
+        let before = &text.as_bytes()[..at];
+        let is_scheme = |name: &&str| {
+            before
+                .len()
+                .checked_sub(name.len())
+                .is_some_and(|from| before[from..].eq_ignore_ascii_case(name.as_bytes()))
+        };
+        if let Some(scheme) = ["https", "http"].into_iter().find(is_scheme) {
             let rest = &text[at + 3..];
-            add(&rest[..rest.find(is_end).unwrap_or(rest.len())], found);
+            let rest = &rest[..rest.floor_char_boundary(ADDRESS_BYTES_MAX + 1)];
+            add(scheme, &rest[..rest.find(is_end).unwrap_or(rest.len())], found);
         }
         if found.len() >= limit::ADDRESSES_MAX {
             return found.truncate(limit::ADDRESSES_MAX);
         }
     }
     if is_prose && text.len() <= limit::SCAN_INLINE_BYTES_MAX {
-        for word in text.split(is_end).filter(|word| !word.contains("://")) {
+        for word in text.split(is_end).filter(|word| !word.contains("://") && word.contains('.')).take(LOOKED_AT_MAX) {
             let word = word.trim_start_matches(|c: char| !c.is_alphanumeric());
             if word.trim_end_matches(BEHIND).contains('.') {
-                add(word, found);
+                add("https", word, found);
             }
         }
         found.truncate(limit::ADDRESSES_MAX);
@@ -130,26 +153,31 @@ fn find(text: &str, is_prose: bool, found: &mut Vec<u64>) {
 }
 
 /// Adds an address as it stands in a text: without the punctuation behind it, and without what a bracket closes.
-fn add(address: &str, found: &mut Vec<u64>) {
+fn add(scheme: &str, address: &str, found: &mut Vec<u64>) {
     let bare = address.trim_end_matches(BEHIND);
     let within = &bare[..bare.find([')', ']', '}']).unwrap_or(bare.len())];
     for form in [address, bare, within] {
-        let hash = hash(form);
-        if !form.is_empty() && !found.contains(&hash) {
+        if let Some(hash) = hash(&format!("{scheme}://{}", form.replace("&amp;", "&")))
+            && !found.contains(&hash)
+        {
             found.push(hash);
         }
     }
 }
 
-/// The hash of an address, however its scheme and host are written; the fragment is not sent and does not count.
-fn hash(url: &str) -> u64 {
-    let url = url.trim();
-    let place = url.split_once("://").map_or(url, |(_, place)| place);
-    let place = place.split_once('#').map_or(place, |(place, _)| place).replace("&amp;", "&");
-    let (host, path) = place.split_at(place.find(['/', '?']).unwrap_or(place.len()));
-    let path = path.strip_suffix('/').unwrap_or(path);
-    let digest = Sha256::new().chain_update(host.to_ascii_lowercase()).chain_update(path).finalize();
-    u64::from_be_bytes(digest[..8].try_into().unwrap_or_default())
+/// The hash of an address as the reader of URLs takes it; `None` for what it does not take, and for long ones. The fragment is
+/// not sent and does not count, nor does the scheme.
+fn hash(url: &str) -> Option<u64> {
+    let url = Url::parse(url.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+    let host = url.host_str()?;
+    if url.as_str().len() > ADDRESS_BYTES_MAX || !url.username().is_empty() || url.password().is_some() {
+        return None;
+    }
+    let (path, query) = (url.path(), url.query().map(|query| format!("?{query}")).unwrap_or_default());
+    let path = if query.is_empty() { path.strip_suffix('/').unwrap_or(path) } else { path };
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let digest = Sha256::digest(format!("{host}{port}{path}{query}"));
+    Some(u64::from_be_bytes(digest[..8].try_into().unwrap_or_default()) & !GIVEN)
 }
 
 #[cfg(test)]
@@ -159,7 +187,7 @@ mod tests {
     fn has(text: &str, is_prose: bool, url: &str) -> bool {
         let mut found = Vec::new();
         find(text, is_prose, &mut found);
-        found.contains(&hash(url))
+        hash(url).is_some_and(|hash| found.contains(&hash))
     }
 
     #[test]
@@ -173,6 +201,7 @@ mod tests {
             ("<a href=\"http://x.example/?a=1&amp;b=2\">", "http://x.example/?a=1&b=2"),
             ("{\"url\":\"https://x.example\"}", "https://x.example/"),
             ("https://x.example/a#part", "https://x.example/a"),
+            ("http://x.example:80/a", "http://x.example:80/a"),
         ] {
             assert!(has(text, false, url), "{text}: {url}");
         }
@@ -191,10 +220,38 @@ mod tests {
             "https://secret@x.example/a",
             "https://x.example/",
             "https://y.example/b?c=12",
+            "https:evil.example/secret/://x.example/a",
+            "https:/evil.example/secret://x.example/a",
+            "https:evil.example/secret#://x.example/a",
+            "https:\\\\evil.example/x.example/a",
+            "https://x.example:444/a",
+            "javascript://x.example/a",
             "https://x.example/b?c=1",
         ] {
             assert!(!has(text, true, url), "{url}");
         }
+    }
+
+    #[test]
+    fn other_spellings_of_a_known_address_are_known() {
+        let text = "https://x.example/a and https://y.example/b?c=1";
+        for url in [
+            "https:x.example/a",
+            "https:/x.example/a",
+            "HTTP://X.example:80/a#z",
+            "https://x.example/./a/",
+            "https://y.example:443/b?c=1",
+        ] {
+            assert!(has(text, true, url), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_hostile_text_is_not_looked_at_for_long() {
+        let mut found = Vec::new();
+        find(&"http://".repeat(200_000), true, &mut found);
+        find(&format!("https://x.example/{}", "a".repeat(1 << 20)), true, &mut found);
+        assert!(found.len() <= 3, "{}", found.len());
     }
 
     #[test]

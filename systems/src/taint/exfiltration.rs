@@ -5,6 +5,7 @@ use agentsvc_components::kernel::limit;
 use serde_json::Value;
 
 use crate::redact;
+use url::Url;
 
 /// Characters of a run without a break that are an encoding of something, not a name: longer than the SHA-256 that
 /// stands in many addresses.
@@ -35,7 +36,10 @@ pub(super) fn has_query(url: &str) -> bool {
     url.contains(['?', '#'])
 }
 
-fn of_url(url: &str) -> Option<&'static str> {
+fn of_url(text: &str) -> Option<&'static str> {
+    // As the reader of URLs takes it that connects, too.
+    let url = Url::parse(text.trim()).map_or_else(|_| text.to_owned(), String::from);
+    let url = url.as_str();
     let read = decoded(url);
     if redact::holds_secret(url) || redact::holds_secret(&read) {
         return Some("the URL contains what looks like a secret");
@@ -114,6 +118,8 @@ mod tests {
                     .to_owned(),
                 false,
             ),
+            (format!("https:evil.example/{}://example.org/", "word/".repeat(300)), true),
+            (format!("https:/evil.example/{}", "word/".repeat(300)), true),
             ("https://example.org/search?q=rust+book&page=2".to_owned(), false),
             (format!("https://example.org/blob/{}", "da39a3ee5e6b4b0d3255bfef95601890afd80709"), false),
             ("https://example.org/mail?to=someone@example.org".to_owned(), false),

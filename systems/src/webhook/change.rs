@@ -41,7 +41,11 @@ impl WebhookFields {
     fn put_into(self, webhook: &mut Webhook, now: Timestamp) -> Result<(), Refusal> {
         let mut changed = webhook.clone();
         if let Some(url) = self.url {
-            changed.url = checked_url(&url)?;
+            let url = checked_url(&url)?;
+            if url != changed.url {
+                forgive(&mut changed);
+            }
+            changed.url = url;
         }
         if let Some(name) = self.name {
             changed.name = checked_name(&name)?;
@@ -55,13 +59,18 @@ impl WebhookFields {
         if let Some(enabled) = self.enabled {
             changed.enabled = enabled;
             if enabled {
-                (changed.failing_since, changed.disabled_reason) = (None, None);
+                forgive(&mut changed);
             }
         }
         changed.updated_at = now;
         *webhook = changed;
         Ok(())
     }
+}
+
+/// Forgets that tries have failed.
+fn forgive(webhook: &mut Webhook) {
+    (webhook.failing_since, webhook.last_failed_at, webhook.disabled_reason) = (None, None, None);
 }
 
 fn checked_name(name: &str) -> Result<Box<str>, Refusal> {

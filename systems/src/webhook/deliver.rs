@@ -1,9 +1,12 @@
 //! Events become deliveries, and deliveries come to their ends.
 
+use std::sync::Arc;
+
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
+use agentsvc_components::agent::Agent;
 use agentsvc_components::event::{Event, EventEnvelope};
 use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::job::Job;
@@ -11,7 +14,6 @@ use agentsvc_components::webhook::{Delivery, DeliveryId, DeliveryState, Delivery
 use agentsvc_components::{AgentId, Timestamp};
 
 use super::index::{Deliveries, Webhooks};
-use super::list::webhook;
 use super::{audit_kinds, change, limits, words};
 use crate::kernel::clock::Now;
 use crate::kernel::entities;
@@ -19,7 +21,6 @@ use crate::kernel::index;
 use crate::kernel::job::{self, JobEvent, JobKind, NewJob};
 use crate::kernel::outbox::Emit;
 use crate::trigger::TriggerFired;
-use agentsvc_components::agent::Agent;
 
 /// Deliveries. One that was under way when the daemon ended is sent again, with the same id.
 pub(super) const DELIVERY: JobKind = JobKind {
@@ -35,6 +36,7 @@ pub(super) const DELIVERY: JobKind = JobKind {
     is_ordered: false,
     count_max: limits::DELIVERIES_OPEN_MAX,
     subject_count_max: limits::WEBHOOK_DELIVERIES_OPEN_MAX,
+    subject_bytes_max: limits::WEBHOOK_DELIVERIES_BYTES_MAX,
     input_bytes_max: limits::DELIVERY_BYTES_MAX,
     bytes_max: limits::DELIVERIES_BYTES_MAX,
     settle,
@@ -67,10 +69,8 @@ pub(super) fn happened(world: &mut World, EventEnvelope { event, at, .. }: &Even
 pub(super) fn trigger_fired(world: &mut World, fired: &TriggerFired) {
     if !world.resource::<Webhooks>().is_empty() {
         let TriggerFired { trigger, agent, turn, at } = *fired;
-        let data = move || match json!({ "trigger_id": trigger, "agent_id": agent, "turn_id": turn }) {
-            serde_json::Value::Object(data) => data,
-            _ => serde_json::Map::new(),
-        };
+        let ids = [("trigger_id", trigger.0), ("agent_id", agent.0), ("turn_id", turn.0)];
+        let data = || ids.into_iter().map(|(key, id)| (key.to_owned(), json!(id))).collect();
         send(world, words::TRIGGER_FIRED, Some(agent), at, data);
     }
 }
@@ -80,34 +80,43 @@ fn send(
     word: &'static str,
     agent: Option<AgentId>,
     at: Timestamp,
-    data: impl FnOnce() -> serde_json::Map<String, serde_json::Value>,
+    data: impl FnOnce() -> Map<String, Value>,
 ) {
-    let wanting = world.resource::<Webhooks>().wanting(word);
+    let mut wanting = world.resource::<Webhooks>().wanting(word);
+    wanting.retain(|id| {
+        let has_room = job::has_room(world, NAME, id.0);
+        if !has_room {
+            drop_one(world, *id);
+        }
+        has_room
+    });
     if wanting.is_empty() {
         return;
     }
     let name = agent.and_then(|agent| index::agent(world, agent).ok()).and_then(|at| world.get::<Agent>(at));
-    let body = words::body(word, at, data(), name.map(|agent| &*agent.name));
+    let body: Arc<str> = words::body(word, at, data(), name.map(|agent| &*agent.name)).into();
     for id in wanting {
-        let new = NewJob { subject: id.0, owner: None, input: body.clone() };
+        let new = NewJob { subject: id.0, owner: None, input: Arc::clone(&body) };
         match job::add(world, NAME, new) {
             Ok(job) => {
                 let (event_type, state) = (word.into(), DeliveryState::Pending);
-                let delivery = Delivery {
-                    webhook: id,
-                    event_type,
-                    created_at: at,
-                    state,
-                    tries: Vec::new(),
-                    tried: 0,
-                    ended_at: None,
-                };
+                let (tries, tried, ended_at) = (Vec::new(), 0, None);
+                let delivery = Delivery { webhook: id, event_type, created_at: at, state, tries, tried, ended_at };
                 let entity = world.spawn((DeliveryId(job.0), delivery)).id();
                 world.mark(entity);
             }
-            Err(_) => change_webhook(world, id, |webhook| webhook.dropped += 1),
+            Err(_) => drop_one(world, id),
         }
     }
+}
+
+/// Counts an event that is not delivered. No index knows of the count.
+fn drop_one(world: &mut World, id: WebhookId) {
+    let Some(entity) = world.resource::<Webhooks>().get(id) else { return };
+    if let Some(mut webhook) = world.get_mut::<Webhook>(entity) {
+        webhook.dropped += 1;
+    }
+    world.mark(entity);
 }
 
 fn change_webhook(world: &mut World, id: WebhookId, change: impl FnOnce(&mut Webhook)) {
@@ -130,9 +139,12 @@ fn settle(world: &mut World, job: JobId, of: &Job, event: JobEvent) {
         JobEvent::Done(text) => (DeliveryState::Delivered, text),
         JobEvent::Retried(text) => (DeliveryState::Pending, text),
         JobEvent::Failed(text) => (DeliveryState::Failed, text),
-        JobEvent::Unknown => (DeliveryState::Failed, "it is not known whether it arrived".to_owned()),
+        JobEvent::Unknown => (DeliveryState::Failed, "the outcome is unknown".to_owned()),
     };
-    let a_try = tried(now, &text);
+    // What no performer reports, such as a deadline that passed, says nothing of the receiver.
+    let report = serde_json::from_str::<TryReport>(&text).ok();
+    let was_asked = report.is_some();
+    let a_try = tried(now, report.unwrap_or_else(|| TryReport { error: Some(text), ..TryReport::default() }));
     change_delivery(world, id, |delivery| {
         (delivery.state, delivery.tried) = (state, of.tries);
         delivery.ended_at = (state != DeliveryState::Pending).then_some(now);
@@ -142,22 +154,24 @@ fn settle(world: &mut World, job: JobId, of: &Job, event: JobEvent) {
         delivery.tries.push(a_try);
     });
     if state == DeliveryState::Delivered {
-        if self::webhook(world, webhook).is_some_and(|webhook| webhook.failing_since.is_some()) {
-            change_webhook(world, webhook, |webhook| webhook.failing_since = None);
+        if state_of(world, webhook).is_some_and(|webhook| webhook.failing_since.is_some()) {
+            change_webhook(world, webhook, |webhook| (webhook.failing_since, webhook.last_failed_at) = (None, None));
         }
-    } else {
+    } else if was_asked {
         failed(world, webhook, now);
     }
     trim(world, webhook);
 }
 
-/// What a performer, or the kernel in its place, says of a try.
-fn tried(at: Timestamp, text: &str) -> DeliveryTry {
-    let report = serde_json::from_str(text)
-        .unwrap_or_else(|_| TryReport { error: Some(text.to_owned()), ..TryReport::default() });
-    let TryReport { status, took_ms, error } = report;
+/// A try as it is kept.
+fn tried(at: Timestamp, TryReport { status, took_ms, error }: TryReport) -> DeliveryTry {
     let cut = |error: String| error[..error.floor_char_boundary(limits::DELIVERY_ERROR_BYTES_MAX)].into();
     DeliveryTry { at, status, took_ms, error: error.map(cut) }
+}
+
+/// The state of a webhook.
+fn state_of(world: &World, id: WebhookId) -> Option<&Webhook> {
+    entities::state::<Webhook>(world, id)
 }
 
 /// The ended deliveries beyond those that are kept go.
@@ -173,26 +187,26 @@ fn remove(world: &mut World, id: DeliveryId) {
     }
 }
 
-/// A try has failed: a webhook of which all have failed for a day is switched off.
+/// A try has failed: a webhook of which all have failed for a day is disabled. A pause between two tries, or a clock that was
+/// set back, begins the day anew.
 fn failed(world: &mut World, id: WebhookId, now: Timestamp) {
-    let Some(webhook) = webhook(world, id).filter(|webhook| webhook.enabled) else { return };
-    match webhook.failing_since {
-        None => change_webhook(world, id, |webhook| webhook.failing_since = Some(now)),
-        // The clock was set back.
-        Some(since) if since > now => change_webhook(world, id, |webhook| webhook.failing_since = Some(now)),
-        Some(since) if now.ms_since(since) < limits::DELIVERY_DEADLINE_MS as u64 => {}
-        Some(since) => {
-            let (name, reason) = (webhook.name.clone(), format!("every try has failed since {since}"));
-            change_webhook(world, id, |webhook| {
-                (webhook.enabled, webhook.disabled_reason) = (false, Some(reason.as_str().into()));
-            });
-            cancel_open(world, id);
-            change::note(world, audit_kinds::WEBHOOK_DISABLED, id, json!({ "name": name, "reason": reason }));
-            let payload = json!({ "webhook_id": id, "name": name, "reason": reason }).to_string().into();
-            let event_type = "webhook_disabled".to_owned();
-            world.event(Event::Custom { event_type, agent: None, payload, by: None });
-        }
+    let Some(webhook) = state_of(world, id).filter(|webhook| webhook.enabled) else { return };
+    let is_going_on = |last: Timestamp| last <= now && now.ms_since(last) <= limits::WEBHOOK_FAILING_GAP_MS_MAX as u64;
+    let since = webhook.failing_since.filter(|_| webhook.last_failed_at.is_some_and(is_going_on)).unwrap_or(now);
+    let name = webhook.name.clone();
+    change_webhook(world, id, |webhook| (webhook.failing_since, webhook.last_failed_at) = (Some(since), Some(now)));
+    if now.ms_since(since) < limits::WEBHOOK_FAILING_MS_MAX as u64 {
+        return;
     }
+    let reason = format!("all deliveries have failed since {since}");
+    change_webhook(world, id, |webhook| {
+        (webhook.enabled, webhook.disabled_reason) = (false, Some(reason.as_str().into()));
+    });
+    cancel_open(world, id);
+    change::note(world, audit_kinds::WEBHOOK_DISABLED, id, json!({ "name": name, "reason": reason }));
+    let payload = json!({ "webhook_id": id, "name": name, "reason": reason }).to_string().into();
+    let event_type = "webhook_disabled".to_owned();
+    world.event(Event::Custom { event_type, agent: None, payload, by: None });
 }
 
 /// The webhook was switched off: its open deliveries end.

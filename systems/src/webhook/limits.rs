@@ -15,13 +15,15 @@ agentsvc_components::limits! {
     /// Bytes of a webhook's secret. Longer: 400.
     pub const WEBHOOK_SECRET_BYTES_MAX: usize = 256;
     /// Open deliveries of all webhooks. More: the event is not delivered, and counts in `dropped`.
-    pub const DELIVERIES_OPEN_MAX: usize = 10_000;
+    pub const DELIVERIES_OPEN_MAX: usize = 50_000;
     /// Open deliveries of one webhook. More: as above.
     pub const WEBHOOK_DELIVERIES_OPEN_MAX: usize = 1_000;
     /// Bytes of one event as it is delivered. Longer: as above.
     pub const DELIVERY_BYTES_MAX: usize = 128 << 10;
     /// Bytes of the events of all open deliveries. More: as above.
-    pub const DELIVERIES_BYTES_MAX: usize = 64 << 20;
+    pub const DELIVERIES_BYTES_MAX: usize = 128 << 20;
+    /// Bytes of the events of the open deliveries of one webhook. More: as above.
+    pub const WEBHOOK_DELIVERIES_BYTES_MAX: usize = 2 << 20;
     /// Deliveries that are under way at once; the rest waits.
     pub const DELIVERIES_OUT_MAX: usize = 64;
     /// Deliveries of one webhook that are under way at once; the rest waits.
@@ -33,13 +35,17 @@ agentsvc_components::limits! {
     /// Bytes of the error of one try; the rest is cut.
     pub const DELIVERY_ERROR_BYTES_MAX: usize = 512;
     /// Tries of one delivery; then it fails.
-    pub const DELIVERY_TRIES_MAX: u32 = 40;
+    pub const DELIVERY_TRIES_MAX: u32 = 80;
     /// Milliseconds before the second try; they double from try to try.
     pub const DELIVERY_BACKOFF_MS: i64 = 1_000;
     /// Milliseconds between two tries.
     pub const DELIVERY_BACKOFF_MS_MAX: i64 = 60 * 60 * 1_000;
-    /// Milliseconds after which a delivery fails, and after which a webhook of which every try has failed is switched off.
+    /// Milliseconds after which a delivery fails.
     pub const DELIVERY_DEADLINE_MS: i64 = 24 * 60 * 60 * 1_000;
+    /// Milliseconds after which a webhook of which every try has failed is disabled: the last try of a delivery comes as late.
+    pub const WEBHOOK_FAILING_MS_MAX: i64 = DELIVERY_DEADLINE_MS - DELIVERY_BACKOFF_MS_MAX;
+    /// Milliseconds between two failed tries after which the time of failing begins anew.
+    pub const WEBHOOK_FAILING_GAP_MS_MAX: i64 = 2 * DELIVERY_BACKOFF_MS_MAX;
     /// Milliseconds that the receiver may take to answer. Longer: the try has failed.
     pub const DELIVERY_TIMEOUT_MS: u32 = 10_000;
 }

@@ -1,15 +1,15 @@
 //! Webhooks and deliveries are read and listed.
 
+use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::webhook::{Delivery, DeliveryId, Mount, Webhook, WebhookId};
 use agentsvc_components::{Refusal, Timestamp};
 use bevy_ecs::prelude::{Entity, World};
 
 use super::index::{Deliveries, Webhooks};
 use crate::kernel::command::Place;
-use crate::kernel::entities::{List, View, ViewPage, find, state};
+use crate::kernel::entities::{List, View, ViewPage, find};
 use crate::kernel::index::id_of;
 use crate::kernel::job;
-use agentsvc_components::kernel::id::JobId;
 
 /// What the world knows of a webhook. Its secret is sealed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,9 +80,4 @@ impl View for DeliveryView {
         let found = all.of(list.filter, list.after).filter_map(|id| Some((id, all.get(id)?)));
         Ok(list.filled(world, total, found))
     }
-}
-
-/// The state of a webhook.
-pub(super) fn webhook(world: &World, id: WebhookId) -> Option<&Webhook> {
-    state::<Webhook>(world, id)
 }

@@ -140,7 +140,7 @@ fn a_webhook_that_fails_for_a_day_is_switched_off_and_an_event_says_so() {
     let id = made(&mut world, &["custom"]);
     publish(&mut world, "first");
     let mut ended = 0;
-    for _ in 0..60 {
+    for _ in 0..120 {
         for run in tries(&mut world) {
             world.outcome(JobOutcome(run.attempt, unavailable()));
         }
@@ -148,7 +148,7 @@ fn a_webhook_that_fails_for_a_day_is_switched_off_and_an_event_says_so() {
         if ended > 0 {
             break;
         }
-        wait(&mut world, HOUR_MS);
+        wait(&mut world, HOUR_MS / 2);
         publish(&mut world, "more");
     }
     let off = webhook(&mut world, id);
@@ -160,6 +160,43 @@ fn a_webhook_that_fails_for_a_day_is_switched_off_and_an_event_says_so() {
     let on = WebhookFields { enabled: Some(true), ..WebhookFields::default() };
     let again = world.ask(UpdateWebhook { webhook: id, fields: on }).unwrap().webhook;
     assert_eq!((again.enabled, again.failing_since, again.disabled_reason), (true, None, None));
+}
+
+#[test]
+fn two_failures_far_apart_do_not_disable_a_webhook() {
+    let mut world = TestWorld::new();
+    let id = made(&mut world, &["custom"]);
+    for _ in 0..3 {
+        publish(&mut world, "weekly");
+        let run = tries(&mut world).remove(0);
+        world.outcome(JobOutcome(run.attempt, TryEnd::Failed(report(410))));
+        assert!(webhook(&mut world, id).enabled);
+        wait(&mut world, 7 * 24 * HOUR_MS);
+    }
+    publish(&mut world, "last");
+    let run = tries(&mut world).remove(0);
+    world.outcome(JobOutcome(run.attempt, unavailable()));
+    wait(&mut world, 25 * HOUR_MS);
+    let late = deliveries(&mut world, id).remove(0).delivery;
+    assert_eq!((late.state, late.tries.last().unwrap().status), (DeliveryState::Failed, None), "out of time");
+    assert!(webhook(&mut world, id).enabled, "the receiver was not asked");
+    let url = Some("https://hooks.example/new".to_owned());
+    let moved = world.ask(UpdateWebhook { webhook: id, fields: WebhookFields { url, ..WebhookFields::default() } });
+    assert_eq!(moved.unwrap().webhook.failing_since, None);
+}
+
+#[test]
+fn a_removed_agent_is_named_and_a_payload_is_json() {
+    let mut world = TestWorld::new();
+    made(&mut world, &["agent_terminated", "custom"]);
+    let agent = world.spawn("scout");
+    world.ask(crate::agent::RemoveAgents(vec![agent])).unwrap();
+    let (event_type, payload) = ("a".to_owned(), r#"{"n":[1]}"#.into());
+    world.ask(PublishEvent { event_type, payload, agent: None, by: None }).unwrap();
+    let bodies: Vec<Value> =
+        tries(&mut world).iter().map(|run| serde_json::from_str(&format!("{{{}", run.input)).unwrap()).collect();
+    assert_eq!(bodies[0]["data"]["agent_name"], "scout");
+    assert_eq!(bodies[1]["data"]["payload"]["n"][0], 1);
 }
 
 #[test]

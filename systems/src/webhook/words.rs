@@ -58,8 +58,10 @@ pub(super) fn checked(events: &[String]) -> Result<Vec<Box<str>>, Refusal> {
 /// agent it is about.
 pub(super) fn body(word: &str, at: Timestamp, mut data: Map<String, Value>, name: Option<&str>) -> String {
     data.remove("kind");
+    // An agent that was removed is known by its event alone.
+    let name = name.map(Value::from).or_else(|| data.get("name").filter(|_| word.starts_with("agent_")).cloned());
     if let Some(name) = name {
-        data.insert("agent_name".to_owned(), name.into());
+        data.insert("agent_name".to_owned(), name);
     }
     let (event, timestamp) = (word.replacen('_', ".", 1), at.to_string());
     let whole = json!({ "event_type": word, "event": event, "timestamp": timestamp, "data": data }).to_string();
@@ -69,7 +71,12 @@ pub(super) fn body(word: &str, at: Timestamp, mut data: Map<String, Value>, name
 /// What an event says, as an object.
 pub(super) fn data_of(event: &Event) -> Map<String, Value> {
     match serde_json::to_value(event) {
-        Ok(Value::Object(data)) => data,
+        Ok(Value::Object(mut data)) => {
+            // The payload of a custom event is JSON in a text.
+            let payload = data.get("payload").and_then(Value::as_str).and_then(|text| serde_json::from_str(text).ok());
+            data.extend(payload.map(|payload| ("payload".to_owned(), payload)));
+            data
+        }
         _ => Map::new(),
     }
 }

@@ -50,6 +50,7 @@ struct Subject {
     /// Those that wait, in their order: by when they are due; of an ordered kind, by age.
     waiting: BTreeMap<Place, Timestamp>,
     out: BTreeSet<JobId>,
+    bytes: usize,
     queued: Option<Place>,
 }
 
@@ -62,6 +63,7 @@ pub(super) struct Lane {
 
 impl Lane {
     pub(super) fn new(kind: JobKind) -> Self {
+        assert!(!kind.is_ordered || kind.subject_lane == 1, "{}: only one try at a time keeps an order", kind.name);
         Self { kind, held: Held::default(), counts: JobCounts::default() }
     }
 
@@ -75,6 +77,11 @@ impl Lane {
 
     pub(super) const fn counts(&self) -> JobCounts {
         JobCounts { waiting: self.held.waiting, out: self.held.out, ..self.counts }
+    }
+
+    /// Takes over what became of the jobs of this kind in another world.
+    pub(super) const fn count_on_from(&mut self, other: &Self) {
+        self.counts = other.counts;
     }
 
     /// Counts what became of a job.
@@ -97,10 +104,12 @@ impl Lane {
     }
 
     fn has_room(&self, subject: Uuid, bytes: usize) -> Result<(), Refusal> {
-        let JobKind { name, count_max, subject_count_max, input_bytes_max, bytes_max, .. } = self.kind;
+        let JobKind { name, count_max, subject_count_max, subject_bytes_max, input_bytes_max, bytes_max, .. } =
+            self.kind;
         let (count, held) = (self.held.waiting + self.held.out, self.held.bytes);
-        let of_subject =
-            self.held.subjects.get(&subject).map_or(0, |subject| subject.waiting.len() + subject.out.len());
+        let of_subject = self.held.subjects.get(&subject);
+        let (of_subject, held_for_it) =
+            of_subject.map_or((0, 0), |subject| (subject.waiting.len() + subject.out.len(), subject.bytes));
         if bytes > input_bytes_max {
             let text = format!("the input of a {name} job has {bytes} bytes, of {input_bytes_max} at most");
             return Err(Refusal::bad_field("input", text));
@@ -111,6 +120,11 @@ impl Lane {
         }
         if of_subject >= subject_count_max {
             return full(format!("{of_subject} {name} jobs of one subject are open, of {subject_count_max} at most"));
+        }
+        if held_for_it + bytes > subject_bytes_max {
+            let text =
+                format!("the {name} jobs of one subject hold {held_for_it} bytes, of {subject_bytes_max} at most");
+            return full(text);
         }
         if held + bytes > bytes_max {
             return full(format!("the {name} jobs hold {held} bytes already, of {bytes_max} at most"));
@@ -142,12 +156,15 @@ impl Lane {
             JobState::Out => self.held.out += 1,
             JobState::Waiting => self.held.waiting += 1,
         }
-        self.change(job.subject, |subject| match job.state {
-            JobState::Out => {
-                subject.out.insert(id);
-            }
-            JobState::Waiting => {
-                subject.waiting.insert(place, job.due);
+        self.change(job.subject, |subject| {
+            subject.bytes += job.input.len();
+            match job.state {
+                JobState::Out => {
+                    subject.out.insert(id);
+                }
+                JobState::Waiting => {
+                    subject.waiting.insert(place, job.due);
+                }
             }
         });
     }
@@ -159,12 +176,15 @@ impl Lane {
             JobState::Out => self.held.out -= 1,
             JobState::Waiting => self.held.waiting -= 1,
         }
-        self.change(job.subject, |subject| match job.state {
-            JobState::Out => {
-                subject.out.remove(&id);
-            }
-            JobState::Waiting => {
-                subject.waiting.remove(&place);
+        self.change(job.subject, |subject| {
+            subject.bytes -= job.input.len();
+            match job.state {
+                JobState::Out => {
+                    subject.out.remove(&id);
+                }
+                JobState::Waiting => {
+                    subject.waiting.remove(&place);
+                }
             }
         });
     }

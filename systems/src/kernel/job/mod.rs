@@ -19,6 +19,7 @@ mod tests;
 pub use lane::JobCounts;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::{Entity, Resource, World};
@@ -72,6 +73,8 @@ pub struct JobKind {
     pub count_max: usize,
     /// Jobs of one subject at most.
     pub subject_count_max: usize,
+    /// Bytes of the inputs of one subject at most.
+    pub subject_bytes_max: usize,
     /// Bytes of one input at most.
     pub input_bytes_max: usize,
     /// Bytes of all inputs at most.
@@ -101,7 +104,7 @@ pub struct NewJob {
     /// Whose it is.
     pub owner: Option<AgentId>,
     /// What its performer needs.
-    pub input: String,
+    pub input: Arc<str>,
 }
 
 /// All jobs, and the lanes that they wait in.
@@ -187,6 +190,11 @@ impl Jobs {
         self.lanes.iter().map(|lane| (lane.kind.name, lane.counts()))
     }
 
+    /// Takes over what became of the jobs of another world since the start.
+    pub(super) fn count_on_from(&mut self, other: &Self) {
+        self.lanes.iter_mut().zip(&other.lanes).for_each(|(lane, other)| lane.count_on_from(other));
+    }
+
     /// The job `id`.
     #[must_use]
     pub fn get(&self, id: JobId) -> Option<Entity> {
@@ -212,11 +220,18 @@ pub fn add(world: &mut World, kind: &'static str, new: NewJob) -> Result<JobId, 
         None => mint(world, Slot::ROOT),
     };
     let (tries, state) = (0, JobState::Waiting);
-    let (kind, input) = (kind.into(), input.into());
+    let kind = kind.into();
     let job = Job { kind, subject, owner, tries, created_at: now, due: now, deadline, state, input };
     let entity = world.spawn((id, job)).id();
     world.mark(entity);
     Ok(id)
+}
+
+/// Is there room for another job of a kind for `subject`, whose input is short? Counts a refusal where there is none, so that
+/// the input need not be made.
+pub fn has_room(world: &mut World, kind: &str, subject: Uuid) -> bool {
+    let lane = world.resource_mut::<Jobs>().into_inner().lane(kind);
+    lane.is_some_and(|lane| lane.admit(subject, 0).is_ok())
 }
 
 /// When the next try of a job may begin, or its present one began; `None` when there is no such job.

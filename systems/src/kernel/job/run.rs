@@ -18,7 +18,7 @@ use crate::kernel::record::Error;
 use crate::kernel::restore::Records;
 
 /// What becomes of a job whose deadline has passed.
-const TOO_LATE: &str = "it was not done before its deadline";
+const TOO_LATE: &str = "the deadline passed";
 
 /// Begins the jobs that are due, as far as the lanes have room.
 pub(super) fn start_due(world: &mut World, now: Timestamp) {
@@ -26,17 +26,20 @@ pub(super) fn start_due(world: &mut World, now: Timestamp) {
         loop {
             let lane = &world.resource::<Jobs>().lanes[at];
             let (kind, Some(id)) = (lane.kind, lane.first(now)) else { break };
-            start(world, id, &kind);
+            if !start(world, id, &kind) {
+                break;
+            }
         }
     }
 }
 
-/// Begins a try of a job, unless it is too late for one.
-fn start(world: &mut World, id: JobId, kind: &JobKind) {
+/// Begins a try of a job, unless it is too late for one. False when there is no such job.
+fn start(world: &mut World, id: JobId, kind: &JobKind) -> bool {
     let now = now(world);
-    let Some((entity, job)) = found(world, id) else { return };
+    let Some((entity, job)) = found(world, id) else { return false };
     if job.deadline <= now {
-        return end(world, entity, JobEvent::Failed(TOO_LATE.to_owned()));
+        end(world, entity, JobEvent::Failed(TOO_LATE.to_owned()));
+        return true;
     }
     change(world, entity, |job| {
         job.state = JobState::Out;
@@ -51,6 +54,7 @@ fn start(world: &mut World, id: JobId, kind: &JobKind) {
         timeout_ms: kind.timeout_ms,
         input: job.input,
     });
+    true
 }
 
 /// A job and its entity.

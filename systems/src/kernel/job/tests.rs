@@ -36,6 +36,7 @@ const ANY: JobKind = JobKind {
     subject_lane: 2,
     is_ordered: false,
     subject_count_max: 20,
+    subject_bytes_max: 10_000,
     count_max: 20,
     input_bytes_max: 100,
     bytes_max: 1_000,
@@ -50,7 +51,7 @@ pub(super) const KINDS: &[JobKind] = &[
 ];
 
 fn new(subject: u128) -> NewJob {
-    NewJob { subject: Uuid::from_u128(subject), owner: None, input: "input".to_owned() }
+    NewJob { subject: Uuid::from_u128(subject), owner: None, input: "input".into() }
 }
 
 /// Adds a job in a step of its own.
@@ -138,7 +139,7 @@ fn a_job_fails_after_its_last_try_and_at_its_deadline() {
     wait(&mut world, 60_000);
     let attempt = tries(&mut world).remove(0).attempt;
     world.outcome(JobOutcome(attempt, TryEnd::Failed("no".to_owned())));
-    assert_eq!(heard(&mut world)[1], (behind[2], JobEvent::Failed("it was not done before its deadline".to_owned())));
+    assert_eq!(heard(&mut world)[1], (behind[2], JobEvent::Failed("the deadline passed".to_owned())));
 }
 
 #[test]
@@ -203,18 +204,18 @@ fn what_was_out_is_repeated_or_unknown_after_a_restart() {
 fn a_full_kind_refuses_and_names_its_limit() {
     let mut world = TestWorld::new();
     let mut refused = |input: usize| {
-        let new = NewJob { input: "x".repeat(input), ..new(1) };
+        let new = NewJob { input: "x".repeat(input).into(), ..new(1) };
         add(world.engine.world_mut(), "test_any", new).unwrap_err()
     };
     let long = refused(101);
     assert!(long.kind == RefusalKind::BadRequest && long.message.contains("100 at most"), "{long:?}");
     for _ in 0..10 {
-        add(world.engine.world_mut(), "test_any", NewJob { input: "x".repeat(100), ..new(1) }).unwrap();
+        add(world.engine.world_mut(), "test_any", NewJob { input: "x".repeat(100).into(), ..new(1) }).unwrap();
     }
     let bytes = add(world.engine.world_mut(), "test_any", new(1)).unwrap_err();
     assert!(bytes.message.contains("1000 bytes already, of 1000 at most"), "{bytes:?}");
     for _ in 0..20 {
-        add(world.engine.world_mut(), "test_once", NewJob { input: String::new(), ..new(1) }).unwrap();
+        add(world.engine.world_mut(), "test_once", NewJob { input: "".into(), ..new(1) }).unwrap();
     }
     let count = add(world.engine.world_mut(), "test_once", new(1)).unwrap_err();
     assert!(count.message.contains("20 test_once jobs already, of 20 at most"), "{count:?}");

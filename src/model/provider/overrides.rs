@@ -22,6 +22,8 @@ use crate::kernel::vault::Vault;
 
 /// Seconds before its end at which a token is no longer begun with.
 const MARGIN_SECS: u64 = 60;
+/// Why what is kept cannot be used.
+const UNREADABLE: &str = "the key in the vault cannot be read; see the daemon's log for the reason";
 /// Bytes of a provider's name that stand in its secret's name; longer ones, and those with other letters, are hashed.
 const NAME_BYTES_MAX: usize = 40;
 
@@ -263,18 +265,13 @@ impl Overrides {
                 Some(token) => KeptKey::There(token.clone()),
                 None => {
                     let not_yet = login.is_exchanged && login.session.is_none();
-                    let why = if not_yet {
-                        "the sign-in has not been used yet"
-                    } else {
-                        "the sign-in has expired; sign in \
-                            again"
-                    };
+                    let (unused, ended) =
+                        ("the sign-in has not been used yet", "the sign-in has expired; sign in again");
+                    let why = if not_yet { unused } else { ended };
                     KeptKey::Lost(login.problem.unwrap_or_else(|| why.to_owned()))
                 }
             },
-            Some(Kept::Sealed | Kept::Unreadable) => {
-                KeptKey::Lost("the key in the vault cannot be read; see the daemon's log for the reason".to_owned())
-            }
+            Some(Kept::Sealed | Kept::Unreadable) => KeptKey::Lost(UNREADABLE.to_owned()),
         }
     }
 
@@ -291,9 +288,7 @@ impl Overrides {
     pub fn problem(&self, name: &str) -> Option<String> {
         match self.opened(name)? {
             Kept::Login(login) => login.problem,
-            Kept::Unreadable => {
-                Some("the key in the vault cannot be read; see the daemon's log for the reason".to_owned())
-            }
+            Kept::Unreadable => Some(UNREADABLE.to_owned()),
             Kept::Sealed | Kept::Key(..) => None,
         }
     }

@@ -300,7 +300,11 @@ fn come_to_life(ground: &WorldContext, view: &StoreView, born: Timestamp) -> Res
 /// Refuses changes while the disk of the store has no room for them.
 fn watch_disk(front: &ApiAdapter, store: &Store, commits: CommitQueue) -> Result<DiskWatch, Error> {
     let (api, data) = (Arc::clone(&front.api), store.path().parent().unwrap_or(store.path()));
-    let watch = DiskWatch::start(data, move |read_only| {
+    let waits = {
+        let commits = commits.clone();
+        move || commits.waits_for_room()
+    };
+    let watch = DiskWatch::start(data, waits, move |read_only| {
         commits.set_read_only(read_only);
         api.health.set_read_only(read_only);
         if api.shutdown.is_triggered() {

@@ -36,16 +36,21 @@ pub(crate) struct DiskWatch {
 }
 
 impl DiskWatch {
-    /// Watches the disk of the data directory. `tell` is told with every look, at once with the first, whether changes are to
-    /// be refused.
-    pub(crate) fn start(data: &Path, tell: impl Fn(bool) + Send + 'static) -> io::Result<Self> {
+    /// Watches the disk of the data directory. `waits` says whether something waits for room that could not be written: the
+    /// disk is as good as full then. `tell` is told with every look, at once with the first, whether changes are to be
+    /// refused.
+    pub(crate) fn start(
+        data: &Path,
+        waits: impl Fn() -> bool + Send + 'static,
+        tell: impl Fn(bool) + Send + 'static,
+    ) -> io::Result<Self> {
         let mut room = Room::of(data);
-        room.look();
+        room.look(false);
         tell(room.read_only);
         let (stop, stopped) = channel();
         let watch = move || {
             while stopped.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
-                room.look();
+                room.look(waits());
                 tell(room.read_only);
             }
         };
@@ -68,6 +73,8 @@ struct Room {
     data: PathBuf,
     reserve: PathBuf,
     read_only: bool,
+    /// The last change of the reserve failed, and that was said.
+    is_troubled: bool,
 }
 
 impl Room {
@@ -75,11 +82,12 @@ impl Room {
         let reserve = data.join(RESERVE);
         // Without a reserve there was no room when somebody looked last, or nobody did: more is wanted.
         let read_only = !reserve.exists();
-        Self { data: data.to_owned(), reserve, read_only }
+        Self { data: data.to_owned(), reserve, read_only, is_troubled: false }
     }
 
-    fn look(&mut self) {
+    fn look(&mut self, waits: bool) {
         match free_space::free(&self.data) {
+            Ok(_) if waits => self.found(0),
             Ok(free) => self.found(free),
             Err(error) => tracing::debug!(%error, "the free space of the disk is not known"),
         }
@@ -100,8 +108,13 @@ impl Room {
             (_, false) if free >= RESERVE_FROM_BYTES && !self.is_whole() => self.reserve(),
             (_, false) => Ok(()),
         };
-        if let Err(error) = changed {
-            tracing::warn!(%error, "the reserve of the store could not be changed");
+        match changed {
+            Err(error) if !self.is_troubled => {
+                self.is_troubled = true;
+                tracing::warn!(%error, "the reserve of the store could not be changed");
+            }
+            Err(_) => {}
+            Ok(()) => self.is_troubled = false,
         }
     }
 

@@ -52,6 +52,7 @@ where
     let class = policy.origin_class(&parts);
     let own = ResponseHeaders::of(&parts, class);
     let is_head = parts.method == Method::HEAD;
+    let is_read = is_head || parts.method == Method::GET;
     let error_form = api.error_form(parts.uri.path());
     let found = api.table.find(&parts.method, parts.uri.path());
     let (index, label) = match found {
@@ -74,9 +75,14 @@ where
         strip_body(&mut response);
     }
     let (head, body) = response.into_parts();
-    let mut response = match api.answers.count(peer, body) {
-        Ok(body) => Response::from_parts(head, body),
-        Err(error) => error_form(error).into_response(),
+    // What was done is never answered with an error that asks for doing it again.
+    let mut response = if is_read {
+        match api.answers.count(peer, body) {
+            Ok(body) => Response::from_parts(head, body),
+            Err(error) => error_form(error).into_response(),
+        }
+    } else {
+        Response::from_parts(head, body)
     };
     let status = response.status().as_u16();
     span.record("status", status);

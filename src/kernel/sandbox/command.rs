@@ -32,6 +32,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Time between two measures of the workspace while a command runs, at least.
 const MEASURE_EVERY: Duration = Duration::from_secs(1);
+/// Time between two measures at most.
+const MEASURE_REST_MAX: Duration = Duration::from_secs(10);
+/// Measures that may fail one after the other.
+const MEASURES_FAILED_MAX: u32 = 3;
 /// How much longer than it took nothing is measured again.
 const MEASURE_REST_TIMES: u32 = 10;
 
@@ -264,7 +268,7 @@ async fn watch(
 
 /// Waits until the disk or the workspace is full.
 async fn until_full(workspace: &Path, bytes_max: u64) -> Full {
-    let mut next = Instant::now() + MEASURE_EVERY;
+    let (mut next, mut failed) = (Instant::now() + MEASURE_EVERY, 0);
     loop {
         if is_disk_full(workspace) {
             return Full::Disk;
@@ -272,10 +276,12 @@ async fn until_full(workspace: &Path, bytes_max: u64) -> Full {
         if Instant::now() >= next {
             let (path, began) = (workspace.to_owned(), Instant::now());
             let measured = tokio::task::spawn_blocking(move || measure_at(&path)).await;
-            if measured.is_ok_and(|bytes| bytes.is_ok_and(|bytes| bytes > bytes_max)) {
+            // A workspace that moves under every measure hides what it holds.
+            failed = if matches!(measured, Ok(Ok(_))) { 0 } else { failed + 1 };
+            if failed == MEASURES_FAILED_MAX || matches!(measured, Ok(Ok(bytes)) if bytes > bytes_max) {
                 return Full::Workspace;
             }
-            next = Instant::now() + MEASURE_EVERY.max(began.elapsed() * MEASURE_REST_TIMES);
+            next = Instant::now() + (began.elapsed() * MEASURE_REST_TIMES).clamp(MEASURE_EVERY, MEASURE_REST_MAX);
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }

@@ -43,6 +43,8 @@ pub(super) struct Backlog {
     pub(super) poisoned: AtomicBool,
     /// The disk has no room for changes.
     pub(super) read_only: AtomicBool,
+    /// What is to be stored now waits for room on the disk.
+    pub(super) waiting: AtomicBool,
     /// What waits for room on the disk is tried without.
     pub(super) impatient: AtomicBool,
 }
@@ -83,6 +85,11 @@ impl CommitQueue {
     /// True while the disk has no room for changes.
     pub fn is_read_only(&self) -> bool {
         self.backlog.read_only.load(Ordering::Acquire)
+    }
+
+    /// Does what is to be stored now wait for room on the disk?
+    pub(crate) fn waits_for_room(&self) -> bool {
+        self.backlog.waiting.load(Ordering::Acquire)
     }
 
     /// Nobody frees any more: what waits for room on the disk is tried without, and may fail.

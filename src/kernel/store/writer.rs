@@ -276,9 +276,17 @@ impl WriterLoop {
     fn wait_for_room(&self, bytes: usize) {
         let needed = limit::COMMIT_ROOM_BYTES.saturating_add(2 * bytes as u64);
         let is_tight = || free_space::free_bytes(&self.store.path).is_ok_and(|free| free < needed);
-        while !self.backlog.impatient.load(Ordering::Acquire) && is_tight() {
+        let must_wait = || !self.backlog.impatient.load(Ordering::Acquire) && is_tight();
+        if !must_wait() {
+            return;
+        }
+        // Large batches need more than what the disk is watched for.
+        self.backlog.waiting.store(true, Ordering::Release);
+        self.backlog.read_only.store(true, Ordering::Release);
+        while must_wait() {
             std::thread::sleep(ROOM_POLL);
         }
+        self.backlog.waiting.store(false, Ordering::Release);
     }
 
     /// Runs what waited for one commit: replies first, then effects, then events.

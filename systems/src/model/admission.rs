@@ -36,7 +36,7 @@ pub enum Drain {
     /// All calls may begin.
     #[default]
     Off,
-    /// Those of turns that a trigger, a schedule or a workflow began do not.
+    /// Those of turns that a trigger or a schedule began do not.
     Fired,
     /// None begins.
     All,

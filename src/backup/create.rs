@@ -11,7 +11,7 @@ use agentsvc_systems::kernel::record::AUDIT_HEAD_KEY;
 
 use super::component::Part;
 use super::error::{Error, io};
-use super::files::{self, Places};
+use super::files::{self, Names, Places};
 use super::manifest::{FORMAT, KIND, Manifest, TrailEnd};
 use super::name::ENDING;
 use super::pack::Packer;
@@ -35,8 +35,9 @@ pub fn create(view: &StoreView, places: &Places, now: Timestamp, progress: &Prog
     let path = free_path(dir, now)?;
     progress.begin("counting", 0);
     let tally = Tally::of(view, progress)?;
-    let mut of_files = 0_u64;
+    let (mut of_files, mut names) = (0_u64, Names::default());
     files::visit(places, &mut |found| {
+        names.add(found);
         of_files = of_files.saturating_add(found.size);
         Ok(None)
     })?;
@@ -48,7 +49,7 @@ pub fn create(view: &StoreView, places: &Places, now: Timestamp, progress: &Prog
         archive
             .entry(part.entry(), size.bytes(), Kind::Rows(size.rows), |out| rows::pack(view, part, out, progress))?;
     }
-    let mut packer = Packer::new(&mut archive, spool_of(&path));
+    let mut packer = Packer::new(&mut archive, spool_of(&path), names);
     let warnings = files::visit(places, &mut |found| {
         progress.add(found.size)?;
         packer.pack(found)

@@ -1,5 +1,6 @@
 //! The files of a home that go into a backup.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -7,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use agentsvc_components::kernel::limit::{BACKUP_DEPTH_MAX, BACKUP_WARNINGS_MAX};
+use agentsvc_components::kernel::limit::{BACKUP_DEPTH_MAX, BACKUP_LINKED_MAX, BACKUP_WARNINGS_MAX};
 use rustix::fs::{AtFlags, FileType, OFlags};
 use rustix::io::Errno;
 
@@ -96,6 +97,36 @@ impl Places {
     }
 }
 
+/// A device and a file on it.
+pub(super) type Inode = (u64, u64);
+
+/// The names that files with several hard links have in their workspaces.
+#[derive(Debug, Default)]
+pub(super) struct Names(HashMap<(String, Inode), u64>);
+
+impl Names {
+    /// Counts a name of a file that an agent owns and that has others. Of more than [`BACKUP_LINKED_MAX`] files none is counted.
+    pub(super) fn add(&mut self, found: &Found<'_>) {
+        let Some(workspace) = workspace_of(found.entry).filter(|_| found.links > 1) else { return };
+        let key = (workspace.to_owned(), found.inode);
+        if self.0.len() < BACKUP_LINKED_MAX || self.0.contains_key(&key) {
+            *self.0.entry(key).or_default() += 1;
+        }
+    }
+
+    /// Are so many names of a file all in its workspace?
+    pub(super) fn are_all_in(&self, entry: &str, inode: Inode, links: u64) -> bool {
+        let names = workspace_of(entry).and_then(|workspace| self.0.get(&(workspace.to_owned(), inode)));
+        names == Some(&links)
+    }
+}
+
+/// The workspace that an entry is from.
+pub(super) fn workspace_of(entry: &str) -> Option<&str> {
+    let rest = is_agents(entry).then(|| entry.split_once('/'))??.1;
+    rest.split('/').next()
+}
+
 /// A file that was found. Its directory is open as long as it is looked at: nobody can put another in its place.
 pub(super) struct Found<'a> {
     pub(super) entry: &'a str,
@@ -103,6 +134,9 @@ pub(super) struct Found<'a> {
     pub(super) path: &'a Path,
     /// Bytes, when it was found.
     pub(super) size: u64,
+    /// Which file it was, and how many names it had.
+    pub(super) inode: Inode,
+    pub(super) links: u64,
     parent: BorrowedFd<'a>,
     name: &'a str,
 }
@@ -193,7 +227,8 @@ impl Walk<'_> {
             FileType::Directory => self.directory(parent, name, entry, path, depth),
             FileType::RegularFile => {
                 let size = u64::try_from(stat.st_size).unwrap_or_default();
-                self.file(&Found { entry, path, size, parent, name })
+                let (inode, links) = ((stat.st_dev, stat.st_ino), stat.st_nlink as u64);
+                self.file(&Found { entry, path, size, inode, links, parent, name })
             }
             _ => {
                 self.skipped(entry, "not a regular file");

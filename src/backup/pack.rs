@@ -1,5 +1,6 @@
 //! Files into an archive and out of it. Holes are no data: neither copies have them written, nor what is restored.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -9,7 +10,7 @@ use agentsvc_components::kernel::limit::BACKUP_HOLES_BYTES_MAX;
 use rustix::io::Errno;
 
 use super::error::{Error, found_in, io};
-use super::files::{Found, is_agents, is_agents_doing};
+use super::files::{Found, Names, is_agents, is_agents_doing, workspace_of};
 use super::write::{ArchiveWriter, Kind};
 use crate::kernel::free_space;
 use crate::kernel::home::private_file;
@@ -26,13 +27,15 @@ pub(super) struct Packer<'a> {
     archive: &'a mut ArchiveWriter,
     /// Where a long one is copied to first.
     spool: PathBuf,
-    /// Bytes of holes that may still be packed.
-    holes_left: u64,
+    /// The names of files that have several.
+    names: Names,
+    /// Bytes of holes that were packed of each workspace.
+    holes: BTreeMap<String, u64>,
 }
 
 impl<'a> Packer<'a> {
-    pub(super) fn new(archive: &'a mut ArchiveWriter, spool: PathBuf) -> Self {
-        Self { archive, spool, holes_left: BACKUP_HOLES_BYTES_MAX }
+    pub(super) fn new(archive: &'a mut ArchiveWriter, spool: PathBuf, names: Names) -> Self {
+        Self { archive, spool, names, holes: BTreeMap::new() }
     }
 
     /// Adds a file. Gives why it is left out, if it is.
@@ -48,8 +51,9 @@ impl<'a> Packer<'a> {
         if !metadata.is_file() {
             return Ok(Some("it is no longer a regular file".to_owned()));
         }
-        if is_agents(entry) && metadata.nlink() > 1 {
-            return Ok(Some("it has several hard links, which may be outside of the workspace".to_owned()));
+        let inode = (metadata.dev(), metadata.ino());
+        if is_agents(entry) && metadata.nlink() > 1 && !self.names.are_all_in(entry, inode, metadata.nlink()) {
+            return Ok(Some("it has hard links that may be outside of the workspace".to_owned()));
         }
         let size = metadata.len();
         let kind = if metadata.permissions().mode() & 0o100 == 0 { Kind::File } else { Kind::Program };
@@ -75,10 +79,15 @@ impl<'a> Packer<'a> {
         let dir = spool.parent().unwrap_or(Path::new("."));
         free_space::check(dir, size.min(metadata.blocks().saturating_mul(STAT_BLOCK_BYTES)))
             .map_err(io("write", dir))?;
-        let Some(holes) = copy_data(&file, &copy, size, self.holes_left).map_err(io("read", path))? else {
-            return Ok(Some(format!("the holes of all files exceed {BACKUP_HOLES_BYTES_MAX} bytes")));
+        // No agent takes another one's files out of a backup.
+        let mut packed = workspace_of(entry).map(|workspace| self.holes.entry(workspace.to_owned()).or_default());
+        let left = packed.as_ref().map_or(u64::MAX, |packed| BACKUP_HOLES_BYTES_MAX - **packed);
+        let Some(holes) = copy_data(&file, &copy, size, left).map_err(io("read", path))? else {
+            return Ok(Some(format!("the holes of the workspace's files exceed {BACKUP_HOLES_BYTES_MAX} bytes")));
         };
-        self.holes_left -= holes;
+        if let Some(packed) = &mut packed {
+            **packed += holes;
+        }
         copy.rewind().map_err(io("read", spool))?;
         self.archive.entry(entry, size, kind, |mut out| {
             io::copy(&mut copy, &mut out).map(drop).map_err(|error| found_in("write", spool, error))
@@ -180,6 +189,13 @@ mod tests {
             restored.read_exact(&mut found).unwrap();
             assert_eq!(found, text.as_bytes(), "at {at}");
         }
+    }
+
+    #[test]
+    fn each_workspace_has_holes_of_its_own() {
+        assert_eq!(workspace_of("workspaces/a/b/c"), Some("a"));
+        assert_eq!(workspace_of("workspaces/b/c"), Some("b"));
+        assert_eq!((workspace_of("uploads/a/b"), workspace_of("data/workspaces/a")), (None, None));
     }
 
     #[test]

@@ -246,3 +246,29 @@ fn a_trigger_that_fires_is_told_of() {
     let body = receiver.requests().remove(0).body;
     assert_eq!((&body["event"], &body["data"]["agent_id"]), (&json!("trigger.fired"), &json!(agent)));
 }
+
+#[test]
+fn every_event_arrives_over_kills_and_each_under_one_id() {
+    let receiver = receiver(200);
+    let mut daemon = daemon(&receiver);
+    make(&daemon, &json!({ "url": url(&receiver), "events": ["custom"] }));
+    let mut published = BTreeSet::new();
+    for round in 0..5 {
+        for n in 0..4 {
+            let event_type = format!("round-{round}.{n}");
+            daemon.post("/api/events", &json!({ "event_type": event_type, "payload": {} })).expect(200);
+            published.insert(event_type);
+        }
+        daemon.kill();
+        daemon.restart();
+    }
+    let mut arrived = until("every event has arrived", || {
+        let arrived: BTreeSet<(String, String)> = (receiver.requests().iter())
+            .map(|received| (text(&received.body["data"]["event_type"]), text(&received.body["id"])))
+            .collect();
+        (arrived.len() >= published.len()).then_some(arrived)
+    });
+    let ids = arrived.len();
+    arrived.retain(|(event_type, _)| published.remove(event_type));
+    assert!(published.is_empty() && arrived.len() == ids, "{published:?} did not arrive; {arrived:?}");
+}

@@ -129,12 +129,23 @@ fn names_in_the_vault_are_plain_and_differ() {
 
 #[test]
 fn an_endpoint_of_the_api_takes_the_place_of_the_configured_one() {
-    let kept = Arc::new(Overrides::default());
+    let dir = tempfile::tempdir().unwrap();
+    let kept = Arc::new(overrides(dir.path()));
     let providers = providers(&kept, environment);
+    kept.put_key("openai", Secret::new("for-the-first-place")).unwrap();
     kept.set_base_urls([("openai".into(), "https://proxy.example/v1".into())].into());
+    let refused = providers.target(&choice("openai")).unwrap_err();
+    assert!(refused.message.contains("was set for another base URL"), "neither key goes there: {refused:?}");
+    kept.put_key("openai", Secret::new("for-the-proxy")).unwrap();
     let target = providers.target(&choice("openai")).unwrap();
     assert_eq!(target.base_url.as_ref(), "https://proxy.example/v1");
-    assert!(target.key.is_some() && target.bounds_completion, "the provider's key goes where the operator says");
+    assert!(target.key.as_ref().is_some_and(|key| key.expose() == "for-the-proxy") && target.bounds_completion);
+    // After a start, too.
+    let again = overrides(dir.path());
+    again.look_for(["openai"].into_iter());
+    assert_eq!(again.key_origin("openai").as_deref(), Some("https://proxy.example"));
     kept.set_base_urls(BTreeMap::new());
-    assert_eq!(providers.target(&choice("openai")).unwrap().base_url.as_ref(), "https://api.openai.com/v1");
+    let target = providers.target(&choice("openai")).unwrap();
+    assert_eq!(target.base_url.as_ref(), "https://api.openai.com/v1");
+    assert!(target.key.is_some_and(|key| key.expose() != "for-the-proxy"), "it is the environment's");
 }

@@ -34,7 +34,9 @@ limits! {
     /// Directories in each other that a backup follows. Deeper: left out with a warning; an archive with deeper ones is
     /// refused.
     pub const BACKUP_DEPTH_MAX: usize = 64;
-    /// Bytes of holes in the files of one backup. A file with more of them: left out with a warning.
+    /// Files with several hard links of workspaces that a backup looks after. More: left out with a warning.
+    pub const BACKUP_LINKED_MAX: usize = 1_000_000;
+    /// Bytes of holes in the files of one workspace in a backup. A file with more of them: left out with a warning.
     pub const BACKUP_HOLES_BYTES_MAX: u64 = 4 << 30;
     /// Agents that one request deletes from which on a snapshot of the world is taken first. When that cannot be
     /// taken, nothing is deleted.

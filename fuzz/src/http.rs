@@ -14,7 +14,7 @@ use agentsvc_api::http::reply;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http_body_util::{BodyExt, BodyStream, Full};
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri};
 use serde_json::{Value, json};
 
@@ -84,7 +84,8 @@ static DOC: OnceLock<Doc> = OnceLock::new();
 /// The routes of the served document.
 fn doc(harness: &Harness) -> &'static Doc {
     DOC.get_or_init(|| {
-        let request = Request::get("/api/openapi.json").body(Full::default()).expect("a request");
+        let request =
+            Request::get("/api/openapi.json").header(HOST, "localhost").body(Full::default()).expect("a request");
         let response = harness.wait(fuzzing::answer(&harness.api, request)).expect("an answer");
         let body = harness.wait(response.into_body().collect()).expect("it ends").expect("it is whole");
         Doc::new(serde_json::from_slice(&body.to_bytes()).expect("it is JSON"))
@@ -166,6 +167,11 @@ fn read(text: &[u8], names: &Names) -> Option<Request<Full<Bytes>>> {
         let name = HeaderName::from_bytes(name.trim().as_bytes()).ok()?;
         has_type |= name == CONTENT_TYPE;
         request = request.header(name, HeaderValue::from_str(fill(value.trim(), names).as_str()).ok()?);
+    }
+    let has_host = request.headers_ref().is_some_and(|headers| headers.contains_key(HOST));
+    if !has_host {
+        let authority = request.uri_ref().and_then(Uri::authority).map(ToString::to_string);
+        request = request.header(HOST, authority.unwrap_or_else(|| "localhost".to_owned()));
     }
     if !has_type && !body.is_empty() {
         request = request.header(CONTENT_TYPE, "application/json");

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Request, http};
 
 use super::feed::{Feed, cut, parts};
@@ -33,7 +33,8 @@ pub fn run(input: &[u8]) {
     let form = if plain { form.to_vec() } else { with_returns(form) };
     HOUSE.with(|(harness, agent)| {
         let pieces = cut(&form, size).into_iter().map(|piece| Ok::<_, std::io::Error>(Frame::data(Bytes::from(piece))));
-        let request = Request::post(format!("/api/agents/{}/upload", agent)).header(CONTENT_TYPE, kind);
+        let request =
+            Request::post(format!("/api/agents/{}/upload", agent)).header(CONTENT_TYPE, kind).header(HOST, "localhost");
         let request: http::Result<_> = request.body(StreamBody::new(stream::iter(pieces.collect::<Vec<_>>())));
         let answer = harness.wait(fuzzing::answer(&harness.api, request.expect("a request"))).expect("an answer");
         assert!(answer.status().as_u16() < 500, "{}", answer.status());

@@ -55,8 +55,7 @@ fn sender(call: &Call) -> Result<Arc<dyn WebhookSender>, Error> {
 }
 
 /// The fields of the body, with a URL that may be reached and a secret that is sealed.
-async fn fields(call: &Call) -> Result<WebhookFields, Error> {
-    let mut body: WebhookBody = call.json()?;
+async fn fields(call: &Call, mut body: WebhookBody) -> Result<WebhookFields, Error> {
     let sender = sender(call)?;
     if let Some(url) = body.url.take() {
         check_url(&url)?;
@@ -93,14 +92,14 @@ fn check_secret(secret: &str) -> Result<(), Error> {
 }
 
 async fn create<S: From<WebhookView> + Serialize>(call: Call, mount: Mount) -> Result<Response, Error> {
-    let fields = fields(&call).await?;
+    let fields = fields(&call, call.json()?).await?;
     reply::created(&S::from(call.ask(CreateWebhook { mount, fields }).await?))
 }
 
 async fn update<S: Shown<View = WebhookView>>(call: Call) -> Result<Response, Error> {
-    let webhook = call.id("id")?;
+    let (webhook, body) = (call.id("id")?, call.json()?);
     let before = crud::view::<S>(&call, webhook).await?;
-    let fields = fields(&call).await?;
+    let fields = fields(&call, body).await?;
     let is_change = fields != WebhookFields::default();
     let view = if is_change { call.ask(UpdateWebhook { webhook, fields }).await? } else { before };
     reply::ok(&S::from(view))

@@ -23,7 +23,11 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[Reply::json::<BudgetBody>(200, "the updated budget")]),
     Route::post("/api/budget/correct", "Correct what is booked for a budget", |call| Box::pin(correct(call)))
         .body::<CorrectionBody>()
-        .replies(&[Reply::json::<BudgetBody>(200, "the corrected budget"), Reply::error(409, "nothing is booked yet")]),
+        .replies(&[
+            Reply::json::<BudgetBody>(200, "the corrected budget"),
+            Reply::error(404, "the agent does not exist"),
+            Reply::error(409, "nothing is booked yet"),
+        ]),
     Route::get("/api/budget/agents", "List agents by spending", |call| Box::pin(list(call))).replies(&[Reply::json::<
         Vec<AgentRow>,
     >(

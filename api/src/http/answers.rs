@@ -47,13 +47,24 @@ impl Answers {
         self.taken.lock().all
     }
 
-    /// Counts the body of an answer to the client at `peer`.
+    /// Refuses a request that does something, before it does, while there is no room for answers to the client at `peer`.
+    ///
+    /// # Errors
+    /// 503.
+    pub(crate) fn admit(&self, peer: IpAddr) -> Result<(), Error> {
+        let taken = self.taken.lock();
+        let own = taken.clients.get(&ClientKey::of(peer)).copied().unwrap_or(0);
+        if taken.all >= self.max || own >= self.max / CLIENTS { Err(full()) } else { Ok(()) }
+    }
+
+    /// Counts the body of an answer to the client at `peer`. That of a request which did something is never refused: an error
+    /// would ask for doing it again.
     ///
     /// # Errors
     /// 503 when there is no room for it.
-    pub(crate) fn count(self: &Arc<Self>, peer: IpAddr, body: Body) -> Result<Body, Error> {
+    pub(crate) fn count(self: &Arc<Self>, peer: IpAddr, body: Body, is_read: bool) -> Result<Body, Error> {
         match body {
-            Body::Full(bytes) => self.hold(peer, bytes).map(Body::Full).ok_or_else(full),
+            Body::Full(bytes) => self.hold(peer, bytes, is_read).map(Body::Full).ok_or_else(full),
             Body::Stream(pieces) => Ok(Body::Stream(self.counted(peer, pieces))),
         }
     }
@@ -62,13 +73,13 @@ impl Answers {
         let answers = Arc::clone(self);
         Box::pin(pieces.map(move |piece| {
             let room = || BrokenOff("too many answers wait to be read".to_owned());
-            piece.and_then(|bytes| answers.hold(peer, bytes).ok_or_else(room))
+            piece.and_then(|bytes| answers.hold(peer, bytes, true).ok_or_else(room))
         }))
     }
 
     /// The bytes, counted until the last reference to them is gone; `None` when there is no room for them. What is more
-    /// than a share passes when nothing else is held.
-    fn hold(self: &Arc<Self>, peer: IpAddr, bytes: Bytes) -> Option<Bytes> {
+    /// than a share passes when nothing else is held, and what must not be refused always.
+    fn hold(self: &Arc<Self>, peer: IpAddr, bytes: Bytes, may_refuse: bool) -> Option<Bytes> {
         if bytes.len() <= limit::ANSWER_SMALL_BYTES {
             return Some(bytes);
         }
@@ -76,7 +87,7 @@ impl Answers {
         let fits = |taken: usize, max: usize| taken == 0 || taken.saturating_add(bytes.len()) <= max;
         let mut taken = self.taken.lock();
         let own = taken.clients.get(&client).copied().unwrap_or(0);
-        if !fits(taken.all, self.max) || !fits(own, self.max / CLIENTS) {
+        if may_refuse && (!fits(taken.all, self.max) || !fits(own, self.max / CLIENTS)) {
             return None;
         }
         taken.all += bytes.len();
@@ -140,23 +151,34 @@ mod tests {
     #[test]
     fn a_client_has_a_share_and_all_have_the_whole() {
         let answers = Arc::new(Answers::new(8 * LARGE));
-        let held: Vec<_> = (0..2).map(|_| answers.count(ONE, body(LARGE)).unwrap()).collect();
-        let Err(refused) = answers.count(ONE, body(LARGE)) else { panic!("a third one") };
+        let held: Vec<_> = (0..2).map(|_| answers.count(ONE, body(LARGE), true).unwrap()).collect();
+        let Err(refused) = answers.count(ONE, body(LARGE), true) else { panic!("a third one") };
         assert_eq!(refused.into_response().status(), 503);
-        assert!(answers.count(ONE, body(limit::ANSWER_SMALL_BYTES)).is_ok(), "small ones do not count");
-        let larger = answers.count(OTHER, body(6 * LARGE)).unwrap();
+        assert!(answers.count(ONE, body(limit::ANSWER_SMALL_BYTES), true).is_ok(), "small ones do not count");
+        let larger = answers.count(OTHER, body(6 * LARGE), true).unwrap();
         assert_eq!(answers.bytes(), 8 * LARGE);
         let third = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
-        assert!(answers.count(third, body(LARGE)).is_err(), "the whole is taken");
+        assert!(answers.count(third, body(LARGE), true).is_err(), "the whole is taken");
         drop((held, larger));
         assert_eq!((answers.bytes(), answers.taken.lock().clients.len()), (0, 0));
-        assert!(answers.count(third, body(LARGE)).is_ok());
+        assert!(answers.count(third, body(LARGE), true).is_ok());
+    }
+
+    #[test]
+    fn what_was_done_is_answered_and_more_is_refused_before_it_is_done() {
+        let answers = Arc::new(Answers::new(8 * LARGE));
+        assert!(answers.admit(ONE).is_ok());
+        let held: Vec<_> = (0..3).map(|_| answers.count(ONE, body(LARGE), false).unwrap()).collect();
+        assert_eq!(answers.bytes(), 3 * LARGE, "it counts beyond the share, too");
+        assert!(answers.admit(ONE).is_err() && answers.admit(OTHER).is_ok());
+        drop(held);
+        assert!(answers.admit(ONE).is_ok());
     }
 
     #[test]
     fn a_part_of_an_answer_holds_all_of_it() {
         let answers = Arc::new(Answers::new(8 * LARGE));
-        let Body::Full(bytes) = answers.count(ONE, body(LARGE)).unwrap() else { panic!("a whole body") };
+        let Body::Full(bytes) = answers.count(ONE, body(LARGE), true).unwrap() else { panic!("a whole body") };
         let part = bytes.slice(LARGE - 1..);
         drop(bytes);
         assert_eq!(answers.bytes(), LARGE);
@@ -168,7 +190,7 @@ mod tests {
     async fn pieces_of_a_stream_count_one_by_one() {
         let answers = Arc::new(Answers::new(4 * LARGE));
         let pieces = stream::iter((0..3).map(|_| Ok(Bytes::from(vec![b'x'; LARGE]))));
-        let Body::Stream(mut pieces) = answers.count(ONE, Body::Stream(Box::pin(pieces))).unwrap() else {
+        let Body::Stream(mut pieces) = answers.count(ONE, Body::Stream(Box::pin(pieces)), true).unwrap() else {
             panic!("a stream")
         };
         let first = pieces.next().await.unwrap().unwrap();

@@ -60,7 +60,9 @@ where
         Found::OtherMethods(_) | Found::Nothing => (None, ""),
     };
     let span = request_span(parts.method.as_str(), label, own.id, own.trace.as_ref());
-    let mut response = match admit(api, &policy, &parts, class, &found, peer) {
+    let admitted = admit(api, &policy, &parts, class, &found, peer);
+    let with_room = |admitted| if is_read { Ok(admitted) } else { api.answers.admit(peer).map(|()| admitted) };
+    let mut response = match admitted.and_then(with_room) {
         Ok(Admitted::Preflight(response)) => Ok(response),
         Ok(Admitted::To(route, spans)) => {
             run(api, route, spans, parts, body, peer, &own).instrument(span.clone()).await
@@ -75,14 +77,9 @@ where
         strip_body(&mut response);
     }
     let (head, body) = response.into_parts();
-    // What was done is never answered with an error that asks for doing it again.
-    let mut response = if is_read {
-        match api.answers.count(peer, body) {
-            Ok(body) => Response::from_parts(head, body),
-            Err(error) => error_form(error).into_response(),
-        }
-    } else {
-        Response::from_parts(head, body)
+    let mut response = match api.answers.count(peer, body, is_read) {
+        Ok(body) => Response::from_parts(head, body),
+        Err(error) => error_form(error).into_response(),
     };
     let status = response.status().as_u16();
     span.record("status", status);

@@ -27,6 +27,7 @@ use crate::kernel::domain::Domain;
 use crate::kernel::inputs::config::Inputs;
 use crate::kernel::logging::config::{Log, LogLevel};
 use crate::kernel::sandbox::config::{ExecPolicy, Workspaces};
+use crate::kernel::server::Server;
 use crate::kernel::world_loop::config::World;
 use crate::model::catalog::config::Catalog;
 use crate::provider::config::{DefaultModel, Provider};
@@ -80,6 +81,8 @@ table! {
         default_model: DefaultModel => table(),
         /// Model providers, one table each.
         providers: BTreeMap<Box<str>, Provider> => named("openai"),
+        /// HTTP server.
+        server: Server => table(),
         /// World loop.
         world: World => table(),
         /// Task queue and concurrency.

@@ -216,7 +216,11 @@ pub(crate) fn front(
         rate_limit_per_second: config.rate_limit_per_second.get(),
         restart_count: crashes,
         build: Build::default(),
-        limits: Limits { connections_max: crate::kernel::descriptors::connections_max(), ..Limits::default() },
+        limits: Limits {
+            connections_max: crate::kernel::descriptors::connections_max(),
+            loading_time_max: config.server.loading_wait(),
+            ..Limits::default()
+        },
     };
     let store = Arc::new(DeferredStore::default());
     let in_force_settings = Settings::default();

@@ -19,6 +19,7 @@ pub(crate) mod openat2;
 pub(crate) mod percent;
 pub(crate) mod removal;
 pub mod sandbox;
+pub mod server;
 pub mod settings;
 pub mod sse;
 pub(crate) mod start_code;

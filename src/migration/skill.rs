@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use agentsvc_api::migration::source::Taken;
 use agentsvc_components::kernel::limit;
+use agentsvc_systems::injection::{self, Level, Reason};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toml::Table;
@@ -102,18 +103,39 @@ pub(super) fn install(tree: &Tree, skill: &Skill, kind: &str, skills_dir: &Path)
     let fresh = skills_dir.join(format!(".{}.new", skill.name));
     disk::remove_dir(&fresh).map_err(failed)?;
     create_private_dir(&fresh).map_err(|error| error.to_string())?;
-    let files = files(tree, &skill.dir)?;
-    for file in &files {
-        let bytes = tree.bytes(skill.dir.join(file), limit::MIGRATION_TEXT_BYTES_MAX)?;
-        write(&fresh.join(file), &bytes).map_err(failed)?;
-    }
-    if !files.iter().any(|file| file == Path::new(MANIFEST)) {
-        let text = tree.text(skill.dir.join(TEXT))?;
-        write(&fresh.join(MANIFEST), described(skill, kind, &text)?.as_bytes()).map_err(failed)?;
+    if let Err(error) = fill(tree, skill, kind, &fresh) {
+        disk::remove_dir(&fresh).map_err(failed)?;
+        return Err(error);
     }
     fs::rename(&fresh, &place).map_err(failed)?;
     fs::File::open(skills_dir).and_then(|dir| dir.sync_all()).map_err(failed)?;
     Ok(Taken::Now)
+}
+
+/// Copies a skill's files to `dir`, and writes the manifest of one that has none.
+fn fill(tree: &Tree, skill: &Skill, kind: &str, dir: &Path) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("cannot write {}: {error}", dir.display());
+    let files = files(tree, &skill.dir)?;
+    for file in &files {
+        let bytes = tree.bytes(skill.dir.join(file), limit::MIGRATION_TEXT_BYTES_MAX)?;
+        check(file, &bytes)?;
+        write(&dir.join(file), &bytes).map_err(failed)?;
+    }
+    if !files.iter().any(|file| file == Path::new(MANIFEST)) {
+        let text = tree.text(skill.dir.join(TEXT))?;
+        write(&dir.join(MANIFEST), described(skill, kind, &text)?.as_bytes()).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Skills are read by models: text that tries to give them orders is not taken in (decisions, Catalog).
+fn check(file: &Path, bytes: &[u8]) -> Result<(), String> {
+    let report = injection::scan(&String::from_utf8_lossy(bytes));
+    if report.level < Level::Hostile {
+        return Ok(());
+    }
+    let reasons: Vec<&str> = report.reasons().into_iter().map(Reason::as_str).collect();
+    Err(format!("{} looks like prompt injection ({})", file.display(), reasons.join(", ")))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {

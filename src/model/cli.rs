@@ -36,8 +36,15 @@ fn render(models: &Value) -> String {
         ("PICTURES", "/vision_support"),
         ("ALIASES", "/aliases"),
     ];
-    let table = Table::of(items(models, "models"), &columns);
-    table.render()
+    let known = |model: &Value| {
+        let mut model = model.clone();
+        if model["price_known"] == false {
+            (model["input_cost_per_m"], model["output_cost_per_m"]) = (Value::Null, Value::Null);
+        }
+        model
+    };
+    let models: Vec<Value> = items(models, "models").map(known).collect();
+    Table::of(&models, &columns).render()
 }
 
 #[cfg(test)]
@@ -49,11 +56,11 @@ mod tests {
     #[test]
     fn a_row_per_model_and_nothing_for_what_is_not_known() {
         let model = json!({
-            "provider": "p", "id": "m", "tier": "fast", "context_window": 8000, "input_cost_per_m": 0.5,
-            "output_cost_per_m": null, "vision_support": "unknown", "aliases": ["a", "b"],
+            "provider": "p", "id": "m", "tier": "fast", "context_window": 8000, "input_cost_per_m": 0.0,
+            "output_cost_per_m": 0.0, "price_known": false, "vision_support": "unknown", "aliases": ["a", "b"],
         });
         let text = render(&json!({ "models": [model], "total": 1 }));
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(lines[1], ["p", "m", "fast", "8000", "0.5", "unknown", "a,", "b"]);
+        assert_eq!(lines[1], ["p", "m", "fast", "8000", "unknown", "a,", "b"]);
     }
 }

@@ -209,6 +209,7 @@ fn clones_get_a_fresh_session_and_a_free_name() {
     assert_eq!(first["name"], "scribe-copy");
     assert_eq!(daemon.post(&path, &json!({})).expect(201)["name"], "scribe-copy-2");
     assert_eq!(daemon.post(&path, &json!({ "name": "heir" })).expect(201)["name"], "heir");
+    assert_eq!(daemon.post(&path, &json!({ "new_name": "heiress" })).expect(201)["name"], "heiress");
     daemon.post(&path, &json!({ "name": "heir" })).refused(409);
     daemon.post(&path, &json!({ "name": 4 })).refused_field(400, "name");
     let (one, two) = (daemon.detail(&id), daemon.detail(&text(&first["agent_id"])));

@@ -65,7 +65,7 @@ fn the_models_are_listed_with_what_is_known_of_them() {
     let expected = json!({
         "id": "gpt-4o-mini", "provider": "openai", "display_name": "GPT-4o mini", "tier": "fast",
         "context_window": 128_000, "max_output_tokens": 16_384,
-        "input_cost_per_m": 0.15, "output_cost_per_m": 0.6, "cached_input_cost_per_m": 0.075,
+        "input_cost_per_m": 0.15, "output_cost_per_m": 0.6, "price_known": true, "cached_input_cost_per_m": 0.075,
         "cache_write_cost_per_m": null, "supports_tools": true, "supports_vision": true, "vision_support": "supported",
         "supports_streaming": true, "supports_reasoning": false, "aliases": [], "source": "builtin",
     });
@@ -75,7 +75,8 @@ fn the_models_are_listed_with_what_is_known_of_them() {
     let encoded = show(&daemon, "meta-llama%2FLlama-3.3-70B-Instruct-Turbo").expect(200);
     assert_eq!(encoded["provider"], "together");
     let unpriced = show(&daemon, "meta/llama-3.3-70b-instruct").expect(200);
-    assert_eq!((&unpriced["provider"], &unpriced["input_cost_per_m"]), (&json!("nvidia"), &Value::Null));
+    let price = (&unpriced["provider"], &unpriced["input_cost_per_m"], &unpriced["price_known"]);
+    assert_eq!(price, (&json!("nvidia"), &json!(0.0), &json!(false)));
     let unknown = show(&daemon, "sonar").expect(200);
     assert_eq!((&unknown["vision_support"], &unknown["supports_vision"]), (&json!("unknown"), &json!(false)));
     assert_eq!(show(&daemon, "gpt-3.5-turbo").expect(200)["vision_support"], "unsupported");

@@ -17,6 +17,7 @@ fn health_is_small_and_public() {
         assert!(health[key].is_u64(), "{key}: {health}");
     }
     assert!(health.get("agent_count").is_none() && health.get("database").is_none(), "{health}");
+    assert_eq!(daemon.get("/api/ready").expect(200), serde_json::json!({ "status": "ready" }));
     daemon.get("/api/health/detail").refused(401);
     daemon.use_key("secret");
     let detail = daemon.get("/api/health/detail").expect(200);

@@ -176,7 +176,8 @@ async fn remove(call: Call) -> Result<Response, Error> {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct CloneBody {
-    /// Name. Default: `<name>-copy`, `<name>-copy-2` and so on.
+    /// Name. Default: `<name>-copy`, `<name>-copy-2` and so on. `new_name` is accepted too.
+    #[serde(alias = "new_name")]
     name: Option<String>,
 }
 

@@ -139,6 +139,8 @@ pub(crate) struct Seat {
     agent: AgentId,
     /// The connection's own agent as JSON.
     own: Box<str>,
+    /// The connection was given a list.
+    has_list: bool,
 }
 
 impl Seat {
@@ -147,12 +149,13 @@ impl Seat {
         let feed = api.state::<AgentFeed>();
         {
             let mut state = feed.state.lock();
-            feed.subscribers.fetch_add(1, Ordering::AcqRel);
+            // Nothing was noted while nobody listened: what the last list shows may be gone.
+            state.stale |= feed.subscribers.fetch_add(1, Ordering::AcqRel) == 0;
             if !std::mem::replace(&mut state.running, true) {
                 tokio::spawn(run(Arc::clone(api)));
             }
         }
-        Self { lists: feed.lists.subscribe(), feed, agent: own.id, own: item(own).into() }
+        Self { lists: feed.lists.subscribe(), feed, agent: own.id, own: item(own).into(), has_list: false }
     }
 
     /// The next list for this connection. May be cancelled without loss.
@@ -162,9 +165,11 @@ impl Seat {
             std::future::pending::<()>().await;
         }
         let list = Arc::clone(&self.lists.borrow_and_update());
+        // The first list may have been asked for before the agent was made.
+        let is_first = !std::mem::replace(&mut self.has_list, true);
         if let Some(own) = list.changed.get(&self.agent) {
             self.own.clone_from(own);
-        } else if !list.complete {
+        } else if !list.complete || is_first && !list.text.contains(&self.agent.to_string()) {
             return list.with_own(&self.own);
         }
         list.text.clone()

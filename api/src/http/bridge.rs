@@ -4,6 +4,7 @@ use agentsvc_components::kernel::error_codes;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::outcome::AnyOutcome;
@@ -11,7 +12,7 @@ use agentsvc_components::{Actor, Refusal, RefusalKind};
 use agentsvc_systems::{Command, Engine, ReplySlot};
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tracing::Span;
 
 use crate::http::permit::{self, Permit};
@@ -94,6 +95,8 @@ struct State {
     waiting: AtomicUsize,
     /// One of the three below; all of it in one word, so that nobody sees a gate that is neither open nor held.
     gate: AtomicU8,
+    /// It has taken commands before: whoever waits for the world to load need not wait any more.
+    opened: watch::Sender<bool>,
     /// The loop alone keeps the world alive: when it ends, so do the replies that wait in it.
     world: OnceLock<Weak<Mutex<Engine>>>,
 }
@@ -118,8 +121,14 @@ impl WorldQueue {
         // The channel itself has no bound, so that an outcome never waits; commands are bounded by the count and
         // outcomes by the effects that are out.
         let (sender, arrivals) = crossbeam_channel::unbounded();
-        let state =
-            Arc::new(State { number, waiting: AtomicUsize::new(0), gate: AtomicU8::new(gate), world: OnceLock::new() });
+        let state = Arc::new(State {
+            number,
+            waiting: AtomicUsize::new(0),
+            gate: AtomicU8::new(gate),
+            // A world that takes another's place answers that it does: nobody waits for it.
+            opened: watch::Sender::new(gate != CLOSED),
+            world: OnceLock::new(),
+        });
         let intake = Intake { arrivals, lane: Arc::clone(&state) };
         (Arc::new(Self { sender, state }), intake)
     }
@@ -251,6 +260,23 @@ impl Bridge {
         self.lane().is_ok_and(|lane| lane.is_at(OPEN))
     }
 
+    /// Does the world take commands? Otherwise what a command would be told.
+    pub(crate) fn check_open(&self) -> Result<(), Refusal> {
+        self.lane()?.pass()
+    }
+
+    /// Waits until the world has loaded, at most for `time`. Ends at once for a world that has, or has ended since.
+    pub(crate) async fn loaded(&self, time: Duration) {
+        let mut opened = {
+            let lane = self.lane.read();
+            if lane.is_at(OPEN) {
+                return;
+            }
+            lane.opened.subscribe()
+        };
+        let _or_not = tokio::time::timeout(time, opened.wait_for(|opened| *opened)).await;
+    }
+
     /// Is one world taking the place of another?
     #[must_use]
     pub fn is_exchanging(&self) -> bool {
@@ -296,6 +322,7 @@ impl Intake {
     /// The world is loaded: commands may come, all of them through the channel.
     pub fn open(&self) {
         self.lane.gate.store(OPEN, Ordering::Release);
+        self.lane.opened.send_replace(true);
     }
 
     /// The world ends: no more commands. One that is held stays so, and whoever asks is told of that.

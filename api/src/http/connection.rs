@@ -322,6 +322,7 @@ mod tests {
         body_time_max: Duration::from_secs(30),
         idle_time_max: Duration::from_secs(90),
         stall_time_max: Duration::from_secs(60),
+        loading_time_max: Duration::from_secs(5),
         drain_time_max: Duration::from_secs(10),
     };
 

@@ -173,6 +173,12 @@ async fn run<B>(
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
 {
+    if !route.while_loading {
+        tokio::select! {
+            () = api.bridge.loaded(api.settings.limits.loading_time_max) => {}
+            () = api.shutdown.wait() => {}
+        }
+    }
     let time = api.settings.limits.body_time_max;
     let ((body, permit), stream) = if route.streamed.is_some() {
         ((Bytes::new(), None), BodyStream::new(&parts, body, time))

@@ -15,6 +15,9 @@ use crate::http::error::Error;
 /// Bytes that may be read in search of the end of a part's head.
 const HEAD_BYTES_MAX: i64 = 64 << 10;
 
+/// Bytes of a piece that is given to the parser meanwhile.
+const HEAD_PIECE_BYTES_MAX: usize = 4 << 10;
+
 /// A form on its way in.
 pub(crate) struct Multipart {
     form: multer::Multipart<'static>,
@@ -37,11 +40,12 @@ impl Multipart {
         let boundary = multer::parse_boundary(value)
             .map_err(|_| Error::bad_request("the content type multipart/form-data has no boundary"))?;
         let head_left = Arc::new(AtomicI64::new(HEAD_BYTES_MAX));
-        let pieces = stream::unfold((body, Arc::clone(&head_left)), async |(mut body, head_left)| {
+        let pieces = Pieces { body, rest: Bytes::new(), head_left: Arc::clone(&head_left) };
+        let pieces = stream::unfold(pieces, async |mut pieces| {
             // The parser takes whatever is ready at once; one piece at a time keeps it from gathering the whole body.
             tokio::task::yield_now().await;
-            let piece = next(&mut body, &head_left).await.transpose()?;
-            Some((piece, (body, head_left)))
+            let piece = pieces.next().await.transpose()?;
+            Some((piece, pieces))
         });
         Ok(Self { form: multer::Multipart::new(pieces, boundary), head_left })
     }
@@ -59,13 +63,36 @@ impl Multipart {
     }
 }
 
-async fn next(body: &mut BodyStream, head_left: &AtomicI64) -> Result<Option<Bytes>, Error> {
-    if head_left.load(Ordering::Relaxed) <= 0 {
-        return Err(Error::bad_request("malformed form: the headers of a part are too large"));
+/// The body, in pieces that the parser is given.
+struct Pieces {
+    body: BodyStream,
+    /// What came with the last piece and was not given out yet.
+    rest: Bytes,
+    head_left: Arc<AtomicI64>,
+}
+
+impl Pieces {
+    /// The next piece. A small one while the parser searches for the end of a part's head: it may take some more before
+    /// it looks, and what is of the part's body already must not count for much.
+    async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        let left = self.head_left.load(Ordering::Relaxed);
+        if left <= 0 {
+            return Err(Error::bad_request("malformed form: the headers of a part are too large"));
+        }
+        if self.rest.is_empty() {
+            match self.body.next().await? {
+                Some(piece) => self.rest = piece,
+                None => return Ok(None),
+            }
+        }
+        let is_head = left <= HEAD_BYTES_MAX;
+        let size = if is_head { self.rest.len().min(HEAD_PIECE_BYTES_MAX) } else { self.rest.len() };
+        let piece = self.rest.split_to(size);
+        if is_head {
+            self.head_left.fetch_sub(size as i64, Ordering::Relaxed);
+        }
+        Ok(Some(piece))
     }
-    let piece = body.next().await?;
-    head_left.fetch_sub(piece.as_ref().map_or(0, |piece| piece.len() as i64), Ordering::Relaxed);
-    Ok(piece)
 }
 
 /// One part of a form.
@@ -105,4 +132,58 @@ fn explain(error: multer::Error) -> Error {
         return *ours;
     }
     Error::bad_request(format!("malformed form: {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::time::Duration;
+
+    use http_body_util::StreamBody;
+    use hyper::Request;
+    use hyper::body::Frame;
+
+    use super::*;
+
+    /// The form of these pieces, and whether each part was read to its end.
+    async fn read(pieces: Vec<Bytes>) -> Result<Vec<usize>, Error> {
+        let request = Request::builder().header(CONTENT_TYPE, "multipart/form-data; boundary=b").body(()).unwrap();
+        let parts = request.into_parts().0;
+        let body =
+            StreamBody::new(stream::iter(pieces.into_iter().map(|piece| Ok::<_, Infallible>(Frame::data(piece)))));
+        let mut form = Multipart::new(&parts, BodyStream::new(&parts, body, Duration::from_secs(1)))?;
+        let mut sizes = Vec::new();
+        while let Some(mut part) = form.next_part().await? {
+            let mut size = 0;
+            while let Some(piece) = part.next().await? {
+                size += piece.len();
+            }
+            sizes.push(size);
+        }
+        Ok(sizes)
+    }
+
+    fn form(head: &str, size: usize) -> Vec<u8> {
+        let head = format!("--b\r\nContent-Disposition: form-data; name=\"file\"{head}\r\n\r\n");
+        [head.as_bytes(), &vec![b'x'; size], b"\r\n--b--\r\n"].concat()
+    }
+
+    #[tokio::test]
+    async fn a_body_that_comes_in_large_pieces_is_not_taken_for_a_head() {
+        for size in [100, 70_000, 500_000] {
+            let whole = Bytes::from(form("", size));
+            for cut in [1, 3, 20, 60, whole.len()] {
+                let pieces = vec![whole.slice(..cut), whole.slice(cut..)];
+                assert_eq!(read(pieces).await.unwrap(), [size], "cut at {cut}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_head_without_an_end_is_refused() {
+        let head = format!("; filename=\"{}\"", "n".repeat(100_000));
+        let error = read(vec![Bytes::from(form(&head, 10))]).await.unwrap_err();
+        assert_eq!(error.status(), 400);
+        assert!(error.to_string().contains("too large"), "{error}");
+    }
 }

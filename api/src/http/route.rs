@@ -136,6 +136,8 @@ pub struct Route {
     pub closed: bool,
     /// The shape of the query, where the route takes one.
     pub query: Option<SchemaOf>,
+    /// It answers while the world is loading; others wait for the world first.
+    pub while_loading: bool,
     /// The documented answers.
     pub replies: &'static [Reply],
     /// What runs a call.
@@ -155,6 +157,7 @@ impl Route {
             request: None,
             closed: false,
             query: None,
+            while_loading: false,
             replies: &[],
             run,
         }
@@ -194,6 +197,12 @@ impl Route {
     #[must_use]
     pub const fn public(self) -> Self {
         Self { auth: Auth::Public, ..self }
+    }
+
+    /// Answers at once, also while the world is loading.
+    #[must_use]
+    pub const fn while_loading(self) -> Self {
+        Self { while_loading: true, ..self }
     }
 
     /// A WebSocket, with the key and origin rules of one.

@@ -83,6 +83,8 @@ pub struct Limits {
     pub idle_time_max: Duration,
     /// Time a client may leave its answer unread. Longer: closed.
     pub stall_time_max: Duration,
+    /// Time a request waits for a world that is loading. Longer: 503.
+    pub loading_time_max: Duration,
     /// Time for requests in flight to end when the daemon stops. Longer: cut off.
     pub drain_time_max: Duration,
 }
@@ -99,6 +101,7 @@ impl Default for Limits {
             body_time_max: Duration::from_secs(limit::BODY_SECS_MAX),
             idle_time_max: Duration::from_secs(limit::IDLE_SECS_MAX),
             stall_time_max: Duration::from_secs(limit::STALL_SECS_MAX),
+            loading_time_max: Duration::from_millis(limit::LOADING_MS_MAX.into()),
             drain_time_max: Duration::from_secs(limit::DRAIN_SECS_MAX),
         }
     }

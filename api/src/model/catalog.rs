@@ -26,7 +26,7 @@ impl From<&ModelChoice> for DefaultModel {
     }
 }
 
-/// A model. Unknown prices are null.
+/// A model.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ModelEntry {
     /// The provider's id for the model; may contain slashes.
@@ -41,10 +41,12 @@ pub struct ModelEntry {
     pub context_window: u32,
     /// Maximum output tokens; null if unknown.
     pub max_output_tokens: Option<u32>,
-    /// Price of one million prompt tokens in dollars.
-    pub input_cost_per_m: Option<f64>,
-    /// Price of one million output tokens in dollars.
-    pub output_cost_per_m: Option<f64>,
+    /// Price of one million prompt tokens in dollars; 0 if unknown.
+    pub input_cost_per_m: f64,
+    /// Price of one million output tokens in dollars; 0 if unknown.
+    pub output_cost_per_m: f64,
+    /// Whether both prices are known.
+    pub price_known: bool,
     /// Price of one million cached prompt tokens in dollars; null means the prompt price.
     pub cached_input_cost_per_m: Option<f64>,
     /// Price of one million prompt tokens written to the cache in dollars; null means the prompt price.

@@ -145,9 +145,11 @@ fn rate(api: &Api) -> SystemStatus {
 fn signing(api: &Api) -> SystemStatus {
     let name = "manifest_signing";
     match api.services.get::<dyn ManifestSignatures>().map(|judge| (judge.keys(), judge.is_required())) {
-        None | Some((0, _)) => {
-            SystemStatus::when(name, false, "[security] manifest_keys is empty; signatures cannot be verified")
-        }
+        None | Some((0, _)) => SystemStatus::when(
+            name,
+            true,
+            "no keys are trusted: [security] manifest_keys is empty, and signed manifests are refused",
+        ),
         Some((keys, true)) => SystemStatus::when(name, true, format!("required; {keys} trusted keys")),
         Some((keys, false)) => SystemStatus::when(
             name,
@@ -185,7 +187,7 @@ mod tests {
             ("health_redaction", Status::Active),
             ("gcra_rate_limiter", Status::Active),
             ("merkle_audit_trail", Status::Inactive),
-            ("manifest_signing", Status::Inactive),
+            ("manifest_signing", Status::Active),
             ("loop_guard", Status::Active),
             ("taint_tracking", Status::Inactive),
             ("wasm_dual_metering", Status::NotAvailable),

@@ -29,21 +29,35 @@ use crate::world::installation::{Installation, Sandbox};
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/health", "Check the health of the daemon", |call| Box::pin(health(call)))
         .public()
+        .while_loading()
         .replies(&[Reply::json::<HealthBody>(200, "the health")]),
     Route::get("/api/health/detail", "Check the health of the daemon in detail", |call| Box::pin(health_detail(call)))
+        .while_loading()
         .replies(&[Reply::json::<HealthDetailBody>(200, "the health")]),
+    Route::get("/api/ready", "Check whether the daemon is ready for requests", |call| Box::pin(ready(call)))
+        .public()
+        .while_loading()
+        .replies(&[
+            Reply::json::<ReadyBody>(200, "ready"),
+            Reply::error(503, "loading, restoring, or unable to write the store"),
+        ]),
     Route::get("/api/status", "Get the status of the daemon and its agents", |call| Box::pin(status(call)))
         .query::<StatusQuery>()
         .replies(&[Reply::json::<StatusBody>(200, "the status of the daemon and its agents")]),
     Route::get("/api/version", "Get the version and build details", |call| Box::pin(version(call)))
+        .while_loading()
         .replies(&[Reply::json::<VersionBody>(200, "version and build details")]),
     Route::get("/api/versions", "List API versions and their stability", |call| Box::pin(versions(call)))
+        .while_loading()
         .replies(&[Reply::json::<VersionsBody>(200, "the versions")]),
     Route::get("/api/openapi.json", "Get this OpenAPI document", |call| Box::pin(openapi_document(call)))
+        .while_loading()
         .replies(&[Reply::plain(200, "an OpenAPI 3.0 document", "application/json")]),
     Route::get("/api/metrics", "Get metrics in the Prometheus text format", |call| Box::pin(metrics(call)))
+        .while_loading()
         .replies(&[Reply::plain(200, "the metrics", "text/plain")]),
     Route::post("/api/shutdown", "Stop the daemon gracefully", |call| Box::pin(shutdown(call)))
+        .while_loading()
         .replies(&[Reply::json::<ShutdownBody>(200, "the daemon is stopping")]),
 ];
 
@@ -82,6 +96,22 @@ fn health_body(call: &Call) -> HealthBody {
 pub(crate) fn health_keys() -> Value {
     let body = HealthBody { status: "ok", read_only: false, uptime_seconds: 0, panic_count: 0, restart_count: 0 };
     serde_json::to_value(body).unwrap_or_default()
+}
+
+/// Readiness.
+#[derive(Serialize, JsonSchema)]
+struct ReadyBody {
+    /// `ready`.
+    status: &'static str,
+}
+
+/// For load balancers and scripts that start the daemon: 200 from the moment that requests are answered.
+async fn ready(call: Call) -> Result<Response, Error> {
+    if !call.api.health.store_is_up() {
+        return Err(Error::unavailable("the store cannot be written", 5));
+    }
+    call.api.bridge.check_open()?;
+    reply::ok(&ReadyBody { status: "ready" })
 }
 
 /// Detailed health.

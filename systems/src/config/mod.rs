@@ -104,13 +104,15 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// `choice` with its alias resolved and the daemon's defaults in its empty places.
+    /// `choice` with its alias resolved and the daemon's defaults in its empty places. One that names the default model's
+    /// provider and neither endpoint nor key has those of the default model (decisions, Models).
     #[must_use]
     pub fn resolve(&self, choice: &ModelChoice) -> ModelChoice {
         let mut resolved = choice.clone();
         resolved.provider = self.provider_of(choice).into();
         resolved.model = self.model_of(choice).into();
-        if choice.provider.is_empty() && resolved.provider == self.default_model.provider {
+        let is_bare = choice.base_url.is_none() && choice.api_key_env.is_none();
+        if (choice.provider.is_empty() || is_bare) && resolved.provider == self.default_model.provider {
             if resolved.base_url.is_none() {
                 resolved.base_url.clone_from(&self.default_model.base_url);
             }
@@ -234,11 +236,28 @@ mod tests {
         );
         assert_eq!(
             settings.resolve(&choice("openai", "quick")),
-            choice("openai", "quick"),
+            ModelChoice { base_url: place.clone(), ..choice("openai", "quick") },
             "not an alias of that provider"
         );
         assert_eq!(settings.resolve(&choice("", "")), ModelChoice { base_url: place, ..choice("openai", "gpt") });
         assert_eq!(settings.provider_of(&choice("", "quick")), "groq");
+    }
+
+    #[test]
+    fn the_default_providers_name_means_its_endpoint_and_key() {
+        let named = ModelChoice { provider: "openai".into(), model: "gpt".into(), ..ModelChoice::default() };
+        let default_model =
+            ModelChoice { base_url: Some("http://h".into()), api_key_env: Some("KEY".into()), ..named.clone() };
+        let settings = Settings { default_model: default_model.clone(), ..Settings::default() };
+        assert_eq!(settings.resolve(&named), default_model);
+        let other = ModelChoice { provider: "groq".into(), ..named.clone() };
+        assert_eq!(settings.resolve(&other), other);
+        for own in [
+            ModelChoice { base_url: Some("http://own".into()), ..named.clone() },
+            ModelChoice { api_key_env: Some("OWN".into()), ..named },
+        ] {
+            assert_eq!(settings.resolve(&own), own, "the default's key goes to no other endpoint");
+        }
     }
 
     #[test]

@@ -11,14 +11,18 @@ use crate::testing;
 /// A world with so many agents.
 async fn world(agents: usize) -> Arc<Api> {
     let api = testing::front(ApiSettings::default());
+    spawn(&api, 0..agents).await;
+    api
+}
+
+async fn spawn(api: &Api, numbers: std::ops::Range<usize>) {
     let spawn = |n| {
         let text = format!("name = \"agent-{n}\"\n");
         let parsed = manifest::parse(&text).unwrap();
         let hash = manifest::hash(&parsed.manifest);
         SpawnAgent { name: parsed.name, manifest: parsed.manifest, hash, text }
     };
-    api.bridge.ask(SpawnAgents((0..agents).map(spawn).collect())).await.unwrap();
-    api
+    api.bridge.ask(SpawnAgents(numbers.map(spawn).collect())).await.unwrap();
 }
 
 async fn agents(api: &Api, limit: usize) -> Vec<AgentSummary> {
@@ -40,6 +44,29 @@ async fn until(subscriber: &mut Seat, wanted: impl Fn(&[String]) -> bool) -> Utf
             return list;
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_from_before_nobody_listened_is_not_shown_again() {
+    let api = world(1).await;
+    let own = agents(&api, 1).await.remove(0);
+    let mut first = Seat::take(&api, &own);
+    assert_eq!(names(&first.next().await), ["agent-0"]);
+    drop(first);
+    // Nobody notes it: the task has not ended, and has a list to repeat.
+    spawn(&api, 1..2).await;
+    let mut second = Seat::take(&api, &own);
+    assert_eq!(names(&second.next().await), ["agent-0", "agent-1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_list_shows_an_agent_that_was_made_while_it_was_built() {
+    let api = world(1).await;
+    let own = agents(&api, 1).await.remove(0);
+    let other = AgentSummary { id: AgentId(Uuid::from_u128(5)), name: "late".into(), ..own.clone() };
+    let mut seat = Seat::take(&api, &other);
+    assert_eq!(names(&seat.next().await), ["late", "agent-0"]);
+    assert_eq!(names(&seat.next().await), ["agent-0"], "it is gone again");
 }
 
 #[tokio::test(start_paused = true)]

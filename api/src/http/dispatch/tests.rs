@@ -1,5 +1,7 @@
 //! Tests of the way of a request.
 
+use std::time::Duration;
+
 use hyper::Request;
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER,
@@ -73,10 +75,13 @@ async fn a_success_is_sealed_too_and_keeps_the_clients_id() {
     assert_eq!(body["panic_count"], 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn health_answers_while_the_world_is_loading_and_the_rest_says_so() {
     let (api, _intake) = loading(ApiSettings::default());
+    let started = tokio::time::Instant::now();
     assert_eq!(get(&api, "/api/health").await.status(), 200);
+    assert_eq!(get(&api, "/api/ready").await.status(), 503);
+    assert_eq!(started.elapsed(), Duration::ZERO);
     let detail = reply::collect(get(&api, "/api/health/detail").await).await;
     assert_eq!(detail["database"], "loading");
     let status = get(&api, "/api/status").await;
@@ -86,10 +91,34 @@ async fn health_answers_while_the_world_is_loading_and_the_rest_says_so() {
     assert_eq!(reply::collect(get(&api, "/api/health").await).await["status"], "degraded");
 }
 
+#[tokio::test(start_paused = true)]
+async fn requests_wait_for_a_world_that_loads() {
+    let (api, intake) = loading(ApiSettings::default());
+    let started = tokio::time::Instant::now();
+    let (answer, ()) = tokio::join!(get(&api, "/api/security"), async {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        intake.open();
+    });
+    assert_eq!((answer.status().as_u16(), started.elapsed().as_secs()), (200, 3));
+    assert_eq!(get(&api, "/api/ready").await.status(), 200);
+    intake.close();
+    assert_eq!(get(&api, "/api/status").await.status(), 503);
+    assert_eq!(started.elapsed().as_secs(), 3, "a world that ends is not waited for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_ends_the_wait_for_the_world() {
+    let (api, _intake) = loading(ApiSettings::default());
+    api.shutdown.trigger();
+    let started = tokio::time::Instant::now();
+    assert_eq!(get(&api, "/api/status").await.status(), 503);
+    assert_eq!(started.elapsed(), Duration::ZERO);
+}
+
 #[tokio::test]
 async fn a_key_guards_everything_but_health_and_the_page() {
     let api = front(keyed());
-    for path in ["/api/health", "/"] {
+    for path in ["/api/health", "/api/ready", "/"] {
         assert_eq!(get(&api, path).await.status(), 200, "{path}");
     }
     for route in DOMAINS.table().routes().iter().filter(|route| route.auth == crate::http::route::Auth::Bearer) {

@@ -11,6 +11,8 @@ import { Table } from "../../lib/table.js";
 const TIERS = { frontier: "accent", smart: "good", fast: "" };
 /** Dollars for a million tokens; null is not known. */
 const price = (value) => (value === null || value === undefined ? "–" : value === 0 ? "free" : `$${value >= 0.01 && Number.isInteger(Math.round(value * 1e6) / 1e4) ? value.toFixed(2).replace(/\.00$/, "") : Number(value.toPrecision(3))}`);
+const priceIn = (item) => (item.price_known ? item.input_cost_per_m : null);
+const priceOut = (item) => (item.price_known ? item.output_cost_per_m : null);
 
 export async function mount(root, ctx) {
   const { signal } = ctx;
@@ -29,8 +31,8 @@ export async function mount(root, ctx) {
       { label: "Provider", width: "minmax(0, 1fr)", side: true, sort: (item) => item.provider, cell: (item) => item.provider },
       { label: "Tier", width: "84px", side: true, sort: (item) => item.tier ?? "~", cell: (item) => (item.tier ? h("span", { class: `badge ${TIERS[item.tier] ?? ""}` }, item.tier) : "") },
       { label: "Context", width: "84px", slim: "64px", end: true, sort: (item) => item.context_window, cell: (item) => short(item.context_window) },
-      { label: "In / M", width: "76px", slim: "58px", end: true, sort: (item) => item.input_cost_per_m ?? -1, cell: (item) => price(item.input_cost_per_m) },
-      { label: "Out / M", width: "82px", slim: "60px", end: true, sort: (item) => item.output_cost_per_m ?? -1, cell: (item) => price(item.output_cost_per_m) },
+      { label: "In / M", width: "76px", slim: "58px", end: true, sort: (item) => priceIn(item) ?? -1, cell: (item) => price(priceIn(item)) },
+      { label: "Out / M", width: "82px", slim: "60px", end: true, sort: (item) => priceOut(item) ?? -1, cell: (item) => price(priceOut(item)) },
       { label: "Capabilities", width: "150px", side: true, cell: (item) => h("span", { class: "dim" }, [item.supports_tools && "tools", item.vision_support === "supported" && "vision", item.supports_reasoning && "thinking"].filter(Boolean).join(", ")) },
     ],
   });
@@ -66,7 +68,7 @@ export async function mount(root, ctx) {
   function details(item) {
     const isDefault = config.default_model?.provider === item.provider && config.default_model?.model === item.id;
     const rows = [["Id", h("code", {}, item.id)], ["Provider", item.provider], ["Tier", item.tier], ["Context", `${number(item.context_window)} tokens`], ["Max output", item.max_output_tokens && `${number(item.max_output_tokens)} tokens`],
-      ["Price in", `${price(item.input_cost_per_m)} per million tokens`], ["Price out", `${price(item.output_cost_per_m)} per million tokens`], ["Cached input", item.cached_input_cost_per_m !== null && `${price(item.cached_input_cost_per_m)} per million tokens`],
+      ["Price in", `${price(priceIn(item))} per million tokens`], ["Price out", `${price(priceOut(item))} per million tokens`], ["Cached input", item.cached_input_cost_per_m !== null && `${price(item.cached_input_cost_per_m)} per million tokens`],
       ["Images", item.vision_support], ["Aliases", item.aliases.join(", ")], ["Source", { builtin: "this release", remote: "remote catalog", custom: "you" }[item.source] ?? item.source]];
     const buttons = [
       isDefault ? h("span", { class: "badge accent" }, "the default model") : h("button", { type: "button", onclick: () => { close(); makeDefault(item).catch(showError); } }, "Make default"),

@@ -104,6 +104,9 @@ limits! {
     pub const STALL_SECS_MAX: u64 = 60;
     /// Seconds for requests in flight to end when the daemon stops. Longer: cut off.
     pub const DRAIN_SECS_MAX: u64 = 10;
+
+    /// Milliseconds a request waits for the world to load, unless `[server] loading_wait_ms` sets another time.
+    pub const LOADING_MS_MAX: u32 = 5_000;
     /// Bytes of a path in a workspace. Longer: refused.
     pub const PATH_BYTES_MAX: usize = 1_024;
     /// Names in a path of a workspace; listings and recursive deletions go no deeper either. Deeper: refused.

@@ -58,7 +58,7 @@ fn main() {
 fn fill(store: &Store, vault: &Arc<Vault>, entries: u64) -> Duration {
     let begun = Instant::now();
     let outlets =
-        Outlets { effects: Arc::new(|_| ()), events: Arc::new(|_| ()), fatal: Arc::new(|cause| panic!("{cause}")) };
+        Outlets { effects: Arc::new(|_| ()), told: Arc::new(|_| ()), fatal: Arc::new(|cause| panic!("{cause}")) };
     let writer = Writer::start(store.clone(), outlets).expect("a writer");
     let queue = writer.queue();
     let mut engine = Engine::new(Settings::default(), [1; 32]);

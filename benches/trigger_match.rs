@@ -68,7 +68,7 @@ impl Harness {
         let home = tempfile::tempdir().expect("a temporary directory");
         let store = Store::open(home.path().join("world")).expect("a store can be made");
         let fatal = Arc::new(|cause: String| panic!("{cause}"));
-        let outlets = Outlets { effects: Arc::new(drop), events: Arc::new(drop), fatal };
+        let outlets = Outlets { effects: Arc::new(drop), told: Arc::new(drop), fatal };
         let writer = Writer::start(store, outlets).expect("a thread");
         let mut engine = Engine::new(Settings::default(), [7; 32]);
         engine.restore(Records::default(), NOW).expect("nothing is restored");
@@ -228,11 +228,11 @@ fn matching(count: usize, is_goal: bool) {
     let mut times = Vec::new();
     let mut found = 0;
     for _ in 0..RUNS {
-        let before = harness.ask(GetStats).totals.trigger_outcomes;
+        let before = harness.ask(GetStats).trigger_totals.outcomes;
         harness.tell(TellEvents((0..EVENTS).map(|n| event(n, count)).collect()));
         times.push(harness.meet());
         harness.drain();
-        let after = harness.ask(GetStats).totals.trigger_outcomes;
+        let after = harness.ask(GetStats).trigger_totals.outcomes;
         let disabled = agentsvc_components::trigger::FireOutcome::Disabled;
         found = after.of(disabled) - before.of(disabled);
     }

@@ -13,6 +13,7 @@ use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
 use agentsvc_components::{AgentId, ScheduleId, Timestamp};
 use agentsvc_systems::agent::SpawnAgent;
 use agentsvc_systems::event::parse_pattern;
+use agentsvc_systems::event::told::events_of;
 use agentsvc_systems::schedule::{CreateSchedule, NewSchedule};
 use agentsvc_systems::trigger::{CreateTrigger, NewTrigger};
 use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings, manifest};
@@ -106,7 +107,7 @@ impl Harness {
             let step = Instant::now();
             let commit = self.engine.step();
             steps.push(step.elapsed());
-            count(commit.events.into_iter().map(|happened| happened.event).collect(), &mut fired);
+            count(commit.told.into_iter().flat_map(events_of).map(|happened| happened.event).collect(), &mut fired);
         }
         let all = begun.elapsed();
         let longest = steps.iter().max().copied().unwrap_or_default();
@@ -126,7 +127,7 @@ impl Harness {
         self.engine.set_now(Timestamp(self.now));
         self.engine.beat();
         let commit = self.engine.step();
-        (begun.elapsed(), commit.events.into_iter().map(|happened| happened.event).collect())
+        (begun.elapsed(), commit.told.into_iter().flat_map(events_of).map(|happened| happened.event).collect())
     }
 
     /// Carries out a command that answers at the end of its step; closes the step.

@@ -38,8 +38,7 @@ pub mod webhook;
 pub mod workflow;
 pub mod world;
 
-use kernel::domain::Domain;
-use kernel::toolset;
+use kernel::domain::{Brought, Domain};
 
 /// Every domain, one line each. A domain is a folder that no other names unless its `uses` says so.
 pub const DOMAINS: &[Domain] = &[
@@ -82,7 +81,9 @@ pub const DOMAINS: &[Domain] = &[
 
 /// Makes what the domains bring known to the kernel. Safe to call twice.
 pub fn install() {
-    toolset::install(DOMAINS.iter().flat_map(|domain| domain.tools).cloned());
+    let mut brought = Brought::default();
+    DOMAINS.iter().for_each(|domain| (domain.brings)(&mut brought));
+    tool::toolset::install(brought.take());
 }
 
 #[doc(hidden)]

@@ -14,7 +14,6 @@ pub mod manifest;
 pub mod memory;
 pub mod schedule;
 pub mod session;
-pub mod taint;
 pub mod task;
 pub mod trigger;
 pub mod turn;
@@ -37,7 +36,6 @@ pub use crate::kernel::time::Timestamp;
 
 /// All domains, from below: a domain uses those before it only.
 pub const DOMAINS: &[Domain] = &[
-    taint::DOMAIN,
     session::DOMAIN,
     usage::DOMAIN,
     manifest::DOMAIN,

@@ -35,6 +35,7 @@ use agentsvc_components::turn::effect::{ModelCall, ToolRun};
 use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelOutcome, ToolEnd, ToolOutcome, ToolStatus};
 use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_components::{AgentId, Timestamp};
+use agentsvc_systems::event::told::events_of;
 use agentsvc_systems::replay::write_entry;
 use agentsvc_systems::{Commit, Engine, Records, Settings};
 use parking_lot::Mutex;
@@ -175,7 +176,7 @@ impl Harness {
             drop(engine);
             self.note(&commit);
             self.memory.apply(commit.ops);
-            for happened in commit.events {
+            for happened in commit.told.into_iter().flat_map(events_of) {
                 self.api.services.state::<AgentFeed>().note(&happened.event);
                 self.api.services.state::<WorldWatch>().events.note(happened);
             }

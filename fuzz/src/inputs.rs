@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use agentsvc::kernel::inputs::segment::{HEADER, SegmentReader};
+use agentsvc::replay::inputs::segment::{HEADER, SegmentReader};
 use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::step::StepMark;
 use agentsvc_systems::Settings;
@@ -42,7 +42,7 @@ fn segment(bytes: &[u8]) {
     let Ok(mut reader) = SegmentReader::open(&path) else { return };
     let mut entries = Vec::new();
     while let Ok(Some(frame)) = reader.next_frame() {
-        if let agentsvc::kernel::inputs::segment::Frame::Entry(entry) = frame {
+        if let agentsvc::replay::inputs::segment::Frame::Entry(entry) = frame {
             entries.push(entry);
         }
     }

@@ -12,21 +12,26 @@ use agentsvc_api::agent::texts::ManifestTexts;
 use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
-use crate::kernel::store::sweep::{Sweep, Sweeping};
+use crate::kernel::store::sweep::{Rows, Sweep, Sweeping};
+use agentsvc_components::AgentId;
+use agentsvc_components::agent::sweep::AgentSwept;
 use agentsvc_components::agent::sweep::SweepAgent;
+use agentsvc_systems::kernel::record::agent_prefixes;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "agent",
-    uses: &["injection", "turn"],
-    tools: &[
-        tools::notify_owner::TOOL,
-        tools::send::TOOL,
-        tools::list::TOOL,
-        tools::find::TOOL,
-        tools::spawn::TOOL,
-        tools::kill::TOOL,
-    ],
+    uses: &["injection", "turn", "tool"],
+    brings: |brought| {
+        brought.add([
+            tools::notify_owner::TOOL,
+            tools::send::TOOL,
+            tools::list::TOOL,
+            tools::find::TOOL,
+            tools::spawn::TOOL,
+            tools::kill::TOOL,
+        ])
+    },
     performers,
     commands: &[Subcommand::group::<cli::Agent>(4, "agent", "Create, list, show and delete agents")],
     open: |opening| {
@@ -38,5 +43,10 @@ pub const DOMAIN: Domain = Domain {
 /// Erases what agents leave behind.
 fn performers(performers: &mut Performers) {
     let sweep = performers.part::<Sweep>();
-    performers.on(move |of: Box<SweepAgent>| sweep(Sweeping::Agent(of.0)));
+    performers.on(move |of: Box<SweepAgent>| sweep(swept(of.0)));
+}
+
+/// What an agent leaves behind: its traces, its memory and the text of its manifest.
+pub(crate) fn swept(agent: AgentId) -> Sweeping {
+    Sweeping::telling(Rows::Under(agent_prefixes(agent).into()), AgentSwept(agent))
 }

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::kernel::config::{Reader, Word, Words, table};
-use crate::kernel::toolset::built_in;
 use crate::tool::config::tool_pattern;
+use crate::tool::toolset::built_in;
 
 table! {
     /// `[approval]`.

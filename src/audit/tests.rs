@@ -51,7 +51,7 @@ impl Harness {
                 let Some(SealAudit(head)) = effect.get() else { return };
                 to_signer.get().unwrap().seal(*head);
             }),
-            events: Arc::new(|_| ()),
+            told: Arc::new(|_| ()),
             fatal: Arc::new(|cause| panic!("{cause}")),
         };
         let writer = Writer::start(store, outlets).unwrap();

@@ -165,7 +165,7 @@ impl Job {
         let models = Arc::clone(&self.models);
         let text = self.read(move || match call.from {
             0 => Ok(None),
-            from => models.calls.content.summary(call.log, from),
+            from => models.content.summary(call.log, from),
         });
         let text = text.await.map_err(|error| error.message)?.map(|row| row.text).unwrap_or_default();
         let bytes = text.len();
@@ -233,7 +233,7 @@ impl Job {
         let spared = (at.text.len() as u64).min(bytes / 3);
         let bytes_max = usize::try_from(bytes - spared).unwrap_or(usize::MAX);
         let (call, models, from) = (Arc::clone(&self.call), Arc::clone(&self.models), at.upto);
-        self.read(move || transcript::read(&*models.calls.content, call.log, from, call.upto, bytes_max)).await
+        self.read(move || transcript::read(&*models.content, call.log, from, call.upto, bytes_max)).await
     }
 
     /// Reads content on a thread that may wait for the disk.

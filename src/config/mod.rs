@@ -24,13 +24,13 @@ pub use crate::kernel::config::{
 };
 use crate::kernel::config::{MASK, Reader, Word, Words, table};
 use crate::kernel::domain::Domain;
-use crate::kernel::inputs::config::Inputs;
 use crate::kernel::logging::config::{Log, LogLevel};
 use crate::kernel::sandbox::config::{ExecPolicy, Workspaces};
 use crate::kernel::server::Server;
 use crate::kernel::world_loop::config::World;
 use crate::model::catalog::config::Catalog;
 use crate::provider::config::{DefaultModel, Provider};
+use crate::replay::inputs::config::Inputs;
 use crate::security::config::Security;
 use crate::snapshot::config::Snapshots;
 use crate::task::config::Queue;
@@ -45,7 +45,7 @@ pub const DOMAIN: Domain = Domain {
     name: "config",
     uses: &[
         "approval", "audit", "backup", "budget", "model", "provider", "security", "snapshot", "task", "tool",
-        "trigger", "upload", "usage", "web", "manifest",
+        "trigger", "upload", "usage", "web", "manifest", "replay",
     ],
     commands: &[Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration")],
     ..Domain::EMPTY

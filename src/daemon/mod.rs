@@ -43,21 +43,22 @@ use crate::approval::config::SecondFactor;
 use crate::config::Config;
 use crate::daemon::launch::Launch;
 use crate::kernel::domain::Opening;
+use crate::kernel::exchange;
 use crate::kernel::exchange::Exchange;
 use crate::kernel::home::Address;
 use crate::kernel::sandbox::Workspaces;
 use crate::kernel::settings::Settings;
 use crate::kernel::store::deferred::DeferredStore;
-use crate::kernel::toolset::ToolParts;
 use crate::kernel::vault::{KeySource, Vault};
 use crate::kernel::world_loop::Clock;
-use crate::kernel::{exchange, inputs};
 use crate::model::ProviderCatalog;
 use crate::model::provider::Providers;
 use crate::model::provider::overrides::Overrides;
+use crate::replay::inputs;
 use crate::second_factor::{Totp, TotpSettings};
 use crate::security::Systems;
 use crate::snapshot::worlds::Snapshots;
+use crate::tool::toolset::ToolParts;
 use crate::upload::LocalFiles;
 
 /// Why the daemon ended otherwise than by being told to.

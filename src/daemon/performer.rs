@@ -24,15 +24,16 @@ use crate::audit::checkpoint_signer::Seal;
 use crate::kernel::effect::in_flight::InFlight;
 use crate::kernel::effect::performers::Performers;
 use crate::kernel::effect::readers::Readers;
-use crate::kernel::effect::{Calls, Outcomes, Publish, Subscribed};
+use crate::kernel::effect::{Calls, Outcomes};
 use crate::kernel::store::sweep::Sweep;
-use crate::kernel::toolset::ToolParts;
 use crate::kernel::vault::Vault;
 use crate::model::ModelSettings;
 use crate::model::call::{Models, ReadUpload};
 use crate::model::pace::Pace;
 use crate::model::provider::Providers;
 use crate::tool::run::ToolRunner;
+use crate::tool::toolset::ToolParts;
+use crate::turn::stream::Streams;
 
 /// What the performer needs from the rest of the daemon.
 pub struct PerformerParts {
@@ -40,10 +41,8 @@ pub struct PerformerParts {
     pub handle: Handle,
     /// The way back to the world.
     pub outcomes: Outcomes,
-    /// The way to the stream hub.
-    pub publish: Publish,
-    /// Whether anyone watches a session.
-    pub subscribed: Subscribed,
+    /// The streams of sessions.
+    pub streams: Streams,
     /// The store's sweeper.
     pub sweep: Sweep,
     /// The checkpoint signer of the audit trail.
@@ -74,13 +73,15 @@ pub struct Performer {
 impl Performer {
     /// A performer with nothing in flight.
     pub fn new(parts: PerformerParts) -> Self {
-        let PerformerParts { handle, outcomes, publish, subscribed, content, memory, .. } = parts;
         let (in_flight, readers) = (InFlight::default(), Readers::default());
-        let calls = Arc::new(Calls { handle, outcomes, publish, subscribed, content, memory, in_flight, readers });
+        let calls = Arc::new(Calls { handle: parts.handle, outcomes: parts.outcomes, in_flight, readers });
         let mut performers = Performers::new(Arc::clone(&calls));
         performers.provide::<Sweep>(parts.sweep);
         performers.provide::<Seal>(parts.seal_audit);
         performers.provide::<ReadUpload>(parts.uploads);
+        performers.provide(parts.streams);
+        performers.provide(parts.content);
+        performers.provide(parts.memory);
         performers.provide(parts.providers);
         performers.provide(parts.model);
         performers.provide(parts.tools);

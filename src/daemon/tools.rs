@@ -11,8 +11,8 @@ use crate::kernel::egress::Web;
 use crate::kernel::sandbox::config::ExecMode;
 use crate::kernel::sandbox::{Commands, Report, Resolver, Workspaces};
 use crate::kernel::settings::Settings;
-use crate::kernel::toolset::{ToolParts, ToolSet};
 use crate::model::provider::Providers;
+use crate::tool::toolset::{ToolParts, ToolSet};
 
 /// The keys of search providers, unless `[web.search]` names another variable.
 const SEARCH_KEYS: &[&str] = &["BRAVE_API_KEY", "TAVILY_API_KEY"];

@@ -15,13 +15,16 @@ use agentsvc_api::turn::hub::StreamHub;
 use agentsvc_api::world::live_stats::LiveStats;
 use agentsvc_api::world::watch::WorldWatch;
 use agentsvc_components::event::Event;
-use agentsvc_components::{Actor, Timestamp};
+use agentsvc_components::kernel::audit_kind::AuditKind;
+use agentsvc_components::{Actor, Refusal, Timestamp};
 use agentsvc_systems::agent::SpawnAgent;
 use agentsvc_systems::audit::NoteAction;
+use agentsvc_systems::event::told::events_of;
 use agentsvc_systems::replay::Epoch;
-use agentsvc_systems::{Engine, ReplySlot, Settings, manifest};
+use agentsvc_systems::{Engine, Records, ReplySlot, Settings, manifest};
 use crossbeam_channel::Receiver;
 use parking_lot::RwLock;
+use serde_json::Value;
 use tokio::runtime::Handle;
 
 use super::performer::{Performer, PerformerParts};
@@ -33,21 +36,24 @@ use crate::kernel::disk_watch::DiskWatch;
 use crate::kernel::effect::Outcomes;
 use crate::kernel::exchange::{Common, Entry, Exchange, Host, World};
 use crate::kernel::home::{ASSISTANT_MANIFEST, Home};
-use crate::kernel::inputs;
-use crate::kernel::inputs::InputSettings;
-use crate::kernel::inputs::log::InputLog;
-use crate::kernel::inputs::renew::Renewal;
 use crate::kernel::store::Store;
 use crate::kernel::store::journal::{Journal, Local};
 use crate::kernel::store::load::Progress;
 use crate::kernel::store::probe::StoreProbe;
+use crate::kernel::store::step_log::StepLog;
 use crate::kernel::store::sweep::{SweepQueue, Sweeper};
 use crate::kernel::store::view::StoreView;
 use crate::kernel::store::writer::{CommitQueue, Outlets, Writer};
-use crate::kernel::toolset::ToolParts;
-use crate::kernel::world_loop::{Clock, LoopStats, Parts, Pulse, WorldLoop};
+use crate::kernel::world_loop::{Clock, LoopStats, Parts, Renew, WorldLoop};
 use crate::model::ModelSettings;
+use crate::replay::inputs;
+use crate::replay::inputs::InputSettings;
+use crate::replay::inputs::log::InputLog;
+use crate::replay::inputs::renew::Renewal;
 use crate::tool::DirectTools;
+use crate::tool::toolset::ToolParts;
+use crate::turn::stream::Streams;
+use crate::world::pulse::{Pulse, Samples};
 
 /// What every world of this process stands on.
 pub(crate) struct WorldContext {
@@ -60,6 +66,7 @@ pub(crate) struct WorldContext {
     inputs: Option<(PathBuf, InputSettings)>,
     /// Counted over all worlds of this process.
     stats: Arc<LoopStats>,
+    samples: Arc<Samples>,
     probes: Arc<WorldProbes>,
 }
 
@@ -79,6 +86,7 @@ impl WorldContext {
                 (inputs::folder_of(&data_dir), launch.config.inputs.settings())
             }),
             stats: Arc::default(),
+            samples: Arc::default(),
             probes,
         }
     }
@@ -98,8 +106,8 @@ impl WorldContext {
 
     /// What is told of a world with this store.
     fn pulse(&self, store: &Store, writer: &Writer) -> Pulse {
-        let stats = Arc::clone(&self.stats);
-        Pulse { stats, beat_hz: self.tick_hz, store: store.shared_stats(), commits: writer.queue() }
+        let (stats, samples) = (Arc::clone(&self.stats), Arc::clone(&self.samples));
+        Pulse { stats, samples, beat_hz: self.tick_hz, store: store.shared_stats(), commits: writer.queue() }
     }
 }
 
@@ -209,8 +217,8 @@ impl WorldContext {
         begun.performer = Some(performer.clone());
         front.api.services.provide::<dyn Toolbox>(Arc::new(DirectTools::new(performer.tools())));
         let outlets = outlets(ground, performer.clone());
-        let writer =
-            &*begun.writer.insert(Writer::start_with(store.clone(), outlets, queue.clone(), Box::new(journal))?);
+        let step_log = queue.clone().map(|queue| Box::new(queue) as Box<dyn StepLog>);
+        let writer = &*begun.writer.insert(Writer::start_with(store.clone(), outlets, step_log, Box::new(journal))?);
         begun.disk_watch = Some(watch_disk(front, &store, writer.queue())?);
         let sweeper = begun.sweeper.insert(Sweeper::start(store.clone(), writer.queue(), outcomes)?);
         let _only_once = late.sweeper.set(sweeper.queue());
@@ -225,9 +233,10 @@ impl WorldContext {
         ];
         let renewal = queue.map(|queue| {
             ground.probes.0.write().push(queue.stats() as _);
-            Renewal::new(queue, writer.queue(), store.clone())
+            Box::new(Renewal::new(queue, writer.queue(), store.clone())) as Box<dyn Renew>
         });
         front.api.services.provide::<dyn LiveStats>(Arc::new(ground.pulse(&store, writer)));
+        let (samples, loop_stats) = (Arc::clone(&ground.samples), Arc::clone(&ground.stats));
         let parts = Parts {
             engine: Arc::new(parking_lot::Mutex::new(engine)),
             intake,
@@ -236,10 +245,18 @@ impl WorldContext {
             tick_hz: ground.tick_hz,
             stats: Arc::clone(&ground.stats),
             renewal,
+            on_beat: Arc::new(move |engine| samples.note(engine, &loop_stats)),
             fatal: front.fatal(),
         };
         let thread = WorldLoop::start(parts).map_err(system("cannot start the world thread"))?;
         Ok(Threads { thread, begun, bridge: front.api.bridge.clone(), store, noted })
+    }
+}
+
+impl WorldContext {
+    /// What a world is told of the configuration in force.
+    fn settings(&self) -> Settings {
+        models::settings(&self.front.in_force.load(), &self.front.providers.load())
     }
 }
 
@@ -254,8 +271,14 @@ impl Host for WorldContext {
         Ok(Box::new(self.begin(store, intake, entry, first)?))
     }
 
-    fn settings(&self) -> Settings {
-        models::settings(&self.front.in_force.load(), &self.front.providers.load())
+    fn try_out(&self, records: Records, now: Timestamp) -> Result<(), String> {
+        let seed = seed().map_err(|error| error.to_string())?;
+        Engine::new(self.settings(), seed).restore(records, now).map_err(|error| error.to_string())
+    }
+
+    fn note(&self, actor: Actor, kind: AuditKind, details: Value) -> Result<(), Refusal> {
+        let bridge = self.front.api.bridge.acting_as(actor);
+        self.handle.block_on(bridge.ask(NoteAction { kind, agent: None, details }))
     }
 
     fn forget(&self) {
@@ -345,15 +368,17 @@ fn outlets(ground: &WorldContext, performer: Performer) -> Outlets {
     let (board, watch) = (front.api.services.state::<AgentFeed>(), front.api.services.state::<WorldWatch>());
     Outlets {
         effects: Arc::new(move |effect| performer.perform(effect)),
-        events: Arc::new(move |happened| {
-            let event = &happened.event;
-            board.note(event);
-            event_log::log(event);
-            if let Event::AgentTerminated { agent, .. } = event {
-                files.forget(*agent);
+        told: Arc::new(move |told| {
+            for happened in events_of(told) {
+                let event = &happened.event;
+                board.note(event);
+                event_log::log(event);
+                if let Event::AgentTerminated { agent, .. } = event {
+                    files.forget(*agent);
+                }
+                stats.events.fetch_add(1, Ordering::Relaxed);
+                watch.events.note(happened);
             }
-            stats.events.fetch_add(1, Ordering::Relaxed);
-            watch.events.note(happened);
         }),
         fatal: front.fatal(),
     }
@@ -380,8 +405,10 @@ fn performer(
     Performer::new(PerformerParts {
         handle: handle.clone(),
         outcomes,
-        publish: Arc::new(move |item| publish.publish(item)),
-        subscribed: Arc::new(move |session| watched.is_followed(session)),
+        streams: Streams {
+            publish: Arc::new(move |item| publish.publish(item)),
+            subscribed: Arc::new(move |session| watched.is_followed(session)),
+        },
         sweep: Arc::new(move |what| {
             if let Some(queue) = late.sweeper.get() {
                 queue.sweep(what);

@@ -138,7 +138,7 @@ fn empty_session(agent: &AgentRecord, log: LogId) -> SessionRecord {
         interrupted: false,
         ephemeral: false,
         compacted: 0,
-        taint: agentsvc_components::taint::Taint::NONE,
+        taint: agentsvc_components::kernel::taint::Taint::NONE,
         addresses: Vec::new(),
     }
 }
@@ -253,7 +253,7 @@ mod tests {
             interrupted: false,
             ephemeral: false,
             compacted: 0,
-            taint: agentsvc_components::taint::Taint::NONE,
+            taint: agentsvc_components::kernel::taint::Taint::NONE,
             addresses: Vec::new(),
         };
         let row = |n: u64| (uuid_key(b's', id(n)), record::encode(&session(n)));

@@ -24,8 +24,7 @@ use crate::kernel::home::{Address, Home, Lock};
 pub const DOMAIN: Domain = Domain {
     name: "doctor",
     uses: &[
-        "audit", "backup", "config", "model", "provider", "agent", "manifest", "schedule", "session", "taint",
-        "trigger", "turn",
+        "audit", "backup", "config", "model", "provider", "agent", "manifest", "schedule", "session", "trigger", "turn",
     ],
     commands: &[Subcommand::new::<cli::Doctor>(
         14,

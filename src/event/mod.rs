@@ -6,4 +6,5 @@ pub(crate) mod publish;
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
-pub const DOMAIN: Domain = Domain { name: "event", uses: &[], tools: &[publish::TOOL], ..Domain::EMPTY };
+pub const DOMAIN: Domain =
+    Domain { name: "event", uses: &["tool"], brings: |brought| brought.add([publish::TOOL]), ..Domain::EMPTY };

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::kernel::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the world publishes the event and settles the call in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(

@@ -5,4 +5,5 @@ pub(crate) mod update;
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
-pub const DOMAIN: Domain = Domain { name: "goal", uses: &[], tools: &[update::TOOL], ..Domain::EMPTY };
+pub const DOMAIN: Domain =
+    Domain { name: "goal", uses: &["tool"], brings: |brought| brought.add([update::TOOL]), ..Domain::EMPTY };

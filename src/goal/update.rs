@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::kernel::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the world changes the goal and settles the call in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(

@@ -1,5 +1,7 @@
 //! What a domain brings to the daemon.
 
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +16,6 @@ use super::home::Home;
 use super::sandbox::Workspaces;
 use super::settings::Settings;
 use super::store::deferred::DeferredStore;
-use super::toolset::Tool;
 use super::vault::Vault;
 
 /// One domain: its folder under `src/` exports one of these as `DOMAIN`, and the list of all is `DOMAINS` of the crate.
@@ -24,8 +25,8 @@ pub struct Domain {
     pub name: &'static str,
     /// The domains that this one names, in this crate and in those below.
     pub uses: &'static [&'static str],
-    /// Tools of agents.
-    pub tools: &'static [Tool],
+    /// What it brings for other domains, such as tools of agents.
+    pub brings: fn(&mut Brought),
     /// Says what carries out its effects.
     pub performers: fn(&mut Performers),
     /// Subcommands of the command line.
@@ -37,7 +38,27 @@ pub struct Domain {
 impl Domain {
     /// A domain that brings nothing.
     pub const EMPTY: Self =
-        Self { name: "", uses: &[], tools: &[], performers: |_| {}, commands: &[], open: |_| Ok(()) };
+        Self { name: "", uses: &[], brings: |_| {}, performers: |_| {}, commands: &[], open: |_| Ok(()) };
+}
+
+/// What domains bring for one another, by type.
+#[derive(Default)]
+pub struct Brought(HashMap<TypeId, Box<dyn Any>>);
+
+impl Brought {
+    /// Adds `items` behind those that other domains brought.
+    pub(crate) fn add<T: 'static>(&mut self, items: impl IntoIterator<Item = T>) {
+        let list = self.0.entry(TypeId::of::<T>()).or_insert_with(|| Box::new(Vec::<T>::new()));
+        if let Some(list) = list.downcast_mut::<Vec<T>>() {
+            list.extend(items);
+        }
+    }
+
+    /// What was brought of this type, in the order of the domains.
+    pub(crate) fn take<T: 'static>(&mut self) -> Vec<T> {
+        let list = self.0.remove(&TypeId::of::<T>()).and_then(|list| list.downcast().ok());
+        list.map_or_else(Vec::new, |list| *list)
+    }
 }
 
 /// What a domain finds when the daemon starts.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use agentsvc_api::world::live_stats::Times;
+use agentsvc_api::http::metrics::Times;
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 

@@ -12,7 +12,6 @@ pub(crate) mod exchange;
 pub(crate) mod free_space;
 pub mod home;
 pub(crate) mod host;
-pub mod inputs;
 pub mod latency_histogram;
 pub mod logging;
 pub(crate) mod openat2;
@@ -26,6 +25,5 @@ pub(crate) mod start_code;
 pub mod store;
 #[cfg(test)]
 pub(crate) mod testing;
-pub mod toolset;
 pub mod vault;
 pub mod world_loop;

@@ -8,14 +8,14 @@ use agentsvc_api::memory::entries::AgentMemory;
 use agentsvc_systems::kernel::glob;
 use agentsvc_systems::memory::check_key;
 
-use crate::kernel::toolset::Context;
+use crate::tool::toolset::Context;
 
 /// What names of an agent's own entries begin with.
 const OWN: &str = "self.";
 
 /// The memory of the agent whose turn this is.
 pub(crate) fn own(context: &Context) -> AgentMemory {
-    let store = std::sync::Arc::clone(&context.calls.memory);
+    let store = std::sync::Arc::clone(&context.stores.memory);
     let (agent, by) = (context.run.agent, context.turn());
     AgentMemory { bridge: context.bridge(), store, agent, by }
 }

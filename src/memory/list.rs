@@ -1,14 +1,14 @@
 //! `memory_list`: which keys the agent's memory has.
 
 use agentsvc_api::memory::store::{MemoryRange, MemoryRow};
-use agentsvc_components::taint::Taint;
+use agentsvc_components::kernel::taint::Taint;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
 use crate::memory::grant::{grants, own};
+use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 
 /// Keys of one answer.
 const KEYS_MAX: usize = 200;

@@ -15,8 +15,8 @@ use crate::kernel::domain::Domain;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "memory",
-    uses: &[],
-    tools: &[store::TOOL, recall::TOOL, list::TOOL],
+    uses: &["tool"],
+    brings: |brought| brought.add([store::TOOL, recall::TOOL, list::TOOL]),
     open: |opening| {
         opening.provide::<dyn MemoryStore>(Arc::clone(opening.store) as _);
         Ok(())

@@ -2,15 +2,15 @@
 
 use agentsvc_api::memory::entries::AgentMemory;
 use agentsvc_api::memory::store::{MemoryRange, MemoryRow};
-use agentsvc_components::taint::Taint;
+use agentsvc_components::kernel::taint::Taint;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
 use crate::memory::grant::{check, grants, key, own};
+use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 
 /// Entries that a query finds at most.
 const HITS_MAX: usize = 20;

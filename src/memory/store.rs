@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
 use crate::memory::grant::{check, key, own};
+use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(

@@ -138,7 +138,7 @@ fn tools(agent: &str, theirs: &[String], warnings: &mut Vec<String>) -> Vec<Stri
         let lower = tool.to_ascii_lowercase();
         match TOOLS.iter().find(|(name, _)| *name == lower) {
             Some((_, names)) => ours.extend(*names),
-            None if crate::kernel::toolset::built_in().is_called(&lower) => ours.push(tool),
+            None if crate::tool::toolset::built_in().is_called(&lower) => ours.push(tool),
             // Tools of MCP servers keep their names; they are there once the server is.
             None if lower.starts_with("mcp_") => ours.push(tool),
             None => warnings.push(format!("agent {agent:?}: tool {tool:?} does not exist here")),

@@ -35,7 +35,7 @@ use crate::kernel::sandbox::{Workspaces, Write};
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "migration",
-    uses: &["manifest", "session", "agent", "injection"],
+    uses: &["manifest", "session", "agent", "injection", "tool"],
     commands: &[Subcommand::group::<cli::Migrate>(
         13,
         "migrate",

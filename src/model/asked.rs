@@ -94,11 +94,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kernel::toolset::built_in;
     use crate::model::images::Images;
     use crate::model::provider::DriverKind;
     use crate::model::testing::{ATTEMPT, target};
     use crate::model::{Purpose, Request};
+    use crate::tool::toolset::built_in;
     use agentsvc_systems::prompt::Prompt;
 
     fn asked(asked: &TurnRequest) -> (Option<ToolChoice>, Option<String>) {

@@ -23,7 +23,7 @@ use futures_util::future::BoxFuture;
 use super::draft::{CallPiece, Draft};
 use super::error::CallError;
 use super::{Driver, Purpose, Request, extract::extract};
-use crate::kernel::toolset::ToolSpec;
+use crate::tool::toolset::ToolSpec;
 
 /// What it says of itself.
 const SELF: &str = "I am agentsvc's built-in offline model";
@@ -274,7 +274,7 @@ mod tests {
     use agentsvc_systems::prompt::Prompt;
 
     use super::{SELF, answer};
-    use crate::kernel::toolset::built_in;
+    use crate::tool::toolset::built_in;
 
     fn prompt(messages: Vec<ChatMessage>) -> Prompt {
         Prompt { system: String::new(), messages, estimated_tokens: 1, is_cut: false }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agentsvc_api::http::error::ContentError;
-use agentsvc_api::session::content::{MessageRange, MessageRow};
+use agentsvc_api::session::content::{Content, MessageRange, MessageRow};
 use agentsvc_components::FileId;
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::limit;
@@ -28,8 +28,9 @@ use super::tokens::tokens_of;
 use super::{Drivers, ModelSettings, Purpose, Request, retry};
 use crate::kernel::effect::reply::Reply;
 use crate::kernel::effect::{Calls, span};
-use crate::kernel::toolset::{ToolSet, ToolSpec};
 use crate::tool as tools;
+use crate::tool::toolset::{ToolSet, ToolSpec};
+use crate::turn::stream::Streams;
 
 /// Tokens kept free for the answer when the manifest does not bound it; at most a quarter of the context.
 const ANSWER_TOKENS_DEFAULT: u64 = 4_096;
@@ -45,6 +46,10 @@ pub(crate) type ReadUpload = Arc<dyn Fn(FileId, u64) -> Option<Vec<u8>> + Send +
 pub(crate) struct Models {
     /// What they share with all calls.
     pub(crate) calls: Arc<Calls>,
+    /// The streams of sessions.
+    pub(crate) streams: Streams,
+    /// The logs that prompts are made of.
+    pub(crate) content: Arc<dyn Content>,
     /// The providers of models.
     pub(crate) providers: Arc<ArcSwap<Providers>>,
     /// The uploads that prompts show.
@@ -86,7 +91,7 @@ pub(crate) fn begin(models: &Arc<Models>, call: Box<ModelCall>) {
         let failure = ModelFailure { code: FailureCode::Internal, message, spent: Vec::new() };
         ModelOutcome(attempt, ModelEnd::Failed(failure))
     });
-    let publish = Arc::clone(&models.calls.publish);
+    let publish = Arc::clone(&models.streams.publish);
     let outlet = Arc::new(Outlet { publish, session: call.session, turn: call.turn() });
     Running { models: Arc::clone(models), call, reply, candidate: 0, outlet, spent: Vec::new() }.submit();
 }
@@ -166,7 +171,7 @@ impl Running {
 
     /// The newest rows that are not summarised, and the summary of the others.
     fn read(&self) -> Result<(Vec<MessageRow>, Option<SummaryRecord>), ContentError> {
-        let (call, content) = (&self.call, &self.models.calls.content);
+        let (call, content) = (&self.call, &self.models.content);
         let (from, ordinal, limit) = (call.compacted, call.ordinal, limit::PROMPT_MESSAGES_MAX);
         let rows = content.messages(call.log, MessageRange::NewestSince { from, ordinal, limit })?;
         let summary = if from == 0 { None } else { content.summary(call.log, from)? };
@@ -226,7 +231,7 @@ impl Running {
     }
 
     fn is_watched(&self) -> bool {
-        (self.models.calls.subscribed)(self.call.session)
+        (self.models.streams.subscribed)(self.call.session)
     }
 
     fn fall_back(mut self, error: &CallError) {

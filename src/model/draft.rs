@@ -12,7 +12,7 @@ use agentsvc_components::{SessionId, TurnId};
 use agentsvc_systems::prompt::answer_tokens;
 
 use super::provider::Target;
-use crate::kernel::effect::Publish;
+use crate::turn::stream::Publish;
 
 /// Tool calls that one answer is read for; beyond it the answer is cut. More than the world runs, so that those over
 /// its own bound are still answered with an error, but bounded.

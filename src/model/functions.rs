@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::names;
-use crate::kernel::toolset::ToolSpec;
+use crate::tool::toolset::ToolSpec;
 
 /// One tool: `{"type": "function", "function": {..}}`.
 #[derive(Serialize)]

@@ -49,7 +49,7 @@ use futures_util::future::BoxFuture;
 use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
-use crate::kernel::toolset::{ToolParts, ToolSpec};
+use crate::tool::toolset::{ToolParts, ToolSpec};
 use anthropic::Anthropic;
 use azure::Azure;
 use bedrock::Bedrock;
@@ -82,7 +82,8 @@ pub const DOMAIN: Domain = Domain {
 fn performers(performers: &mut Performers) {
     let (settings, tools) = (performers.part::<ModelSettings>(), performers.part::<ToolParts>().set);
     let (providers, uploads, drivers) = (performers.part(), performers.part(), Drivers::new(&settings));
-    let models = Arc::new(Models { calls: performers.calls(), providers, uploads, tools, drivers, settings });
+    let (calls, streams, content) = (performers.calls(), performers.part(), performers.part());
+    let models = Arc::new(Models { calls, streams, content, providers, uploads, tools, drivers, settings });
     performers.provide(Arc::clone(&models));
     performers.on(move |of| call::begin(&models, of));
 }

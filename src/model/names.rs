@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::draft::Draft;
-use crate::kernel::toolset::ToolSpec;
+use crate::tool::toolset::ToolSpec;
 
 /// The longest name that every provider takes.
 const NAME_BYTES_MAX: usize = 64;

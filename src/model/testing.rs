@@ -16,7 +16,7 @@ use super::images::Images;
 use super::provider::{DriverKind, Secret, Target};
 use super::wire::{Answer as _, Post, Progress, Wire};
 use super::{Purpose, Request};
-use crate::kernel::toolset::ToolSpec;
+use crate::tool::toolset::ToolSpec;
 
 /// The first attempt of a turn.
 pub(crate) const ATTEMPT: Attempt = Attempt { job: JobId(uuid::Uuid::nil()), number: 1 };

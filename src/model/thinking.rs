@@ -34,7 +34,7 @@ pub(crate) fn answer_tokens(request: &Request<'_>) -> u32 {
     if let Some(asked) = request.max_tokens {
         return asked.min(most.unwrap_or(u32::MAX)).max(1);
     }
-    let tools: u64 = request.tools.iter().map(crate::kernel::toolset::ToolSpec::tokens).sum();
+    let tools: u64 = request.tools.iter().map(crate::tool::toolset::ToolSpec::tokens).sum();
     // The prompt is estimated, so a tenth stays free.
     let context = u64::from(target.context_tokens) / 10 * 9;
     let room = context.saturating_sub(request.prompt.estimated_tokens + tools).max(ANSWER_TOKENS_MIN);

@@ -14,6 +14,7 @@ use agentsvc_components::event::EventEnvelope;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{Actor, Refusal, Timestamp};
 use agentsvc_systems::event::PublishEvent;
+use agentsvc_systems::event::told::events_of;
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::rehearsal::Note;
 use agentsvc_systems::turn::{NewMessage, PostMessage};
@@ -151,13 +152,14 @@ impl Fork {
         loop {
             self.arrive();
             let commit = self.engine.step();
-            self.performer.hear(&commit.events);
+            let events: Vec<_> = commit.told.into_iter().flat_map(events_of).collect();
+            self.performer.hear(&events);
             for effect in commit.effects {
                 self.performer.perform(self.now, effect);
             }
             commit.releases.into_iter().for_each(|release| release());
             let notes = self.engine.take_notes();
-            watcher.step(Step { now: self.now, events: commit.events, notes }, &mut self.engine)?;
+            watcher.step(Step { now: self.now, events, notes }, &mut self.engine)?;
             let is_due = |at: Option<Timestamp>| at.is_some_and(|at| at <= self.now);
             let injected = self.events.front().map(|(_, event)| event.at);
             if !self.engine.has_work() && !is_due(self.performer.next()) && !is_due(injected) {

@@ -7,6 +7,7 @@
 //! | [`travel`] | the rows of the world at a step, for a restore or a fork |
 
 pub(crate) mod cli;
+pub mod inputs;
 pub mod report;
 #[cfg(test)]
 mod tests;
@@ -25,10 +26,10 @@ use serde_json::Value;
 
 use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
-use crate::kernel::inputs::Error;
-use crate::kernel::inputs::folder::{EpochFolder, epochs};
-use crate::kernel::inputs::read::{End, Entries, newest};
 use crate::kernel::store::Store;
+use crate::replay::inputs::Error;
+use crate::replay::inputs::folder::{EpochFolder, epochs};
+use crate::replay::inputs::read::{End, Entries, newest};
 use crate::replay::report::{
     DifferingRecord, EpochReport, RecordDifference, RecordShown, Report, Seam, StepDifference, StepShown,
 };

@@ -18,10 +18,11 @@ use agentsvc_systems::replay::Epoch;
 
 use super::report::Seam;
 use super::time_travel::Past;
-use crate::kernel::inputs::InputSettings;
-use crate::kernel::inputs::folder::epochs;
-use crate::kernel::inputs::log::{InputLog, WrittenStep};
 use crate::kernel::store::Store;
+use crate::kernel::store::step_log::{StepLog as _, WrittenStep};
+use crate::replay::inputs::InputSettings;
+use crate::replay::inputs::folder::epochs;
+use crate::replay::inputs::log::InputLog;
 use crate::replay::{Range, replay};
 use harness::Harness;
 

@@ -22,12 +22,12 @@ use agentsvc_systems::kernel::record::read_as;
 use agentsvc_systems::replay::Player;
 
 use super::report::Report;
-use crate::kernel::inputs::Error;
-use crate::kernel::inputs::folder::epochs;
-use crate::kernel::inputs::read::Entries;
 use crate::kernel::store;
 use crate::kernel::store::rows::Row;
 use crate::kernel::store::view::{Rows as StoredRows, StoreView};
+use crate::replay::inputs::Error;
+use crate::replay::inputs::folder::epochs;
+use crate::replay::inputs::read::Entries;
 use crate::replay::{Range, replay};
 
 /// A row's key and value.

@@ -7,14 +7,16 @@ use crate::kernel::domain::Domain;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "schedule",
-    uses: &[],
-    tools: &[
-        tools::CRON_CANCEL,
-        tools::CRON_CREATE,
-        tools::CRON_LIST,
-        tools::SCHEDULE_CREATE,
-        tools::SCHEDULE_DELETE,
-        tools::SCHEDULE_LIST,
-    ],
+    uses: &["tool"],
+    brings: |brought| {
+        brought.add([
+            tools::CRON_CANCEL,
+            tools::CRON_CREATE,
+            tools::CRON_LIST,
+            tools::SCHEDULE_CREATE,
+            tools::SCHEDULE_DELETE,
+            tools::SCHEDULE_LIST,
+        ])
+    },
     ..Domain::EMPTY
 };

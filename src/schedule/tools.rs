@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::kernel::toolset::{Context, Ended, Running, Tool, input};
+use crate::tool::toolset::{Context, Ended, Running, Tool, input};
 
 /// Items of one page at most.
 const PAGE_MAX: usize = 100;

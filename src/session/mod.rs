@@ -9,14 +9,17 @@ use agentsvc_api::session::content::Content;
 
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
-use crate::kernel::store::sweep::{Sweep, Sweeping};
+use crate::kernel::store::sweep::{Rows, Sweep, Sweeping};
+use agentsvc_components::LogId;
+use agentsvc_components::session::sweep::LogSwept;
 use agentsvc_components::session::sweep::SweepLog;
+use agentsvc_systems::kernel::record::log_prefixes;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "session",
-    uses: &["compaction"],
-    tools: &[search::TOOL],
+    uses: &["compaction", "tool"],
+    brings: |brought| brought.add([search::TOOL]),
     open: |opening| {
         opening.provide::<dyn Content>(Arc::clone(opening.store) as _);
         Ok(())
@@ -28,5 +31,11 @@ pub const DOMAIN: Domain = Domain {
 /// Erases logs.
 fn performers(performers: &mut Performers) {
     let sweep = performers.part::<Sweep>();
-    performers.on(move |of: Box<SweepLog>| sweep(Sweeping::Log(of.0)));
+    performers.on(move |of: Box<SweepLog>| sweep(swept(of.0)));
+}
+
+/// The log of a session that was cleared or removed.
+pub(crate) fn swept(log: LogId) -> Sweeping {
+    let prefixes = log_prefixes(log).map(|prefix| prefix.to_vec()).collect();
+    Sweeping::telling(Rows::Under(prefixes), LogSwept(log))
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::kernel::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, input};
 
 /// Sessions of one answer, unless the model asks for fewer or more.
 const HITS_DEFAULT: usize = 10;
@@ -48,7 +48,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         };
         let cursor = cursor.map(|cursor| cursor.parse()).transpose();
         let cursor = cursor.map_err(|()| "The `cursor` is not valid.".to_owned())?;
-        let content = std::sync::Arc::clone(&context.calls.content);
+        let content = std::sync::Arc::clone(&context.stores.content);
         let found = search(&context.parts.bridge, content, wanted, cursor).await;
         let found = found.map_err(|error| format!("The search failed: {}.", error.message()))?;
         let hits = found.hits.iter().map(|hit| {

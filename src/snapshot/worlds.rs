@@ -24,12 +24,12 @@ use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use crate::kernel::exchange::{Entry, Exchange};
-use crate::kernel::inputs;
 use crate::kernel::settings::Settings;
 use crate::kernel::store;
 use crate::kernel::store::is_full;
 use crate::kernel::store::rows::read::{self, Copied};
 use crate::kernel::world_loop::Clock;
+use crate::replay::inputs;
 use crate::replay::time_travel::Past;
 use crate::snapshot::config::Snapshots as Config;
 use crate::snapshot::shelf::{Retention, Shelf};

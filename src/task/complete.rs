@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::kernel::toolset::{Context, Ended, Tool, input};
 use crate::task::shape as task_shape;
+use crate::tool::toolset::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the world ends the task and settles the call in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(

@@ -1,7 +1,7 @@
 //! `task_list`: the tasks of the queue, page by page.
 
 use agentsvc_components::TaskId;
-use agentsvc_components::taint::Taint;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::task::TaskState;
 use agentsvc_systems::task::{ListTasks, TaskFilter};
 use futures_util::future::BoxFuture;
@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::kernel::toolset::{Context, Ended, Tool, input};
 use crate::task::shape as task_shape;
+use crate::tool::toolset::{Context, Ended, Tool, input};
 
 /// Tasks of one page at most.
 const PAGE_MAX: usize = 50;

@@ -13,7 +13,7 @@ use crate::kernel::domain::Domain;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "task",
-    uses: &[],
-    tools: &[claim::TOOL, complete::TOOL, list::TOOL, post::TOOL, status::TOOL],
+    uses: &["tool"],
+    brings: |brought| brought.add([claim::TOOL, complete::TOOL, list::TOOL, post::TOOL, status::TOOL]),
     ..Domain::EMPTY
 };

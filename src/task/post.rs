@@ -5,8 +5,8 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::kernel::toolset::{Context, Ended, Tool, input};
 use crate::task::shape as task_shape;
+use crate::tool::toolset::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the world posts the task and settles the call in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(

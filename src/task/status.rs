@@ -1,7 +1,7 @@
 //! `task_status`: how one task, or the whole queue, does.
 
 use agentsvc_components::TaskId;
-use agentsvc_components::taint::Taint;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_systems::kernel::entities::Get;
 use agentsvc_systems::task::{GetQueueStatus, TaskView};
 use futures_util::future::BoxFuture;
@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::kernel::toolset::{Context, Ended, Tool, input};
 use crate::task::shape as task_shape;
+use crate::tool::toolset::{Context, Ended, Tool, input};
 
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(

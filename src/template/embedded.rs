@@ -21,7 +21,7 @@ mod tests {
     use agentsvc_systems::manifest;
 
     use super::EMBEDDED;
-    use crate::kernel::toolset::built_in;
+    use crate::tool::toolset::built_in;
 
     #[test]
     fn each_is_a_good_manifest() {

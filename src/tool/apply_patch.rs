@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::files::{in_workspace, sentence};
 use super::patch::{self, Change};
 use crate::kernel::sandbox::{Error, Workspace, WorkspacePath, Write};
-use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 
 /// Bytes of a file that a patch changes.
 const FILE_BYTES_MAX: u64 = 8 << 20;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agentsvc_components::turn::{ClientTool, TurnRequest};
 use serde_json::value::RawValue;
 
-use crate::kernel::toolset::ToolSpec;
+use crate::tool::toolset::ToolSpec;
 
 /// `offered` and the tools of the client. Of two with one name the client's is meant.
 pub(crate) fn with_client_tools(mut offered: Vec<ToolSpec>, asked: Option<&TurnRequest>) -> Vec<ToolSpec> {
@@ -32,7 +32,7 @@ mod tests {
     use agentsvc_components::turn::{ClientTool, TurnRequest};
 
     use super::with_client_tools;
-    use crate::kernel::toolset::built_in;
+    use crate::tool::toolset::built_in;
 
     #[test]
     fn a_clients_tool_takes_the_place_of_one_of_its_name() {

@@ -1,7 +1,7 @@
 //! `[tool_invoke]`: which tools clients may call without an agent's turn (spec 2, Direct tool invocation).
 
 use crate::kernel::config::{Reader, table};
-use crate::kernel::toolset::built_in;
+use crate::tool::toolset::built_in;
 
 /// Bytes of one name or pattern; a longer one is a mistake.
 const NAME_BYTES_MAX: usize = 128;

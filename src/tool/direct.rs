@@ -7,9 +7,9 @@ use agentsvc_api::tool::toolbox::{Denied, InputFault, Invocation, Invoked, NotRu
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::taint::{AgentTaint, Taint};
 use agentsvc_components::manifest::{Capabilities, Interned, Manifest};
 use agentsvc_components::session::message::ToolCall;
-use agentsvc_components::taint::{AgentTaint, Taint};
 use agentsvc_components::turn::effect::ToolRun;
 use agentsvc_components::{AgentId, LogId, SessionId};
 use agentsvc_systems::approval::Invoker;
@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::run::ToolRunner;
-use crate::kernel::toolset::{Context, Ended, Fault, Need, Place, Repeat, Tool, ToolSpec, Tools, grant};
+use crate::tool::toolset::{Ended, Fault, Need, Place, Repeat, Tool, ToolSpec, Tools, grant};
 
 /// What is said when a tool leaves its result to a turn that is not there; none that clients may call does.
 const NO_TURN: &str = "This tool only works inside a turn.";
@@ -99,10 +99,10 @@ impl Toolbox for DirectTools {
     }
 
     fn invoke(&self, invocation: Invocation) -> BoxFuture<'static, Result<Invoked, NotRun>> {
-        let (ToolRunner { calls, parts }, places) = (self.runner.clone(), Arc::clone(&self.places));
+        let (runner, places) = (self.runner.clone(), Arc::clone(&self.places));
         Box::pin(async move {
             let place = places.try_acquire_owned().map_err(|_| NotRun::Full)?;
-            let tools = parts.set.get();
+            let tools = runner.parts.set.get();
             let tool = tools.find(&invocation.tool).ok_or(NotRun::NotGranted)?;
             let input = invocation.input.clone();
             let run = run_of(invocation, tool);
@@ -110,7 +110,7 @@ impl Toolbox for DirectTools {
             if !grant::allows(&run.manifest.manifest, tool) {
                 return Err(NotRun::NotGranted);
             }
-            let context = Context { run: Arc::new(run), calls, parts, direct: true };
+            let context = runner.context(Arc::new(run), true);
             let ended = tool.perform(context, input).await;
             drop(place);
             Ok(told(ended))
@@ -183,7 +183,7 @@ fn told(ended: Result<Ended, String>) -> Invoked {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::toolset::built_in;
+    use crate::tool::toolset::built_in;
 
     #[test]
     fn a_call_of_nobody_has_the_named_tool_and_the_web() {

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
-use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 
 /// The table row. Never repeated: a second time could take away what was made in between.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
 use crate::kernel::sandbox::{Entry, Kind, Listing};
-use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 
 /// Entries of one call unless it says otherwise.
 const ENTRIES_DEFAULT: usize = 500;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
 use crate::kernel::sandbox::Workspace;
-use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 
 /// Lines of one call unless it says otherwise.
 const LINES_DEFAULT: usize = 1_000;

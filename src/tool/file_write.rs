@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
 use crate::kernel::sandbox::Write;
-use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 
 /// The table row. Never repeated: what `append` adds twice is there twice.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(

@@ -2,7 +2,7 @@
 
 use crate::kernel::sandbox::{Error, Workspace};
 
-use crate::kernel::toolset::Context;
+use crate::tool::toolset::Context;
 
 /// Does `work` in the agent's workspace on a thread that may block. A call that is dropped meanwhile does not undo what
 /// was done; each piece of work is small.

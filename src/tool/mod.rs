@@ -18,6 +18,7 @@ mod shell_exec;
 mod system_time;
 mod tool_load;
 mod tool_search;
+pub mod toolset;
 mod untrusted_content;
 
 pub(crate) use client::with_client_tools;
@@ -27,30 +28,35 @@ pub(crate) use patch::patched;
 
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
+use toolset::ToolStores;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "tool",
-    uses: &["approval", "injection", "manifest", "turn", "taint", "session"],
-    tools: &[
-        tool_search::TOOL,
-        tool_load::TOOL,
-        result_read::TOOL,
-        system_time::TOOL,
-        file_read::TOOL,
-        file_write::TOOL,
-        file_list::TOOL,
-        file_delete::TOOL,
-        apply_patch::TOOL,
-        shell_exec::TOOL,
-    ],
+    uses: &["approval", "injection", "manifest", "turn", "taint", "session", "prompt", "memory"],
+    brings: |brought| {
+        brought.add([
+            tool_search::TOOL,
+            tool_load::TOOL,
+            result_read::TOOL,
+            system_time::TOOL,
+            file_read::TOOL,
+            file_write::TOOL,
+            file_list::TOOL,
+            file_delete::TOOL,
+            apply_patch::TOOL,
+            shell_exec::TOOL,
+        ])
+    },
     performers,
     ..Domain::EMPTY
 };
 
 /// Runs tools.
 fn performers(performers: &mut Performers) {
-    let runner = run::ToolRunner { calls: performers.calls(), parts: performers.part() };
+    let stores = ToolStores { content: performers.part(), memory: performers.part() };
+    let (calls, streams, parts) = (performers.calls(), performers.part(), performers.part());
+    let runner = run::ToolRunner { calls, streams, parts, stores };
     performers.provide(runner.clone());
     performers.on(move |call| run::begin(&runner, call));
 }

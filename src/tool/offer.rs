@@ -5,7 +5,7 @@ use agentsvc_components::manifest::Manifest;
 use agentsvc_components::session::message_record::MessageRecord;
 
 use super::{tool_load, tool_search};
-use crate::kernel::toolset::{ToolSpec, Tools};
+use crate::tool::toolset::{ToolSpec, Tools};
 
 /// Estimated tokens up to which all granted tools stand in every prompt.
 const ALL_TOKENS_MAX: u64 = 8_000;

@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::kernel::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, input};
 
 /// Bytes of one piece unless asked otherwise.
 const PIECE_BYTES: usize = 16 << 10;
@@ -40,7 +40,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let place = result.split_once('.').and_then(|(turn, row)| Some((turn.parse().ok()?, row.parse().ok()?)));
         let (ordinal, index) =
             place.ok_or_else(|| format!("Result {result:?} does not exist; names look like \"3.2\"."))?;
-        let (content, log) = (context.calls.content.clone(), context.run.log);
+        let (content, log) = (context.stores.content.clone(), context.run.log);
         let read = tokio::task::spawn_blocking(move || content.result(log, ordinal, index)).await;
         let whole = read.map_err(|_| "The result could not be read.")?.map_err(|error| error.to_string())?;
         let whole = whole.ok_or_else(|| format!("Truncated result {result:?} does not exist in this conversation."))?;

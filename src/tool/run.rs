@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentsvc_components::taint::Taint;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::turn::effect::ToolRun;
 use agentsvc_components::turn::outcome::{ToolEnd, ToolOutcome, ToolStatus};
 use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
@@ -14,7 +14,8 @@ use super::untrusted_content::{Shown, shown};
 use crate::kernel::effect::Calls;
 use crate::kernel::effect::reply::Reply;
 use crate::kernel::effect::span;
-use crate::kernel::toolset::{Context, Ended, Repeat, Tool, ToolParts, Tools, grant};
+use crate::tool::toolset::{Context, Ended, Repeat, Tool, ToolParts, ToolStores, Tools, grant};
+use crate::turn::stream::Streams;
 
 /// What the model reads as the result of a call that was told to give up.
 const ABORTED: &str = "The tool call was stopped before it ended.";
@@ -28,8 +29,19 @@ const UNKNOWN: &str = "Unknown: the daemon was restarted while this call ran. It
 pub(crate) struct ToolRunner {
     /// What tool calls share with all calls.
     pub(crate) calls: Arc<Calls>,
+    /// The streams of sessions.
+    pub(crate) streams: Streams,
     /// What tools may use.
     pub(crate) parts: ToolParts,
+    /// The logs and the memory that they read.
+    pub(crate) stores: ToolStores,
+}
+
+impl ToolRunner {
+    /// What a tool knows and may use in this call.
+    pub(crate) fn context(&self, run: Arc<ToolRun>, direct: bool) -> Context {
+        Context { run, parts: self.parts.clone(), stores: self.stores.clone(), direct }
+    }
 }
 
 /// Begins a tool call. Never blocks.
@@ -94,8 +106,7 @@ impl Running {
     }
 
     fn context(&self) -> Context {
-        let ToolRunner { calls, parts } = self.runner.clone();
-        Context { run: Arc::clone(&self.run), calls, parts, direct: false }
+        self.runner.context(Arc::clone(&self.run), false)
     }
 
     /// Reports a call that the agent may not make.
@@ -120,8 +131,8 @@ impl Running {
     /// Tells the subscribers of the session, if there are any.
     fn publish(&self, event: impl FnOnce() -> StreamEvent) {
         let session = self.run.session;
-        if (self.runner.calls.subscribed)(session) {
-            (self.runner.calls.publish)(StreamItem { session, turn: self.run.turn(), event: event() });
+        if (self.runner.streams.subscribed)(session) {
+            (self.runner.streams.publish)(StreamItem { session, turn: self.run.turn(), event: event() });
         }
     }
 }
@@ -166,13 +177,13 @@ mod tests {
 
     use agentsvc_components::kernel::attempt::Attempt;
     use agentsvc_components::kernel::id::JobId;
+    use agentsvc_components::kernel::taint::{AgentTaint, Taint};
     use agentsvc_components::manifest::{Interned, Manifest, ManifestHash};
     use agentsvc_components::session::message::ToolCall;
-    use agentsvc_components::taint::{AgentTaint, Taint};
     use agentsvc_components::{AgentId, LogId, SessionId};
 
     use super::{find, shown_input};
-    use crate::kernel::toolset::built_in;
+    use crate::tool::toolset::built_in;
 
     fn refusal(tools: &[&str], name: &str) -> Option<String> {
         let mut manifest = Manifest::default();

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
 use crate::kernel::sandbox::{Asked, Full, Ran, Request, TEMPORARY, WorkspacePath};
-use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 
 /// The table row. Its time is bounded by `timeout_secs`.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::kernel::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, input};
 
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(

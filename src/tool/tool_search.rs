@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::kernel::toolset::{Context, Ended, Tool, ToolSpec, input};
+use crate::tool::toolset::{Context, Ended, Tool, ToolSpec, input};
 
 /// Tools of one answer at most.
 const FOUND_MAX: usize = 20;
@@ -66,7 +66,7 @@ fn says(text: &str, word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::search;
-    use crate::kernel::toolset::built_in;
+    use crate::tool::toolset::built_in;
 
     #[test]
     fn the_best_match_comes_first() {

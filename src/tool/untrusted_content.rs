@@ -1,8 +1,8 @@
 //! What a result brings into its turn: its sources, and the shield around what looks like orders. Decided here for all
-//! tools; a tool says at most what it has read ([`Ended::Read`](crate::kernel::toolset::Ended)).
+//! tools; a tool says at most what it has read ([`Ended::Read`](crate::tool::toolset::Ended)).
 
 use agentsvc_components::kernel::limit;
-use agentsvc_components::taint::{Taint, UntrustedContent};
+use agentsvc_components::kernel::taint::{Taint, UntrustedContent};
 use agentsvc_components::turn::effect::ToolRun;
 use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
 use agentsvc_systems::taint::{Brings, brings, labelled};

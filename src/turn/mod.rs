@@ -3,6 +3,7 @@
 pub(crate) mod client;
 pub(crate) mod message;
 mod rows;
+pub mod stream;
 
 use std::sync::Arc;
 
@@ -11,9 +12,13 @@ use agentsvc_api::turn::store::TraceStore;
 use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
-use crate::kernel::store::sweep::{Sweep, Sweeping};
+use crate::kernel::store::sweep::{Rows, Sweep, Sweeping};
+use agentsvc_components::AgentId;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::stream::StreamItem;
 use agentsvc_components::turn::trace::TrimTraces;
+use agentsvc_systems::kernel::record::trace_prefix;
+use stream::Streams;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
@@ -30,7 +35,12 @@ pub const DOMAIN: Domain = Domain {
 
 /// Tells subscribers what turns do, and erases old traces.
 fn performers(performers: &mut Performers) {
-    let (calls, sweep) = (performers.calls(), performers.part::<Sweep>());
-    performers.on(move |item: Box<StreamItem>| (calls.publish)(*item));
-    performers.on(move |of: Box<TrimTraces>| sweep(Sweeping::Traces(of.0)));
+    let (streams, sweep) = (performers.part::<Streams>(), performers.part::<Sweep>());
+    performers.on(move |item: Box<StreamItem>| (streams.publish)(*item));
+    performers.on(move |of: Box<TrimTraces>| sweep(swept(of.0)));
+}
+
+/// All traces of an agent but the newest [`limit::TRACES_MAX`].
+pub(crate) fn swept(agent: AgentId) -> Sweeping {
+    Sweeping::of(Rows::AllButLast(trace_prefix(agent), limit::TRACES_MAX))
 }

@@ -9,8 +9,10 @@ use agentsvc_api::usage::store::UsageStore;
 
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
-use crate::kernel::store::sweep::{Sweep, Sweeping};
+use crate::kernel::store::sweep::{Rows, Sweep, Sweeping};
 use agentsvc_components::usage::record::SweepUsage;
+use agentsvc_components::{AgentId, Timestamp};
+use agentsvc_systems::usage::{active_key, usage_range};
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
@@ -27,5 +29,13 @@ pub const DOMAIN: Domain = Domain {
 /// Erases old usage events.
 fn performers(performers: &mut Performers) {
     let sweep = performers.part::<Sweep>();
-    performers.on(move |of: Box<SweepUsage>| sweep(Sweeping::Usage(of.0)));
+    performers.on(move |of: Box<SweepUsage>| sweep(swept(of.0)));
+}
+
+/// The usage events of before a moment, and the rows that say who was active on a day.
+pub(crate) fn swept(before: Timestamp) -> Sweeping {
+    let nobody = AgentId(uuid::Uuid::nil());
+    let day = before.0.div_euclid(24 * 60 * 60 * 1_000);
+    let days = active_key(0, nobody)..active_key(day, nobody);
+    Sweeping::of(Rows::Between(vec![usage_range(Timestamp(0), before), days]))
 }

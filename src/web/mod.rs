@@ -8,5 +8,9 @@ pub mod tools;
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
-pub const DOMAIN: Domain =
-    Domain { name: "web", uses: &[], tools: &[tools::fetch::TOOL, tools::search::TOOL], ..Domain::EMPTY };
+pub const DOMAIN: Domain = Domain {
+    name: "web",
+    uses: &["tool"],
+    brings: |brought| brought.add([tools::fetch::TOOL, tools::search::TOOL]),
+    ..Domain::EMPTY
+};

@@ -13,13 +13,13 @@ use agentsvc_systems::webhook;
 
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
-use crate::kernel::toolset::ToolParts;
+use crate::tool::toolset::ToolParts;
 use sender::Sender;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "webhook",
-    uses: &[],
+    uses: &["tool"],
     performers,
     open: |opening| {
         let (web, vault) = (opening.web.clone(), opening.vault.clone());

@@ -3,6 +3,7 @@
 pub(crate) mod cli;
 pub(crate) mod probe;
 pub(crate) mod process;
+pub(crate) mod pulse;
 
 use std::sync::Arc;
 

@@ -20,6 +20,7 @@ use agentsvc_components::turn::stream::StreamItem;
 use agentsvc_components::{Actor, AgentId, LogId, Refusal, Timestamp};
 
 use crate::agent::SpawnAgent;
+use crate::event::told::events_of;
 use crate::kernel::record;
 use crate::{Command, Engine, Records, ReplySlot, Settings, manifest, trigger};
 
@@ -114,7 +115,7 @@ impl TestWorld {
                 self.effects.push(effect);
             }
         }
-        self.events.extend(commit.events.into_iter().map(|happened| happened.event));
+        self.events.extend(commit.told.into_iter().flat_map(events_of).map(|happened| happened.event));
         commit.ops
     }
 

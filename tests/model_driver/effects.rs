@@ -3,19 +3,21 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use agentsvc::kernel::store::sweep::Sweeping;
+use agentsvc::kernel::store::sweep::Rows;
 use agentsvc_components::agent::sweep::SweepAgent;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::effect::Abort;
+use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::taint::{AgentTaint, Taint};
 use agentsvc_components::manifest::{Interned, Manifest, ManifestHash};
 use agentsvc_components::session::message::{ToolCall, Usage, text_of};
 use agentsvc_components::session::sweep::SweepLog;
-use agentsvc_components::taint::{AgentTaint, Taint};
 use agentsvc_components::turn::effect::ToolRun;
 use agentsvc_components::turn::outcome::{ToolEnd, ToolOutcome, ToolStatus};
 use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_components::turn::trace::TrimTraces;
 use agentsvc_components::{AgentId, LogId};
+use agentsvc_systems::kernel::record::{agent_prefixes, log_prefixes, trace_prefix};
 use uuid::Uuid;
 
 use crate::harness::{Harness, SESSION, attempt, chunk, turn};
@@ -122,6 +124,8 @@ async fn the_rest_is_handed_on() {
     let agent = AgentId(Uuid::from_u128(9));
     harness.performer.perform(SweepAgent(agent));
     harness.performer.perform(TrimTraces(agent));
-    let expected = [Sweeping::Log(LogId(9)), Sweeping::Agent(agent), Sweeping::Traces(agent)];
-    assert_eq!(*harness.swept.lock().unwrap(), expected);
+    let swept: Vec<Rows> = harness.swept.lock().unwrap().iter().map(|sweeping| sweeping.rows.clone()).collect();
+    let log = log_prefixes(LogId(9)).map(|prefix| prefix.to_vec()).collect();
+    let traces = Rows::AllButLast(trace_prefix(agent), limit::TRACES_MAX);
+    assert_eq!(swept, [Rows::Under(log), Rows::Under(agent_prefixes(agent).into()), traces]);
 }

@@ -9,12 +9,13 @@ use agentsvc::kernel::sandbox::config::ExecPolicy;
 use agentsvc::kernel::sandbox::{Commands, Workspaces};
 use agentsvc::kernel::settings::Settings;
 use agentsvc::kernel::store::sweep::Sweeping;
-use agentsvc::kernel::toolset::{ToolParts, ToolSet};
 use agentsvc::kernel::vault::{KeySource, Vault};
 use agentsvc::model::ModelSettings;
 use agentsvc::model::http::Timeouts;
 use agentsvc::model::provider::Providers;
 use agentsvc::model::retry::RetryPolicy;
+use agentsvc::tool::toolset::{ToolParts, ToolSet};
+use agentsvc::turn::stream::Streams;
 use agentsvc_api::http::error::ContentError;
 use agentsvc_api::memory::store::{MemoryRange, MemoryRow, MemoryStore};
 use agentsvc_api::session::content::{Content, MessageRange, MessageRow};
@@ -147,8 +148,10 @@ impl Harness {
         let performer = Performer::new(PerformerParts {
             handle: tokio::runtime::Handle::current(),
             outcomes: Arc::new(move |outcome| drop(outcome_sender.send(outcome))),
-            publish: Arc::new(move |item| drop(stream_sender.send(item))),
-            subscribed: Arc::new(move |session| session == SESSION && watched_by.load(Ordering::Relaxed)),
+            streams: Streams {
+                publish: Arc::new(move |item| drop(stream_sender.send(item))),
+                subscribed: Arc::new(move |session| session == SESSION && watched_by.load(Ordering::Relaxed)),
+            },
             sweep: Arc::new(move |what| sweep_to.lock().expect("no test panics in here").push(what)),
             seal_audit: Arc::new(|_| ()),
             content: Arc::new(log),

@@ -12,6 +12,7 @@ use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::turn::trace::{StepKind, StepStatus, TraceRecord};
 use agentsvc_components::workflow::record::RunRecord;
 use agentsvc_systems::Commit;
+use agentsvc_systems::event::told;
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::kernel::record::read_as;
 use agentsvc_systems::world::WorldStats;
@@ -137,7 +138,7 @@ impl Coverage {
 
     /// A step: what was stored before it, and what it writes.
     pub(crate) fn step(&mut self, before: &Rows, commit: &Commit, is_fresh: bool) {
-        for happened in &commit.events {
+        for happened in told::events(commit) {
             if let Event::BudgetExceeded { period, .. } = &happened.event {
                 self.note("budget", "", format!("{period} used up"), 1);
             }
@@ -200,9 +201,9 @@ impl Coverage {
     /// Totals of a world that ends.
     pub(crate) fn stats(&mut self, stats: &WorldStats) {
         for outcome in FireOutcome::ALL {
-            self.note("match of a trigger", "", outcome.as_str(), stats.totals.trigger_outcomes.of(outcome));
+            self.note("match of a trigger", "", outcome.as_str(), stats.trigger_totals.outcomes.of(outcome));
         }
-        for (outcome, count) in stats.totals.schedule_outcomes.counts() {
+        for (outcome, count) in stats.schedule_outcomes.counts() {
             self.note("slot of a schedule", "", outcome, count);
         }
         self.note("compaction", "", "completed", stats.totals.compactions_completed);

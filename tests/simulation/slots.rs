@@ -15,6 +15,7 @@ use agentsvc_components::schedule::{Past, Tally};
 use agentsvc_components::{ScheduleId, Timestamp};
 use agentsvc_systems::Commit;
 use agentsvc_systems::Records;
+use agentsvc_systems::event::told;
 use agentsvc_systems::kernel::record::read_as;
 use agentsvc_systems::rehearsal::Note;
 use agentsvc_systems::schedule::{Rule, SlotOutcome};
@@ -89,7 +90,7 @@ impl Plans {
 
     /// A step: what it writes, and what it says of slots. When it `is_done`, nothing is left over for the next one.
     pub(crate) fn step(&mut self, commit: &Commit, notes: &[Note], now: i64, is_done: bool) -> Result<(), String> {
-        fired_are_told(&commit.events, notes)?;
+        fired_are_told(told::events(commit), notes)?;
         let mut written = Written::default();
         for Op { key, value, .. } in commit.ops.iter().filter(|op| op.space == Space::World) {
             written.read(key, value.as_ref())?;
@@ -316,8 +317,8 @@ const fn place(outcome: SlotOutcome) -> usize {
 }
 
 /// Each slot that fired began one turn, and that is told in the same step.
-fn fired_are_told(events: &[EventEnvelope], notes: &[Note]) -> Result<(), String> {
-    let told = events.iter().filter_map(|happened| match &happened.event {
+fn fired_are_told<'a>(events: impl Iterator<Item = &'a EventEnvelope>, notes: &[Note]) -> Result<(), String> {
+    let told = events.filter_map(|happened| match &happened.event {
         Event::ScheduleFired { schedule: id, slot: Some(slot), .. }
         | Event::CronFired { job: id, slot: Some(slot), .. } => Some((*id, slot.to_string())),
         _ => None,

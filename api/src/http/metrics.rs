@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use parking_lot::RwLock;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::http::route::Route;
 use crate::http::table::Table;
@@ -178,6 +180,19 @@ impl MetricsText {
 #[must_use]
 pub fn label_value(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// Durations of the last minute in microseconds. Percentiles are accurate to 4 %.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Times {
+    /// Median.
+    pub p50_us: u64,
+    /// 99th percentile.
+    pub p99_us: u64,
+    /// Exact maximum.
+    pub max_us: u64,
+    /// Number of measurements; if 0, all values are 0.
+    pub count: u64,
 }
 
 #[cfg(test)]

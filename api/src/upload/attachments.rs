@@ -2,8 +2,8 @@
 //! handling).
 
 use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::taint::{InjectionFound, Taint};
 use agentsvc_components::session::message::Block;
-use agentsvc_components::taint::{InjectionFound, Taint};
 use agentsvc_components::{AgentId, FileId};
 use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
 use schemars::JsonSchema;

@@ -170,7 +170,7 @@ impl EventWatch {
 #[cfg(test)]
 mod tests {
     use agentsvc_components::AgentId;
-    use agentsvc_components::taint::Taint;
+    use agentsvc_components::kernel::taint::Taint;
 
     use super::*;
 

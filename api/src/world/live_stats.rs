@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::http::api::Api;
+use crate::http::metrics::Times;
 
 /// Knows how the world's thread and the store are doing.
 pub trait LiveStats: Send + Sync + 'static {
@@ -24,19 +25,6 @@ pub(crate) fn live_stats(api: &Api) -> LiveReading {
 /// The number of the newest step that changed something.
 pub(crate) fn step(api: &Api) -> Option<u64> {
     api.services.get::<dyn LiveStats>()?.step()
-}
-
-/// Durations of the last minute in microseconds. Percentiles are accurate to 4 %.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Times {
-    /// Median.
-    pub p50_us: u64,
-    /// 99th percentile.
-    pub p99_us: u64,
-    /// Exact maximum.
-    pub max_us: u64,
-    /// Number of measurements; if 0, all values are 0.
-    pub count: u64,
 }
 
 /// Rates per second during the last ten seconds.

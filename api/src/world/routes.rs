@@ -16,11 +16,12 @@ use crate::Api;
 use crate::http::call::Call;
 use crate::http::domain::Queue;
 use crate::http::error::Error;
+use crate::http::metrics::Times;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::http::shape::shape;
 use crate::http::{reply, sse};
-use crate::world::live_stats::{Rates, Times, live_stats};
+use crate::world::live_stats::{Rates, live_stats};
 use crate::world::shape::{Kind, Stage, System, entities, queues, stages, systems};
 use crate::world::watch::WorldWatch;
 
@@ -206,7 +207,7 @@ async fn world(call: Call) -> Result<Response, Error> {
         },
         totals: Totals {
             events: reading.events,
-            fires: totals.fires(),
+            fires: reading.world.fires(),
             messages: totals.messages,
             turns_completed: totals.turns_completed,
             turns_failed: totals.turns_failed,

@@ -8,12 +8,12 @@ use bevy_ecs::prelude::{Component, Entity};
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::AgentId;
+use crate::kernel::taint::AgentTaint;
 use crate::kernel::time::Timestamp;
 use crate::manifest::SharedManifest;
-use crate::taint::AgentTaint;
 
 /// What this domain is.
-pub const DOMAIN: Domain = Domain { name: "agent", uses: &["manifest", "taint"] };
+pub const DOMAIN: Domain = Domain { name: "agent", uses: &["manifest"] };
 
 /// Where an agent is in its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

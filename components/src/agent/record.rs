@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::agent::{AgentMode, AgentState, ImportedFrom};
 use crate::kernel::id::{AgentId, SessionId};
 use crate::kernel::record::{Record, is_default};
+use crate::kernel::taint::AgentTaint;
 use crate::kernel::time::Timestamp;
 use crate::manifest::ManifestHash;
-use crate::taint::AgentTaint;
 
 /// One agent; its manifest is a record of its own, shared by hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

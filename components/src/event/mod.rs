@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::kernel::id::{AgentId, RunId, ScheduleId, SessionId, TaskId, TurnId, WorkflowId};
+use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::session::message::Usage;
-use crate::taint::Taint;
 
 mod kind;
 mod of;
@@ -20,7 +20,7 @@ mod of;
 pub use kind::EventKind;
 
 /// What this domain is.
-pub const DOMAIN: Domain = Domain { name: "event", uses: &["session", "taint"] };
+pub const DOMAIN: Domain = Domain { name: "event", uses: &["session"] };
 
 /// Something that happened, when, and how far from a person's doing.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,4 +17,5 @@ pub mod record;
 pub mod refusal;
 pub mod slot;
 pub mod step;
+pub mod taint;
 pub mod time;

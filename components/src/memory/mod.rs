@@ -4,4 +4,4 @@ use crate::kernel::domain::Domain;
 pub mod record;
 
 /// What this domain is.
-pub const DOMAIN: Domain = Domain { name: "memory", uses: &["taint"] };
+pub const DOMAIN: Domain = Domain { name: "memory", uses: &[] };

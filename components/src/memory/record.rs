@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::AgentId;
 use crate::kernel::record::{Record, is_default};
+use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
-use crate::taint::Taint;
 
 /// One entry; its key is in the record's key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,12 +7,12 @@ pub mod record;
 use bevy_ecs::prelude::{Component, Entity};
 use serde::{Deserialize, Serialize};
 
+use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::manifest::SessionMode;
-use crate::taint::Taint;
 
 /// What this domain is.
-pub const DOMAIN: Domain = Domain { name: "schedule", uses: &["manifest", "taint"] };
+pub const DOMAIN: Domain = Domain { name: "schedule", uses: &["manifest"] };
 
 /// Which family of routes a schedule belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

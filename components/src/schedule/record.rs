@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{AgentId, ScheduleId};
 use crate::kernel::record::{Record, is_default};
+use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::manifest::SessionMode;
 use crate::schedule::{MissedPolicy, OverlapPolicy, Past, ScheduleKind};
-use crate::taint::Taint;
 
 /// What one schedule or cron job is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

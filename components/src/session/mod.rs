@@ -10,11 +10,11 @@ pub mod sweep;
 use bevy_ecs::prelude::{Component, Entity};
 
 use crate::kernel::id::LogId;
+use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
-use crate::taint::Taint;
 
 /// What this domain is.
-pub const DOMAIN: Domain = Domain { name: "session", uses: &["taint"] };
+pub const DOMAIN: Domain = Domain { name: "session", uses: &[] };
 
 /// The state of one session that decisions need.
 #[derive(Component, Clone, Debug)]

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{AgentId, LogId, SessionId};
 use crate::kernel::record::{Record, is_default};
+use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
-use crate::taint::Taint;
 
 /// One session. Its inbox is not here: the turns' own records rebuild it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub struct SessionRecord {
     /// Untrusted content in its history.
     #[serde(default, skip_serializing_if = "is_default")]
     pub taint: Taint,
-    /// Addresses that its tainted turns may fetch ([`KnownAddresses`](crate::taint::KnownAddresses)).
+    /// Addresses that its tainted turns may fetch ([`KnownAddresses`](crate::kernel::taint::KnownAddresses)).
     #[serde(default, skip_serializing_if = "is_default")]
     pub addresses: Vec<u64>,
 }

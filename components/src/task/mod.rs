@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{AgentId, TaskId};
 use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
-use crate::taint::Taint;
 
 /// What this domain is.
-pub const DOMAIN: Domain = Domain { name: "task", uses: &["taint"] };
+pub const DOMAIN: Domain = Domain { name: "task", uses: &[] };
 
 /// Where a task is (decisions, Automation).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

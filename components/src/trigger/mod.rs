@@ -16,7 +16,7 @@ use crate::manifest::SessionMode;
 use crate::turn::TurnEnd;
 
 /// What this domain is.
-pub const DOMAIN: Domain = Domain { name: "trigger", uses: &["event", "manifest", "taint", "turn"] };
+pub const DOMAIN: Domain = Domain { name: "trigger", uses: &["event", "manifest", "turn"] };
 
 /// What a trigger waits for: the single key of the pattern's object and what stands below it (spec 1, Pattern shapes).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::event::EventKind;
 use crate::kernel::id::{AgentId, SessionId, TriggerId, TurnId};
 use crate::kernel::record::{Record, is_default};
+use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::manifest::SessionMode;
-use crate::taint::Taint;
 use crate::trigger::FireLog;
 use crate::turn::record::TurnRecord;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::kernel::attempt::Attempt;
 use crate::kernel::effect::Effect;
 use crate::kernel::id::{AgentId, LogId, SessionId, TurnId};
+use crate::kernel::taint::{AgentTaint, Taint};
 use crate::manifest::{ModelChoice, SharedManifest};
 use crate::session::message::ToolCall;
-use crate::taint::{AgentTaint, Taint};
 use crate::turn::TurnRequest;
 
 /// Ask a model; comes back as [`ModelOutcome`](crate::turn::outcome::ModelOutcome).

@@ -15,13 +15,13 @@ use bevy_ecs::prelude::{Component, Entity};
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{AgentId, ApprovalId, RunId, ScheduleId, SessionId, TriggerId, TurnId};
+use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::session::message::{ToolCall, Usage};
-use crate::taint::Taint;
 use crate::turn::trace::TraceStep;
 
 /// What this domain is.
-pub const DOMAIN: Domain = Domain { name: "turn", uses: &["manifest", "session", "taint", "usage"] };
+pub const DOMAIN: Domain = Domain { name: "turn", uses: &["manifest", "session", "usage"] };
 
 /// Where a turn is. The table of transitions stands at the head of `systems/src/turn/mod.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

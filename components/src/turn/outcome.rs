@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::kernel::attempt::Attempt;
 use crate::kernel::error_code::ErrorCode;
 use crate::kernel::outcome::Outcome;
+use crate::kernel::taint::UntrustedContent;
 use crate::session::message::{Block, ToolCall, Usage};
-use crate::taint::UntrustedContent;
 use crate::turn::error_codes;
 use crate::usage::CallUse;
 

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{AgentId, SessionId, TurnId};
 use crate::kernel::record::{Record, is_default};
+use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::session::message::Usage;
-use crate::taint::Taint;
 use crate::turn::{BurstPlace, Journal, Origin, ParentLink, PendingTool, TurnRequest, TurnState};
 
 /// One open turn.

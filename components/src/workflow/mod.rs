@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{AgentId, TurnId, WorkflowId};
 use crate::kernel::record::StoredComponent;
+use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
-use crate::taint::Taint;
 
 /// What this domain is.
-pub const DOMAIN: Domain = Domain { name: "workflow", uses: &["taint"] };
+pub const DOMAIN: Domain = Domain { name: "workflow", uses: &[] };
 
 /// Mode of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

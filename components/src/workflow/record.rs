@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{RunId, WorkflowId};
 use crate::kernel::record::{Record, is_default};
+use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
-use crate::taint::Taint;
 use crate::workflow::{Caller, RunState, Step, StepRun};
 
 /// One run, without its texts.

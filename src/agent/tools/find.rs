@@ -8,7 +8,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::agent::tools::list::told;
-use crate::kernel::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, input};
 
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(

@@ -1,7 +1,7 @@
 //! `agent_list`: the agents that live here, page by page.
 
 use agentsvc_components::AgentId;
-use agentsvc_components::taint::Taint;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_systems::agent::{AgentFilter, AgentSummary, ListAgents};
 use agentsvc_systems::kernel::page::Page;
 use futures_util::future::BoxFuture;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::kernel::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, input};
 
 /// Agents of one page at most.
 const PAGE_MAX: usize = 100;

@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::kernel::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the note leaves with the result of the call, in one step.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::kernel::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the world takes the message and settles the call in one step, so that a call without
 /// a result has sent nothing. Its time is bounded by the other agent's turn.

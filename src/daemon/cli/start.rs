@@ -63,6 +63,7 @@ impl Run for Start {
             format: self.log_format.unwrap_or(config.log.format),
             directory: &home.logs_dir(),
             secrets: launch::secrets(&config),
+            redact: agentsvc_systems::redact::redact,
         })?;
         for warning in warnings.iter().map(ToString::to_string).chain(logging.warning.clone()) {
             tracing::warn!("config.toml: {warning}");

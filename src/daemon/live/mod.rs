@@ -63,7 +63,7 @@ pub(crate) struct Live {
 /// The parts of the daemon that take another configuration while they run.
 pub(crate) struct LiveParts {
     pub(crate) providers: Arc<ArcSwap<Providers>>,
-    pub(crate) tools: crate::kernel::toolset::ToolParts,
+    pub(crate) tools: crate::tool::toolset::ToolParts,
     pub(crate) files: Arc<crate::upload::LocalFiles>,
     pub(crate) totp: Arc<crate::second_factor::Totp>,
     pub(crate) security: Arc<crate::security::Systems>,

@@ -68,7 +68,6 @@ mod tests {
     use crate::kernel::effect::Calls;
     use crate::kernel::effect::in_flight::InFlight;
     use crate::kernel::effect::readers::Readers;
-    use crate::kernel::store::deferred::DeferredStore;
 
     fn job(kind: &'static str, number: u32) -> RunJob {
         RunJob {
@@ -85,14 +84,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn each_try_brings_one_outcome() {
         let (sender, mut outcomes) = mpsc::unbounded_channel();
-        let store = Arc::new(DeferredStore::default());
         let mut performers = Performers::new(Arc::new(Calls {
             handle: Handle::current(),
             outcomes: Arc::new(move |outcome| drop(sender.send(outcome))),
-            publish: Arc::new(|_| ()),
-            subscribed: Arc::new(|_| false),
-            content: Arc::clone(&store) as _,
-            memory: store as _,
             in_flight: InFlight::default(),
             readers: Readers::default(),
         }));

@@ -9,12 +9,8 @@ pub(crate) mod span;
 
 use std::sync::Arc;
 
-use agentsvc_api::memory::store::MemoryStore;
-use agentsvc_api::session::content::Content;
-use agentsvc_components::SessionId;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::outcome::{AnyOutcome, Outcome};
-use agentsvc_components::turn::stream::StreamItem;
 use in_flight::InFlight;
 use readers::Readers;
 use reply::Reply;
@@ -22,10 +18,6 @@ use tokio::runtime::Handle;
 
 /// Takes outcomes back to the world.
 pub type Outcomes = Arc<dyn Fn(AnyOutcome) + Send + Sync>;
-/// Takes stream items to the hub.
-pub type Publish = Arc<dyn Fn(StreamItem) + Send + Sync>;
-/// Tells whether anyone watches a session now.
-pub type Subscribed = Arc<dyn Fn(SessionId) -> bool + Send + Sync>;
 
 /// What every call shares.
 pub(crate) struct Calls {
@@ -33,14 +25,6 @@ pub(crate) struct Calls {
     pub(crate) handle: Handle,
     /// The way back to the world.
     pub(crate) outcomes: Outcomes,
-    /// The way to the stream hub.
-    pub(crate) publish: Publish,
-    /// Whether anyone watches a session.
-    pub(crate) subscribed: Subscribed,
-    /// The stored content that calls read.
-    pub(crate) content: Arc<dyn Content>,
-    /// The memory of agents.
-    pub(crate) memory: Arc<dyn MemoryStore>,
     /// The calls that have not come back yet.
     pub(crate) in_flight: InFlight,
     /// The threads that read content.

@@ -31,10 +31,9 @@ use std::time::{Duration, Instant};
 use agentsvc_api::Api;
 use agentsvc_api::http::bridge::{Intake, exchanging};
 use agentsvc_components::kernel::audit_kind::AuditKind;
-use agentsvc_components::{Actor, Refusal, RefusalKind};
-use agentsvc_systems::audit::NoteAction;
+use agentsvc_components::{Actor, Refusal, RefusalKind, Timestamp};
+use agentsvc_systems::Records;
 use agentsvc_systems::kernel::stored::AwaitStored;
-use agentsvc_systems::{Engine, Records, Settings};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use stats::ExchangeStats;
@@ -66,8 +65,17 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// What is wrong with the world, or what the system did not give.
     fn start(&self, store: Store, intake: Intake, entry: Entry, first: bool) -> Result<Box<dyn World>, Error>;
 
-    /// What a world is told of the configuration in force.
-    fn settings(&self) -> Settings;
+    /// Can a world come to life from `records` at `now`?
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    fn try_out(&self, records: Records, now: Timestamp) -> Result<(), String>;
+
+    /// Puts an action that was done on the trail of the present world.
+    ///
+    /// # Errors
+    /// The world's refusal.
+    fn note(&self, actor: Actor, kind: AuditKind, details: Value) -> Result<(), Refusal>;
 
     /// The world has ended and another takes its place: what clients were shown of it holds no more.
     fn forget(&self);
@@ -212,26 +220,16 @@ impl Exchange {
         remove_dir(&self.next_dir())
     }
 
-    /// What a world is told of the configuration in force.
-    pub(crate) fn settings(&self) -> Settings {
-        self.host.settings()
-    }
-
     /// Can a world come to life from `records`? Costs the memory of one more world while it is tried.
     pub(crate) fn try_out(&self, records: Records) -> Result<(), String> {
-        let mut seed = [0; 32];
-        getrandom::fill(&mut seed).map_err(|error| format!("the system's random number generator failed: {error}"))?;
-        let mut engine = Engine::new(self.settings(), seed);
-        engine.restore(records, (self.common.clock.wall)()).map_err(|error| error.to_string())
+        self.host.try_out(records, (self.common.clock.wall)())
     }
 
     /// Puts an action that was done on record, in the present world. Only from threads that may wait.
     pub(crate) fn note(&self, actor: Actor, kind: AuditKind, details: Value) {
         // What was done at a start is told before the world has taken its first step.
         self.wait_until_open();
-        let bridge = self.common.api.bridge.acting_as(actor);
-        let entry = NoteAction { kind: kind.clone(), agent: None, details };
-        if let Err(refusal) = self.common.handle.block_on(bridge.ask(entry)) {
+        if let Err(refusal) = self.host.note(actor, kind.clone(), details) {
             tracing::error!(%refusal, kind = kind.as_str(), "an action could not be recorded in the audit log");
         }
     }

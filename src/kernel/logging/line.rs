@@ -5,13 +5,12 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use agentsvc_systems::redact::redact;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
 
 use super::outlet::Outlet;
-use super::{KnownSecrets, Tap};
+use super::{KnownSecrets, Redact, Tap};
 
 /// Writes the time as RFC 3339 UTC with `Z` and milliseconds.
 #[derive(Clone, Copy, Debug)]
@@ -28,24 +27,26 @@ impl FormatTime for Clock {
 pub(crate) struct ToEach {
     outlets: Vec<Arc<Outlet>>,
     secrets: Arc<KnownSecrets>,
+    redact: Redact,
     tap: Option<Arc<OnceLock<Box<dyn Tap>>>>,
 }
 
 impl ToEach {
-    /// To `outlets` and `tap`, without the `secrets`.
+    /// To `outlets` and `tap`, without the `secrets` and what `redact` finds.
     pub(crate) fn new(
         outlets: Vec<Arc<Outlet>>,
         secrets: Arc<KnownSecrets>,
+        redact: Redact,
         tap: Option<Arc<OnceLock<Box<dyn Tap>>>>,
     ) -> Self {
-        Self { outlets, secrets, tap }
+        Self { outlets, secrets, redact, tap }
     }
 
     fn give(&self, line: &str) {
         let line = line.trim_end_matches('\n');
         // First by value, then by shape. Most lines hold neither and are copied once, for the queues.
         let masked = self.secrets.mask(line);
-        let line: Arc<str> = match redact(&masked) {
+        let line: Arc<str> = match (self.redact)(&masked) {
             Cow::Borrowed(clean) => clean.into(),
             Cow::Owned(clean) => clean.into(),
         };
@@ -110,7 +111,7 @@ mod tests {
         let tap: Arc<OnceLock<Box<dyn Tap>>> = Arc::default();
         let secrets = Arc::new(KnownSecrets::default());
         secrets.add("hunter2");
-        let to = ToEach::new(Vec::new(), secrets, Some(tap.clone()));
+        let to = ToEach::new(Vec::new(), secrets, redact, Some(tap.clone()));
         (&to).write_all(b"{\"lost\":1}\n").unwrap();
         let _ = tap.set(Box::new(Heard { wanted: wanted.clone(), lines: Arc::clone(&lines) }));
         (&to).write_all(b"{\"message\":\"key hunter2 refused\"}\n").unwrap();

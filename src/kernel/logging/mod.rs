@@ -5,7 +5,7 @@
 //! terminal. Lines that find a queue full are counted, and the count is written when there is room again.
 //!
 //! Every line passes the redactor on its way to any of them ([`line`]): secrets that this process knows go by their
-//! value ([`known_secrets`]), others and personal data by their shape (`systems/src/redact`).
+//! value ([`known_secrets`]), others and personal data by their shape ([`Redact`]).
 
 pub mod config;
 mod files;
@@ -13,6 +13,7 @@ mod line;
 mod outlet;
 mod secrets;
 
+use std::borrow::Cow;
 use std::io::IsTerminal;
 use std::panic::{self, PanicHookInfo};
 use std::path::{Path, PathBuf};
@@ -64,6 +65,9 @@ pub trait Tap: Send + Sync + 'static {
     fn publish(&self, line: Arc<str>);
 }
 
+/// Takes secrets and personal data out of a line.
+pub type Redact = fn(&str) -> Cow<'_, str>;
+
 /// What logging needs to know.
 #[derive(Debug)]
 pub struct Settings<'a> {
@@ -75,6 +79,8 @@ pub struct Settings<'a> {
     pub directory: &'a Path,
     /// Texts that must never stand in a line; more may become known later.
     pub secrets: Vec<Zeroizing<String>>,
+    /// Takes out secrets and personal data by their shape.
+    pub redact: Redact,
 }
 
 /// Running log writers. Dropping it writes out what waits; lines after that are lost.
@@ -113,7 +119,7 @@ impl Drop for Logging {
 /// # Errors
 /// [`Error`] when the files or threads cannot be had, or the process already logs.
 pub fn start(settings: Settings<'_>) -> Result<Logging, Error> {
-    let Settings { level, format, directory, secrets } = settings;
+    let Settings { level, format, directory, secrets, redact } = settings;
     let failed = |source| Error::Files { path: directory.to_owned(), source };
     let today = chrono::Utc::now().date_naive();
     files::prune(directory, today).map_err(failed)?;
@@ -129,14 +135,14 @@ pub fn start(settings: Settings<'_>) -> Result<Logging, Error> {
     // Lines for programs are the same everywhere, so they are formatted once.
     let (json, human) = match format {
         Format::Json => {
-            (json(ToEach::new(vec![file.clone(), stderr.clone()], secrets.clone(), Some(tap.clone()))), None)
+            (json(ToEach::new(vec![file.clone(), stderr.clone()], secrets.clone(), redact, Some(tap.clone()))), None)
         }
         Format::Human => {
             let colours =
                 std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
-            let to = ToEach::new(vec![stderr.clone()], secrets.clone(), None);
+            let to = ToEach::new(vec![stderr.clone()], secrets.clone(), redact, None);
             let human = tracing_subscriber::fmt::layer().with_timer(Clock).with_ansi(colours).with_writer(to);
-            (json(ToEach::new(vec![file.clone()], secrets.clone(), Some(tap.clone()))), Some(human.boxed()))
+            (json(ToEach::new(vec![file.clone()], secrets.clone(), redact, Some(tap.clone()))), Some(human.boxed()))
         }
     };
     let (filter, warning) = filter(level, variable().as_deref());
@@ -202,6 +208,7 @@ mod tests {
     use std::io;
     use std::sync::{Arc, Mutex, OnceLock};
 
+    use agentsvc_systems::redact::redact;
     use tracing_subscriber::layer::SubscriberExt;
 
     use super::line::{Clock, ToEach};
@@ -229,7 +236,8 @@ mod tests {
         let outlet = Arc::new(Outlet::start("test", Kept(Arc::clone(&lines))).unwrap());
         let secrets = Arc::new(KnownSecrets::default());
         secrets.add("hunter2\"and\\more");
-        let to = || ToEach::new(vec![Arc::clone(&outlet)], Arc::clone(&secrets), Some(Arc::new(OnceLock::new())));
+        let to =
+            || ToEach::new(vec![Arc::clone(&outlet)], Arc::clone(&secrets), redact, Some(Arc::new(OnceLock::new())));
         let json = tracing_subscriber::fmt::layer().json().flatten_event(true).with_timer(Clock).with_writer(to());
         let human = tracing_subscriber::fmt::layer().with_timer(Clock).with_ansi(false).with_writer(to());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(json).with(human), log);

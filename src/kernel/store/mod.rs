@@ -36,6 +36,7 @@ pub mod probe;
 pub mod repair;
 pub mod rows;
 pub mod stats;
+pub mod step_log;
 pub mod sweep;
 pub mod view;
 pub mod writer;

@@ -1,37 +1,47 @@
-//! Erases what nothing points at any more: the logs of cleared sessions, the traces and memory of removed agents, and
-//! the oldest traces of busy agents.
+//! Erases rows that nothing points at any more, at leisure, in chunks that the store writer fits into its idle moments.
 //!
-//! Clearing a history is one small write in the world; the rows go here, at leisure, in chunks that the store
-//! writer fits into its idle moments. The world keeps a record of every log to sweep until it hears that the log is
-//! gone, so a sweep that a kill interrupts is simply done again.
+//! Clearing something is one small write in the world, and its rows go here. A domain that keeps a record of what is to
+//! be erased until it hears that it is gone has a sweep that a kill interrupts done again.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use agentsvc_components::agent::sweep::AgentSwept;
-use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::outcome::AnyOutcome;
-use agentsvc_components::session::sweep::LogSwept;
-use agentsvc_components::{AgentId, LogId, Timestamp};
-use agentsvc_systems::kernel::record::{agent_prefixes, log_prefixes, trace_prefix};
-use agentsvc_systems::usage::{active_key, usage_range};
 use crossbeam_channel::{Receiver, Sender};
 
 use super::writer::{CommitQueue, ERASED_ROWS_MAX};
 use super::{Error, Store};
 
 /// What to erase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sweeping {
-    /// Everything of a log.
-    Log(LogId),
-    /// The traces and the memory of an agent.
-    Agent(AgentId),
-    /// All traces of an agent but the newest [`limit::TRACES_MAX`].
-    Traces(AgentId),
-    /// Usage events that are older.
-    Usage(Timestamp),
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// All rows whose keys start with one of these.
+    Under(Vec<Vec<u8>>),
+    /// All rows whose keys start with the prefix but so many of the last.
+    AllButLast(Vec<u8>, usize),
+    /// All rows in these ranges of keys.
+    Between(Vec<Range<Vec<u8>>>),
+}
+
+/// What to erase, and what the world is told when it is gone.
+pub struct Sweeping {
+    /// What to erase.
+    pub rows: Rows,
+    done: Option<AnyOutcome>,
+}
+
+impl Sweeping {
+    /// Erases `rows`, and tells nobody.
+    pub fn of(rows: Rows) -> Self {
+        Self { rows, done: None }
+    }
+
+    /// Erases `rows`, and tells the world `done` when they are gone.
+    pub fn telling(rows: Rows, done: impl Into<AnyOutcome>) -> Self {
+        Self { rows, done: Some(done.into()) }
+    }
 }
 
 /// Erases rows, in its own time, and sends the outcome itself.
@@ -46,7 +56,7 @@ pub struct Sweeper {
 /// The way to the sweeper. Cheap to clone.
 #[derive(Clone)]
 pub struct SweepQueue {
-    /// What to erase, or the end. Not bounded: a few bytes each, and the world holds a record of each log and agent.
+    /// What to erase, or the end. Not bounded: a few bytes each.
     waiting: Sender<Option<Sweeping>>,
     /// Told to end even in the middle of one.
     stopping: Arc<AtomicBool>,
@@ -61,8 +71,7 @@ impl SweepQueue {
 }
 
 impl Sweeper {
-    /// Starts the thread; `report` gets an [`LogSwept`] or [`AgentSwept`] for each log and agent
-    /// that is gone and must not block.
+    /// Starts the thread; `report` gets what the world is to be told and must not block.
     pub fn start(
         store: Store,
         commits: CommitQueue,
@@ -104,34 +113,35 @@ struct Sweeps {
 fn run(sweep: &Sweeps, waiting: &Receiver<Option<Sweeping>>, report: &(dyn Fn(AnyOutcome) + Send + Sync)) {
     for what in waiting {
         let Some(what) = what else { return };
-        match sweep.erase(what) {
+        match sweep.erase(&what.rows) {
             Ok(Some(rows)) => {
-                tracing::debug!(?what, rows, "rows erased");
-                match what {
-                    Sweeping::Log(log) => report(LogSwept(log).into()),
-                    Sweeping::Agent(agent) => report(AgentSwept(agent).into()),
-                    Sweeping::Traces(_) | Sweeping::Usage(_) => {}
+                tracing::debug!(what = ?what.rows, rows, "rows erased");
+                if let Some(done) = what.done {
+                    report(done);
                 }
             }
             Ok(None) | Err(Error::Poisoned) => return,
             // It stays marked in the world; the next start tries again.
-            Err(error) => tracing::error!(?what, %error, "rows cannot be erased"),
+            Err(error) => tracing::error!(what = ?what.rows, %error, "rows cannot be erased"),
         }
     }
 }
 
 impl Sweeps {
     /// Erases the rows and gives their number; `None` when told to stop before the end.
-    fn erase(&self, what: Sweeping) -> Result<Option<u64>, Error> {
-        let prefixes: Vec<Vec<u8>> = match what {
-            Sweeping::Log(log) => log_prefixes(log).map(|prefix| prefix.to_vec()).collect(),
-            Sweeping::Agent(agent) => agent_prefixes(agent).into(),
-            Sweeping::Traces(agent) => return self.trim(&trace_prefix(agent)),
-            Sweeping::Usage(before) => return self.erase_usage(before),
-        };
+    fn erase(&self, what: &Rows) -> Result<Option<u64>, Error> {
+        match what {
+            Rows::Under(prefixes) => self.each(prefixes, |prefix| self.erase_prefix(prefix)),
+            Rows::AllButLast(prefix, keep) => self.trim(prefix, *keep),
+            Rows::Between(ranges) => self.each(ranges, |range| self.erase_range(range)),
+        }
+    }
+
+    /// Erases part after part; as [`erase`](Self::erase).
+    fn each<P>(&self, parts: &[P], erase: impl Fn(&P) -> Result<Option<u64>, Error>) -> Result<Option<u64>, Error> {
         let mut rows = 0;
-        for prefix in prefixes {
-            match self.erase_prefix(&prefix)? {
+        for part in parts {
+            match erase(part)? {
                 Some(erased) => rows += erased,
                 None => return Ok(None),
             }
@@ -139,11 +149,11 @@ impl Sweeps {
         Ok(Some(rows))
     }
 
-    /// Erases all rows under `prefix` but the last [`limit::TRACES_MAX`]; as [`erase`](Self::erase).
-    fn trim(&self, prefix: &[u8]) -> Result<Option<u64>, Error> {
+    /// Erases all rows under `prefix` but the last `keep`; as [`erase`](Self::erase).
+    fn trim(&self, prefix: &[u8], keep: usize) -> Result<Option<u64>, Error> {
         let mut rows = 0;
         while !self.stopping.load(Ordering::Acquire) {
-            let old = self.store.content.prefix(prefix).rev().skip(limit::TRACES_MAX).take(ERASED_ROWS_MAX);
+            let old = self.store.content.prefix(prefix).rev().skip(keep).take(ERASED_ROWS_MAX);
             let keys: Result<Vec<_>, Error> =
                 old.map(|entry| Ok(entry.key().map_err(|error| self.store.failed(error))?.to_vec())).collect();
             let keys = keys?;
@@ -159,30 +169,21 @@ impl Sweeps {
         Ok(None)
     }
 
-    /// Erases the usage events of before a moment, and the rows that say who was active on a day; as
-    /// [`erase`](Self::erase).
-    fn erase_usage(&self, before: Timestamp) -> Result<Option<u64>, Error> {
-        let nobody = AgentId(uuid::Uuid::nil());
-        let day = before.0.div_euclid(24 * 60 * 60 * 1_000);
-        let mut rows = 0;
-        for keys in [usage_range(Timestamp(0), before), active_key(0, nobody)..active_key(day, nobody)] {
-            let mut from = keys.start;
-            loop {
-                if self.stopping.load(Ordering::Acquire) {
-                    return Ok(None);
-                }
-                let old = self.store.content.range(from.clone()..keys.end.clone()).take(ERASED_ROWS_MAX);
-                let old: Result<Vec<_>, Error> =
-                    old.map(|entry| Ok(entry.key().map_err(|error| self.store.failed(error))?.to_vec())).collect();
-                let old = old?;
-                let Some(last) = old.last() else { break };
-                from.clone_from(last);
-                from.push(0);
-                rows += old.len() as u64;
-                self.commits.erase(old)?;
-            }
+    /// Erases all rows in a range of keys; as [`erase`](Self::erase).
+    fn erase_range(&self, range: &Range<Vec<u8>>) -> Result<Option<u64>, Error> {
+        let (mut from, mut rows) = (range.start.clone(), 0);
+        while !self.stopping.load(Ordering::Acquire) {
+            let old = self.store.content.range(from.clone()..range.end.clone()).take(ERASED_ROWS_MAX);
+            let old: Result<Vec<_>, Error> =
+                old.map(|entry| Ok(entry.key().map_err(|error| self.store.failed(error))?.to_vec())).collect();
+            let old = old?;
+            let Some(last) = old.last() else { return Ok(Some(rows)) };
+            from.clone_from(last);
+            from.push(0);
+            rows += old.len() as u64;
+            self.commits.erase(old)?;
         }
-        Ok(Some(rows))
+        Ok(None)
     }
 
     /// Erases all rows whose keys start with `prefix`; as [`erase`](Self::erase).

@@ -20,12 +20,12 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use agentsvc_components::event::EventEnvelope;
 use agentsvc_components::kernel::effect::AnyEffect;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::record::Op;
 use agentsvc_components::kernel::step::StepMark;
-use agentsvc_systems::replay::write_entry;
+use agentsvc_systems::kernel::engine::Told;
+use agentsvc_systems::kernel::inputs::entry::write_entry;
 use crossbeam_channel::Receiver;
 
 pub use super::commit_queue::CommitQueue;
@@ -33,9 +33,9 @@ pub(crate) use super::commit_queue::ERASED_ROWS_MAX;
 use super::commit_queue::{Backlog, Erasure, Message};
 use super::journal::entry::Body;
 use super::journal::{Journal, Local};
+use super::step_log::{StepLog, WrittenStep};
 use super::{Error, Store, is_full};
 use crate::kernel::free_space;
-use crate::kernel::inputs::log::{InputQueue, WrittenStep};
 
 /// Bytes made ready for each record of a step's entry in the input log.
 const ENTRY_BYTES_OF_OP: usize = 32;
@@ -49,8 +49,8 @@ const ERASE_EVERY_BATCHES: u32 = 16;
 pub struct Outlets {
     /// Starts an effect.
     pub effects: Arc<dyn Fn(AnyEffect) + Send + Sync>,
-    /// Tells of an event.
-    pub events: Arc<dyn Fn(EventEnvelope) + Send + Sync>,
+    /// Tells listeners what a step told.
+    pub told: Arc<dyn Fn(Told) + Send + Sync>,
     /// Ends the process with a cause: the store has failed.
     pub fatal: Arc<dyn Fn(String) + Send + Sync>,
 }
@@ -71,7 +71,7 @@ impl Writer {
     pub fn start_with(
         store: Store,
         outlets: Outlets,
-        inputs: Option<InputQueue>,
+        inputs: Option<Box<dyn StepLog>>,
         journal: Box<dyn Journal>,
     ) -> Result<Self, Error> {
         let (messages, incoming) = crossbeam_channel::unbounded();
@@ -143,7 +143,7 @@ struct WriterLoop {
     store: Store,
     journal: Box<dyn Journal>,
     outlets: Outlets,
-    inputs: Option<InputQueue>,
+    inputs: Option<Box<dyn StepLog>>,
     backlog: Arc<Backlog>,
     incoming: Receiver<Message>,
     erasing: Receiver<Erasure>,
@@ -306,8 +306,8 @@ impl WriterLoop {
                 for effect in commit.effects {
                     (self.outlets.effects)(effect);
                 }
-                for event in commit.events {
-                    (self.outlets.events)(event);
+                for told in commit.told {
+                    (self.outlets.told)(told);
                 }
             }
             Message::Flush(done) => {

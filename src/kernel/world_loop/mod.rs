@@ -13,7 +13,6 @@
 
 mod clock;
 pub mod config;
-mod pulse;
 mod slow;
 pub mod stats;
 
@@ -31,14 +30,11 @@ use agentsvc_systems::kernel::engine::Engine;
 use crossbeam_channel::RecvTimeoutError;
 use parking_lot::Mutex;
 
-use crate::kernel::inputs::renew::Renewal;
 use crate::kernel::store::writer::CommitQueue;
 use clock::Pace;
 use slow::SlowSteps;
 
 pub use clock::Clock;
-pub use pulse::Pulse;
-pub(crate) use pulse::process_bytes;
 pub use stats::LoopStats;
 
 /// Steps that a stop waits for at most before it leaves the rest to the next start.
@@ -46,6 +42,12 @@ const DRAIN_STEPS_MAX: usize = 4 * limit::BRIDGE_COMMANDS_MAX / limit::STEP_ARRI
 
 /// Seconds after which one who was refused for want of room on the disk may try again.
 const READ_ONLY_RETRY_SECS: u32 = 5;
+
+/// Puts another engine in the place of one, where that changes nothing.
+pub trait Renew: Send {
+    /// Between two steps. True when `engine` is another one now.
+    fn look(&mut self, engine: &mut Engine) -> bool;
+}
 
 /// What the world loop works with.
 pub struct Parts {
@@ -61,8 +63,10 @@ pub struct Parts {
     pub tick_hz: u32,
     /// Counters, shared with the metrics page.
     pub stats: Arc<LoopStats>,
-    /// What begins other epochs of the input log; `None` when inputs are not kept.
-    pub renewal: Option<Renewal>,
+    /// Looks at the world between two steps, and may put another engine with the same world in its place.
+    pub renewal: Option<Box<dyn Renew>>,
+    /// Looks at the world after each beat.
+    pub on_beat: Arc<dyn Fn(&Engine) + Send + Sync>,
     /// Ends the process with a cause: a step panicked.
     pub fatal: Arc<dyn Fn(String) + Send + Sync>,
 }
@@ -223,10 +227,9 @@ impl Running {
         let stats = &self.parts.stats;
         stats.beats.fetch_add(1, Ordering::Relaxed);
         stats.beats_missed.fetch_add(missed, Ordering::Relaxed);
-        *stats.world.lock() = engine.stats();
         engine.read_metrics(&mut stats.metrics.lock());
         stats.read_timings(engine.timings());
-        stats.samples.note(stats);
+        (self.parts.on_beat)(engine);
         let took = started.elapsed();
         stats.beat_time.observe(took);
         stats.beat_window.observe(took);

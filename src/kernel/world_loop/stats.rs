@@ -4,10 +4,8 @@ use std::sync::atomic::AtomicU64;
 
 use agentsvc_systems::kernel::metric::Samples as Metrics;
 use agentsvc_systems::kernel::timings::Timing;
-use agentsvc_systems::world::WorldStats;
 use parking_lot::Mutex;
 
-use super::pulse::Samples;
 use crate::kernel::latency_histogram::LatencyHistogram;
 use crate::kernel::store::stats::Histogram;
 
@@ -40,12 +38,8 @@ pub struct LoopStats {
     pub events: AtomicU64,
     /// What each system took so far, as of the last beat.
     pub timings: Mutex<Vec<Timing>>,
-    /// The counters of the last minute.
-    pub samples: Samples,
     /// The metrics of the world as of the last beat.
     pub metrics: Mutex<Metrics>,
-    /// The world's own numbers as of the last beat.
-    pub world: Mutex<WorldStats>,
 }
 
 impl LoopStats {

@@ -172,7 +172,7 @@ fn system<'a>(text: &'a str, instruction: Option<&'a str>, caches: bool) -> Vec<
 /// The tools, the last one marked: they seldom change, even where the system text does.
 fn tools<'a>(request: &Request<'a>, caches: bool) -> Vec<Tool<'a>> {
     let takes_strict = Claude::of(&request.target.model).is_some_and(Claude::fits_schemas);
-    let tool = |spec: &'a crate::kernel::toolset::ToolSpec| Tool {
+    let tool = |spec: &'a crate::tool::toolset::ToolSpec| Tool {
         name: fitting(&spec.name),
         description: &spec.description,
         input_schema: schema::of_input(&spec.input_schema),

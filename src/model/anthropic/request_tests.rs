@@ -4,10 +4,10 @@ use agentsvc_components::session::message::{Block, Reasoning, Role};
 use agentsvc_components::turn::TurnRequest;
 use serde_json::{Value, json};
 
-use crate::kernel::toolset::built_in;
 use crate::model::anthropic::Anthropic;
 use crate::model::provider::{DriverKind, Target};
 use crate::model::testing::{With, call, posted, prompt, result, target, text};
+use crate::tool::toolset::built_in;
 
 fn claude(model: &str) -> Target {
     Target { model: model.into(), context_tokens: 200_000, ..target(DriverKind::Anthropic, "http://h/v1") }

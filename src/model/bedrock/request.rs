@@ -238,7 +238,7 @@ fn content<'a>(part: &'a Part<'a>, family: Family) -> Content<'a> {
 }
 
 fn tool_config<'a>(request: &Request<'a>, choice: Option<&ToolChoice>, caches: bool) -> ToolConfig<'a> {
-    let spec = |spec: &'a crate::kernel::toolset::ToolSpec| {
+    let spec = |spec: &'a crate::tool::toolset::ToolSpec| {
         Tool::ToolSpec(Spec {
             name: fitting(&spec.name),
             description: &spec.description,

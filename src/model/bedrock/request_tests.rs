@@ -4,10 +4,10 @@ use agentsvc_components::session::message::{Block, Reasoning, Role};
 use agentsvc_components::turn::TurnRequest;
 use serde_json::{Value, json};
 
-use crate::kernel::toolset::built_in;
 use crate::model::bedrock::Bedrock;
 use crate::model::provider::{DriverKind, Target};
 use crate::model::testing::{With, call, posted, prompt, result, target, text};
+use crate::tool::toolset::built_in;
 
 const HAIKU: &str = "us.anthropic.claude-haiku-4-5-20251001-v1:0";
 

@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 
 use super::answer::Signed;
 use super::schema;
-use crate::kernel::toolset::ToolSpec;
 use crate::model::Request;
 use crate::model::asked;
 use crate::model::asked::{AnswerForm, ToolChoice};
 use crate::model::images::Images;
 use crate::model::names;
+use crate::tool::toolset::ToolSpec;
 
 /// How the ids of calls begin that the provider gave none: such are made here and mean nothing to it.
 const OWN_ID: &str = "call_";

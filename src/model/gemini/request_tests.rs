@@ -6,12 +6,12 @@ use agentsvc_components::turn::TurnRequest;
 use agentsvc_systems::prompt::Prompt;
 use serde_json::{Value, json};
 
-use crate::kernel::toolset::built_in;
 use crate::model::gemini::Gemini;
 use crate::model::images::{GONE, Images};
 use crate::model::provider::{DriverKind, Target};
 use crate::model::testing;
 use crate::model::testing::{With, call, posted, prompt, result, text};
+use crate::tool::toolset::built_in;
 
 fn target(model: &str, reasons: bool) -> Target {
     Target { model: model.into(), reasons, ..testing::target(DriverKind::Gemini, "https://h") }

@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn every_tool_of_ours_is_accepted_unharmed() {
-        for tool in crate::kernel::toolset::built_in().offered_to_all() {
+        for tool in crate::tool::toolset::built_in().offered_to_all() {
             let schema: Value = serde_json::from_str(tool.input_schema.get()).unwrap();
             let read = accepted(&schema);
             assert_eq!(read["type"], "object", "{}", tool.name);

@@ -8,12 +8,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::kernel::toolset::ToolSpec;
 use crate::model::Request;
 use crate::model::asked;
 use crate::model::asked::{AnswerForm, ToolChoice};
 use crate::model::functions::Tool;
 use crate::model::names;
+use crate::tool::toolset::ToolSpec;
 
 /// The JSON body of `request`; the model stays in memory for `keep_alive`, or for as long as the server is set to.
 pub(super) fn body(request: &Request<'_>, keep_alive: Option<String>) -> Vec<u8> {
@@ -201,12 +201,12 @@ mod tests {
     use agentsvc_systems::prompt::Prompt;
     use serde_json::{Value, json};
 
-    use crate::kernel::toolset::built_in;
     use crate::model::images::{GONE, Images};
     use crate::model::ollama::Ollama;
     use crate::model::provider::{DriverKind, Target};
     use crate::model::testing;
     use crate::model::testing::{With, call, posted, prompt, result, text};
+    use crate::tool::toolset::built_in;
 
     fn sent_to(model: &str, reasons: bool, prompt: &Prompt, with: &With<'_>) -> Value {
         let base = testing::target(DriverKind::Ollama, "http://127.0.0.1:11434?keep_alive=-1");

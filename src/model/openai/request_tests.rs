@@ -9,7 +9,6 @@ use agentsvc_systems::prompt::Prompt;
 use serde_json::{Value, json};
 
 use super::body;
-use crate::kernel::toolset::built_in;
 use crate::model::images::Images;
 use crate::model::names;
 use crate::model::openai::OpenAi;
@@ -17,6 +16,7 @@ use crate::model::provider::{DriverKind, Target};
 use crate::model::testing;
 use crate::model::testing::{With, posted};
 use crate::model::{Purpose, Request};
+use crate::tool::toolset::built_in;
 
 fn target(bounds_completion: bool) -> Target {
     Target {

@@ -7,13 +7,13 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::kernel::toolset::ToolSpec;
 use crate::model::Request;
 use crate::model::asked;
 use crate::model::asked::{AnswerForm, ToolChoice};
 use crate::model::images::Images;
 use crate::model::names;
 use crate::model::openai;
+use crate::tool::toolset::ToolSpec;
 
 /// What the answer must hold beside itself for a model that thinks: its sealed thoughts.
 const SEALED_THOUGHTS: &str = "reasoning.encrypted_content";
@@ -224,12 +224,12 @@ mod tests {
     use agentsvc_systems::prompt::Prompt;
     use serde_json::{Value, json};
 
-    use crate::kernel::toolset::built_in;
     use crate::model::images::Images;
     use crate::model::provider::{DriverKind, Target};
     use crate::model::responses::Responses;
     use crate::model::testing;
     use crate::model::testing::{With, call, posted, prompt, result, text};
+    use crate::tool::toolset::built_in;
 
     fn sent(model: &str, prompt: &Prompt, with: &With<'_>) -> Value {
         let target = testing::target(DriverKind::OpenAiResponses, "https://api.openai.com/v1");

@@ -324,8 +324,12 @@ impl Fuzz {
         let whole = self.random.one_in(10).then(|| "long ".repeat(50));
         let notice = self.random.one_in(10).then(|| self.text());
         let brought = (run.call.name == "web_fetch").then(|| {
-            let taint = agentsvc_components::taint::Taint::WEB;
-            Box::new(agentsvc_components::taint::UntrustedContent { taint, source: "web_fetch x".into(), found: None })
+            let taint = agentsvc_components::kernel::taint::Taint::WEB;
+            Box::new(agentsvc_components::kernel::taint::UntrustedContent {
+                taint,
+                source: "web_fetch x".into(),
+                found: None,
+            })
         });
         ToolEnd { index: run.index, call: run.call.clone(), content: self.text(), whole, notice, brought, status }
     }

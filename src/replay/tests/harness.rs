@@ -14,15 +14,16 @@ use agentsvc_systems::{Command, Engine, Place, ReplySlot, Settings};
 use parking_lot::Mutex;
 
 use super::fuzz::Fuzz;
-use crate::kernel::inputs::log::{InputLog, InputQueue};
-use crate::kernel::inputs::renew::Renewal;
-use crate::kernel::inputs::segment::{Frame, SegmentReader, SegmentWriter};
-use crate::kernel::inputs::{InputSettings, folder_of};
 use crate::kernel::store::Store;
 use crate::kernel::store::journal::Local;
 use crate::kernel::store::load::Progress;
 use crate::kernel::store::rows::Row;
 use crate::kernel::store::writer::{Outlets, Writer};
+use crate::kernel::world_loop::Renew as _;
+use crate::replay::inputs::log::{InputLog, InputQueue};
+use crate::replay::inputs::renew::Renewal;
+use crate::replay::inputs::segment::{Frame, SegmentReader, SegmentWriter};
+use crate::replay::inputs::{InputSettings, folder_of};
 
 /// More than this at once is no time that was lived through.
 const LEAP_MS: i64 = 60_000;
@@ -90,9 +91,8 @@ impl Harness {
         log.queue().prepare(epoch, view);
         log.queue().open();
         engine.record(true);
-        let nothing =
-            Outlets { effects: Arc::new(drop), events: Arc::new(drop), fatal: Arc::new(|why| panic!("{why}")) };
-        let writer = Writer::start_with(store.clone(), nothing, Some(log.queue()), Box::new(Local)).unwrap();
+        let nothing = Outlets { effects: Arc::new(drop), told: Arc::new(drop), fatal: Arc::new(|why| panic!("{why}")) };
+        let writer = Writer::start_with(store.clone(), nothing, Some(Box::new(log.queue())), Box::new(Local)).unwrap();
         let renewal = Renewal::new(log.queue(), writer.queue(), store.clone());
         self.fuzz.forget_effects();
         self.running = Some(Running { engine, store, writer, log, renewal });
@@ -167,7 +167,7 @@ impl Harness {
     /// The only segment of the only epoch.
     pub(super) fn segment(&mut self) -> PathBuf {
         self.flush();
-        let epochs = crate::kernel::inputs::folder::epochs(&self.inputs()).unwrap();
+        let epochs = crate::replay::inputs::folder::epochs(&self.inputs()).unwrap();
         let segments = epochs[0].segments().unwrap();
         assert_eq!((epochs.len(), segments.len()), (1, 1));
         segments[0].1.clone()
@@ -303,7 +303,7 @@ impl Harness {
     pub(super) fn kinds(&mut self) -> BTreeMap<String, u64> {
         self.flush();
         let mut kinds = BTreeMap::new();
-        for folder in crate::kernel::inputs::folder::epochs(&self.inputs()).unwrap() {
+        for folder in crate::replay::inputs::folder::epochs(&self.inputs()).unwrap() {
             for (_, path) in folder.segments().unwrap() {
                 let mut reader = SegmentReader::open(&path).unwrap();
                 while let Some(frame) = reader.next_frame().unwrap() {

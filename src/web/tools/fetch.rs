@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::kernel::egress::{Fetched, Media, Request};
-use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 use crate::web::html;
 
 /// Redirects that are followed.

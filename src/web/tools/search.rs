@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::kernel::toolset::{Context, Ended, Need, Tool, input};
+use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 use crate::web::search::{Hit, SearchSettings};
 
 /// Bytes of a query. Longer ones are refused; search engines cut or refuse them too.

@@ -1,7 +1,7 @@
 //! Agents are listed in bounded pages, in order of creation.
 
 use agentsvc_components::agent::{Agent, AgentState};
-use agentsvc_components::taint::Taint;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::{AgentId, Timestamp};
 use bevy_ecs::prelude::{Entity, World};
 

@@ -13,6 +13,7 @@ use super::update::set_manifest;
 use super::{AgentStarted, AgentStopped, AgentView, ItemResult};
 use crate::audit::Audit;
 use crate::config::Settings;
+use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index;

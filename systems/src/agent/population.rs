@@ -10,9 +10,9 @@ use bevy_ecs::prelude::{Entity, Mut, World};
 
 use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::agent::{Agent, ImportedFrom, SpawnedBy};
+use agentsvc_components::kernel::taint::KnownAddresses;
 use agentsvc_components::session::Session;
 use agentsvc_components::session::record::SessionRecord;
-use agentsvc_components::taint::KnownAddresses;
 use agentsvc_components::{AgentId, LogId, SessionId};
 
 use super::Family;

@@ -13,6 +13,7 @@ use serde_json::json;
 use super::{Family, ItemResult};
 use crate::agent::manifests as interner;
 use crate::audit::Audit;
+use crate::event::told::Tell;
 use crate::kernel::arrivals::Settle;
 use crate::kernel::command::{Answer, Command, Place};
 use crate::kernel::index::{self, Index};

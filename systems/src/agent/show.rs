@@ -3,8 +3,8 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::{Agent, AgentMode, AgentState};
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::manifest::{ModelChoice, SharedManifest};
-use agentsvc_components::taint::Taint;
 use agentsvc_components::usage::Scope;
 use agentsvc_components::{AgentId, Micros, Refusal, SessionId, Timestamp};
 

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use agentsvc_components::agent::{Agent, AgentMode, AgentState};
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::slot::Slot;
+use agentsvc_components::kernel::taint::AgentTaint;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::session::Session;
-use agentsvc_components::taint::AgentTaint;
 use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
 use serde_json::json;
@@ -19,6 +19,7 @@ use super::index::agent_named;
 use super::{AgentSpawned, Spawning};
 use crate::agent::manifests as interner;
 use crate::audit::Audit;
+use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::id_generator::mint;

@@ -14,6 +14,7 @@ use super::changes::Changes;
 use super::spawn::name_free;
 use crate::agent::manifests as interner;
 use crate::config::Settings;
+use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, Index};

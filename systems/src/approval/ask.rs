@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::{ApprovalView, Approvals};
 use crate::audit::{Audit, append};
 use crate::config::Settings;
+use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::View;

@@ -16,11 +16,11 @@ use super::ask::{check, hash, on_record};
 use super::{ApprovalView, Approvals, invoke};
 use crate::audit::Audit;
 use crate::config::Settings;
+use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::{View, change, find, state};
 use crate::kernel::index::{self, id_of};
-use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::react;
 
 /// It is decided what becomes of a tool call that waits for its approval.

@@ -3,8 +3,8 @@
 use agentsvc_components::compaction::call::SummaryCall;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::refusal::Detail;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::session::message::{Block, Usage};
-use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::Origin;
 use agentsvc_components::turn::effect::ModelCall;
 use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelOutcome};

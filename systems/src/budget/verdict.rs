@@ -9,10 +9,10 @@ use agentsvc_components::{AgentId, Micros, Refusal, RefusalKind, Timestamp};
 
 use super::error_codes::PRICE_UNKNOWN;
 use super::{Budgets, EXCEEDED, Need, limits, store};
+use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;
 use crate::kernel::index::id_of;
-use crate::kernel::outbox::Emit;
 use crate::usage::{Rollups, calendar};
 
 /// A warning is due when so many hundredths of a limit are spent (spec 3, Budget).

@@ -17,6 +17,7 @@ use agentsvc_components::{CompactionId, Refusal, RefusalKind};
 
 use super::start::attempt_of;
 use super::{CompactionReply, CompactionWaiters, Compactions, plan};
+use crate::event::told::Tell;
 use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;

@@ -5,6 +5,7 @@ pub mod audit_kinds;
 mod metrics;
 pub(crate) mod pattern;
 mod publish;
+pub mod told;
 
 use agentsvc_components::kernel::limit;
 
@@ -18,6 +19,11 @@ pub(crate) const DOMAIN: Domain = Domain {
     uses: &["audit", "trigger"],
     commands: &[CommandDef::of::<PublishEvent>()],
     audit_kinds: audit_kinds::ALL,
+    install: |world| {
+        world.init_resource::<told::Events>();
+    },
+    before_close: told::tell_events,
+    told: told::take,
     metrics: metrics::ALL,
     ..Domain::named("event")
 };

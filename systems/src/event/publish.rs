@@ -9,11 +9,11 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, Refusal, TurnId};
 use serde_json::json;
 
+use super::told::Tell;
 use crate::audit::Audit;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::counters::Counters;
 use crate::kernel::index;
-use crate::kernel::outbox::Emit;
 
 /// Publishes a custom event: triggers whose pattern is `custom` with this type, `all`, or the text of the payload match
 /// it.

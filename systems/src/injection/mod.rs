@@ -33,7 +33,7 @@ use crate::kernel::domain::Domain;
 pub use shield::{InjectionPolicy, Shielded, shield};
 
 /// What this domain brings.
-pub(crate) const DOMAIN: Domain = Domain { uses: &["taint"], ..Domain::named("injection") };
+pub(crate) const DOMAIN: Domain = Domain { uses: &[], ..Domain::named("injection") };
 
 /// A text of this score is suspicious.
 pub const SUSPICIOUS: u32 = 3;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use agentsvc_components::taint::InjectionFound;
+use agentsvc_components::kernel::taint::InjectionFound;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 

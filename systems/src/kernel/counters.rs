@@ -1,10 +1,7 @@
 //! Totals since the daemon started.
 
-use bevy_ecs::prelude::Resource;
+use bevy_ecs::prelude::{Resource, World};
 use serde::Serialize;
-
-use agentsvc_components::schedule::Tally;
-use agentsvc_components::trigger::{FireOutcome, OutcomeCounts};
 
 /// Totals since the daemon started.
 #[derive(Resource, Clone, Copy, Debug, Default, Serialize)]
@@ -75,20 +72,25 @@ pub struct Counters {
     pub workflow_runs_cancelled: u64,
     /// Outcomes that came too late and were dropped.
     pub outcomes_stale: u64,
-    /// Turns of triggers that ended because a budget was used up; among the outcomes their matches are `fired`.
-    #[serde(skip)]
-    pub trigger_turns_over_budget: u64,
-    /// How matches of triggers ended.
-    #[serde(skip)]
-    pub trigger_outcomes: OutcomeCounts,
-    /// Slots and turns of schedules and cron jobs, by outcome.
-    pub schedule_outcomes: Tally,
 }
 
-impl Counters {
-    /// Turns started by triggers, schedules and cron jobs.
-    #[must_use]
-    pub const fn fires(&self) -> u64 {
-        self.trigger_outcomes.of(FireOutcome::Fired) + self.schedule_outcomes.fired
+/// A resource of a domain that counts since the daemon started: a world that takes the place of another counts on from it.
+#[derive(Clone, Copy)]
+pub struct Totals {
+    /// Puts it into an empty world.
+    pub(crate) init: fn(&mut World),
+    /// Takes it over from another world.
+    pub(crate) count_on: fn(&World, &mut World),
+}
+
+impl Totals {
+    /// Those in the resource `T`.
+    pub(crate) const fn of<T: Resource + Copy + Default>() -> Self {
+        Self {
+            init: |world| {
+                world.init_resource::<T>();
+            },
+            count_on: |from, to| to.insert_resource(*from.resource::<T>()),
+        }
     }
 }

@@ -13,6 +13,8 @@ use agentsvc_components::kernel::record::Op;
 use agentsvc_components::{ErrorCode, Timestamp};
 
 use super::check::{Faults, Rows};
+use super::counters::Totals;
+use super::engine::Told;
 use super::footprint::{KindFootprint, Measure};
 use super::inputs::table::{CommandDef, OutcomeDef};
 use super::job::JobKind;
@@ -56,6 +58,8 @@ pub struct Domain {
     pub audit_kinds: &'static [AuditAction],
     /// Its metrics.
     pub metrics: &'static [Metric],
+    /// Its totals since the daemon started.
+    pub totals: &'static [Totals],
     /// Its kinds of jobs.
     pub jobs: &'static [JobKind],
     /// Its systems.
@@ -70,6 +74,10 @@ pub struct Domain {
     pub is_quiet: fn(&mut World) -> bool,
     /// The earliest moment at which the beat would find something to do; it may have passed.
     pub next_due: fn(&World) -> Option<Timestamp>,
+    /// Nothing follows in this step any more: reacts to what happened in it.
+    pub before_close: fn(&mut World),
+    /// What listeners are told when the step is on disk.
+    pub told: fn(&mut World) -> Option<Told>,
     /// The rounds of a step ran out: what must not wait for the next step happens now.
     pub rounds_ran_out: fn(&mut World),
     /// The clock was set back by more than a little: nothing may last longer for it.
@@ -157,6 +165,7 @@ impl Domain {
             limits: &[],
             audit_kinds: &[],
             metrics: &[],
+            totals: &[],
             jobs: &[],
             systems: &[],
             has_work: |_| false,
@@ -164,6 +173,8 @@ impl Domain {
             has_event_fires: |_| false,
             is_quiet: |_| true,
             next_due: |_| None,
+            before_close: |_| {},
+            told: |_| None,
             rounds_ran_out: |_| {},
             clock_set_back: |_| {},
             clock_reset: |_| {},

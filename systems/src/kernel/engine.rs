@@ -1,9 +1,10 @@
 //! The world and its step. The world loop drives it; tests drive it just the same, in virtual time.
 
+use std::any::Any;
+
 use bevy_ecs::prelude::World;
 use bevy_ecs::schedule::Schedule;
 
-use agentsvc_components::event::EventEnvelope;
 use agentsvc_components::kernel::effect::AnyEffect;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::outcome::AnyOutcome;
@@ -22,13 +23,16 @@ use crate::kernel::id_generator::IdGenerator;
 use crate::kernel::index::Index;
 use crate::kernel::inputs::recorder::{Inputs, Recorder};
 use crate::kernel::job::Jobs;
-use crate::kernel::outbox::{self, Outbox, take_whole};
+use crate::kernel::outbox::{Outbox, take_whole};
 #[cfg(test)]
 use crate::kernel::persist;
 use crate::kernel::record::{self, BoxedRecord};
 use crate::kernel::restore::{self, Records};
 use crate::kernel::stage::{Beat, Close, Round, Stage};
 use crate::kernel::timings::{Override, StageBuilder, Stopwatch, Timing, Timings};
+
+/// Something that listeners are told once a step is on disk, in the form of the domain that tells it.
+pub type Told = Box<dyn Any + Send>;
 
 /// Something to do once a step is on disk: usually the sending of a reply. Must not block.
 pub type Release = Box<dyn FnOnce() + Send>;
@@ -43,8 +47,8 @@ pub struct Commit {
     pub late: Vec<BoxedRecord>,
     /// Work for the outside.
     pub effects: Vec<AnyEffect>,
-    /// An event.
-    pub events: Vec<EventEnvelope>,
+    /// What listeners are told.
+    pub told: Vec<Told>,
     /// Replies that waited for this step.
     pub releases: Vec<Release>,
     /// The newest step that stored something, this one if it did; 0 for what is no step.
@@ -79,7 +83,7 @@ impl Commit {
 
     /// Did the world move? A reply alone does not say so: a read may wait for the store too.
     fn has_moved(&self) -> bool {
-        self.stores() || !self.effects.is_empty() || !self.events.is_empty()
+        self.stores() || !self.effects.is_empty() || !self.told.is_empty()
     }
 }
 
@@ -112,6 +116,7 @@ impl Engine {
         world.init_resource::<Timings>();
         world.insert_resource(Now::default());
         for domain in crate::kernel::domain::all() {
+            domain.totals.iter().for_each(|totals| (totals.init)(&mut world));
             (domain.install)(&mut world);
         }
         // Beats first: that is the order in which the systems run.
@@ -164,6 +169,8 @@ impl Engine {
     pub fn count_on_from(&mut self, other: &mut Self) {
         let counters = *other.world.resource::<Counters>();
         self.world.insert_resource(counters);
+        let totals = crate::kernel::domain::all().iter().flat_map(|domain| domain.totals);
+        totals.for_each(|totals| (totals.count_on)(&other.world, &mut self.world));
         self.world.resource_mut::<Jobs>().count_on_from(other.world.resource::<Jobs>());
         let timings = std::mem::take(&mut *other.world.resource_mut::<Timings>());
         self.world.insert_resource(timings);
@@ -261,12 +268,13 @@ impl Engine {
         self.close.run(&mut self.world);
         self.world.resource_mut::<Fires>().refill();
         self.world.clear_trackers();
+        let told = crate::kernel::domain::all().iter().filter_map(|domain| (domain.told)(&mut self.world)).collect();
         let mut outbox = self.world.resource_mut::<Outbox>();
         let mut commit = Commit {
+            told,
             ops: take_whole(&mut outbox.ops),
             late: take_whole(&mut outbox.late),
             effects: std::mem::take(&mut outbox.effects),
-            events: outbox.take_events(),
             releases: std::mem::take(outbox.releases.get()),
             ..Commit::default()
         };
@@ -295,14 +303,19 @@ impl Engine {
             if self.moves_on() {
                 continue;
             }
-            outbox::tell_events(&mut self.world);
+            self.react_to_what_happened();
             if !self.moves_on() {
                 return;
             }
         }
         // The rounds ran out; what fired a turn hears of its end in the commit of that end all the same.
         crate::kernel::domain::all().iter().for_each(|domain| (domain.rounds_ran_out)(&mut self.world));
-        outbox::tell_events(&mut self.world);
+        self.react_to_what_happened();
+    }
+
+    /// Shows domains what happened in the step that they have not seen.
+    fn react_to_what_happened(&mut self) {
+        crate::kernel::domain::all().iter().for_each(|domain| (domain.before_close)(&mut self.world));
     }
 
     /// Would a further round of this step move anything?

@@ -10,6 +10,7 @@ use agentsvc_components::{AgentId, Refusal, TurnId};
 
 use super::usage::{Change, change};
 use super::{MemoryUse, audit};
+use crate::event::told::Tell;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::outbox::Emit;
 use crate::kernel::record;

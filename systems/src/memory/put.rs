@@ -10,6 +10,7 @@ use agentsvc_components::{AgentId, Refusal, Timestamp, TurnId};
 
 use super::usage::{Change, change};
 use super::{MemoryUse, audit, check_key, check_value};
+use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::outbox::Emit;

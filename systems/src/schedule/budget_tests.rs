@@ -34,7 +34,7 @@ fn a_turn_that_no_budget_has_room_for_and_a_slot_refused_at_the_door_are_over_bu
     let result = second.past.last_result.clone().unwrap();
     assert_eq!(result.status, RunStatus::OverBudget);
     assert!(result.text.starts_with("slot 2026-03-02T02:00:00.000Z: "), "{}", result.text);
-    assert_eq!(world.engine.stats().totals.schedule_outcomes, tally);
+    assert_eq!(world.engine.stats().schedule_outcomes, tally);
     let refusal = world.ask(RunSchedule { kind: view.kind, id: view.id }).unwrap_err();
     assert_eq!((refusal.kind, refusal.code), (RefusalKind::TooMany, Some(EXCEEDED)));
     world.restart();

@@ -7,10 +7,9 @@ use agentsvc_components::schedule::{RunResult, RunStatus, Tally};
 use agentsvc_components::turn::TurnEnd;
 
 use super::fire::ready_when_idle;
-use super::outcome;
 use super::times::{Schedules, Timing};
+use super::{ScheduleTotals, outcome};
 use crate::kernel::clock::Now;
-use crate::kernel::counters::Counters;
 use crate::turn::Ended;
 
 /// Notes the result, and lets the next waiting slot fire.
@@ -27,7 +26,7 @@ pub(crate) fn turn_ended(world: &mut World, schedule: ScheduleId, ended: &Ended)
         TurnEnd::Failed => RunStatus::Failed,
         TurnEnd::Stopped | TurnEnd::Interrupted => RunStatus::Stopped,
     };
-    count(&mut world.resource_mut::<Counters>().schedule_outcomes, status);
+    count(&mut world.resource_mut::<ScheduleTotals>().0, status);
     outcome::past(world, entity, |past| {
         count(&mut past.tally, status);
         past.last_result = Some(RunResult { status, text: outcome::kept(&ended.text), at });

@@ -17,6 +17,7 @@ use super::outcome::{self, Outcome};
 use super::rule::Rule;
 use super::times::{Schedules, Timing, next_slot, plan_at};
 use crate::budget;
+use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::fires::{Fires, events_wait};
 use crate::kernel::index::id_of;

@@ -1,6 +1,7 @@
 //! Metrics of schedules and cron jobs.
 
-use crate::kernel::metric::{Metric, totals};
+use super::ScheduleTotals;
+use crate::kernel::metric::Metric;
 
 pub(super) const ALL: &[Metric] = &[
     Metric::gauge("agentsvc_schedules", "Schedules.", |world, out| out.value(super::counts(world).0)),
@@ -9,7 +10,7 @@ pub(super) const ALL: &[Metric] = &[
         "agentsvc_schedule_outcomes_total",
         "Slots and turns of schedules and cron jobs, by outcome.",
         |world, out| {
-            for (outcome, count) in totals(world).schedule_outcomes.counts() {
+            for (outcome, count) in world.resource::<ScheduleTotals>().0.counts() {
                 out.labelled(("outcome", outcome), count);
             }
         },

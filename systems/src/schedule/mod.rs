@@ -57,13 +57,14 @@ pub(crate) use times::Schedules;
 pub(crate) use view::{definition, state};
 
 use bevy_ecs::lifecycle::HookContext;
-use bevy_ecs::prelude::{Entity, With, World};
+use bevy_ecs::prelude::{Entity, Resource, With, World};
 use bevy_ecs::world::DeferredWorld;
 
-use agentsvc_components::schedule::{Schedule, ScheduleKind};
+use agentsvc_components::schedule::{Schedule, ScheduleKind, Tally};
 use agentsvc_components::{AgentId, Refusal, ScheduleId, Timestamp};
 
 use crate::kernel::clock::Now;
+use crate::kernel::counters::Totals;
 use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::footprint::{Measure, entries};
 use crate::kernel::inputs::table::CommandDef;
@@ -108,8 +109,13 @@ pub(crate) const DOMAIN: Domain = Domain {
     error_codes: error_codes::ALL,
     audit_kinds: audit_kinds::ALL,
     metrics: metrics::ALL,
+    totals: &[Totals::of::<ScheduleTotals>()],
     ..Domain::named("schedule")
 };
+
+/// Slots and turns of all schedules and cron jobs since the daemon started, by outcome.
+#[derive(Resource, Clone, Copy, Debug, Default)]
+pub(crate) struct ScheduleTotals(pub(crate) Tally);
 
 /// Prepares a new world for schedules.
 pub(crate) fn install(world: &mut World) {

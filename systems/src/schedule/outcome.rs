@@ -7,8 +7,8 @@ use agentsvc_components::kernel::limit;
 pub(super) use agentsvc_components::schedule::SlotOutcome as Outcome;
 use agentsvc_components::schedule::{Past, RunResult, Schedule};
 
+use super::ScheduleTotals;
 use crate::kernel::clock::Now;
-use crate::kernel::counters::Counters;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
 use crate::rehearsal::{self, Note};
@@ -33,7 +33,7 @@ pub(super) fn note(world: &mut World, entity: Entity, outcome: Outcome, last: Ti
         why: why.into(),
     });
     let at = world.resource::<Now>().0;
-    outcome.add(&mut world.resource_mut::<Counters>().schedule_outcomes, count);
+    outcome.add(&mut world.resource_mut::<ScheduleTotals>().0, count);
     past(world, entity, |past| {
         outcome.add(&mut past.tally, count);
         if let Some(status) = outcome.status() {

@@ -261,8 +261,8 @@ fn a_full_step_leaves_the_rest_to_the_next_and_loses_nothing() {
 
 /// How many slots and how many matches have fired.
 fn fires(world: &TestWorld) -> (usize, usize) {
-    let totals = world.engine.stats().totals;
-    (totals.schedule_outcomes.fired as usize, totals.trigger_outcomes.of(FireOutcome::Fired) as usize)
+    let stats = world.engine.stats();
+    (stats.schedule_outcomes.fired as usize, stats.trigger_totals.outcomes.of(FireOutcome::Fired) as usize)
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn a_schedule_fires_at_its_slots_and_shows_what_came_of_them() {
     let result = now.past.last_result.unwrap();
     assert_eq!((result.status, &*result.text), (RunStatus::Completed, "acted"));
     assert_eq!((now.open, now.past.tally.completed), (0, 1));
-    assert_eq!(world.engine.stats().totals.schedule_outcomes, now.past.tally);
+    assert_eq!(world.engine.stats().schedule_outcomes, now.past.tally);
     let fired = world.events.iter().find(|event| event.kind().as_str() == "schedule_fired").unwrap();
     let json = serde_json::to_value(fired).unwrap();
     assert_eq!((&json["slot"], &json["agent_id"]), (&"2026-03-02T09:30:00.000Z".into(), &agent.to_string().into()));

@@ -5,8 +5,8 @@ use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
+use agentsvc_components::kernel::taint::{KnownAddresses, Taint};
 use agentsvc_components::session::Session;
-use agentsvc_components::taint::{KnownAddresses, Taint};
 use agentsvc_components::{AgentId, Refusal, SessionId};
 use serde_json::json;
 

@@ -5,9 +5,9 @@
 
 use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::agent::{AgentMode, AgentState};
+use agentsvc_components::kernel::taint::{AgentTaint, Taint};
 use agentsvc_components::manifest::ManifestHash;
 use agentsvc_components::session::record::SessionRecord;
-use agentsvc_components::taint::{AgentTaint, Taint};
 use agentsvc_components::{AgentId, LogId, SessionId, Timestamp};
 use uuid::Uuid;
 

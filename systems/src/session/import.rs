@@ -5,10 +5,10 @@ use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::session::Session;
 use agentsvc_components::session::message::{Block, Role};
 use agentsvc_components::session::message_record::MessageRecord;
-use agentsvc_components::taint::Taint;
 use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp, TurnId};
 use serde_json::json;
 

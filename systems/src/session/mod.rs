@@ -29,9 +29,9 @@ pub(crate) use remove::{discard, remove_all};
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::session::Session;
 use agentsvc_components::session::sweep::{LogSwept, SweepLog};
-use agentsvc_components::taint::Taint;
 use agentsvc_components::{LogId, Refusal, RefusalKind, SessionId};
 
 use crate::kernel::arrivals::Settle;

@@ -4,9 +4,9 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::AgentId;
 use agentsvc_components::kernel::record::Op;
+use agentsvc_components::kernel::taint::KnownAddresses;
 use agentsvc_components::session::Session;
 use agentsvc_components::session::record::SessionRecord;
-use agentsvc_components::taint::KnownAddresses;
 
 use crate::kernel::footprint::of;
 use crate::kernel::index::id_of;

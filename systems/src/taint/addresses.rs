@@ -13,9 +13,9 @@ use url::Url;
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::taint::{KnownAddresses, Taint};
 use agentsvc_components::session::Session;
 use agentsvc_components::session::message::{Block, ChatMessage, Role};
-use agentsvc_components::taint::{KnownAddresses, Taint};
 use agentsvc_components::turn::{Origin, Turn};
 
 use crate::config::Settings;

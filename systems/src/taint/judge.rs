@@ -16,8 +16,8 @@ use serde_json::Value;
 
 use agentsvc_components::Refusal;
 use agentsvc_components::agent::Agent;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::session::message::ToolCall;
-use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::{Origin, Turn};
 
 use super::tools::{Sink, sink};

@@ -37,19 +37,20 @@ use serde_json::json;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::taint::{InjectionFound, Taint, UntrustedContent};
 use agentsvc_components::session::Session;
-use agentsvc_components::taint::{InjectionFound, Taint, UntrustedContent};
 use agentsvc_components::turn::{Journal, Origin, Turn};
 use agentsvc_components::{Actor, AgentId, TurnId};
 
 use crate::audit;
 use crate::config::Settings;
+use crate::event::told::inherits;
 use crate::kernel::acting::Acting;
 use crate::kernel::counters::Counters;
 use crate::kernel::domain::Domain;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::inputs::table::CommandDef;
-use crate::kernel::outbox::{Emit, inherits};
+use crate::kernel::outbox::Emit;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {

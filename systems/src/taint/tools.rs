@@ -1,8 +1,8 @@
 //! What the results of tools bring, and which calls are sensitive. A tool that is not listed is one that nobody vouches
 //! for: its results are untrusted, and its calls are sensitive.
 
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::manifest::Manifest;
-use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::effect::ToolRun;
 
 /// What the result of a call brings into its turn.

@@ -4,7 +4,7 @@ use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use agentsvc_components::taint::Taint;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::{AgentId, Refusal};
 
 use super::audit_kinds::FILE_UPLOADED;

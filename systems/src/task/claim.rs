@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::event::Event;
-use agentsvc_components::taint::Taint;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{AgentId, Refusal, TaskId, TurnId};
 use serde_json::json;
@@ -15,10 +15,10 @@ use serde_json::json;
 use super::post::check_agent;
 use super::{TaskView, Tasks};
 use crate::audit::Audit;
+use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::{View, change, find};
-use crate::kernel::outbox::Emit;
 use crate::taint;
 
 /// Claims one task for an agent. Refused (409) when it does not wait (code `task_not_pending`) or is another's (code

@@ -15,11 +15,11 @@ use super::window::Throughput;
 use super::{TaskView, remove};
 use crate::audit::Audit;
 use crate::event::event_text;
+use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::counters::Counters;
 use crate::kernel::entities::{View, change, find};
-use crate::kernel::outbox::Emit;
 use crate::taint;
 
 /// Ends a claimed task. Refused (409) when it is not claimed (code `task_not_running`) or another agent has it (code

@@ -11,9 +11,9 @@ use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{AgentId, Refusal, TaskId, Timestamp};
 
 use super::window::Throughput;
+use crate::event::told::inherits;
 use crate::kernel::check::Faults;
 use crate::kernel::entities::{self, Entities, Indexed, Places, state};
-use crate::kernel::outbox::inherits;
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::Error;
 use crate::kernel::restore::Records;

@@ -15,6 +15,7 @@ use super::index::has_room;
 use super::{TaskView, Tasks};
 use crate::audit::Audit;
 use crate::event::event_text;
+use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::counters::Counters;

@@ -51,8 +51,8 @@ fn a_turn_that_no_budget_has_room_for_and_a_match_refused_at_the_door_are_over_b
     let first = log(&mut world, id);
     assert_eq!((ends(&first), first.begun(), first.last_outcome), ([0, 1, 0], 1, Some(FireOutcome::OverBudget)));
     assert_eq!((first.fires.len(), first.fires[0].end), (1, Some(TurnEnd::Failed)));
-    let totals = world.ask(GetStats).unwrap().totals;
-    assert_eq!((totals.trigger_outcomes.of(FireOutcome::Fired), totals.trigger_turns_over_budget), (1, 1));
+    let totals = world.ask(GetStats).unwrap().trigger_totals;
+    assert_eq!((totals.outcomes.of(FireOutcome::Fired), totals.turns_over_budget), (1, 1));
     ping(&mut world);
     let second = log(&mut world, id);
     assert_eq!((ends(&second), second.begun(), second.fires.len()), ([0, 2, 0], 1, 1), "nothing was begun");

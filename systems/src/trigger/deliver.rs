@@ -13,11 +13,10 @@ use agentsvc_components::{AgentId, SessionId, Timestamp, TriggerId, TurnId};
 
 use super::burst::{Bursts, FireIds};
 use super::index::Triggers;
-use super::rows;
 use super::waves::{Occurrence, PendingBatch, Waves, show};
+use super::{TriggerTotals, rows};
 use crate::budget;
 use crate::config::Settings;
-use crate::kernel::counters::Counters;
 use crate::kernel::fires::Fires;
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::outbox::Emit;
@@ -210,7 +209,7 @@ pub(crate) struct TriggerFired {
 
 /// Counts how a match ended. Always true.
 fn note(world: &mut World, entity: Entity, what: &Arc<Occurrence>, outcome: FireOutcome, fired: Option<Begun>) -> bool {
-    world.resource_mut::<Counters>().trigger_outcomes.add(outcome, 1);
+    world.resource_mut::<TriggerTotals>().outcomes.add(outcome, 1);
     rehearsal::note(world, |world| Note::Match { trigger: id_of(world, entity), outcome, at: what.at, on: what.kind });
     if let Some(mut state) = world.get_mut::<TriggerState>(entity) {
         let log = state.0.get_or_insert_default();
@@ -286,6 +285,6 @@ pub(crate) fn turn_ended(world: &mut World, trigger: TriggerId, ended: &Ended) {
     state.set_changed();
     world.mark(entity);
     if over_budget {
-        world.resource_mut::<Counters>().trigger_turns_over_budget += 1;
+        world.resource_mut::<TriggerTotals>().turns_over_budget += 1;
     }
 }

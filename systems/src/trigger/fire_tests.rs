@@ -83,7 +83,7 @@ fn the_cooldown_counts_from_event_to_event() {
     assert_eq!(after(&mut world, 1, by_default), FireOutcome::Fired);
     let counts = log(&mut world, by_default).outcomes;
     assert_eq!((counts.of(FireOutcome::Fired), counts.of(FireOutcome::CoolingDown)), (4, 3));
-    let totals = world.ask(GetStats).unwrap().totals.trigger_outcomes;
+    let totals = world.ask(GetStats).unwrap().trigger_totals.outcomes;
     assert_eq!(totals.of(FireOutcome::Fired), 3, "since the start");
 }
 
@@ -244,13 +244,13 @@ fn a_match_without_a_turn_costs_a_part_of_a_fire() {
     }
     world.step();
     let stats = world.ask(GetStats).unwrap();
-    let done = stats.totals.trigger_outcomes.of(FireOutcome::Disabled) as usize;
+    let done = stats.trigger_totals.outcomes.of(FireOutcome::Disabled) as usize;
     assert!(stats.matches_waiting > 0 && done >= limit::FIRES_PER_STEP_MAX * 8, "{done}");
     while world.engine.has_work() {
         world.step();
     }
     let stats = world.ask(GetStats).unwrap();
-    assert_eq!(stats.totals.trigger_outcomes.of(FireOutcome::Disabled) as usize, count * 20);
+    assert_eq!(stats.trigger_totals.outcomes.of(FireOutcome::Disabled) as usize, count * 20);
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn no_more_matches_wait_than_may_and_the_totals_count_the_others() {
     let pinged = create(&mut world, agent, &ping());
     let followed = create(&mut world, agent, &json!({ "turn_completed": {} }));
     let crowd = |world: &mut TestWorld, count| world.engine.world_mut().resource_mut::<Waves>().pretend(count);
-    let total = |world: &mut TestWorld, of| world.ask(GetStats).unwrap().totals.trigger_outcomes.of(of);
+    let total = |world: &mut TestWorld, of| world.ask(GetStats).unwrap().trigger_totals.outcomes.of(of);
     world.ask(custom("1")).unwrap();
     let call = world.next_call();
     // What a fired turn causes must leave room for what comes from outside.

@@ -1,7 +1,7 @@
 //! Metrics of triggers.
 
-use super::{Triggers, Waves};
-use crate::kernel::metric::{Metric, totals};
+use super::{TriggerTotals, Triggers, Waves};
+use crate::kernel::metric::Metric;
 use agentsvc_components::trigger::FireOutcome;
 
 pub(super) const ALL: &[Metric] = &[
@@ -12,7 +12,7 @@ pub(super) const ALL: &[Metric] = &[
         out.value(world.resource::<Waves>().waiting())
     }),
     Metric::counter("agentsvc_trigger_outcomes_total", "Ended trigger matches, by outcome.", |world, out| {
-        let counts = &totals(world).trigger_outcomes;
+        let counts = &world.resource::<TriggerTotals>().outcomes;
         for outcome in FireOutcome::ALL {
             out.labelled(("outcome", outcome.as_str()), counts.of(outcome));
         }
@@ -20,6 +20,6 @@ pub(super) const ALL: &[Metric] = &[
     Metric::counter(
         "agentsvc_trigger_turns_over_budget_total",
         "Triggered turns that ended because a budget was exhausted.",
-        |world, out| out.value(totals(world).trigger_turns_over_budget),
+        |world, out| out.value(world.resource::<TriggerTotals>().turns_over_budget),
     ),
 ];

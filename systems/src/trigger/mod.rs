@@ -75,19 +75,20 @@ pub use tell::TellEvents;
 pub use update::{TriggerPatch, UpdateTrigger};
 pub(crate) use waves::{Waves, has_waiting, keep_waiting, meet};
 
-use bevy_ecs::prelude::{Entity, With, World};
+use bevy_ecs::prelude::{Entity, Resource, With, World};
 
 use crate::agent::{AgentSpawned, Spawning};
+use crate::event::told::Events;
+use crate::kernel::counters::Totals;
 use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::footprint::{Measure, entries};
 use crate::kernel::inputs::table::CommandDef;
-use crate::kernel::outbox::Outbox;
 use crate::kernel::reaction::{Removed, on, rule};
 use crate::kernel::record::{self, Kind};
 use crate::kernel::stage::Stage;
 use crate::turn::FiredTurnEnded;
 use agentsvc_components::trigger::record::{TriggerRecord, TriggerStateRecord};
-use agentsvc_components::trigger::{Trigger, TriggerState};
+use agentsvc_components::trigger::{OutcomeCounts, Trigger, TriggerState};
 use agentsvc_components::turn::{Origin, Turn};
 use agentsvc_components::{AgentId, Refusal, TriggerId};
 
@@ -115,7 +116,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         System { stage: Stage::Collect, name: "trigger_keep_waiting", run: keep_waiting },
         System { stage: Stage::Collect, name: "trigger_keep_bursts", run: keep_bursts },
     ],
-    has_work: |world| world.resource::<Outbox>().has_unmatched(),
+    has_work: |world| world.resource::<Events>().has_unmatched(),
     has_fires: has_waiting,
     has_event_fires: has_waiting,
     check,
@@ -129,8 +130,18 @@ pub(crate) const DOMAIN: Domain = Domain {
     error_codes: error_codes::ALL,
     audit_kinds: audit_kinds::ALL,
     metrics: metrics::ALL,
+    totals: &[Totals::of::<TriggerTotals>()],
     ..Domain::named("trigger")
 };
+
+/// What became of triggers since the daemon started.
+#[derive(Resource, Clone, Copy, Debug, Default)]
+pub struct TriggerTotals {
+    /// How matches ended.
+    pub outcomes: OutcomeCounts,
+    /// Turns that ended because a budget was used up; among the outcomes their matches are `fired`.
+    pub turns_over_budget: u64,
+}
 
 /// Prepares a new world for triggers.
 pub(crate) fn install(world: &mut World) {

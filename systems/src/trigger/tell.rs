@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use agentsvc_components::event::Event;
 
+use crate::event::told::Tell;
 use crate::kernel::command::{Answer, Command, Place};
-use crate::kernel::outbox::Emit;
 
 /// Lets events happen as if the world had brought them about; triggers see them in this step.
 #[derive(Clone, Debug, Serialize, Deserialize)]

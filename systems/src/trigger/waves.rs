@@ -9,18 +9,18 @@ use bevy_ecs::prelude::{Entity, Mut, Resource, World};
 use agentsvc_components::agent::Agent;
 use agentsvc_components::event::{Event, EventEnvelope, EventKind};
 use agentsvc_components::kernel::limit;
-use agentsvc_components::taint::Taint;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::trigger::FireOutcome;
 use agentsvc_components::trigger::record::WaveRecord;
 use agentsvc_components::{Actor, Timestamp, TriggerId};
 
 use super::index::{Found, Triggers};
-use super::rows;
+use super::{TriggerTotals, rows};
 use crate::config::Settings;
+use crate::event::told::{self, Events};
 use crate::injection::{Shielded, shield};
-use crate::kernel::counters::Counters;
 use crate::kernel::index;
-use crate::kernel::outbox::{self, Emit, Outbox};
+use crate::kernel::outbox::Emit;
 use crate::taint;
 
 /// What happened, as far as a fire needs it.
@@ -149,7 +149,7 @@ pub(super) fn show<'o>(world: &mut World, what: &'o Occurrence) -> &'o Shown {
     if let Some(shown) = what.shown.get() {
         return shown;
     }
-    let Some(happened) = world.resource::<Outbox>().events.get(what.place) else {
+    let Some(happened) = world.resource::<Events>().get(what.place) else {
         return what.shown.get_or_init(|| Shown { event: Box::default(), taint: what.taint });
     };
     let (agent, Shielded { text, found }) = (happened.event.agent(), shielded(world, &happened.event));
@@ -168,8 +168,8 @@ pub(crate) fn has_waiting(world: &World) -> bool {
 
 /// Shows the triggers what happened since they looked last.
 pub(crate) fn meet(world: &mut World) {
-    if world.resource::<Outbox>().has_unmatched() {
-        outbox::unmatched(world, match_events);
+    if world.resource::<Events>().has_unmatched() {
+        told::unmatched(world, match_events);
     }
 }
 
@@ -198,7 +198,7 @@ fn match_events(world: &mut World, events: &[EventEnvelope], from: usize) {
                 enqueue(&mut waves, happened, place, &found);
             }
         }
-        let totals = &mut world.resource_mut::<Counters>().trigger_outcomes;
+        let totals = &mut world.resource_mut::<TriggerTotals>().outcomes;
         totals.add(FireOutcome::RateLimited, limited);
         totals.add(FireOutcome::Refused, refused);
     });

@@ -15,6 +15,7 @@ use super::drain;
 use super::finish::{End, finish};
 use crate::budget::{Denial, Need, Verdict};
 use crate::config::Settings;
+use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;

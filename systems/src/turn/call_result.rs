@@ -4,7 +4,7 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::Refusal;
 use agentsvc_components::kernel::attempt::Attempt;
-use agentsvc_components::taint::Taint;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::turn::outcome::ToolStatus;
 
 use super::{delegate, tools};

@@ -7,9 +7,9 @@
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::session::Session;
 use agentsvc_components::session::message::{Block, ChatMessage, ToolCall};
-use agentsvc_components::taint::Taint;
 use agentsvc_components::turn::outcome::ModelAnswer;
 use agentsvc_components::turn::trace::{StepKind, StepStatus};
 use agentsvc_components::turn::{Origin, PendingState, Turn, TurnRequest};

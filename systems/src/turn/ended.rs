@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bevy_ecs::prelude::{Resource, World};
 
-use agentsvc_components::taint::Taint;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::turn::{Origin, TurnEnd};
 use agentsvc_components::{ErrorCode, TurnId};
 

@@ -15,6 +15,7 @@ use super::ended::{self, Ended};
 use super::settle::{answer_row, write_row};
 use super::{Children, TurnReply, Waiting, admit, delegate, inbox, tools, trace};
 use crate::event::event_text;
+use crate::event::told::Tell;
 use crate::kernel::counters::Counters;
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::outbox::{Emit, Outbox};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::Agent;
-use agentsvc_components::taint::Taint;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::turn::{Origin, Turn, TurnState};
 use agentsvc_components::{AgentId, Refusal, Timestamp, TurnId};
 

@@ -86,13 +86,14 @@ use hashbrown::HashMap;
 
 use crate::agent::{AgentStarted, AgentStopped};
 use crate::approval::CallDecided;
+use crate::event::told::inherits;
 use crate::kernel::check::Faults;
 use crate::kernel::command::ReplySlot;
 use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::footprint::{Measure, entries};
 use crate::kernel::index::{Index, turn as find};
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
-use crate::kernel::outbox::{Exclusive, inherits};
+use crate::kernel::outbox::Exclusive;
 use crate::kernel::reaction::on;
 use crate::kernel::record::{Kind, is_record};
 use crate::kernel::stage::Stage;

@@ -27,6 +27,7 @@ use super::finish::{End, finish};
 use super::guard::{self, Verdict};
 use super::settle::{answer_row, write_row};
 use super::{admit, delegate, tool_audit, trace};
+use crate::event::told::Tell;
 use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;

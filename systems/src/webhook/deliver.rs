@@ -15,6 +15,7 @@ use agentsvc_components::{AgentId, Timestamp};
 
 use super::index::{Deliveries, Webhooks};
 use super::{audit_kinds, change, limits, words};
+use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::entities;
 use crate::kernel::index;

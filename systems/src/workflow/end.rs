@@ -6,13 +6,14 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::limit;
-use agentsvc_components::taint::Taint;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::workflow::record::{RunPart, RunPlanRecord, RunRecord, RunTextRecord};
 use agentsvc_components::workflow::{Caller, RunState, Step, StepState, WorkflowRun};
 use agentsvc_components::{RunId, TurnId, WorkflowId};
 
 use super::{RunWaiters, Workflows, flow, rows};
 use crate::event::event_text;
+use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;
 use crate::kernel::index::{self, id_of};

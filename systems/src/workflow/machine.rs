@@ -34,6 +34,7 @@ use agentsvc_components::workflow::{RunState, StepAgent, StepMode, StepState, Wo
 use agentsvc_components::{Refusal, RunId, TurnId};
 
 use super::{Workflows, end, flow, settle};
+use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;

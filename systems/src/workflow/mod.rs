@@ -52,12 +52,13 @@ use hashbrown::HashMap;
 use agentsvc_components::workflow::{Caller, Workflow, WorkflowRun};
 use agentsvc_components::{AgentId, RunId, Timestamp, TurnId, WorkflowId};
 
+use crate::event::told::inherits;
 use crate::kernel::command::ReplySlot;
 use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::entities;
 use crate::kernel::footprint::{Measure, entries};
 use crate::kernel::inputs::table::CommandDef;
-use crate::kernel::outbox::{Exclusive, inherits};
+use crate::kernel::outbox::Exclusive;
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::{Kind, restore_components};
 use crate::kernel::stage::Stage;

@@ -17,12 +17,15 @@ use crate::kernel::engine::Engine;
 use crate::kernel::index::Index;
 use crate::kernel::metric::Samples;
 use crate::model::admission::Admission;
+use crate::schedule::ScheduleTotals;
 use crate::task::Tasks;
-use crate::trigger::{Triggers, Waves};
+use crate::trigger::{TriggerTotals, Triggers, Waves};
 use crate::turn::ToolLane;
 use crate::workflow::{Definitions, Workflows};
 use crate::{audit, schedule};
+use agentsvc_components::schedule::Tally;
 use agentsvc_components::task::TaskState;
+use agentsvc_components::trigger::FireOutcome;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
@@ -96,12 +99,23 @@ pub struct WorldStats {
     pub approvals_pending: usize,
     /// Approvals, pending and decided ones.
     pub approvals: usize,
+    /// Turns of triggers that ended because a budget was used up, and how matches ended, since the daemon started.
+    #[serde(skip)]
+    pub trigger_totals: TriggerTotals,
+    /// Slots and turns of schedules and cron jobs since the daemon started, by outcome.
+    pub schedule_outcomes: Tally,
     /// Totals since the daemon started.
     #[serde(flatten)]
     pub totals: Counters,
 }
 
 impl WorldStats {
+    /// Turns started by triggers, schedules and cron jobs since the daemon started.
+    #[must_use]
+    pub const fn fires(&self) -> u64 {
+        self.trigger_totals.outcomes.of(FireOutcome::Fired) + self.schedule_outcomes.fired
+    }
+
     fn of(world: &World) -> Self {
         let index = world.resource::<Index>();
         let admission = world.resource::<Admission>();
@@ -131,6 +145,8 @@ impl WorldStats {
             cron_jobs,
             approvals_pending: world.resource::<Approvals>().pending(),
             approvals: world.resource::<Approvals>().len(),
+            trigger_totals: *world.resource::<TriggerTotals>(),
+            schedule_outcomes: world.resource::<ScheduleTotals>().0,
             totals: *world.resource::<Counters>(),
         }
     }

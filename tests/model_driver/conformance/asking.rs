@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agentsvc::kernel::toolset::ToolSpec;
 use agentsvc::model::draft::{Draft, Outlet};
 use agentsvc::model::error::CallError;
 use agentsvc::model::http::Timeouts;
 use agentsvc::model::images::Images;
 use agentsvc::model::provider::{Secret, Target};
 use agentsvc::model::{Drivers, ModelSettings, Purpose, Request};
+use agentsvc::tool::toolset::ToolSpec;
 use agentsvc_components::session::message::{Block, ChatMessage, Role, ToolCall};
 use agentsvc_components::turn::TurnRequest;
 use agentsvc_components::turn::outcome::ModelAnswer;

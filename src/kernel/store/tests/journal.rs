@@ -19,7 +19,7 @@ use super::writing::{Seen, commit, outlets, put};
 use super::*;
 use crate::kernel::store::journal::entry::{Body, Entry, Position};
 use crate::kernel::store::journal::{Entries, Journal, Local, POSITION_KEY};
-use crate::kernel::store::sweep::{Sweeper, Sweeping};
+use crate::kernel::store::sweep::Sweeper;
 use crate::kernel::store::writer::{CommitQueue, Writer};
 
 /// A log that several nodes append to: encoded entries by number.
@@ -129,9 +129,9 @@ fn rows_to_erase() -> Vec<Op> {
 fn sweep(store: &Store, queue: CommitQueue) {
     let (swept, reports) = crossbeam_channel::unbounded();
     let sweeper = Sweeper::start(store.clone(), queue, Arc::new(move |it| swept.send(it).unwrap())).unwrap();
-    let log = Sweeping::Log(LogId(5));
+    let log = crate::session::swept(LogId(5));
     let before = Timestamp(1_200 * 24 * 60 * 60 * 1_000);
-    for what in [log, Sweeping::Traces(agent(2)), Sweeping::Usage(before), Sweeping::Agent(agent(1))] {
+    for what in [log, crate::turn::swept(agent(2)), crate::usage::swept(before), crate::agent::swept(agent(1))] {
         sweeper.queue().sweep(what);
     }
     assert_eq!(reports.recv().unwrap().get(), Some(&LogSwept(LogId(5))));

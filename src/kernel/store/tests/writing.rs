@@ -4,13 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use agentsvc_components::agent::sweep::AgentSwept;
-use agentsvc_components::event::{Event, EventEnvelope};
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::session::sweep::{LogSwept, SweepLog};
-use agentsvc_components::taint::Taint;
 use agentsvc_components::{AgentId, LogId, Timestamp, TurnId};
 use agentsvc_systems::kernel::engine::Commit;
 use agentsvc_systems::kernel::record::{MessageKey, memory_key, message_key, trace_key};
@@ -18,7 +16,7 @@ use agentsvc_systems::usage::{active_key, usage_key};
 use crossbeam_channel::{Receiver, Sender};
 
 use super::*;
-use crate::kernel::store::sweep::{Sweeper, Sweeping};
+use crate::kernel::store::sweep::Sweeper;
 use crate::kernel::store::writer::{Outlets, Writer};
 
 /// What came out of the writer, in order.
@@ -39,7 +37,7 @@ pub(super) fn outlets() -> (Outlets, Sender<Seen>, Receiver<Seen>) {
             let Some(SweepLog(log)) = effect.get() else { panic!("unexpected {effect:?}") };
             effects.send(Seen::Sweep(log.0)).unwrap();
         }),
-        events: Arc::new(move |_| events.send(Seen::Event).unwrap()),
+        told: Arc::new(move |_| events.send(Seen::Event).unwrap()),
         fatal: Arc::new(move |_| fatal.send(Seen::Fatal).unwrap()),
     };
     (outlets, note, seen)
@@ -47,11 +45,6 @@ pub(super) fn outlets() -> (Outlets, Sender<Seen>, Receiver<Seen>) {
 
 pub(super) fn put(key: &[u8], value: &[u8]) -> Op {
     Op { space: Space::World, key: key.to_vec(), value: Some(value.to_vec()) }
-}
-
-fn event() -> EventEnvelope {
-    let event = Event::AgentStarted { agent: AgentId(uuid::Uuid::nil()) };
-    EventEnvelope { event, at: Timestamp(1), depth: 0, taint: Taint::NONE }
 }
 
 /// A commit of `ops` whose release is noted as `number`.
@@ -83,7 +76,7 @@ fn commits_that_wait_join_in_one_batch_and_are_let_go_in_order() {
     for number in 0..100 {
         let mut commit = commit(vec![put(b"a1", &[u8::try_from(number).unwrap()])], number, &note);
         commit.effects.push(SweepLog(LogId(u64::from(number))).into());
-        commit.events.push(event());
+        commit.told.push(Box::new("something happened"));
         queue.send(commit);
     }
     assert!(queue.backlog_bytes() > 100 * 3 && !queue.is_full());
@@ -232,7 +225,7 @@ fn a_sweep_erases_one_log_and_reports_it() {
     };
     // Twice: a sweep that was done already is simply done again.
     for _ in 0..2 {
-        sweeper.queue().sweep(Sweeping::Log(LogId(5)));
+        sweeper.queue().sweep(crate::session::swept(LogId(5)));
         assert_eq!(reports.recv().unwrap().get(), Some(&LogSwept(LogId(5))));
     }
     busy.store(false, Ordering::Relaxed);
@@ -271,9 +264,9 @@ fn usage_events_are_erased_up_to_the_moment_and_no_others() {
     let (swept, reports) = crossbeam_channel::unbounded();
     let report = Arc::new(move |outcome| swept.send(outcome).unwrap());
     let sweeper = Sweeper::start(store.clone(), writer.queue(), report).unwrap();
-    sweeper.queue().sweep(Sweeping::Usage(before));
+    sweeper.queue().sweep(crate::usage::swept(before));
     // Nothing comes back for usage; what is swept behind it does.
-    sweeper.queue().sweep(Sweeping::Log(LogId(1)));
+    sweeper.queue().sweep(crate::session::swept(LogId(1)));
     assert_eq!(reports.recv().unwrap().get(), Some(&LogSwept(LogId(1))));
     sweeper.stop();
     writer.stop();
@@ -305,13 +298,13 @@ fn an_agent_s_traces_are_trimmed_to_the_newest_and_go_with_it() {
     let (swept, reports) = crossbeam_channel::unbounded();
     let sweeper =
         Sweeper::start(store.clone(), writer.queue(), Arc::new(move |outcome| swept.send(outcome).unwrap())).unwrap();
-    sweeper.queue().sweep(Sweeping::Traces(busy));
-    sweeper.queue().sweep(Sweeping::Agent(quiet));
+    sweeper.queue().sweep(crate::turn::swept(busy));
+    sweeper.queue().sweep(crate::agent::swept(quiet));
     assert_eq!(reports.recv().unwrap().get(), Some(&AgentSwept(quiet)));
     let left: Vec<Vec<u8>> = store.content.iter().map(|row| row.key().unwrap().to_vec()).collect();
     assert_eq!(left.len(), limit::TRACES_MAX + 1, "the newest traces and one entry");
     assert!(left.contains(&trace(busy, count - 1).key) && !left.contains(&trace(busy, 1_499).key));
-    sweeper.queue().sweep(Sweeping::Agent(busy));
+    sweeper.queue().sweep(crate::agent::swept(busy));
     assert_eq!(reports.recv().unwrap().get(), Some(&AgentSwept(busy)));
     assert_eq!(store.content.iter().count(), 0);
     sweeper.stop();

@@ -1,7 +1,7 @@
 //! What each step takes in, as it is written down for a replay.
 
-pub(crate) mod entry;
-pub(crate) mod hash;
+pub mod entry;
+pub mod hash;
 pub(crate) mod recorder;
 pub(crate) mod table;
 pub mod wire;

@@ -3,10 +3,10 @@
 use agentsvc_components::agent::{AgentMode, AgentState, ImportedFrom};
 use agentsvc_components::event::EventKind;
 use agentsvc_components::goal::{Goal, GoalStatus};
+use agentsvc_components::kernel::taint::{AgentTaint, Taint};
 use agentsvc_components::manifest::{Manifest, ManifestHash, SessionMode};
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Past, RunResult, RunStatus, ScheduleKind, Tally};
 use agentsvc_components::session::message::{Block, Role, ToolCall, Usage};
-use agentsvc_components::taint::{AgentTaint, Taint};
 use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::trigger::{Fire, FireLog, FireOutcome};
 use agentsvc_components::turn::trace::{StepKind, StepStatus, TraceStep};

@@ -4,9 +4,9 @@ use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::agent::{AgentMode, AgentState, ImportedFrom};
 use agentsvc_components::compaction::call::SummaryCall;
 use agentsvc_components::compaction::record::CompactionRecord;
+use agentsvc_components::kernel::taint::{AgentTaint, Taint};
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::session::record::SessionRecord;
-use agentsvc_components::taint::{AgentTaint, Taint};
 use agentsvc_components::{AgentId, CompactionId, LogId, SessionId, Timestamp};
 use uuid::Uuid;
 

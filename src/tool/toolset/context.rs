@@ -8,18 +8,17 @@ use agentsvc_components::{Actor, AgentId, TurnId};
 use agentsvc_systems::Command;
 use agentsvc_systems::kernel::for_call::{ForCall, Formatter};
 
-use super::{Ended, ToolParts};
-use crate::kernel::effect::Calls;
+use super::{Ended, ToolParts, ToolStores};
 
 /// What a tool knows and may use.
 #[derive(Clone)]
 pub struct Context {
     /// The call: whose, where and with what manifest. When there is no agent its id is nil.
     pub(crate) run: Arc<ToolRun>,
-    /// What all calls share.
-    pub(crate) calls: Arc<Calls>,
     /// What tools may use.
     pub(crate) parts: ToolParts,
+    /// The logs and the memory that tools read.
+    pub(crate) stores: ToolStores,
     /// A client calls the tool by itself: there is no turn (spec 2, Direct tool invocation).
     pub(crate) direct: bool,
 }

@@ -18,24 +18,13 @@ use super::folder::EpochFolder;
 use super::probe::InputStats;
 use super::segment::{SEGMENT_BYTES_MAX, SegmentWriter};
 use super::{Error, InputSettings, keep};
+use crate::kernel::store::step_log::{StepLog, WrittenStep};
 use crate::kernel::store::view::StoreView;
 
 /// How often the thread looks whether something is too old.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// The window is made of about so many epochs, so that it moves in small steps.
 const EPOCHS_OF_A_WINDOW: u32 = 4;
-
-/// One durable step, on its way to the log.
-pub struct WrittenStep {
-    /// Its entry.
-    pub entry: Vec<u8>,
-    /// Its number.
-    pub number: u64,
-    /// The first of a new epoch.
-    pub first: bool,
-    /// A command that could not be written down.
-    pub lost: Option<&'static str>,
-}
 
 enum Message {
     /// The next first step begins this epoch, whose world had these rows.
@@ -58,24 +47,6 @@ pub struct InputQueue {
 }
 
 impl InputQueue {
-    /// Hands over a step; never waits.
-    pub fn send(&self, step: WrittenStep) {
-        let bytes = step.entry.len() as u64;
-        if !self.is_whole() {
-            self.stats.lost.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        if self.stats.waiting.load(Ordering::Relaxed) + bytes > limit::INPUTS_WAITING_BYTES_MAX {
-            self.stats.lost.fetch_add(1, Ordering::Relaxed);
-            return self.gap("the write queue was full".to_owned());
-        }
-        if let Some(name) = step.lost {
-            return self.gap(format!("the command {name} has no written form"));
-        }
-        self.stats.waiting.fetch_add(bytes, Ordering::Relaxed);
-        let _ended = self.messages.send(Message::Step(step));
-    }
-
     /// Nothing more is written in this epoch.
     fn gap(&self, why: String) {
         self.stats.whole.store(false, Ordering::Release);
@@ -126,6 +97,25 @@ impl InputQueue {
     /// What the log has done.
     pub fn stats(&self) -> Arc<InputStats> {
         Arc::clone(&self.stats)
+    }
+}
+
+impl StepLog for InputQueue {
+    fn send(&self, step: WrittenStep) {
+        let bytes = step.entry.len() as u64;
+        if !self.is_whole() {
+            self.stats.lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        if self.stats.waiting.load(Ordering::Relaxed) + bytes > limit::INPUTS_WAITING_BYTES_MAX {
+            self.stats.lost.fetch_add(1, Ordering::Relaxed);
+            return self.gap("the write queue was full".to_owned());
+        }
+        if let Some(name) = step.lost {
+            return self.gap(format!("the command {name} has no written form"));
+        }
+        self.stats.waiting.fetch_add(bytes, Ordering::Relaxed);
+        let _ended = self.messages.send(Message::Step(step));
     }
 }
 

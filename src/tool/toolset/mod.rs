@@ -17,14 +17,14 @@ mod validate;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use agentsvc_components::taint::Taint;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_systems::prompt::text_tokens;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 pub use context::Context;
-pub use parts::ToolParts;
+pub use parts::{ToolParts, ToolStores};
 pub use set::ToolSet;
 pub(crate) use set::{Tools, built_in, install};
 pub(crate) use tool::{Need, Place, Repeat};

@@ -1,14 +1,10 @@
 //! Where what a turn has read comes from, as far as nobody vouches for it. What is judged by it stands in
 //! `systems/src/taint/mod.rs`.
 
-use crate::kernel::domain::Domain;
 use std::borrow::Cow;
 
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
-
-/// What this domain is.
-pub const DOMAIN: Domain = Domain { name: "taint", uses: &[] };
 
 /// Sources of untrusted content, as a set. Two bytes: every turn, session and agent has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

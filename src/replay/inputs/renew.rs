@@ -18,6 +18,7 @@ use super::log::InputQueue;
 use crate::kernel::store::Store;
 use crate::kernel::store::load::Progress;
 use crate::kernel::store::writer::CommitQueue;
+use crate::kernel::world_loop::Renew;
 
 /// How long the world is left alone after a try that came to nothing.
 const PAUSE: Duration = Duration::from_secs(30);
@@ -46,38 +47,6 @@ impl Renewal {
     /// For the world that is stored in `store`.
     pub fn new(inputs: InputQueue, commits: CommitQueue, store: Store) -> Self {
         Self { inputs, commits, store, building: None, recording: true, not_before: None, begun: None }
-    }
-
-    /// Between two steps: stops writing down what nobody takes, looks for a quiet moment when another epoch is wanted,
-    /// and puts the second engine in place when it is ready. Costs nothing as a rule. True when it has.
-    pub fn look(&mut self, engine: &mut Engine) -> bool {
-        if self.recording && !self.inputs.is_whole() {
-            engine.record(false);
-            self.recording = false;
-        }
-        if let Some(building) = &self.building {
-            match building.done.try_recv() {
-                Err(TryRecvError::Empty) => return false,
-                Ok(Some(fresh)) if building.activity == engine.activity() && engine.is_quiet() => {
-                    self.building = None;
-                    self.exchange(engine, fresh);
-                    return true;
-                }
-                // Something happened meanwhile, or it failed.
-                _ => {
-                    self.building = None;
-                    self.inputs.forget();
-                    self.not_before = Some(Instant::now() + PAUSE);
-                }
-            }
-        } else if self.inputs.wants_epoch()
-            && self.not_before.is_none_or(|then| Instant::now() >= then)
-            && !self.has_just_failed()
-            && engine.is_quiet()
-        {
-            self.begin(engine);
-        }
-        false
     }
 
     /// A log that has a gap as soon as an epoch has begun is left alone like a try that came to nothing: its disk takes none.
@@ -116,6 +85,40 @@ impl Renewal {
         // A large world takes a while to fall apart.
         let _dropped_here_else = std::thread::Builder::new().name("inputs-drop".to_owned()).spawn(move || drop(old));
         tracing::info!(after = engine.newest().number, "a new epoch of the input log starts");
+    }
+}
+
+impl Renew for Renewal {
+    /// Between two steps: stops writing down what nobody takes, looks for a quiet moment when another epoch is wanted,
+    /// and puts the second engine in place when it is ready. Costs nothing as a rule. True when it has.
+    fn look(&mut self, engine: &mut Engine) -> bool {
+        if self.recording && !self.inputs.is_whole() {
+            engine.record(false);
+            self.recording = false;
+        }
+        if let Some(building) = &self.building {
+            match building.done.try_recv() {
+                Err(TryRecvError::Empty) => return false,
+                Ok(Some(fresh)) if building.activity == engine.activity() && engine.is_quiet() => {
+                    self.building = None;
+                    self.exchange(engine, fresh);
+                    return true;
+                }
+                // Something happened meanwhile, or it failed.
+                _ => {
+                    self.building = None;
+                    self.inputs.forget();
+                    self.not_before = Some(Instant::now() + PAUSE);
+                }
+            }
+        } else if self.inputs.wants_epoch()
+            && self.not_before.is_none_or(|then| Instant::now() >= then)
+            && !self.has_just_failed()
+            && engine.is_quiet()
+        {
+            self.begin(engine);
+        }
+        false
     }
 }
 

@@ -1,6 +1,10 @@
 //! What tools need from the rest of the daemon.
 
+use std::sync::Arc;
+
 use agentsvc_api::http::bridge::Bridge;
+use agentsvc_api::memory::store::MemoryStore;
+use agentsvc_api::session::content::Content;
 use agentsvc_systems::injection::InjectionPolicy;
 
 use super::ToolSet;
@@ -25,4 +29,13 @@ pub struct ToolParts {
     pub settings: Settings,
     /// What becomes of results that look like prompt injections.
     pub injection: InjectionPolicy,
+}
+
+/// What tools read of the store.
+#[derive(Clone)]
+pub struct ToolStores {
+    /// The logs of sessions.
+    pub content: Arc<dyn Content>,
+    /// The memory of agents.
+    pub memory: Arc<dyn MemoryStore>,
 }

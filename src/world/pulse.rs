@@ -1,15 +1,18 @@
-//! What `GET /api/world` shows of the world's thread: rates over the last seconds, kept at each beat.
+//! What `GET /api/world` shows of the world's thread: rates over the last seconds, and the world's own numbers, kept at each
+//! beat.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use agentsvc_api::world::live_stats::{LiveReading, LiveStats, Rates};
+use agentsvc_systems::Engine;
+use agentsvc_systems::world::WorldStats;
 use parking_lot::Mutex;
 
-use super::LoopStats;
 use crate::kernel::store::StoreStats;
 use crate::kernel::store::writer::CommitQueue;
+use crate::kernel::world_loop::LoopStats;
 
 /// Time between two samples.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
@@ -31,31 +34,52 @@ struct Sample {
     messages: u64,
 }
 
-/// The counters of the last minute, once a second.
+/// The counters of the last minute, once a second, and the world's own numbers as of the last beat.
 #[derive(Debug, Default)]
-pub struct Samples(Mutex<VecDeque<Sample>>);
+pub(crate) struct Samples {
+    taken: Mutex<VecDeque<Sample>>,
+    world: Mutex<WorldStats>,
+}
 
 impl Samples {
-    /// Takes a sample when it is time for one. Called at each beat.
-    pub(super) fn note(&self, stats: &LoopStats) {
+    /// Looks at the world, and takes a sample when it is time for one. Called at each beat.
+    pub(crate) fn note(&self, engine: &Engine, stats: &LoopStats) {
+        *self.world.lock() = engine.stats();
         let now = Instant::now();
-        let mut samples = self.0.lock();
-        if samples.back().is_some_and(|last| now.duration_since(last.at) < SAMPLE_EVERY) {
-            return;
+        if self.taken.lock().back().is_none_or(|last| now.duration_since(last.at) >= SAMPLE_EVERY) {
+            self.keep(self.sample(stats, now));
         }
+    }
+
+    fn keep(&self, sample: Sample) {
+        let mut samples = self.taken.lock();
         if samples.len() == SAMPLES {
             samples.pop_front();
         }
-        samples.push_back(sample(stats, now));
+        samples.push_back(sample);
+    }
+
+    fn sample(&self, stats: &LoopStats, at: Instant) -> Sample {
+        let world = *self.world.lock();
+        Sample {
+            at,
+            beats: stats.beats.load(Ordering::Relaxed),
+            missed: stats.beats_missed.load(Ordering::Relaxed),
+            steps: stats.steps.load(Ordering::Relaxed),
+            commands: stats.commands.load(Ordering::Relaxed),
+            events: stats.events.load(Ordering::Relaxed),
+            fires: world.fires(),
+            messages: world.totals.messages,
+        }
     }
 
     /// Rates from the sample of some seconds ago until now, and beats missed since the oldest one.
     fn rates(&self, stats: &LoopStats, now: Instant) -> (Rates, u64) {
-        let samples = self.0.lock();
+        let samples = self.taken.lock();
         let Some(oldest) = samples.front().copied() else { return (Rates::default(), 0) };
         let from = samples[samples.len().saturating_sub(RATE_SAMPLES)];
         drop(samples);
-        let current = sample(stats, now);
+        let current = self.sample(stats, now);
         let secs = now.duration_since(from.at).as_secs_f64();
         let rate = |of: fn(&Sample) -> u64| {
             if secs < 0.05 { 0.0 } else { of(&current).saturating_sub(of(&from)) as f64 / secs }
@@ -73,36 +97,24 @@ impl Samples {
     }
 }
 
-fn sample(stats: &LoopStats, at: Instant) -> Sample {
-    let world = *stats.world.lock();
-    Sample {
-        at,
-        beats: stats.beats.load(Ordering::Relaxed),
-        missed: stats.beats_missed.load(Ordering::Relaxed),
-        steps: stats.steps.load(Ordering::Relaxed),
-        commands: stats.commands.load(Ordering::Relaxed),
-        events: stats.events.load(Ordering::Relaxed),
-        fires: world.totals.fires(),
-        messages: world.totals.messages,
-    }
-}
-
 /// The world's thread, the store and the process, as the API asks for them.
-pub struct Pulse {
+pub(crate) struct Pulse {
     /// Of the world's thread.
-    pub stats: std::sync::Arc<LoopStats>,
+    pub(crate) stats: std::sync::Arc<LoopStats>,
+    /// Kept at each beat.
+    pub(crate) samples: std::sync::Arc<Samples>,
     /// Its beats a second.
-    pub beat_hz: u32,
+    pub(crate) beat_hz: u32,
     /// What the store's writer has done; not the store itself, which must close with its world.
-    pub store: std::sync::Arc<StoreStats>,
+    pub(crate) store: std::sync::Arc<StoreStats>,
     /// Whose backlog.
-    pub commits: CommitQueue,
+    pub(crate) commits: CommitQueue,
 }
 
 impl LiveStats for Pulse {
     fn read(&self) -> LiveReading {
         let (stats, store) = (&*self.stats, &*self.store);
-        let (rates, beats_missed_last_minute) = stats.samples.rates(stats, Instant::now());
+        let (rates, beats_missed_last_minute) = self.samples.rates(stats, Instant::now());
         LiveReading {
             step: self.step(),
             steps: stats.steps.load(Ordering::Relaxed),
@@ -120,7 +132,7 @@ impl LiveStats for Pulse {
             events: stats.events.load(Ordering::Relaxed),
             rss_bytes: process_bytes("VmRSS:"),
             rates,
-            world: *stats.world.lock(),
+            world: *self.samples.world.lock(),
         }
     }
 
@@ -145,19 +157,15 @@ mod tests {
 
     #[test]
     fn rates_are_of_the_last_seconds() {
-        let stats = LoopStats::default();
+        let (stats, samples) = (LoopStats::default(), Samples::default());
         let start = Instant::now();
         for second in 0..70_u64 {
             stats.beats.store(second * 20, Ordering::Relaxed);
             stats.beats_missed.store(second, Ordering::Relaxed);
             stats.events.store(if second < 50 { second * 1_000 } else { 50_000 + second * 3 }, Ordering::Relaxed);
-            let mut samples = stats.samples.0.lock();
-            if samples.len() == SAMPLES {
-                samples.pop_front();
-            }
-            samples.push_back(sample(&stats, start + Duration::from_secs(second)));
+            samples.keep(samples.sample(&stats, start + Duration::from_secs(second)));
         }
-        let (rates, missed) = stats.samples.rates(&stats, start + Duration::from_secs(69));
+        let (rates, missed) = samples.rates(&stats, start + Duration::from_secs(69));
         assert_eq!((rates.beats_per_second, rates.events_per_second, missed), (20.0, 3.0, 60));
         assert_eq!(Samples::default().rates(&stats, start).0, Rates::default());
     }

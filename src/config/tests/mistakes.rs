@@ -22,7 +22,7 @@ const FILE: &[(&str, &[&str])] = &[
         "zzzzzzzzzzzz = 1",
         &["1: zzzzzzzzzzzz: unknown key; expected one of `api_listen`, `api_key`, `cors_origin`, \
          `log_level`, `mode`, `data_dir`, `rate_limit_per_second`, `network_enabled`, `default_model`, \
-         `providers`, `world`, `queue`, `triggers`, `web`, `exec_policy`, `workspaces`, `approval`, \
+         `providers`, `server`, `world`, `queue`, `triggers`, `web`, `exec_policy`, `workspaces`, `approval`, \
          `tool_invoke`, `uploads`, `budget`, `prices`, `catalog`, `usage`, `audit`, `backup`, `snapshots`, \
          `security`, `inputs`, `log`"],
     ),

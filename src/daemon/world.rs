@@ -192,7 +192,10 @@ impl WorldContext {
         let born = store.born((clock.wall)())?;
         let view = store.view();
         let (mut engine, epoch) = come_to_life(ground, &view, born)?;
-        let mut begun = Begun::new(ground, ground.inputs.as_ref().and_then(start_log));
+        let mut begun = Begun::new(
+            ground,
+            ground.inputs.as_ref().and_then(|(folder, settings)| InputLog::try_start(folder, *settings)),
+        );
         let queue = begun.inputs.as_ref().map(InputLog::queue);
         if let Some(queue) = &queue {
             queue.prepare(epoch, view);
@@ -348,17 +351,6 @@ fn note(engine: &mut Engine, entry: Entry) -> Receiver<()> {
     });
     engine.command(actor, NoteAction { kind, agent: None, details }, told);
     noted
-}
-
-/// The input log. Without it the world does as well.
-fn start_log((folder, settings): &(PathBuf, InputSettings)) -> Option<InputLog> {
-    match InputLog::start(folder.clone(), *settings) {
-        Ok(log) => Some(log),
-        Err(error) => {
-            tracing::warn!(%error, "the input log cannot be started");
-            None
-        }
-    }
 }
 
 /// Where the writer hands what became durable.

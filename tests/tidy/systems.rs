@@ -10,7 +10,7 @@ use super::{none, ratchet, read, root};
 /// Systems that take `&mut World`.
 const SYSTEMS_WITH_THE_WORLD: &[(&str, usize)] = &[("systems", 20)];
 /// Those of them without a line `// &mut World: <why>` above.
-const SYSTEMS_WITHOUT_A_REASON: &[(&str, usize)] = &[("systems", 20)];
+const SYSTEMS_WITHOUT_A_REASON: &[(&str, usize)] = &[];
 
 /// What fills a new world is no system.
 const SET_UP: &str = "install";

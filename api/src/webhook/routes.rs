@@ -49,14 +49,9 @@ pub(crate) const ROUTES: &[Route] = &[
     crud::list::<DeliveryItem>("/api/webhooks/{id}/deliveries", "List the deliveries of a webhook, newest first"),
 ];
 
-fn sender(call: &Call) -> Result<Arc<dyn WebhookSender>, Error> {
-    let loading = || Error::unavailable("the daemon is still starting; try again in a moment", 1);
-    call.api.services.get::<dyn WebhookSender>().ok_or_else(loading)
-}
-
 /// The fields of the body, with a URL that may be reached and a secret that is sealed.
 async fn fields(call: &Call, mut body: WebhookBody) -> Result<WebhookFields, Error> {
-    let sender = sender(call)?;
+    let sender = call.api.service::<dyn WebhookSender>()?;
     if let Some(url) = body.url.take() {
         check_url(&url)?;
         let vetted = Arc::clone(&sender).vet(url).await;
@@ -108,7 +103,7 @@ async fn update<S: Shown<View = WebhookView>>(call: Call) -> Result<Response, Er
 async fn test(call: Call) -> Result<Response, Error> {
     let view = crud::view::<WebhookItem>(&call, call.id("id")?).await?;
     let webhook_id = view.id.0;
-    match sender(&call)?.test(view, call.request_id).await {
+    match call.api.service::<dyn WebhookSender>()?.test(view, call.request_id).await {
         Ok(response_status) => reply::ok(&Tested { status: "sent", response_status, webhook_id }),
         Err(TestFailure::Unreachable(why)) => Err(Error::of(WEBHOOK_UNREACHABLE, why)),
         Err(TestFailure::Refused(why)) => Err(Error::bad_field("url", format!("url: {why}"))),

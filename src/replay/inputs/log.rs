@@ -137,6 +137,12 @@ impl InputLog {
         Ok(Self { queue, thread })
     }
 
+    /// The same; without it a world does as well, and a warning says that there is none.
+    pub fn try_start(inputs: &Path, settings: InputSettings) -> Option<Self> {
+        let warn = |error: &std::io::Error| tracing::warn!(%error, "the input log cannot be started");
+        Self::start(inputs.to_owned(), settings).inspect_err(warn).ok()
+    }
+
     /// The way to it.
     pub fn queue(&self) -> InputQueue {
         self.queue.clone()

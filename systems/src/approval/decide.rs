@@ -96,6 +96,7 @@ fn decide(world: &mut World, command: DecideApprovals) -> Result<Vec<ApprovalVie
 }
 
 /// On the beat: what no decision was made in time is refused, at most [`limit::APPROVALS_EXPIRED_MAX`] a beat.
+// &mut World: a refusal settles a call, and with it turns of any kind.
 pub(crate) fn beat(world: &mut World) {
     let now = world.resource::<Now>().0;
     for _ in 0..limit::APPROVALS_EXPIRED_MAX {
@@ -112,6 +113,7 @@ pub(crate) fn next_due(world: &World) -> Option<Timestamp> {
 
 /// The clock was set back: what was asked for in a time that it has left is decided as if it were asked for now, for it
 /// would wait by so much longer.
+// &mut World: changes entities by their ids, through the hooks of their kind.
 pub(crate) fn clock_set_back(world: &mut World) {
     let now = world.resource::<Now>().0;
     let latest = now.plus_ms(world.resource::<Settings>().approval_timeout_ms);

@@ -172,6 +172,7 @@ pub(crate) fn names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> (usize
 }
 
 /// At the end of a step that appended something: the record of the ends, and a checkpoint when one is due.
+// &mut World: leaves a record and an effect in the outbox beside its own resource.
 pub(crate) fn close(world: &mut World) {
     let trail = world.resource::<AuditChain>();
     let head = trail.head;

@@ -61,6 +61,7 @@ pub(crate) fn released(world: &mut World, agent: AgentId) {
 }
 
 /// On the beat, once a second: a period may be over, or one that was promised room may not have taken it.
+// &mut World: asks the domains that wait for room to go on.
 pub(crate) fn beat(world: &mut World) {
     let now = world.resource::<Now>().0;
     let mut budgets = world.resource_mut::<Budgets>();

@@ -74,6 +74,7 @@ fn put_back(world: &mut World, events: Vec<EventEnvelope>) {
 
 /// Runs the [reactions](crate::kernel::reaction) to each event that they have not seen, as the step comes to an end. Events that
 /// happen meanwhile are seen too.
+// &mut World: reactions of any domain run in it.
 pub(crate) fn tell_events(world: &mut World) {
     loop {
         let mut step = world.resource_mut::<Events>();

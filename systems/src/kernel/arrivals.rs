@@ -19,6 +19,7 @@ pub trait Settle: Outcome {
 }
 
 /// Settles every outcome that came in.
+// &mut World: outcomes of any domain are settled in it.
 pub(crate) fn settle(world: &mut World) {
     while let Some(outcome) = world.resource_mut::<Arrived>().0.pop_front() {
         table::settle(world, outcome);

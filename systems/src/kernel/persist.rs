@@ -20,6 +20,7 @@ fn kinds() -> impl Iterator<Item = &'static Entities> {
 
 /// Writes the record of every dirty entity that still lives. Tombstones of the others are there already: the
 /// remove hooks wrote them.
+// &mut World: reads the components of any kind that is stored.
 pub(crate) fn record_dirty(world: &mut World) {
     let dirty = world.resource_mut::<Outbox>().take_dirty();
     if dirty.is_empty() {

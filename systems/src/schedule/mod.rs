@@ -93,7 +93,15 @@ pub(crate) const DOMAIN: Domain = Domain {
     install,
     measures: &[Measure::of::<ScheduleId>("schedules", footprint::heap, entries(28, 3))],
     systems: &[
-        System { stage: Stage::Time, name: "schedule_beat", run: beat },
+        System {
+            stage: Stage::Time,
+            name: "schedule_beat",
+            // A look at the first entry of the index by time. What is due is fired in the step that follows.
+            run: |world| {
+                let now = world.resource::<Now>().0;
+                world.resource_mut::<Schedules>().look(now);
+            },
+        },
         System { stage: Stage::Fire, name: "schedule_fire", run: fire },
     ],
     has_fires: has_due,
@@ -127,13 +135,6 @@ pub(crate) fn install(world: &mut World) {
             turn_ended(world, schedule, &event.ended);
         }
     });
-}
-
-/// Sees whether anything is due: a look at the first entry of the index by time. What is due is fired in the step that
-/// follows.
-pub(crate) fn beat(world: &mut World) {
-    let now = world.resource::<Now>().0;
-    world.resource_mut::<Schedules>().look(now);
 }
 
 /// Is anything due that was not visited?

@@ -90,6 +90,7 @@ fn component(agent: Entity, record: ScheduleRecord, state: ScheduleStateRecord) 
 
 /// The clock was wrong by more than [`limit::CLOCK_FAULT_MS`] and was set back: what was counted by the wrong time
 /// counts anew.
+// &mut World: plans schedules by their entities, which moves them in the index.
 pub(crate) fn reanchor(world: &mut World) {
     let now = world.resource::<Now>().0;
     for entity in world.resource::<Schedules>().all() {

@@ -22,6 +22,7 @@ pub(crate) fn next_due(world: &World) -> Option<Timestamp> {
 
 /// Tasks whose claim is older than the configured time wait again. That is no event and wakes no trigger (spec 1,
 /// Triggers, rule 5). Looks at no more than the claims that are due, at most [`limit::TASKS_SWEPT_MAX`] a beat.
+// &mut World: a task that waits again goes through the hooks of its kind.
 pub(crate) fn beat(world: &mut World) {
     let timeout_ms = i64::try_from(world.resource::<Settings>().claim_timeout_secs.saturating_mul(1_000));
     let until = world.resource::<Now>().0.plus_ms(-timeout_ms.unwrap_or(i64::MAX));
@@ -34,6 +35,7 @@ pub(crate) fn beat(world: &mut World) {
 
 /// The clock was set back: a claim that was made in a time that it has left counts from now, for it would hold by so much
 /// longer.
+// &mut World: changes entities by their ids, through the hooks of their kind.
 pub(crate) fn clock_set_back(world: &mut World) {
     let now = world.resource::<Now>().0;
     let made_later = world.resource::<Tasks>().claims_after(now);

@@ -101,6 +101,7 @@ pub(crate) fn is_in_burst(world: &World, entity: Entity) -> bool {
 
 /// At the end of a step, before the records of what is marked: turns that changed leave their bursts, and the fires of the
 /// step become bursts where there are enough of them.
+// &mut World: reads turns and writes their records and those of their triggers.
 pub(crate) fn keep_bursts(world: &mut World) {
     let bursts = world.resource::<Bursts>();
     if bursts.fresh.is_empty() && bursts.open.is_empty() {

@@ -167,6 +167,7 @@ pub(crate) fn has_waiting(world: &World) -> bool {
 }
 
 /// Shows the triggers what happened since they looked last.
+// &mut World: matching reads agents, settings and the index of triggers, and may tell events.
 pub(crate) fn meet(world: &mut World) {
     if world.resource::<Events>().has_unmatched() {
         told::unmatched(world, match_events);
@@ -244,6 +245,7 @@ fn name_of<'w>(world: &'w World, event: &'w Event) -> Option<Cow<'w, str>> {
 }
 
 /// At the end of a step: what waits and is not stored as it is gets its record.
+// &mut World: shows an event's texts through the scanner, which counts what it finds.
 pub(crate) fn keep_waiting(world: &mut World) {
     if world.resource::<Waves>().queue.is_empty() {
         return;

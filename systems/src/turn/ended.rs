@@ -62,6 +62,7 @@ pub(super) fn turn_ended(world: &mut World, origin: Origin, ended: Ended) {
 }
 
 /// Tells what fired the turns that ended.
+// &mut World: reactions of any domain run in it.
 pub(crate) fn tell(world: &mut World) {
     while let Some(event) = world.resource_mut::<EndedTurns>().0.pop_front() {
         react(world, &event);

@@ -219,6 +219,7 @@ fn write_result(world: &mut World, entity: Entity, index: u32, call: ToolCall, c
 }
 
 /// Sends out the calls that a place is free for.
+// &mut World: a call is judged, journaled and sent, which touches agents, turns and the outbox.
 pub(crate) fn send(world: &mut World) {
     world.resource_scope(|world, mut lane: Mut<'_, ToolLane>| {
         while lane.can_send() {

@@ -321,6 +321,7 @@ fn counted<'a, T: Default>(newest: &mut i64, place: &'a mut T, index: i64, now: 
 }
 
 /// Writes the sums that this step changed.
+// &mut World: leaves records in the outbox beside its own resource.
 pub(crate) fn store_dirty(world: &mut World) {
     let mut rollups = world.resource_mut::<Rollups>();
     if rollups.dirty.is_empty() && rollups.dirty_scopes.is_empty() {
@@ -369,6 +370,7 @@ pub(crate) fn agent_removed(world: &mut World, agent: AgentId) {
 }
 
 /// On the beat: what is too old goes, at the start and when a day or a minute is over.
+// &mut World: asks the outside to erase rows, by an effect in the outbox.
 pub(crate) fn beat(world: &mut World) {
     let now = world.resource::<Now>().0;
     let retention = i64::from(world.resource::<Settings>().usage_retention_days);

@@ -17,6 +17,7 @@ pub(crate) fn next_due(world: &World) -> Option<Timestamp> {
 }
 
 /// Sees which steps have run out of time and which are to be tried again.
+// &mut World: reads runs by their entities and fails their steps, which may begin turns.
 pub(crate) fn beat(world: &mut World) {
     let now = world.resource::<Now>().0;
     for _ in 0..limit::WORKFLOW_STEPS_DUE_MAX {
@@ -41,6 +42,7 @@ pub(crate) fn beat(world: &mut World) {
 }
 
 /// The clock was set back: no pause and no time limit may last longer than it would by the clock as it is now.
+// &mut World: reads runs by their entities and moves them in the index.
 pub(crate) fn clock_set_back(world: &mut World) {
     let now = world.resource::<Now>().0;
     let all: Vec<(Timestamp, RunId, u16)> = world.resource::<Workflows>().due.iter().copied().collect();

@@ -41,6 +41,7 @@ use crate::kernel::outbox::Emit;
 use crate::turn::{Fired, Place, Said, begin_fired};
 
 /// Moves the runs that can go on.
+// &mut World: a step of a run begins turns.
 pub(crate) fn advance(world: &mut World) {
     for (run, step, turn) in std::mem::take(&mut world.resource_mut::<Workflows>().orphans) {
         settle::lost(world, run, step, turn);

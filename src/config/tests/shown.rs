@@ -60,7 +60,7 @@ fn other(path: &str, kind: Kind) -> String {
     match (path, kind) {
         ("api_listen", _) => "\"127.0.0.1:1\"".to_owned(),
         ("data_dir", _) => "\"/other\"".to_owned(),
-        ("world.tick_hz", _) => "7".to_owned(),
+        ("world.tick_hz" | "server.loading_wait_ms", _) => "7".to_owned(),
         ("inputs.enabled", _) => "false".to_owned(),
         ("inputs.keep_hours" | "inputs.max_mb", _) => "77".to_owned(),
         ("log.format", _) => "\"json\"".to_owned(),

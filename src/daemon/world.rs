@@ -192,10 +192,8 @@ impl WorldContext {
         let born = store.born((clock.wall)())?;
         let view = store.view();
         let (mut engine, epoch) = come_to_life(ground, &view, born)?;
-        let mut begun = Begun::new(
-            ground,
-            ground.inputs.as_ref().and_then(|(folder, settings)| InputLog::try_start(folder, *settings)),
-        );
+        let inputs = ground.inputs.as_ref().and_then(|(folder, settings)| InputLog::try_start(folder, *settings));
+        let mut begun = Begun::new(ground, inputs);
         let queue = begun.inputs.as_ref().map(InputLog::queue);
         if let Some(queue) = &queue {
             queue.prepare(epoch, view);

@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -48,6 +49,21 @@ fn flip(path: &Path, at: u64) {
     file.seek(SeekFrom::Start(at)).and_then(|_| file.write_all(&[!byte[0]])).expect("it can be written");
 }
 
+/// Every file of a store, with what is written in it.
+fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(directory).expect("it is there") {
+        let path = entry.expect("it can be read").path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            let bytes = fs::read(&path).expect("it can be read");
+            found.insert(path, bytes);
+        }
+    }
+    found
+}
+
 /// Starts the binary, which must end by itself; gives what it said.
 fn refused(daemon: &Daemon) -> String {
     let mut child = command(daemon.home());
@@ -79,7 +95,7 @@ fn a_torn_end_of_the_journal_is_dropped_and_nothing_else() {
 }
 
 #[test]
-fn a_damaged_journal_is_refused_and_repaired_up_to_the_damage() {
+fn a_damaged_journal_is_refused_and_repaired_but_for_the_damage() {
     let (mut daemon, agents) = home();
     let path = journal(&daemon);
     let length = fs::metadata(&path).expect("it is there").len();
@@ -87,14 +103,13 @@ fn a_damaged_journal_is_refused_and_repaired_up_to_the_damage() {
     let said = refused(&daemon);
     assert!(said.contains("damaged") && said.contains("agentsvc doctor --repair"), "{said}");
     let told = repair(&daemon);
-    assert!(text(&told["lost"][0]).contains("journal"), "{told}");
+    assert!(text(&told["damage"][0]).contains("journal"), "{told}");
     let old = PathBuf::from(text(&told["old_store"]));
     assert!(old.join("version").exists() && old != world(&daemon), "the old store stays: {told}");
     daemon.restart();
-    // Most of the journal stands before the damage, and so do the first agents.
-    for agent in &agents[..AGENTS / 2] {
-        daemon.get(&format!("/api/agents/{agent}")).expect(200);
-    }
+    // What was stored before and after the damaged batch is there.
+    let kept = agents.iter().filter(|agent| daemon.get(&format!("/api/agents/{agent}")).status == 200);
+    assert!(kept.count() >= AGENTS - 1);
     let next = daemon.agent("after");
     assert_eq!(daemon.say(&next, "echo still here")["response"].as_str().map(str::is_empty), Some(false));
     daemon.restart();
@@ -102,8 +117,8 @@ fn a_damaged_journal_is_refused_and_repaired_up_to_the_damage() {
 }
 
 #[test]
-fn damaged_tables_are_refused_and_a_repair_that_saves_nothing_changes_nothing() {
-    let (daemon, _) = home();
+fn a_store_without_the_small_files_of_the_engine_is_refused_and_repaired_whole() {
+    let (mut daemon, agents) = home();
     for keyspace in ["0", "1", "2"] {
         for entry in fs::read_dir(world(&daemon).join("keyspaces").join(keyspace)).expect("it is there") {
             let path = entry.expect("it can be read").path();
@@ -112,12 +127,47 @@ fn damaged_tables_are_refused_and_a_repair_that_saves_nothing_changes_nothing() 
             }
         }
     }
+    fs::remove_file(world(&daemon).join("lock")).expect("it is there");
+    fs::write(world(&daemon).join("version"), b"").expect("it can be written");
+    let said = refused(&daemon);
+    assert!(said.contains("agentsvc doctor --repair") && said.contains("restore a backup"), "{said}");
+    let told = repair(&daemon);
+    assert_eq!(told["lost"], json!([]), "{told}");
+    daemon.restart();
+    for agent in &agents {
+        let session = text(&daemon.detail(agent)["session_id"]);
+        let expected = if agents[..5].contains(agent) { 2 } else { 0 };
+        assert_eq!(daemon.transcript(&session).len(), expected, "{agent}");
+    }
+}
+
+#[test]
+fn a_store_without_its_list_of_keyspaces_is_not_emptied_by_a_start() {
+    let (mut daemon, agents) = home();
+    fs::remove_file(world(&daemon).join("keyspaces/0/current")).expect("it is there");
+    let before = files(&world(&daemon));
+    refused(&daemon);
+    assert!(files(&world(&daemon)) == before, "the start has changed it");
+    assert_eq!(repair(&daemon)["lost"], json!([]));
+    daemon.restart();
+    for agent in &agents {
+        daemon.get(&format!("/api/agents/{agent}")).expect(200);
+    }
+}
+
+#[test]
+fn a_repair_that_saves_nothing_changes_nothing_and_does_not_suggest_itself() {
+    let (daemon, _) = home();
+    fs::remove_file(journal(&daemon)).expect("it is there");
+    let before = files(&world(&daemon));
     let said = refused(&daemon);
     assert!(said.contains("agentsvc doctor --repair") && said.contains("restore a backup"), "{said}");
     let done = daemon.cli(&["doctor", "--repair"]);
     assert!(!done.status.success());
     let said = String::from_utf8_lossy(&done.stderr);
-    assert!(said.contains("damaged"), "{said}");
+    assert!(said.contains("cannot be repaired") && said.contains("Restore a backup"), "{said}");
+    assert!(!said.contains("--repair"), "{said}");
+    assert!(files(&world(&daemon)) == before, "the repair has changed it");
     let names: Vec<String> = fs::read_dir(daemon.home().join("data"))
         .expect("it is there")
         .map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned())
@@ -133,8 +183,10 @@ fn a_home_in_use_is_not_repaired_and_a_whole_one_is_the_same_after_it() {
     let done = daemon.cli(&["doctor", "--repair"]);
     assert!(!done.status.success(), "a daemon has it");
     daemon.kill();
+    let before = files(&world(&daemon));
     let told = repair(&daemon);
-    assert_eq!(told["lost"], json!([]), "{told}");
+    assert_eq!((&told["damage"], &told["lost"], &told["old_store"]), (&json!([]), &json!([]), &Value::Null), "{told}");
+    assert!(files(&world(&daemon)) == before, "an intact store was changed");
     daemon.restart();
     let sessions: Vec<Value> = agents[..5].iter().map(|agent| daemon.detail(agent)).collect();
     for detail in sessions {
@@ -146,11 +198,14 @@ fn a_home_in_use_is_not_repaired_and_a_whole_one_is_the_same_after_it() {
 #[test]
 fn a_kill_of_the_repair_leaves_a_whole_world_and_never_loses_the_old_store() {
     let (mut daemon, agents) = home();
+    let harm = |daemon: &Daemon| fs::write(world(daemon).join("version"), b"damaged").expect("it can be written");
+    harm(&daemon);
     let began = Instant::now();
     repair(&daemon);
     let longest = began.elapsed();
     let mut rng = Rng(u64::from(daemon.pid()));
     for kill in 0..12 {
+        harm(&daemon);
         let mut child = command(daemon.home());
         let mut child =
             child.args(["doctor", "--repair"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
@@ -162,6 +217,7 @@ fn a_kill_of_the_repair_leaves_a_whole_world_and_never_loses_the_old_store() {
             let is_kept = name.starts_with("world.damaged-");
             assert!(!is_kept || path.join("version").exists(), "kill {kill}: {name} is whole");
         }
+        assert_eq!(repair(&daemon)["lost"], json!([]), "kill {kill}");
         daemon.restart();
         for agent in &agents {
             daemon.get(&format!("/api/agents/{agent}")).expect(200);

@@ -17,7 +17,7 @@ pub(crate) struct Doctor {
     #[arg(long)]
     offline: bool,
     /// Complete or roll back an interrupted restore; otherwise copy the readable data of a damaged store into a new one
-    /// and keep the old one
+    /// and keep the old one. An intact store is not changed
     #[arg(long)]
     repair: bool,
 }
@@ -57,10 +57,17 @@ fn repair(home: &Home, context: &Context) -> Result<(), Error> {
     }
     output::print(&match repaired {
         Repair::Restore(mended) => render_restore(&mended),
-        Repair::Store { world_rows, content_rows, lost, old_store } => {
+        Repair::Store { world_rows, content_rows, old_store: None, .. } => format!(
+            "the store is intact: {world_rows} world records and {content_rows} content rows; nothing was changed\n"
+        ),
+        Repair::Store { world_rows, content_rows, damage, lost, old_store: Some(old_store) } => {
             let mut text = format!("saved {world_rows} world records and {content_rows} content rows\n");
-            for what in &lost {
-                text.push_str(&format!("lost: {what}\n"));
+            let told = damage.iter().map(|what| ("damaged", what)).chain(lost.iter().map(|what| ("lost", what)));
+            for (kind, what) in told {
+                text.push_str(&format!("{kind}: {what}\n"));
+            }
+            if lost.is_empty() {
+                text.push_str("nothing is lost\n");
             }
             text + &format!("the old store was kept at {}\n", old_store.display())
         }

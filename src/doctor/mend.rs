@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agentsvc_components::agent::record::AgentRecord;
+use agentsvc_components::audit::record::{AuditEntry, AuditHead};
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::manifest::Manifest;
 use agentsvc_components::schedule::record::{ScheduleRecord, ScheduleStateRecord};
@@ -11,8 +12,9 @@ use agentsvc_components::session::record::SessionRecord;
 use agentsvc_components::trigger::record::TriggerRecord;
 use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::{LogId, SessionId, Timestamp};
+use agentsvc_systems::audit::decode;
 use agentsvc_systems::kernel::record;
-use agentsvc_systems::kernel::record::read_as;
+use agentsvc_systems::kernel::record::{AUDIT_HEAD_KEY, AuditKey, read_as};
 use agentsvc_systems::{Engine, Records, Settings};
 use uuid::Uuid;
 
@@ -27,10 +29,10 @@ const LOG_MAX: u64 = 1 << 56;
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Gives the rows that make a world. `content` gives the keys of the content rows, which are only looked at.
+/// Gives the rows that make a world. `content` gives the content rows, which are only looked at.
 pub(super) fn mend(
     world: Vec<Pair>,
-    content: &mut dyn Iterator<Item = Vec<u8>>,
+    content: &mut dyn Iterator<Item = Pair>,
     lost: &mut Vec<String>,
 ) -> Result<Rows, String> {
     let mut rows = Rows::new();
@@ -43,7 +45,8 @@ pub(super) fn mend(
             Err(error) => lost.push(error.to_string()),
         }
     }
-    let logs = logs(content);
+    let Content { logs, audit } = Content::of(content);
+    audit_head(&mut rows, audit, lost);
     agents(&mut rows, &logs, lost);
     pointers(&mut rows, lost)?;
     // Behind that: the messages of a session that went are swept, too.
@@ -78,10 +81,42 @@ fn log_of(key: &[u8], value: &[u8]) -> Option<LogId> {
     record::parse_sweep_key(key).or_else(session)
 }
 
-/// The logs that have messages.
-fn logs(keys: &mut dyn Iterator<Item = Vec<u8>>) -> BTreeSet<LogId> {
-    let logs = keys.filter_map(|key| record::parse_message_key(&key)).map(|at| at.log);
-    logs.filter(|log| log.0 <= LOG_MAX).collect()
+/// What the world needs to know of the content rows.
+#[derive(Default)]
+struct Content {
+    /// The logs that have messages.
+    logs: BTreeSet<LogId>,
+    /// The first and the last entry of the audit log.
+    audit: Option<(AuditEntry, AuditEntry)>,
+}
+
+impl Content {
+    fn of(rows: &mut dyn Iterator<Item = Pair>) -> Self {
+        let mut seen = Self::default();
+        for (key, value) in rows {
+            seen.logs.extend(record::parse_message_key(&key).map(|at| at.log).filter(|log| log.0 <= LOG_MAX));
+            let is_entry = matches!(record::parse_audit_key(&key), Some(AuditKey::Entry(_)));
+            if let Some(entry) = is_entry.then(|| decode(&value)).flatten() {
+                let first = seen.audit.take().map_or_else(|| entry.clone(), |(first, _)| first);
+                seen.audit = Some((first, entry));
+            }
+        }
+        seen
+    }
+}
+
+/// The audit log ends with its newest entry, so that no later one takes the place of one that is stored.
+fn audit_head(rows: &mut Rows, audit: Option<(AuditEntry, AuditEntry)>, lost: &mut Vec<String>) {
+    let Some((first, last)) = audit else { return };
+    let stored = rows.get(AUDIT_HEAD_KEY.as_slice());
+    let stored = stored.and_then(|row| record::decode::<AuditHead>(&AUDIT_HEAD_KEY, row).ok());
+    if stored.is_some_and(|head| head.last >= last.id) {
+        return;
+    }
+    lost.push("the end of the audit log as the world knew it; restored from the newest entry".to_owned());
+    let begins = AuditHead { first: first.id, anchor: first.prev_hash, ..AuditHead::default() };
+    let head = AuditHead { last: last.id, hash: last.hash, ..stored.unwrap_or(begins) };
+    rows.insert(AUDIT_HEAD_KEY.to_vec(), record::encode(&head));
 }
 
 fn uuid_key(kind: u8, id: Uuid) -> Vec<u8> {
@@ -204,7 +239,7 @@ fn orphans(rows: &mut Rows, logs: &BTreeSet<LogId>) {
         }
     }
     for log in orphans {
-        rows.insert([&b"w"[..], &log.0.to_be_bytes()].concat(), vec![record::VERSION]);
+        rows.entry([&b"w"[..], &log.0.to_be_bytes()].concat()).or_insert_with(|| vec![record::VERSION]);
     }
 }
 
@@ -231,7 +266,7 @@ mod tests {
     #[test]
     fn a_log_that_was_never_given_out_is_damage() {
         let mut lost = Vec::new();
-        let content = &mut std::iter::empty::<Vec<u8>>();
+        let content = &mut std::iter::empty();
         let rows = mend(vec![sweep(7), sweep(LOG_MAX), sweep(u64::MAX)], content, &mut lost).unwrap();
         // The next session gets a log behind those of the rows that stay.
         assert_eq!(rows.into_iter().collect::<Vec<_>>(), [sweep(7), sweep(LOG_MAX)]);
@@ -261,11 +296,38 @@ mod tests {
         let message = |log: u64| -> Pair {
             (record::message_key(MessageKey { log: LogId(log), ordinal: 0, index: 0 }), Vec::new())
         };
-        let content = &mut [message(1), message(2)].into_iter().map(|(key, _)| key);
+        let content = &mut [message(1), message(2)].into_iter();
         let mut lost = Vec::new();
         let rows = mend(vec![row(1), row(2)], content, &mut lost).unwrap();
         assert_eq!(rows.into_iter().collect::<Vec<_>>(), [1, 2].map(sweep));
         assert_eq!(lost.len(), 2);
         assert_eq!(lost[0], format!("record {}: its agent is lost", id(1)));
+    }
+    #[test]
+    fn the_audit_log_ends_with_its_newest_entry() {
+        let mut rows = Vec::new();
+        let (mut hash, mut lost) = ([0; 32], Vec::new());
+        for id in 1..=3 {
+            let mut entry = AuditEntry {
+                id,
+                at: Timestamp(1),
+                event_type: "config_set".into(),
+                agent: None,
+                actor: "api".into(),
+                details: "{}".into(),
+                prev_hash: hash,
+                hash: [0; 32],
+            };
+            rows.push((record::audit_entry_key(id), agentsvc_systems::audit::encode(&mut entry)));
+            hash = entry.hash;
+        }
+        let head = AuditHead { first: 1, anchor: [0; 32], last: 3, hash };
+        let stored = vec![(AUDIT_HEAD_KEY.to_vec(), record::encode(&head))];
+        let stale = vec![(AUDIT_HEAD_KEY.to_vec(), record::encode(&AuditHead { last: 1, ..head }))];
+        for (world, losses) in [(stored.clone(), 0), (stale, 1), (Vec::new(), 2)] {
+            let mended = mend(world, &mut rows.clone().into_iter(), &mut lost).unwrap();
+            assert_eq!(mended.into_iter().collect::<Vec<_>>(), stored);
+            assert_eq!(lost.len(), losses, "{lost:?}");
+        }
     }
 }

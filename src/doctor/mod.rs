@@ -5,6 +5,8 @@
 
 pub(crate) mod cli;
 mod configuration;
+#[cfg(test)]
+mod corruption;
 mod home;
 mod machine;
 mod mend;

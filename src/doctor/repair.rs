@@ -1,5 +1,5 @@
 //! `doctor --repair`: a restore that was cut off is carried out or taken back; without one, a damaged store is replaced by
-//! what can be read of it.
+//! what can be read of it. An intact store is left alone.
 
 use std::path::PathBuf;
 
@@ -19,16 +19,19 @@ use crate::kernel::store::repair::Repaired;
 pub enum Repair {
     /// There was a restore that was cut off. The store was not looked at.
     Restore(Mended),
-    /// The store was replaced by what can be read of it.
+    /// The store is intact, or was replaced by what can be read of it.
     Store {
-        /// Records of the world that the new store has.
+        /// Records of the world in the store.
         world_rows: u64,
-        /// Rows of content that it has.
+        /// Rows of content in it.
         content_rows: u64,
+        /// What was damaged, one sentence each.
+        damage: Vec<String>,
         /// What is lost, one sentence each.
         lost: Vec<String>,
-        /// Where the old store is.
-        old_store: PathBuf,
+        /// Where the old store is; nothing when nothing was changed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        old_store: Option<PathBuf>,
     },
 }
 
@@ -53,6 +56,7 @@ pub fn repair(home: &Home) -> Result<Repair, String> {
     if !std::fs::read_dir(&world).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(format!("no store at {}", world.display()));
     }
-    let Repaired { kept, lost, aside } = repair::repair(&world, mend).map_err(|error| error.to_string())?;
-    Ok(Repair::Store { world_rows: kept.world, content_rows: kept.content, lost, old_store: aside })
+    let Repaired { world, content, damage, lost, aside } =
+        repair::repair(&world, mend).map_err(|error| error.to_string())?;
+    Ok(Repair::Store { world_rows: world, content_rows: content, damage, lost, old_store: aside })
 }

@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::audit::record::AuditHead;
+use agentsvc_components::kernel::record::Space;
 use agentsvc_systems::audit::Walked;
+use agentsvc_systems::kernel::record::AUDIT_PREFIX;
 
 use super::{Finding, Patient, StoreOwner};
 use crate::audit::AuditTrail;
@@ -52,7 +54,11 @@ pub(super) fn audit(patient: &Patient) -> Finding {
         return Finding::warn("not checked: the store cannot be read", "see the check store");
     };
     let Some(head) = records.iter::<AuditHead>().last().copied() else {
-        return Finding::pass("the audit log is empty");
+        let mut entries = store.view().prefix(Space::Content, &AUDIT_PREFIX);
+        return match entries.next() {
+            None => Finding::pass("the audit log is empty"),
+            Some(_) => Finding::fail("the audit log has entries, but its end is lost", RESTORE),
+        };
     };
     let vault = match Vault::open(patient.home.vault_dir()) {
         Ok(vault) => Arc::new(vault),

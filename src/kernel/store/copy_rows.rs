@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use agentsvc_systems::kernel::record::{AUDIT_HEAD_KEY, AUDIT_PREFIX};
 use fjall::{Guard, Iter, Keyspace, OwnedWriteBatch, PersistMode};
 
-use super::{Error, FORMAT_KEY, Store};
+use super::{CONTENT_KEY, Error, FORMAT_KEY, Store};
 
 /// Rows of one batch.
 const BATCH_ROWS: usize = 4_096;
@@ -19,6 +19,7 @@ impl Store {
     pub(crate) fn carry_over(&self, other: &Self) -> Result<u64, Error> {
         let mut carried = Carried { to: self, batch: self.database.batch(), waiting: 0, rows: 0 };
         carried.align(&other.content, &self.content, &AUDIT_PREFIX)?;
+        carried.write_content()?;
         carried.align(&other.world, &self.world, &AUDIT_HEAD_KEY)?;
         let born = (self.view().born()?, other.view().born()?);
         carried.align(&other.world, &self.world, &OWN_PREFIX)?;
@@ -57,12 +58,12 @@ impl Carried<'_> {
             match (order, &their, &our) {
                 (Ordering::Greater, _, Some((key, _))) => {
                     self.batch.remove(to, key.clone());
-                    self.count()?;
+                    self.count(to)?;
                 }
                 (Ordering::Equal, Some((key, value)), Some((_, ours))) if value == ours || **key == FORMAT_KEY => {}
                 (_, Some((key, value)), _) => {
                     self.batch.insert(to, key.clone(), value.clone());
-                    self.count()?;
+                    self.count(to)?;
                 }
                 _ => {}
             }
@@ -76,13 +77,28 @@ impl Carried<'_> {
     }
 
     fn next(&self, rows: &mut Iter) -> Result<Option<KeyAndValue>, Error> {
-        rows.next().map(Guard::into_inner).transpose().map_err(|error| self.to.failed(error))
+        // The mark of changes of content belongs to the batches of its own store.
+        let mut rows =
+            rows.map(Guard::into_inner).filter(|row| row.as_ref().map_or(true, |(key, _)| **key != CONTENT_KEY));
+        rows.next().transpose().map_err(|error| self.to.failed(error))
     }
 
-    fn count(&mut self) -> Result<(), Error> {
+    fn count(&mut self, to: &Keyspace) -> Result<(), Error> {
         self.rows += 1;
         self.waiting += 1;
-        if self.waiting == BATCH_ROWS { self.write() } else { Ok(()) }
+        match self.waiting {
+            BATCH_ROWS if *to == self.to.content => self.write_content(),
+            BATCH_ROWS => self.write(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes rows of content, with the mark of that.
+    fn write_content(&mut self) -> Result<(), Error> {
+        if self.waiting > 0 {
+            self.batch.insert(&self.to.world, CONTENT_KEY, []);
+        }
+        self.write()
     }
 
     fn write(&mut self) -> Result<(), Error> {

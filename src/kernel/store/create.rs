@@ -13,20 +13,20 @@ use crate::kernel::disk::{remove_dir, sync_dir};
 /// The engine's file that a directory has when it is a store.
 const MARKER: &str = "version";
 
-/// Makes an empty store at `path` unless there is one already.
+/// Makes an empty store at `path` unless there is one already; true when it made one.
 ///
 /// # Errors
 /// [`Error::Corrupted`] when `path` holds something else, [`Error::Io`] when the disk fails.
-pub(super) fn ensure(path: &Path) -> Result<(), Error> {
+pub(super) fn ensure(path: &Path) -> Result<bool, Error> {
     let failed = |source| Error::Io { path: path.to_owned(), source };
     if path.join(MARKER).try_exists().map_err(failed)? {
-        return Ok(());
+        return Ok(false);
     }
     if holds_something(path).map_err(failed)? {
         let reason = format!("the directory has files but not '{MARKER}'");
         return Err(Error::Corrupted { path: path.to_owned(), reason });
     }
-    whole(path, |store| store.write_format())
+    whole(path, |store| store.write_format()).map(|()| true)
 }
 
 /// Makes a store at `path`, where nothing may be yet, and lets `fill` write into it before it takes its place: whole

@@ -36,6 +36,14 @@ pub enum Error {
         /// What was found.
         reason: String,
     },
+    /// A damaged store of which nothing usable can be read.
+    #[error("the store at {} cannot be repaired: {reason}; nothing was changed. Restore a backup", path.display())]
+    Unrepairable {
+        /// Where the store is.
+        path: PathBuf,
+        /// What was found.
+        reason: String,
+    },
     /// One record cannot be read.
     #[error("the store at {} is damaged: record {key} of kind '{kind}' cannot be read: {reason}; run `agentsvc \
         doctor --repair` to save the other records, or restore a backup", path.display())]

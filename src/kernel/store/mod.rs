@@ -10,14 +10,15 @@
 //! | [`view`] | all rows as of one committed batch, for copies; a new store made of rows |
 //! | `carry` | hands the audit trail and the store's own rows on to the store that takes this one's place |
 //! | `exchange` | one store directory takes the place of another, whatever is killed meanwhile |
+//! | `raw` | reads the engine's files without the engine, and finds damage |
 //! | [`repair`] | copies what can be read of a damaged store into a new one |
 //! | [`stats`], [`probe`] | counters for the metrics page |
 //!
 //! `world` holds one small record per entity and is read whole at start; `content` holds messages and texts and
 //! is read on demand. Keys are a kind byte and big-endian ids (see `agentsvc_components::kernel::record`). Key 0x00 of
 //! `world` is the format of the store, so that a later release can tell an older home and an older release can
-//! refuse a newer one; behind it stand the newest step (`STEP_KEY`), since when ids have a slot (`BORN_KEY`)
-//! and, where there is a shared journal, its newest entry (`POSITION_KEY`). None of them is a record of the world.
+//! refuse a newer one; behind it stand a mark of the newest change of `content` (`CONTENT_KEY`), the newest step
+//! (`STEP_KEY`), since when ids have a slot (`BORN_KEY`) and, where there is a shared journal, its newest entry (`POSITION_KEY`). None of them is a record of the world.
 //!
 //! A kill at any point leaves exactly some committed batch: a torn tail of the journal is cut off when the store
 //! is opened. There is no clean-close marker, because opening after a kill is the only way of opening.
@@ -33,6 +34,7 @@ pub(crate) mod exchange;
 pub mod journal;
 pub mod load;
 pub mod probe;
+pub(crate) mod raw;
 pub mod repair;
 pub mod rows;
 pub mod stats;
@@ -58,6 +60,9 @@ pub const FORMAT: u32 = 1;
 
 /// The key of the format record in `world`; sorts before every kind byte.
 const FORMAT_KEY: [u8; 1] = [0];
+/// The key in `world` of an empty row in each batch that changes `content`. So every batch changes `world`, and the data tables
+/// of `world` know the newest batch that those of `content`, or a journal, must have.
+const CONTENT_KEY: [u8; 2] = [0, b'c'];
 /// Bytes of one memtable. Larger ones stall the writer less often; there are two, and up to four more each while
 /// they are flushed.
 const MEMTABLE_BYTES: u64 = 8 << 20;
@@ -136,17 +141,13 @@ impl Store {
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
         let path: Arc<Path> = path.into().into();
         caught(&path, || {
-            create::ensure(&path)?;
+            if !create::ensure(&path)? {
+                raw::check(&path)?;
+            }
             let store = Self::open_engine(&path)?;
             store.check_format()?;
             Ok(store)
         })
-    }
-
-    /// Opens a copy of a store that lacks its newest rows, maybe the format record among them.
-    fn open_cut(path: &Path) -> Result<Self, Error> {
-        let path: Arc<Path> = path.into();
-        caught(&path, || Self::open_engine(&path))
     }
 
     fn open_engine(path: &Arc<Path>) -> Result<Self, Error> {

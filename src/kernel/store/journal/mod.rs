@@ -6,10 +6,11 @@
 
 pub mod entry;
 
+use agentsvc_components::kernel::record::Space;
 use agentsvc_components::kernel::step::STEP_KEY;
 use fjall::{OwnedWriteBatch, PersistMode};
 
-use super::{Error, Store};
+use super::{CONTENT_KEY, Error, Store};
 use entry::{Body, Entry, Position};
 
 /// The key, in the world space, of the [`Position`] of the newest entry that the store holds. A store whose journal is
@@ -97,6 +98,9 @@ impl Store {
                     Some(value) => batch.insert(keyspace, op.key.as_slice(), value.as_slice()),
                     None => batch.remove(keyspace, op.key.as_slice()),
                 }
+            }
+            if !erased.is_empty() || ops.iter().any(|op| op.space == Space::Content) {
+                batch.insert(&self.world, CONTENT_KEY, []);
             }
             if let Some(step) = step {
                 batch.insert(&self.world, STEP_KEY, step.to_bytes());

@@ -50,6 +50,8 @@ struct Plan {
     /// How many slots had which outcome, in the order of [`counts`].
     settled: [u64; 6],
     enabled: bool,
+    /// Which spans are done.
+    past: Past,
 }
 
 /// Every schedule and cron job.
@@ -85,7 +87,10 @@ impl Plans {
 
     /// The clock was wrong, and is set back by more than it may be: schedules that counted by it count from now.
     pub(crate) fn count_anew(&mut self, now: i64) {
-        self.0.values_mut().filter(|plan| plan.is_off(now)).for_each(|plan| plan.pos = now);
+        for plan in self.0.values_mut().filter(|plan| plan.is_off(now)) {
+            plan.past.leave(Timestamp(plan.anchor), Timestamp(plan.pos), Timestamp(now));
+            plan.pos = now;
+        }
     }
 
     /// A step: what it writes, and what it says of slots. When it `is_done`, nothing is left over for the next one.
@@ -121,6 +126,7 @@ impl Plans {
             }
             plan.enabled = state.enabled;
             plan.check(state).map_err(|wrong| format!("the slots of schedule {id}: {wrong}"))?;
+            plan.past = state.past.as_deref().cloned().unwrap_or_default();
         }
         for id in &written.gone {
             self.0.remove(id);
@@ -131,7 +137,7 @@ impl Plans {
     /// No slot that is due lacks its outcome.
     fn all_settled(&self, now: i64) -> Result<(), String> {
         for (id, plan) in self.0.iter().filter(|(_, plan)| plan.enabled) {
-            if let Some(slot) = plan.next(plan.pos).filter(|slot| *slot <= now) {
+            if let Some(slot) = plan.next_open(plan.pos).filter(|slot| *slot <= now) {
                 return Err(format!("a slot of schedule {id}: {slot} is due at {now}, and has no outcome"));
             }
         }
@@ -172,6 +178,7 @@ impl Plan {
             waiting: VecDeque::new(),
             settled: [0; 6],
             enabled: true,
+            past: Past::default(),
         })
     }
 
@@ -186,6 +193,9 @@ impl Plan {
         if is_new || self.anchor != anchored_at.0 || (enables && !self.enabled) {
             (self.anchor, self.pos) = (anchored_at.0, anchored_at.0);
         }
+        if is_new || (enables && !self.enabled) {
+            self.past = Past::default();
+        }
         Ok(())
     }
 
@@ -194,6 +204,16 @@ impl Plan {
         let past = state.past.as_deref().cloned().unwrap_or_default();
         self.waiting = past.queue.iter().map(|slot| slot.0).collect();
         (self.pos, self.settled, self.enabled) = (state.cursor.0, counts(&past.tally), state.enabled);
+        self.past = past;
+    }
+
+    /// The first slot after `after` that is not done.
+    fn next_open(&self, after: i64) -> Option<i64> {
+        let mut slot = self.next(after)?;
+        while let Some(end) = self.past.done.end_of(Timestamp(slot)) {
+            slot = self.next(end.0)?;
+        }
+        Some(slot)
     }
 
     /// The first slot after `after`.
@@ -207,8 +227,18 @@ impl Plan {
         }
     }
 
-    /// How many slots there are after `after` and not after `upto`.
+    /// How many slots that are not done there are after `after` and not after `upto`.
     fn count(&self, after: i64, upto: i64) -> u64 {
+        match self.past.done.after(Timestamp(after)) {
+            Some((begin, end)) if begin.0 < upto => {
+                self.count_all(after, begin.0) + if end.0 < upto { self.count(end.0, upto) } else { 0 }
+            }
+            _ => self.count_all(after, upto),
+        }
+    }
+
+    /// How many slots there are after `after` and not after `upto`.
+    fn count_all(&self, after: i64, upto: i64) -> u64 {
         let passed = match &self.slots {
             Slots::Grid(ms) => upto.div_euclid(*ms) - after.div_euclid(*ms),
             Slots::Every(ms) => (upto - self.anchor).max(0) / ms - (after - self.anchor).max(0) / ms,

@@ -3,6 +3,9 @@
 
 use crate::kernel::domain::Domain;
 pub mod record;
+mod spans;
+
+pub use spans::Spans;
 
 use bevy_ecs::prelude::{Component, Entity};
 use serde::{Deserialize, Serialize};
@@ -131,6 +134,19 @@ pub struct Past {
     pub run_count: u64,
     /// How its slots and turns ended, counted.
     pub tally: Tally,
+    /// Slots after this and up to the cursor have had their chance to fire; those between it and the last of `done` were
+    /// missed. `None` is where its rule counts from.
+    pub since: Option<Timestamp>,
+    /// Earlier spans of time whose slots have had their chance to fire. They never fire again, whatever the clock does.
+    pub done: Spans,
+}
+
+impl Past {
+    /// The span that ends with `cursor` is over, where the rule counts from `anchor`: the next one begins after `since`.
+    pub fn leave(&mut self, anchor: Timestamp, cursor: Timestamp, since: Timestamp) {
+        self.done.add(self.since.unwrap_or(anchor), cursor);
+        self.since = Some(since);
+    }
 }
 
 /// How the slots and turns of a schedule ended, counted. Every slot is one of `fired`, `missed`, `overlapped`, `refused`,

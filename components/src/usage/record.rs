@@ -80,8 +80,37 @@ impl CallRecord {
     }
 }
 
-/// What a scope has spent. Times are counted from 1970 in UTC.
+/// What was spent in the hour, the day and the month that a clock was in, which then jumped far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Windows {
+    /// Which day `day_cost` is of.
+    pub day: i64,
+    /// Money of that day.
+    pub day_cost: Micros,
+    /// Which month `month_cost` is of.
+    pub month: i64,
+    /// Money of that month.
+    pub month_cost: Micros,
+    /// Which hour `hour_tokens` is of.
+    pub hour: i64,
+    /// Tokens of that hour.
+    pub hour_tokens: u64,
+}
+
+impl Windows {
+    /// Nothing spent yet.
+    pub const NONE: Self = Self {
+        day: i64::MIN,
+        day_cost: Micros::ZERO,
+        month: i64::MIN,
+        month_cost: Micros::ZERO,
+        hour: i64::MIN,
+        hour_tokens: 0,
+    };
+}
+
+/// What a scope has spent. Times are counted from 1970 in UTC.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScopeUseRecord {
     /// Whose; `None` is everybody's. Also in the key.
     pub agent: Option<AgentId>,
@@ -101,6 +130,9 @@ pub struct ScopeUseRecord {
     pub hour_tokens: u64,
     /// When its last call went out.
     pub last_at: Timestamp,
+    /// Windows that a clock has left by a far jump, the oldest first: they count again when it comes back.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub away: Vec<Windows>,
 }
 
 impl ScopeUseRecord {
@@ -117,7 +149,24 @@ impl ScopeUseRecord {
             hour: i64::MIN,
             hour_tokens: 0,
             last_at: Timestamp(i64::MIN),
+            away: Vec::new(),
         }
+    }
+
+    /// The windows of its last call.
+    #[must_use]
+    pub const fn windows(&self) -> Windows {
+        let &Self { day, day_cost, month, month_cost, hour, hour_tokens, .. } = self;
+        Windows { day, day_cost, month, month_cost, hour, hour_tokens }
+    }
+
+    /// Counts in these windows from here on; gives those before.
+    pub const fn turn_to(&mut self, windows: Windows) -> Windows {
+        let before = self.windows();
+        (self.day, self.day_cost) = (windows.day, windows.day_cost);
+        (self.month, self.month_cost) = (windows.month, windows.month_cost);
+        (self.hour, self.hour_tokens) = (windows.hour, windows.hour_tokens);
+        before
     }
 
     /// Whose.

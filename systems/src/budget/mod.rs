@@ -177,6 +177,8 @@ fn store(world: &mut World, scope: Scope, record: BudgetRecord) {
 }
 
 #[cfg(test)]
+mod clock_tests;
+#[cfg(test)]
 mod random_tests;
 #[cfg(test)]
 mod tests;

@@ -343,42 +343,6 @@ fn a_call_of_yesterday_is_settled_yesterday() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_does_not_give_money_twice() {
-    let mut world = TestWorld::with(settings(WORST));
-    let agent = world.spawn("a");
-    let midnight = calendar::ends(Period::Daily, calendar::day(world.now));
-    world.now = midnight.plus_ms(10);
-    let _asked = send(&mut world, agent, 1);
-    let call = world.next_call();
-    costs(&mut world, &call, WORST);
-    world.now = midnight.plus_ms(-1_000);
-    assert!(send(&mut world, agent, 1).take().unwrap().is_err());
-    let far = world.now.plus_ms(-40 * calendar::DAY_MS);
-    world.now = far;
-    let _asked = send(&mut world, agent, 1);
-    assert_eq!(world.calls.len(), 1, "a clock that was wrong by far is not followed");
-    let call = world.next_call();
-    costs(&mut world, &call, 40);
-    assert_eq!(view(&mut world, Scope::Global).today, Micros(40));
-}
-
-#[test]
-fn a_kill_behind_a_clock_that_was_set_back_gives_no_money_twice() {
-    let mut world = TestWorld::with(settings(WORST));
-    let agent = world.spawn("a");
-    let midnight = calendar::ends(Period::Daily, calendar::day(world.now));
-    world.now = midnight.plus_ms(10);
-    let _asked = send(&mut world, agent, 1);
-    let _lost = world.next_call();
-    world.now = midnight.plus_ms(-60_000);
-    world.restart();
-    // The call that was lost cost all of the day in which it went out, and that day goes on.
-    let after = view(&mut world, Scope::Global);
-    assert_eq!((after.today, after.reserved), (Micros(WORST), Micros::ZERO));
-    assert!(send(&mut world, agent, 2).take().unwrap().is_err());
-}
-
-#[test]
 fn a_fired_turn_fails_with_the_code_and_further_fires_are_refused_at_the_door() {
     let mut world = TestWorld::with(settings(WORST - 1));
     let agent = world.spawn("a");

@@ -100,18 +100,28 @@ fn walk(schedule: &Schedule, rule: &Rule, timing: &Timing, held: VecDeque<Timest
     let most = held_max(schedule.missed);
     let mut walk = Walk { held, missed: 0, last_missed: schedule.cursor, done: false };
     let mut at = walk.held.back().copied().unwrap_or(schedule.cursor);
-    if let (true, Some((count, last))) = (walk.held.is_empty(), rule.leap(schedule.anchored_at, at, now, most as u64)) {
-        (walk.missed, walk.last_missed, at) = (count, last, last);
-    }
-    for _ in 0..limit::SCHEDULE_SLOTS_PER_VISIT {
-        let Some(slot) = rule.next(timing.zone, schedule.anchored_at, at).filter(|slot| *slot <= now) else {
-            walk.done = true;
-            break;
-        };
-        at = slot;
-        walk.held.push_back(slot);
-        if walk.held.len() > most {
-            walk.miss_first();
+    let mut left = limit::SCHEDULE_SLOTS_PER_VISIT;
+    while left > 0 && !walk.done {
+        // Slots up to the next span that is done.
+        let span = schedule.past.as_ref().and_then(|past| past.done.after(at));
+        let upto = span.map_or(now, |(after, _)| after.min(now));
+        if let Some((count, last)) = rule.leap(schedule.anchored_at, at, upto, most as u64) {
+            walk.missed += walk.held.len() as u64 + count;
+            walk.held.clear();
+            (walk.last_missed, at) = (last, last);
+        }
+        while let Some(slot) = rule.next(timing.zone, schedule.anchored_at, at).filter(|slot| *slot <= upto && left > 0)
+        {
+            (at, left) = (slot, left - 1);
+            walk.held.push_back(slot);
+            if walk.held.len() > most {
+                walk.miss_first();
+            }
+        }
+        match span.filter(|(_, end)| *end < now) {
+            _ if left == 0 => {}
+            Some((_, end)) => at = end,
+            None => walk.done = true,
         }
     }
     if schedule.missed == MissedPolicy::Skip {
@@ -141,9 +151,11 @@ fn visit(world: &mut World, entity: Entity, id: ScheduleId, now: Timestamp) {
     if !schedule.enabled {
         return;
     }
+    let (anchor, cursor) = (schedule.anchored_at, schedule.cursor);
     let walk = walk(schedule, &rule, &timing, held, now);
     let Walk { mut held, missed, last_missed, done } = walk;
     if missed > 0 {
+        outcome::past(world, entity, |past| past.leave(anchor, cursor, last_missed));
         settle_to(world, entity, last_missed);
         outcome::note(world, entity, Outcome::Missed, last_missed, missed, "the daemon was not running at that time");
     }
@@ -188,18 +200,20 @@ fn meet(world: &mut World, entity: Entity, slot: Timestamp) {
     if !running || (open == 0 && waiting == 0) {
         return begin_slot(world, entity, slot, false);
     }
+    // Slots that are caught up fire one after another.
+    let is_late = slot.plus_ms(limit::SCHEDULE_LATE_MS) < world.resource::<Now>().0;
     match schedule.overlap {
-        OverlapPolicy::Parallel => begin_slot(world, entity, slot, open > 0),
+        OverlapPolicy::Parallel if !is_late => begin_slot(world, entity, slot, open > 0),
         OverlapPolicy::Skip => {
             outcome::note(world, entity, Outcome::Overlapped, slot, 1, "the previous run had not ended");
         }
-        OverlapPolicy::Queue if waiting < limit::SCHEDULE_QUEUE_MAX => {
+        _ if waiting < limit::SCHEDULE_QUEUE_MAX => {
             #[cfg(test)]
             super::simulation::waits(world, entity, slot);
             outcome::past(world, entity, |past| past.queue.push(slot));
             rehearsal::note(world, |world| Note::SlotWaits { schedule: id_of(world, entity), slot });
         }
-        OverlapPolicy::Queue => {
+        _ => {
             let why = format!("{} slots are waiting for the previous run to end", limit::SCHEDULE_QUEUE_MAX);
             outcome::note(world, entity, Outcome::Refused, slot, 1, &why);
         }

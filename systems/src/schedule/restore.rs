@@ -89,7 +89,7 @@ fn component(agent: Entity, record: ScheduleRecord, state: ScheduleStateRecord) 
 }
 
 /// The clock was wrong by more than [`limit::CLOCK_FAULT_MS`] and was set back: what was counted by the wrong time
-/// counts anew.
+/// counts anew. Slots that have had their chance to fire do not fire again.
 // &mut World: plans schedules by their entities, which moves them in the index.
 pub(crate) fn reanchor(world: &mut World) {
     let now = world.resource::<Now>().0;
@@ -113,6 +113,8 @@ fn anchor(world: &mut World, entity: Entity, now: Timestamp) -> bool {
         return false;
     }
     if let Some(mut schedule) = world.get_mut::<Schedule>(entity) {
+        let (anchor, cursor) = (schedule.anchored_at, schedule.cursor);
+        schedule.past.get_or_insert_default().leave(anchor, cursor, now);
         schedule.cursor = now;
         if anchor_is_off {
             schedule.anchored_at = now;

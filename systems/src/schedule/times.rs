@@ -226,10 +226,15 @@ impl Schedules {
     }
 }
 
-/// The first slot that has no outcome yet.
+/// The first slot that has no outcome yet. One that has had its chance to fire before the clock was set back is none.
 pub(super) fn next_slot(world: &World, entity: Entity) -> Option<Timestamp> {
     let (schedule, timing) = (world.get::<Schedule>(entity)?, world.get::<Timing>(entity)?);
-    timing.rule?.next(timing.zone, schedule.anchored_at, schedule.cursor)
+    let rule = timing.rule?;
+    let mut slot = rule.next(timing.zone, schedule.anchored_at, schedule.cursor)?;
+    while let Some(end) = schedule.past.as_ref().and_then(|past| past.done.end_of(slot)) {
+        slot = rule.next(timing.zone, schedule.anchored_at, end)?;
+    }
+    Some(slot)
 }
 
 /// Puts a schedule at its place in the time index, or takes it out when it is disabled or has no slot left. What it held

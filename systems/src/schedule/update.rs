@@ -6,7 +6,7 @@ use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::manifest::SessionMode;
-use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Schedule, ScheduleKind};
+use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Schedule, ScheduleKind, Spans};
 use agentsvc_components::{AgentId, Refusal, ScheduleId};
 use serde_json::json;
 
@@ -90,6 +90,9 @@ fn update(world: &mut World, command: UpdateSchedule) -> Result<ScheduleView, Re
     let counts_anew = checked.is_new || (checked.enabled && !was_enabled);
     if counts_anew {
         (schedule.anchored_at, schedule.cursor) = (now, now);
+        if let Some(past) = &mut schedule.past {
+            (past.since, past.done) = (None, Spans::default());
+        }
     }
     if let Some(agent) = checked.agent.filter(|agent| *agent != old_agent) {
         schedule.agent = agent;

@@ -26,6 +26,7 @@ pub(crate) mod rows;
 #[cfg(test)]
 mod rows_tests;
 mod settle;
+mod windows;
 
 pub use rows::{active_key, parse_active_key, usage_key, usage_range};
 

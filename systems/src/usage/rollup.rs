@@ -12,7 +12,7 @@ use agentsvc_components::usage::record::{CallRecord, ScopeUseRecord, SweepUsage}
 use agentsvc_components::usage::{Bucket, CallUse, Period, Scope, UsageSum};
 use agentsvc_components::{AgentId, Micros, Timestamp};
 
-use super::{calendar, rows};
+use super::{calendar, rows, windows};
 use crate::config::Settings;
 use crate::kernel::clock::Now;
 use crate::kernel::outbox::{Emit, Outbox};
@@ -76,22 +76,17 @@ pub(crate) struct Spent {
 }
 
 impl Rollups {
-    /// The moment at which a call counts that goes out now. A clock that is set back a little opens no period anew; one
-    /// that was far ahead is not followed.
+    /// The moment at which a call counts that goes out now: no clock that is set back opens a period anew.
     pub(crate) fn moment(&self, now: Timestamp) -> Timestamp {
-        if self.latest <= now.plus_ms(calendar::DAY_MS) { self.latest.max(now) } else { now }
+        windows::moment(self.latest, now)
     }
 
     /// What `scope` has spent in the period that `now` is in.
     pub(crate) fn spent(&self, scope: Scope, period: Period, now: Timestamp) -> Spent {
-        let index = calendar::index(period, self.moment(now));
+        let at = self.moment(now);
+        let index = calendar::index(period, at);
         let Some(node) = self.scopes.get(&scope) else { return Spent { index, ..Spent::default() } };
-        let stored = &node.stored;
-        let (of, spent) = match period {
-            Period::Hourly => (stored.hour, stored.hour_tokens),
-            Period::Daily => (stored.day, stored.day_cost.0),
-            Period::Monthly => (stored.month, stored.month_cost.0),
-        };
+        let (of, spent) = windows::of(&node.stored, period, at);
         let reserved = node.reserved.get(&(period, index)).map_or(0, |amount| amount.0);
         Spent { index, spent: if of == index { spent } else { 0 }, reserved }
     }
@@ -191,9 +186,8 @@ impl Rollups {
     }
 
     /// Adds an event to every sum. True when the agent is active on a day for the first time.
-    pub(super) fn add(&mut self, call: &CallRecord, used: &CallUse, agent_lives: bool, now: Timestamp) -> bool {
+    pub(super) fn add(&mut self, call: &CallRecord, used: &CallUse, agent_lives: bool) -> bool {
         let (at, sum) = (call.at, UsageSum::from(used.usage));
-        let now = self.moment(now).max(at);
         let day = calendar::day(at);
         let (provider, model) = self.model_of(used);
         for bucket in [
@@ -207,36 +201,34 @@ impl Rollups {
             *place = place.plus(sum);
             self.dirty.insert(bucket);
         }
-        self.add_at(Scope::Global, at, now, sum);
-        agent_lives && self.add_at_agent(call.agent, at, now, sum)
+        self.add_at(Scope::Global, at, sum);
+        agent_lives && self.add_at_agent(call.agent, at, sum)
     }
 
-    fn add_at(&mut self, scope: Scope, at: Timestamp, now: Timestamp, sum: UsageSum) {
+    fn add_at(&mut self, scope: Scope, at: Timestamp, sum: UsageSum) {
         self.dirty_scopes.insert(scope);
         let node = self.scopes.entry(scope).or_insert_with(|| Node::of(ScopeUseRecord::new(scope)));
         node.stored.total = node.stored.total.plus(sum);
-        node.stored.last_at = node.stored.last_at.max(at);
         let stored = &mut node.stored;
-        if let Some(place) = counted(&mut stored.day, &mut stored.day_cost, calendar::day(at), calendar::day(now)) {
+        stored.last_at = windows::moment(stored.last_at, at);
+        windows::turn_to(stored, at);
+        if let Some(place) = counted(&mut stored.day, &mut stored.day_cost, calendar::day(at)) {
             *place = place.plus(sum.cost);
         }
-        if let Some(place) =
-            counted(&mut stored.month, &mut stored.month_cost, calendar::month(at), calendar::month(now))
-        {
+        if let Some(place) = counted(&mut stored.month, &mut stored.month_cost, calendar::month(at)) {
             *place = place.plus(sum.cost);
         }
-        if let Some(place) = counted(&mut stored.hour, &mut stored.hour_tokens, calendar::hour(at), calendar::hour(now))
-        {
+        if let Some(place) = counted(&mut stored.hour, &mut stored.hour_tokens, calendar::hour(at)) {
             *place = place.saturating_add(sum.tokens());
         }
     }
 
-    fn add_at_agent(&mut self, agent: AgentId, at: Timestamp, now: Timestamp, sum: UsageSum) -> bool {
+    fn add_at_agent(&mut self, agent: AgentId, at: Timestamp, sum: UsageSum) -> bool {
         let scope = Scope::Agent(agent);
-        let before = self.scopes.get(&scope).map(|node| node.stored);
-        self.add_at(scope, at, now, sum);
-        if let Some(before) = before {
-            self.unlist(agent, &before);
+        let before = self.scopes.get(&scope).map(|node| node.stored.clone());
+        self.add_at(scope, at, sum);
+        if let Some(before) = &before {
+            self.unlist(agent, before);
         }
         self.list(agent);
         before.is_none_or(|before| before.day != calendar::day(at))
@@ -260,8 +252,9 @@ impl Rollups {
         let Some(node) = self.scopes.get_mut(&scope).filter(|node| node.stored.total.requests > 0) else {
             return false;
         };
-        let before = node.stored;
+        let before = node.stored.clone();
         let stored = &mut node.stored;
+        windows::turn_to(stored, at);
         if let Some(cost) = correction.today {
             (stored.day, stored.day_cost) = (calendar::day(at), cost);
         }
@@ -311,10 +304,9 @@ impl Node {
     }
 }
 
-/// The place to count at for period `index`, where `now` is the current one; begins anew with a new period. `None` for a
-/// period that is over. One after `now` was opened by a clock that was wrong.
-fn counted<'a, T: Default>(newest: &mut i64, place: &'a mut T, index: i64, now: i64) -> Option<&'a mut T> {
-    if *newest < index || *newest > now {
+/// The place to count at for period `index`; begins anew with a new period. `None` for a period that is over.
+fn counted<'a, T: Default>(newest: &mut i64, place: &'a mut T, index: i64) -> Option<&'a mut T> {
+    if *newest < index {
         (*newest, *place) = (index, T::default());
     }
     (*newest == index).then_some(place)
@@ -351,9 +343,13 @@ pub(crate) fn load(world: &mut World, records: &mut Records) -> Result<(), Error
     rollups.models = sums.iter().filter(|(bucket, _)| matches!(bucket, Bucket::Model(..))).count();
     rollups.sums.extend(sums);
     for stored in records.take::<ScopeUseRecord>() {
-        rollups.latest = rollups.latest.max(stored.last_at);
-        rollups.scopes.insert(stored.scope(), Node::of(stored));
-        if let Some(agent) = stored.agent {
+        let scope = stored.scope();
+        if scope == Scope::Global {
+            // Every call counts there too.
+            rollups.latest = stored.last_at;
+        }
+        rollups.scopes.insert(scope, Node::of(stored));
+        if let Some(agent) = scope.agent() {
             rollups.list(agent);
         }
     }

@@ -122,8 +122,7 @@ pub(super) fn write(world: &mut World, call: &CallRecord, number: u16, used: Cal
         Note::Call { agent: call.agent, usage, end: used.end, priced }
     });
     let lives = index::agent(world, call.agent).ok();
-    let now = world.resource::<Now>().0;
-    let new_day = world.resource_mut::<Rollups>().add(call, &used, lives.is_some(), now);
+    let new_day = world.resource_mut::<Rollups>().add(call, &used, lives.is_some());
     if new_day {
         world.op(rows::put_active(call.at, call.agent));
     }

@@ -26,7 +26,7 @@ limits! {
     /// meanwhile.
     pub const CLOCK_JITTER_MS: i64 = 1_000;
     /// Milliseconds that a clock may be set back before schedules take the new time for the right one and count anew
-    /// from it. Less: they wait until the clock has caught up, so that no slot comes twice.
+    /// from it, without the slots that have had their chance to fire. Less: they wait until the clock has caught up.
     pub const CLOCK_FAULT_MS: i64 = 24 * 60 * 60 * 1_000;
     /// Triggers in the whole world. More: 429.
     pub const TRIGGERS_MAX: usize = 4_000_000;
@@ -156,8 +156,12 @@ limits! {
     pub const SCHEDULE_RESULT_BYTES_MAX: usize = 2 << 10;
     /// Milliseconds that a slot may be late and still fire under the missed policy `skip`. Later: missed.
     pub const SCHEDULE_LATE_MS: i64 = 60_000;
-    /// Slots that passed unnoticed and still fire under the missed policy `all`: the newest. The others are missed.
-    pub const SCHEDULE_MISSED_MAX: usize = 1_000;
+    /// Slots that passed unnoticed and still fire under the missed policy `all`, one after another: the newest. The others
+    /// are missed.
+    pub const SCHEDULE_MISSED_MAX: usize = SCHEDULE_QUEUE_MAX;
+    /// Spans of time that a schedule remembers as done, so that a clock that is set back fires no slot twice. More: the
+    /// nearest two become one.
+    pub const SCHEDULE_SPANS_MAX: usize = 4;
     /// Slots of one schedule that wait for an open turn. More: refused.
     pub const SCHEDULE_QUEUE_MAX: usize = 100;
     /// Slots of one schedule that are walked before others have their turn; the rest stays due.

@@ -65,6 +65,9 @@ limits! {
     pub const AGENT_LOG_LINES_MAX: usize = 8_192;
     /// Bytes of a log line about an agent that is kept in memory; longer ones are only written to the log file.
     pub const AGENT_LOG_LINE_BYTES_MAX: usize = 4 << 10;
+    /// Days that a clock may be set back before budgets follow it. Less: the hour, day and month that were reached stay in
+    /// force until it has caught up.
+    pub const BUDGET_CLOCK_BACK_DAYS: u64 = 62;
     /// Models that usage is counted for one by one; what further ones use is counted under `other/other`.
     pub const USAGE_MODELS_MAX: usize = 1_000;
     /// Days that one answer of the daily usage gives at most. More: 400, the export has them.
@@ -75,6 +78,10 @@ limits! {
     pub const AUDIT_DETAILS_BYTES_MAX: usize = 4 << 10;
     /// Entries of the audit trail after which a checkpoint is signed.
     pub const AUDIT_CHECKPOINT_EVERY: u64 = 1_000;
+    /// Milliseconds after which an entry of the audit trail is signed, however few there are.
+    pub const AUDIT_CHECKPOINT_MS: i64 = 60_000;
+    /// Bytes of the file of `audit.heads_file`. More: heads are not written any more, until it is moved away.
+    pub const AUDIT_HEADS_BYTES_MAX: u64 = 256 << 20;
     /// Names (of files, keys, tools) that one audit entry lists; of the rest only the number.
     pub const AUDIT_NAMES_MAX: usize = 8;
     /// Audit entries that one request reads. More: cut (spec 3, Limits).

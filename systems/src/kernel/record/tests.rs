@@ -365,6 +365,8 @@ fn schedule_state() -> ScheduleStateRecord {
         last_result: Some(RunResult { status: RunStatus::Failed, text: "no".into(), at: Timestamp(8) }),
         run_count: 4,
         tally: Tally { fired: 3, missed: 2, ..Tally::default() },
+        since: Some(Timestamp(5)),
+        ..Past::default()
     };
     let id = ScheduleId(Uuid::from_u128(11));
     ScheduleStateRecord { id, enabled: true, cursor: Timestamp(7), past: Some(Box::new(past)) }

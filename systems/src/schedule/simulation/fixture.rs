@@ -114,7 +114,7 @@ impl Fixture {
             self.beat();
         }
         let mut totals = Totals { restarts: self.restarts, ..Totals::default() };
-        for (id, (_, oracle)) in &self.schedules {
+        for (id, (_, oracle)) in &mut self.schedules {
             let key = [&b"e"[..], id.0.as_bytes()].concat();
             let state: ScheduleStateRecord = record::decode(&key, &self.stored[&key]).unwrap();
             totals.slots += oracle.check_end(&state, self.now);
@@ -280,7 +280,7 @@ impl Fixture {
             self.apply(mark);
         }
         for state in states {
-            if let Some((_, oracle)) = self.schedules.get(&state.id) {
+            if let Some((_, oracle)) = self.schedules.get_mut(&state.id) {
                 oracle.check(&state);
             }
         }

@@ -1,14 +1,15 @@
 //! The independent walk: what the slots of a rule are, by croner and by arithmetic, and what has become of each.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::str::FromStr;
 
 use chrono::{DateTime, NaiveDateTime, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 
+use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::limit;
-use agentsvc_components::schedule::Tally;
 use agentsvc_components::schedule::record::ScheduleStateRecord;
+use agentsvc_components::schedule::{Past, Tally};
 
 use super::super::tests::{DAY, HOUR, MINUTE, MONDAY};
 use super::Rng;
@@ -40,6 +41,10 @@ pub(super) struct Oracle {
     waiting: VecDeque<i64>,
     taken: Option<i64>,
     tally: Tally,
+    /// Which spans are done, as stored.
+    past: Past,
+    /// Slots that have fired since the rule counts from its anchor: none does twice.
+    fired: BTreeSet<i64>,
 }
 
 /// A random rule, its zone, and its slots.
@@ -108,7 +113,17 @@ fn wall(zone: Tz, time: NaiveDateTime) -> i64 {
 
 impl Oracle {
     fn new(slots: Slots) -> Self {
-        Self { slots, anchor: 0, pos: 0, waiting: VecDeque::new(), taken: None, tally: Tally::default() }
+        let (waiting, fired) = (VecDeque::new(), BTreeSet::new());
+        Self { slots, anchor: 0, pos: 0, waiting, taken: None, tally: Tally::default(), past: Past::default(), fired }
+    }
+
+    /// The first slot after `after` that is not done.
+    fn next_open(&self, after: i64) -> Option<i64> {
+        let mut slot = self.next(after)?;
+        while let Some(end) = self.past.done.end_of(Timestamp(slot)) {
+            slot = self.next(end.0)?;
+        }
+        Some(slot)
     }
 
     /// The first slot after `after`.
@@ -124,7 +139,7 @@ impl Oracle {
 
     /// Slots after `after` and not after `upto`.
     fn count(&self, after: i64, upto: i64) -> u64 {
-        let mut slots = std::iter::successors(self.next(after), |slot| self.next(*slot));
+        let mut slots = std::iter::successors(self.next_open(after), |slot| self.next_open(*slot));
         slots.by_ref().take_while(|slot| *slot <= upto).count() as u64
     }
 
@@ -132,6 +147,7 @@ impl Oracle {
     pub(super) fn anchored(&mut self, anchor: i64) {
         if self.anchor != anchor {
             (self.anchor, self.pos) = (anchor, anchor);
+            self.fired.clear();
         }
     }
 
@@ -142,13 +158,14 @@ impl Oracle {
     }
 
     /// It counts anew.
-    pub(super) const fn count_anew(&mut self, now: i64) {
+    pub(super) fn count_anew(&mut self, now: i64) {
+        self.past.leave(Timestamp(self.anchor), Timestamp(self.pos), Timestamp(now));
         self.pos = now;
     }
 
     /// A slot waits.
     pub(super) fn waits(&mut self, slot: i64) {
-        assert_eq!(self.next(self.pos), Some(slot), "the next slot is the one that waits");
+        assert_eq!(self.next_open(self.pos), Some(slot), "the next slot is the one that waits");
         self.pos = slot;
         self.waiting.push_back(slot);
     }
@@ -169,6 +186,7 @@ impl Oracle {
             assert_eq!(self.next(last - 1), Some(last), "{last} is a slot");
             self.pos = last;
         }
+        assert!(outcome != Outcome::Fired || self.fired.insert(last), "the slot {last} fires twice");
         *match outcome {
             Outcome::Fired => &mut self.tally.fired,
             Outcome::Missed => &mut self.tally.missed,
@@ -180,21 +198,22 @@ impl Oracle {
     }
 
     /// Is what was stored what must be?
-    pub(super) fn check(&self, stored: &ScheduleStateRecord) {
+    pub(super) fn check(&mut self, stored: &ScheduleStateRecord) {
         let past = stored.past.as_deref().cloned().unwrap_or_default();
         assert_eq!(stored.cursor.0, self.pos, "the cursor stands at the last slot with an outcome");
         assert!(past.queue.iter().map(|slot| slot.0).eq(self.waiting.iter().copied()), "what waits is stored");
         let Tally { completed, failed, stopped, .. } = past.tally;
         assert_eq!(past.tally, Tally { completed, failed, stopped, ..self.tally });
         assert!(completed + failed + stopped <= past.run_count, "no turn ends twice");
+        self.past = past;
     }
 
     /// At the end: nothing waits, and no slot up to `now` is without an outcome.
-    pub(super) fn check_end(&self, stored: &ScheduleStateRecord, now: i64) -> u64 {
+    pub(super) fn check_end(&mut self, stored: &ScheduleStateRecord, now: i64) -> u64 {
         self.check(stored);
         assert!(self.waiting.is_empty() && self.taken.is_none(), "nothing waits at the end");
         if stored.enabled {
-            assert!(self.next(self.pos).is_none_or(|next| next > now), "every slot has its outcome");
+            assert!(self.next_open(self.pos).is_none_or(|next| next > now), "every slot has its outcome");
         }
         let past = stored.past.as_deref().cloned().unwrap_or_default();
         let Tally { completed, failed, stopped, .. } = past.tally;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agentsvc::audit::AuditTrail;
+use agentsvc::audit::outside::Outside;
 use agentsvc::audit::vault::Vault;
 use agentsvc::kernel::store::Store;
 use agentsvc::kernel::store::writer::{Outlets, Writer};
@@ -38,7 +39,7 @@ fn main() {
 
     // Opened anew, so that the walk reads what a daemon reads after a start.
     let store = Store::open(&path).expect("a store");
-    let trail = AuditTrail::new(store.clone(), vault);
+    let trail = AuditTrail::new(store.clone(), vault, Outside::default());
     forget_peak(std::process::id());
     let before = resident_bytes(std::process::id());
     let begun = Instant::now();

@@ -2,7 +2,9 @@
 //!
 //! A checkpoint is signed only for entries that are on the disk, and is itself stored before the vault gets it. So the
 //! vault never knows more than the disk after a kill, and knows less by one checkpoint at most. The checkpoint signer signs nothing
-//! that contradicts the vault's checkpoint: the evidence that entries are missing stays until somebody has looked.
+//! that contradicts the vault's checkpoint: the evidence that entries are missing stays until an operator accepts it
+//! ([`accept`](super::accept)). Before the first checkpoint the vault gets one of no entry, so that a vault without any has
+//! lost it.
 //!
 //! Rows are erased only after a checkpoint is stored, here and in the vault, that names the first entry that stays and
 //! the hash before it.
@@ -31,6 +33,8 @@ use crate::kernel::world_loop::Clock;
 const TRIM_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How soon they are looked at again when the world could not let them go, because it was still loading.
 const TRIM_AGAIN: Duration = Duration::from_secs(1);
+/// How soon a head that could not be sent elsewhere is sent again.
+const SEND_AGAIN: Duration = Duration::from_secs(60);
 /// Milliseconds of a day.
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
@@ -85,7 +89,7 @@ impl CheckpointSigner {
         let (sender, work) = crossbeam_channel::unbounded();
         let thread = std::thread::Builder::new()
             .name("audit-signer".to_owned())
-            .spawn(move || Signing { parts, newest: 0, next_trim: Instant::now() }.run(&work))?;
+            .spawn(move || Signing { parts, newest: 0, next_trim: Instant::now(), unsent: None }.run(&work))?;
         Ok(Self { queue: SignerQueue(sender), thread })
     }
 
@@ -124,17 +128,23 @@ struct Signing {
     /// The sequence of the newest stored checkpoint; 0 when it is not known.
     newest: u64,
     next_trim: Instant,
+    /// The newest head, in its stored form, while it could not be sent elsewhere.
+    unsent: Option<(AuditCheckpoint, Vec<u8>)>,
 }
 
 impl Signing {
     fn run(mut self, work: &Receiver<Work>) {
-        self.newest = self.stored_newest().unwrap_or(0);
+        let newest = self.parts.trail.newest_checkpoint().ok().flatten();
+        self.newest = newest.map_or(0, |checkpoint| checkpoint.sequence);
         loop {
             let is_trimming = self.parts.retention_days.load(Ordering::Relaxed) > 0;
             let wait = if is_trimming { self.next_trim.saturating_duration_since(Instant::now()) } else { TRIM_EVERY };
-            match work.recv_timeout(wait) {
+            match work.recv_timeout(if self.unsent.is_some() { wait.min(SEND_AGAIN) } else { wait }) {
                 Ok(Work::Seal(head)) => self.seal(head),
                 Ok(Work::Stop) | Err(RecvTimeoutError::Disconnected) => return self.seal_stored(),
+                Err(RecvTimeoutError::Timeout) if self.unsent.is_some() => {
+                    self.unsent = self.unsent.take().filter(|(head, row)| !self.parts.trail.outside.send(head, row));
+                }
                 Err(RecvTimeoutError::Timeout) if is_trimming => {
                     let pause = if self.trim() { TRIM_EVERY } else { TRIM_AGAIN };
                     self.next_trim = Instant::now() + pause;
@@ -142,12 +152,6 @@ impl Signing {
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
-    }
-
-    fn stored_newest(&self) -> Option<u64> {
-        let AuditTrail { store, vault, .. } = &*self.parts.trail;
-        let newest = store.newest_checkpoint(|row| vault.parse(row)).ok()?;
-        newest.map(|checkpoint| checkpoint.sequence)
     }
 
     /// A checkpoint up to the end of what is stored.
@@ -160,8 +164,8 @@ impl Signing {
     }
 
     fn seal(&mut self, head: AuditHead) {
-        let stats = &self.parts.trail.stats;
         let sealed = self.try_seal(head);
+        let stats = &self.parts.trail.stats;
         stats.is_unsigned.store(sealed.is_err(), Ordering::Relaxed);
         match sealed {
             Ok(()) => {
@@ -179,24 +183,31 @@ impl Signing {
         }
     }
 
-    fn try_seal(&self, head: AuditHead) -> Result<(), Error> {
-        let AuditTrail { vault, .. } = &*self.parts.trail;
-        let kept = vault.checkpoint().map_err(Error::Contradiction)?;
+    fn try_seal(&mut self, head: AuditHead) -> Result<(), Error> {
+        let trail = Arc::clone(&self.parts.trail);
+        let vault = &trail.vault;
+        let at = (self.parts.clock.wall)();
+        let kept = trail.kept_checkpoint(trail.newest_checkpoint()?.as_ref()).map_err(Error::Contradiction)?;
         if let Some(kept) = kept {
             self.check(head, &kept)?;
             if (kept.sequence, kept.first) == (head.last, head.first) {
                 return Ok(());
             }
+        } else {
+            let AuditHead { first, anchor, .. } = head;
+            let (sequence, hash, previous) = (0, [0; 32], 0);
+            vault.keep(&vault.sign(&AuditCheckpoint { sequence, hash, previous, first, anchor, at }))?;
         }
         let AuditHead { first, anchor, last: sequence, hash } = head;
         // A checkpoint whose row was stored but that the vault never got may stand at this very entry.
         let previous = if self.newest < sequence { self.newest } else { kept.map_or(0, |kept| kept.sequence) };
-        let at = (self.parts.clock.wall)();
-        let row = vault.sign(&AuditCheckpoint { sequence, hash, previous, first, anchor, at });
+        let signed = AuditCheckpoint { sequence, hash, previous, first, anchor, at };
+        let row = vault.sign(&signed);
         let ops = vec![put_audit_checkpoint(sequence, row.clone())];
         self.parts.commits.send(Commit { ops, ..Commit::default() });
         self.parts.commits.flush()?;
         vault.keep(&row)?;
+        self.unsent = (!trail.outside.send(&signed, &row)).then_some((signed, row));
         Ok(())
     }
 

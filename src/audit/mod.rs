@@ -4,12 +4,16 @@
 //! |------|--------------|
 //! | [`vault`] | `{home}/vault`: the key that signs, and the newest checkpoint, outside the database |
 //! | [`checkpoint_signer`] | the thread that signs checkpoints and lets the oldest entries go |
+//! | [`outside`] | signed heads in a file elsewhere and in syslog |
+//! | [`accept`] | an operator accepts a trail that does not match what was signed |
 //! | this | answers the routes |
 //!
 //! What an entry and a checkpoint look like is in `systems/src/audit/`, and so is the walk that checks them.
 
+pub mod accept;
 pub mod checkpoint_signer;
 pub mod config;
+pub mod outside;
 mod rows;
 pub mod vault;
 
@@ -19,10 +23,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use agentsvc_api::audit::trail::{AuditLog, Verdict};
 use agentsvc_api::http::error::ContentError;
 use agentsvc_api::http::metrics::{MetricsText, Probe};
-use agentsvc_components::audit::record::SealAudit;
-use agentsvc_components::audit::record::{AuditEntry, AuditHead};
+use agentsvc_components::audit::record::{AuditCheckpoint, AuditEntry, AuditHead, SealAudit};
 use agentsvc_components::{Refusal, RefusalKind};
 use agentsvc_systems::audit::{Broken, Walk, Walked, parse_checkpoint};
+use outside::Outside;
 use parking_lot::Mutex;
 use vault::Vault;
 
@@ -48,6 +52,7 @@ const CHUNK_ROWS: usize = 4_096;
 pub struct AuditTrail {
     store: Store,
     vault: Arc<Vault>,
+    outside: Outside,
     /// Held while rows are walked over, so that none is erased meanwhile.
     walking: Mutex<()>,
     stats: Stats,
@@ -73,9 +78,9 @@ struct Stats {
 }
 
 impl AuditTrail {
-    /// The trail in `store`, whose keys are in `vault`.
-    pub fn new(store: Store, vault: Arc<Vault>) -> Self {
-        Self { store, vault, walking: Mutex::new(()), stats: Stats::default() }
+    /// The trail in `store`, whose keys are in `vault` and whose signed heads go to `outside`.
+    pub fn new(store: Store, vault: Arc<Vault>, outside: Outside) -> Self {
+        Self { store, vault, outside, walking: Mutex::new(()), stats: Stats::default() }
     }
 
     /// Verifications over every row up to `head`.
@@ -87,13 +92,14 @@ impl AuditTrail {
         };
         let public_key = self.vault.public_key();
         // What is trusted is read before the world says where the trail ends, so that it never reaches beyond.
-        let kept = self.vault.checkpoint();
-        let newest = self.store.newest_checkpoint(|row| self.vault.parse(row)).map_err(unreadable)?;
+        let outside = self.outside.newest(|row| self.vault.parse(row));
+        let newest = self.newest_checkpoint().map_err(unreadable)?;
+        let kept = self.kept_checkpoint(newest.as_ref());
         let head = head()?;
         let walked = match kept {
             Ok(kept) => {
                 let walk = Walk::new(head, kept, newest, |message, signature| self.vault.is_signed(message, signature));
-                self.walk_rows(walk).map_err(unreadable)?
+                self.walk_rows(walk.with_outside(outside)).map_err(unreadable)?
             }
             Err(reason) => Err(Broken { at: head.last, reason }),
         };
@@ -105,7 +111,24 @@ impl AuditTrail {
                 self.stats.broken.fetch_add(1, Ordering::Relaxed)
             }
         };
-        Ok(Verdict { head, walked, public_key })
+        let compared_with = outside.map(|checkpoint| checkpoint.sequence);
+        Ok(Verdict { head, walked, public_key, compared_with })
+    }
+
+    /// The newest checkpoint in the store that the vault's key signed.
+    fn newest_checkpoint(&self) -> Result<Option<AuditCheckpoint>, store::Error> {
+        self.store.newest_checkpoint(|row| self.vault.parse(row))
+    }
+
+    /// The vault's checkpoint, where `newest` is the newest in the store. There is none before the first is signed.
+    fn kept_checkpoint(&self, newest: Option<&AuditCheckpoint>) -> Result<Option<AuditCheckpoint>, String> {
+        let kept = self.vault.checkpoint()?;
+        match newest {
+            Some(newest) if kept.is_none() => {
+                Err(format!("the vault's checkpoint is missing, but entry {} was signed", newest.sequence))
+            }
+            _ => Ok(kept),
+        }
     }
 
     fn walk_rows<S: Fn(&[u8], &[u8]) -> bool>(
@@ -146,8 +169,11 @@ impl AuditLog for AuditTrail {
         if self.stats.is_broken.load(Ordering::Relaxed) {
             return Some("GET /api/audit/verify found the audit log broken");
         }
-        let is_unsigned = self.stats.is_unsigned.load(Ordering::Relaxed);
-        is_unsigned.then_some("no checkpoint can be signed; see GET /api/audit/verify and the log for the reason")
+        if self.stats.is_unsigned.load(Ordering::Relaxed) {
+            return Some("no checkpoint can be signed; see GET /api/audit/verify and the log for the reason");
+        }
+        let is_alone = self.outside.is_failing();
+        is_alone.then_some("audit.heads_file or audit.heads_syslog does not have the newest head; see the log")
     }
 }
 
@@ -162,15 +188,18 @@ impl Probe for AuditTrail {
         out.family("agentsvc_audit_walks_total", "Audit verifications, by result.", "counter");
         out.sample("agentsvc_audit_walks_total", "found=\"valid\"", load(&stats.valid));
         out.sample("agentsvc_audit_walks_total", "found=\"broken\"", load(&stats.broken));
+        self.outside.gather(out);
     }
 }
 
 impl Vault {
     /// A stored checkpoint that this vault's key signed.
-    fn parse(&self, row: &[u8]) -> Option<agentsvc_components::audit::record::AuditCheckpoint> {
+    fn parse(&self, row: &[u8]) -> Option<AuditCheckpoint> {
         parse_checkpoint(row, |message, signature| self.is_signed(message, signature))
     }
 }
 
+#[cfg(test)]
+mod accept_tests;
 #[cfg(test)]
 mod tests;

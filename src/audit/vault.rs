@@ -138,7 +138,8 @@ fn write(path: &Path, line: &str) -> Result<(), Error> {
     disk::replace(path, format!("{line}\n").as_bytes()).map_err(io("write", path))
 }
 
-fn unhex(text: &str) -> Option<Vec<u8>> {
+/// The bytes of a text in hex.
+pub(super) fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.is_ascii() && text.len().is_multiple_of(2);
     digits.then(|| (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect())?
 }

@@ -14,6 +14,7 @@ use super::world::WorldContext;
 use super::{ApiAdapter, Error, system};
 use crate::audit::AuditTrail;
 use crate::audit::checkpoint_signer::{CheckpointSigner, Parts};
+use crate::audit::outside::Outside;
 use crate::audit::vault::Vault;
 use crate::kernel::exchange::Entry;
 use crate::kernel::home::Home;
@@ -23,7 +24,8 @@ use crate::kernel::store::writer::Writer;
 /// The trail in `store`; from here on the routes read it.
 pub(crate) fn open(home: &Home, front: &ApiAdapter, store: Store) -> Result<Arc<AuditTrail>, Error> {
     let vault = Arc::new(Vault::open(home.vault_dir())?);
-    let trail = Arc::new(AuditTrail::new(store, vault));
+    let outside = Outside::new(&front.in_force.load().audit);
+    let trail = Arc::new(AuditTrail::new(store, vault, outside));
     front.api.services.provide::<dyn AuditLog>(Arc::clone(&trail) as _);
     Ok(trail)
 }

@@ -3,6 +3,7 @@
 //! One file per kind of check, one line in [`CHECKS`]. A check changes nothing that the daemon would not change at its
 //! own start, and says what it could not look at.
 
+mod audit;
 pub(crate) mod cli;
 mod configuration;
 #[cfg(test)]
@@ -28,11 +29,14 @@ pub const DOMAIN: Domain = Domain {
     uses: &[
         "audit", "backup", "config", "model", "provider", "agent", "manifest", "schedule", "session", "trigger", "turn",
     ],
-    commands: &[Subcommand::new::<cli::Doctor>(
-        14,
-        "doctor",
-        "Find problems with the home, the machine and the providers, and suggest fixes",
-    )],
+    commands: &[
+        Subcommand::new::<cli::Doctor>(
+            14,
+            "doctor",
+            "Find problems with the home, the machine and the providers, and suggest fixes",
+        ),
+        Subcommand::group::<audit::Audit>(20, "audit", "Accept an audit log that does not match what was signed"),
+    ],
     ..Domain::EMPTY
 };
 

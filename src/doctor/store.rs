@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use agentsvc_api::audit::trail::AuditLog as _;
 use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::audit::record::AuditHead;
 use agentsvc_components::kernel::record::Space;
@@ -11,6 +12,7 @@ use agentsvc_systems::kernel::record::AUDIT_PREFIX;
 
 use super::{Finding, Patient, StoreOwner};
 use crate::audit::AuditTrail;
+use crate::audit::outside::Outside;
 use crate::audit::vault::Vault;
 use crate::kernel::store::Store;
 use crate::kernel::store::load::{Progress, load};
@@ -64,13 +66,16 @@ pub(super) fn audit(patient: &Patient) -> Finding {
         Ok(vault) => Arc::new(vault),
         Err(error) => return Finding::fail(error.to_string(), "restore audit.key of the vault from a backup"),
     };
-    match AuditTrail::new(store, vault).walk(&|| Ok(head)) {
+    let trail = AuditTrail::new(store, vault, Outside::new(&patient.config().audit));
+    match trail.walk(&|| Ok(head)) {
         Err(refusal) => Finding::fail(refusal.to_string(), RESTORE),
-        Ok(verdict) => match verdict.walked {
-            Ok(Walked { entries, .. }) => Finding::pass(format!("{entries} audit log entries verified")),
-            Err(broken) => Finding::fail(
+        Ok(verdict) => match (verdict.walked, trail.fault()) {
+            (Ok(_), Some(fault)) => Finding::warn(fault, "check the path and its permissions, then start the daemon"),
+            (Ok(Walked { entries, .. }), None) => Finding::pass(format!("{entries} audit log entries verified")),
+            (Err(broken), _) => Finding::fail(
                 format!("the audit log is broken: {broken}"),
-                "stored rows were changed; keep a copy and compare it with a backup",
+                "keep a copy and compare it with a backup; if you put back an older data directory on purpose, run \
+                 `agentsvc audit accept`",
             ),
         },
     }

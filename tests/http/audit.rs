@@ -181,7 +181,6 @@ fn what_agents_do_is_on_it_as_theirs() {
 #[test]
 fn a_flood_without_the_key_leaves_one_entry_at_once() {
     let mut daemon = Daemon::with("api_key = \"right\"\n");
-    daemon.use_key("wrong");
     for _ in 0..200 {
         daemon.get("/api/agents").refused(401);
     }
@@ -277,6 +276,27 @@ fn a_trail_that_was_set_back_is_broken() {
     assert_eq!((&verdict["status"], proof(&daemon)), (&json!("broken"), "inactive".to_owned()), "{verdict}");
     assert!(verdict["broken_at"].as_u64() > Some(last), "{verdict}");
     assert!(text(&verdict["reason"]).contains("signed") && verdict["chain_length"].is_u64(), "{verdict}");
+    // A vault whose checkpoint was deleted has not forgotten that there was one.
+    let accept = ["audit", "accept", "--reason", "an older copy was put back", "--json"];
+    assert!(!daemon.cli(&accept).status.success(), "the daemon runs");
+    daemon.poke("/api/shutdown").expect(200);
+    daemon.wait();
+    fs::remove_file(daemon.home().join("vault/audit.checkpoint")).unwrap();
+    daemon.restart();
+    let verdict = verify(&daemon);
+    assert!(text(&verdict["reason"]).contains("the vault's checkpoint is missing"), "{verdict}");
+    daemon.poke("/api/shutdown").expect(200);
+    daemon.wait();
+    let accepted = daemon.cli(&accept);
+    assert!(accepted.status.success(), "{}", String::from_utf8_lossy(&accepted.stderr));
+    let accepted: Value = serde_json::from_slice(&accepted.stdout).unwrap();
+    daemon.restart();
+    assert_eq!(verify(&daemon)["status"], "valid");
+    let noted = details(&daemon, "audit_accepted");
+    assert_eq!((&noted["entry"], &noted["hash"]), (&accepted["accepted"], &accepted["hash"]));
+    assert_eq!((&noted["reason"], &noted["signed"]), (&json!("an older copy was put back"), &Value::Null));
+    assert!(text(&noted["user"]).contains("uid "), "{noted}");
+    assert!(!daemon.cli(&accept).status.success(), "there is nothing to accept");
 }
 
 fn copy(from: &std::path::Path, to: &std::path::Path) {

@@ -125,10 +125,13 @@ struct Verified {
     reason: Option<String>,
     /// The Ed25519 key that checkpoints are signed with, in hex.
     public_key: String,
+    /// Newest entry signed in `audit.heads_file`, which the log was compared with; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compared_with: Option<u64>,
 }
 
 impl From<Verdict> for Verified {
-    fn from(Verdict { head, walked, public_key }: Verdict) -> Self {
+    fn from(Verdict { head, walked, public_key, compared_with }: Verdict) -> Self {
         match walked {
             Ok(walked) => Self {
                 status: "valid",
@@ -138,6 +141,7 @@ impl From<Verdict> for Verified {
                 checkpoints: Some(walked.checkpoints),
                 signed_up_to: Some(walked.signed),
                 public_key,
+                compared_with,
                 ..Self::default()
             },
             Err(broken) => Self {
@@ -146,6 +150,7 @@ impl From<Verdict> for Verified {
                 broken_at: Some(broken.at),
                 reason: Some(broken.reason),
                 public_key,
+                compared_with,
                 ..Self::default()
             },
         }

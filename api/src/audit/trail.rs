@@ -35,6 +35,8 @@ pub struct Verdict {
     pub walked: Result<Walked, Broken>,
     /// The key that checkpoints are signed with, in hex.
     pub public_key: String,
+    /// The newest entry signed in `audit.heads_file`; `None` when none is configured, or it has none.
+    pub compared_with: Option<u64>,
 }
 
 /// Lets one walk at a time over the trail.

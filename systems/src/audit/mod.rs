@@ -10,8 +10,8 @@
 //!
 //! An entry is appended on the world's thread in the step of its action, so that both are one commit. The world keeps
 //! only both ends of the chain ([`AuditHead`], key `z`). Keys, signatures and files are known outside: the world asks for
-//! a signature by [`SealAudit`], at the first entry after a start and then every
-//! [`limit::AUDIT_CHECKPOINT_EVERY`] entries.
+//! a signature by [`SealAudit`], at the first entry after a start, then every [`limit::AUDIT_CHECKPOINT_EVERY`] entries, and
+//! [`limit::AUDIT_CHECKPOINT_MS`] after the first entry that is not signed.
 
 pub mod audit_kinds;
 mod checkpoint;
@@ -33,7 +33,7 @@ use serde_json::Value;
 use agentsvc_components::audit::record::{AuditEntry, AuditHead, SealAudit};
 use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_components::kernel::limit;
-use agentsvc_components::{Actor, AgentId};
+use agentsvc_components::{Actor, AgentId, Timestamp};
 
 use crate::kernel::acting::Acting;
 use crate::kernel::clock::Now;
@@ -54,6 +54,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     rows: head_row,
     install,
     systems: &[System { stage: Stage::Seal, name: "audit_close", run: close }],
+    next_due,
     commands: &[CommandDef::of::<NoteAction>(), CommandDef::of::<TrimAudit>()],
     audit_kinds: audit_kinds::ALL,
     metrics: metrics::ALL,
@@ -68,6 +69,8 @@ pub(crate) struct AuditChain {
     sealed: u64,
     /// A checkpoint is wanted at the end of this step, however few entries there are.
     is_seal_due: bool,
+    /// When the oldest entry came in that no checkpoint was asked for.
+    unsigned_since: Option<Timestamp>,
     /// The head of the last record that was written.
     stored: AuditHead,
 }
@@ -139,7 +142,18 @@ impl Audit for World {
 /// Appends an entry. `details` is an object.
 pub(crate) fn append(world: &mut World, actor: Actor, kind: AuditKind, agent: Option<AgentId>, details: &Value) {
     let at = world.resource::<Now>().0;
-    let head = world.resource::<AuditChain>().head;
+    let op = append_to(&mut world.resource_mut::<AuditChain>().head, (at, actor), kind, agent, details);
+    world.op(op);
+}
+
+/// Appends an entry behind `head`, which becomes it; gives its row.
+fn append_to(
+    head: &mut AuditHead,
+    (at, actor): (Timestamp, Actor),
+    kind: AuditKind,
+    agent: Option<AgentId>,
+    details: &Value,
+) -> Op {
     let mut entry = AuditEntry {
         id: head.last + 1,
         at,
@@ -151,9 +165,16 @@ pub(crate) fn append(world: &mut World, actor: Actor, kind: AuditKind, agent: Op
         hash: [0; 32],
     };
     let row = encode(&mut entry);
-    let trail = &mut world.resource_mut::<AuditChain>().head;
-    (trail.last, trail.hash) = (entry.id, entry.hash);
-    world.op(record::put_audit_entry(entry.id, row));
+    (head.last, head.hash) = (entry.id, entry.hash);
+    record::put_audit_entry(entry.id, row)
+}
+
+/// The rows of an entry by which an operator accepts the trail up to `head` as it is, while no world runs; `head` becomes
+/// that entry.
+#[must_use]
+pub fn accept(head: &mut AuditHead, at: Timestamp, details: &Value) -> Vec<Op> {
+    let entry = append_to(head, (at, Actor::System), audit_kinds::AUDIT_ACCEPTED, None, details);
+    vec![entry, put_head(head)]
 }
 
 /// The details within their bound.
@@ -171,22 +192,44 @@ pub(crate) fn names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> (usize
     (names.len(), names.take(limit::AUDIT_NAMES_MAX).collect())
 }
 
-/// At the end of a step that appended something: the record of the ends, and a checkpoint when one is due.
+/// At the end of a step: the record of the ends when something was appended, and a checkpoint when one is due.
 // &mut World: leaves a record and an effect in the outbox beside its own resource.
 pub(crate) fn close(world: &mut World) {
     let trail = world.resource::<AuditChain>();
-    let head = trail.head;
+    let (head, now) = (trail.head, world.resource::<Now>().0);
+    // A clock that was set back must not keep entries waiting.
+    let is_late = |since: Timestamp| now < since || now >= since.plus_ms(limit::AUDIT_CHECKPOINT_MS);
+    let is_late = trail.unsigned_since.is_some_and(is_late);
     if head == trail.stored {
+        if is_late {
+            seal(world);
+        }
         return;
     }
-    let is_due = trail.is_seal_due || trail.sealed == 0 || head.last - trail.sealed >= limit::AUDIT_CHECKPOINT_EVERY;
+    let is_many = head.last - trail.sealed >= limit::AUDIT_CHECKPOINT_EVERY;
+    let is_due = trail.is_seal_due || trail.sealed == 0 || is_many || is_late;
     let mut trail = world.resource_mut::<AuditChain>();
     trail.stored = head;
     if is_due {
-        (trail.sealed, trail.is_seal_due) = (head.last, false);
-        world.effect(SealAudit(head));
+        seal(world);
+    } else {
+        trail.unsigned_since.get_or_insert(now);
     }
     world.op(put_head(&head));
+}
+
+/// Asks for a checkpoint up to the newest entry.
+fn seal(world: &mut World) {
+    let mut trail = world.resource_mut::<AuditChain>();
+    let head = trail.head;
+    (trail.sealed, trail.is_seal_due, trail.unsigned_since) = (head.last, false, None);
+    world.effect(SealAudit(head));
+}
+
+/// When the oldest entry without a checkpoint has waited long enough.
+fn next_due(world: &World) -> Option<Timestamp> {
+    let since = world.resource::<AuditChain>().unsigned_since;
+    since.map(|since| since.plus_ms(limit::AUDIT_CHECKPOINT_MS))
 }
 
 #[cfg(test)]

@@ -197,6 +197,33 @@ fn the_chain_goes_on_after_a_restart_and_is_sealed_then() {
     assert_eq!(walk(&rows(&world), head, None).unwrap().entries, 5 + limit::AUDIT_CHECKPOINT_EVERY);
 }
 
+/// Entries do not wait for a thousand others: the first that is not signed is, a minute later, with all behind it.
+#[test]
+fn entries_are_sealed_by_time_and_nothing_is_when_nothing_happens() {
+    let mut world = TestWorld::new();
+    let beat = |world: &mut TestWorld, ms: i64| {
+        world.now = world.now.plus_ms(ms);
+        world.engine.set_now(world.now);
+        world.engine.beat();
+        world.step();
+        std::mem::take(&mut world.seals).iter().map(|head| head.last).collect::<Vec<_>>()
+    };
+    world.spawn("a");
+    assert_eq!(beat(&mut world, 0), [1], "the first entry of a process");
+    assert_eq!(beat(&mut world, 10 * limit::AUDIT_CHECKPOINT_MS), [0; 0], "nothing is unsigned");
+    world.spawn("b");
+    let due = world.now.plus_ms(limit::AUDIT_CHECKPOINT_MS);
+    assert_eq!(next_due(world.engine.world()), Some(due));
+    assert_eq!(beat(&mut world, limit::AUDIT_CHECKPOINT_MS / 2), [0; 0]);
+    world.spawn("c");
+    let left = due.ms_since(world.now).cast_signed();
+    assert_eq!(beat(&mut world, left - 1), [0; 0]);
+    assert_eq!(beat(&mut world, 1), [3]);
+    assert_eq!((beat(&mut world, 10 * limit::AUDIT_CHECKPOINT_MS), next_due(world.engine.world())), (vec![], None));
+    world.spawn("d");
+    assert_eq!(beat(&mut world, -3_600_000), [4], "a clock that is set back keeps none waiting");
+}
+
 #[test]
 fn long_details_are_cut() {
     let mut world = TestWorld::new();

@@ -39,6 +39,8 @@ pub struct Walked {
 pub struct Walk<S> {
     head: AuditHead,
     vault: Option<AuditCheckpoint>,
+    /// The newest checkpoint of the file of `audit.heads_file`.
+    outside: Option<AuditCheckpoint>,
     is_signed: S,
     first: u64,
     next: u64,
@@ -60,7 +62,15 @@ impl<S: Fn(&[u8], &[u8]) -> bool> Walk<S> {
         let anchored = trusted().max_by_key(|checkpoint| checkpoint.first);
         let known = trusted().map(|checkpoint| checkpoint.sequence).max().unwrap_or(0);
         let (first, hash) = anchored.map_or((1, [0; 32]), |checkpoint| (checkpoint.first, checkpoint.anchor));
-        Self { head, vault, is_signed, first, next: first, hash, checkpoint: 0, known, so_far: Walked::default() }
+        let (outside, so_far) = (None, Walked::default());
+        Self { head, vault, outside, is_signed, first, next: first, hash, checkpoint: 0, known, so_far }
+    }
+
+    /// The same, where `outside` was sent elsewhere; it was read before the head, its signature checked.
+    #[must_use]
+    pub fn with_outside(mut self, outside: Option<AuditCheckpoint>) -> Self {
+        self.outside = outside;
+        self
     }
 
     /// The key of the first row to give.
@@ -99,6 +109,9 @@ impl<S: Fn(&[u8], &[u8]) -> bool> Walk<S> {
         }
         if self.vault.is_some_and(|vault| vault.sequence == id && vault.hash != tie.hash) {
             return Err(broken(id, "it is not the entry that the vault's checkpoint signed"));
+        }
+        if self.outside.is_some_and(|outside| outside.sequence == id && outside.hash != tie.hash) {
+            return Err(broken(id, "it is not the entry that the newest head of audit.heads_file signed"));
         }
         (self.next, self.hash) = (id + 1, tie.hash);
         self.so_far.entries += 1;
@@ -141,11 +154,12 @@ impl<S: Fn(&[u8], &[u8]) -> bool> Walk<S> {
         if self.next != self.head.last + 1 || self.hash != self.head.hash {
             return Err(broken(self.head.last, "it is not the newest entry known to the world"));
         }
+        let signed = self.vault.iter().chain(&self.outside).map(|checkpoint| checkpoint.sequence).max();
+        if let Some(signed) = signed.filter(|signed| *signed > self.head.last) {
+            let reason = format!("it and all after it are missing; entry {signed} was signed");
+            return Err(broken(self.head.last + 1, reason));
+        }
         match self.vault {
-            Some(vault) if vault.sequence > self.head.last => {
-                let reason = format!("it and all after it are missing; entry {} was signed", vault.sequence);
-                Err(broken(self.head.last + 1, reason))
-            }
             Some(vault) if vault.sequence >= self.first && self.checkpoint < vault.sequence => {
                 Err(broken(vault.sequence, "its checkpoint is missing"))
             }

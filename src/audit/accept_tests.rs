@@ -1,0 +1,133 @@
+//! A vault without its checkpoint, heads that are kept elsewhere, and trails that an operator accepts.
+
+use std::fs;
+use std::path::Path;
+
+use agentsvc_components::Timestamp;
+use agentsvc_components::audit::record::AuditCheckpoint;
+use agentsvc_systems::kernel::record::audit_entry_key;
+
+use super::accept::{Accepted, accept};
+use super::tests::{Harness, copy_world, outside};
+use super::*;
+
+const LATER: i64 = 1_700_010_000_000;
+
+fn accept_in(home: &Path) -> Result<Accepted, String> {
+    let store = Store::open(home.join("world")).unwrap();
+    let trail = AuditTrail::new(store, Arc::new(Vault::open(home).unwrap()), outside(home));
+    accept(&trail, "root (uid 0)", "an older copy was put back", Timestamp(LATER))
+}
+
+/// Puts an older copy of the database in its place.
+fn set_back(home: &Path, earlier: &Path) {
+    fs::remove_dir_all(home.join("world")).unwrap();
+    copy_world(&earlier.join("world"), &home.join("world"));
+}
+
+#[test]
+fn a_vault_without_its_checkpoint_is_broken_until_that_is_accepted() {
+    let harness = Harness::new();
+    assert_eq!(harness.walk(), Ok(Walked::default()), "nothing was ever signed");
+    harness.append(3);
+    let home = harness.stop();
+    let checkpoint = home.path().join("audit.checkpoint");
+    fs::remove_file(&checkpoint).unwrap();
+    let harness = Harness::open(home, LATER, 0);
+    let broken = harness.walk().unwrap_err();
+    assert_eq!(broken.reason, "the vault's checkpoint is missing, but entry 3 was signed");
+    harness.append(2);
+    let home = harness.stop();
+    assert!(!checkpoint.exists(), "nothing is signed over what is missing");
+    let accepted = accept_in(home.path()).unwrap();
+    assert_eq!((accepted.accepted, accepted.signed, accepted.entry), (5, None, 6));
+    assert!(accept_in(home.path()).unwrap_err().contains("nothing to accept"));
+    let harness = Harness::open(home, LATER, 0);
+    let walked = harness.walk().unwrap();
+    assert_eq!((walked.entries, walked.signed), (6, 6));
+    let head = harness.trail.store.audit_head().unwrap().unwrap();
+    let entry = harness.trail.recent(head, 1).unwrap().remove(0);
+    assert_eq!((&*entry.event_type, &*entry.actor), ("audit_accepted", "system"));
+    for part in ["an older copy was put back", "root (uid 0)", &accepted.hash, "\"entry\":5", "\"signed\":null"] {
+        assert!(entry.details.contains(part), "{part} in {}", entry.details);
+    }
+    harness.append(2);
+    let harness = Harness::open(harness.stop(), LATER, 0);
+    assert_eq!(harness.walk().unwrap().signed, 8, "it goes on");
+    harness.stop();
+}
+
+/// The first checkpoint is in the store, and the kill came before the vault had it.
+#[test]
+fn a_kill_at_the_first_checkpoint_is_no_missing_checkpoint() {
+    let harness = Harness::new();
+    harness.append(1);
+    let home = harness.stop();
+    let vault = Vault::open(home.path()).unwrap();
+    let (hash, anchor) = ([0; 32], [0; 32]);
+    let none = AuditCheckpoint { sequence: 0, hash, previous: 0, first: 1, anchor, at: Timestamp(1) };
+    vault.keep(&vault.sign(&none)).unwrap();
+    let harness = Harness::open(home, LATER, 0);
+    assert_eq!(harness.walk().unwrap().signed, 1);
+    harness.append(1);
+    let harness = Harness::open(harness.stop(), LATER, 0);
+    assert_eq!(harness.walk().unwrap().signed, 2);
+    harness.stop();
+}
+
+#[test]
+fn rows_that_were_changed_cannot_be_accepted() {
+    let harness = Harness::new();
+    harness.append(3);
+    let mut changed = harness.trail.store.audit_entry(2).unwrap().unwrap();
+    changed[60] ^= 1;
+    harness.tamper(vec![(audit_entry_key(2), Some(changed))]);
+    let home = harness.stop();
+    let kept = fs::read(home.path().join("audit.checkpoint")).unwrap();
+    let refused = accept_in(home.path()).unwrap_err();
+    assert!(refused.contains("entry 2: its content") && refused.contains("cannot be accepted"), "{refused}");
+    assert_eq!(fs::read(home.path().join("audit.checkpoint")).unwrap(), kept);
+}
+
+/// The database and the vault are set back together: only the heads elsewhere know better.
+#[test]
+fn heads_kept_elsewhere_find_a_home_that_was_set_back_whole() {
+    let home = tempfile::tempdir().unwrap();
+    let heads = home.path().join("heads");
+    fs::write(&heads, "1970-01-01T00:00:00.000Z a line that was cut o").unwrap();
+    let harness = Harness::open(home, 1_700_000_000_000, 0);
+    harness.append(10);
+    let home = harness.stop();
+    let earlier = tempfile::tempdir().unwrap();
+    copy_world(&home.path().join("world"), &earlier.path().join("world"));
+    let checkpoint = home.path().join("audit.checkpoint");
+    let old_checkpoint = fs::read(&checkpoint).unwrap();
+    let harness = Harness::open(home, LATER, 0);
+    harness.append(10);
+    assert!(harness.walk().is_ok());
+    let home = harness.stop();
+    assert_eq!(fs::read_to_string(&heads).unwrap().lines().count(), 5, "at 1, 10, 11 and 20");
+    set_back(home.path(), earlier.path());
+    fs::write(&checkpoint, old_checkpoint).unwrap();
+    let harness = Harness::open(home, LATER, 0);
+    assert!(harness.walk().unwrap_err().reason.contains("entry 20 was signed"));
+    let home = harness.stop();
+    assert_eq!(accept_in(home.path()).unwrap().accepted, 10);
+    let harness = Harness::open(home, LATER, 0);
+    let verdict = harness.trail.walk(&|| Ok(harness.trail.store.audit_head().unwrap().unwrap())).unwrap();
+    assert_eq!((verdict.walked.unwrap().signed, verdict.compared_with), (11, Some(11)));
+    assert_eq!(harness.trail.fault(), None);
+    harness.stop();
+}
+
+#[test]
+fn heads_that_cannot_be_written_stop_nothing_and_are_a_fault() {
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir(home.path().join("heads")).unwrap();
+    let harness = Harness::open(home, 1_700_000_000_000, 0);
+    harness.append(3);
+    assert_eq!(harness.walk().unwrap().entries, 3);
+    let fault = harness.trail.fault().unwrap();
+    assert!(fault.contains("audit.heads_file"), "{fault}");
+    harness.stop();
+}

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use agentsvc_api::chat::bindings::{Binding, Bindings, BindingsError, defaults};
+use agentsvc_api::chat::bindings::{Binding, Bindings, BindingsError, OnRecord, defaults};
 use agentsvc_api::chat::error_codes;
 use agentsvc_components::kernel::limit::BINDINGS_MAX;
 use parking_lot::Mutex;
@@ -53,7 +53,7 @@ impl Bindings for BindingsFile {
         self.read().map_err(failed)
     }
 
-    fn add(&self, binding: Binding) -> Result<usize, BindingsError> {
+    fn add(&self, binding: Binding, on_record: OnRecord<'_>) -> Result<usize, BindingsError> {
         let _changing = self.changing.lock();
         let mut bindings = self.read().map_err(failed)?;
         if let Some(other) = bindings.iter().find(|other| other.clashes(&binding)) {
@@ -65,19 +65,21 @@ impl Bindings for BindingsFile {
             let text = format!("the limit of {BINDINGS_MAX} bindings is reached; delete some first");
             return Err(BindingsError::Conflict(error_codes::BINDINGS_FULL, text));
         }
+        on_record(&binding).map_err(BindingsError::World)?;
         bindings.push(binding);
         let index = bindings.len() - 1;
         self.write(bindings).map_err(failed)?;
         Ok(index)
     }
 
-    fn remove(&self, index: usize) -> Result<Binding, BindingsError> {
+    fn remove(&self, index: usize, on_record: OnRecord<'_>) -> Result<Binding, BindingsError> {
         let _changing = self.changing.lock();
         let mut bindings = self.read().map_err(failed)?;
         if index >= bindings.len() {
             return Err(BindingsError::NotFound(index));
         }
         let removed = bindings.remove(index);
+        on_record(&removed).map_err(BindingsError::World)?;
         self.write(bindings).map_err(failed)?;
         Ok(removed)
     }
@@ -86,8 +88,11 @@ impl Bindings for BindingsFile {
 #[cfg(test)]
 mod tests {
     use agentsvc_api::chat::bindings::When;
+    use agentsvc_components::Refusal;
 
     use super::*;
+
+    const NOTED: OnRecord<'static> = &|_| Ok(());
 
     fn on(event: When, key: Option<&str>, command: &str) -> Binding {
         Binding { event, key: key.map(str::to_owned), command: command.to_owned(), description: String::new() }
@@ -98,12 +103,30 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let open = || BindingsFile::new(dir.path().to_owned());
         assert_eq!(open().list().unwrap(), defaults());
-        let first = open().remove(0).unwrap();
+        let first = open().remove(0, NOTED).unwrap();
         assert_eq!(first, defaults()[0]);
         assert_eq!(open().list().unwrap(), defaults()[1..]);
-        let again = open().add(first.clone()).unwrap();
+        let again = open().add(first.clone(), NOTED).unwrap();
         assert_eq!((again, open().list().unwrap().pop()), (defaults().len() - 1, Some(first)));
-        assert_eq!(open().remove(99), Err(BindingsError::NotFound(99)));
+        assert_eq!(open().remove(99, NOTED), Err(BindingsError::NotFound(99)));
+    }
+
+    #[test]
+    fn a_change_is_on_record_before_it_is_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = BindingsFile::new(dir.path().to_owned());
+        let refused = || Refusal::busy("the world is full", 1);
+        let no = |_: &Binding| Err(refused());
+        let before = file.list().unwrap();
+        let binding = on(When::Done, None, "scroll_end");
+        assert_eq!(file.add(binding.clone(), &no), Err(BindingsError::World(refused())));
+        assert_eq!(file.remove(0, &no), Err(BindingsError::World(refused())));
+        assert_eq!(file.list().unwrap(), before);
+        let unseen = |noted: &Binding| {
+            assert_eq!((noted, file.list().unwrap()), (&binding, before.clone()));
+            Ok(())
+        };
+        file.add(binding.clone(), &unseen).unwrap();
     }
 
     #[test]
@@ -114,15 +137,15 @@ mod tests {
             Err(BindingsError::Conflict(code, _)) => code,
             other => panic!("{other:?}"),
         };
-        file.add(on(When::Done, None, "scroll_end")).unwrap();
-        assert_eq!(code(file.add(on(When::Done, None, "scroll_end"))), error_codes::BINDING_EXISTS);
-        assert_eq!(code(file.add(on(When::Key, Some("Escape"), "search"))), error_codes::BINDING_EXISTS);
-        file.add(on(When::Error, None, "scroll_end")).unwrap();
+        file.add(on(When::Done, None, "scroll_end"), NOTED).unwrap();
+        assert_eq!(code(file.add(on(When::Done, None, "scroll_end"), NOTED)), error_codes::BINDING_EXISTS);
+        assert_eq!(code(file.add(on(When::Key, Some("Escape"), "search"), NOTED)), error_codes::BINDING_EXISTS);
+        file.add(on(When::Error, None, "scroll_end"), NOTED).unwrap();
         while file.list().unwrap().len() < BINDINGS_MAX {
             let next = file.list().unwrap().len();
-            file.add(on(When::Done, None, &format!("/new {next}"))).unwrap();
+            file.add(on(When::Done, None, &format!("/new {next}")), NOTED).unwrap();
         }
-        assert_eq!(code(file.add(on(When::Done, None, "/new"))), error_codes::BINDINGS_FULL);
+        assert_eq!(code(file.add(on(When::Done, None, "/new"), NOTED)), error_codes::BINDINGS_FULL);
         assert_eq!(file.list().unwrap().len(), BINDINGS_MAX);
     }
 
@@ -132,7 +155,7 @@ mod tests {
         let file = BindingsFile::new(dir.path().to_owned());
         fs::write(&file.path, "{").unwrap();
         assert_eq!(file.list(), Err(BindingsError::Failed));
-        assert_eq!(file.add(on(When::Done, None, "/new")), Err(BindingsError::Failed));
+        assert_eq!(file.add(on(When::Done, None, "/new"), NOTED), Err(BindingsError::Failed));
         assert_eq!(fs::read_to_string(&file.path).unwrap(), "{");
     }
 }

@@ -72,7 +72,7 @@ use wire::HttpDriver;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "model",
-    uses: &["tool", "provider", "session", "prompt", "compaction", "manifest", "turn", "usage"],
+    uses: &["tool", "provider", "session", "prompt", "compaction", "manifest", "turn", "usage", "audit"],
     performers,
     commands: &[Subcommand::new::<cli::Models>(7, "models", "List models with prices and capabilities")],
     ..Domain::EMPTY

@@ -236,12 +236,13 @@ impl Snapshots {
             if Some(snapshot.id) == spare {
                 continue;
             }
+            let details = json!({ "snapshot": snapshot.id, "reason": "retention" });
+            if let Err(refusal) = self.exchange.record(Actor::System, audit_kinds::SNAPSHOT_DELETED, details) {
+                tracing::warn!(%refusal, id = %snapshot.id, "an old snapshot is kept: its deletion could not be recorded");
+                continue;
+            }
             match self.shelf.delete(snapshot.id) {
-                Ok(()) => {
-                    gone.push(snapshot.id);
-                    let details = json!({ "snapshot": snapshot.id, "reason": "retention" });
-                    self.exchange.note(Actor::System, audit_kinds::SNAPSHOT_DELETED, details);
-                }
+                Ok(()) => gone.push(snapshot.id),
                 Err(error) => tracing::warn!(%error, id = %snapshot.id, "an old snapshot cannot be deleted"),
             }
         }
@@ -336,13 +337,13 @@ impl SnapshotService for Snapshots {
             return Err(self.busy());
         }
         let snapshot = self.found(id)?;
+        let details = json!({ "snapshot": id, "reason": "asked", "label": snapshot.label });
+        self.exchange.record(actor, audit_kinds::SNAPSHOT_DELETED, details)?;
         self.shelf.delete(id).map_err(|error| failed(&error))?;
         // What cannot be listed is counted with the next one that is taken.
         if let Ok(left) = self.shelf.list() {
             self.stats.kept(left.iter());
         }
-        let details = json!({ "snapshot": id, "reason": "asked", "label": snapshot.label });
-        self.exchange.note(actor, audit_kinds::SNAPSHOT_DELETED, details);
         Ok(snapshot)
     }
 

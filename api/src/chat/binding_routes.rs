@@ -2,10 +2,13 @@
 
 use crate::chat::audit_kinds;
 use crate::http::blocking::spawn_blocking;
+use agentsvc_components::Refusal;
+use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_systems::audit::NoteAction;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tokio::runtime::Handle;
 
 use crate::chat::bindings::{ACTIONS, Binding, Bindings, BindingsError, When};
 use crate::http::call::Call;
@@ -35,6 +38,15 @@ async fn ask<T: Send + 'static>(
     let bindings = call.api.service::<dyn Bindings>()?;
     let asked = spawn_blocking(move || ask(&*bindings)).await;
     Ok(asked.map_err(|_| Error::internal("reading the bindings was interrupted"))??)
+}
+
+/// Puts a change on the audit trail, from a thread that may wait.
+fn noting(call: &Call, kind: AuditKind) -> impl Fn(&Binding) -> Result<(), Refusal> + Send + use<> {
+    let (bridge, runtime) = (call.api.bridge.clone(), Handle::current());
+    move |binding| {
+        let details = json!({ "event": binding.event, "key": binding.key, "command": binding.command });
+        runtime.block_on(bridge.ask(NoteAction { kind: kind.clone(), agent: None, details }))
+    }
 }
 
 /// The bindings.
@@ -100,10 +112,8 @@ struct BindingBody {
 async fn add(call: Call) -> Result<Response, Error> {
     let BindingBody { event, key, command, description } = call.json()?;
     let binding = Binding { event, key, command, description }.checked()?;
-    let kept = binding.clone();
-    let index = ask(&call, move |bindings| bindings.add(kept)).await?;
-    let details = json!({ "event": binding.event, "key": binding.key, "command": binding.command });
-    call.ask(NoteAction { kind: audit_kinds::BINDING_ADDED, agent: None, details }).await?;
+    let (kept, note) = (binding.clone(), noting(&call, audit_kinds::BINDING_ADDED));
+    let index = ask(&call, move |bindings| bindings.add(kept, &note)).await?;
     reply::created(&BindingItem::of(index, binding))
 }
 
@@ -119,8 +129,7 @@ struct Removed {
 async fn remove(call: Call) -> Result<Response, Error> {
     let index = call.param("index")?.parse::<usize>();
     let index = index.map_err(|_| Error::bad_field("index", "path parameter 'index' is not a whole number"))?;
-    let binding = ask(&call, move |bindings| bindings.remove(index)).await?;
-    let details = json!({ "event": binding.event, "key": binding.key, "command": binding.command });
-    call.ask(NoteAction { kind: audit_kinds::BINDING_REMOVED, agent: None, details }).await?;
+    let note = noting(&call, audit_kinds::BINDING_REMOVED);
+    let binding = ask(&call, move |bindings| bindings.remove(index, &note)).await?;
     reply::ok(&Removed { status: "removed", binding: BindingItem::of(index, binding) })
 }

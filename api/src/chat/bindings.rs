@@ -1,6 +1,6 @@
 //! Bindings of the web chat: what a key or an event does (spec 2, UI bindings and commands). Kept where the disk is known.
 
-use agentsvc_components::ErrorCode;
+use agentsvc_components::{ErrorCode, Refusal};
 use serde::{Deserialize, Serialize};
 
 use crate::chat::command;
@@ -198,6 +198,9 @@ pub enum BindingsError {
     /// The disk failed, or what it holds are no bindings; the reason is in the log (500).
     #[error("the bindings could not be read or written")]
     Failed,
+    /// The world did not put the change on record; nothing was changed.
+    #[error("{0}")]
+    World(Refusal),
 }
 
 impl From<BindingsError> for Error {
@@ -206,9 +209,14 @@ impl From<BindingsError> for Error {
             BindingsError::Conflict(code, text) => Self::conflict(text).code(code),
             BindingsError::NotFound(_) => Self::not_found(error.to_string()),
             BindingsError::Failed => Self::internal(error.to_string()),
+            BindingsError::World(refusal) => Self::from(refusal),
         }
     }
 }
+
+/// Puts a change of a binding on record. Called when nothing but the disk stands in the change's way any more, and before it
+/// is made; when it is refused nothing changes. Waits for the disk.
+pub type OnRecord<'a> = &'a dyn Fn(&Binding) -> Result<(), Refusal>;
 
 /// Keeps the bindings. Every call touches the disk: on a tokio worker use `spawn_blocking`. A change is durable when it is
 /// answered.
@@ -223,13 +231,13 @@ pub trait Bindings: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`BindingsError::Conflict`] when it clashes with another one, or there are too many.
-    fn add(&self, binding: Binding) -> Result<usize, BindingsError>;
+    fn add(&self, binding: Binding, on_record: OnRecord<'_>) -> Result<usize, BindingsError>;
 
     /// Removes the one at `index`; those behind it move up.
     ///
     /// # Errors
     /// [`BindingsError::NotFound`].
-    fn remove(&self, index: usize) -> Result<Binding, BindingsError>;
+    fn remove(&self, index: usize, on_record: OnRecord<'_>) -> Result<Binding, BindingsError>;
 }
 
 #[cfg(test)]

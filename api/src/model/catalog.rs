@@ -4,6 +4,7 @@
 use crate::model::error_codes;
 use std::collections::BTreeMap;
 
+use agentsvc_components::Refusal;
 use agentsvc_components::manifest::ModelChoice;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -187,6 +188,9 @@ pub enum CatalogError {
     /// The disk did not take it; the reason is in the log (500).
     #[error("the change could not be stored; see the daemon's log for the reason")]
     Unstored,
+    /// The world did not put the change on record; nothing was changed.
+    #[error("{0}")]
+    World(Refusal),
 }
 
 impl From<CatalogError> for Error {
@@ -200,6 +204,7 @@ impl From<CatalogError> for Error {
             CatalogError::NotReady(_) => Self::unavailable(text, 1),
             CatalogError::Remote(_) => Self::of(error_codes::CATALOG_UPDATE_FAILED, text),
             CatalogError::Unstored => Self::of(error_codes::CATALOG_UNSTORED, text),
+            CatalogError::World(refusal) => Self::from(refusal),
         }
     }
 }

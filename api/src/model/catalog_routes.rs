@@ -1,16 +1,14 @@
 //! The catalog as a whole: how it is, and a newer one (spec 2, Model catalog).
 
-use crate::model::audit_kinds;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 use crate::model::catalog::{CatalogStatus, UpdateReport};
-use crate::model::routes::{known, note};
+use crate::model::routes::known;
 
 /// What an update costs the client's rate budget: it asks another machine.
 const COST: u32 = 10;
@@ -39,16 +37,6 @@ struct UpdateBody {
 async fn update(call: Call) -> Result<Response, Error> {
     let UpdateBody { dry_run } = call.json_or_default()?;
     let report = known(&call)?.update(dry_run).await?;
-    if report.status == "updated" {
-        let UpdateReport { version, previous_version, models, sha256, .. } = &report;
-        let details = json!({
-            "version": version,
-            "previous_version": previous_version,
-            "models": models,
-            "sha256": sha256,
-        });
-        note(&call, audit_kinds::CATALOG_UPDATED, details).await?;
-    }
     reply::ok(&report)
 }
 

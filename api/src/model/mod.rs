@@ -11,6 +11,6 @@ use crate::http::domain::HttpDomain;
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("model")
     .audit_kinds(audit_kinds::ALL)
-    .uses(&["audit", "manifest"])
+    .uses(&["manifest"])
     .error_codes(error_codes::ALL)
     .routes(&[routes::ROUTES, catalog_routes::ROUTES]);

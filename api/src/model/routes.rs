@@ -1,14 +1,10 @@
 //! The model catalog: models, aliases, models of clients (spec 2, Model catalog).
 
-use crate::model::audit_kinds;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agentsvc_components::kernel::audit_kind::AuditKind;
-use agentsvc_systems::audit::NoteAction;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use crate::http::call::Call;
 use crate::http::error::Error;
@@ -115,11 +111,6 @@ pub(crate) fn known(call: &Call) -> Result<Arc<dyn Models>, Error> {
     })
 }
 
-/// Puts a change that was made on record.
-pub(crate) async fn note(call: &Call, kind: AuditKind, details: Value) -> Result<(), Error> {
-    call.ask(NoteAction { kind, agent: None, details }).await
-}
-
 async fn list(call: Call) -> Result<Response, Error> {
     let Filter { provider, tier } = call.query()?;
     let mut models = known(&call)?.models();
@@ -145,28 +136,23 @@ async fn add_alias(call: Call) -> Result<Response, Error> {
     let AliasBody { alias, model_id } = call.json()?;
     let alias = alias.trim().to_owned();
     let model = known(&call)?.add_alias(alias.clone(), model_id).await?;
-    let details = json!({ "alias": alias, "model": model.id, "provider": model.provider });
-    note(&call, audit_kinds::MODEL_ALIAS_ADDED, details).await?;
     reply::created(&AliasAdded { status: "created", alias, model_id: model.id, provider: model.provider })
 }
 
 async fn remove_alias(call: Call) -> Result<Response, Error> {
     let alias = call.param("alias")?.into_owned();
     known(&call)?.remove_alias(alias.clone()).await?;
-    note(&call, audit_kinds::MODEL_ALIAS_REMOVED, json!({ "alias": alias })).await?;
     reply::ok(&Removed { status: "removed", alias })
 }
 
 async fn add_model(call: Call) -> Result<Response, Error> {
     let model: NewModel = call.json()?;
     let model = known(&call)?.add_model(model).await?;
-    note(&call, audit_kinds::MODEL_ADDED, json!({ "model": model.id, "provider": model.provider })).await?;
     reply::created(&model)
 }
 
 async fn remove_model(call: Call) -> Result<Response, Error> {
     let id = call.param("id")?.into_owned();
     let aliases = known(&call)?.remove_model(id.clone()).await?;
-    note(&call, audit_kinds::MODEL_REMOVED, json!({ "model": id })).await?;
     reply::ok(&ModelRemoved { status: "removed", id, aliases })
 }

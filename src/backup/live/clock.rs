@@ -134,12 +134,13 @@ impl HomeBackups {
         };
         let (keep, max_age_days) = (config.keep, config.max_age_days);
         for filename in shelf::outdated(&lines, keep, max_age_days, self.now()) {
+            let details = json!({ "filename": filename, "reason": "retention" });
+            if let Err(refusal) = self.parts.exchange.record(Actor::System, audit_kinds::BACKUP_DELETED, details) {
+                tracing::warn!(%refusal, filename, "an old backup is kept: its deletion could not be recorded");
+                continue;
+            }
             match shelf::remove(&dir, &filename) {
-                Ok(_) => {
-                    tracing::info!(filename, "an old backup was deleted");
-                    let details = json!({ "filename": filename, "reason": "retention" });
-                    self.parts.exchange.note(Actor::System, audit_kinds::BACKUP_DELETED, details);
-                }
+                Ok(_) => tracing::info!(filename, "an old backup was deleted"),
                 Err(error) => tracing::warn!(%error, filename, "an old backup could not be deleted"),
             }
         }

@@ -236,12 +236,13 @@ impl Backups for HomeBackups {
     fn delete(&self, actor: Actor, filename: &str) -> Result<(), BackupError> {
         Self::checked(filename)?;
         let _turn = self.my_turn()?;
-        if !shelf::remove(&self.places().backups, filename).map_err(of_error)? {
-            return Err(BackupError::Unknown(filename.to_owned()));
-        }
+        let unknown = || BackupError::Unknown(filename.to_owned());
+        let dir = self.places().backups;
+        shelf::find(&dir, filename).ok_or_else(unknown)?;
         let details = json!({ "filename": filename, "reason": "asked" });
-        self.parts.exchange.note(actor, audit_kinds::BACKUP_DELETED, details);
-        Ok(())
+        let noted = self.parts.exchange.record(actor, audit_kinds::BACKUP_DELETED, details);
+        noted.map_err(|refusal| BackupError::NotReady(refusal.message))?;
+        if shelf::remove(&dir, filename).map_err(of_error)? { Ok(()) } else { Err(unknown()) }
     }
 
     fn open(&self, actor: Actor, filename: &str) -> Result<(u64, FileReader), BackupError> {

@@ -20,11 +20,12 @@ impl Live {
             tracing::error!(%error, "the home cannot be completed");
             ConfigError::Failed
         })?;
-        let (changed, _) = self.write(|text| first(text, wanted, &self.file))?;
+        let entry = |changed: &Vec<String>, _: &_| {
+            let is_new = config_created || !changed.is_empty();
+            is_new.then(|| (audit_kinds::CONFIG_INITIALIZED, json!({ "changed": changed })))
+        };
+        let changed = self.write(actor, |text| first(text, wanted, &self.file), entry)?;
         let is_new = config_created || !changed.is_empty();
-        if is_new {
-            self.note(actor, audit_kinds::CONFIG_INITIALIZED, json!({ "changed": changed }));
-        }
         let (state, providers) = (self.state.load(), self.parts.providers.load());
         let model = state.in_force.models().map(|(_, model)| model).unwrap_or_default();
         let provider = providers.get(&model.provider);

@@ -136,9 +136,8 @@ impl Live {
         Ok(Ready { state: State { written, in_force, warnings }, providers })
     }
 
-    /// Puts a configuration in force: the world first, which may refuse, then what cannot. Gives the paths that
-    /// changed.
-    fn apply(&self, ready: Ready, tries: u32) -> Result<Vec<config::Difference>, Refusal> {
+    /// Puts a configuration in force: the world first, which may refuse, then what cannot.
+    fn apply(&self, ready: Ready, tries: u32) -> Result<(), Refusal> {
         let Ready { state, providers } = ready;
         let Some(api) = self.api.upgrade() else { return Err(Refusal::busy("the daemon is shutting down", 5)) };
         let _told_alone = self.handle.block_on(Arc::clone(&self.parts.telling).lock_owned());
@@ -146,7 +145,6 @@ impl Live {
         let default_model = state.in_force.default_of(&providers);
         let settings = models::settings(&state.in_force, &providers);
         let before = self.state.load();
-        let changed = state.written.differences(&before.written);
         let bridge = api.bridge.acting_as(Actor::System);
         for attempt in 1.. {
             match self.handle.block_on(bridge.ask(Reconfigure(Box::new(settings.clone())))) {
@@ -169,6 +167,7 @@ impl Live {
         }
         parts.audit_days.store(config.audit.retention_days, Ordering::Relaxed);
         let mut settings = (*api.settings_now()).clone();
+        parts.tools.commands.keep_from((!config.api_key.is_set()).then_some(settings.listen.port()));
         config.api_key.expose().clone_into(&mut settings.api_key);
         settings.cors_origin = config.cors_origin.iter().map(ToString::to_string).collect();
         settings.rate_limit_per_second = config.rate_limit_per_second.get();
@@ -182,7 +181,7 @@ impl Live {
         config.put_in_force(&parts.settings);
         parts.in_force.store(Arc::new(config.clone()));
         self.state.store(Arc::new(state));
-        Ok(changed)
+        Ok(())
     }
 
     /// What is written and has no effect, or none yet.
@@ -197,11 +196,14 @@ impl Live {
         waiting.map(|waiting| waiting.path).collect()
     }
 
-    /// Changes the file with `change` and puts the result in force.
+    /// Changes the file with `change` and puts the result in force. What `entry` makes of it goes on the audit trail before the
+    /// file is written: a change that then fails leaves an entry; one that is made never lacks it.
     fn write<T>(
         &self,
+        actor: Actor,
         change: impl FnOnce(&str) -> Result<(String, T, Loaded), ConfigError>,
-    ) -> Result<(T, Vec<config::Difference>), ConfigError> {
+        entry: impl FnOnce(&T, &State) -> Option<(AuditKind, Value)>,
+    ) -> Result<T, ConfigError> {
         let api = self.api.upgrade().filter(|api| api.bridge.is_open());
         if api.is_none() {
             let refusal = Refusal::busy("the daemon is starting or stopping", 1);
@@ -209,11 +211,20 @@ impl Live {
         }
         let (given, ready) = self.file.change(|text| {
             let (after, given, loaded) = change(text)?;
-            Ok::<_, Refused>((after, (given, self.prepare(loaded)?)))
+            let ready = self.prepare(loaded)?;
+            if let Some((kind, details)) = entry(&given, &ready.state) {
+                self.note(actor, kind, details)?;
+            }
+            Ok::<_, Refused>((after, (given, ready)))
         })?;
         let message = "stored in config.toml but not in effect; use POST /api/config/reload";
-        let changed = self.apply(ready, WORLD_TRIES);
-        Ok((given, changed.map_err(|refusal| ConfigError::NotTaken { message, refusal })?))
+        self.apply(ready, WORLD_TRIES).map_err(|refusal| ConfigError::NotTaken { message, refusal })?;
+        Ok(given)
+    }
+
+    /// The paths that the file has other values for than it had when it was read last.
+    fn changed(&self, state: &State) -> Vec<config::Difference> {
+        state.written.differences(&self.state.load().written)
     }
 
     /// Does something to the file while nobody else does.
@@ -222,13 +233,14 @@ impl Live {
         work()
     }
 
-    /// Puts an action that was done on record.
-    fn note(&self, actor: Actor, kind: AuditKind, details: Value) {
-        let Some(api) = self.api.upgrade() else { return };
+    /// Puts a change on record that is about to be made.
+    fn note(&self, actor: Actor, kind: AuditKind, details: Value) -> Result<(), ConfigError> {
+        let message = "nothing was changed";
+        let stopping = || Refusal::busy("the daemon is shutting down", 5);
+        let api = self.api.upgrade().ok_or_else(|| ConfigError::NotTaken { message, refusal: stopping() })?;
         let entry = NoteAction { kind, agent: None, details };
-        if let Err(refusal) = self.handle.block_on(api.bridge.acting_as(actor).ask(entry)) {
-            tracing::error!(%refusal, "a change of the configuration could not be recorded in the audit log");
-        }
+        let noted = self.handle.block_on(api.bridge.acting_as(actor).ask(entry));
+        noted.map_err(|refusal| ConfigError::NotTaken { message, refusal })
     }
 }
 
@@ -256,23 +268,28 @@ impl Configuration for Live {
         let path = Config::path_of(path).map_err(refused)?;
         Config::writable(&path).map_err(refused)?;
         let _alone = self.turn.lock();
-        let ((), changed) = self.write(|text| {
+        let name = edit::joined(&path);
+        let (mut restart_required, mut status, mut also_changed) = (false, "", Vec::new());
+        let change = |text: &str| {
             let text = if text.is_empty() { Config::template() } else { text.to_owned() };
             let (after, loaded) = Config::changed(&text, &path, value, self.file.path()).map_err(refused)?;
             Ok((after, (), loaded))
-        })?;
-        let (name, state) = (edit::joined(&path), self.state.load());
-        let restart_required = self.waiting(&state).contains(&name);
-        let is_in_force = !restart_required && Config::has_effect(&path);
-        let status = if is_in_force { "applied" } else { "saved" };
-        // Edits by hand that nobody had put in force yet come with it.
-        let others = changed.into_iter().map(|changed| changed.path).filter(|path| *path != name);
-        let also_changed: Vec<String> = others.collect();
-        let mut details = json!({ "path": name, "value": value, "status": status });
-        if !also_changed.is_empty() {
-            details["also_changed"] = json!(also_changed);
-        }
-        self.note(actor, audit_kinds::CONFIG_SET, details);
+        };
+        let entry = |(): &(), state: &State| {
+            restart_required = self.waiting(state).contains(&name);
+            let is_in_force = !restart_required && Config::has_effect(&path);
+            status = if is_in_force { "applied" } else { "saved" };
+            // Edits by hand that nobody had put in force yet come with it.
+            let others = self.changed(state).into_iter().map(|changed| changed.path).filter(|path| *path != name);
+            also_changed = others.collect::<Vec<String>>();
+            let mut details = json!({ "path": name, "value": value, "status": status });
+            if !also_changed.is_empty() {
+                details["also_changed"] = json!(also_changed);
+            }
+            Some((audit_kinds::CONFIG_SET, details))
+        };
+        self.write(actor, change, entry)?;
+        let state = self.state.load();
         tracing::info!(path = name, status, ?also_changed, "a configuration key was set");
         let value = state.written.shown_at(&self.home, &path);
         Ok(ConfigSet { status, path: name, value, restart_required, also_changed })
@@ -289,19 +306,20 @@ impl Configuration for Live {
         })?;
         let message = "the current configuration is unchanged";
         let ready = self.prepare(loaded)?;
-        let changed = self.apply(ready, 1).map_err(|refusal| ConfigError::NotTaken { message, refusal })?;
+        let (changed, restart_required) = (self.changed(&ready.state), self.waiting(&ready.state));
+        if !changed.is_empty() {
+            let paths: Vec<&str> = changed.iter().map(|changed| &*changed.path).collect();
+            let details = json!({ "changed": paths, "restart_required": restart_required });
+            self.note(actor, audit_kinds::CONFIG_RELOADED, details)?;
+        }
+        self.apply(ready, 1).map_err(|refusal| ConfigError::NotTaken { message, refusal })?;
         let state = self.state.load();
-        let restart_required = self.waiting(&state);
         let applied = changed.iter().filter(|changed| !changed.needs_restart()).map(|changed| changed.path.clone());
         let applied = applied.collect();
         let warnings = state.warnings.iter().map(ToString::to_string).collect();
         let status = if changed.is_empty() { "unchanged" } else { "reloaded" };
         let changed: Vec<_> = changed.into_iter().map(|changed| changed.path).collect();
         tracing::info!(?changed, ?restart_required, "the configuration was reloaded");
-        if !changed.is_empty() {
-            let details = json!({ "changed": changed, "restart_required": restart_required });
-            self.note(actor, audit_kinds::CONFIG_RELOADED, details);
-        }
         Ok(ConfigReloaded { status, changed, applied, restart_required, warnings })
     }
 

@@ -227,11 +227,20 @@ impl Exchange {
 
     /// Puts an action that was done on record, in the present world. Only from threads that may wait.
     pub(crate) fn note(&self, actor: Actor, kind: AuditKind, details: Value) {
-        // What was done at a start is told before the world has taken its first step.
-        self.wait_until_open();
-        if let Err(refusal) = self.host.note(actor, kind.clone(), details) {
+        if let Err(refusal) = self.record(actor, kind.clone(), details) {
             tracing::error!(%refusal, kind = kind.as_str(), "an action could not be recorded in the audit log");
         }
+    }
+
+    /// Puts an action on record, in the present world, before it is done: it must not be when this is refused. Only from
+    /// threads that may wait.
+    ///
+    /// # Errors
+    /// The world's refusal.
+    pub(crate) fn record(&self, actor: Actor, kind: AuditKind, details: Value) -> Result<(), Refusal> {
+        // What was done at a start is told before the world has taken its first step.
+        self.wait_until_open();
+        self.host.note(actor, kind, details)
     }
 
     /// Puts the world in the store at `next` in the place of the present one; `next` is on the same file system, and

@@ -5,15 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentsvc_api::http::bridge::Bridge;
+use agentsvc_api::model::audit_kinds;
 use agentsvc_api::model::catalog::{CatalogError, Changed, LastCheck, NewModel, UpdateReport};
 use agentsvc_components::Actor;
+use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_systems::Settings;
+use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::config::Reconfigure;
 use agentsvc_systems::config::alias::ModelName;
 use arc_swap::ArcSwap;
 use parking_lot::RwLock;
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use super::config::Catalog as CatalogSettings;
@@ -79,6 +83,11 @@ enum Write {
     Fetched,
 }
 
+/// The files that a change writes, in this order.
+type Writes = &'static [Write];
+/// What goes on the audit trail.
+type Entry = (AuditKind, Value);
+
 impl CatalogStore {
     /// A keeper of what `parts` hold.
     pub fn new(parts: Parts) -> Self {
@@ -119,15 +128,18 @@ impl CatalogStore {
 }
 
 impl Inner {
-    /// Makes a change: `make` writes it into a copy, and says which files it touches.
+    /// Makes a change: `make` writes it into a copy, and says which files it touches and what goes on the audit trail before
+    /// they are written. A change that then fails leaves an entry; one that is made never lacks it.
     async fn change<T: Send>(
         &self,
-        make: impl FnOnce(&mut StoredCatalog, &Table) -> Result<(T, &'static [Write]), CatalogError> + Send,
+        make: impl FnOnce(&mut StoredCatalog, &Table) -> Result<(T, Writes, Entry), CatalogError> + Send,
     ) -> Result<T, CatalogError> {
         let _one_at_a_time = self.changing.lock().await;
         self.check_open()?;
         let mut next = StoredCatalog::clone(&self.kept.load());
-        let (value, writes) = make(&mut next, &self.parts.catalog.table())?;
+        let (value, writes, (kind, details)) = make(&mut next, &self.parts.catalog.table())?;
+        let entry = NoteAction { kind, agent: None, details };
+        self.parts.bridge.acting_as(Actor::Api).ask(entry).await.map_err(CatalogError::World)?;
         let next = Arc::new(next);
         let (files, written) = (self.parts.files.clone(), Arc::clone(&next));
         let stored = tokio::task::spawn_blocking(move || {
@@ -191,14 +203,16 @@ impl Inner {
                 return Err(full("aliases", limit::MODEL_ALIASES_MAX));
             }
             let name = ModelName { provider: model.provider.clone(), model: model.id.clone() };
+            let details = json!({ "alias": alias, "model": model.id, "provider": model.provider });
             kept.aliases.insert(alias, name);
-            Ok((model, [Write::Aliases].as_slice()))
+            Ok((model, [Write::Aliases].as_slice(), (audit_kinds::MODEL_ALIAS_ADDED, details)))
         };
         self.change(make).await
     }
 
     pub(super) async fn remove_alias(self: Arc<Self>, alias: String) -> Result<(), CatalogError> {
         let make = |kept: &mut StoredCatalog, table: &Table| {
+            let details = json!({ "alias": alias });
             if kept.aliases.remove(alias.as_str()).is_none() {
                 if table.aliases().get(&alias).is_none() {
                     return Err(CatalogError::Unknown(format!("alias {alias:?} does not exist")));
@@ -208,7 +222,7 @@ impl Inner {
                 }
                 kept.removed.insert(alias.into());
             }
-            Ok(((), [Write::Aliases].as_slice()))
+            Ok(((), [Write::Aliases].as_slice(), (audit_kinds::MODEL_ALIAS_REMOVED, details)))
         };
         self.change(make).await
     }
@@ -227,9 +241,10 @@ impl Inner {
             if kept.custom.len() >= limit::CUSTOM_MODELS_MAX {
                 return Err(full("models", limit::CUSTOM_MODELS_MAX));
             }
+            let details = json!({ "model": model.id, "provider": model.provider });
             let model = Arc::new(model);
             kept.custom.push(Arc::clone(&model));
-            Ok((model, [Write::Custom].as_slice()))
+            Ok((model, [Write::Custom].as_slice(), (audit_kinds::MODEL_ADDED, details)))
         };
         self.change(make).await
     }
@@ -251,9 +266,8 @@ impl Inner {
             let aliases: Vec<String> = aliases.map(|(alias, _)| alias.to_string()).collect();
             kept.aliases.retain(|_, name| !is_of_it(name));
             // The aliases first: a crash in between leaves no alias without its model.
-            let writes: &'static [Write] =
-                if aliases.is_empty() { &[Write::Custom] } else { &[Write::Aliases, Write::Custom] };
-            Ok((aliases, writes))
+            let writes: Writes = if aliases.is_empty() { &[Write::Custom] } else { &[Write::Aliases, Write::Custom] };
+            Ok((aliases, writes, (audit_kinds::MODEL_REMOVED, json!({ "model": id }))))
         };
         self.change(make).await
     }
@@ -296,9 +310,16 @@ impl Inner {
             sha256: fetched.sha256.clone(),
         };
         if report.status == "updated" {
+            let UpdateReport { version, previous_version, models, sha256, .. } = &report;
+            let details = json!({
+                "version": version,
+                "previous_version": previous_version,
+                "models": models,
+                "sha256": sha256,
+            });
             let make = |kept: &mut StoredCatalog, _: &Table| {
                 kept.fetched = Some(Arc::new(fetched));
-                Ok(((), [Write::Fetched].as_slice()))
+                Ok(((), [Write::Fetched].as_slice(), (audit_kinds::CATALOG_UPDATED, details)))
             };
             self.change(make).await?;
             tracing::info!(version = report.version, models = report.models, "the model catalog was updated");

@@ -10,6 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
+use agentsvc_components::kernel::limit;
 use serde::Serialize;
 
 use crate::approval::config::Approval;
@@ -59,9 +60,10 @@ table! {
     /// secrets replaced, every key present that has a value.
     #[check(Self::note)]
     pub struct Config {
-        /// Address and port of the API. Port 0 selects a free port. Addresses other than loopback need `api_key`.
+        /// Address and port of the API. Port 0 selects a free port. Addresses other than loopback need an `api_key` of at least
+        /// 32 characters.
         api_listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 4545)) => text(listen).at_restart(),
-        /// Clients must send `Authorization: Bearer <api_key>`. If empty, the API needs no key.
+        /// Clients must send `Authorization: Bearer <api_key>`. If empty, the API needs no key. `agentsvc init --key` makes one.
         api_key: Secret => secret(api_key),
         /// Origins allowed to call the API from browsers, such as "https://chat.example.org".
         cors_origin: Vec<Box<str>> => list(origin).protected(),
@@ -176,6 +178,10 @@ impl Config {
     fn note(&self, reader: &mut Reader<'_, '_>) {
         if let Some(message) = self.open_to_others() {
             reader.problem("api_listen", message);
+        } else if self.api_key.is_set() && self.api_key.expose().len() < limit::API_KEY_BYTES_MIN {
+            let least = limit::API_KEY_BYTES_MIN;
+            let text = format!("`api_key` has fewer than {least} characters; `agentsvc init --key` makes a strong one");
+            reader.warning("api_key", text);
         }
         if self.mode != Mode::Default {
             reader.warning("mode", "`mode` other than \"default\" has no effect in this release".to_owned());
@@ -190,13 +196,17 @@ impl Config {
     /// Why the address may not be served: anyone who reaches it could use every agent.
     pub(crate) fn open_to_others(&self) -> Option<String> {
         let address = self.api_listen;
-        let open = !address.ip().to_canonical().is_loopback() && !self.api_key.is_set();
-        open.then(|| {
-            format!(
-                "{address} accepts connections from other machines; set `api_key`, or listen on \
-            127.0.0.1"
-            )
-        })
+        if address.ip().to_canonical().is_loopback() {
+            return None;
+        }
+        let wrong = match self.api_key.expose().len() {
+            0 => "needs an `api_key`".to_owned(),
+            limit::API_KEY_BYTES_MIN.. => return None,
+            short => format!("needs an `api_key` of at least {} characters, not {short}", limit::API_KEY_BYTES_MIN),
+        };
+        Some(format!(
+            "{address} accepts connections from other machines and {wrong}; run `agentsvc init --key`, or listen on 127.0.0.1"
+        ))
     }
 }
 

@@ -231,6 +231,7 @@ pub(crate) fn front(
     let providers = Arc::clone(&models.providers);
     let parts = (bridge.clone(), files.workspaces().clone(), in_force_settings.clone());
     let tools = tools::tool_parts(launch, parts, &providers.load());
+    tools.commands.keep_from((!config.api_key.is_set()).then_some(listen.port()));
     let totp = second_factor(launch, vault.clone());
     let api = Api::new(&DOMAINS, settings, bridge, Shutdown::new());
     let sandbox = tools::sandbox_in_force(launch);

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use agentsvc_components::kernel::limit;
+
 use super::{Finding, Patient};
 use crate::kernel::config;
 use crate::kernel::vault;
@@ -57,11 +59,15 @@ pub(super) fn api_key(patient: &Patient) -> Finding {
     let config = patient.config();
     let local = config.api_listen.ip().is_loopback();
     match (config.api_key.is_set(), local) {
+        (true, _) if config.api_key.expose().len() < limit::API_KEY_BYTES_MIN => Finding::warn(
+            format!("api_key has fewer than {} characters", limit::API_KEY_BYTES_MIN),
+            "delete api_key from config.toml, run `agentsvc init --key`, and restart",
+        ),
         (true, _) => Finding::pass("api_key is set"),
         (false, true) => Finding::pass("no api_key; any program on this machine can use the API"),
         (false, false) => Finding::fail(
             format!("api_listen {} accepts other machines, but api_key is not set", config.api_listen),
-            "set api_key, or listen on 127.0.0.1",
+            "run `agentsvc init --key`, or listen on 127.0.0.1",
         ),
     }
 }

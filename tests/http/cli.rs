@@ -1,6 +1,8 @@
 //! The command line: what people type, what programs read, what the exit codes mean (issue, CLI).
 
+use std::fs::Permissions;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Output, Stdio};
 
 use serde_json::Value;
@@ -120,6 +122,40 @@ fn init_makes_a_home_and_config_is_shown_and_checked() {
     std::fs::write(home.path().join("config.toml"), "tick = 1\n").unwrap();
     let checked = run(&["config", "check"]);
     assert!(!checked.status.success() && String::from_utf8_lossy(&checked.stderr).contains("tick"));
+}
+
+#[test]
+fn init_makes_a_strong_key_that_the_command_line_finds() {
+    let daemon = Daemon::start();
+    let (home, config) = (daemon.home(), daemon.home().join("config.toml"));
+    let key = || {
+        let table: toml::Table = std::fs::read_to_string(&config).unwrap().parse().unwrap();
+        table.get("api_key").map(|key| key.as_str().unwrap().to_owned())
+    };
+    std::fs::set_permissions(&config, Permissions::from_mode(0o644)).unwrap();
+    let made = json_of(&command(home).args(["init", "--key", "--json"]).output().unwrap());
+    assert_eq!((&made["api_key_created"], &made["config_created"]), (&Value::Bool(true), &Value::Bool(false)));
+    let first = key().unwrap();
+    assert!(first.len() == 64 && first.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    assert_eq!(std::fs::metadata(&config).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!made.to_string().contains(&first), "it is not shown");
+    let again = command(home).args(["init", "--key"]).output().unwrap();
+    assert!(!again.status.success() && String::from_utf8_lossy(&again.stderr).contains("has an api_key"));
+    assert_eq!(key(), Some(first.clone()));
+    // The daemon takes it, and the command line finds it.
+    daemon.post("/api/config/reload", &Value::Null).expect(200);
+    assert_eq!(daemon.get("/api/agents").status, 401);
+    out(&daemon.cli(&["agent", "list"]));
+    // A home without any file, and one that does not start without a key.
+    let fresh = tempfile::tempdir().unwrap();
+    out(&command(fresh.path()).args(["init", "--key"]).output().unwrap());
+    let other = std::fs::read_to_string(fresh.path().join("config.toml")).unwrap();
+    assert!(other.contains("api_key = \"") && !other.contains(&first));
+    std::fs::write(fresh.path().join("config.toml"), "api_listen = \"0.0.0.0:0\"\n").unwrap();
+    let start = command(fresh.path()).arg("start").output().unwrap();
+    assert!(String::from_utf8_lossy(&start.stderr).contains("run `agentsvc init --key`"));
+    out(&command(fresh.path()).args(["init", "--key"]).output().unwrap());
+    out(&command(fresh.path()).args(["config", "check"]).output().unwrap());
 }
 
 #[test]

@@ -176,32 +176,35 @@ fn key_origins_and_rate_change_while_the_server_runs() {
     until("the new rate holds", || (new.get("/api/version").status == 429).then_some(()));
 }
 
+/// As long as a key must be beyond loopback.
+const KEY: &str = "01234567890123456789012345678901";
+
 #[test]
 fn a_key_may_not_go_while_the_daemon_can_be_reached_from_elsewhere() {
     let home = tempfile::tempdir().unwrap();
     let write = |text: &str| fs::write(home.path().join("config.toml"), text).unwrap();
     let (everywhere, here) = ("api_listen = \"0.0.0.0:0\"\n", "api_listen = \"127.0.0.1:0\"\n");
-    write(&format!("{everywhere}api_key = \"k\"\n"));
+    write(&format!("{everywhere}api_key = \"{KEY}\"\n"));
     let refuses = |client: &Client| {
         let refused = client.poke("/api/config/reload");
-        assert!(refused.refused(400).contains("set `api_key`"), "{}", refused.text());
+        assert!(refused.refused(400).contains("needs an `api_key`"), "{}", refused.text());
         Client { key: None, ..client.clone() }.get("/api/status").refused(401);
     };
     {
-        let (_child, client) = started(home.path(), &[], Some("k"));
+        let (_child, client) = started(home.path(), &[], Some(KEY));
         write(everywhere);
         refuses(&client);
         // The file listens elsewhere, but the daemon does not until its next start.
         write(here);
         refuses(&client);
-        write(&format!("{here}api_key = \"k\"\n"));
+        write(&format!("{here}api_key = \"{KEY}\"\n"));
         assert_eq!(client.poke("/api/config/reload").expect(200)["restart_required"], json!(["api_listen"]));
     }
-    let (_child, client) = started(home.path(), &["--listen", "0.0.0.0:0"], Some("k"));
+    let (_child, client) = started(home.path(), &["--listen", "0.0.0.0:0"], Some(KEY));
     write(here);
     refuses(&client);
     // What the command line said holds, whatever the file says.
-    write("api_listen = \"127.0.0.1:1\"\napi_key = \"k\"\n");
+    write(&format!("api_listen = \"127.0.0.1:1\"\napi_key = \"{KEY}\"\n"));
     assert_eq!(client.poke("/api/config/reload").expect(200)["status"], "unchanged");
 }
 

@@ -8,6 +8,8 @@ use std::os::unix::net::UnixListener;
 use serde_json::json;
 
 use crate::Harness;
+use crate::support::daemon::Daemon;
+use crate::support::model::Model;
 
 /// Lets the agent run a Python program, and gives what it printed. Without Python there is nothing to attack with.
 #[track_caller]
@@ -51,6 +53,51 @@ print("end")
     );
     let Some(said) = python(&Harness::full(), &program) else { return };
     assert!(said.contains("end\n") && !said.contains("made") && !said.contains("sent"), "{said}");
+}
+
+/// Without a key whoever reaches the API may do everything: a command with the network does not, by any protocol.
+#[test]
+fn with_the_network_an_open_api_is_out_of_reach() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let program = |api: u16| {
+        format!(
+            r#"
+import socket
+def attempt(name, connect):
+    try:
+        connect()
+        print(name, "reached")
+    except OSError as error:
+        print(name, "refused", error.errno)
+def plain(family, host, port, protocol=0):
+    socket.socket(family, 1, protocol).connect((host, port))
+attempt("other", lambda: plain(2, "127.0.0.1", {port}))
+attempt("api4", lambda: plain(2, "127.0.0.1", {api}))
+attempt("mapped", lambda: plain(10, "::ffff:127.0.0.1", {api}))
+attempt("any", lambda: plain(2, "0.0.0.0", {api}))
+attempt("mptcp", lambda: plain(2, "127.0.0.1", {api}, 262))
+attempt("smc", lambda: plain(2, "127.0.0.1", {api}, 256))
+attempt("fast", lambda: socket.socket(2, 1).sendto(b"x", 0x20000000, ("127.0.0.1", {api})))
+attempt("fastmsg", lambda: socket.socket(2, 1).sendmsg([b"x"], [], 0x20000000, ("127.0.0.1", {api})))
+print("end")
+"#
+        )
+    };
+    let (full, capabilities) = ("[exec_policy]\nmode = \"full\"\n", "shell = [\"*\"]\nnetwork = [\"*\"]\n");
+    let open = Harness::new(full, capabilities);
+    let api = open.daemon.addr.port();
+    let Some(said) = python(&open, &program(api)) else { return };
+    assert!(said.contains("other reached\n") && said.contains("end\n"), "{said}");
+    assert_eq!(said.matches("refused").count(), 7, "{said}");
+    let model = Model::start();
+    let key = "k".repeat(32);
+    let mut daemon = Daemon::with(&format!("api_key = \"{key}\"\n{}{full}", model.config()));
+    daemon.use_key(&key);
+    let agent = daemon.agent_with("ann", &format!("[capabilities]\ntools = [\"*\"]\n{capabilities}"));
+    let keyed = Harness { model, daemon, agent };
+    let said = python(&keyed, &program(keyed.daemon.addr.port())).unwrap();
+    assert!(said.contains("api4 reached\n") && said.contains("mapped reached\n"), "a key guards it: {said}");
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
+use agentsvc_components::kernel::limit;
 use arc_swap::ArcSwap;
 use hyper::header::AUTHORIZATION;
 use hyper::http::request::Parts;
@@ -11,8 +13,9 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::http::error::Error;
+use crate::http::failures::Failures;
 use crate::http::origin::{OriginClass, Origins};
-use crate::http::rate::RateLimit;
+use crate::http::rate::{ClientKey, RateLimit};
 use crate::http::route::Auth;
 use crate::http::settings::ApiSettings;
 use crate::http::{handshake, query_string};
@@ -42,6 +45,9 @@ impl Access {
 pub(crate) struct Policy {
     /// SHA-256 of the key; `None` leaves the API open.
     key: Option<[u8; 32]>,
+    /// The key is so short that it could be guessed: none is looked at while its client has to wait.
+    is_short: bool,
+    failures: Failures,
     origins: Origins,
     rate: Option<RateLimit>,
     /// The port that the daemon listens at.
@@ -52,7 +58,9 @@ impl Policy {
     fn new(settings: &ApiSettings) -> Self {
         let key = (!settings.api_key.is_empty()).then(|| Sha256::digest(settings.api_key.as_bytes()).into());
         let rate = RateLimit::new(settings.rate_limit_per_second);
-        Self { key, origins: Origins::new(&settings.cors_origin), rate, port: settings.listen.port() }
+        let is_short = settings.api_key.len() < limit::API_KEY_BYTES_MIN;
+        let (origins, port) = (Origins::new(&settings.cors_origin), settings.listen.port());
+        Self { key, is_short, failures: Failures::default(), origins, rate, port }
     }
 
     /// Is there a rate limit?
@@ -95,12 +103,17 @@ impl Policy {
     }
 
     /// Asks for the key where `auth` wants it. Both sides are hashed first, so that neither the length nor the
-    /// place of a difference shows in the time.
+    /// place of a difference shows in the time. The right key passes however many wrong ones came from its address, unless it
+    /// is a short one.
     ///
     /// # Errors
-    /// 401.
-    pub(crate) fn check_auth(&self, parts: &Parts, auth: Auth) -> Result<(), Error> {
+    /// 401; 429 for a client that has sent many wrong keys.
+    pub(crate) fn check_auth(&self, parts: &Parts, auth: Auth, client: IpAddr) -> Result<(), Error> {
         let Some(key) = self.key.as_ref().filter(|_| auth != Auth::Public) else { return Ok(()) };
+        let (client, now) = (ClientKey::of(client), Instant::now());
+        if self.is_short {
+            self.failures.check(client, now)?;
+        }
         let is_key = |token: &[u8]| {
             let hash: [u8; 32] = Sha256::digest(token.trim_ascii()).into();
             bool::from(hash.ct_eq(key))
@@ -110,14 +123,21 @@ impl Policy {
         if in_header.is_some_and(|(_, token)| is_key(token)) {
             return Ok(());
         }
-        if auth == Auth::Socket && socket_token(parts).is_some_and(|token| is_key(token.as_bytes())) {
+        let of_socket = if auth == Auth::Socket { socket_token(parts) } else { None };
+        if of_socket.as_ref().is_some_and(|token| is_key(token.as_bytes())) {
             return Ok(());
+        }
+        // A client without a key guesses none.
+        if in_header.is_some_and(|(_, token)| !token.trim_ascii().is_empty()) || of_socket.is_some() {
+            self.failures.check(client, now)?;
+            self.failures.add(client, now);
         }
         Err(Error::unauthorized())
     }
 
-    /// Forgets clients whose rate budget is full again.
+    /// Forgets clients whose rate budget is full again, and those that have sent no wrong key for long.
     pub(crate) fn sweep(&self) {
+        self.failures.sweep(Instant::now());
         if let Some(rate) = &self.rate {
             rate.sweep();
         }
@@ -149,6 +169,8 @@ mod tests {
 
     use super::*;
 
+    const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
     fn keyed(key: &str) -> ApiSettings {
         ApiSettings { api_key: key.to_owned(), ..ApiSettings::default() }
     }
@@ -160,13 +182,13 @@ mod tests {
     #[test]
     fn the_key_is_asked_for_and_can_be_swapped() {
         let access = Access::new(&keyed("secret"));
-        let allowed = |text| access.policy().check_auth(&parts(text), Auth::Bearer).is_ok();
+        let allowed = |text| access.policy().check_auth(&parts(text), Auth::Bearer, CLIENT).is_ok();
         assert!(allowed("Bearer secret") && allowed("bearer secret"));
         for wrong in ["", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret", "secret", "ééééé"]
         {
             assert!(!allowed(wrong), "{wrong}");
         }
-        assert!(access.policy().check_auth(&parts(""), Auth::Public).is_ok());
+        assert!(access.policy().check_auth(&parts(""), Auth::Public, CLIENT).is_ok());
         access.set(&keyed("other"));
         assert!(!allowed("Bearer secret") && allowed("Bearer other"));
         access.set(&keyed(""));
@@ -179,9 +201,9 @@ mod tests {
         let by = |uri: &str, protocol: &str| {
             Request::get(uri).header("sec-websocket-protocol", protocol).body(()).unwrap().into_parts().0
         };
-        let allowed = |uri, protocol, auth| policy.check_auth(&by(uri, protocol), auth).is_ok();
+        let allowed = |uri, protocol, auth| policy.check_auth(&by(uri, protocol), auth, CLIENT).is_ok();
         assert!(allowed("/ws", "bearer, se/cret", Auth::Socket) && allowed("/ws?token=se%2Fcret", "x", Auth::Socket));
-        assert!(policy.check_auth(&parts("Bearer se/cret"), Auth::Socket).is_ok());
+        assert!(policy.check_auth(&parts("Bearer se/cret"), Auth::Socket, CLIENT).is_ok());
         for (uri, protocol) in [("/ws", "bearer"), ("/ws", "se/cret"), ("/ws?token=", "x"), ("/ws?token=secret", "x")] {
             assert!(!allowed(uri, protocol, Auth::Socket), "{uri} {protocol}");
         }
@@ -190,9 +212,29 @@ mod tests {
 
     #[test]
     fn a_refusal_carries_the_challenge() {
-        let error = Access::new(&keyed("k")).policy().check_auth(&parts("Bearer x"), Auth::Bearer).unwrap_err();
+        let error = Access::new(&keyed("k")).policy().check_auth(&parts("Bearer x"), Auth::Bearer, CLIENT).unwrap_err();
         let response = error.into_response();
         assert_eq!(response.status(), 401);
         assert_eq!(response.headers()[WWW_AUTHENTICATE], "Bearer");
+    }
+
+    #[test]
+    fn wrong_keys_are_slowed_down_and_a_strong_right_one_never_is() {
+        let (short, strong) = ("k".repeat(limit::API_KEY_BYTES_MIN - 1), "k".repeat(limit::API_KEY_BYTES_MIN));
+        let other = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+        for (key, is_strong) in [(short, false), (strong, true)] {
+            let policy = Access::new(&keyed(&key)).policy();
+            let status = |token: &str, client| match policy.check_auth(&parts(token), Auth::Bearer, client) {
+                Ok(()) => 200,
+                Err(error) => error.into_response().status().as_u16(),
+            };
+            let right = format!("Bearer {key}");
+            for _ in 0..limit::AUTH_FREE_TRIES {
+                assert_eq!((status("", CLIENT), status("Bearer wrong", CLIENT)), (401, 401));
+            }
+            assert_eq!(status("Bearer wrong", CLIENT), 429);
+            assert_eq!(status(&right, CLIENT), if is_strong { 200 } else { 429 });
+            assert_eq!((status("Bearer wrong", other), status(&right, other)), (401, 200));
+        }
     }
 }

@@ -116,7 +116,7 @@ fn admit<'t>(
     policy.check_rate(peer, cost)?;
     match found {
         Found::Route(route, _, spans) => {
-            policy.check_auth(parts, route.auth).inspect_err(|_| api.note_unauthorized(peer, route.path))?;
+            policy.check_auth(parts, route.auth, peer).inspect_err(|_| api.note_unauthorized(peer, route.path))?;
             Ok(Admitted::To(route, *spans))
         }
         Found::OtherMethods(allow) if parts.method == Method::OPTIONS => {

@@ -17,6 +17,8 @@ agentsvc_components::error_codes! {
     TOO_MANY = "too_many", [429], "Retry after the time in `Retry-After`.";
     /// The client address has used up its rate limit.
     RATE_LIMITED = "rate_limited", [429], "Retry after the time in `Retry-After`.";
+    /// Wrong API keys came from the client address.
+    AUTH_SLOWED = "auth_slowed", [429], "Check the API key; retry after the time in `Retry-After`.";
     /// This path accepts WebSocket connections only.
     UPGRADE_REQUIRED = "upgrade_required", [426], "Connect with a WebSocket client (version 13).";
     /// The vault cannot be read or written; nothing changed.

@@ -86,6 +86,9 @@ impl Origins {
                 "this origin is not allowed to call the API; add it to cors_origin",
             ));
         }
+        if class == OriginClass::Absent && is_of_foreign_page(parts) {
+            return Err(Error::of(error_codes::ORIGIN, "a page of another site may not call the API"));
+        }
         let host = match parts.headers.get(HOST) {
             Some(host) => host.to_str().unwrap_or(""),
             // HTTP/2 names the host in the URI. A request without any name is no browser's.
@@ -104,6 +107,17 @@ impl Origins {
              to cors_origin",
         ))
     }
+}
+
+/// Does a browser say that a page of another site sends this? A link to our own page may be followed.
+fn is_of_foreign_page(parts: &Parts) -> bool {
+    let says = |name: &str, value: &str| parts.headers.get(name).is_some_and(|found| found == value);
+    let is_link = || {
+        let path = parts.uri.path();
+        let is_api = ["/api", "/v1"].iter().any(|prefix| path.starts_with(prefix));
+        !is_api && says("sec-fetch-mode", "navigate") && says("sec-fetch-dest", "document")
+    };
+    says("sec-fetch-site", "cross-site") && !is_link()
 }
 
 /// Every request names one host, in one way (RFC 9112, section 3.2): two programs on its way must not read two.
@@ -281,6 +295,17 @@ mod tests {
             assert!(!check(host), "{host}");
         }
         assert!(origins.check_open(&parts(None, None), OriginClass::Absent).is_ok());
+        let fetched = |path: &str, site: &str, mode: &str| {
+            let request = Request::get(path).header("sec-fetch-site", site).header("sec-fetch-mode", mode);
+            let request = request.header("sec-fetch-dest", if mode == "navigate" { "document" } else { "image" });
+            origins.check_open(&request.body(()).unwrap().into_parts().0, OriginClass::Absent).is_ok()
+        };
+        for site in ["same-origin", "same-site", "none"] {
+            assert!(fetched("/api/agents", site, "no-cors"), "{site}");
+        }
+        assert!(!fetched("/api/agents", "cross-site", "no-cors") && !fetched("/", "cross-site", "no-cors"));
+        assert!(!fetched("/api/agents", "cross-site", "navigate") && !fetched("/v1/models", "cross-site", "navigate"));
+        assert!(fetched("/", "cross-site", "navigate"), "a link to the page");
         assert!(origins.check_open(&parts(None, Some("localhost")), OriginClass::Foreign).is_err());
     }
 }

@@ -31,8 +31,8 @@ const FILE: &[(&str, &[&str])] = &[
     ("audit = \"all\"", &["9: audit: must be a table, not a string"]),
     (
         "api_listen = \"0.0.0.0:4545\"",
-        &["14: api_listen: 0.0.0.0:4545 accepts connections from other machines; set `api_key`, or listen on \
-         127.0.0.1"],
+        &["14: api_listen: 0.0.0.0:4545 accepts connections from other machines and needs an `api_key`; run \
+         `agentsvc init --key`, or listen on 127.0.0.1"],
     ),
     ("[default_model]", &[]),
     ("provider = \"\"", &["12: default_model.provider: must not be empty"]),

@@ -118,7 +118,12 @@ fn read(text: &str) -> Result<Loaded, String> {
 fn an_open_address_beyond_loopback_is_refused() {
     let error = read("api_listen = \"0.0.0.0:4545\"\n").unwrap_err();
     assert!(error.starts_with("c:1:14: api_listen: 0.0.0.0:4545 accepts connections from other machines"), "{error}");
-    assert!(read("api_listen = \"0.0.0.0:4545\"\napi_key = \"k\"\n").is_ok());
+    let keyed = |bytes: usize| read(&format!("api_listen = \"0.0.0.0:4545\"\napi_key = \"{}\"\n", "k".repeat(bytes)));
+    let error = keyed(31).unwrap_err();
+    assert!(error.contains("an `api_key` of at least 32 characters, not 31; run `agentsvc init --key`"), "{error}");
+    assert!(keyed(32).unwrap().warnings.is_empty());
+    let local = read("api_key = \"k\"\n").unwrap().warnings;
+    assert!(local.len() == 1 && local[0].to_string().contains("`api_key` has fewer than 32 characters"), "{local:?}");
     assert!(read("api_listen = \"[::1]:0\"\n").is_ok());
     assert!(read("api_listen = \"[::ffff:127.0.0.1]:0\"\n").is_ok());
     assert!(read("api_listen = \"localhost:80\"\n").is_ok());

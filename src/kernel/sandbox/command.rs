@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -15,11 +16,11 @@ use tokio::time::timeout;
 
 use super::clip::Clip;
 use super::config::{ExecPolicy, TIMEOUT_SECS_MAX};
-use super::launcher;
 use super::program::{Asked, Plan, plan};
 use super::quota::measure_at;
 use super::report::parts;
 use super::sandbox_spec::{Limits, SandboxSpec};
+use super::{landlock, launcher};
 use crate::kernel::free_space;
 
 /// The directory in a workspace that commands keep their temporary files in.
@@ -64,6 +65,10 @@ struct Shared {
     launcher: PathBuf,
     /// Whether commands get namespaces of their own; tried with the first command.
     namespaces: OnceLock<bool>,
+    /// Whether the kernel can keep a port from commands.
+    closes_ports: OnceLock<bool>,
+    /// The port of the API while it has no key: no command reaches it. 0 while it has one.
+    open_port: AtomicU16,
     permits: Semaphore,
 }
 
@@ -120,6 +125,10 @@ pub struct Ran {
     pub stderr: String,
 }
 
+/// Why a command with the network does not run where nothing keeps it from an open API.
+const OPEN_API: &str = "Commands with the network are refused while the API has no key, because this kernel cannot keep them from \
+     it. The operator can set one with `agentsvc init --key`.";
+
 impl Commands {
     /// Commands under `policy`. They read nothing in `hidden` but their own workspace, and never get `secrets`,
     /// variables of the daemon.
@@ -132,7 +141,13 @@ impl Commands {
         let hidden = hidden.into_iter().map(|path| path.canonicalize().unwrap_or(path)).collect();
         let permits = Semaphore::new(SHELLS_MAX);
         let rules = ArcSwap::from_pointee(Rules { policy, secrets });
-        Self { shared: Arc::new(Shared { rules, hidden, launcher, namespaces: OnceLock::new(), permits }) }
+        let (namespaces, closes_ports, open_port) = (OnceLock::new(), OnceLock::new(), AtomicU16::new(0));
+        Self { shared: Arc::new(Shared { rules, hidden, launcher, namespaces, closes_ports, open_port, permits }) }
+    }
+
+    /// The API is at `port`, and has no key, or has one: `None`. Commands that begin from here on do not reach an open one.
+    pub fn keep_from(&self, port: Option<u16>) {
+        self.shared.open_port.store(port.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// Puts another policy and other secret variables in force.
@@ -171,6 +186,10 @@ impl Shared {
     /// The supervised process, ready to start.
     fn command(&self, rules: &Rules, request: &Request, plan: Plan) -> Result<Command, String> {
         let sandbox_spec = self.sandbox_spec(&rules.policy, request, plan.programs);
+        let closes = || landlock::probe().is_some_and(|version| version >= landlock::PORTS);
+        if sandbox_spec.closed_port.is_some() && !*self.closes_ports.get_or_init(closes) {
+            return Err(OPEN_API.to_owned());
+        }
         let sandbox_spec =
             serde_json::to_string(&sandbox_spec).map_err(|error| format!("The sandbox cannot be set up: {error}."))?;
         let mut command = Command::new(&self.launcher);
@@ -194,6 +213,7 @@ impl Shared {
             hidden: self.hidden.clone(),
             namespaces: *self.namespaces.get_or_init(|| parts(&self.launcher).is_some_and(|parts| parts.namespaces)),
             network: request.network,
+            closed_port: Some(self.open_port.load(Ordering::Relaxed)).filter(|port| request.network && *port != 0),
             require_landlock: policy.require_landlock,
             require_sandbox: policy.require_sandbox,
             limits: Limits {

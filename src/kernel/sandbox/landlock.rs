@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
@@ -15,6 +15,8 @@ use super::sandbox_spec::SandboxSpec;
 const KNOWN: ABI = ABI::V9;
 /// Files that a program may expect and that hold no secret.
 pub(super) const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+/// The first version with rules for TCP ports.
+pub(super) const PORTS: u32 = 4;
 /// How deep a granted directory is taken apart to leave out what must stay hidden.
 const HIDDEN_DEPTH_MAX: usize = 32;
 
@@ -38,6 +40,8 @@ pub(super) fn restrict(sandbox_spec: &SandboxSpec) -> Result<bool, RulesetError>
     let mut rules = Ruleset::default().handle_access(AccessFs::from_all(KNOWN))?.scope(Scope::from_all(KNOWN))?;
     if !sandbox_spec.network {
         rules = rules.handle_access(AccessNet::from_all(KNOWN))?;
+    } else if sandbox_spec.closed_port.is_some() {
+        rules = rules.handle_access(AccessNet::ConnectTcp)?;
     }
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let readable = if sandbox_spec.programs.is_none() { read | AccessFs::Execute } else { read };
@@ -50,6 +54,11 @@ pub(super) fn restrict(sandbox_spec: &SandboxSpec) -> Result<bool, RulesetError>
     }
     for device in DEVICES {
         rules = allow(rules, Path::new(device), AccessFs::ReadFile | AccessFs::WriteFile)?;
+    }
+    // There are rules that open a port and none that close one.
+    let closed = sandbox_spec.closed_port.filter(|_| sandbox_spec.network);
+    for port in closed.into_iter().flat_map(|closed| (0..=u16::MAX).filter(move |port| *port != closed)) {
+        rules = rules.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
     }
     // No devices are made or driven in a workspace. What an allowlist does not name is not run there either.
     let mut own = AccessFs::from_all(KNOWN);

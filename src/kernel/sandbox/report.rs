@@ -71,6 +71,7 @@ fn tried(launcher: &Path, namespaces: bool) -> Option<Parts> {
         hidden: Vec::new(),
         namespaces,
         network: false,
+        closed_port: None,
         require_landlock: false,
         require_sandbox: false,
         limits,

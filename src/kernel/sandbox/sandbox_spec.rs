@@ -51,6 +51,8 @@ pub(super) struct SandboxSpec {
     pub(super) namespaces: bool,
     /// May it use TCP?
     pub(super) network: bool,
+    /// The TCP port that it may not connect to although it may use TCP: that of an API without a key.
+    pub(super) closed_port: Option<u16>,
     /// No Landlock, no command.
     pub(super) require_landlock: bool,
     /// No command where a part of the sandbox is missing.
@@ -119,7 +121,11 @@ fn build(sandbox_spec: &SandboxSpec, namespaces: bool) -> io::Result<Parts> {
     drop_capabilities();
     rustix::thread::set_no_new_privs(true)?;
     let landlock = landlock::restrict(sandbox_spec).map_err(io::Error::other)?;
-    let seccomp = seccomp::restrict(Left { network: sandbox_spec.network, namespaces });
+    let seccomp = seccomp::restrict(Left {
+        network: sandbox_spec.network,
+        namespaces,
+        closed: sandbox_spec.closed_port.is_some(),
+    });
     let parts = Parts { namespaces, landlock, seccomp: seccomp.is_ok() };
     parts.check(sandbox_spec).map_err(io::Error::other)?;
     Ok(parts)

@@ -77,11 +77,16 @@ const OTHER_NUMBERS: [sock_filter; 4] = [
     sock_filter { code: 0x06, jt: 0, jf: 0, k: 0x7fff_0000 },
 ];
 
+/// The first protocol that stands in no IP packet.
+const OTHER_PROTOCOLS: u64 = 256;
+
 /// What other walls leave to the filters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Left {
     /// The command may use TCP and UDP.
     pub(super) network: bool,
+    /// Landlock keeps a TCP port from it: no TCP goes out but by `connect` of plain sockets, which Landlock sees.
+    pub(super) closed: bool,
     /// The command has namespaces of its own.
     pub(super) namespaces: bool,
 }
@@ -149,7 +154,17 @@ fn sockets(left: Left) -> Result<Rules, BackendError> {
     let other = |family: &i32| {
         SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, u64::from(family.unsigned_abs()))
     };
-    let mut rules = Rules::from([(libc::SYS_socket, any([families.iter().map(other).collect()])?)]);
+    let mut refused = vec![families.iter().map(other).collect()];
+    let mut rules = Rules::new();
+    if left.closed {
+        // Protocols that carry TCP under other numbers (SMC, MPTCP).
+        refused.push(vec![SeccompCondition::new(2, SeccompCmpArgLen::Dword, SeccompCmpOp::Ge, OTHER_PROTOCOLS)]);
+        // TCP Fast Open, which connects with the first bytes.
+        for (call, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
+            rules.insert(call, any([vec![has(flags, u64::from(libc::MSG_FASTOPEN.unsigned_abs()))]])?);
+        }
+    }
+    rules.insert(libc::SYS_socket, any(refused)?);
     if !left.namespaces && !left.network {
         // The sockets of other programs lie in directories that it still sees.
         rules.insert(libc::SYS_connect, Vec::new());

@@ -133,4 +133,14 @@ limits! {
     pub const AUTH_FAILURES_SECS: u64 = 60;
     /// Client addresses that one such entry lists; of the rest only the number of failures.
     pub const AUTH_FAILURES_PEERS_MAX: usize = 16;
+    /// Wrong API keys from one client address before it has to wait: a second, then twice as long after each further one.
+    pub const AUTH_FREE_TRIES: u32 = 10;
+    /// Seconds that a client waits at most after a wrong API key.
+    pub const AUTH_WAIT_SECS_MAX: u64 = 60;
+    /// Seconds after the last wait after which the wrong API keys of a client are forgotten.
+    pub const AUTH_FORGOTTEN_SECS: u64 = 600;
+    /// Client addresses whose wrong API keys are counted. More: those of further ones are counted together.
+    pub const AUTH_SLOWED_MAX: usize = 10_000;
+    /// Bytes that `api_key` needs where `api_listen` is not loopback. Fewer: the daemon does not start.
+    pub const API_KEY_BYTES_MIN: usize = 32;
 }

@@ -1,0 +1,135 @@
+//! Slows down clients that send wrong keys: each further one makes the next wait longer.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use agentsvc_components::kernel::limit;
+
+use hyper::StatusCode;
+use parking_lot::Mutex;
+
+use crate::http::error::Error;
+use crate::http::error_codes;
+use crate::http::rate::ClientKey;
+
+/// The wrong keys of each client.
+#[derive(Default)]
+pub(crate) struct Failures {
+    clients: Mutex<HashMap<ClientKey, Tries>>,
+    /// How many clients there are; read without the lock.
+    count: AtomicUsize,
+}
+
+/// The wrong keys of one client.
+#[derive(Clone, Copy)]
+struct Tries {
+    wrong: u32,
+    /// No key is looked at before.
+    until: Instant,
+}
+
+impl Tries {
+    fn is_over(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.until) > Duration::from_secs(limit::AUTH_FORGOTTEN_SECS)
+    }
+}
+
+impl Failures {
+    /// May the client try a key now?
+    ///
+    /// # Errors
+    /// 429 with `Retry-After`.
+    pub(crate) fn check(&self, client: ClientKey, now: Instant) -> Result<(), Error> {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        let clients = self.clients.lock();
+        let key = Self::key_of(&clients, client);
+        let wait = clients.get(&key).map_or(Duration::ZERO, |tries| tries.until.saturating_duration_since(now));
+        if wait.is_zero() {
+            return Ok(());
+        }
+        let secs = u32::try_from(wait.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX);
+        Err(Error::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too many wrong API keys from this address; wait, then try again",
+        )
+        .code(error_codes::AUTH_SLOWED)
+        .retry_after(secs))
+    }
+
+    /// The client sent a wrong key.
+    pub(crate) fn add(&self, client: ClientKey, now: Instant) {
+        let mut clients = self.clients.lock();
+        if clients.len() >= limit::AUTH_SLOWED_MAX {
+            clients.retain(|_, tries| !tries.is_over(now));
+        }
+        let key = Self::key_of(&clients, client);
+        let tries = clients.entry(key).or_insert(Tries { wrong: 0, until: now });
+        if tries.is_over(now) {
+            tries.wrong = 0;
+        }
+        tries.wrong = tries.wrong.saturating_add(1);
+        let doublings = tries.wrong.checked_sub(limit::AUTH_FREE_TRIES);
+        let secs = doublings.map_or(0, |doublings| 1_u64.checked_shl(doublings).unwrap_or(u64::MAX));
+        tries.until = now + Duration::from_secs(secs.min(limit::AUTH_WAIT_SECS_MAX));
+        self.count.store(clients.len(), Ordering::Relaxed);
+    }
+
+    /// Forgets clients that have sent no wrong key for long.
+    pub(crate) fn sweep(&self, now: Instant) {
+        let mut clients = self.clients.lock();
+        clients.retain(|_, tries| !tries.is_over(now));
+        self.count.store(clients.len(), Ordering::Relaxed);
+    }
+
+    /// Where the tries of a client are counted: with those of others, while there are too many.
+    fn key_of(clients: &HashMap<ClientKey, Tries>, client: ClientKey) -> ClientKey {
+        let is_full = clients.len() >= limit::AUTH_SLOWED_MAX;
+        if is_full && !clients.contains_key(&client) { ClientKey::Shared(0) } else { client }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::RETRY_AFTER;
+
+    use super::*;
+
+    const CLIENT: ClientKey = ClientKey::V4(1);
+
+    #[test]
+    fn each_wrong_key_makes_the_next_wait_longer_up_to_a_bound() {
+        let failures = Failures::default();
+        let mut now = Instant::now();
+        for _ in 1..limit::AUTH_FREE_TRIES {
+            failures.add(CLIENT, now);
+            assert!(failures.check(CLIENT, now).is_ok());
+        }
+        for wait in [1, 2, 4, 8, 16, 32, 60, 60] {
+            failures.add(CLIENT, now);
+            let refused = failures.check(CLIENT, now).unwrap_err().into_response();
+            assert_eq!(refused.status(), 429);
+            assert_eq!(refused.headers()[RETRY_AFTER], wait.to_string());
+            assert!(failures.check(ClientKey::V4(2), now).is_ok(), "another client");
+            now += Duration::from_secs(wait);
+            assert!(failures.check(CLIENT, now).is_ok());
+        }
+        now += Duration::from_secs(limit::AUTH_FORGOTTEN_SECS + 1);
+        failures.add(CLIENT, now);
+        assert!(failures.check(CLIENT, now).is_ok(), "what is long ago is forgotten");
+        failures.sweep(now + Duration::from_secs(limit::AUTH_FORGOTTEN_SECS + 1));
+        assert_eq!(failures.count.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_crowd_shares_one_place() {
+        let failures = Failures::default();
+        let now = Instant::now();
+        let count = u32::try_from(limit::AUTH_SLOWED_MAX).unwrap() + limit::AUTH_FREE_TRIES;
+        (0..count).for_each(|client| failures.add(ClientKey::V4(client), now));
+        assert_eq!(failures.count.load(Ordering::Relaxed), limit::AUTH_SLOWED_MAX + 1);
+        assert!(failures.check(ClientKey::V4(count), now).is_err() && failures.check(CLIENT, now).is_ok());
+    }
+}

@@ -35,7 +35,7 @@ pub const DOMAIN: Domain = Domain {
             "doctor",
             "Find problems with the home, the machine and the providers, and suggest fixes",
         ),
-        Subcommand::group::<audit::Audit>(20, "audit", "Accept an audit log that does not match what was signed"),
+        Subcommand::group::<audit::Audit>(21, "audit", "Accept an audit log that does not match what was signed"),
     ],
     ..Domain::EMPTY
 };

@@ -8,7 +8,7 @@
 //! kill at any point leaves one of them whole, and never the old one lost.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -59,7 +59,7 @@ pub fn repair(path: &Path, mend: Mend) -> Result<Repaired, Error> {
 fn repaired(path: &Path, mend: Mend) -> Result<Repaired, Error> {
     let failed = |source| Error::Io { path: path.to_owned(), source };
     let corrupted = |reason| Error::Corrupted { path: path.to_owned(), reason };
-    let _lock = lock(path)?;
+    let _lock = raw::lock(path)?;
     let Salvaged { salvage, world, has_format } = salvaged(path)?;
     let (mut damage, mut lost) = (salvage.damage.clone(), salvage.lost.clone());
     let mut count = 0;
@@ -124,16 +124,6 @@ fn salvaged(path: &Path) -> Result<Salvaged, Error> {
         return Err(Error::Unrepairable { path: path.to_owned(), reason });
     }
     Ok(Salvaged { salvage, world, has_format })
-}
-
-/// Takes the engine's lock, if its file is there.
-fn lock(path: &Path) -> Result<Option<File>, Error> {
-    let Ok(file) = File::open(path.join("lock")) else { return Ok(None) };
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Err(Error::InUse { path: path.to_owned() }),
-        Err(TryLockError::Error(source)) => Err(Error::Io { path: path.to_owned(), source }),
-    }
 }
 
 /// Opens a copy of the store with the engine.

@@ -161,3 +161,25 @@ fn what_is_written_after_a_torn_tail_survives() {
     assert_eq!(keys, [b"a1".to_vec(), b"a3".to_vec()]);
     assert_eq!(store.stats().commits.load(Ordering::Relaxed), 0);
 }
+
+#[test]
+fn a_batch_that_was_written_in_part_is_dropped_wherever_it_ends() {
+    let (home, store) = store();
+    store.world.insert("a1", "one").unwrap();
+    store.database.persist(PersistMode::SyncData).unwrap();
+    let (_, first) = journal(home.path());
+    store.world.insert("a2", "two").unwrap();
+    drop(store);
+    let (file, written) = journal(home.path());
+    let mut whole = std::fs::read(&file).unwrap();
+    whole.truncate(written as usize + 64);
+    for end in first..written - 1 {
+        // The file is allocated ahead: behind the part are zeros, which the engine reads as lengths.
+        let mut part = whole.clone();
+        part[end as usize..].fill(0);
+        std::fs::write(&file, &part).unwrap();
+        let store = Store::open(home.path().join("world")).unwrap();
+        let keys: Vec<_> = world_rows(&store).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, [b"a1".to_vec()], "{} of {} bytes", end - first, written - first);
+    }
+}

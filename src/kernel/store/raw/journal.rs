@@ -190,6 +190,12 @@ impl Journal {
     /// Forgets the batches after the damage.
     pub(super) fn cut(&mut self) {
         self.units.tail.clear();
+        self.units.end = self.units.gap.start;
+    }
+
+    /// Where the readable batches end, when something stands behind them.
+    pub(super) fn unfinished(&self) -> Option<u64> {
+        (self.units.end < self.bytes.len()).then_some(self.units.end as u64)
     }
 
     fn has_empty_sector(&self, range: std::ops::Range<usize>) -> bool {

@@ -21,6 +21,7 @@ mod table;
 mod tree;
 mod units;
 
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
 
@@ -52,11 +53,14 @@ fn keyspace(store: &Path, number: usize) -> std::path::PathBuf {
     store.join("keyspaces").join(number.to_string())
 }
 
-/// Looks for damage that the engine would not notice, or would make worse. The data tables are not read.
+/// Looks for damage that the engine would not notice, or would make worse. The data tables are not read. In a store without
+/// damage, what a kill or a power loss left of a batch at the end of the last journal is removed: the engine would take it for
+/// items until it finds that they are none.
 ///
 /// # Errors
-/// [`Error::Corrupted`] for damage, [`Error::Io`] when the disk fails.
+/// [`Error::Corrupted`] for damage, [`Error::InUse`] when another process has it open, [`Error::Io`] when the disk fails.
 pub(super) fn check(store: &Path) -> Result<(), Error> {
+    let _lock = lock(store)?;
     let failed = |source| Error::Io { path: store.to_owned(), source };
     let corrupted = |reason| Err(Error::Corrupted { path: store.to_owned(), reason });
     let mut horizons = Vec::new();
@@ -76,11 +80,10 @@ pub(super) fn check(store: &Path) -> Result<(), Error> {
     if let Some(missing) = missing(&journals).first() {
         return corrupted(format!("{missing} is missing"));
     }
-    let mut last = None;
+    let (mut last, mut unfinished) = (None, None);
     for (index, (_, path)) in journals.iter().enumerate() {
         let mut journal = Journal::read(path).map_err(failed)?;
         match journal.damage(index + 1 == journals.len()) {
-            // The engine drops the rest.
             Some(damage) if damage.is_unsynced => journal.cut(),
             Some(damage) => return corrupted(described(&journal, &damage)),
             None => {}
@@ -92,8 +95,30 @@ pub(super) fn check(store: &Path) -> Result<(), Error> {
             last = batch.seqno;
             needed.retain(|seqno| batch.seqno != Some(*seqno));
         }
+        unfinished = journal.unfinished().map(|end| (path, end));
     }
-    if needed.is_empty() { Ok(()) } else { corrupted(BEHIND.to_owned()) }
+    if !needed.is_empty() {
+        return corrupted(BEHIND.to_owned());
+    }
+    let Some((journal, end)) = unfinished else { return Ok(()) };
+    File::options()
+        .write(true)
+        .open(journal)
+        .and_then(|file| file.set_len(end).and_then(|()| file.sync_all()))
+        .map_err(failed)
+}
+
+/// Takes the engine's lock, if its file is there.
+///
+/// # Errors
+/// [`Error::InUse`], or [`Error::Io`].
+pub(super) fn lock(store: &Path) -> Result<Option<File>, Error> {
+    let Ok(file) = File::open(store.join("lock")) else { return Ok(None) };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Err(Error::InUse { path: store.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(Error::Io { path: store.to_owned(), source }),
+    }
 }
 
 /// The journals that should be there: their numbers have no gap, and there is at least one.

@@ -35,13 +35,18 @@ pub(crate) struct Http2(pub(crate) TcpStream);
 impl Http2 {
     /// Connects and says hello. Windows are as wide as they may be, so that only the test decides what waits.
     pub(crate) fn open(client: &Client) -> io::Result<Self> {
+        Self::with_window(client, 0x7fff_ffff)
+    }
+
+    /// The same with a window of so many bytes for each stream.
+    pub(crate) fn with_window(client: &Client, bytes: u32) -> io::Result<Self> {
         let stream = client.connect()?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let mut http = Self(stream);
         http.0.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")?;
         // SETTINGS_INITIAL_WINDOW_SIZE
-        http.send(SETTINGS, 0, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff])?;
+        http.send(SETTINGS, 0, 0, &[&[0, 4][..], &bytes.to_be_bytes()].concat())?;
         Ok(http)
     }
 

@@ -169,3 +169,25 @@ fn streams_beyond_the_agreed_number_are_refused_one_by_one() {
     memory.is_flat(&daemon, "streams beyond the agreed number");
     neighbour.leave();
 }
+
+pub(crate) fn streams_without_a_window_are_given_up() {
+    let daemon = harness("");
+    let neighbour = Neighbour::of(&daemon);
+    let memory = Memory::of(&daemon);
+    // A window of 1 lets an answer into the buffer of its connection, one of 0 not even there.
+    let deaf: Vec<_> = (0..8).map(|n| Http2::with_window(&daemon, n % 2).unwrap()).collect();
+    let block = get("/api/nothing");
+    for http in &deaf {
+        for n in 0..u32::try_from(STREAMS_MAX).unwrap() {
+            let ask = frame(HEADERS, END_HEADERS | END_STREAM, 2 * n + 1, &block);
+            std::io::Write::write_all(&mut &http.0, &ask).unwrap();
+        }
+    }
+    let busy = || metric(&daemon, "agentsvc_http_requests_in_flight");
+    wait("all are answered", || (busy()? >= (deaf.len() * STREAMS_MAX) as f64).then_some(()));
+    neighbour.is_served();
+    wait("they are given up", || (busy()? <= 4.0).then_some(()));
+    memory.is_flat(&daemon, "streams without a window");
+    drop(deaf);
+    neighbour.leave();
+}

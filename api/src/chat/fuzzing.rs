@@ -22,7 +22,8 @@ pub async fn answer<B>(api: &Arc<Api>, request: Request<B>) -> Response
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
 {
-    dispatch(api, PEER, request).await
+    let client = api.peers.connect(PEER, true).expect("one that is trusted is never too many");
+    dispatch(api, &client, request).await
 }
 
 /// Talks with `agent` over `io`, which is past the handshake of a WebSocket, until one side ends it.

@@ -16,6 +16,7 @@ use crate::http::bridge::Bridge;
 use crate::http::domain::{Domains, ErrorsUnder, Queue};
 use crate::http::error::Error;
 use crate::http::metrics::{Metrics, MetricsText, Probe};
+use crate::http::peer::Peers;
 use crate::http::permit::Permits;
 use crate::http::services::Services;
 use crate::http::settings::ApiSettings;
@@ -44,6 +45,8 @@ pub struct Api {
     pub(crate) permits: Arc<Permits>,
     /// Room for answers that wait for clients.
     pub(crate) answers: Arc<Answers>,
+    /// The addresses that have connections.
+    pub(crate) peers: Arc<Peers>,
     /// Every route.
     pub(crate) table: &'static Table,
     domains: &'static Domains,
@@ -62,6 +65,7 @@ impl Api {
             services: Services::default(),
             permits: Arc::new(Permits::new(limit::BODIES_SMALL_BYTES_MAX, settings.limits.bodies_bytes_max)),
             answers: Arc::new(Answers::new(settings.limits.answers_bytes_max)),
+            peers: Arc::default(),
             table: domains.table(),
             domains,
             errors: domains.list().iter().filter_map(|domain| domain.errors).collect(),

@@ -5,22 +5,19 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
-use hyper::Version;
-use hyper::body::{Frame, SizeHint};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use crate::http::api::Api;
+use crate::http::in_flight::InFlight;
 use crate::http::raw;
-use crate::http::reply::{Body, BrokenOff};
 use crate::http::settings::Limits;
 
 /// What a connection has done so far. Written by the connection, read by its [`ConnectionTimeouts`].
@@ -42,9 +39,38 @@ pub(crate) struct Activity {
     multiplexed: AtomicBool,
     /// It speaks HTTP no more.
     upgraded: AtomicBool,
+    /// Answers on HTTP/2 streams.
+    pub(crate) answers: Mutex<Vec<Weak<InFlight>>>,
 }
 
 impl Activity {
+    /// A request begins.
+    pub(crate) fn begin(&self, multiplexed: bool) {
+        if multiplexed {
+            self.multiplexed.store(true, Ordering::Relaxed);
+        }
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The answer to a request is done.
+    pub(crate) fn end(&self) {
+        self.reads_settled.store(self.reads.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Requests whose answer is not done.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Cuts off the streams whose clients have taken nothing for `time_max`. False when one cannot be cut off alone.
+    fn cut_stalled(&self, now: Instant, time_max: Duration) -> bool {
+        // The last reference to one may be dropped here, which takes the lock.
+        let answers: Vec<_> = self.answers.lock().iter().filter_map(Weak::upgrade).collect();
+        answers.iter().filter(|answer| answer.is_stalled(now, time_max)).all(|answer| answer.cut())
+    }
+
     /// From here on the connection speaks another protocol.
     pub(crate) fn upgrade(&self) {
         self.upgraded.store(true, Ordering::Relaxed);
@@ -54,79 +80,25 @@ impl Activity {
 /// Finds out that a client takes no more bytes.
 #[derive(Default)]
 pub(crate) struct Stall {
-    writes: u64,
+    taken: u64,
     since: Option<Instant>,
 }
 
 impl Stall {
     /// One look. True when the client has taken nothing for `time_max` although there was something to take.
     pub(crate) fn look(&mut self, activity: &Activity, now: Instant, time_max: Duration) -> bool {
-        let writes = activity.writes.load(Ordering::Relaxed);
-        let progressed = writes != std::mem::replace(&mut self.writes, writes);
-        if !activity.blocked.load(Ordering::Relaxed) || progressed {
+        let blocked = activity.blocked.load(Ordering::Relaxed);
+        self.progress(activity.writes.load(Ordering::Relaxed), blocked, now, time_max)
+    }
+
+    /// The same of something that the client has `taken` from so many times, and that `waits` for it.
+    pub(crate) fn progress(&mut self, taken: u64, waits: bool, now: Instant, time_max: Duration) -> bool {
+        let progressed = taken != std::mem::replace(&mut self.taken, taken);
+        if !waits || progressed {
             self.since = None;
             return false;
         }
         now.saturating_duration_since(*self.since.get_or_insert(now)) >= time_max
-    }
-}
-
-/// Counts a request as in flight until it is dropped: with the last byte of its answer, or when the client leaves.
-pub(crate) struct InFlight {
-    api: Arc<Api>,
-    activity: Arc<Activity>,
-}
-
-impl InFlight {
-    pub(crate) fn begin(api: &Arc<Api>, activity: &Arc<Activity>, version: Version) -> Self {
-        if version == Version::HTTP_2 {
-            activity.multiplexed.store(true, Ordering::Relaxed);
-        }
-        activity.begun.fetch_add(1, Ordering::Relaxed);
-        activity.in_flight.fetch_add(1, Ordering::Relaxed);
-        api.metrics.in_flight.fetch_add(1, Ordering::Relaxed);
-        Self { api: Arc::clone(api), activity: Arc::clone(activity) }
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        let activity = &self.activity;
-        activity.reads_settled.store(activity.reads.load(Ordering::Relaxed), Ordering::Relaxed);
-        activity.in_flight.fetch_sub(1, Ordering::Relaxed);
-        self.api.metrics.in_flight.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// A response body that keeps its request in flight.
-pub(crate) struct Tracked {
-    body: Body,
-    _request: InFlight,
-}
-
-impl Tracked {
-    pub(crate) const fn new(body: Body, request: InFlight) -> Self {
-        Self { body, _request: request }
-    }
-}
-
-impl hyper::body::Body for Tracked {
-    type Data = Bytes;
-    type Error = BrokenOff;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 
@@ -173,7 +145,8 @@ impl ConnectionTimeouts {
     pub(crate) fn look(&mut self, activity: &Activity, now: Instant) -> Verdict {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let begun = load(&activity.begun);
-        if self.stall.look(activity, now, self.limits.stall_time_max) {
+        let time_max = self.limits.stall_time_max;
+        if self.stall.look(activity, now, time_max) || !activity.cut_stalled(now, time_max) {
             return Verdict::Cut;
         }
         if load(&activity.in_flight) > 0 || begun != std::mem::replace(&mut self.begun, begun) {

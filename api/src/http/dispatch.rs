@@ -23,6 +23,7 @@ use crate::http::body::BodyStream;
 use crate::http::call::{Call, ParamSpans};
 use crate::http::error::Error;
 use crate::http::origin::{OriginClass, check_host};
+use crate::http::peer::Peer;
 use crate::http::reply::{Body, Response};
 use crate::http::response_headers::ResponseHeaders;
 use crate::http::route::{Auth, Route};
@@ -41,12 +42,12 @@ const CORS_HEADERS: HeaderValue = HeaderValue::from_static(
 /// Seconds a browser may remember a preflight.
 const CORS_SECS: HeaderValue = HeaderValue::from_static("600");
 
-/// Answers one request of the client at `peer`.
-pub(crate) async fn dispatch<B>(api: &Arc<Api>, peer: IpAddr, request: Request<B>) -> Response
+/// Answers one request of `client`.
+pub(crate) async fn dispatch<B>(api: &Arc<Api>, client: &Peer, request: Request<B>) -> Response
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
 {
-    let started = Instant::now();
+    let (started, peer) = (Instant::now(), client.ip);
     let (parts, body) = request.into_parts();
     let policy = api.access.policy();
     let class = policy.origin_class(&parts);
@@ -60,7 +61,7 @@ where
         Found::OtherMethods(_) | Found::Nothing => (None, ""),
     };
     let span = request_span(parts.method.as_str(), label, own.id, own.trace.as_ref());
-    let admitted = admit(api, &policy, &parts, class, &found, peer);
+    let admitted = admit(api, &policy, &parts, class, &found, client);
     let with_room = |admitted| if is_read { Ok(admitted) } else { api.answers.admit(peer).map(|()| admitted) };
     let mut response = match admitted.and_then(with_room) {
         Ok(Admitted::Preflight(response)) => Ok(response),
@@ -104,7 +105,7 @@ fn admit<'t>(
     parts: &Parts,
     class: OriginClass,
     found: &Found<'t>,
-    peer: IpAddr,
+    client: &Peer,
 ) -> Result<Admitted<'t>, Error> {
     check_size(api, parts)?;
     check_host(parts)?;
@@ -113,10 +114,14 @@ fn admit<'t>(
         _ => policy.check_origin(parts, class)?,
     }
     let cost = if let Found::Route(route, ..) = found { route.cost } else { COST_UNMATCHED };
+    let peer = client.ip;
     policy.check_rate(peer, cost)?;
     match found {
         Found::Route(route, _, spans) => {
             policy.check_auth(parts, route.auth, peer).inspect_err(|_| api.note_unauthorized(peer, route.path))?;
+            if route.auth != Auth::Public {
+                client.show_key();
+            }
             Ok(Admitted::To(route, *spans))
         }
         Found::OtherMethods(allow) if parts.method == Method::OPTIONS => {

@@ -2,17 +2,16 @@
 //! without cutting off what is being answered.
 
 use crate::http::error_codes;
-use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use h2::Reason;
 use hyper::header::UPGRADE;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -20,9 +19,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 
 use crate::http::api::Api;
-use crate::http::connection::{Activity, ConnectionTimeouts, CountedIo, InFlight, Tracked, Verdict};
+use crate::http::connection::{Activity, ConnectionTimeouts, CountedIo, Verdict};
 use crate::http::dispatch::dispatch;
 use crate::http::error::Error;
+use crate::http::in_flight::{InFlight, Streams, Tracked};
+use crate::http::peer::Peer;
 use crate::http::raw;
 
 /// Bytes hyper buffers for one request head. Above our own limit, so that ours answers first.
@@ -47,7 +48,7 @@ const SWEEP_PERIOD: Duration = Duration::from_secs(60);
 const ACCEPT_PAUSE_MIN: Duration = Duration::from_millis(5);
 const ACCEPT_PAUSE_MAX: Duration = Duration::from_secs(1);
 
-type Builder = auto::Builder<TokioExecutor>;
+type Builder = auto::Builder<Streams>;
 
 /// Serves `api` on `listener` until its shutdown is triggered and what was being answered has ended, or
 /// `drain_time_max` has passed.
@@ -94,9 +95,12 @@ async fn accept(api: &Arc<Api>, listener: &TcpListener, slots: &Arc<Semaphore>) 
         };
         pause = ACCEPT_PAUSE_MIN;
         api.metrics.accepted.fetch_add(1, Ordering::Relaxed);
-        match Arc::clone(slots).try_acquire_owned() {
-            Ok(slot) => drop(tokio::spawn(connection(Arc::clone(api), builder.clone(), stream, peer, slot))),
-            Err(_) => turn_away(api, &farewells, stream),
+        let slot = Arc::clone(slots).try_acquire_owned().ok();
+        match slot.zip(api.peers.connect(peer.ip(), api.access.policy().is_open())) {
+            Some((slot, peer)) => {
+                drop(tokio::spawn(connection(Arc::clone(api), builder.clone(), stream, Arc::new(peer), slot)));
+            }
+            None => turn_away(api, &farewells, stream),
         }
     }
 }
@@ -108,7 +112,7 @@ fn is_of_one_client(error: &io::Error) -> bool {
 }
 
 fn builder(api: &Api) -> Builder {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+    let mut builder = auto::Builder::new(Streams);
     // Slow heads are the connection's `ConnectionTimeouts`'s business: hyper's own timer costs an allocation per request.
     builder.http1().max_buf_size(HEAD_BUFFER_BYTES).header_read_timeout(None);
     builder
@@ -122,7 +126,7 @@ fn builder(api: &Api) -> Builder {
 }
 
 /// Serves one connection to its end.
-async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: SocketAddr, slot: OwnedSemaphorePermit) {
+async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: Arc<Peer>, slot: OwnedSemaphorePermit) {
     // Answers are written whole; waiting for more to send would only add latency.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "no TCP_NODELAY");
@@ -135,11 +139,16 @@ async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: So
             let line = Line { activity: Arc::clone(&activity), _open: Arc::clone(&open) };
             request.extensions_mut().insert(line);
         }
-        let in_flight = InFlight::begin(&api, &activity, request.version());
-        let api = Arc::clone(&api);
+        let in_flight = InFlight::begin(&api, &activity, &peer, request.version());
+        let (api, peer) = (Arc::clone(&api), Arc::clone(&peer));
         async move {
-            let response = dispatch(&api, peer.ip(), request).await;
-            Ok::<_, Infallible>(response.map(|body| Tracked::new(body, in_flight)))
+            in_flight.enter();
+            let (parts, body) = request.into_parts();
+            if in_flight.is_too_many(&api.access.policy(), &parts) {
+                return Err(h2::Error::from(Reason::REFUSED_STREAM));
+            }
+            let response = dispatch(&api, &peer, hyper::Request::from_parts(parts, body)).await;
+            Ok(response.map(|body| Tracked::new(body, in_flight)))
         }
     });
     let mut http = pin!(builder.serve_connection_with_upgrades(io, service));
@@ -153,7 +162,7 @@ async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: So
             biased;
             ended = http.as_mut() => {
                 if let Err(error) = ended {
-                    tracing::debug!(%error, %peer, "a connection ended early");
+                    tracing::debug!(%error, peer = %peer.ip, "a connection ended early");
                 }
                 break;
             }

@@ -81,7 +81,7 @@ pub struct Limits {
     pub body_time_max: Duration,
     /// Time a connection may stay open between requests.
     pub idle_time_max: Duration,
-    /// Time a client may leave its answer unread. Longer: closed.
+    /// Time a client may take nothing of an answer that is ready. Longer: its stream or connection is cut off.
     pub stall_time_max: Duration,
     /// Time a request waits for a world that is loading. Longer: 503.
     pub loading_time_max: Duration,

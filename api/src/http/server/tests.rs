@@ -1,7 +1,11 @@
 //! Tests of the server over real sockets.
 
+use std::net::SocketAddr;
+
+use agentsvc_components::kernel::limit;
 use http_body_util::{BodyExt, Empty};
 use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioExecutor;
 use tokio::task::JoinHandle;
 
 use super::*;
@@ -17,7 +21,11 @@ struct Running {
 
 impl Running {
     async fn with(limits: Limits) -> Self {
-        let api = front(ApiSettings { limits, ..ApiSettings::default() });
+        Self::of(ApiSettings { limits, ..ApiSettings::default() }).await
+    }
+
+    async fn of(settings: ApiSettings) -> Self {
+        let api = front(settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let served = tokio::spawn(serve(Arc::clone(&api), listener));
@@ -26,6 +34,21 @@ impl Running {
 
     async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// An HTTP/2 client whose streams may take so many bytes before they are read.
+    async fn http2(&self, window: u32) -> Http2 {
+        let io = TokioIo::new(self.connect().await);
+        let mut builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+        let (client, connection) = builder.initial_stream_window_size(window).handshake(io).await.unwrap();
+        Http2 { client, connection: tokio::spawn(connection) }
+    }
+
+    /// Waits until so many requests are not answered whole.
+    async fn in_flight(&self, count: u64) {
+        while self.api.metrics.in_flight.load(Ordering::Relaxed) != count {
+            sleep(Duration::from_millis(1)).await;
+        }
     }
 
     /// Sends `request` and reads until the server closes. One that has answered may close before all was sent.
@@ -37,6 +60,20 @@ impl Running {
         let mut answer = Vec::new();
         let _reset = stream.read_to_end(&mut answer).await;
         String::from_utf8(answer).unwrap()
+    }
+}
+
+/// A connection of a client that speaks HTTP/2.
+struct Http2 {
+    client: hyper::client::conn::http2::SendRequest<Empty<bytes::Bytes>>,
+    connection: JoinHandle<hyper::Result<()>>,
+}
+
+impl Http2 {
+    /// The head of the answer, and the body that is still to be read.
+    async fn get(&self, path: &str, key: &str) -> hyper::Result<hyper::Response<hyper::body::Incoming>> {
+        let request = Request::get(format!("http://localhost{path}")).header("authorization", format!("Bearer {key}"));
+        self.client.clone().send_request(request.body(Empty::new()).unwrap()).await
     }
 }
 
@@ -113,14 +150,10 @@ async fn http2_is_spoken_with_prior_knowledge() {
 async fn a_client_that_reads_nothing_holds_its_share_and_others_are_served() {
     let share = 4 << 20;
     let server = Running::with(Limits { answers_bytes_max: 4 * share, ..Limits::default() }).await;
-    let io = TokioIo::new(server.connect().await);
-    let mut builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
-    let (client, connection) = builder.initial_stream_window_size(0).handshake(io).await.unwrap();
-    tokio::spawn(connection);
+    let http = server.http2(0).await;
     let (mut held, mut refused) = (Vec::new(), 0);
     for _ in 0..200 {
-        let request = Request::get("http://localhost/api/openapi.json").body(Empty::<bytes::Bytes>::new()).unwrap();
-        let response = client.clone().send_request(request).await.unwrap();
+        let response = http.get("/api/openapi.json", "").await.unwrap();
         match response.status() {
             StatusCode::OK => held.push(response),
             status => {
@@ -139,6 +172,54 @@ async fn a_client_that_reads_nothing_holds_its_share_and_others_are_served() {
     while server.api.answers.bytes() > 0 {
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn a_stream_whose_client_takes_nothing_is_reset_and_the_connection_stays() {
+    let server = Running::with(Limits { stall_time_max: Duration::from_millis(200), ..Limits::default() }).await;
+    let http = server.http2(0).await;
+    let mut unread = Vec::new();
+    for path in ["/api/health", "/api/nothing", "/api/openapi.json", "/api/logs/stream"] {
+        unread.push(http.get(path, "").await.unwrap());
+    }
+    server.in_flight(4).await;
+    server.in_flight(0).await;
+    for response in unread {
+        assert!(response.into_body().collect().await.is_err(), "it is reset");
+    }
+    assert_eq!(http.get("/api/health", "").await.unwrap().status(), StatusCode::OK);
+    assert!(!http.connection.is_finished());
+}
+
+#[tokio::test]
+async fn a_connection_whose_buffer_the_client_leaves_full_is_closed() {
+    let server = Running::with(Limits { stall_time_max: Duration::from_millis(200), ..Limits::default() }).await;
+    // The first byte makes room for all of the answer in the connection's buffer.
+    let http = server.http2(1).await;
+    let unread = http.get("/api/health", "").await.unwrap();
+    server.in_flight(1).await;
+    server.in_flight(0).await;
+    assert!(http.connection.await.unwrap().is_err());
+    drop(unread);
+}
+
+#[tokio::test]
+async fn a_connection_has_few_streams_until_it_shows_the_key() {
+    let key = "k".repeat(limit::API_KEY_BYTES_MIN);
+    let server = Running::of(ApiSettings { api_key: key.clone(), ..ApiSettings::default() }).await;
+    let http = server.http2(0).await;
+    let mut unread = Vec::new();
+    for _ in 0..limit::STREAMS_KEYLESS_MAX {
+        let answer = http.get("/api/status", "").await.unwrap();
+        assert_eq!(answer.status(), StatusCode::UNAUTHORIZED);
+        unread.push(answer);
+    }
+    let refused = http.get("/api/status", "").await.unwrap_err();
+    let reason = std::error::Error::source(&refused).and_then(|source| source.downcast_ref::<h2::Error>());
+    assert_eq!(reason.and_then(h2::Error::reason), Some(Reason::REFUSED_STREAM));
+    unread.push(http.get("/api/status", &key).await.unwrap());
+    assert_eq!(unread.last().map(hyper::Response::status), Some(StatusCode::OK));
+    assert_eq!(http.get("/api/status", "").await.unwrap().status(), StatusCode::UNAUTHORIZED, "it has shown the key");
 }
 
 #[tokio::test]

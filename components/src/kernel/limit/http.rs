@@ -87,6 +87,13 @@ limits! {
     pub const ANSWERS_BYTES_MAX: usize = 512 << 20;
     /// Open connections; fewer where the system permits fewer open files. More: 503 and closed.
     pub const CONNECTIONS_MAX: usize = 20_000;
+    /// Open connections of one address that have not shown a valid API key, where one is needed. More: 503 and closed.
+    pub const CONNECTIONS_KEYLESS_MAX: usize = 2_048;
+    /// HTTP/2 streams that are answered at once on such a connection. More: refused with `REFUSED_STREAM`.
+    pub const STREAMS_KEYLESS_MAX: u64 = 8;
+    /// Answers over HTTP/2 that the clients of one address may leave unread, however small. More: further streams are
+    /// refused with `REFUSED_STREAM`.
+    pub const ANSWERS_UNREAD_MAX: usize = 4_096;
     /// Of the files that the system permits to be open, those that are not for connections but for the store,
     /// workspaces, calls and tools; half of them where there are fewer than twice as many.
     pub const FILES_RESERVED: u64 = 1_024;
@@ -100,7 +107,8 @@ limits! {
     pub const URI_BYTES_MAX: usize = 8 << 10;
     /// Seconds a connection may stay open between requests.
     pub const IDLE_SECS_MAX: u64 = 90;
-    /// Seconds a client may leave its answer unread. Longer: closed.
+    /// Seconds a client may take nothing of an answer that is ready. Longer: an HTTP/2 stream is reset, another connection
+    /// closed.
     pub const STALL_SECS_MAX: u64 = 60;
     /// Seconds for requests in flight to end when the daemon stops. Longer: cut off.
     pub const DRAIN_SECS_MAX: u64 = 10;

@@ -1,0 +1,141 @@
+//! The other ends of connections: which address they come from, whether they have shown a valid key, and how many
+//! answers the clients of an address have not read.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use agentsvc_components::kernel::limit;
+use parking_lot::Mutex;
+
+use crate::http::rate::ClientKey;
+
+/// The addresses that have connections.
+#[derive(Default)]
+pub(crate) struct Peers(Mutex<HashMap<ClientKey, Of>>);
+
+/// The connections of one address.
+#[derive(Default)]
+struct Of {
+    connections: usize,
+    address: Arc<Address>,
+}
+
+/// What the connections of one address have in common.
+#[derive(Default)]
+struct Address {
+    /// Connections that have shown no valid key.
+    keyless: AtomicUsize,
+    /// Answers over HTTP/2 of which the client has not taken all that is ready.
+    unread: AtomicUsize,
+}
+
+impl Peers {
+    /// A connection from `ip`, which needs no key when `is_trusted`; `None` when its address has too many that have
+    /// shown none.
+    pub(crate) fn connect(self: &Arc<Self>, ip: IpAddr, is_trusted: bool) -> Option<Peer> {
+        let key = ClientKey::of(ip);
+        let mut peers = self.0.lock();
+        let of = peers.entry(key).or_default();
+        if !is_trusted {
+            if of.address.keyless.load(Ordering::Relaxed) >= limit::CONNECTIONS_KEYLESS_MAX {
+                return None;
+            }
+            of.address.keyless.fetch_add(1, Ordering::Relaxed);
+        }
+        of.connections += 1;
+        let address = Arc::clone(&of.address);
+        Some(Peer { ip, key, address, has_key: AtomicBool::new(is_trusted), peers: Arc::clone(self) })
+    }
+}
+
+/// The other end of one connection.
+pub(crate) struct Peer {
+    /// Where it is.
+    pub(crate) ip: IpAddr,
+    key: ClientKey,
+    address: Arc<Address>,
+    /// It has shown a valid key, or needed none when it connected.
+    has_key: AtomicBool,
+    peers: Arc<Peers>,
+}
+
+impl Peer {
+    /// Has it shown a valid key?
+    pub(crate) fn has_key(&self) -> bool {
+        self.has_key.load(Ordering::Relaxed)
+    }
+
+    /// It has shown a valid key.
+    pub(crate) fn show_key(&self) {
+        if !self.has_key() && !self.has_key.swap(true, Ordering::Relaxed) {
+            self.address.keyless.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// An answer waits for the client.
+    pub(crate) fn wait(&self) {
+        self.address.unread.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The client took it, or it is given up.
+    pub(crate) fn take(&self) {
+        self.address.unread.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Does the address leave too many answers unread?
+    pub(crate) fn reads_too_little(&self) -> bool {
+        self.address.unread.load(Ordering::Relaxed) >= limit::ANSWERS_UNREAD_MAX
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.show_key();
+        let mut peers = self.peers.0.lock();
+        if let Some(of) = peers.get_mut(&self.key) {
+            of.connections -= 1;
+            if of.connections == 0 {
+                peers.remove(&self.key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    const ONE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+
+    #[test]
+    fn an_address_has_a_bound_for_connections_without_a_key() {
+        let peers = Arc::new(Peers::default());
+        let mut open: Vec<_> =
+            (0..limit::CONNECTIONS_KEYLESS_MAX).map(|_| peers.connect(ONE, false).unwrap()).collect();
+        assert!(peers.connect(ONE, false).is_none());
+        assert!(peers.connect(ONE, true).is_some() && peers.connect(OTHER, false).is_some());
+        open[0].show_key();
+        open[0].show_key();
+        open.push(peers.connect(ONE, false).unwrap());
+        assert!(peers.connect(ONE, false).is_none());
+        open.pop();
+        assert!(peers.connect(ONE, false).is_some());
+        drop(open);
+        assert!(peers.0.lock().is_empty());
+    }
+
+    #[test]
+    fn unread_answers_count_by_address() {
+        let peers = Arc::new(Peers::default());
+        let [one, same, other] = [ONE, ONE, OTHER].map(|ip| peers.connect(ip, false).unwrap());
+        (0..limit::ANSWERS_UNREAD_MAX).for_each(|_| one.wait());
+        assert!(same.reads_too_little() && !other.reads_too_little());
+        one.take();
+        assert!(!same.reads_too_little());
+    }
+}

@@ -27,18 +27,26 @@ impl Access {
     /// The policy of `settings`.
     #[must_use]
     pub fn new(settings: &ApiSettings) -> Self {
-        Self(ArcSwap::from_pointee(Policy::new(settings)))
+        Self(ArcSwap::from_pointee(Policy::new(settings, rate_of(settings))))
     }
 
-    /// Puts the key, origins and rate of `settings` in force. Buckets start full again.
+    /// Puts the key, origins and rate of `settings` in force. Buckets start full again only where the rate is another.
     pub fn set(&self, settings: &ApiSettings) {
-        self.0.store(Arc::new(Policy::new(settings)));
+        let before = self.policy();
+        let is_same = before.units_per_second == settings.rate_limit_per_second;
+        let rate = if is_same { before.rate.clone() } else { rate_of(settings) };
+        self.0.store(Arc::new(Policy::new(settings, rate)));
     }
 
     /// The policy in force.
     pub(crate) fn policy(&self) -> Arc<Policy> {
         self.0.load_full()
     }
+}
+
+/// The limiter of the rate of `settings`.
+fn rate_of(settings: &ApiSettings) -> Option<Arc<RateLimit>> {
+    RateLimit::new(settings.rate_limit_per_second).map(Arc::new)
 }
 
 /// Who may call.
@@ -49,18 +57,19 @@ pub(crate) struct Policy {
     is_short: bool,
     failures: Failures,
     origins: Origins,
-    rate: Option<RateLimit>,
+    units_per_second: u32,
+    rate: Option<Arc<RateLimit>>,
     /// The port that the daemon listens at.
     port: u16,
 }
 
 impl Policy {
-    fn new(settings: &ApiSettings) -> Self {
+    fn new(settings: &ApiSettings, rate: Option<Arc<RateLimit>>) -> Self {
         let key = (!settings.api_key.is_empty()).then(|| Sha256::digest(settings.api_key.as_bytes()).into());
-        let rate = RateLimit::new(settings.rate_limit_per_second);
+        let units_per_second = settings.rate_limit_per_second;
         let is_short = settings.api_key.len() < limit::API_KEY_BYTES_MIN;
         let (origins, port) = (Origins::new(&settings.cors_origin), settings.listen.port());
-        Self { key, is_short, failures: Failures::default(), origins, rate, port }
+        Self { key, is_short, failures: Failures::default(), origins, units_per_second, rate, port }
     }
 
     /// Is there a rate limit?
@@ -145,7 +154,7 @@ impl Policy {
 
     /// Clients whose rate is remembered.
     pub(crate) fn clients(&self) -> usize {
-        self.rate.as_ref().map_or(0, RateLimit::clients)
+        self.rate.as_ref().map_or(0, |rate| rate.clients())
     }
 }
 
@@ -193,6 +202,18 @@ mod tests {
         assert!(!allowed("Bearer secret") && allowed("Bearer other"));
         access.set(&keyed(""));
         assert!(allowed("") && access.policy().is_open());
+    }
+
+    #[test]
+    fn another_key_forgets_no_bucket_and_another_rate_does() {
+        let of = |key, rate_limit_per_second| ApiSettings { rate_limit_per_second, ..keyed(key) };
+        let access = Access::new(&of("one", 5));
+        let is_free = || access.policy().check_rate(CLIENT, 10).is_ok();
+        assert!(is_free() && !is_free());
+        access.set(&of("two", 5));
+        assert!(!is_free(), "the key is another, the rate is not");
+        access.set(&of("two", 6));
+        assert!(is_free());
     }
 
     #[test]

@@ -5,7 +5,6 @@
 //! between. Answers of up to [`limit::ANSWER_SMALL_BYTES`] do not count.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use agentsvc_components::kernel::limit;
@@ -15,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::http::error::Error;
 use crate::http::error_codes;
-use crate::http::rate::ClientKey;
+use crate::http::peer::Holder;
 use crate::http::reply::{Body, BrokenOff, Pieces};
 
 /// Seconds after which one for whose answer there was no room may try again.
@@ -33,7 +32,7 @@ pub(crate) struct Answers {
 struct Taken {
     all: usize,
     /// Clients that have some; each has more than [`limit::ANSWER_SMALL_BYTES`].
-    clients: HashMap<ClientKey, usize>,
+    clients: HashMap<Holder, usize>,
 }
 
 impl Answers {
@@ -47,47 +46,48 @@ impl Answers {
         self.taken.lock().all
     }
 
-    /// Refuses a request that does something, before it does, while there is no room for answers to the client at `peer`.
+    /// Refuses a request that does something, before it does, while there is no room for answers to `client`.
     ///
     /// # Errors
     /// 503.
-    pub(crate) fn admit(&self, peer: IpAddr) -> Result<(), Error> {
+    pub(crate) fn admit(&self, client: Holder) -> Result<(), Error> {
         let taken = self.taken.lock();
-        let own = taken.clients.get(&ClientKey::of(peer)).copied().unwrap_or(0);
-        if taken.all >= self.max || own >= self.max / CLIENTS { Err(full()) } else { Ok(()) }
+        let own = taken.clients.get(&client).copied().unwrap_or(0);
+        let (all, share) = self.room(client);
+        if taken.all >= all || own >= share { Err(full()) } else { Ok(()) }
     }
 
-    /// Counts the body of an answer to the client at `peer`. That of a request which did something is never refused: an error
+    /// Counts the body of an answer to `client`. That of a request which did something is never refused: an error
     /// would ask for doing it again.
     ///
     /// # Errors
     /// 503 when there is no room for it.
-    pub(crate) fn count(self: &Arc<Self>, peer: IpAddr, body: Body, is_read: bool) -> Result<Body, Error> {
+    pub(crate) fn count(self: &Arc<Self>, client: Holder, body: Body, is_read: bool) -> Result<Body, Error> {
         match body {
-            Body::Full(bytes) => self.hold(peer, bytes, is_read).map(Body::Full).ok_or_else(full),
-            Body::Stream(pieces) => Ok(Body::Stream(self.counted(peer, pieces))),
+            Body::Full(bytes) => self.hold(client, bytes, is_read).map(Body::Full).ok_or_else(full),
+            Body::Stream(pieces) => Ok(Body::Stream(self.counted(client, pieces))),
         }
     }
 
-    fn counted(self: &Arc<Self>, peer: IpAddr, pieces: Pieces) -> Pieces {
+    fn counted(self: &Arc<Self>, client: Holder, pieces: Pieces) -> Pieces {
         let answers = Arc::clone(self);
         Box::pin(pieces.map(move |piece| {
             let room = || BrokenOff("too many answers wait to be read".to_owned());
-            piece.and_then(|bytes| answers.hold(peer, bytes, true).ok_or_else(room))
+            piece.and_then(|bytes| answers.hold(client, bytes, true).ok_or_else(room))
         }))
     }
 
     /// The bytes, counted until the last reference to them is gone; `None` when there is no room for them. What is more
     /// than a share passes when nothing else is held, and what must not be refused always.
-    fn hold(self: &Arc<Self>, peer: IpAddr, bytes: Bytes, may_refuse: bool) -> Option<Bytes> {
+    fn hold(self: &Arc<Self>, client: Holder, bytes: Bytes, may_refuse: bool) -> Option<Bytes> {
         if bytes.len() <= limit::ANSWER_SMALL_BYTES {
             return Some(bytes);
         }
-        let client = ClientKey::of(peer);
+        let (all, share) = self.room(client);
         let fits = |taken: usize, max: usize| taken == 0 || taken.saturating_add(bytes.len()) <= max;
         let mut taken = self.taken.lock();
         let own = taken.clients.get(&client).copied().unwrap_or(0);
-        if may_refuse && (!fits(taken.all, self.max) || !fits(own, self.max / CLIENTS)) {
+        if may_refuse && (!fits(taken.all, all) || !fits(own, share)) {
             return None;
         }
         taken.all += bytes.len();
@@ -96,7 +96,14 @@ impl Answers {
         Some(Bytes::from_owner(Held { bytes, client, answers: Arc::clone(self) }))
     }
 
-    fn give_back(&self, client: ClientKey, bytes: usize) {
+    /// What may be held in all for this client to have more, and what it may have of it. Connections that have shown no
+    /// key have half of both, so that they leave some to those of the same address that have.
+    const fn room(&self, client: Holder) -> (usize, usize) {
+        let all = if client.has_key { self.max } else { self.max / 2 };
+        (all, all / CLIENTS)
+    }
+
+    fn give_back(&self, client: Holder, bytes: usize) {
         let mut taken = self.taken.lock();
         taken.all = taken.all.saturating_sub(bytes);
         if let Some(own) = taken.clients.get_mut(&client) {
@@ -111,7 +118,7 @@ impl Answers {
 /// Counted bytes.
 struct Held {
     bytes: Bytes,
-    client: ClientKey,
+    client: Holder,
     answers: Arc<Answers>,
 }
 
@@ -134,15 +141,18 @@ fn full() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
-
     use futures_util::stream;
 
     use super::*;
+    use crate::http::rate::ClientKey;
 
-    const ONE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+    const ONE: Holder = of(127);
+    const OTHER: Holder = of(10);
     const LARGE: usize = limit::ANSWER_SMALL_BYTES + 1;
+
+    const fn of(first: u32) -> Holder {
+        Holder::of(ClientKey::V4(first), true)
+    }
 
     fn body(bytes: usize) -> Body {
         Body::Full(Bytes::from(vec![b'x'; bytes]))
@@ -157,7 +167,7 @@ mod tests {
         assert!(answers.count(ONE, body(limit::ANSWER_SMALL_BYTES), true).is_ok(), "small ones do not count");
         let larger = answers.count(OTHER, body(6 * LARGE), true).unwrap();
         assert_eq!(answers.bytes(), 8 * LARGE);
-        let third = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+        let third = of(11);
         assert!(answers.count(third, body(LARGE), true).is_err(), "the whole is taken");
         drop((held, larger));
         assert_eq!((answers.bytes(), answers.taken.lock().clients.len()), (0, 0));
@@ -173,6 +183,27 @@ mod tests {
         assert!(answers.admit(ONE).is_err() && answers.admit(OTHER).is_ok());
         drop(held);
         assert!(answers.admit(ONE).is_ok());
+    }
+
+    #[test]
+    fn clients_without_a_key_leave_room_to_those_with_one() {
+        let answers = Arc::new(Answers::new(16 * LARGE));
+        let mut held = Vec::new();
+        for first in 1..10 {
+            let keyless = Holder::of(ClientKey::V4(first), false);
+            while let Ok(body) = answers.count(keyless, body(LARGE), true) {
+                held.push(body);
+            }
+            assert!(answers.admit(keyless).is_err());
+        }
+        assert_eq!(answers.bytes(), 8 * LARGE, "half of the whole");
+        for client in [of(1), of(2)] {
+            assert!(answers.admit(client).is_ok());
+            held.extend((0..4).map(|_| answers.count(client, body(LARGE), true).unwrap()));
+            assert!(answers.count(client, body(LARGE), true).is_err());
+        }
+        drop(held);
+        assert_eq!(answers.bytes(), 0);
     }
 
     #[test]

@@ -62,7 +62,8 @@ where
     };
     let span = request_span(parts.method.as_str(), label, own.id, own.trace.as_ref());
     let admitted = admit(api, &policy, &parts, class, &found, client);
-    let with_room = |admitted| if is_read { Ok(admitted) } else { api.answers.admit(peer).map(|()| admitted) };
+    let with_room =
+        |admitted| if is_read { Ok(admitted) } else { api.answers.admit(client.holder()).map(|()| admitted) };
     let mut response = match admitted.and_then(with_room) {
         Ok(Admitted::Preflight(response)) => Ok(response),
         Ok(Admitted::To(route, spans)) => {
@@ -78,7 +79,7 @@ where
         strip_body(&mut response);
     }
     let (head, body) = response.into_parts();
-    let mut response = match api.answers.count(peer, body, is_read) {
+    let mut response = match api.answers.count(client.holder(), body, is_read) {
         Ok(body) => Response::from_parts(head, body),
         Err(error) => error_form(error).into_response(),
     };

@@ -50,6 +50,21 @@ impl Peers {
     }
 }
 
+/// Whose memory an answer takes: connections that have shown a valid key count apart from those of their address that
+/// have not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Holder {
+    key: ClientKey,
+    /// It has shown a valid key, or needed none.
+    pub(crate) has_key: bool,
+}
+
+impl Holder {
+    pub(crate) const fn of(key: ClientKey, has_key: bool) -> Self {
+        Self { key, has_key }
+    }
+}
+
 /// The other end of one connection.
 pub(crate) struct Peer {
     /// Where it is.
@@ -65,6 +80,11 @@ impl Peer {
     /// Has it shown a valid key?
     pub(crate) fn has_key(&self) -> bool {
         self.has_key.load(Ordering::Relaxed)
+    }
+
+    /// Whose memory its answers take.
+    pub(crate) fn holder(&self) -> Holder {
+        Holder::of(self.key, self.has_key())
     }
 
     /// It has shown a valid key.

@@ -69,7 +69,8 @@ pub struct Limits {
     pub connections_max: usize,
     /// Bytes of large bodies and messages that are held at once. More: 503.
     pub bodies_bytes_max: usize,
-    /// Bytes of large answers that wait for their clients; a quarter of it for one client. More: 503.
+    /// Bytes of large answers that wait for their clients; a quarter of it for one client. More: 503. Connections that have
+    /// not shown the key have half of both.
     pub answers_bytes_max: usize,
     /// Bytes of a request's headers. More: 431.
     pub header_bytes_max: usize,

@@ -82,8 +82,8 @@ limits! {
     pub const BODIES_SMALL_BYTES_MAX: usize = 512 << 20;
     /// Bytes of an answer from which on it counts towards `ANSWERS_BYTES_MAX`.
     pub const ANSWER_SMALL_BYTES: usize = 16 << 10;
-    /// Bytes of larger answers that wait until their clients read them; a quarter of it for one client. More: 503 with
-    /// `Retry-After`, and streamed answers break off.
+    /// Bytes of larger answers that wait until their clients read them; a quarter of it for one client, and half as much on
+    /// connections that have not shown the API key. More: 503 with `Retry-After`, and streamed answers break off.
     pub const ANSWERS_BYTES_MAX: usize = 512 << 20;
     /// Open connections; fewer where the system permits fewer open files. More: 503 and closed.
     pub const CONNECTIONS_MAX: usize = 20_000;

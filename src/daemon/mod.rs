@@ -234,7 +234,7 @@ pub(crate) fn front(
     tools.commands.keep_from((!config.api_key.is_set()).then_some(listen.port()));
     let totp = second_factor(launch, vault.clone());
     let api = Api::new(&DOMAINS, settings, bridge, Shutdown::new());
-    let sandbox = tools::sandbox_in_force(launch);
+    let sandbox = tools::sandbox_in_force(config);
     let services = &api.services;
     services.provide::<dyn Files>(Arc::clone(&files) as _);
     services.provide(Arc::new(config.security.prompt_injection));

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::daemon::launch::Launch;
 use crate::kernel::egress::Web;
 use crate::kernel::sandbox::config::ExecMode;
-use crate::kernel::sandbox::{Commands, Report, Resolver, Workspaces};
+use crate::kernel::sandbox::{Commands, Report, Resolver, Workspaces, divide_cgroup};
 use crate::kernel::settings::Settings;
 use crate::model::provider::Providers;
 use crate::tool::toolset::{ToolParts, ToolSet};
@@ -40,7 +40,7 @@ pub(crate) fn hidden_variables(config: &Config, providers: &Providers) -> Vec<Bo
 }
 
 /// What commands may run, in a word.
-pub(crate) fn mode_of(config: &Config) -> &'static str {
+fn mode_of(config: &Config) -> &'static str {
     match config.exec_policy.mode {
         ExecMode::Deny => "deny",
         ExecMode::Allowlist => "allowlist",
@@ -49,14 +49,19 @@ pub(crate) fn mode_of(config: &Config) -> &'static str {
 }
 
 /// Says what of the sandbox is in force, in the log and for `/api/health/detail`.
-pub(crate) fn sandbox_in_force(launch: &Launch) -> Sandbox {
-    let report = Report::of(Resolver::probe(), &launch.config.exec_policy);
+pub(crate) fn sandbox_in_force(config: &Config) -> Sandbox {
+    if config.exec_policy.runs_commands() {
+        divide_cgroup();
+    }
+    let report = Report::of(Resolver::probe(), &config.exec_policy);
     report.announce();
     Sandbox {
         files: if report.resolver == Resolver::Openat2 { "openat2" } else { "openat" },
         landlock_abi: report.landlock,
         namespaces: report.parts.map(|parts| parts.namespaces),
         seccomp: report.parts.map(|parts| parts.seccomp),
-        commands: mode_of(&launch.config),
+        memory: report.parts.map(|parts| parts.memory.as_str()),
+        processes: report.parts.map(|parts| parts.processes.as_str()),
+        commands: mode_of(config),
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::process::{Resource, getrlimit};
 
 use super::{Finding, Patient};
-use crate::kernel::sandbox::{Report, Resolver};
+use crate::kernel::sandbox::{Bound, Report, Resolver};
 
 /// With less free the store may fail at any moment.
 const SPACE_LEAST: u64 = 100 << 20;
@@ -147,12 +147,18 @@ pub(super) fn sandbox(patient: &Patient) -> Finding {
         missing(parts.is_some_and(|parts| parts.namespaces), "user namespaces"),
         missing(landlock.is_some(), "Landlock"),
         missing(parts.is_some_and(|parts| parts.seccomp), "seccomp filters"),
+        missing(parts.is_some_and(|parts| parts.memory != Bound::None), "bounds of memory and processes"),
     ]
     .into_iter()
     .flatten()
     .collect();
     if missing.is_empty() {
-        return Finding::pass(format!("paths by {paths}; commands in namespaces, under Landlock and seccomp filters"));
+        // This process is not in the cgroup of the daemon, and divides none.
+        let processes = parts.map_or("none", |parts| parts.processes.as_str());
+        return Finding::pass(format!(
+            "paths by {paths}; commands in namespaces, under Landlock and seccomp filters; memory bounded by sampling, \
+            processes by {processes}, or both by cgroups if the daemon has one to divide (`GET /api/security`)"
+        ));
     }
     Finding::warn(
         format!("paths by {paths}; commands of agents run without {}", missing.join(" and ")),

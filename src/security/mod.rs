@@ -97,7 +97,7 @@ fn injection(security: &Security) -> SystemStatus {
 
 fn sandboxed(sandbox: Sandbox) -> SystemStatus {
     let name = "subprocess_sandbox";
-    let Sandbox { landlock_abi, namespaces, seccomp, commands, .. } = sandbox;
+    let Sandbox { landlock_abi, namespaces, seccomp, memory, processes, commands, .. } = sandbox;
     if commands == "deny" {
         return SystemStatus::when(name, true, "commands are disabled: [exec_policy] mode is \"deny\"");
     }
@@ -110,7 +110,13 @@ fn sandboxed(sandbox: Sandbox) -> SystemStatus {
         gap(namespaces, "; no namespaces: a command sees other processes and names of files, and may change modes"),
         gap(seccomp, "; no seccomp filters: a command may use protocols beside TCP, shared memory and keyrings"),
     ];
-    let detail = format!("Landlock version {abi}, limits and a supervisor{}; commands: {commands}", gaps.concat());
+    let bounded = [("memory", memory), ("processes", processes)].map(|(what, bound)| match bound {
+        None => String::new(),
+        Some("none") => format!("; {what} of a command not bounded as a whole"),
+        Some(bound) => format!("; {what} bounded by {bound}"),
+    });
+    let (gaps, bounded) = (gaps.concat(), bounded.concat());
+    let detail = format!("Landlock version {abi}, limits and a supervisor{gaps}{bounded}; commands: {commands}");
     SystemStatus::when(name, true, detail)
 }
 
@@ -156,6 +162,8 @@ mod tests {
         landlock_abi: Some(4),
         namespaces: Some(true),
         seccomp: Some(true),
+        memory: Some("cgroup"),
+        processes: Some("cgroup"),
         commands: "full",
     };
 

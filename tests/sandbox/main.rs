@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod bounds;
 mod commands;
 mod ends;
 mod files;

@@ -27,6 +27,11 @@ pub struct Sandbox {
     pub namespaces: Option<bool>,
     /// Whether filters refuse the system calls that commands do not need; null where no command may run.
     pub seccomp: Option<bool>,
+    /// What bounds the memory of a command with all of its processes: `cgroup` (the kernel), `sampling` (a supervisor that
+    /// looks 20 times a second) or `none`; null where no command may run.
+    pub memory: Option<&'static str>,
+    /// What bounds the number of its processes and threads: as for `memory`, or `namespace` (the kernel).
+    pub processes: Option<&'static str>,
     /// Command policy: `deny`, `allowlist` or `full`.
     pub commands: &'static str,
 }

@@ -172,7 +172,9 @@ impl Live {
         settings.cors_origin = config.cors_origin.iter().map(ToString::to_string).collect();
         settings.rate_limit_per_second = config.rate_limit_per_second.get();
         let mut installation = Installation::clone(&api.services.state());
-        installation.sandbox.commands = tools::mode_of(config);
+        if config.exec_policy != before.in_force.exec_policy {
+            installation.sandbox = tools::sandbox_in_force(config);
+        }
         installation.config_warnings = self.warnings(&state);
         parts.security.look_again(config, installation.sandbox);
         api.services.provide(Arc::new(DefaultModel::from(&default_model)));

@@ -14,6 +14,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+use super::bounds::cgroup;
 use super::clip::Clip;
 use super::config::{ExecPolicy, TIMEOUT_SECS_MAX};
 use super::program::{Asked, Plan, plan};
@@ -216,6 +217,7 @@ impl Shared {
             closed_port: Some(self.open_port.load(Ordering::Relaxed)).filter(|port| request.network && *port != 0),
             require_landlock: policy.require_landlock,
             require_sandbox: policy.require_sandbox,
+            cgroup: cgroup::place().map(Path::to_owned),
             limits: Limits {
                 cpu_secs: policy.max_cpu_secs,
                 memory_bytes: policy.max_memory_bytes,

@@ -35,13 +35,14 @@ table! {
         readable_paths: Vec<PathBuf> => list(directory).protected(),
         /// Refuse commands if the kernel has no Landlock.
         require_landlock: bool => flag().protected(),
-        /// Refuse commands if this machine lacks a part of the sandbox: namespaces, Landlock or seccomp filters.
+        /// Refuse commands if this machine lacks a part of the sandbox: namespaces, Landlock, seccomp filters or bounds of
+        /// memory and processes.
         require_sandbox: bool => flag().protected(),
         /// CPU seconds per process.
         max_cpu_secs: u64 = 600 => integer(1..=86_400).protected(),
-        /// Memory limit per process in bytes.
+        /// Memory limit of a command with all of its processes, in bytes.
         max_memory_bytes: u64 = 4 << 30 => integer(16 << 20..=TERA).protected(),
-        /// Limit of processes and threads of the daemon's user; not applied to root.
+        /// Limit of processes and threads of a command.
         max_processes: u64 = 4_096 => integer(1..=1_000_000).protected(),
         /// Open files per process.
         max_open_files: u64 = 1_024 => integer(16..=1_000_000).protected(),

@@ -4,8 +4,9 @@
 //!   leaves it: paths are resolved beneath the workspace by the kernel, not by looking at their text.
 //! - *Commands.* [`Commands`] runs a program in a sandbox of its own: a clean environment, limits, namespaces in which it
 //!   sees its workspace, the read-only files of the system and its own processes only, Landlock rules and seccomp filters
-//!   as a second wall, and a supervisor that ends all it started. [`Report`] says which of these this machine has.
+//!   as a second wall, a cgroup where one can be had, and a supervisor that ends all it started. [`Report`] says which of these this machine has.
 
+mod bounds;
 mod clip;
 mod command;
 pub mod config;
@@ -27,6 +28,8 @@ mod supervise;
 mod workspace;
 
 pub use crate::kernel::openat2::Resolver;
+pub use bounds::Bound;
+pub use bounds::cgroup::divide as divide_cgroup;
 pub use command::{Commands, Full, Ran, Request, TEMPORARY};
 pub use error::Error;
 pub use files::{Entry, Kind, Piece, Workspace, Write};

@@ -6,6 +6,7 @@ use rustix::process::DumpableBehavior;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::bounds::{Bound, cgroup};
 use super::config::{ExecMode, ExecPolicy};
 use super::sandbox_spec::{Limits, PARTS, Parts, SandboxSpec};
 use super::{landlock, launcher};
@@ -42,6 +43,9 @@ impl Report {
                 "this machine allows no user namespaces: commands of agents see its processes and the names of its files"
             );
         }
+        if parts.is_some_and(|parts| parts.memory == Bound::None) {
+            tracing::warn!("this machine bounds neither the memory nor the processes of a command as a whole");
+        }
         if exec_mode != ExecMode::Deny && landlock.is_none() {
             tracing::warn!(
                 "this kernel has no Landlock: agents' commands can read everything that the daemon's user \
@@ -74,6 +78,7 @@ fn tried(launcher: &Path, namespaces: bool) -> Option<Parts> {
         closed_port: None,
         require_landlock: false,
         require_sandbox: false,
+        cgroup: cgroup::place().map(Path::to_owned),
         limits,
     };
     let mut command = Command::new(launcher);

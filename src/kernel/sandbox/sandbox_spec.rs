@@ -15,12 +15,16 @@ use rustix::process::{Resource, Rlimit, Signal};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 use serde::{Deserialize, Serialize};
 
+use super::bounds::{self, Bound, cgroup};
 use super::launcher::SMALL_ARENA;
 use super::seccomp::Left;
 use super::{init, landlock, mounts, seccomp};
 
 /// How a sandbox that could not be built ends; shells use 126 and 127 for what cannot be run or is not there.
 pub(super) const NOT_CAGED: u8 = 125;
+
+/// How much a command gives way to others where they compete for the processor (-20 to 19).
+const NICE: i32 = 5;
 
 /// The program that is none: the parts of the sandbox that are in force are printed as JSON.
 pub(super) const PARTS: &str = "@parts";
@@ -34,6 +38,10 @@ pub struct Parts {
     pub landlock: bool,
     /// Filters of system calls.
     pub seccomp: bool,
+    /// What bounds the memory of the whole command.
+    pub memory: Bound,
+    /// What bounds the number of its processes and threads.
+    pub processes: Bound,
 }
 
 /// What a command may do. Made by the daemon, read by the process that becomes the command.
@@ -57,16 +65,18 @@ pub(super) struct SandboxSpec {
     pub(super) require_landlock: bool,
     /// No command where a part of the sandbox is missing.
     pub(super) require_sandbox: bool,
+    /// Where its cgroup is to be made; for the process that enters, that cgroup. `None`: there are none.
+    pub(super) cgroup: Option<PathBuf>,
     /// What it may use up.
     pub(super) limits: Limits,
 }
 
-/// Bounds of each process, kept by the kernel.
+/// Bounds of each process, kept by the kernel. Those of memory and processes hold for the whole command, too.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Limits {
     /// Processor seconds.
     pub(super) cpu_secs: u64,
-    /// Bytes of private memory.
+    /// Bytes of memory; for one process, of private memory.
     pub(super) memory_bytes: u64,
     /// Processes and threads of the user.
     pub(super) processes: u64,
@@ -110,23 +120,35 @@ fn build(sandbox_spec: &SandboxSpec, namespaces: bool) -> io::Result<Parts> {
     }
     // A session of its own: no terminal to write into, and signals of the group reach nothing else.
     rustix::process::setsid()?;
+    if let Some(cgroup) = &sandbox_spec.cgroup {
+        cgroup::join(cgroup)?;
+    }
     rustix::process::umask(Mode::from_raw_mode(0o077));
     // When memory runs out, the command goes and not the daemon. Not every system allows it.
     let _ = fs::write("/proc/self/oom_score_adj", "500");
+    let bound = Bound::of(sandbox_spec.cgroup.is_some());
+    let mut processes = bound;
     if namespaces {
+        if bound != Bound::Cgroup && bounds::bound_namespace(sandbox_spec.limits.processes) {
+            processes = Bound::Namespace;
+        }
         mounts::build(sandbox_spec)?;
     }
+    // The daemon and the supervisor come first. A daemon that gives way more than this is followed.
+    let _ = rustix::process::setpriority_process(None, NICE);
     std::env::set_current_dir(&sandbox_spec.workspace)?;
     sandbox_spec.limits.set()?;
     drop_capabilities();
     rustix::thread::set_no_new_privs(true)?;
     let landlock = landlock::restrict(sandbox_spec).map_err(io::Error::other)?;
-    let seccomp = seccomp::restrict(Left {
+    let left = Left {
         network: sandbox_spec.network,
         namespaces,
         closed: sandbox_spec.closed_port.is_some(),
-    });
-    let parts = Parts { namespaces, landlock, seccomp: seccomp.is_ok() };
+        cgroup: bound == Bound::Cgroup,
+    };
+    let seccomp = seccomp::restrict(left).is_ok();
+    let parts = Parts { namespaces, landlock, seccomp, memory: bound, processes };
     parts.check(sandbox_spec).map_err(io::Error::other)?;
     Ok(parts)
 }
@@ -137,7 +159,13 @@ impl Parts {
         if sandbox_spec.require_landlock && !self.landlock {
             return Err("this kernel has no Landlock, and the configuration requires it".to_owned());
         }
-        let missing = [(self.namespaces, "namespaces"), (self.landlock, "Landlock"), (self.seccomp, "seccomp filters")];
+        let missing = [
+            (self.namespaces, "namespaces"),
+            (self.landlock, "Landlock"),
+            (self.seccomp, "seccomp filters"),
+            (self.memory != Bound::None, "bounds of memory"),
+            (self.processes != Bound::None, "bounds of processes"),
+        ];
         match missing.into_iter().find(|(stands, _)| !stands) {
             Some((_, what)) if sandbox_spec.require_sandbox => {
                 Err(format!("this machine does not allow {what}, and `require_sandbox` is set"))

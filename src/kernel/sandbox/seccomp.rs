@@ -63,6 +63,9 @@ const SHARED: &[i64] = &[libc::SYS_mq_open, libc::SYS_mq_unlink, libc::SYS_msgge
 /// Answered as unknown, so that programs fall back to calls whose arguments a filter can read.
 const UNKNOWN: &[i64] = &[libc::SYS_clone3, libc::SYS_fchmodat2, libc::SYS_openat2];
 
+/// Files in memory that need no mapping, which only a cgroup counts; answered as unknown where the command has none.
+const UNCOUNTED: &[i64] = &[libc::SYS_memfd_create, libc::SYS_memfd_secret];
+
 /// Flags of `open` with which the mode counts.
 const CREATING: [u64; 2] =
     [libc::O_CREAT.unsigned_abs() as u64, (libc::O_TMPFILE & !libc::O_DIRECTORY).unsigned_abs() as u64];
@@ -89,6 +92,8 @@ pub(super) struct Left {
     pub(super) closed: bool,
     /// The command has namespaces of its own.
     pub(super) namespaces: bool,
+    /// The command has a cgroup of its own.
+    pub(super) cgroup: bool,
 }
 
 /// Rules by the number of the call; a call without rules matches always.
@@ -103,7 +108,7 @@ pub(super) fn restrict(left: Left) -> io::Result<()> {
     apply_filter(&OTHER_NUMBERS).map_err(io::Error::other)?;
     for (rules, errno) in [
         (refused(left), libc::EPERM),
-        (Ok(UNKNOWN.iter().map(|call| (*call, Vec::new())).collect()), libc::ENOSYS),
+        (Ok(unknown(left)), libc::ENOSYS),
         (sockets(left), libc::EACCES),
     ] {
         let filter = rules.and_then(|rules| compile(rules, errno)).map_err(io::Error::other)?;
@@ -115,6 +120,11 @@ pub(super) fn restrict(left: Left) -> io::Result<()> {
 fn compile(rules: Rules, errno: i32) -> Result<BpfProgram, BackendError> {
     let matched = SeccompAction::Errno(errno.unsigned_abs());
     SeccompFilter::new(rules, SeccompAction::Allow, matched, std::env::consts::ARCH.try_into()?)?.try_into()
+}
+
+fn unknown(left: Left) -> Rules {
+    let uncounted = if left.cgroup { &[][..] } else { UNCOUNTED };
+    UNKNOWN.iter().chain(uncounted).map(|call| (*call, Vec::new())).collect()
 }
 
 fn refused(left: Left) -> Result<Rules, BackendError> {

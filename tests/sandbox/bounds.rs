@@ -1,0 +1,165 @@
+//! What a command may have of the memory and of the table of processes, with everything that it starts.
+
+use serde_json::json;
+
+use crate::Harness;
+
+/// A harness with small limits.
+fn limited(limits: &str) -> Harness {
+    Harness::new(&format!("[exec_policy]\nmode = \"full\"\n{limits}"), "shell = [\"*\"]\n")
+}
+
+/// Lets the agent run a Python program that is to be ended, and gives what the call said. Without Python there is nothing to
+/// attack with.
+#[track_caller]
+fn python(harness: &Harness, program: &str) -> Option<String> {
+    harness.call("file_write", &json!({ "path": "attack.py", "content": program }));
+    let said = harness.call("shell_exec", &json!({ "command": "python3 attack.py", "timeout_secs": 120 }));
+    if said.contains("not found") {
+        eprintln!("skipped: no python3");
+        return None;
+    }
+    Some(said)
+}
+
+const SMALL: &str = "max_memory_bytes = 67108864\n";
+
+/// Fills what `take(bytes)` gives piece by piece, keeps it, and then waits to be ended.
+const FILLS: &str = r#"
+import mmap, os, signal
+kept = []
+for n in range(64):
+    held = take(16 << 20)
+    for at in range(0, 16 << 20, 4096):
+        held[at] = 7
+    kept.append(held)
+print("filled", flush=True)
+signal.pause()
+"#;
+
+#[track_caller]
+fn ends_for_memory(take: &str) {
+    let Some(said) = python(&limited(SMALL), &format!("{take}\n{FILLS}")) else { return };
+    assert!(said.contains("more than 67108864 bytes of memory ([exec_policy] max_memory_bytes)"), "{said}");
+    assert!(said.starts_with("Exit code: 137 (ended by signal 9)"), "{said}");
+}
+
+#[test]
+fn shared_memory_counts() {
+    ends_for_memory("def take(size): return mmap.mmap(-1, size, mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)");
+}
+
+#[test]
+fn shared_memory_of_a_device_counts() {
+    ends_for_memory("def take(size): return mmap.mmap(os.open('/dev/zero', os.O_RDWR), size)");
+}
+
+#[test]
+fn memory_of_several_processes_counts() {
+    let program = r#"
+import os, signal
+for n in range(8):
+    if os.fork() == 0:
+        held = bytearray(16 << 20)
+        for at in range(0, len(held), 4096):
+            held[at] = 7
+        signal.pause()
+signal.pause()
+"#;
+    let Some(said) = python(&limited(SMALL), program) else { return };
+    assert!(said.contains("max_memory_bytes"), "{said}");
+}
+
+#[test]
+fn what_processes_share_counts_once() {
+    let program = r#"
+import mmap, os, time
+held = mmap.mmap(-1, 64 << 20, mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)
+children = []
+for n in range(8):
+    if os.fork() == 0:
+        for at in range(0, 64 << 20, 4096):
+            held[at] = 7
+        # Long enough for several looks.
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end:
+            pass
+        os._exit(0)
+for n in range(8):
+    os.wait()
+print("end")
+"#;
+    let Some(said) = python(&limited("max_memory_bytes = 134217728\n"), program) else { return };
+    assert!(said.contains("end\n"), "{said}");
+}
+
+#[test]
+fn files_in_memory_count_or_are_refused() {
+    let program = r#"
+import os, signal
+for path in ["/tmp/file", "/dev/shm/file", "/file", "/run/file", "/proc/file"]:
+    try:
+        open(path, "w").close()
+        print("made", path, flush=True)
+    except OSError:
+        pass
+try:
+    file = os.memfd_create("file")
+    for n in range(1024):
+        os.write(file, b"7" * (1 << 20))
+    print("filled", flush=True)
+    signal.pause()
+except OSError as error:
+    print("refused", error.errno)
+"#;
+    let harness = limited(SMALL);
+    let Some(said) = python(&harness, program) else { return };
+    assert!(said.contains("max_memory_bytes") || said.contains("refused 38\n"), "{said}");
+    assert!(!said.contains("filled") && (!said.contains("made") || harness.landlock().is_none()), "{said}");
+}
+
+#[test]
+fn processes_are_counted() {
+    // So many even where nothing bounds them: the machine must not break down.
+    let program = r#"
+import os, signal
+for n in range(150):
+    try:
+        if os.fork() == 0:
+            signal.pause()
+            os._exit(0)
+    except OSError as error:
+        print("refused", n)
+        os._exit(0)
+print("forked", flush=True)
+signal.pause()
+"#;
+    let Some(said) = python(&limited("max_processes = 60\n"), program) else { return };
+    let refused = said.lines().find_map(|line| line.strip_prefix("refused ")?.parse::<u32>().ok());
+    let is_killed = said.contains("more than 60 processes and threads ([exec_policy] max_processes)");
+    assert!(is_killed || refused.is_some_and(|count| count <= 60), "{said}");
+}
+
+#[test]
+fn a_fork_bomb_is_bounded() {
+    let harness = limited("max_processes = 40\n");
+    // It ends by itself, at 127 shells, where nothing bounds it.
+    let bomb = "bomb() { [ $1 -gt 6 ] && exec sleep 1000; bomb $(($1 + 1)) & bomb $(($1 + 1)) & wait; }; bomb 1";
+    let said = harness.sh(bomb);
+    assert!(said.contains("max_processes") || said.contains("fork"), "{said}");
+    assert!(harness.sh("echo works").contains("works\n"));
+}
+
+#[test]
+fn reports_name_what_bounds_commands() {
+    let harness = Harness::full();
+    let detail = harness.daemon.get("/api/health/detail").expect(200);
+    for what in ["memory", "processes"] {
+        let bound = detail["sandbox"][what].as_str();
+        assert!(matches!(bound, Some("cgroup" | "namespace" | "sampling" | "none")), "{detail}");
+    }
+    let denied = Harness::new("[exec_policy]\nmode = \"deny\"\n", "");
+    assert!(denied.daemon.get("/api/health/detail").expect(200)["sandbox"]["memory"].is_null());
+    let security = harness.daemon.get("/api/security").expect(200).to_string();
+    assert!(security.contains("memory bounded by") || detail["sandbox"]["memory"] == "none", "{security}");
+}

@@ -11,6 +11,7 @@ mod commands;
 mod ends;
 mod files;
 mod fuzz;
+mod patterns;
 mod walls;
 
 use std::path::PathBuf;

@@ -186,7 +186,7 @@ impl Commands {
 impl Shared {
     /// The supervised process, ready to start.
     fn command(&self, rules: &Rules, request: &Request, plan: Plan) -> Result<Command, String> {
-        let sandbox_spec = self.sandbox_spec(&rules.policy, request, plan.programs);
+        let sandbox_spec = self.sandbox_spec(&rules.policy, request, plan.programs, plan.alone);
         let closes = || landlock::probe().is_some_and(|version| version >= landlock::PORTS);
         if sandbox_spec.closed_port.is_some() && !*self.closes_ports.get_or_init(closes) {
             return Err(OPEN_API.to_owned());
@@ -201,7 +201,13 @@ impl Shared {
         Ok(command)
     }
 
-    fn sandbox_spec(&self, policy: &ExecPolicy, request: &Request, programs: Option<Vec<PathBuf>>) -> SandboxSpec {
+    fn sandbox_spec(
+        &self,
+        policy: &ExecPolicy,
+        request: &Request,
+        programs: Option<Vec<PathBuf>>,
+        alone: bool,
+    ) -> SandboxSpec {
         let mut readable: Vec<PathBuf> = SYSTEM.split(' ').map(PathBuf::from).collect();
         readable.extend(policy.readable_paths.iter().cloned());
         if programs.is_none() {
@@ -211,6 +217,7 @@ impl Shared {
             workspace: request.workspace.clone(),
             readable,
             programs,
+            alone,
             hidden: self.hidden.clone(),
             namespaces: *self.namespaces.get_or_init(|| parts(&self.launcher).is_some_and(|parts| parts.namespaces)),
             network: request.network,

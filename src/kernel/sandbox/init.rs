@@ -1,24 +1,21 @@
 //! The first process of a command's PID namespace: it starts the command, takes the exit status of every process that is
 //! left by its parent, and ends with the command. The kernel then ends whatever is still there.
 
-use std::ffi::OsString;
 use std::io;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, WaitStatus};
 
-use super::launcher::SMALL_ARENA;
 use super::sandbox_spec::NOT_CAGED;
 
 /// Runs the command and gives its exit code; 128 and the signal's number when a signal ended it.
 ///
 /// # Errors
 /// It cannot be started.
-pub(super) fn run(program: &OsString, arguments: impl Iterator<Item = OsString>) -> io::Result<u8> {
-    let mut command = Command::new(program);
-    let child = command.args(arguments).env_remove(SMALL_ARENA.0).stdin(Stdio::null()).spawn()?;
+pub(super) fn run(mut command: Command) -> io::Result<u8> {
+    let child = command.spawn()?;
     let child = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     loop {
         match rustix::process::wait(WaitOptions::empty()) {

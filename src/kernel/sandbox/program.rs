@@ -1,7 +1,9 @@
 //! Which program a call may run: the policy, the manifest and the file that the name leads to.
 //!
 //! Nothing is read out of a command line. Where not everything may run, a call names one program and its arguments; the
-//! file is found here, in the directories of the configuration, and the kernel is told to run no other.
+//! file is found here, in the directories of the configuration. What that program starts is for the kernel to refuse, which
+//! knows files and no arguments: a program that is granted by its name may start others that are, and one that is granted with
+//! certain arguments may start nothing.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -19,6 +21,8 @@ use crate::kernel::sandbox::config::{ExecMode, ExecPolicy};
 const SHELL: &str = "/bin/sh";
 /// Bytes of a program that are looked at for what runs it.
 const HEAD_BYTES: usize = 4 << 10;
+/// What a script begins with.
+const SCRIPT: &[u8] = b"#!";
 /// How many interpreters may stand one behind the other.
 const INTERPRETERS_MAX: usize = 4;
 
@@ -38,6 +42,8 @@ pub(super) struct Plan {
     pub(super) words: Vec<OsString>,
     /// The only files that may be run; `None`: all that can be read.
     pub(super) programs: Option<Vec<PathBuf>>,
+    /// The program may start no other, nor itself again.
+    pub(super) alone: bool,
 }
 
 /// Decides. `granted` are the manifest's patterns (`[capabilities] shell`). Blocks on the disk.
@@ -59,9 +65,11 @@ pub(super) fn plan(policy: &ExecPolicy, granted: &[Box<str>], asked: &Asked) -> 
         check_name(policy, granted, name, &words)?;
         find(policy, name).ok_or_else(|| format!("Program {name:?} does not exist on this machine."))?
     };
-    let programs = if everything { None } else { Some(programs(policy, granted)?) };
+    // A script is started by what runs it.
+    let alone = !everything && !is_named(granted, name) && !head(&file).starts_with(SCRIPT);
+    let programs = if everything { None } else { Some(programs(policy, granted, &file, alone)?) };
     let words = std::iter::once(file.into_os_string()).chain(words[1..].iter().map(OsString::from)).collect();
-    Ok(Plan { words, programs })
+    Ok(Plan { words, programs, alone })
 }
 
 fn check_size(asked: &Asked) -> Result<(), String> {
@@ -113,6 +121,11 @@ fn has_arguments(pattern: &str) -> bool {
     pattern.contains(' ')
 }
 
+/// Is the program granted with any arguments?
+fn is_named(granted: &[Box<str>], name: &str) -> bool {
+    granted.iter().any(|pattern| !has_arguments(pattern) && glob::matches(pattern, name))
+}
+
 /// The program's file, its links followed: what the kernel is told is the file itself.
 fn find(policy: &ExecPolicy, name: &str) -> Option<PathBuf> {
     // The name stays what it is: programs with many names look at it.
@@ -123,19 +136,27 @@ fn is_program(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// Every file that may be run: the programs that both the policy and the manifest name, and what runs these.
-fn programs(policy: &ExecPolicy, granted: &[Box<str>]) -> Result<Vec<PathBuf>, String> {
+/// Every file that may be run in a call of `program`: it and what runs it and, unless it is `alone`, the programs that both
+/// the policy and the manifest name. An interpreter of these is not among them unless it is named itself: who may start
+/// it can have it do anything.
+fn programs(
+    policy: &ExecPolicy,
+    granted: &[Box<str>],
+    program: &Path,
+    alone: bool,
+) -> Result<Vec<PathBuf>, String> {
     let allowed = |name: &str| {
         let listed =
             policy.mode == ExecMode::Full || policy.allowed_commands.iter().any(|pattern| glob::matches(pattern, name));
-        listed && granted.iter().any(|pattern| glob::matches(pattern.split(' ').next().unwrap_or_default(), name))
+        listed && is_named(granted, name)
     };
     let mut found = Vec::new();
-    for directory in &policy.path {
+    add(&mut found, policy, program, INTERPRETERS_MAX);
+    for directory in policy.path.iter().filter(|_| !alone) {
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             let name = entry.file_name();
             if name.to_str().is_some_and(allowed) && is_program(&entry.path()) {
-                add(&mut found, policy, &entry.path(), INTERPRETERS_MAX);
+                add(&mut found, policy, &entry.path(), 0);
             }
             if found.len() > PROGRAMS_MAX {
                 return Err(format!(
@@ -148,41 +169,53 @@ fn programs(policy: &ExecPolicy, granted: &[Box<str>]) -> Result<Vec<PathBuf>, S
     Ok(found)
 }
 
-/// Adds a file and what runs it: the interpreter of a script, the loader of a binary.
-fn add(found: &mut Vec<PathBuf>, policy: &ExecPolicy, file: &Path, deep: usize) {
+/// Adds a file and what runs it: the loader of a binary, and the interpreters of a script, as many as there may be.
+fn add(found: &mut Vec<PathBuf>, policy: &ExecPolicy, file: &Path, interpreters: usize) {
     let Ok(real) = file.canonicalize() else { return };
+    // A name that leads there by links must be there, too.
+    if file != real && !found.iter().any(|found| found == file) {
+        found.push(file.to_owned());
+    }
     if found.contains(&real) {
         return;
     }
-    let runners = runners(policy, &real);
+    let head = head(&real);
     found.push(real);
-    if deep > 0 {
-        runners.iter().for_each(|runner| add(found, policy, runner, deep - 1));
+    let loader = loader(&head).and_then(|loader| loader.canonicalize().ok());
+    if let Some(loader) = loader.filter(|loader| !found.contains(loader)) {
+        found.push(loader);
+    }
+    if interpreters > 0 {
+        let named = named_interpreters(policy, &head);
+        named.iter().for_each(|interpreter| add(found, policy, interpreter, interpreters - 1));
     }
 }
 
-fn runners(policy: &ExecPolicy, file: &Path) -> Vec<PathBuf> {
+/// The beginning of a file; empty when it cannot be read.
+fn head(file: &Path) -> Vec<u8> {
     let mut head = Vec::new();
     let read = File::open(file).and_then(|file| file.take(HEAD_BYTES as u64).read_to_end(&mut head));
-    if read.is_err() {
-        return Vec::new();
-    }
-    if let Some(line) = head.strip_prefix(b"#!") {
-        let line = String::from_utf8_lossy(line.split(|byte| *byte == b'\n').next().unwrap_or_default()).into_owned();
-        let mut words = line.split_whitespace();
-        let runner = words.next().map(PathBuf::from);
-        let by_name = runner.as_ref().is_some_and(|runner| runner.ends_with("env"));
-        let named = words.find(|word| by_name && !word.starts_with('-')).and_then(|name| find(policy, name));
-        return runner.into_iter().chain(named).collect();
-    }
-    if !head.starts_with(b"\x7fELF") {
-        return Vec::new();
-    }
-    // The loader's path stands near the beginning of the file, between zeros.
-    let loader = head.split(|byte| *byte == 0).find(|text| {
+    if read.is_ok() { head } else { Vec::new() }
+}
+
+/// The interpreter that a script names in its first line, and the one that `env` finds for it.
+fn named_interpreters(policy: &ExecPolicy, head: &[u8]) -> Vec<PathBuf> {
+    let Some(line) = head.strip_prefix(SCRIPT) else { return Vec::new() };
+    let line = String::from_utf8_lossy(line.split(|byte| *byte == b'\n').next().unwrap_or_default()).into_owned();
+    let mut words = line.split_whitespace();
+    let runner = words.next().map(PathBuf::from);
+    let by_name = runner.as_ref().is_some_and(|runner| runner.ends_with("env"));
+    let named = words.find(|word| by_name && !word.starts_with('-')).and_then(|name| find(policy, name));
+    runner.into_iter().chain(named).collect()
+}
+
+/// The loader that a binary names: its path stands near the beginning of the file, between zeros.
+fn loader(head: &[u8]) -> Option<PathBuf> {
+    let mut texts = head.strip_prefix(b"\x7fELF")?.split(|byte| *byte == 0);
+    let loader = texts.find(|text| {
         text.starts_with(b"/") && text.rsplit(|byte| *byte == b'/').next().is_some_and(|name| name.starts_with(b"ld"))
     });
-    loader.map(|path| PathBuf::from(std::ffi::OsStr::from_bytes(path))).into_iter().collect()
+    loader.map(|path| PathBuf::from(std::ffi::OsStr::from_bytes(path)))
 }
 
 #[cfg(test)]
@@ -252,6 +285,48 @@ mod tests {
         assert!(Path::new(&made.words[0]).ends_with("ls") && made.words[1] == "x");
         let programs = made.programs.unwrap();
         assert!(programs.iter().all(|file| !file.ends_with("sh")) && programs.len() <= 4, "{programs:?}");
+    }
+
+    /// The names of the files that may be run in a call, of programs in a directory of their own.
+    fn runs(mode: ExecMode, allowed: &[&str], granted: &[&str], asked: &[&str]) -> Vec<String> {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in [("a", ""), ("b", ""), ("c", ""), ("script", "#!/usr/bin/env inner\n"), ("inner", "#! /c")] {
+            let file = dir.path().join(name);
+            std::fs::write(&file, text.replace("/c", dir.path().join("c").to_str().unwrap())).unwrap();
+            std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let policy = ExecPolicy { path: vec![dir.path().to_owned()], ..policy(mode, allowed) };
+        let programs = plan(&policy, &boxed(granted), &words(asked)).unwrap().programs.unwrap();
+        let (first, mut others) = (programs[0].clone(), programs[1..].to_vec());
+        others.retain(|file| file.starts_with(dir.path()));
+        others.sort();
+        let all = std::iter::once(first).chain(others);
+        all.map(|file| file.file_name().unwrap().to_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn other_programs_may_be_started_when_any_arguments_are_granted() {
+        let full = |granted: &[&str], asked: &[&str]| runs(ExecMode::Full, &[], granted, asked);
+        assert_eq!(full(&["a *", "b x*"], &["a", "x"]), ["a"]);
+        assert_eq!(full(&["a", "b x*"], &["b", "x"]), ["b"]);
+        assert_eq!(full(&["a", "b x*"], &["a", "x"]), ["a"]);
+        assert_eq!(full(&["?", "* y"], &["a"]), ["a", "b", "c"]);
+        assert_eq!(runs(ExecMode::Allowlist, &["a", "b"], &["a *", "*"], &["a", "x"]), ["a", "b"]);
+        let alone = |granted: &[&str], asked: &[&str]| {
+            plan(&policy(ExecMode::Full, &[]), &boxed(granted), &words(asked)).unwrap().alone
+        };
+        assert!(alone(&["ls *", "cat"], &["ls", "x"]) && !alone(&["ls *", "ls"], &["ls", "x"]));
+        assert!(!alone(&["*"], &["ls", "x"]) && !alone(&["ls *", "*"], &["ls", "x"]));
+    }
+
+    #[test]
+    fn an_interpreter_runs_for_its_own_script() {
+        let full = |asked: &str| runs(ExecMode::Full, &[], &["a", "script"], &[asked]);
+        assert_eq!(full("a"), ["a", "script"]);
+        assert_eq!(full("script"), ["script", "a", "c", "inner"]);
+        let with_arguments = runs(ExecMode::Full, &[], &["a", "script x*"], &["script", "x"]);
+        assert_eq!(with_arguments, ["script", "a", "c", "inner"]);
     }
 
     #[test]

@@ -72,6 +72,7 @@ fn tried(launcher: &Path, namespaces: bool) -> Option<Parts> {
         workspace: PathBuf::from("/usr"),
         readable: Vec::new(),
         programs: Some(Vec::new()),
+        alone: false,
         hidden: Vec::new(),
         namespaces,
         network: false,

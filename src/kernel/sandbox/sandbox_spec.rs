@@ -53,6 +53,8 @@ pub(super) struct SandboxSpec {
     pub(super) readable: Vec<PathBuf>,
     /// The only files that may be run; `None`: whatever is readable, and what is in the workspace.
     pub(super) programs: Option<Vec<PathBuf>>,
+    /// The program may start no other, nor itself again.
+    pub(super) alone: bool,
     /// Directories of the daemon that stay out of reach, wherever they lie.
     pub(super) hidden: Vec<PathBuf>,
     /// Try namespaces. Not where the first try failed: what a half-made one leaves is no ground for a command.
@@ -88,8 +90,8 @@ pub(super) struct Limits {
 
 /// Becomes the command, or the first process of its PID namespace, which starts it. Gives the exit code of the command, or
 /// of what went wrong, which stands on stderr.
-pub(super) fn enter(sandbox_spec: &SandboxSpec, namespaces: bool, mut command: impl Iterator<Item = OsString>) -> u8 {
-    let Some(program) = command.next() else { return NOT_CAGED };
+pub(super) fn enter(sandbox_spec: &SandboxSpec, namespaces: bool, mut words: impl Iterator<Item = OsString>) -> u8 {
+    let Some(program) = words.next() else { return NOT_CAGED };
     let parts = match build(sandbox_spec, namespaces) {
         Ok(parts) => parts,
         Err(error) => {
@@ -100,13 +102,16 @@ pub(super) fn enter(sandbox_spec: &SandboxSpec, namespaces: bool, mut command: i
     if program == PARTS {
         return if serde_json::to_writer(io::stdout(), &parts).is_ok() { 0 } else { NOT_CAGED };
     }
-    let error = if namespaces {
-        match init::run(&program, command) {
+    let mut command = Command::new(&program);
+    command.args(words).env_remove(SMALL_ARENA.0).stdin(Stdio::null());
+    let restricted = if sandbox_spec.alone && parts.seccomp { seccomp::run_only(command.get_program()) } else { Ok(()) };
+    let error = match restricted {
+        Err(error) => error,
+        Ok(()) if namespaces => match init::run(command) {
             Ok(code) => return code,
             Err(error) => error,
-        }
-    } else {
-        Command::new(&program).args(command).env_remove(SMALL_ARENA.0).stdin(Stdio::null()).exec()
+        },
+        Ok(()) => command.exec(),
     };
     eprintln!("agentsvc: cannot run {}: {error}", program.display());
     if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }

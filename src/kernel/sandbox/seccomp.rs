@@ -1,6 +1,7 @@
 //! System calls that no command makes: those that reach around the other walls of the sandbox.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io;
 
 #[cfg(target_arch = "x86_64")]
@@ -115,6 +116,19 @@ pub(super) fn restrict(left: Left) -> io::Result<()> {
         apply_filter(&filter).map_err(io::Error::other)?;
     }
     Ok(())
+}
+
+/// Lets this thread, and all that it starts, run one program only, and once: the call must name it by the very text `path`,
+/// not by one that reads the same. A program that is run has memory of its own, where another text lies there or none.
+///
+/// # Errors
+/// As [`restrict`].
+pub(super) fn run_only(path: &OsStr) -> io::Result<()> {
+    let address = path.as_encoded_bytes().as_ptr().addr() as u64;
+    let other = || SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, address);
+    let rules = any([vec![other()]]).map(|run| Rules::from([(libc::SYS_execve, run), (libc::SYS_execveat, Vec::new())]));
+    let filter = rules.and_then(|rules| compile(rules, libc::EACCES)).map_err(io::Error::other)?;
+    apply_filter(&filter).map_err(io::Error::other)
 }
 
 fn compile(rules: Rules, errno: i32) -> Result<BpfProgram, BackendError> {

@@ -22,8 +22,9 @@ use support::goals;
 use support::rows::{HEAD, ROWS_FILE, Row, Verdict, machine};
 
 /// The programs in the order in which they run: the short ones, whose figures depend most on a quiet machine, first.
-const PROGRAMS: [&str; 11] = [
+const PROGRAMS: [&str; 12] = [
     "cold_start",
+    "command_start",
     "http_load",
     "fairness",
     "trigger_match",

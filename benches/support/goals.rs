@@ -27,6 +27,8 @@ goals! {
     START, "start", "cold_start", "cold start, empty home: exec to first 200 on /api/health", "<= 30 ms";
     IDLE_MEMORY, "idle_memory", "cold_start", "idle memory after start, no agents", "<= 15 MiB";
     IDLE_CPU, "idle_cpu", "cold_start", "idle CPU, 100,000 agents, nothing due", "< 1 % of a core";
+    COMMAND_START, "command_start", "command_start", "a command starts in its sandbox, workspace of 50,000 files",
+        "<= 15 ms";
     AGENT_MEMORY, "agent_memory", "agent_memory", "memory per agent with its session", "<= 600 B";
     COME_BACK, "come_back", "snapshot_restore",
         "1M agents and sessions, 100,000 triggers: kill -9, start, first agent read", "<= 3 s";

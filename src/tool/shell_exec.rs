@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
-use crate::kernel::sandbox::{Asked, Full, Ran, Request, TEMPORARY, WorkspacePath};
+use crate::kernel::sandbox::{Asked, Full, Ran, Request};
 use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 
 /// The table row. Its time is bounded by `timeout_secs`.
@@ -40,19 +40,12 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
             (None, Some(words)) => Asked::Words(words),
             _ => return Err("Give either `command` or `argv`.".to_owned()),
         };
-        let workspace = in_workspace(&context, |workspace| {
-            let temporary = WorkspacePath::parse(TEMPORARY).map_err(sentence)?;
-            workspace.make_directory(&temporary).map_err(sentence)?;
-            workspace.check_quota().map_err(sentence)?;
-            Ok((workspace.path().to_owned(), workspace.bytes_max()))
-        });
-        let (workspace, workspace_bytes_max) = workspace.await?;
+        let workspace = in_workspace(&context, |workspace| workspace.for_command().map_err(sentence)).await?;
         let manifest = &context.run.manifest.manifest;
         let models = std::iter::once(&manifest.model).chain(&manifest.fallback_models);
         let request = Request {
             asked,
             workspace,
-            workspace_bytes_max,
             granted: manifest.capabilities.shell.clone(),
             // The kernel's rules know ports and no hosts: only the grant for all of them opens the network.
             network: manifest.capabilities.network.iter().any(|host| &**host == "*"),

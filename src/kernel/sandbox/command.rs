@@ -18,14 +18,14 @@ use super::bounds::cgroup;
 use super::clip::Clip;
 use super::config::{ExecPolicy, TIMEOUT_SECS_MAX};
 use super::program::{Asked, Plan, plan};
-use super::quota::measure_at;
+use super::quota::CommandWorkspace;
 use super::report::parts;
 use super::sandbox_spec::{Limits, SandboxSpec};
 use super::{landlock, launcher};
 use crate::kernel::free_space;
 
 /// The directory in a workspace that commands keep their temporary files in.
-pub const TEMPORARY: &str = ".tmp";
+pub(super) const TEMPORARY: &str = ".tmp";
 /// How long the processes of a command may take to be gone after they were killed.
 const END_TIME_MAX: Duration = Duration::from_secs(12);
 
@@ -82,14 +82,12 @@ struct Rules {
 }
 
 /// One command.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Request {
     /// The program.
     pub asked: Asked,
     /// Where it begins, and what it may change.
-    pub workspace: PathBuf,
-    /// Bytes that the workspace may hold.
-    pub workspace_bytes_max: u64,
+    pub workspace: CommandWorkspace,
     /// The manifest's patterns of programs (`[capabilities] shell`).
     pub granted: Vec<Box<str>>,
     /// May it use TCP? Kept by kernels whose Landlock has such rules.
@@ -167,18 +165,18 @@ impl Commands {
             return Err(format!("`timeout_secs` must be 1 to {TIMEOUT_SECS_MAX}."));
         }
         let (shared, max_output_bytes) = (Arc::clone(&self.shared), rules.policy.max_output_bytes);
-        let (workspace, workspace_bytes_max) = (request.workspace.clone(), request.workspace_bytes_max);
-        if is_disk_full(&workspace) {
+        if is_disk_full(request.workspace.path()) {
             return Err("The disk is full; commands are refused until there is room.".to_owned());
         }
         let prepare = tokio::task::spawn_blocking(move || {
             let plan = plan(&rules.policy, &request.granted, &request.asked)?;
-            shared.command(&rules, &request, plan)
+            let command = shared.command(&rules, &request, plan)?;
+            Ok::<_, String>((command, Arc::new(request.workspace)))
         });
-        let mut command = prepare.await.map_err(|_| "The command could not be prepared.".to_owned())??;
+        let (mut command, workspace) = prepare.await.map_err(|_| "The command could not be prepared.".to_owned())??;
         let _permit = self.shared.permits.acquire().await.map_err(|error| error.to_string())?;
         let child = command.spawn().map_err(|error| format!("The command could not be started: {error}."))?;
-        let full = until_full(&workspace, workspace_bytes_max);
+        let full = until_full(&workspace);
         Ok(watch(child, full, timeout_secs, max_output_bytes).await)
     }
 }
@@ -214,7 +212,7 @@ impl Shared {
             readable.extend(SYSTEM_FULL.iter().map(PathBuf::from).chain(policy.path.iter().cloned()));
         }
         SandboxSpec {
-            workspace: request.workspace.clone(),
+            workspace: request.workspace.path().to_owned(),
             readable,
             programs,
             alone,
@@ -243,8 +241,8 @@ impl Rules {
         let own = |name: &str, value: &Path| (name.to_owned(), value.as_os_str().to_owned());
         let mut environment = vec![
             ("PATH".to_owned(), path.join(":").into()),
-            own("HOME", &request.workspace),
-            own("TMPDIR", &request.workspace.join(TEMPORARY)),
+            own("HOME", request.workspace.path()),
+            own("TMPDIR", &request.workspace.path().join(TEMPORARY)),
             ("LANG".to_owned(), "C.UTF-8".into()),
             ("TERM".to_owned(), "dumb".into()),
         ];
@@ -296,18 +294,18 @@ async fn watch(
 }
 
 /// Waits until the disk or the workspace is full.
-async fn until_full(workspace: &Path, bytes_max: u64) -> Full {
+async fn until_full(workspace: &Arc<CommandWorkspace>) -> Full {
     let (mut next, mut failed) = (Instant::now() + MEASURE_EVERY, 0);
     loop {
-        if is_disk_full(workspace) {
+        if is_disk_full(workspace.path()) {
             return Full::Disk;
         }
         if Instant::now() >= next {
-            let (path, began) = (workspace.to_owned(), Instant::now());
-            let measured = tokio::task::spawn_blocking(move || measure_at(&path)).await;
+            let (measured, began) = (Arc::clone(workspace), Instant::now());
+            let measured = tokio::task::spawn_blocking(move || measured.is_full()).await;
             // A workspace that moves under every measure hides what it holds.
             failed = if matches!(measured, Ok(Ok(_))) { 0 } else { failed + 1 };
-            if failed == MEASURES_FAILED_MAX || matches!(measured, Ok(Ok(bytes)) if bytes > bytes_max) {
+            if failed == MEASURES_FAILED_MAX || matches!(measured, Ok(Ok(true))) {
                 return Full::Workspace;
             }
             next = Instant::now() + (began.elapsed() * MEASURE_REST_TIMES).clamp(MEASURE_EVERY, MEASURE_REST_MAX);

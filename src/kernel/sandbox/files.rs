@@ -15,8 +15,9 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
 use super::error::Error;
+use super::command::TEMPORARY;
 use super::path::WorkspacePath;
-use super::quota::{Change, bytes_of};
+use super::quota::{Change, CommandWorkspace, bytes_of};
 use super::workspace::Shared;
 use crate::kernel::free_space::{self, Sparing};
 use crate::kernel::openat2::walk;
@@ -90,19 +91,15 @@ impl Workspace {
         self.shared.resolver.open(self.root.as_fd(), path.as_str(), flags)
     }
 
-    /// Bytes that it may hold.
-    pub fn bytes_max(&self) -> u64 {
-        self.shared.quotas.bytes_max()
-    }
-
-    /// Fails when it holds more than it may, before a command: what that will write is not known.
+    /// Readies it for a command, with a directory for its temporary files.
     ///
     /// # Errors
-    /// [`Error::Quota`].
-    pub fn check_quota(&self) -> Result<(), Error> {
-        self.admit(&WorkspacePath::parse("")?, Change::default())?;
-        self.shared.quotas.forget(&self.path);
-        Ok(())
+    /// [`Error::Quota`] when it holds more than it may; those of [`make_directory`](Self::make_directory).
+    pub fn for_command(&self) -> Result<CommandWorkspace, Error> {
+        let begun = CommandWorkspace::begin(&self.path, self.root.as_fd(), &self.shared);
+        let begun = begun.map_err(|max| Error::Quota { path: String::new(), max })?;
+        self.make_directory(&WorkspacePath::parse(TEMPORARY)?)?;
+        Ok(begun)
     }
 
     fn admit(&self, path: &WorkspacePath, change: Change) -> Result<(), Error> {

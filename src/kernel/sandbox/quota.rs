@@ -1,4 +1,7 @@
 //! How much an agent's workspace may hold, and how much it does.
+//!
+//! What this process writes is counted. What a command writes is measured behind its end, beside whatever comes next, and
+//! now and then while it runs. So a command that begins needs not wait for a look at every file.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -6,6 +9,8 @@ use std::fmt;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -13,6 +18,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::config::Workspaces as Limits;
+use super::workspace::Shared;
 use crate::kernel::settings::Settings;
 use crate::kernel::{openat2, removal};
 
@@ -20,7 +26,8 @@ use crate::kernel::{openat2, removal};
 const BLOCK_BYTES: u64 = 512;
 /// Bytes that an entry counts at least: the system has to remember an empty file, too.
 const ENTRY_BYTES_MIN: u64 = 4 << 10;
-/// How long a measure holds at least. What this process writes is added to it, what commands write is not known.
+/// How long a measure holds at least, for what this process writes; and for a command that begins while what others wrote
+/// before it is still to be measured.
 const HOLDS: Duration = Duration::from_secs(2);
 /// How much longer than it took a measure holds.
 const HOLDS_TIMES: u32 = 20;
@@ -38,8 +45,26 @@ pub(super) struct Quotas {
 
 #[derive(Clone, Copy)]
 struct Known {
+    /// What was measured, and what this process has written since.
     bytes: u64,
+    /// When the measure began.
+    measured: Instant,
+    /// How long that holds for what this process writes.
     until: Instant,
+    /// Commands that run in the workspace.
+    running: usize,
+    /// How many commands have begun and ended in it, and how many of these had when the measure began.
+    changes: u64,
+    changes_measured: u64,
+    /// It is being measured behind a command.
+    is_measuring: bool,
+}
+
+impl Known {
+    /// Is everything that commands have written in it?
+    fn is_whole(&self) -> bool {
+        self.running == 0 && self.changes == self.changes_measured
+    }
 }
 
 /// What a write does to what a workspace holds.
@@ -75,31 +100,124 @@ impl Quotas {
         let (max, Change { written, coming, going }) = (self.bytes_max(), change);
         let is_too_much = |bytes: u64| bytes.saturating_add(coming).saturating_sub(going) > max;
         let known = self.known.lock().get(directory).copied().filter(|known| Instant::now() < known.until);
-        let known = known.map(|known| Known { bytes: known.bytes.saturating_add(written), ..known });
-        let found = match known.filter(|known| !is_too_much(known.bytes)) {
-            Some(known) => known,
-            None => {
-                let began = Instant::now();
-                // One that cannot be measured holds what nobody knows.
-                let bytes = measure(root).unwrap_or(u64::MAX);
-                Known { bytes, until: Instant::now() + HOLDS.max(began.elapsed() * HOLDS_TIMES) }
-            }
-        };
-        if is_too_much(found.bytes) {
+        let known = known.map(|known| known.bytes.saturating_add(written)).filter(|bytes| !is_too_much(*bytes));
+        // One that cannot be measured holds what nobody knows.
+        let bytes = known.unwrap_or_else(|| self.measured(directory, || measure(root)).unwrap_or(u64::MAX));
+        if is_too_much(bytes) {
             return Err(max);
         }
-        let bytes = found.bytes.saturating_add(coming).saturating_sub(going);
-        let mut known = self.known.lock();
-        if known.len() >= KNOWN_MAX {
-            known.clear();
+        if let Some(known) = self.known.lock().get_mut(directory) {
+            known.bytes = bytes.saturating_add(coming).saturating_sub(going);
         }
-        known.insert(directory.to_owned(), Known { bytes, ..found });
         Ok(())
     }
 
-    /// What the workspace in `directory` holds is to be measured anew.
+    /// A command begins in the workspace, unless it holds more than it may: `Err` with the quota then.
+    fn begin(&self, directory: &Path, root: BorrowedFd<'_>) -> Result<(), u64> {
+        let max = self.bytes_max();
+        let holds = |known: &Known| known.bytes <= max && (known.is_whole() || known.measured.elapsed() < HOLDS);
+        let is_known = self.known.lock().get(directory).is_some_and(holds);
+        if !is_known && self.measured(directory, || measure(root)).unwrap_or(u64::MAX) > max {
+            return Err(max);
+        }
+        if let Some(known) = self.known.lock().get_mut(directory) {
+            known.running += 1;
+            known.changes += 1;
+            known.until = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// Measures, and remembers what it finds.
+    fn measured(&self, directory: &Path, measure: impl FnOnce() -> Result<u64, Errno>) -> Result<u64, Errno> {
+        let began = Instant::now();
+        let before = self.known.lock().get(directory).copied();
+        let measured = measure();
+        let mut all = self.known.lock();
+        if all.len() >= KNOWN_MAX {
+            all.clear();
+        }
+        let empty =
+            Known { bytes: 0, measured: began, until: began, running: 0, changes: 0, changes_measured: 0, is_measuring: false };
+        let known = all.entry(directory.to_owned()).or_insert(empty);
+        known.bytes = measured.unwrap_or(u64::MAX);
+        known.measured = began;
+        if let Some(before) = before.filter(|before| before.running == 0) {
+            known.changes_measured = before.changes;
+        }
+        let now = Instant::now();
+        known.until = if known.is_whole() { now + HOLDS.max(began.elapsed() * HOLDS_TIMES) } else { now };
+        measured
+    }
+
+    /// A command has ended in the workspace. True when it is to be measured now, and by the caller.
+    fn end(&self, directory: &Path) -> bool {
+        let mut all = self.known.lock();
+        let Some(known) = all.get_mut(directory) else { return false };
+        known.running = known.running.saturating_sub(1);
+        known.changes += 1;
+        !std::mem::replace(&mut known.is_measuring, true)
+    }
+
+    /// Measures until all is known that commands have written which have ended.
+    fn measure_ended(&self, directory: &Path) {
+        loop {
+            let measured = self.measured(directory, || measure_at(directory));
+            let mut all = self.known.lock();
+            let Some(known) = all.get_mut(directory) else { return };
+            // The end of one that runs asks for it again.
+            if measured.is_err() || known.running > 0 || known.is_whole() {
+                known.is_measuring = false;
+                return;
+            }
+        }
+    }
+
+    /// What the workspace in `directory` holds is to be measured before the next write.
     pub(super) fn forget(&self, directory: &Path) {
-        self.known.lock().remove(directory);
+        if let Some(known) = self.known.lock().get_mut(directory) {
+            known.until = Instant::now();
+        }
+    }
+}
+
+/// A workspace in which a command runs. It is measured when this goes.
+#[derive(Debug)]
+pub struct CommandWorkspace {
+    path: PathBuf,
+    shared: Arc<Shared>,
+}
+
+impl CommandWorkspace {
+    /// A command begins in the workspace at `path`; `Err` with its quota when it is full.
+    pub(super) fn begin(path: &Path, root: BorrowedFd<'_>, shared: &Arc<Shared>) -> Result<Self, u64> {
+        shared.quotas.begin(path, root)?;
+        Ok(Self { path: path.to_owned(), shared: Arc::clone(shared) })
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Does it hold more than it may? Blocks until every file in it was looked at.
+    ///
+    /// # Errors
+    /// Those of [`measure`].
+    pub(super) fn is_full(&self) -> Result<bool, Errno> {
+        let quotas = &self.shared.quotas;
+        Ok(quotas.measured(&self.path, || measure_at(&self.path))? > quotas.bytes_max())
+    }
+}
+
+impl Drop for CommandWorkspace {
+    fn drop(&mut self) {
+        if !self.shared.quotas.end(&self.path) {
+            return;
+        }
+        let (path, shared) = (self.path.clone(), Arc::clone(&self.shared));
+        // Without a thread it stays as it is: the next command or write measures.
+        let _ = thread::Builder::new().name("measure".to_owned()).spawn(move || shared.quotas.measure_ended(&path));
     }
 }
 
@@ -112,7 +230,7 @@ pub(super) fn bytes_of(stat: &Stat) -> u64 {
 ///
 /// # Errors
 /// The system refused, or the directories are moved about without end.
-pub(super) fn measure(root: BorrowedFd<'_>) -> Result<u64, Errno> {
+fn measure(root: BorrowedFd<'_>) -> Result<u64, Errno> {
     let mut tried = 0;
     loop {
         match measure_once(root) {
@@ -123,7 +241,7 @@ pub(super) fn measure(root: BorrowedFd<'_>) -> Result<u64, Errno> {
 }
 
 /// As [`measure`], of the directory at a path.
-pub(super) fn measure_at(path: &Path) -> Result<u64, Errno> {
+fn measure_at(path: &Path) -> Result<u64, Errno> {
     let root = File::open(path).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     measure(root.as_fd())
 }

@@ -342,11 +342,36 @@ fn a_workspace_holds_no_more_than_it_may() {
     // What a command has written counts as well, whatever was known before.
     fs::write(w.path().join("c"), &half).unwrap();
     w.shared.quotas.forget(w.path());
-    assert!(full(w.write("small", b"x", Write::Overwrite)) && full(w.check_quota().map(|()| true)));
+    assert!(full(w.write("small", b"x", Write::Overwrite)) && full(w.for_command().map(|_| true)));
     let names: Vec<_> = w.list("", true, 100).unwrap().entries.into_iter().map(|entry| entry.path).collect();
     assert_eq!(names, ["a", "c"], "nothing is left of what was refused");
     w.remove("c", false).unwrap();
     w.write("small", b"x", Write::Overwrite).unwrap();
     settings.set(super::config::Workspaces { max_bytes: 2 << 20 });
     w.write("b", &half, Write::Overwrite).unwrap();
+}
+
+#[test]
+fn what_a_command_wrote_is_measured_behind_its_end() {
+    let (dir, settings) = (tempfile::tempdir().unwrap(), Settings::default());
+    settings.set(super::config::Workspaces { max_bytes: 1 << 20 });
+    let all = Workspaces::limited(dir.path().join("workspaces"), settings.clone());
+    let w = all.open(ANN, "ann").unwrap();
+    let refused = |result: Result<super::CommandWorkspace, Error>| matches!(result, Err(Error::Quota { .. }));
+    let (first, second) = (w.for_command().unwrap(), w.for_command().unwrap());
+    fs::write(w.path().join("big"), vec![7; 2 << 20]).unwrap();
+    assert!(first.is_full().unwrap());
+    assert!(refused(w.for_command()) && w.write("small", b"x", Write::Overwrite).is_err());
+    fs::remove_file(w.path().join("big")).unwrap();
+    w.for_command().unwrap();
+    fs::write(w.path().join("big"), vec![7; 2 << 20]).unwrap();
+    drop((first, second));
+    // Nobody measures now but the thread behind the last end.
+    let begun = std::time::Instant::now();
+    while !refused(w.for_command()) {
+        assert!(begun.elapsed().as_secs() < 20, "a workspace that is full is found");
+        std::thread::yield_now();
+    }
+    fs::remove_file(w.path().join("big")).unwrap();
+    w.for_command().unwrap();
 }

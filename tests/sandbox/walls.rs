@@ -254,3 +254,55 @@ fn a_daemon_of_another_user_than_root_has_the_same_walls() {
     let (own, other) = (doctor(false).expect("a report"), doctor(true).expect("a report"));
     assert_eq!((&other["status"], &other["message"]), (&own["status"], &own["message"]));
 }
+
+/// Something that is mounted for the time of a test.
+struct Mounted(std::path::PathBuf);
+
+impl Mounted {
+    /// A file system in memory in a new directory; `None` where nothing can be mounted.
+    fn new(at: std::path::PathBuf) -> Option<Self> {
+        fs::create_dir(&at).unwrap();
+        let mount = std::process::Command::new("mount").args(["-t", "tmpfs", "tmpfs"]).arg(&at).status();
+        if mount.is_ok_and(|status| status.success()) {
+            return Some(Self(at));
+        }
+        eprintln!("skipped: nothing can be mounted here");
+        None
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn what_is_mounted_within_a_readable_directory_is_not_changed() {
+    let readable = tempfile::tempdir().unwrap();
+    let inner = readable.path().join("inner mount");
+    let Some(inner) = Mounted::new(inner) else { return };
+    fs::write(inner.0.join("file"), "old").unwrap();
+    let paths = format!("[exec_policy]\nmode = \"full\"\nreadable_paths = [\"{}\"]\n", readable.path().display());
+    let harness = Harness::new(&paths, "shell = [\"*\"]\n");
+    let at = inner.0.display();
+    let said = harness
+        .sh(&format!("cat '{at}/file'; chmod 777 '{at}/file'; touch -d 2001-01-01 '{at}/file'; echo x > '{at}/new'"));
+    assert!(said.contains("old"), "{said}");
+    let found = fs::metadata(inner.0.join("file")).unwrap();
+    let is_old = found.modified().unwrap().elapsed().unwrap().as_secs() > 1_000_000;
+    assert!(!inner.0.join("new").exists(), "{said}");
+    if has_namespaces(&harness) {
+        assert!(found.permissions().mode() & 0o777 != 0o777 && !is_old, "{said}");
+    }
+}
+
+#[test]
+fn what_is_mounted_within_a_hidden_directory_keeps_no_command_from_running() {
+    let paths = format!("[exec_policy]\nmode = \"full\"\nreadable_paths = [\"{}\"]\n", std::env::temp_dir().display());
+    let harness = Harness::new(&paths, "shell = [\"*\"]\n");
+    let Some(hidden) = Mounted::new(harness.daemon.home().join("mounted")) else { return };
+    fs::write(hidden.0.join("file"), "secret").unwrap();
+    let said = harness.sh(&format!("echo works; cat '{}/file'", hidden.0.display()));
+    assert!(said.contains("works\n") && !said.contains("secret"), "{said}");
+}

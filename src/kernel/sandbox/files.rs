@@ -14,8 +14,8 @@ use chrono::{DateTime, Utc};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
-use super::error::Error;
 use super::command::TEMPORARY;
+use super::error::Error;
 use super::path::WorkspacePath;
 use super::quota::{Change, CommandWorkspace, bytes_of};
 use super::workspace::Shared;

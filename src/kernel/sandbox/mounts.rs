@@ -2,8 +2,10 @@
 //! sandbox are mounted, all but the workspace read-only.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 
@@ -19,6 +21,8 @@ const STAGE: &str = "/proc";
 const OLD: &str = "/old";
 /// The new root, seen from the stage.
 const NEW: &str = "/new";
+/// Where the processes are seen.
+const PROCESSES: &str = "/proc";
 /// Symbolic links that are followed on the way to one path.
 const LINKS_MAX: usize = 32;
 /// Names in `/dev` that lead to what a process has open.
@@ -33,6 +37,10 @@ const DESCRIPTORS: [(&str, &str); 4] = [
 struct Root {
     /// Where something is mounted; what lies beneath is there already.
     mounted: BTreeSet<PathBuf>,
+    /// Which of these may be changed.
+    writable: Option<PathBuf>,
+    /// Which of these cover what lies there.
+    empty: Vec<PathBuf>,
 }
 
 /// Builds the root and makes it this process's. Needs a mount namespace of its own.
@@ -45,11 +53,11 @@ pub(super) fn build(sandbox_spec: &SandboxSpec) -> io::Result<()> {
     rustix::process::pivot_root(STAGE, beneath(Path::new(STAGE), Path::new(OLD)))?;
     std::env::set_current_dir("/")?;
     memory(Path::new(NEW))?;
-    let mut root = Root { mounted: BTreeSet::new() };
+    let mut root = Root { mounted: BTreeSet::new(), writable: None, empty: Vec::new() };
     let mut visible: Vec<&Path> = sandbox_spec.readable.iter().map(PathBuf::as_path).collect();
     // Directories come before what lies in them, which then needs no mount of its own.
     visible.sort_unstable();
-    for path in visible.iter().filter(|path| **path != Path::new("/proc")) {
+    for path in visible.iter().filter(|path| **path != Path::new(PROCESSES)) {
         root.show(path, Access::Read, LINKS_MAX)?;
     }
     for program in sandbox_spec.programs.iter().flatten() {
@@ -65,6 +73,7 @@ pub(super) fn build(sandbox_spec: &SandboxSpec) -> io::Result<()> {
     processes()?;
     root.hide(&sandbox_spec.hidden)?;
     root.show(&sandbox_spec.workspace, Access::Write, LINKS_MAX)?;
+    root.restrict_inner()?;
     rustix::mount::unmount(OLD, UnmountFlags::DETACH)?;
     std::env::set_current_dir(NEW)?;
     rustix::process::pivot_root(".", ".")?;
@@ -83,6 +92,18 @@ enum Access {
     Read,
     Write,
     Device,
+}
+
+impl Access {
+    /// Gives the mount at `to` its flags, beside those that it has.
+    fn restrict(self, to: &Path) -> io::Result<()> {
+        let flags = match self {
+            Self::Read => MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV,
+            Self::Write => MountFlags::NOSUID | MountFlags::NODEV,
+            Self::Device => MountFlags::NOSUID | MountFlags::NOEXEC,
+        };
+        Ok(rustix::mount::mount_remount(to, MountFlags::BIND | flags | kept(to)?, c"")?)
+    }
 }
 
 impl Root {
@@ -125,14 +146,31 @@ impl Root {
             fs::File::create(&to)?;
         }
         rustix::mount::mount_bind_recursive(&from, &to)?;
-        let kept = kept(&to)?;
-        let flags = match access {
-            Access::Read => MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV,
-            Access::Write => MountFlags::NOSUID | MountFlags::NODEV,
-            Access::Device => MountFlags::NOSUID | MountFlags::NOEXEC,
-        };
-        rustix::mount::mount_remount(&to, MountFlags::BIND | flags | kept, c"")?;
+        access.restrict(&to)?;
+        if access == Access::Write {
+            self.writable = Some(path.to_owned());
+        }
         self.mounted.insert(path.to_owned());
+        Ok(())
+    }
+
+    /// Restricts what was mounted outside within something that is shown, and came along with it.
+    fn restrict_inner(&self) -> io::Result<()> {
+        let own = |path: &Path| path == Path::new("/") || path == Path::new(PROCESSES) || self.mounted.contains(path);
+        for line in fs::read_to_string(outside(Path::new("/proc/self/mountinfo")))?.lines() {
+            let at = unescaped(line.split(' ').nth(4).unwrap_or_default());
+            let Ok(path) = Path::new(&at).strip_prefix(NEW).map(|path| Path::new("/").join(path)) else { continue };
+            if own(&path) {
+                continue;
+            }
+            let is_writable = self.writable.as_ref().is_some_and(|writable| path.starts_with(writable));
+            // No path leads to what is covered.
+            if !is_writable && self.empty.iter().any(|empty| path.starts_with(empty)) {
+                continue;
+            }
+            let access = if is_writable { Access::Write } else { Access::Read };
+            access.restrict(Path::new(&at))?;
+        }
         Ok(())
     }
 
@@ -148,6 +186,7 @@ impl Root {
             if self.is_shown(path) && fs::metadata(inside(path)).is_ok_and(|found| found.is_dir()) {
                 memory(&inside(path))?;
                 self.mounted.insert(path.clone());
+                self.empty.push(path.clone());
             }
         }
         Ok(())
@@ -162,7 +201,7 @@ fn memory(at: &Path) -> io::Result<()> {
 
 /// The processes of this namespace. Read-only: what the kernel can be told beneath `/proc` concerns the whole machine.
 fn processes() -> io::Result<()> {
-    let to = inside(Path::new("/proc"));
+    let to = inside(Path::new(PROCESSES));
     directory(&to)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
     Ok(rustix::mount::mount("proc", &to, "proc", flags, None)?)
@@ -185,6 +224,18 @@ fn kept(at: &Path) -> io::Result<MountFlags> {
 
 fn directory(at: &Path) -> io::Result<()> {
     if fs::metadata(at).is_ok() { Ok(()) } else { fs::create_dir(at) }
+}
+
+/// A path of the list of mounts, in which spaces and the like are written as three octal digits behind a backslash.
+fn unescaped(path: &str) -> OsString {
+    let (mut bytes, mut rest) = (Vec::new(), path.as_bytes());
+    while let Some((first, behind)) = rest.split_first() {
+        let code = behind.get(..3).filter(|_| *first == b'\\').and_then(|code| std::str::from_utf8(code).ok());
+        let byte = code.and_then(|code| u8::from_str_radix(code, 8).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &behind[3..] } else { behind };
+    }
+    OsString::from_vec(bytes)
 }
 
 /// `path` without `.` and `..`, which lead nowhere above the root.
@@ -212,4 +263,14 @@ fn inside(path: &Path) -> PathBuf {
 
 fn beneath(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unescaped;
+
+    #[test]
+    fn paths_of_mounts_are_read() {
+        assert_eq!(unescaped("/new/a\\040b\\134c\\12"), "/new/a b\\c\\12");
+    }
 }

@@ -139,12 +139,7 @@ fn is_program(file: &Path) -> bool {
 /// Every file that may be run in a call of `program`: it and what runs it and, unless it is `alone`, the programs that both
 /// the policy and the manifest name. An interpreter of these is not among them unless it is named itself: who may start
 /// it can have it do anything.
-fn programs(
-    policy: &ExecPolicy,
-    granted: &[Box<str>],
-    program: &Path,
-    alone: bool,
-) -> Result<Vec<PathBuf>, String> {
+fn programs(policy: &ExecPolicy, granted: &[Box<str>], program: &Path, alone: bool) -> Result<Vec<PathBuf>, String> {
     let allowed = |name: &str| {
         let listed =
             policy.mode == ExecMode::Full || policy.allowed_commands.iter().any(|pattern| glob::matches(pattern, name));
@@ -291,7 +286,8 @@ mod tests {
     fn runs(mode: ExecMode, allowed: &[&str], granted: &[&str], asked: &[&str]) -> Vec<String> {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
-        for (name, text) in [("a", ""), ("b", ""), ("c", ""), ("script", "#!/usr/bin/env inner\n"), ("inner", "#! /c")] {
+        for (name, text) in [("a", ""), ("b", ""), ("c", ""), ("script", "#!/usr/bin/env inner\n"), ("inner", "#! /c")]
+        {
             let file = dir.path().join(name);
             std::fs::write(&file, text.replace("/c", dir.path().join("c").to_str().unwrap())).unwrap();
             std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();

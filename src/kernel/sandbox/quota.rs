@@ -3,7 +3,7 @@
 //! What this process writes is counted. What a command writes is measured behind its end, beside whatever comes next, and
 //! now and then while it runs. So a command that begins needs not wait for a look at every file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 use std::fmt;
 use std::fs::File;
@@ -137,8 +137,15 @@ impl Quotas {
         if all.len() >= KNOWN_MAX {
             all.clear();
         }
-        let empty =
-            Known { bytes: 0, measured: began, until: began, running: 0, changes: 0, changes_measured: 0, is_measuring: false };
+        let empty = Known {
+            bytes: 0,
+            measured: began,
+            until: began,
+            running: 0,
+            changes: 0,
+            changes_measured: 0,
+            is_measuring: false,
+        };
         let known = all.entry(directory.to_owned()).or_insert(empty);
         known.bytes = measured.unwrap_or(u64::MAX);
         known.measured = began;
@@ -254,14 +261,14 @@ struct Level {
 
 /// Two directories are open at a time: the way back up is `..`, and it must lead to where the way down came from.
 fn measure_once(root: BorrowedFd<'_>) -> Result<u64, Errno> {
-    let mut bytes = 0;
+    let mut sum = Sum::default();
     let mut here = openat2::directory(root, ".")?;
-    let mut levels = vec![level(&here, &mut bytes)?];
+    let mut levels = vec![sum.level(&here)?];
     while let Some(Level { pending, .. }) = levels.last_mut() {
         if let Some(name) = pending.pop() {
             match removal::open_closed(here.as_fd(), &*name) {
                 Ok(inner) => {
-                    levels.push(level(&inner, &mut bytes)?);
+                    levels.push(sum.level(&inner)?);
                     here = inner;
                 }
                 // Something else by now.
@@ -279,29 +286,42 @@ fn measure_once(root: BorrowedFd<'_>) -> Result<u64, Errno> {
             }
         }
     }
-    Ok(bytes)
+    Ok(sum.bytes)
 }
 
 fn id(stat: &Stat) -> (u64, u64) {
     (stat.st_dev, stat.st_ino)
 }
 
-/// Adds what is in a directory, but not what is in its directories.
-fn level(here: &OwnedFd, bytes: &mut u64) -> Result<Level, Errno> {
-    let mut pending = Vec::new();
-    for name in openat2::names(here.as_fd())? {
-        match rustix::fs::statat(here, &*name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => {
-                *bytes = bytes.saturating_add(bytes_of(&stat));
-                if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-                    pending.push(name);
+/// What was found so far.
+#[derive(Default)]
+struct Sum {
+    bytes: u64,
+    /// Files with several names, of which one counts what the file takes and the others a name.
+    linked: HashSet<(u64, u64)>,
+}
+
+impl Sum {
+    /// Adds what is in a directory, but not what is in its directories.
+    fn level(&mut self, here: &OwnedFd) -> Result<Level, Errno> {
+        let mut pending = Vec::new();
+        for name in openat2::names(here.as_fd())? {
+            match rustix::fs::statat(here, &*name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => {
+                    let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+                    let is_counted = !is_directory && stat.st_nlink > 1 && !self.linked.insert(id(&stat));
+                    let bytes = if is_counted { ENTRY_BYTES_MIN } else { bytes_of(&stat) };
+                    self.bytes = self.bytes.saturating_add(bytes);
+                    if is_directory {
+                        pending.push(name);
+                    }
                 }
+                Err(Errno::NOENT) => {}
+                Err(error) => return Err(error),
             }
-            Err(Errno::NOENT) => {}
-            Err(error) => return Err(error),
         }
+        Ok(Level { id: id(&rustix::fs::fstat(here)?), pending })
     }
-    Ok(Level { id: id(&rustix::fs::fstat(here)?), pending })
 }
 
 #[cfg(test)]
@@ -340,6 +360,17 @@ mod tests {
         }
         fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
         assert!(measure_at(dir.path()).unwrap() >= 101 * ENTRY_BYTES_MIN);
+    }
+
+    #[test]
+    fn a_file_with_several_names_counts_once() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("file"), vec![7; 3 << 20]).unwrap();
+        for name in ["second", "third"] {
+            fs::hard_link(dir.path().join("file"), dir.path().join(name)).unwrap();
+        }
+        let bytes = measure_at(dir.path()).unwrap();
+        assert!((3 * MIB + 2 * ENTRY_BYTES_MIN..4 * MIB).contains(&bytes), "{bytes}");
     }
 
     #[test]

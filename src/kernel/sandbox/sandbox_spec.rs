@@ -104,7 +104,8 @@ pub(super) fn enter(sandbox_spec: &SandboxSpec, namespaces: bool, mut words: imp
     }
     let mut command = Command::new(&program);
     command.args(words).env_remove(SMALL_ARENA.0).stdin(Stdio::null());
-    let restricted = if sandbox_spec.alone && parts.seccomp { seccomp::run_only(command.get_program()) } else { Ok(()) };
+    let restricted =
+        if sandbox_spec.alone && parts.seccomp { seccomp::run_only(command.get_program()) } else { Ok(()) };
     let error = match restricted {
         Err(error) => error,
         Ok(()) if namespaces => match init::run(command) {

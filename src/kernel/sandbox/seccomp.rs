@@ -107,11 +107,9 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 pub(super) fn restrict(left: Left) -> io::Result<()> {
     #[cfg(target_arch = "x86_64")]
     apply_filter(&OTHER_NUMBERS).map_err(io::Error::other)?;
-    for (rules, errno) in [
-        (refused(left), libc::EPERM),
-        (Ok(unknown(left)), libc::ENOSYS),
-        (sockets(left), libc::EACCES),
-    ] {
+    for (rules, errno) in
+        [(refused(left), libc::EPERM), (Ok(unknown(left)), libc::ENOSYS), (sockets(left), libc::EACCES)]
+    {
         let filter = rules.and_then(|rules| compile(rules, errno)).map_err(io::Error::other)?;
         apply_filter(&filter).map_err(io::Error::other)?;
     }
@@ -126,7 +124,8 @@ pub(super) fn restrict(left: Left) -> io::Result<()> {
 pub(super) fn run_only(path: &OsStr) -> io::Result<()> {
     let address = path.as_encoded_bytes().as_ptr().addr() as u64;
     let other = || SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, address);
-    let rules = any([vec![other()]]).map(|run| Rules::from([(libc::SYS_execve, run), (libc::SYS_execveat, Vec::new())]));
+    let rules =
+        any([vec![other()]]).map(|run| Rules::from([(libc::SYS_execve, run), (libc::SYS_execveat, Vec::new())]));
     let filter = rules.and_then(|rules| compile(rules, libc::EACCES)).map_err(io::Error::other)?;
     apply_filter(&filter).map_err(io::Error::other)
 }

@@ -16,8 +16,9 @@ use rustix::io::Errno;
 
 use super::command::TEMPORARY;
 use super::error::Error;
+use super::measure::{ENTRY_BYTES_MIN, bytes_of};
 use super::path::WorkspacePath;
-use super::quota::{Change, CommandWorkspace, bytes_of};
+use super::quota::{Change, CommandWorkspace};
 use super::workspace::Shared;
 use crate::kernel::free_space::{self, Sparing};
 use crate::kernel::openat2::walk;
@@ -175,7 +176,7 @@ impl Workspace {
         let mut sparing =
             Sparing::new(&mut file, &self.path).map_err(|error| Error::of("write", path.as_str(), error))?;
         let written = copy(from, &mut sparing, bytes_max.min(FILE_BYTES_MAX), &path)?;
-        let going = before.as_ref().map_or(0, bytes_of);
+        let (written, going) = (written.max(ENTRY_BYTES_MIN), before.as_ref().map_or(0, bytes_of));
         self.admit(&path, Change { written, going, ..Change::default() })?;
         let finish = || -> io::Result<()> {
             rustix::fs::fchmod(&file, mode)?;

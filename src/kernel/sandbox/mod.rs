@@ -16,6 +16,7 @@ mod init;
 mod landlock;
 pub mod launcher;
 mod listing;
+mod measure;
 mod mounts;
 mod namespaces;
 mod path;

@@ -375,3 +375,18 @@ fn what_a_command_wrote_is_measured_behind_its_end() {
     fs::remove_file(w.path().join("big")).unwrap();
     w.for_command().unwrap();
 }
+
+#[test]
+fn a_workspace_that_moves_takes_what_it_holds_along() {
+    let (dir, settings) = (tempfile::tempdir().unwrap(), Settings::default());
+    settings.set(super::config::Workspaces { max_bytes: 1 << 20 });
+    let (all, bob) = (Workspaces::limited(dir.path().join("workspaces"), settings), AgentId(Uuid::from_u128(2)));
+    let (ann, small) = (all.open(ANN, "ann").unwrap(), all.open(bob, "bob").unwrap());
+    small.write("a", b"x", Write::Overwrite).unwrap();
+    drop(small.for_command().unwrap());
+    fs::write(ann.path().join("big"), vec![7; 2 << 20]).unwrap();
+    all.renamed(bob, "bob", "other").unwrap();
+    all.renamed(ANN, "ann", "bob").unwrap();
+    let moved = all.open(ANN, "bob").unwrap();
+    assert!(matches!(moved.for_command(), Err(Error::Quota { .. })));
+}

@@ -132,6 +132,7 @@ impl Shared {
         self.move_aside(agent, to)?;
         self.note(OWNERS, to, &agent.to_string())?;
         fs::rename(self.root.join(from), self.root.join(to))?;
+        self.quotas.moved(&self.root.join(from), &self.root.join(to));
         disk::sync_dir(&self.root)?;
         self.note(AGENTS, &agent.to_string(), to)?;
         self.forget(OWNERS, from)

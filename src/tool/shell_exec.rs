@@ -79,6 +79,9 @@ fn stopped(full: Option<Full>, timeout_secs: u64) -> String {
     let why = match full {
         Some(Full::Disk) => "The disk is full; it was killed",
         Some(Full::Workspace) => "The workspace is full (`[workspaces] max_bytes`); it was killed",
+        Some(Full::Workspaces) => {
+            "The workspaces of all agents together are full (`[workspaces] max_total_bytes`); it was killed"
+        }
         None => &format!("It timed out after {timeout_secs} seconds and was killed"),
     };
     format!("{why} with everything it had started.")
@@ -107,7 +110,11 @@ mod tests {
         assert_eq!(text(Some(0)), "Exit code: 0\nSeconds: 1.3\n--- stdout\nout\n");
         assert!(text(Some(137)).starts_with("Exit code: 137 (ended by signal 9)\n"));
         assert!(text(None).starts_with("It timed out after 2 seconds and was killed"));
-        for (full, start) in [(Full::Disk, "The disk is full; it was"), (Full::Workspace, "The workspace is full")] {
+        for (full, start) in [
+            (Full::Disk, "The disk is full; it was"),
+            (Full::Workspace, "The workspace is full"),
+            (Full::Workspaces, "The workspaces of all agents together are full"),
+        ] {
             assert!(report(Ran { full: Some(full), ..ran(None) }).is_err_and(|text| text.starts_with(start)));
         }
         assert!(report(ran(None)).is_err() && report(ran(Some(1))).is_ok());

@@ -25,7 +25,7 @@ impl From<Error> for FilesError {
             Error::NotFound(_) => Self::NotFound(text),
             Error::Path { .. } | Error::Outside(_) => Self::Wrong(text),
             Error::TooLarge { max, .. } => Self::TooLarge(max),
-            Error::Full(_) | Error::Quota { .. } => Self::Full(text),
+            Error::Full(_) | Error::Quota { .. } | Error::TotalQuota { .. } => Self::Full(text),
             Error::Io { .. } => {
                 tracing::error!(%error, "a workspace could not be used");
                 Self::Failed

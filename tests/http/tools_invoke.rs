@@ -358,3 +358,31 @@ fn a_workspace_that_is_full_takes_no_more() {
     daemon.post("/api/config/set", &wider).expect(200);
     put("b", 6).expect(201);
 }
+
+#[test]
+fn all_workspaces_together_that_are_full_take_no_more() {
+    let full = "[exec_policy]\nmode = \"full\"\n[workspaces]\nmax_total_bytes = 10485760\n";
+    let daemon = open(&["shell_exec", "file_delete"], full);
+    let (first, second) = (daemon.agent_with("first", TOOLS), daemon.agent_with("second", TOOLS));
+    let put = |agent: &str, mib: usize| {
+        let path = format!("/api/agents/{agent}/files/a");
+        daemon.send("PUT", &path, &[], Some(&vec![b'x'; mib << 20]))
+    };
+    put(&first, 6).expect(201);
+    let refused = put(&second, 6);
+    assert!(refused.text().contains("[workspaces] max_total_bytes"), "{}", refused.text());
+    coded(&refused, 507, "storage_full");
+    let run = |agent: &str, command: &str| {
+        let ran = invoke(&daemon, "shell_exec", Some(agent), &json!({ "command": command })).expect(200);
+        text(&ran["content"])
+    };
+    let said = run(&second, "head -c 50000000 /dev/zero > big; sleep 100000");
+    assert!(said.contains("The workspaces of all agents together are full"), "{said}");
+    let said = run(&first, "echo hello");
+    assert!(said.contains("[workspaces] max_total_bytes"), "{said}");
+    coded(&put(&first, 7), 507, "storage_full");
+    assert_eq!(daemon.send("GET", &format!("/api/agents/{first}/files/a"), &[], None).status, 200);
+    invoke(&daemon, "file_delete", Some(&second), &json!({ "path": "big" })).expect(200);
+    put(&first, 7).expect(200);
+    assert!(run(&first, "echo hello").contains("stdout\nhello"));
+}

@@ -105,6 +105,8 @@ pub enum Full {
     Disk,
     /// The workspace: it holds more than it may.
     Workspace,
+    /// All workspaces: they hold more than they may together.
+    Workspaces,
 }
 
 /// How a command ended.
@@ -293,7 +295,7 @@ async fn watch(
     Ran { code, full, timeout_secs, elapsed: begun.elapsed(), stdout: out.into_text(), stderr: err.into_text() }
 }
 
-/// Waits until the disk or the workspace is full.
+/// Waits until the disk, the workspace or all of them are full.
 async fn until_full(workspace: &Arc<CommandWorkspace>) -> Full {
     let (mut next, mut failed) = (Instant::now() + MEASURE_EVERY, 0);
     loop {
@@ -302,10 +304,13 @@ async fn until_full(workspace: &Arc<CommandWorkspace>) -> Full {
         }
         if Instant::now() >= next {
             let (measured, began) = (Arc::clone(workspace), Instant::now());
-            let measured = tokio::task::spawn_blocking(move || measured.is_full()).await;
+            let measured = tokio::task::spawn_blocking(move || measured.full()).await;
+            if let Ok(Ok(Some(full))) = measured {
+                return full;
+            }
             // A workspace that moves under every measure hides what it holds.
             failed = if matches!(measured, Ok(Ok(_))) { 0 } else { failed + 1 };
-            if failed == MEASURES_FAILED_MAX || matches!(measured, Ok(Ok(true))) {
+            if failed == MEASURES_FAILED_MAX {
                 return Full::Workspace;
             }
             next = Instant::now() + (began.elapsed() * MEASURE_REST_TIMES).clamp(MEASURE_EVERY, MEASURE_REST_MAX);

@@ -70,6 +70,17 @@ pub enum Error {
         /// The bound.
         max: u64,
     },
+    /// All workspaces together would hold more than they may.
+    #[error(
+        "{path:?} exceeds the limit of {max} bytes of all workspaces together (`[workspaces] max_total_bytes`); delete \
+         files of any agent first"
+    )]
+    TotalQuota {
+        /// The path.
+        path: String,
+        /// The bound.
+        max: u64,
+    },
     /// The disk is full.
     #[error("there is no space left for {0:?}")]
     Full(String),

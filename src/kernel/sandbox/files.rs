@@ -18,7 +18,7 @@ use super::command::TEMPORARY;
 use super::error::Error;
 use super::measure::{ENTRY_BYTES_MIN, bytes_of};
 use super::path::WorkspacePath;
-use super::quota::{Change, CommandWorkspace};
+use super::quota::{Change, CommandWorkspace, Quota};
 use super::workspace::Shared;
 use crate::kernel::free_space::{self, Sparing};
 use crate::kernel::openat2::walk;
@@ -95,17 +95,18 @@ impl Workspace {
     /// Readies it for a command, with a directory for its temporary files.
     ///
     /// # Errors
-    /// [`Error::Quota`] when it holds more than it may; those of [`make_directory`](Self::make_directory).
+    /// [`Error::Quota`] or [`Error::TotalQuota`] when there is too much already; those of
+    /// [`make_directory`](Self::make_directory).
     pub fn for_command(&self) -> Result<CommandWorkspace, Error> {
-        let begun = CommandWorkspace::begin(&self.path, self.root.as_fd(), &self.shared);
-        let begun = begun.map_err(|max| Error::Quota { path: String::new(), max })?;
+        let begun = CommandWorkspace::begin(&self.path, self.root.as_fd(), &self.shared.quotas);
+        let begun = begun.map_err(|quota| exceeded("", quota))?;
         self.make_directory(&WorkspacePath::parse(TEMPORARY)?)?;
         Ok(begun)
     }
 
     fn admit(&self, path: &WorkspacePath, change: Change) -> Result<(), Error> {
         let admitted = self.shared.quotas.admit(&self.path, self.root.as_fd(), change);
-        admitted.map_err(|max| Error::Quota { path: path.to_string(), max })
+        admitted.map_err(|quota| exceeded(path.as_str(), quota))
     }
 
     /// Where it is. For commands that begin there; files are opened by the methods only.
@@ -166,18 +167,32 @@ impl Workspace {
     /// # Errors
     /// As [`write`](Self::write), [`Error::TooLarge`], and [`Error::Io`] when the reader fails.
     pub fn write_from(&self, path: &str, from: &mut dyn Read, bytes_max: u64, write: Write) -> Result<bool, Error> {
-        let path = WorkspacePath::parse(path)?;
-        self.has_room(&path, 0)?;
-        let (parent, name) = self.parent(&path, true)?;
-        let before = self.replaceable(&parent, &path, name, write)?;
+        let written = self.write_new(&WorkspacePath::parse(path)?, from, bytes_max, write);
+        if written.is_err() {
+            // What was written until then may have been measured.
+            self.shared.quotas.forget(&self.path);
+        }
+        written
+    }
+
+    fn write_new(
+        &self,
+        path: &WorkspacePath,
+        from: &mut dyn Read,
+        bytes_max: u64,
+        write: Write,
+    ) -> Result<bool, Error> {
+        self.has_room(path, 0)?;
+        let (parent, name) = self.parent(path, true)?;
+        let before = self.replaceable(&parent, path, name, write)?;
         let mode = before.map_or(FILE_MODE, |stat| Mode::from_raw_mode(stat.st_mode & 0o777));
         let (fresh, mut file) =
             Fresh::create(parent.as_fd()).map_err(|error| Error::of("create", path.as_str(), error))?;
         let mut sparing =
             Sparing::new(&mut file, &self.path).map_err(|error| Error::of("write", path.as_str(), error))?;
-        let written = copy(from, &mut sparing, bytes_max.min(FILE_BYTES_MAX), &path)?;
+        let written = copy(from, &mut sparing, bytes_max.min(FILE_BYTES_MAX), path)?;
         let (written, going) = (written.max(ENTRY_BYTES_MIN), before.as_ref().map_or(0, bytes_of));
-        self.admit(&path, Change { written, going, ..Change::default() })?;
+        self.admit(path, Change { written, going, ..Change::default() })?;
         let finish = || -> io::Result<()> {
             rustix::fs::fchmod(&file, mode)?;
             file.sync_data()?;
@@ -243,9 +258,13 @@ impl Workspace {
     /// # Errors
     /// [`Error`]; when a recursive deletion fails on the way, what was deleted until then is gone.
     pub fn remove(&self, path: &str, recursive: bool) -> Result<usize, Error> {
-        let path = WorkspacePath::parse(path)?;
+        let removed = self.remove_entry(&WorkspacePath::parse(path)?, recursive);
         self.shared.quotas.forget(&self.path);
-        let (parent, name) = self.parent(&path, false)?;
+        removed
+    }
+
+    fn remove_entry(&self, path: &WorkspacePath, recursive: bool) -> Result<usize, Error> {
+        let (parent, name) = self.parent(path, false)?;
         let refused = |error: Errno| Error::of("delete", path.as_str(), error);
         let stat = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(refused)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
@@ -342,6 +361,15 @@ impl Drop for Fresh<'_> {
             // What cannot be removed is left under a name that says what it is.
             let _ = rustix::fs::unlinkat(self.parent, self.name.as_str(), AtFlags::empty());
         }
+    }
+}
+
+/// What a change of `path` was refused for.
+fn exceeded(path: &str, quota: Quota) -> Error {
+    let path = path.to_owned();
+    match quota {
+        Quota::Workspace(max) => Error::Quota { path, max },
+        Quota::Total(max) => Error::TotalQuota { path, max },
     }
 }
 

@@ -1,10 +1,12 @@
-//! How much an agent's workspace may hold, and how much it does.
+//! How much an agent's workspace may hold, how much all of them may hold together, and how much they do.
 //!
 //! What this process writes is counted. What a command writes is measured behind its end, by one thread for all workspaces,
-//! and now and then while it runs. So a command that begins needs not wait for a look at every file.
+//! and now and then while it runs. So a command that begins needs not wait for a look at every file. What all hold is the
+//! sum of what is known of each. The thread measures those that are there once, after the first write or command.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
+use std::fs;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,9 +16,9 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
+use super::command::Full;
 use super::config::Workspaces as Limits;
 use super::measure::{measure, measure_at};
-use super::workspace::Shared;
 use crate::kernel::settings::Settings;
 
 /// How long a measure holds at least, for what this process writes; and for a command that begins while what others wrote
@@ -24,22 +26,37 @@ use crate::kernel::settings::Settings;
 const HOLDS: Duration = Duration::from_secs(2);
 /// How much longer than it took a measure holds.
 const HOLDS_TIMES: u32 = 20;
-/// Workspaces of which it is known what they hold. The others are measured before each write and each command.
+/// Workspaces of which it is known what they hold. The others are measured before each write and each command, and are not
+/// in the total.
 const KNOWN_MAX: usize = 100_000;
+/// Time after which all workspaces are measured again while the total is too large: files may be gone by other hands.
+const COUNT_EVERY: Duration = Duration::from_secs(600);
 
-/// What workspaces hold, as far as it is known.
-#[derive(Default)]
+/// What workspaces hold, as far as it is known. Cheap to clone.
+#[derive(Clone)]
 pub(super) struct Quotas {
     settings: Settings,
-    state: Mutex<State>,
+    /// Where the workspaces are.
+    root: PathBuf,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
 struct State {
     known: HashMap<PathBuf, Known>,
+    /// What all of these hold together.
+    total: u64,
+    /// Those in which something was deleted since they were measured.
+    shrunk: BTreeSet<PathBuf>,
     /// Workspaces in which commands have ended, to be measured in this order.
     pending: VecDeque<PathBuf>,
-    /// There is a thread that measures them.
+    /// When it was begun to count all workspaces.
+    counted: Option<Instant>,
+    /// They are still to be listed for that.
+    is_unlisted: bool,
+    /// Those that are still to be measured for that.
+    uncounted: Vec<PathBuf>,
+    /// There is a thread that measures.
     is_measuring: bool,
     /// How often a workspace was moved to another directory.
     moves: u64,
@@ -64,24 +81,13 @@ struct Known {
     is_pending: bool,
 }
 
-impl Known {
-    /// Is everything that commands have written in it?
-    fn is_whole(&self) -> bool {
-        self.measured.is_some() && self.running == 0 && self.changes == self.changes_measured
-    }
-
-    /// Takes a change in, unless there would be more than `max`. What is written already counts unless it was measured.
-    fn admit(&mut self, change: Change, is_measured: bool, max: u64) -> Result<(), u64> {
-        let Change { written, coming, going } = change;
-        let unseen = if is_measured { 0 } else { written };
-        let bytes = self.bytes.saturating_add(unseen).saturating_add(coming).saturating_sub(going);
-        if bytes > max {
-            return Err(max);
-        }
-        self.bytes = bytes;
-        self.written = self.written.saturating_add(written).saturating_add(coming);
-        Ok(())
-    }
+/// What would be exceeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quota {
+    /// The bytes of one workspace.
+    Workspace(u64),
+    /// The bytes of all workspaces.
+    Total(u64),
 }
 
 /// What a write does to what a workspace holds.
@@ -95,6 +101,55 @@ pub(super) struct Change {
     pub(super) going: u64,
 }
 
+impl Change {
+    /// What a workspace holds afterwards, beside others that hold so much together.
+    fn of(self, bytes: u64, others: u64, limits: &Limits) -> Result<u64, Quota> {
+        let Self { written, coming, going } = self;
+        let bytes = bytes.saturating_add(written).saturating_add(coming).saturating_sub(going);
+        if bytes > limits.max_bytes {
+            return Err(Quota::Workspace(limits.max_bytes));
+        }
+        if others.saturating_add(bytes) > limits.max_total_bytes {
+            return Err(Quota::Total(limits.max_total_bytes));
+        }
+        Ok(bytes)
+    }
+}
+
+impl Known {
+    /// Is everything that commands have written in it?
+    fn is_whole(&self) -> bool {
+        self.measured.is_some() && self.running == 0 && self.changes == self.changes_measured
+    }
+}
+
+impl State {
+    /// Sets what a workspace holds, and the total with it.
+    fn set(&mut self, directory: &Path, bytes: u64) {
+        if let Some(known) = self.known.get_mut(directory) {
+            self.total = self.total.saturating_sub(known.bytes).saturating_add(bytes);
+            known.bytes = bytes;
+        }
+    }
+
+    fn remove(&mut self, directory: &Path) {
+        self.set(directory, 0);
+        self.known.remove(directory);
+    }
+
+    /// Takes a change in, unless there would be too much. What is written already is in what was measured, or is not.
+    fn admit(&mut self, directory: &Path, change: Change, is_measured: bool, limits: &Limits) -> Result<(), Quota> {
+        let unseen = if is_measured { Change { written: 0, ..change } } else { change };
+        let before = self.known.get(directory).map_or(0, |known| known.bytes);
+        let bytes = unseen.of(before, self.total.saturating_sub(before), limits)?;
+        self.set(directory, bytes);
+        if let Some(known) = self.known.get_mut(directory) {
+            known.written = known.written.saturating_add(change.written).saturating_add(change.coming);
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Debug for Quotas {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Quotas").finish_non_exhaustive()
@@ -102,53 +157,80 @@ impl fmt::Debug for Quotas {
 }
 
 impl Quotas {
-    /// Those of the configuration in force.
-    pub(super) fn new(settings: Settings) -> Self {
-        Self { settings, state: Mutex::default() }
+    /// Those of the configuration in force, for the workspaces in `root`.
+    pub(super) fn new(root: PathBuf, settings: Settings) -> Self {
+        Self { settings, root, state: Arc::default() }
     }
 
-    /// Bytes that a workspace may hold.
-    fn bytes_max(&self) -> u64 {
-        self.settings.get::<Limits>().max_bytes
+    fn limits(&self) -> Arc<Limits> {
+        self.settings.get::<Limits>()
     }
 
-    /// May the workspace in `directory` change like this? `Err` with the quota when it would hold more than that.
-    pub(super) fn admit(&self, directory: &Path, root: BorrowedFd<'_>, change: Change) -> Result<(), u64> {
-        let max = self.bytes_max();
-        let holds = |known: &&mut Known| known.until.is_some_and(|until| Instant::now() < until);
-        if let Some(known) = self.state.lock().known.get_mut(directory).filter(holds)
-            && known.admit(change, false, max).is_ok()
+    /// May the workspace in `directory` change like this?
+    pub(super) fn admit(&self, directory: &Path, root: BorrowedFd<'_>, change: Change) -> Result<(), Quota> {
+        let limits = self.limits();
+        self.count(Duration::MAX);
+        let holds = |known: &Known| known.until.is_some_and(|until| Instant::now() < until);
         {
-            return Ok(());
+            let mut state = self.state.lock();
+            if state.known.get(directory).is_some_and(holds) && state.admit(directory, change, false, &limits).is_ok() {
+                return Ok(());
+            }
         }
         // One that cannot be measured holds what nobody knows.
-        let bytes = self.measured(directory, || measure(root)).map_err(|_| max)?;
-        let mut unknown = Known { bytes, ..Known::default() };
-        self.state.lock().known.get_mut(directory).unwrap_or(&mut unknown).admit(change, true, max)
+        let bytes = self.measured(directory, || measure(root)).map_err(|_| Quota::Workspace(limits.max_bytes))?;
+        let admit = || {
+            let mut state = self.state.lock();
+            if state.known.contains_key(directory) {
+                return state.admit(directory, change, true, &limits);
+            }
+            Change { written: 0, ..change }.of(bytes, state.total, &limits).map(drop)
+        };
+        let admitted = match admit() {
+            Err(Quota::Total(_)) if self.measure_shrunk() => admit(),
+            admitted => admitted,
+        };
+        if matches!(admitted, Err(Quota::Total(_))) {
+            self.count(COUNT_EVERY);
+        }
+        admitted
     }
 
-    /// A command begins in the workspace, unless it holds more than it may: `Err` with the quota then.
-    fn begin(&self, directory: &Path, root: BorrowedFd<'_>) -> Result<(), u64> {
-        let max = self.bytes_max();
-        let is_new = |known: &Known| known.measured.is_some_and(|began| began.elapsed() < HOLDS);
-        let holds = |known: &Known| known.bytes <= max && (known.is_whole() || is_new(known));
-        let is_known = self.state.lock().known.get(directory).is_some_and(holds);
-        if !is_known && self.measured(directory, || measure(root)).unwrap_or(u64::MAX) > max {
-            return Err(max);
+    /// Is there more in all workspaces together than there may be?
+    fn check_total(&self) -> Result<(), Quota> {
+        let max = self.limits().max_total_bytes;
+        let is_too_much = || self.state.lock().total > max;
+        if !is_too_much() || (self.measure_shrunk() && !is_too_much()) {
+            return Ok(());
         }
+        self.count(COUNT_EVERY);
+        Err(Quota::Total(max))
+    }
+
+    /// A command begins in the workspace, unless there is too much already. Gives what it holds.
+    fn begin(&self, directory: &Path, root: BorrowedFd<'_>) -> Result<u64, Quota> {
+        let max = self.limits().max_bytes;
+        self.count(Duration::MAX);
+        let is_new = |known: &Known| known.measured.is_some_and(|began| began.elapsed() < HOLDS);
+        let holds = |known: &&Known| known.bytes <= max && (known.is_whole() || is_new(known));
+        let known = self.state.lock().known.get(directory).filter(holds).map(|known| known.bytes);
+        let measured = || self.measured(directory, || measure(root)).ok().filter(|bytes| *bytes <= max);
+        let bytes = known.or_else(measured).ok_or(Quota::Workspace(max))?;
+        self.check_total()?;
         if let Some(known) = self.state.lock().known.get_mut(directory) {
             known.running += 1;
             known.changes += 1;
             known.until = None;
         }
-        Ok(())
+        Ok(bytes)
     }
 
     /// Measures, and remembers what it finds. What this process writes meanwhile counts, whether it was seen or not.
     fn measured(&self, directory: &Path, measure: impl FnOnce() -> Result<u64, Errno>) -> Result<u64, Errno> {
         let began = Instant::now();
         let (before, moves) = {
-            let state = self.state.lock();
+            let mut state = self.state.lock();
+            state.shrunk.remove(directory);
             (state.known.get(directory).copied().unwrap_or_default(), state.moves)
         };
         let measured = measure();
@@ -159,49 +241,105 @@ impl Quotas {
         }
         let known = state.known.entry(directory.to_owned()).or_default();
         known.measured = measured.is_ok().then_some(began);
-        if let Ok(bytes) = measured {
-            known.bytes = bytes.saturating_add(known.written.saturating_sub(before.written));
-        }
         if before.running == 0 {
             known.changes_measured = before.changes;
         }
         known.until = known.is_whole().then(|| Instant::now() + HOLDS.max(began.elapsed() * HOLDS_TIMES));
-        measured.map(|_| known.bytes)
+        let meanwhile = known.written.saturating_sub(before.written);
+        let bytes = measured?.saturating_add(meanwhile);
+        state.set(directory, bytes);
+        Ok(bytes)
     }
 
-    /// A command has ended in the workspace. True when a thread must be started that measures.
-    fn end(&self, directory: &Path) -> bool {
+    /// Measures the workspaces in which something was deleted. False when there were none.
+    fn measure_shrunk(&self) -> bool {
+        let shrunk = self.state.lock().shrunk.clone();
+        for directory in &shrunk {
+            // Where it fails, what was known before is what counts.
+            let _ = self.measured(directory, || measure_at(directory));
+        }
+        !shrunk.is_empty()
+    }
+
+    /// Begins to measure all workspaces, unless that was begun less than `since` ago.
+    fn count(&self, since: Duration) {
         let mut state = self.state.lock();
-        let Some(known) = state.known.get_mut(directory) else { return false };
+        if state.counted.is_some_and(|begun| begun.elapsed() < since) {
+            return;
+        }
+        state.counted = Some(Instant::now());
+        state.is_unlisted = true;
+        drop(state);
+        self.start();
+    }
+
+    /// A command has ended in the workspace.
+    fn end(&self, directory: &Path) {
+        let mut state = self.state.lock();
+        let Some(known) = state.known.get_mut(directory) else { return };
         known.running = known.running.saturating_sub(1);
         known.changes += 1;
         if !std::mem::replace(&mut known.is_pending, true) {
             state.pending.push_back(directory.to_owned());
         }
-        !std::mem::replace(&mut state.is_measuring, true)
+        drop(state);
+        self.start();
     }
 
-    /// Measures the workspaces in which commands have ended, one after the other.
-    fn measure_pending(&self) {
-        loop {
-            let mut state = self.state.lock();
-            let Some(directory) = state.pending.pop_front() else {
-                state.is_measuring = false;
-                return;
-            };
-            if let Some(known) = state.known.get_mut(&directory) {
-                known.is_pending = false;
-            }
-            drop(state);
-            // Where it fails, the next command or write measures.
-            let _ = self.measured(&directory, || measure_at(&directory));
+    /// Starts the thread that measures, unless there is one.
+    fn start(&self) {
+        if std::mem::replace(&mut self.state.lock().is_measuring, true) {
+            return;
+        }
+        let quotas = self.clone();
+        if thread::Builder::new().name("measure".to_owned()).spawn(move || quotas.run()).is_err() {
+            // The next start tries it again; until then, commands and writes measure.
+            self.state.lock().is_measuring = false;
         }
     }
 
-    /// What the workspace in `directory` holds is to be measured before the next write.
+    /// Measures what is to be measured, one workspace after the other.
+    fn run(&self) {
+        while let Some(directory) = self.next() {
+            let measured = self.measured(&directory, || measure_at(&directory));
+            if measured == Err(Errno::NOENT) && fs::symlink_metadata(&directory).is_err() {
+                self.state.lock().remove(&directory);
+            }
+        }
+    }
+
+    /// The next workspace to measure; `None`: there is none, and the thread ends.
+    fn next(&self) -> Option<PathBuf> {
+        loop {
+            let mut state = self.state.lock();
+            if !std::mem::take(&mut state.is_unlisted) {
+                let pending = state.pending.pop_front();
+                if let Some(known) = pending.as_ref().and_then(|directory| state.known.get_mut(directory)) {
+                    known.is_pending = false;
+                }
+                let next = pending.or_else(|| state.uncounted.pop());
+                state.is_measuring = next.is_some();
+                return next;
+            }
+            drop(state);
+            let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+            let is_workspace = |entry: &fs::DirEntry| {
+                !entry.file_name().as_encoded_bytes().starts_with(b".")
+                    && entry.file_type().is_ok_and(|kind| kind.is_dir())
+            };
+            let mut uncounted: BTreeSet<PathBuf> = entries.filter(is_workspace).map(|entry| entry.path()).collect();
+            let mut state = self.state.lock();
+            uncounted.extend(state.known.keys().cloned());
+            state.uncounted = uncounted.into_iter().collect();
+        }
+    }
+
+    /// Something was deleted in the workspace in `directory`.
     pub(super) fn forget(&self, directory: &Path) {
-        if let Some(known) = self.state.lock().known.get_mut(directory) {
+        let mut state = self.state.lock();
+        if let Some(known) = state.known.get_mut(directory) {
             known.until = None;
+            state.shrunk.insert(directory.to_owned());
         }
     }
 
@@ -209,9 +347,11 @@ impl Quotas {
     pub(super) fn moved(&self, from: &Path, to: &Path) {
         let mut state = self.state.lock();
         state.moves += 1;
-        for directory in [from, to] {
-            state.known.remove(directory);
-        }
+        state.remove(from);
+        state.remove(to);
+        state.uncounted.push(to.to_owned());
+        drop(state);
+        self.start();
     }
 }
 
@@ -219,14 +359,16 @@ impl Quotas {
 #[derive(Debug)]
 pub struct CommandWorkspace {
     path: PathBuf,
-    shared: Arc<Shared>,
+    /// What it held when the command began.
+    bytes: u64,
+    quotas: Quotas,
 }
 
 impl CommandWorkspace {
-    /// A command begins in the workspace at `path`; `Err` with its quota when it is full.
-    pub(super) fn begin(path: &Path, root: BorrowedFd<'_>, shared: &Arc<Shared>) -> Result<Self, u64> {
-        shared.quotas.begin(path, root)?;
-        Ok(Self { path: path.to_owned(), shared: Arc::clone(shared) })
+    /// A command begins in the workspace at `path`, unless there is too much already.
+    pub(super) fn begin(path: &Path, root: BorrowedFd<'_>, quotas: &Quotas) -> Result<Self, Quota> {
+        let bytes = quotas.begin(path, root)?;
+        Ok(Self { path: path.to_owned(), bytes, quotas: quotas.clone() })
     }
 
     /// Where it is.
@@ -234,67 +376,25 @@ impl CommandWorkspace {
         &self.path
     }
 
-    /// Does it hold more than it may? Blocks until every file in it was looked at.
+    /// What the command has filled. Blocks until every file of the workspace was looked at.
     ///
     /// # Errors
     /// Those of [`measure`].
-    pub(super) fn is_full(&self) -> Result<bool, Errno> {
-        let quotas = &self.shared.quotas;
-        Ok(quotas.measured(&self.path, || measure_at(&self.path))? > quotas.bytes_max())
+    pub(super) fn full(&self) -> Result<Option<Full>, Errno> {
+        let bytes = self.quotas.measured(&self.path, || measure_at(&self.path))?;
+        if bytes > self.quotas.limits().max_bytes {
+            return Ok(Some(Full::Workspace));
+        }
+        // One that does not write may go on.
+        Ok((bytes > self.bytes && self.quotas.check_total().is_err()).then_some(Full::Workspaces))
     }
 }
 
 impl Drop for CommandWorkspace {
     fn drop(&mut self) {
-        if !self.shared.quotas.end(&self.path) {
-            return;
-        }
-        let shared = Arc::clone(&self.shared);
-        let measure = move || shared.quotas.measure_pending();
-        if thread::Builder::new().name("measure".to_owned()).spawn(measure).is_err() {
-            // The next end tries it again; until then, commands and writes measure.
-            self.shared.quotas.state.lock().is_measuring = false;
-        }
+        self.quotas.end(&self.path);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs::File;
-    use std::os::fd::AsFd;
-
-    use agentsvc_components::AgentId;
-    use uuid::Uuid;
-
-    use super::*;
-    use crate::kernel::sandbox::{Workspaces, Write};
-
-    #[test]
-    fn what_is_written_while_it_is_measured_counts() {
-        let (dir, quotas) = (tempfile::tempdir().unwrap(), Quotas::default());
-        let root = File::open(dir.path()).unwrap();
-        let write = |written| quotas.admit(dir.path(), root.as_fd(), Change { written, ..Change::default() });
-        quotas.measured(dir.path(), || Ok(1)).unwrap();
-        let measured = quotas.measured(dir.path(), || {
-            write(5).unwrap();
-            Ok(10)
-        });
-        assert_eq!(measured, Ok(15));
-        assert!(quotas.measured(dir.path(), || Err(Errno::IO)).is_err());
-        assert_eq!(quotas.measured(dir.path(), || Ok(3)), Ok(3));
-    }
-
-    #[test]
-    fn small_files_that_are_written_again_count_the_same() {
-        let dir = tempfile::tempdir().unwrap();
-        let w = Workspaces::new(dir.path().join("workspaces")).open(AgentId(Uuid::from_u128(1)), "ann").unwrap();
-        let bytes = || w.shared.quotas.state.lock().known[w.path()].bytes;
-        w.write("a", b"x", Write::Overwrite).unwrap();
-        w.write("b", &[7; 64 << 10], Write::Overwrite).unwrap();
-        let before = bytes();
-        for _ in 0..10 {
-            w.write("a", b"y", Write::Overwrite).unwrap();
-        }
-        assert_eq!(bytes(), before);
-    }
-}
+mod tests;

@@ -326,10 +326,14 @@ fn no_change_is_told_before_its_name_is_durable() {
     assert_eq!(text(w, "new").unwrap(), "2");
 }
 
+fn limits(max_bytes: u64, max_total_bytes: u64) -> super::config::Workspaces {
+    super::config::Workspaces { max_bytes, max_total_bytes }
+}
+
 #[test]
 fn a_workspace_holds_no_more_than_it_may() {
     let (dir, settings) = (tempfile::tempdir().unwrap(), Settings::default());
-    settings.set(super::config::Workspaces { max_bytes: 1 << 20 });
+    settings.set(limits(1 << 20, 1 << 40));
     let all = Workspaces::limited(dir.path().join("workspaces"), settings.clone());
     let (w, other) = (all.open(ANN, "ann").unwrap(), all.open(AgentId(Uuid::from_u128(2)), "bob").unwrap());
     let full = |result: Result<bool, Error>| matches!(result, Err(Error::Quota { max, .. }) if max == 1 << 20);
@@ -347,20 +351,20 @@ fn a_workspace_holds_no_more_than_it_may() {
     assert_eq!(names, ["a", "c"], "nothing is left of what was refused");
     w.remove("c", false).unwrap();
     w.write("small", b"x", Write::Overwrite).unwrap();
-    settings.set(super::config::Workspaces { max_bytes: 2 << 20 });
+    settings.set(limits(2 << 20, 1 << 40));
     w.write("b", &half, Write::Overwrite).unwrap();
 }
 
 #[test]
 fn what_a_command_wrote_is_measured_behind_its_end() {
     let (dir, settings) = (tempfile::tempdir().unwrap(), Settings::default());
-    settings.set(super::config::Workspaces { max_bytes: 1 << 20 });
+    settings.set(limits(1 << 20, 1 << 40));
     let all = Workspaces::limited(dir.path().join("workspaces"), settings.clone());
     let w = all.open(ANN, "ann").unwrap();
     let refused = |result: Result<super::CommandWorkspace, Error>| matches!(result, Err(Error::Quota { .. }));
     let (first, second) = (w.for_command().unwrap(), w.for_command().unwrap());
     fs::write(w.path().join("big"), vec![7; 2 << 20]).unwrap();
-    assert!(first.is_full().unwrap());
+    assert_eq!(first.full().unwrap(), Some(super::Full::Workspace));
     assert!(refused(w.for_command()) && w.write("small", b"x", Write::Overwrite).is_err());
     fs::remove_file(w.path().join("big")).unwrap();
     w.for_command().unwrap();
@@ -379,7 +383,7 @@ fn what_a_command_wrote_is_measured_behind_its_end() {
 #[test]
 fn a_workspace_that_moves_takes_what_it_holds_along() {
     let (dir, settings) = (tempfile::tempdir().unwrap(), Settings::default());
-    settings.set(super::config::Workspaces { max_bytes: 1 << 20 });
+    settings.set(limits(1 << 20, 1 << 40));
     let (all, bob) = (Workspaces::limited(dir.path().join("workspaces"), settings), AgentId(Uuid::from_u128(2)));
     let (ann, small) = (all.open(ANN, "ann").unwrap(), all.open(bob, "bob").unwrap());
     small.write("a", b"x", Write::Overwrite).unwrap();

@@ -61,15 +61,16 @@ impl Workspaces {
 
     /// As [`new`](Self::new), with the limits that are in force.
     pub(crate) fn limited(root: PathBuf, settings: Settings) -> Self {
-        Self::of(root, Resolver::probe(), Quotas::new(settings))
+        Self::of(root, Resolver::probe(), settings)
     }
 
     /// As [`new`](Self::new), with paths resolved in a given way.
     pub fn with_resolver(root: PathBuf, resolver: Resolver) -> Self {
-        Self::of(root, resolver, Quotas::default())
+        Self::of(root, resolver, Settings::default())
     }
 
-    fn of(root: PathBuf, resolver: Resolver, quotas: Quotas) -> Self {
+    fn of(root: PathBuf, resolver: Resolver, settings: Settings) -> Self {
+        let quotas = Quotas::new(root.clone(), settings);
         Self { shared: Arc::new(Shared { root, resolver, quotas, claims: Mutex::new(()) }) }
     }
 

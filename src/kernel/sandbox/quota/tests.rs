@@ -1,0 +1,123 @@
+//! What is known of workspaces, and the bounds that it is held to.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+
+use agentsvc_components::AgentId;
+use uuid::Uuid;
+
+use super::*;
+use crate::kernel::removal;
+use crate::kernel::sandbox::{Error, Workspace, Workspaces, Write};
+
+const MIB: u64 = 1 << 20;
+/// Bytes of a file, of which one fits beneath [`TOTAL`].
+const HALF: &[u8] = &[7; 600 << 10];
+const TOTAL: u64 = MIB;
+
+#[test]
+fn what_is_written_while_it_is_measured_counts() {
+    let dir = tempfile::tempdir().unwrap();
+    let quotas = Quotas::new(dir.path().join("none"), Settings::default());
+    let root = File::open(dir.path()).unwrap();
+    let write = |written| quotas.admit(dir.path(), root.as_fd(), Change { written, ..Change::default() });
+    quotas.measured(dir.path(), || Ok(1)).unwrap();
+    let measured = quotas.measured(dir.path(), || {
+        write(5).unwrap();
+        Ok(10)
+    });
+    assert_eq!(measured, Ok(15));
+    assert!(quotas.measured(dir.path(), || Err(Errno::IO)).is_err());
+    assert_eq!(quotas.measured(dir.path(), || Ok(3)), Ok(3));
+    assert_eq!(quotas.state.lock().total, 3);
+}
+
+/// The workspaces in a directory, anew, and those of three agents.
+fn workspaces(dir: &Path) -> (Settings, [Workspace; 3]) {
+    let settings = Settings::default();
+    settings.set(Limits { max_bytes: 100 * MIB, max_total_bytes: TOTAL });
+    let all = Workspaces::limited(dir.join("workspaces"), settings.clone());
+    let open = |n: u128| all.open(AgentId(Uuid::from_u128(n)), &format!("agent-{n}")).unwrap();
+    (settings, [1, 2, 3].map(open))
+}
+
+fn full<T>(result: Result<T, Error>) -> bool {
+    matches!(result, Err(Error::TotalQuota { max: TOTAL, .. }))
+}
+
+#[test]
+fn small_files_that_are_written_again_count_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, [w, ..]) = workspaces(dir.path());
+    let bytes = || w.shared.quotas.state.lock().known[w.path()].bytes;
+    w.write("a", b"x", Write::Overwrite).unwrap();
+    w.write("b", &HALF[..64 << 10], Write::Overwrite).unwrap();
+    let before = bytes();
+    for _ in 0..10 {
+        w.write("a", b"y", Write::Overwrite).unwrap();
+    }
+    assert_eq!(bytes(), before);
+}
+
+#[test]
+fn all_workspaces_hold_no_more_than_they_may_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let (settings, [a, b, c]) = workspaces(dir.path());
+    a.write("d/file", HALF, Write::Overwrite).unwrap();
+    let refused = b.write("file", HALF, Write::Overwrite);
+    assert!(refused.as_ref().unwrap_err().to_string().contains("`[workspaces] max_total_bytes`"), "{refused:?}");
+    assert!(full(refused) && full(b.append("file", HALF)) && full(a.write("more", HALF, Write::Overwrite)));
+    assert!(b.list("", true, 9).unwrap().entries.is_empty(), "nothing is left of what was refused");
+    // Whatever is smaller than what is left is written, and commands run.
+    b.write("small", b"x", Write::Overwrite).unwrap();
+    drop(b.for_command().unwrap());
+    // What goes elsewhere counts no more at once, also where a directory goes.
+    assert_eq!(a.remove("d", true).unwrap(), 2);
+    b.write("file", HALF, Write::Overwrite).unwrap();
+    assert!(full(a.write("file", HALF, Write::Overwrite)));
+    assert_eq!(a.read("file", 0, 1).map_err(|error| matches!(error, Error::NotFound(_))), Err(true));
+    assert_eq!(b.read("file", 0, 2).unwrap().bytes, [7, 7]);
+    // A command that writes too much is stopped, and one that only reads is not; then none begins.
+    let (reads, writes) = (b.for_command().unwrap(), c.for_command().unwrap());
+    fs::write(c.path().join("big"), HALF).unwrap();
+    assert_eq!(writes.full().unwrap(), Some(Full::Workspaces));
+    assert_eq!(reads.full().unwrap(), None);
+    drop((reads, writes));
+    assert!(full(a.for_command()) && full(c.for_command()) && full(a.write("x", b"x", Write::Overwrite)));
+    b.remove("file", false).unwrap();
+    drop(a.for_command().unwrap());
+    settings.set(Limits { max_bytes: 100 * MIB, max_total_bytes: 3 * MIB });
+    b.write("file", HALF, Write::Overwrite).unwrap();
+}
+
+/// Until something is so that another thread brings about.
+#[track_caller]
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed().as_secs() < 20, "{what}");
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn what_is_there_after_a_start_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, [a, ..]) = workspaces(dir.path());
+    a.write("file", HALF, Write::Overwrite).unwrap();
+    // Of an agent that is gone.
+    let aside = dir.path().join("workspaces/gone.1");
+    fs::create_dir(&aside).unwrap();
+    fs::write(aside.join("file"), HALF).unwrap();
+    let (_, [_, b, _]) = workspaces(dir.path());
+    let quotas = &b.shared.quotas;
+    assert_eq!(quotas.state.lock().total, 0);
+    until("all are counted", || full(b.write("x", b"x", Write::Overwrite)));
+    // What goes by other hands is found by the next count.
+    removal::remove(&aside).unwrap();
+    assert!(full(b.for_command()));
+    quotas.state.lock().counted = None;
+    until("all are counted", || b.write("x", b"x", Write::Overwrite).is_ok());
+    assert!(!quotas.state.lock().known.contains_key(&aside));
+    assert!(full(b.write("y", HALF, Write::Overwrite)));
+}

@@ -27,7 +27,8 @@ pub(crate) fn streams_that_nobody_reads_lose_events_and_are_cut_off() {
     assert_eq!(count(&answers, 200), 4_000, "{answers:?}");
     memory.is_flat(&daemon, "event streams that nobody reads");
     neighbour.is_served();
-    wait("they are cut off", || (connections(&daemon)? < DEAF / 2).then_some(()));
+    // All of them: one that is still open would be served again as soon as it is read. The other client may be there.
+    wait("they are cut off", || (connections(&daemon)? <= 1).then_some(()));
     for stream in &mut deaf {
         let read = drain(stream);
         assert!(read.starts_with(b"HTTP/1.1 200 "), "the stream had begun");
@@ -59,7 +60,8 @@ pub(crate) fn web_sockets_that_nobody_reads_lose_pieces_and_are_cut_off() {
         (open <= 2.0 && model.server.requests().len() >= DEAF * 12).then_some(())
     });
     memory.is_flat(&daemon, "WebSockets that nobody reads");
-    wait("they are cut off", || (connections(&daemon)? < DEAF / 2).then_some(()));
+    // All of them: one that is still open would be served again as soon as it is read. The other client may be there.
+    wait("they are cut off", || (connections(&daemon)? <= 1).then_some(()));
     for Socket(mut socket) in deaf {
         drain(socket.get_mut());
     }

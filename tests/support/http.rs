@@ -73,10 +73,11 @@ impl Client {
         Ok((reply, body))
     }
 
-    /// A connection with a read timeout, so that no test hangs.
+    /// A connection with timeouts, so that no test hangs.
     pub(crate) fn connect(&self) -> io::Result<TcpStream> {
         let stream = TcpStream::connect(self.addr)?;
         stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
         Ok(stream)
     }

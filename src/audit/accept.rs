@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::AuditTrail;
+use super::outside::SignedHead;
 use crate::kernel::store::writer::{Outlets, Writer};
 
 /// What was accepted.
@@ -27,6 +28,9 @@ pub struct Accepted {
     pub signed: Option<u64>,
     /// The entry that says so, up to which the trail is signed now.
     pub entry: u64,
+    /// Has everything that `[audit]` sends signed heads to got this one? `audit.heads_file` must have it before a comparison
+    /// with it can succeed.
+    pub sent: bool,
 }
 
 /// Accepts the trail as it is, for `reason`, as `user`.
@@ -37,6 +41,10 @@ pub fn accept(trail: &AuditTrail, user: &str, reason: &str, at: Timestamp) -> Re
     let said = |error: crate::kernel::store::Error| error.to_string();
     let before = trail.store.audit_head().map_err(said)?.ok_or("the audit log is empty; there is nothing to accept")?;
     if trail.walk(&|| Ok(before)).map_err(|refusal| refusal.to_string())?.walked.is_ok() {
+        // A file that cannot be read may hold the head that the log does not match.
+        if let Some(fault) = trail.outside.fault() {
+            return Err(format!("the audit log matches the vault, but {fault}"));
+        }
         return Err("the audit log is valid; there is nothing to accept".to_owned());
     }
     let newest = trail.newest_checkpoint().map_err(said)?;
@@ -56,11 +64,9 @@ pub fn accept(trail: &AuditTrail, user: &str, reason: &str, at: Timestamp) -> Re
     ops.push(put_audit_checkpoint(sequence, row.clone()));
     write(trail, Commit { ops, ..Commit::default() })?;
     trail.vault.keep(&row).map_err(|error| error.to_string())?;
-    if !trail.outside.send(&checkpoint, &row) {
-        let what = "accepted, but audit.heads_file or audit.heads_syslog does not have it";
-        return Err(format!("{what}; the next checkpoint of the daemon is sent again"));
-    }
-    Ok(Accepted { accepted, hash, signed, entry: sequence })
+    let acceptance = Some(trail.vault.sign_acceptance(&row));
+    let sent = trail.outside.send(&SignedHead { checkpoint, row, acceptance });
+    Ok(Accepted { accepted, hash, signed, entry: sequence, sent })
 }
 
 /// Commits once, where no daemon does.

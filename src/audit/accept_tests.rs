@@ -109,25 +109,52 @@ fn heads_kept_elsewhere_find_a_home_that_was_set_back_whole() {
     assert_eq!(fs::read_to_string(&heads).unwrap().lines().count(), 5, "at 1, 10, 11 and 20");
     set_back(home.path(), earlier.path());
     fs::write(&checkpoint, old_checkpoint).unwrap();
-    let harness = Harness::open(home, LATER, 0);
+    let harness = Harness::open(home, LATER + 60_000, 0);
     assert!(harness.walk().unwrap_err().reason.contains("entry 20 was signed"));
+    harness.append(15);
+    let broken = harness.walk().unwrap_err();
+    assert_eq!((broken.at, broken.reason.contains("audit.heads_file")), (20, true), "{broken}");
     let home = harness.stop();
-    assert_eq!(accept_in(home.path()).unwrap().accepted, 10);
-    let harness = Harness::open(home, LATER, 0);
+    assert_eq!(fs::read_to_string(&heads).unwrap().lines().count(), 5, "no head of another log is sent");
+    let accepted = accept_in(home.path()).unwrap();
+    assert_eq!((accepted.accepted, accepted.sent), (25, true));
+    let harness = Harness::open(home, LATER + 90_000, 0);
     let verdict = harness.trail.walk(&|| Ok(harness.trail.store.audit_head().unwrap().unwrap())).unwrap();
-    assert_eq!((verdict.walked.unwrap().signed, verdict.compared_with), (11, Some(11)));
+    assert_eq!((verdict.walked.unwrap().signed, verdict.compared_with), (26, Some(26)));
     assert_eq!(harness.trail.fault(), None);
+    harness.append(1);
     harness.stop();
+    assert_eq!(fs::read_to_string(&heads).unwrap().lines().count(), 7, "26 and 27");
 }
 
 #[test]
 fn heads_that_cannot_be_written_stop_nothing_and_are_a_fault() {
     let home = tempfile::tempdir().unwrap();
-    fs::create_dir(home.path().join("heads")).unwrap();
+    let heads = home.path().join("heads");
+    fs::create_dir(&heads).unwrap();
     let harness = Harness::open(home, 1_700_000_000_000, 0);
     harness.append(3);
     assert_eq!(harness.walk().unwrap().entries, 3);
     let fault = harness.trail.fault().unwrap();
     assert!(fault.contains("audit.heads_file"), "{fault}");
+    let home = harness.stop();
+    assert_eq!(
+        Vault::open(home.path()).unwrap().checkpoint().unwrap().unwrap().sequence,
+        3,
+        "it is signed all the same"
+    );
+    let refused = accept_in(home.path()).unwrap_err();
+    assert!(refused.contains("matches the vault, but audit.heads_file cannot be read"), "{refused}");
+    fs::remove_file(home.path().join("audit.checkpoint")).unwrap();
+    let accepted = accept_in(home.path()).unwrap();
+    assert_eq!((accepted.accepted, accepted.sent), (3, false));
+    fs::remove_dir(&heads).unwrap();
+    fs::write(&heads, "").unwrap();
+    let harness = Harness::open(home, LATER, 0);
+    harness.append(1);
+    let harness = Harness::open(harness.stop(), LATER, 0);
+    let verdict = harness.trail.walk(&|| Ok(harness.trail.store.audit_head().unwrap().unwrap())).unwrap();
+    assert_eq!(verdict.compared_with, Some(5), "the next head is sent");
+    assert_eq!(harness.trail.fault(), None);
     harness.stop();
 }

@@ -3,7 +3,7 @@
 //! A checkpoint is signed only for entries that are on the disk, and is itself stored before the vault gets it. So the
 //! vault never knows more than the disk after a kill, and knows less by one checkpoint at most. The checkpoint signer signs nothing
 //! that contradicts the vault's checkpoint: the evidence that entries are missing stays until an operator accepts it
-//! ([`accept`](super::accept)). Before the first checkpoint the vault gets one of no entry, so that a vault without any has
+//! ([`accept`](super::accept)), and neither does it sign or send what contradicts the file of `audit.heads_file`. Before the first checkpoint the vault gets one of no entry, so that a vault without any has
 //! lost it.
 //!
 //! Rows are erased only after a checkpoint is stored, here and in the vault, that names the first entry that stays and
@@ -25,6 +25,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use tokio::runtime::Handle;
 
 use super::AuditTrail;
+use super::outside::SignedHead;
 use crate::kernel::store;
 use crate::kernel::store::writer::{CommitQueue, ERASED_ROWS_MAX};
 use crate::kernel::world_loop::Clock;
@@ -87,9 +88,10 @@ impl CheckpointSigner {
     /// Starts the thread.
     pub fn start(parts: Parts) -> std::io::Result<Self> {
         let (sender, work) = crossbeam_channel::unbounded();
-        let thread = std::thread::Builder::new()
-            .name("audit-signer".to_owned())
-            .spawn(move || Signing { parts, newest: 0, next_trim: Instant::now(), unsent: None }.run(&work))?;
+        let thread = std::thread::Builder::new().name("audit-signer".to_owned()).spawn(move || {
+            let reference = Reference::Unread;
+            Signing { parts, newest: 0, next_trim: Instant::now(), reference, unsent: None }.run(&work);
+        })?;
         Ok(Self { queue: SignerQueue(sender), thread })
     }
 
@@ -120,6 +122,24 @@ enum Error {
     /// The vault knows another trail.
     #[error("{0}; see GET /api/audit/verify and docs/audit.md")]
     Contradiction(String),
+    /// The file of `audit.heads_file` cannot be read.
+    #[error("audit.heads_file cannot be read: {0}")]
+    Unread(#[from] std::io::Error),
+}
+
+/// The head of `audit.heads_file` that nothing may contradict.
+enum Reference {
+    /// The file could not be read yet.
+    Unread,
+    /// What it had, or got since.
+    Read(Option<AuditCheckpoint>),
+}
+
+/// The newest head, while it could not be sent elsewhere.
+struct Unsent {
+    head: SignedHead,
+    /// When it is tried again.
+    next: Instant,
 }
 
 /// The state of the checkpoint signer's thread.
@@ -128,8 +148,8 @@ struct Signing {
     /// The sequence of the newest stored checkpoint; 0 when it is not known.
     newest: u64,
     next_trim: Instant,
-    /// The newest head, in its stored form, while it could not be sent elsewhere.
-    unsent: Option<(AuditCheckpoint, Vec<u8>)>,
+    reference: Reference,
+    unsent: Option<Unsent>,
 }
 
 impl Signing {
@@ -138,18 +158,23 @@ impl Signing {
         self.newest = newest.map_or(0, |checkpoint| checkpoint.sequence);
         loop {
             let is_trimming = self.parts.retention_days.load(Ordering::Relaxed) > 0;
-            let wait = if is_trimming { self.next_trim.saturating_duration_since(Instant::now()) } else { TRIM_EVERY };
-            match work.recv_timeout(if self.unsent.is_some() { wait.min(SEND_AGAIN) } else { wait }) {
+            let trim = if is_trimming { self.next_trim } else { Instant::now() + TRIM_EVERY };
+            let next = self.unsent.as_ref().map_or(trim, |unsent| unsent.next.min(trim));
+            match work.recv_deadline(next) {
                 Ok(Work::Seal(head)) => self.seal(head),
-                Ok(Work::Stop) | Err(RecvTimeoutError::Disconnected) => return self.seal_stored(),
-                Err(RecvTimeoutError::Timeout) if self.unsent.is_some() => {
-                    self.unsent = self.unsent.take().filter(|(head, row)| !self.parts.trail.outside.send(head, row));
-                }
-                Err(RecvTimeoutError::Timeout) if is_trimming => {
-                    let pause = if self.trim() { TRIM_EVERY } else { TRIM_AGAIN };
-                    self.next_trim = Instant::now() + pause;
+                Ok(Work::Stop) | Err(RecvTimeoutError::Disconnected) => {
+                    self.seal_stored();
+                    return self.send();
                 }
                 Err(RecvTimeoutError::Timeout) => {}
+            }
+            let now = Instant::now();
+            if self.unsent.as_ref().is_some_and(|unsent| unsent.next <= now) {
+                self.send();
+            }
+            if is_trimming && self.next_trim <= now {
+                let pause = if self.trim() { TRIM_EVERY } else { TRIM_AGAIN };
+                self.next_trim = Instant::now() + pause;
             }
         }
     }
@@ -188,6 +213,9 @@ impl Signing {
         let vault = &trail.vault;
         let at = (self.parts.clock.wall)();
         let kept = trail.kept_checkpoint(trail.newest_checkpoint()?.as_ref()).map_err(Error::Contradiction)?;
+        if let Err(error @ Error::Contradiction(_)) = self.check_reference(head) {
+            return Err(error);
+        }
         if let Some(kept) = kept {
             self.check(head, &kept)?;
             if (kept.sequence, kept.first) == (head.last, head.first) {
@@ -207,11 +235,49 @@ impl Signing {
         self.parts.commits.send(Commit { ops, ..Commit::default() });
         self.parts.commits.flush()?;
         vault.keep(&row)?;
-        self.unsent = (!trail.outside.send(&signed, &row)).then_some((signed, row));
+        let head = SignedHead { checkpoint: signed, row, acceptance: None };
+        self.unsent = Some(Unsent { head, next: Instant::now() });
+        self.send();
         Ok(())
     }
 
-    /// Refuses a head that the vault's checkpoint contradicts.
+    /// Sends the newest head elsewhere when it was not. Nothing is sent that contradicts what is there: in a home that was
+    /// set back whole the old heads are all that is left to say so.
+    fn send(&mut self) {
+        let Some(mut unsent) = self.unsent.take() else { return };
+        let trail = Arc::clone(&self.parts.trail);
+        let stored = match trail.store.audit_head() {
+            Ok(head) => head.unwrap_or_default(),
+            Err(error) => return tracing::error!(%error, "the end of the audit log cannot be read"),
+        };
+        match self.check_reference(stored) {
+            Ok(()) if trail.outside.send(&unsent.head) => {
+                self.reference = Reference::Read(Some(unsent.head.checkpoint));
+                return;
+            }
+            Err(error @ Error::Contradiction(_)) => {
+                trail.stats.is_unsigned.store(true, Ordering::Relaxed);
+                return tracing::error!(%error, "a signed head of the audit log is not sent");
+            }
+            Ok(()) | Err(_) => {}
+        }
+        unsent.next = Instant::now() + SEND_AGAIN;
+        self.unsent = Some(unsent);
+    }
+
+    /// Refuses a head that the file of `audit.heads_file` contradicts. The file is read once.
+    fn check_reference(&mut self, head: AuditHead) -> Result<(), Error> {
+        if let Reference::Unread = self.reference {
+            let trail = &self.parts.trail;
+            self.reference = Reference::Read(trail.outside.reference(&trail.vault)?);
+        }
+        match self.reference {
+            Reference::Read(Some(reference)) => self.check(head, &reference),
+            Reference::Read(None) | Reference::Unread => Ok(()),
+        }
+    }
+
+    /// Refuses a head that a checkpoint from outside of the database contradicts.
     fn check(&self, head: AuditHead, kept: &AuditCheckpoint) -> Result<(), Error> {
         let signed = kept.sequence;
         if signed > head.last {

@@ -4,7 +4,7 @@
 //! |------|--------------|
 //! | [`vault`] | `{home}/vault`: the key that signs, and the newest checkpoint, outside the database |
 //! | [`checkpoint_signer`] | the thread that signs checkpoints and lets the oldest entries go |
-//! | [`outside`] | signed heads in a file elsewhere and in syslog |
+//! | [`outside`] | signed heads sent elsewhere: to syslog, and to a file (`heads_file`) |
 //! | [`accept`] | an operator accepts a trail that does not match what was signed |
 //! | this | answers the routes |
 //!
@@ -13,6 +13,7 @@
 pub mod accept;
 pub mod checkpoint_signer;
 pub mod config;
+mod heads_file;
 pub mod outside;
 mod rows;
 pub mod vault;
@@ -92,7 +93,8 @@ impl AuditTrail {
         };
         let public_key = self.vault.public_key();
         // What is trusted is read before the world says where the trail ends, so that it never reaches beyond.
-        let outside = self.outside.newest(|row| self.vault.parse(row));
+        // Without the file the walk goes by the vault alone, and `fault` says so.
+        let outside = self.outside.reference(&self.vault).ok().flatten();
         let newest = self.newest_checkpoint().map_err(unreadable)?;
         let kept = self.kept_checkpoint(newest.as_ref());
         let head = head()?;
@@ -172,8 +174,7 @@ impl AuditLog for AuditTrail {
         if self.stats.is_unsigned.load(Ordering::Relaxed) {
             return Some("no checkpoint can be signed; see GET /api/audit/verify and the log for the reason");
         }
-        let is_alone = self.outside.is_failing();
-        is_alone.then_some("audit.heads_file or audit.heads_syslog does not have the newest head; see the log")
+        self.outside.fault()
     }
 }
 

@@ -131,7 +131,7 @@ impl Harness {
 /// Where signed heads go: to `heads` in the home, where that is.
 pub(super) fn outside(home: &Path) -> Outside {
     let heads_file = Some(home.join("heads")).filter(|path| path.exists());
-    Outside::new(&super::config::Audit { heads_file, ..Default::default() })
+    Outside::new(&super::config::Audit { heads_file, ..Default::default() }, &home.join("world"))
 }
 
 /// A copy of the database as it is now, without the vault.

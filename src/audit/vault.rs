@@ -19,6 +19,8 @@ use crate::kernel::disk;
 
 /// Bytes of the key's seed.
 const SEED_BYTES: usize = 32;
+/// What the signature of an acceptance begins with, before the stored form of the checkpoint.
+const ACCEPTANCE: &[u8] = b"agentsvc audit acceptance\n";
 
 /// Why the vault cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -104,6 +106,16 @@ impl Vault {
         let mut bytes = [0; SIGNATURE_BYTES];
         bytes.copy_from_slice(signature.as_ref());
         encode_checkpoint(checkpoint, &bytes)
+    }
+
+    /// The signature that says that an operator accepted the trail with a checkpoint, given in its stored form.
+    pub fn sign_acceptance(&self, row: &[u8]) -> Vec<u8> {
+        self.key.sign(&[ACCEPTANCE, row].concat()).as_ref().to_vec()
+    }
+
+    /// Is `signature` this vault's for the acceptance of a checkpoint, given in its stored form?
+    pub fn is_acceptance(&self, row: &[u8], signature: &[u8]) -> bool {
+        self.is_signed(&[ACCEPTANCE, row].concat(), signature)
     }
 
     fn checkpoint_file(&self) -> PathBuf {

@@ -24,7 +24,7 @@ use crate::kernel::store::writer::Writer;
 /// The trail in `store`; from here on the routes read it.
 pub(crate) fn open(home: &Home, front: &ApiAdapter, store: Store) -> Result<Arc<AuditTrail>, Error> {
     let vault = Arc::new(Vault::open(home.vault_dir())?);
-    let outside = Outside::new(&front.in_force.load().audit);
+    let outside = Outside::new(&front.in_force.load().audit, home.root());
     let trail = Arc::new(AuditTrail::new(store, vault, outside));
     front.api.services.provide::<dyn AuditLog>(Arc::clone(&trail) as _);
     Ok(trail)

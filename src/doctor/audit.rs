@@ -44,10 +44,17 @@ impl Run for Audit {
         if context.json() {
             return output::json(&accepted);
         }
-        let Accepted { accepted, hash, signed, entry } = accepted;
+        let Accepted { accepted, hash, signed, entry, sent } = accepted;
         let signed = signed.map_or_else(|| "nothing".to_owned(), |signed| format!("entry {signed}"));
         output::line(&format!("accepted the audit log up to entry {accepted} ({hash}); {signed} was signed before"))?;
-        output::line(&format!("recorded as entry {entry} and signed"))
+        output::line(&format!("recorded as entry {entry} and signed"))?;
+        if !sent {
+            let lacks = "warning: audit.heads_file or audit.heads_syslog does not have this head";
+            output::note(&format!(
+                "{lacks}; if the audit log is still reported as broken when they can be written, accept it again"
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -63,7 +70,7 @@ fn accept_in(home: &Home, reason: &str) -> Result<Accepted, String> {
     }
     let store = Store::open(world).map_err(|error| error.to_string())?;
     let vault = Vault::open(home.vault_dir()).map_err(|error| error.to_string())?;
-    let trail = AuditTrail::new(store, vault.into(), Outside::new(&config.audit));
+    let trail = AuditTrail::new(store, vault.into(), Outside::new(&config.audit, home.root()));
     let uid = rustix::process::getuid().as_raw();
     let name = ["SUDO_USER", "USER"].into_iter().find_map(|variable| std::env::var(variable).ok());
     let user = name.map_or_else(|| format!("uid {uid}"), |name| format!("{name} (uid {uid})"));

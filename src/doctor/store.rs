@@ -66,7 +66,7 @@ pub(super) fn audit(patient: &Patient) -> Finding {
         Ok(vault) => Arc::new(vault),
         Err(error) => return Finding::fail(error.to_string(), "restore audit.key of the vault from a backup"),
     };
-    let trail = AuditTrail::new(store, vault, Outside::new(&patient.config().audit));
+    let trail = AuditTrail::new(store, vault, Outside::new(&patient.config().audit, patient.home.root()));
     match trail.walk(&|| Ok(head)) {
         Err(refusal) => Finding::fail(refusal.to_string(), RESTORE),
         Ok(verdict) => match (verdict.walked, trail.fault()) {

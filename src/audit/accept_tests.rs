@@ -123,7 +123,7 @@ fn heads_kept_elsewhere_find_a_home_that_was_set_back_whole() {
     assert_eq!((verdict.walked.unwrap().signed, verdict.compared_with), (26, Some(26)));
     assert_eq!(harness.trail.fault(), None);
     harness.append(1);
-    harness.stop();
+    let _home = harness.stop();
     assert_eq!(fs::read_to_string(&heads).unwrap().lines().count(), 7, "26 and 27");
 }
 

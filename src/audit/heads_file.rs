@@ -205,7 +205,8 @@ mod tests {
         let heads = HeadsFile::new(dir.path().join("heads"));
         let line = |sequence: u64, is_accepted: bool| {
             let row = vault.sign(&head(sequence));
-            let acceptance = is_accepted.then(|| format!(" {}", hex(&vault.sign_acceptance(&row)))).unwrap_or_default();
+            let acceptance =
+                if is_accepted { format!(" {}", hex(&vault.sign_acceptance(&row))) } else { String::new() };
             format!("at {}{acceptance}\n", hex(&row))
         };
         let highest = || heads.highest(&vault).unwrap().map(|head| head.sequence);
@@ -235,7 +236,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let heads = HeadsFile::new(dir.path().join("heads"));
         let (hold, held) = bounded::<()>(0);
-        let late = heads.within(Duration::ZERO, move |_| Ok(drop(held.recv()))).unwrap_err();
+        let late = heads.within(Duration::ZERO, move |_| held.recv().map_err(Error::other)).unwrap_err();
         assert_eq!(late.kind(), ErrorKind::TimedOut);
         let busy = heads.within(Duration::ZERO, |_| Ok(())).unwrap_err();
         assert_eq!(busy.kind(), ErrorKind::TimedOut, "one call at a time is left behind");

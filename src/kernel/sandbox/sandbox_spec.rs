@@ -165,6 +165,12 @@ impl Parts {
         if sandbox_spec.require_landlock && !self.landlock {
             return Err("this kernel has no Landlock, and the configuration requires it".to_owned());
         }
+        // Landlock sees no TCP that goes out in other ways than by `connect`; only the filters refuse those.
+        if sandbox_spec.closed_port.is_some() && !(self.landlock && self.seccomp) {
+            return Err(
+                "the API has no key, and this machine cannot keep a command with the network from it".to_owned()
+            );
+        }
         let missing = [
             (self.namespaces, "namespaces"),
             (self.landlock, "Landlock"),
@@ -209,5 +215,40 @@ fn drop_capabilities() {
     let _ = rustix::thread::clear_ambient_capability_set();
     if let Ok(sets) = rustix::thread::capabilities(None) {
         let _ = rustix::thread::set_capabilities(None, CapabilitySets { inheritable: CapabilitySet::empty(), ..sets });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(closed_port: Option<u16>, require_sandbox: bool) -> SandboxSpec {
+        SandboxSpec {
+            workspace: PathBuf::from("/"),
+            readable: Vec::new(),
+            programs: None,
+            alone: false,
+            hidden: Vec::new(),
+            namespaces: false,
+            network: closed_port.is_some(),
+            closed_port,
+            require_landlock: false,
+            require_sandbox,
+            cgroup: None,
+            limits: Limits { cpu_secs: 1, memory_bytes: 1, processes: 1, open_files: 1, file_bytes: 1 },
+        }
+    }
+
+    #[test]
+    fn an_open_api_needs_both_walls_between_itself_and_a_command_with_the_network() {
+        let both = Parts { landlock: true, seccomp: true, ..Parts::default() };
+        let incomplete = [Parts::default(), Parts { landlock: false, ..both }, Parts { seccomp: false, ..both }];
+        let open = spec(Some(4_545), false);
+        assert_eq!(both.check(&open), Ok(()));
+        for parts in incomplete {
+            assert_eq!(parts.check(&spec(None, false)), Ok(()));
+            assert!(parts.check(&open).unwrap_err().contains("the API has no key"), "{parts:?}");
+            assert!(parts.check(&spec(None, true)).unwrap_err().contains("`require_sandbox`"), "{parts:?}");
+        }
     }
 }

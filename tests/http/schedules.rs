@@ -1,6 +1,9 @@
 //! Schedules (spec 1, Schedules): the records, the rules and their refusals, runs by slot and by hand, restarts, and the
 //! tools of agents.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use agentsvc_components::Timestamp;
 use serde_json::{Value, json};
 
 use crate::support::daemon::{Daemon, text};
@@ -33,11 +36,13 @@ fn an_orderly_stop_settles_the_calls_of_schedules() {
     let prices = "[prices.\"openai/echo-1\"]\ninput_per_m = 1000.0\noutput_per_m = 1000.0\n";
     let mut daemon = Daemon::with(&format!("{}[budget]\ndaily_limit_usd = 1000000\n{prices}", model.config()));
     let agent = daemon.agent_with("a", "");
-    let body = json!({ "agent_id": agent, "cron": "0 0 1 1 *", "prompt": "report", "session_mode": "new" });
-    let id = text(&create(&daemon, &body)["id"]);
     let gate = Gate::default();
     model.script([Reply::text("the report").usage(Some((10, 5))).gated(&gate)]);
-    daemon.poke(&format!("/api/schedules/{id}/run")).expect(200);
+    // By its slot, so that no client waits for it.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis();
+    let soon = Timestamp(i64::try_from(now).expect("before the end of time")).plus_ms(2_000);
+    let body = json!({ "agent_id": agent, "cron": format!("at {soon}"), "prompt": "report", "session_mode": "new" });
+    let id = text(&create(&daemon, &body)["id"]);
     until("the model was asked", || (model.requests().len() == 1).then_some(()));
     daemon.poke("/api/shutdown").expect(200);
     until("the daemon takes no more connections", || daemon.connect().is_err().then_some(()));

@@ -27,15 +27,16 @@ impl Access {
     /// The policy of `settings`.
     #[must_use]
     pub fn new(settings: &ApiSettings) -> Self {
-        Self(ArcSwap::from_pointee(Policy::new(settings, rate_of(settings))))
+        Self(ArcSwap::from_pointee(Policy::new(settings, rate_of(settings), Arc::default())))
     }
 
-    /// Puts the key, origins and rate of `settings` in force. Buckets start full again only where the rate is another.
+    /// Puts the key, origins and rate of `settings` in force. Buckets start full again only where the rate is another; wrong keys
+    /// count on, whatever changes.
     pub fn set(&self, settings: &ApiSettings) {
         let before = self.policy();
         let is_same = before.units_per_second == settings.rate_limit_per_second;
         let rate = if is_same { before.rate.clone() } else { rate_of(settings) };
-        self.0.store(Arc::new(Policy::new(settings, rate)));
+        self.0.store(Arc::new(Policy::new(settings, rate, Arc::clone(&before.failures))));
     }
 
     /// The policy in force.
@@ -55,7 +56,8 @@ pub(crate) struct Policy {
     key: Option<[u8; 32]>,
     /// The key is so short that it could be guessed: none is looked at while its client has to wait.
     is_short: bool,
-    failures: Failures,
+    /// The wrong keys of clients, the same for one policy after the other.
+    failures: Arc<Failures>,
     origins: Origins,
     units_per_second: u32,
     rate: Option<Arc<RateLimit>>,
@@ -64,12 +66,12 @@ pub(crate) struct Policy {
 }
 
 impl Policy {
-    fn new(settings: &ApiSettings, rate: Option<Arc<RateLimit>>) -> Self {
+    fn new(settings: &ApiSettings, rate: Option<Arc<RateLimit>>, failures: Arc<Failures>) -> Self {
         let key = (!settings.api_key.is_empty()).then(|| Sha256::digest(settings.api_key.as_bytes()).into());
         let units_per_second = settings.rate_limit_per_second;
         let is_short = settings.api_key.len() < limit::API_KEY_BYTES_MIN;
         let (origins, port) = (Origins::new(&settings.cors_origin), settings.listen.port());
-        Self { key, is_short, failures: Failures::default(), origins, units_per_second, rate, port }
+        Self { key, is_short, failures, origins, units_per_second, rate, port }
     }
 
     /// Is there a rate limit?
@@ -214,6 +216,21 @@ mod tests {
         assert!(!is_free(), "the key is another, the rate is not");
         access.set(&of("two", 6));
         assert!(is_free());
+    }
+
+    #[test]
+    fn another_policy_forgets_no_wrong_key() {
+        let access = Access::new(&keyed("one"));
+        let status = |text| {
+            let refused = access.policy().check_auth(&parts(text), Auth::Bearer, CLIENT);
+            refused.map_or_else(|error| error.status().as_u16(), |()| 200)
+        };
+        (0..limit::AUTH_FREE_TRIES).for_each(|_| assert_eq!(status("Bearer wrong"), 401));
+        assert_eq!(status("Bearer wrong"), 429);
+        for (key, rate_limit_per_second) in [("one", 7), ("two", 7), ("", 7), ("two", 7)] {
+            access.set(&ApiSettings { rate_limit_per_second, ..keyed(key) });
+        }
+        assert_eq!(status("Bearer wrong"), 429, "another rate, another key and a time without one");
     }
 
     #[test]

@@ -106,7 +106,6 @@ impl Api {
     pub fn reconfigure(&self, settings: ApiSettings) {
         let before = self.settings_now();
         let access = |of: &ApiSettings| (of.api_key.clone(), of.cors_origin.clone(), of.rate_limit_per_second);
-        // A new policy forgets the wrong keys of its clients, so that it is made for a reason only.
         if access(&before) != access(&settings) {
             self.access.set(&settings);
         }

@@ -157,6 +157,8 @@ fn until_read_only(harness: &Harness<'_>, read_only: bool) {
         let health = harness.client.get("/api/health").expect(200);
         (health["read_only"] == read_only).then(|| {
             assert_eq!(health["status"], if read_only { "degraded" } else { "ok" }, "{health}");
+            let ready = harness.client.get("/api/ready").expect(if read_only { 503 } else { 200 });
+            assert!(!read_only || ready["code"] == "read_only", "{ready}");
         })
     });
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::world::audit_kinds;
 use agentsvc_components::AgentId;
+use agentsvc_components::kernel::error_codes;
 use agentsvc_systems::agent::{AgentFilter, AgentSummary, ListAgents};
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::kernel::page::Page;
@@ -39,7 +40,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .while_loading()
         .replies(&[
             Reply::json::<ReadyBody>(200, "ready"),
-            Reply::error(503, "loading, restoring, or unable to write the store"),
+            Reply::error(503, "loading, restoring, read-only because the disk is full, or unable to write the store"),
         ]),
     Route::get("/api/status", "Get the status of the daemon and its agents", |call| Box::pin(status(call)))
         .query::<StatusQuery>()
@@ -105,12 +106,20 @@ struct ReadyBody {
     status: &'static str,
 }
 
-/// For load balancers and scripts that start the daemon: 200 from the moment that requests are answered.
+/// Seconds after which one may ask again whether changes can be stored.
+const STORE_RETRY_SECS: u32 = 5;
+
+/// For load balancers and scripts that start the daemon: 200 while any request would be taken. A daemon that only answers reads
+/// is not ready: most requests change something, and a load balancer that went on sending them would see nothing but 503.
 async fn ready(call: Call) -> Result<Response, Error> {
     if !call.api.health.store_is_up() {
-        return Err(Error::unavailable("the store cannot be written", 5));
+        return Err(Error::unavailable("the store cannot be written", STORE_RETRY_SECS));
     }
     call.api.bridge.check_open()?;
+    if call.api.health.is_read_only() {
+        return Err(Error::of(error_codes::READ_ONLY, "the disk is full: reads are answered, changes are refused")
+            .retry_after(STORE_RETRY_SECS));
+    }
     reply::ok(&ReadyBody { status: "ready" })
 }
 

@@ -106,6 +106,22 @@ async fn requests_wait_for_a_world_that_loads() {
     assert_eq!(started.elapsed().as_secs(), 3, "a world that ends is not waited for");
 }
 
+#[tokio::test]
+async fn a_daemon_that_takes_no_changes_is_not_ready_and_says_why() {
+    let api = front(ApiSettings::default());
+    api.health.set_read_only(true);
+    let ready = get(&api, "/api/ready").await;
+    assert_eq!(ready.status(), 503);
+    assert!(ready.headers().contains_key(RETRY_AFTER));
+    let body = reply::collect(ready).await;
+    assert_eq!((&body["code"], body["error"].is_string()), (&json!("read_only"), true), "{body}");
+    let health = get(&api, "/api/health").await;
+    assert_eq!((health.status().as_u16(), &reply::collect(health).await["read_only"]), (200, &json!(true)));
+    assert_eq!(get(&api, "/api/status").await.status(), 200, "reads are answered");
+    api.health.set_read_only(false);
+    assert_eq!(get(&api, "/api/ready").await.status(), 200);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_stop_ends_the_wait_for_the_world() {
     let (api, _intake) = loading(ApiSettings::default());

@@ -2,7 +2,8 @@
 //! than its share; what is beyond is refused with 503 `answers_full`, and a streamed answer breaks off.
 //!
 //! Bytes count from the moment an answer is made until the last of them has left for the socket, wherever they wait in
-//! between. Answers of up to [`limit::ANSWER_SMALL_BYTES`] do not count.
+//! between. Answers of up to [`limit::ANSWER_SMALL_BYTES`] do not count, nor do those that the daemon keeps anyway, such as the
+//! files of the page: they take no memory for each client.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,8 +18,8 @@ use crate::http::error_codes;
 use crate::http::peer::Holder;
 use crate::http::reply::{Body, BrokenOff, Pieces};
 
-/// Seconds after which one for whose answer there was no room may try again.
-const RETRY_SECS: u32 = 5;
+/// Seconds after which one for whose answer there was no room may try again: by then what nobody reads is given up.
+const RETRY_SECS: u32 = limit::STALL_CROWDED_SECS_MAX as u32;
 /// What one client may have of the whole is this part.
 const CLIENTS: usize = 4;
 
@@ -57,6 +58,15 @@ impl Answers {
         if taken.all >= all || own >= share { Err(full()) } else { Ok(()) }
     }
 
+    /// Do answers take more than half of what they may: those of this client, or all together? Then the ones that are not
+    /// read have less time, so that there is room for clients that read.
+    pub(crate) fn is_crowded(&self, client: Holder) -> bool {
+        let taken = self.taken.lock();
+        let own = taken.clients.get(&client).copied().unwrap_or(0);
+        let (all, share) = self.room(client);
+        taken.all > all / 2 || own > share / 2
+    }
+
     /// Counts the body of an answer to `client`. That of a request which did something is never refused: an error
     /// would ask for doing it again.
     ///
@@ -64,6 +74,7 @@ impl Answers {
     /// 503 when there is no room for it.
     pub(crate) fn count(self: &Arc<Self>, client: Holder, body: Body, is_read: bool) -> Result<Body, Error> {
         match body {
+            Body::Full(_) if body.own_bytes() == 0 => Ok(body),
             Body::Full(bytes) => self.hold(client, bytes, is_read).map(Body::Full).ok_or_else(full),
             Body::Stream(pieces) => Ok(Body::Stream(self.counted(client, pieces))),
         }
@@ -164,14 +175,30 @@ mod tests {
         let held: Vec<_> = (0..2).map(|_| answers.count(ONE, body(LARGE), true).unwrap()).collect();
         let Err(refused) = answers.count(ONE, body(LARGE), true) else { panic!("a third one") };
         assert_eq!(refused.into_response().status(), 503);
+        assert!(answers.is_crowded(ONE) && !answers.is_crowded(OTHER));
         assert!(answers.count(ONE, body(limit::ANSWER_SMALL_BYTES), true).is_ok(), "small ones do not count");
         let larger = answers.count(OTHER, body(6 * LARGE), true).unwrap();
         assert_eq!(answers.bytes(), 8 * LARGE);
+        assert!(answers.is_crowded(of(11)), "all together take more than half");
         let third = of(11);
         assert!(answers.count(third, body(LARGE), true).is_err(), "the whole is taken");
         drop((held, larger));
         assert_eq!((answers.bytes(), answers.taken.lock().clients.len()), (0, 0));
         assert!(answers.count(third, body(LARGE), true).is_ok());
+    }
+
+    #[test]
+    fn what_is_kept_anyway_does_not_count() {
+        static PAGE: [u8; LARGE] = [b'x'; LARGE];
+        let answers = Arc::new(Answers::new(4 * LARGE));
+        let cached = Bytes::from(vec![b'x'; LARGE]);
+        for bytes in [Bytes::from_static(&PAGE), cached.clone()] {
+            let held: Vec<_> = (0..10).map(|_| answers.count(ONE, Body::Full(bytes.clone()), true).unwrap()).collect();
+            assert_eq!((held.len(), answers.bytes()), (10, 0));
+        }
+        let own = answers.count(ONE, body(LARGE), true).unwrap();
+        assert_eq!(answers.bytes(), LARGE, "what is made for one client counts");
+        drop((own, cached));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -14,6 +14,7 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::http::in_flight::InFlight;
@@ -35,10 +36,14 @@ pub(crate) struct Activity {
     begun: AtomicU64,
     /// Requests whose answer is not done.
     in_flight: AtomicU64,
+    /// Answers on HTTP/2 streams of which the client has not taken all that is ready.
+    pub(crate) unread: AtomicUsize,
     /// It speaks HTTP/2, where reads are not only requests.
     multiplexed: AtomicBool,
     /// It speaks HTTP no more.
     upgraded: AtomicBool,
+    /// Told when the connection is to be closed after the answers that are under way.
+    pub(crate) finish: Notify,
     /// Answers on HTTP/2 streams.
     pub(crate) answers: Mutex<Vec<Weak<InFlight>>>,
 }
@@ -137,15 +142,17 @@ impl ConnectionTimeouts {
 
     /// Time between two looks.
     pub(crate) fn period(&self) -> Duration {
-        (self.limits.header_time_max.min(self.limits.idle_time_max).min(self.limits.stall_time_max) / 4)
-            .max(Duration::from_millis(10))
+        let Limits { header_time_max, idle_time_max, stall_time_max, stall_time_crowded_max, .. } = self.limits;
+        let shortest = header_time_max.min(idle_time_max).min(stall_time_max).min(stall_time_crowded_max);
+        (shortest / 4).max(Duration::from_millis(10))
     }
 
-    /// One look.
-    pub(crate) fn look(&mut self, activity: &Activity, now: Instant) -> Verdict {
+    /// One look. While it `is_crowded` with answers that wait, each may wait for less time.
+    pub(crate) fn look(&mut self, activity: &Activity, now: Instant, is_crowded: bool) -> Verdict {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let begun = load(&activity.begun);
-        let time_max = self.limits.stall_time_max;
+        let Limits { stall_time_max, stall_time_crowded_max, .. } = self.limits;
+        let time_max = if is_crowded { stall_time_crowded_max.min(stall_time_max) } else { stall_time_max };
         if self.stall.look(activity, now, time_max) || !activity.cut_stalled(now, time_max) {
             return Verdict::Cut;
         }
@@ -295,6 +302,7 @@ mod tests {
         body_time_max: Duration::from_secs(30),
         idle_time_max: Duration::from_secs(90),
         stall_time_max: Duration::from_secs(60),
+        stall_time_crowded_max: Duration::from_secs(10),
         loading_time_max: Duration::from_secs(5),
         drain_time_max: Duration::from_secs(10),
     };
@@ -303,16 +311,18 @@ mod tests {
         activity: Activity,
         watch: ConnectionTimeouts,
         now: Instant,
+        is_crowded: bool,
     }
 
     impl Case {
         fn new() -> Self {
-            Self { activity: Activity::default(), watch: ConnectionTimeouts::new(LIMITS), now: Instant::now() }
+            let (activity, watch) = (Activity::default(), ConnectionTimeouts::new(LIMITS));
+            Self { activity, watch, now: Instant::now(), is_crowded: false }
         }
 
         fn after(&mut self, secs: u64) -> Verdict {
             self.now += Duration::from_secs(secs);
-            self.watch.look(&self.activity, self.now)
+            self.watch.look(&self.activity, self.now, self.is_crowded)
         }
 
         fn set(&self, counter: fn(&Activity) -> &AtomicU64, value: u64) {
@@ -364,5 +374,22 @@ mod tests {
         assert_eq!(case.after(59), Verdict::Stay);
         assert_eq!(case.after(1), Verdict::Stay);
         assert_eq!(case.after(60), Verdict::Cut);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_reads_nothing_has_less_time_while_it_is_crowded() {
+        let mut case = Case::new();
+        case.set(|a| &a.begun, 1);
+        case.set(|a| &a.in_flight, 1);
+        case.activity.blocked.store(true, Ordering::Relaxed);
+        case.is_crowded = true;
+        assert_eq!(case.after(1), Verdict::Stay);
+        assert_eq!(case.after(9), Verdict::Stay);
+        case.set(|a| &a.writes, 1);
+        assert_eq!(case.after(9), Verdict::Stay, "it takes something now and then");
+        case.is_crowded = false;
+        assert_eq!((case.after(1), case.after(20)), (Verdict::Stay, Verdict::Stay));
+        case.is_crowded = true;
+        assert_eq!(case.after(1), Verdict::Cut, "what it took nothing of before counts");
     }
 }

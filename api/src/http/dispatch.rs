@@ -62,6 +62,8 @@ where
     };
     let span = request_span(parts.method.as_str(), label, own.id, own.trace.as_ref());
     let admitted = admit(api, &policy, &parts, class, &found, client);
+    let is_too_often = |error: &Error| error.status() == StatusCode::TOO_MANY_REQUESTS;
+    client.count_refusal(admitted.as_ref().err().is_some_and(is_too_often));
     let with_room =
         |admitted| if is_read { Ok(admitted) } else { api.answers.admit(client.holder()).map(|()| admitted) };
     let mut response = match admitted.and_then(with_room) {

@@ -50,6 +50,8 @@ pub(crate) struct InFlight {
     peer: Arc<Peer>,
     /// Its HTTP/2 stream; not set where the connection has one answer at a time.
     stream: OnceLock<AbortHandle>,
+    /// Had the connection shown a key when the answer began?
+    has_key: OnceLock<bool>,
     /// Pieces of the answer that the client has not taken whole.
     pieces: AtomicUsize,
     /// How often the client took some of it.
@@ -66,6 +68,7 @@ impl InFlight {
             activity: Arc::clone(activity),
             peer: Arc::clone(peer),
             stream: OnceLock::new(),
+            has_key: OnceLock::new(),
             pieces: AtomicUsize::new(0),
             taken: AtomicU64::new(0),
             stall: Mutex::default(),
@@ -80,13 +83,14 @@ impl InFlight {
         }
     }
 
-    /// Is this stream one too many for its client? Those of a connection that has shown no valid key are few, and an
-    /// address that reads nothing gets no further ones. Other connections have one answer at a time anyway.
+    /// Is this stream one too many for its client? Those of a connection that has shown no valid key are few. While an
+    /// address leaves much unread, a connection that does so has no further ones: each may leave one, as connections have
+    /// that speak no HTTP/2, so that clients that read are served.
     pub(crate) fn is_too_many(&self, policy: &Policy, parts: &Parts) -> bool {
         if self.stream.get().is_none() {
             return false;
         }
-        if self.peer.reads_too_little() {
+        if self.activity.unread.load(Ordering::Relaxed) > 0 && self.peer.reads_too_little() {
             return true;
         }
         if self.peer.has_key() || self.activity.in_flight() <= limit::STREAMS_KEYLESS_MAX {
@@ -97,6 +101,26 @@ impl InFlight {
             self.peer.show_key();
         }
         !is_allowed
+    }
+
+    /// Closes the connection when the answers that are under way have been taken.
+    pub(crate) fn finish_connection(&self) {
+        self.activity.finish.notify_one();
+    }
+
+    /// The answer begins, or ceases, to wait for the client.
+    fn waits(&self, waits: bool) {
+        if self.stream.get().is_none() {
+            return;
+        }
+        let has_key = *self.has_key.get_or_init(|| self.peer.has_key());
+        if waits {
+            self.activity.unread.fetch_add(1, Ordering::Relaxed);
+            self.peer.wait(has_key);
+        } else {
+            self.activity.unread.fetch_sub(1, Ordering::Relaxed);
+            self.peer.take(has_key);
+        }
     }
 
     /// Has the client taken nothing of what is ready for `time_max`? One look.
@@ -165,8 +189,8 @@ pub(crate) struct Piece {
 
 impl Piece {
     fn new(bytes: Bytes, answer: &Arc<InFlight>) -> Self {
-        if answer.pieces.fetch_add(1, Ordering::Relaxed) == 0 && answer.stream.get().is_some() {
-            answer.peer.wait();
+        if answer.pieces.fetch_add(1, Ordering::Relaxed) == 0 {
+            answer.waits(true);
         }
         Self { bytes, answer: Arc::clone(answer) }
     }
@@ -189,8 +213,8 @@ impl Buf for Piece {
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        if self.answer.pieces.fetch_sub(1, Ordering::Relaxed) == 1 && self.answer.stream.get().is_some() {
-            self.answer.peer.take();
+        if self.answer.pieces.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.answer.waits(false);
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use agentsvc_components::kernel::limit;
 use parking_lot::Mutex;
@@ -27,8 +27,9 @@ struct Of {
 struct Address {
     /// Connections that have shown no valid key.
     keyless: AtomicUsize,
-    /// Answers over HTTP/2 of which the client has not taken all that is ready.
-    unread: AtomicUsize,
+    /// Answers over HTTP/2 of which the client has not taken all that is ready: those of connections without a key, and
+    /// those of connections with one.
+    unread: [AtomicUsize; 2],
 }
 
 impl Peers {
@@ -46,7 +47,8 @@ impl Peers {
         }
         of.connections += 1;
         let address = Arc::clone(&of.address);
-        Some(Peer { ip, key, address, has_key: AtomicBool::new(is_trusted), peers: Arc::clone(self) })
+        let (has_key, refused) = (AtomicBool::new(is_trusted), AtomicU32::new(0));
+        Some(Peer { ip, key, address, has_key, refused, peers: Arc::clone(self) })
     }
 }
 
@@ -73,6 +75,8 @@ pub(crate) struct Peer {
     address: Arc<Address>,
     /// It has shown a valid key, or needed none when it connected.
     has_key: AtomicBool,
+    /// Its requests since the last one that was not refused for asking too often.
+    refused: AtomicU32,
     peers: Arc<Peers>,
 }
 
@@ -94,19 +98,33 @@ impl Peer {
         }
     }
 
-    /// An answer waits for the client.
-    pub(crate) fn wait(&self) {
-        self.address.unread.fetch_add(1, Ordering::Relaxed);
+    /// A request was refused because its client asks too often, or it was not.
+    pub(crate) fn count_refusal(&self, is_refused: bool) {
+        if is_refused {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.refused.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Has it been refused so often in a row that its connection is to be closed?
+    pub(crate) fn takes_no_refusal(&self) -> bool {
+        self.refused.load(Ordering::Relaxed) >= limit::REFUSALS_MAX
+    }
+
+    /// An answer waits for the client; `has_key` says with which ones it counts.
+    pub(crate) fn wait(&self, has_key: bool) {
+        self.address.unread[usize::from(has_key)].fetch_add(1, Ordering::Relaxed);
     }
 
     /// The client took it, or it is given up.
-    pub(crate) fn take(&self) {
-        self.address.unread.fetch_sub(1, Ordering::Relaxed);
+    pub(crate) fn take(&self, has_key: bool) {
+        self.address.unread[usize::from(has_key)].fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Does the address leave too many answers unread?
+    /// Does the address leave too many answers unread, on connections like this one?
     pub(crate) fn reads_too_little(&self) -> bool {
-        self.address.unread.load(Ordering::Relaxed) >= limit::ANSWERS_UNREAD_MAX
+        self.address.unread[usize::from(self.has_key())].load(Ordering::Relaxed) >= limit::ANSWERS_UNREAD_MAX
     }
 }
 
@@ -150,12 +168,26 @@ mod tests {
     }
 
     #[test]
+    fn refusals_count_while_they_follow_each_other() {
+        let peer = Arc::new(Peers::default()).connect(ONE, true).unwrap();
+        (1..limit::REFUSALS_MAX).for_each(|_| peer.count_refusal(true));
+        assert!(!peer.takes_no_refusal());
+        peer.count_refusal(false);
+        (1..limit::REFUSALS_MAX).for_each(|_| peer.count_refusal(true));
+        assert!(!peer.takes_no_refusal());
+        peer.count_refusal(true);
+        assert!(peer.takes_no_refusal());
+    }
+
+    #[test]
     fn unread_answers_count_by_address() {
         let peers = Arc::new(Peers::default());
         let [one, same, other] = [ONE, ONE, OTHER].map(|ip| peers.connect(ip, false).unwrap());
-        (0..limit::ANSWERS_UNREAD_MAX).for_each(|_| one.wait());
+        (0..limit::ANSWERS_UNREAD_MAX).for_each(|_| one.wait(false));
         assert!(same.reads_too_little() && !other.reads_too_little());
-        one.take();
+        one.show_key();
+        assert!(!one.reads_too_little(), "those with a key count apart");
+        one.take(false);
         assert!(!same.reads_too_little());
     }
 }

@@ -31,7 +31,8 @@ pub struct BrokenOff(pub String);
 
 /// A response body.
 pub enum Body {
-    /// Known as a whole.
+    /// Known as a whole. Bytes that others refer to as well are taken for ones that the daemon keeps anyway, such as the
+    /// files of the page.
     Full(Bytes),
     /// Made while it is sent: pages of a list, server-sent events.
     Stream(Pieces),
@@ -42,6 +43,15 @@ impl Body {
     #[must_use]
     pub const fn empty() -> Self {
         Self::Full(Bytes::new())
+    }
+
+    /// Bytes that are in memory for this answer alone, and for as long as it is. None of a stream, whose pieces are made one by
+    /// one, and none of what is shared.
+    pub(crate) fn own_bytes(&self) -> usize {
+        match self {
+            Self::Full(bytes) if bytes.is_unique() => bytes.len(),
+            _ => 0,
+        }
     }
 }
 

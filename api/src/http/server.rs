@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use h2::Reason;
-use hyper::header::UPGRADE;
+use hyper::Version;
+use hyper::header::{CONNECTION, HeaderValue, UPGRADE};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -147,7 +148,14 @@ async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: Ar
             if in_flight.is_too_many(&api.access.policy(), &parts) {
                 return Err(h2::Error::from(Reason::REFUSED_STREAM));
             }
-            let response = dispatch(&api, &peer, hyper::Request::from_parts(parts, body)).await;
+            let version = parts.version;
+            let mut response = dispatch(&api, &peer, hyper::Request::from_parts(parts, body)).await;
+            if peer.takes_no_refusal() {
+                in_flight.finish_connection();
+                if version < Version::HTTP_2 {
+                    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+            }
             Ok(response.map(|body| Tracked::new(body, in_flight)))
         }
     });
@@ -166,11 +174,12 @@ async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: Ar
                 }
                 break;
             }
-            now = looks.tick() => match watch.look(&activity, now) {
+            now = looks.tick() => match watch.look(&activity, now, api.answers.is_crowded(peer.holder())) {
                 Verdict::Stay => {}
                 Verdict::Finish => http.as_mut().graceful_shutdown(),
                 Verdict::Cut => break,
             },
+            () = activity.finish.notified() => http.as_mut().graceful_shutdown(),
             () = &mut stop, if deadline.is_none() => {
                 deadline = Some(Box::pin(sleep(api.settings.limits.drain_time_max)));
                 http.as_mut().graceful_shutdown();

@@ -84,6 +84,8 @@ pub struct Limits {
     pub idle_time_max: Duration,
     /// Time a client may take nothing of an answer that is ready. Longer: its stream or connection is cut off.
     pub stall_time_max: Duration,
+    /// The same while answers take more than half of the bytes that they may, those of its client or all together.
+    pub stall_time_crowded_max: Duration,
     /// Time a request waits for a world that is loading. Longer: 503.
     pub loading_time_max: Duration,
     /// Time for requests in flight to end when the daemon stops. Longer: cut off.
@@ -102,6 +104,7 @@ impl Default for Limits {
             body_time_max: Duration::from_secs(limit::BODY_SECS_MAX),
             idle_time_max: Duration::from_secs(limit::IDLE_SECS_MAX),
             stall_time_max: Duration::from_secs(limit::STALL_SECS_MAX),
+            stall_time_crowded_max: Duration::from_secs(limit::STALL_CROWDED_SECS_MAX),
             loading_time_max: Duration::from_millis(limit::LOADING_MS_MAX.into()),
             drain_time_max: Duration::from_secs(limit::DRAIN_SECS_MAX),
         }

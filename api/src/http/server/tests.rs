@@ -9,8 +9,18 @@ use hyper_util::rt::TokioExecutor;
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::http::metrics::{MetricsText, Probe};
 use crate::http::settings::{ApiSettings, Limits};
 use crate::testing::front;
+
+/// Makes each answer of `/api/metrics` a large one of its own.
+struct Large;
+
+impl Probe for Large {
+    fn gather(&self, out: &mut MetricsText) {
+        out.family("large", &"x".repeat(4 * limit::ANSWER_SMALL_BYTES), "gauge");
+    }
+}
 
 /// A server that is running.
 struct Running {
@@ -26,6 +36,7 @@ impl Running {
 
     async fn of(settings: ApiSettings) -> Self {
         let api = front(settings);
+        api.add_probe(Arc::new(Large));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let served = tokio::spawn(serve(Arc::clone(&api), listener));
@@ -75,6 +86,11 @@ impl Http2 {
         let request = Request::get(format!("http://localhost{path}")).header("authorization", format!("Bearer {key}"));
         self.client.clone().send_request(request.body(Empty::new()).unwrap()).await
     }
+}
+
+/// Why the server reset the stream.
+fn reason(error: &hyper::Error) -> Option<Reason> {
+    std::error::Error::source(error)?.downcast_ref::<h2::Error>()?.reason()
 }
 
 async fn read_all(mut stream: TcpStream) -> String {
@@ -153,12 +169,12 @@ async fn a_client_that_reads_nothing_holds_its_share_and_others_are_served() {
     let http = server.http2(0).await;
     let (mut held, mut refused) = (Vec::new(), 0);
     for _ in 0..200 {
-        let response = http.get("/api/openapi.json", "").await.unwrap();
+        let response = http.get("/api/metrics", "").await.unwrap();
         match response.status() {
             StatusCode::OK => held.push(response),
             status => {
                 assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
-                assert_eq!(response.headers()["retry-after"], "5");
+                assert_eq!(response.headers()["retry-after"], "10");
                 refused += 1;
             }
         }
@@ -172,6 +188,82 @@ async fn a_client_that_reads_nothing_holds_its_share_and_others_are_served() {
     while server.api.answers.bytes() > 0 {
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn what_all_clients_are_sent_takes_no_share_of_one_that_does_not_read_it() {
+    let server = Running::with(Limits { answers_bytes_max: 1 << 20, ..Limits::default() }).await;
+    let http = server.http2(0).await;
+    let mut unread = Vec::new();
+    for path in ["/api/openapi.json", "/", "/assets/app.js"].repeat(50) {
+        unread.push(http.get(path, "").await.unwrap());
+    }
+    assert_eq!(server.api.answers.bytes(), 0);
+    assert!(unread.iter().all(|answer| answer.status() != StatusCode::SERVICE_UNAVAILABLE));
+    let large = b"GET /api/metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    assert!(server.exchange(large).await.starts_with("HTTP/1.1 200 OK"));
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_takes_makes_room_for_those_who_read() {
+    let crowded = Duration::from_millis(200);
+    let limits = Limits { answers_bytes_max: 4 << 20, stall_time_crowded_max: crowded, ..Limits::default() };
+    let server = Running::with(limits).await;
+    let http = server.http2(0).await;
+    let mut unread = Vec::new();
+    loop {
+        let answer = http.get("/api/metrics", "").await.unwrap();
+        if answer.status() == StatusCode::SERVICE_UNAVAILABLE {
+            break;
+        }
+        unread.push(answer);
+    }
+    let large = b"GET /api/metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let read = async { while !server.exchange(large).await.starts_with("HTTP/1.1 200 OK") {} };
+    timeout(Duration::from_secs(20), read).await.expect("there is room long before the stall limit");
+    assert_eq!(http.get("/api/health", "").await.unwrap().status(), StatusCode::OK, "the connection stays");
+    assert!(unread.remove(0).into_body().collect().await.is_err(), "the oldest is reset");
+}
+
+#[tokio::test]
+async fn a_connection_that_reads_is_served_though_its_address_leaves_much_unread() {
+    let server = Running::with(Limits::default()).await;
+    let deaf = server.api.peers.connect(server.address.ip(), true).unwrap();
+    (0..limit::ANSWERS_UNREAD_MAX).for_each(|_| deaf.wait(true));
+    let reads = server.http2(1 << 16).await;
+    for _ in 0..3 {
+        let answer = reads.get("/api/health", "").await.expect("a stream for one that reads");
+        assert!(answer.into_body().collect().await.is_ok());
+    }
+    let http = server.http2(0).await;
+    let _unread = http.get("/api/health", "").await.expect("a connection has one answer");
+    assert_eq!(reason(&http.get("/api/health", "").await.unwrap_err()), Some(Reason::REFUSED_STREAM));
+    (0..limit::ANSWERS_UNREAD_MAX).for_each(|_| deaf.take(true));
+    assert!(http.get("/api/health", "").await.is_ok());
+}
+
+#[tokio::test]
+async fn a_connection_whose_requests_are_all_over_the_rate_is_closed() {
+    let server = Running::of(ApiSettings { rate_limit_per_second: 1, ..ApiSettings::default() }).await;
+    let (mut kept, mut refused) = (server.connect().await, 0);
+    loop {
+        kept.write_all(b"GET /api/backups/none HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+        let answer = read_until(&mut kept, "}").await;
+        refused = if answer.starts_with("HTTP/1.1 429 ") { refused + 1 } else { 0 };
+        if answer.contains("connection: close\r\n") {
+            break;
+        }
+        assert!(refused < limit::REFUSALS_MAX, "it is answered on and on");
+    }
+    assert_eq!((refused, read_all(kept).await.as_str()), (limit::REFUSALS_MAX, ""));
+    let http = server.http2(1 << 16).await;
+    let mut refused = 0;
+    while let Ok(answer) = http.get("/api/backups/none", "").await {
+        refused = if answer.status() == StatusCode::TOO_MANY_REQUESTS { refused + 1 } else { 0 };
+        assert!(refused <= 2 * limit::REFUSALS_MAX, "it is answered on and on");
+    }
+    assert!(refused >= limit::REFUSALS_MAX);
+    assert!(http.connection.await.unwrap().is_ok(), "it is closed with a goodbye");
 }
 
 #[tokio::test]
@@ -214,9 +306,7 @@ async fn a_connection_has_few_streams_until_it_shows_the_key() {
         assert_eq!(answer.status(), StatusCode::UNAUTHORIZED);
         unread.push(answer);
     }
-    let refused = http.get("/api/status", "").await.unwrap_err();
-    let reason = std::error::Error::source(&refused).and_then(|source| source.downcast_ref::<h2::Error>());
-    assert_eq!(reason.and_then(h2::Error::reason), Some(Reason::REFUSED_STREAM));
+    assert_eq!(reason(&http.get("/api/status", "").await.unwrap_err()), Some(Reason::REFUSED_STREAM));
     unread.push(http.get("/api/status", &key).await.unwrap());
     assert_eq!(unread.last().map(hyper::Response::status), Some(StatusCode::OK));
     assert_eq!(http.get("/api/status", "").await.unwrap().status(), StatusCode::UNAUTHORIZED, "it has shown the key");

@@ -83,7 +83,8 @@ limits! {
     /// Bytes of an answer from which on it counts towards `ANSWERS_BYTES_MAX`.
     pub const ANSWER_SMALL_BYTES: usize = 16 << 10;
     /// Bytes of larger answers that wait until their clients read them; a quarter of it for one client, and half as much on
-    /// connections that have not shown the API key. More: 503 with `Retry-After`, and streamed answers break off.
+    /// connections that have not shown the API key. What the daemon keeps anyway does not count. More: 503 with `Retry-After`,
+    /// and streamed answers break off.
     pub const ANSWERS_BYTES_MAX: usize = 512 << 20;
     /// Open connections; fewer where the system permits fewer open files. More: 503 and closed.
     pub const CONNECTIONS_MAX: usize = 20_000;
@@ -91,8 +92,8 @@ limits! {
     pub const CONNECTIONS_KEYLESS_MAX: usize = 2_048;
     /// HTTP/2 streams that are answered at once on such a connection. More: refused with `REFUSED_STREAM`.
     pub const STREAMS_KEYLESS_MAX: u64 = 8;
-    /// Answers over HTTP/2 that the clients of one address may leave unread, however small. More: further streams are
-    /// refused with `REFUSED_STREAM`.
+    /// Answers over HTTP/2 that the clients of one address may leave unread, however small; those with and without an API key
+    /// count apart. More: a connection that leaves one unread has no further streams (`REFUSED_STREAM`).
     pub const ANSWERS_UNREAD_MAX: usize = 4_096;
     /// Of the files that the system permits to be open, those that are not for connections but for the store,
     /// workspaces, calls and tools; half of them where there are fewer than twice as many.
@@ -110,6 +111,12 @@ limits! {
     /// Seconds a client may take nothing of an answer that is ready. Longer: an HTTP/2 stream is reset, another connection
     /// closed.
     pub const STALL_SECS_MAX: u64 = 60;
+    /// Seconds of the same while answers take more than half of `ANSWERS_BYTES_MAX`, or those of the client more than half
+    /// of its share, so that there is room for clients that read.
+    pub const STALL_CROWDED_SECS_MAX: u64 = 10;
+    /// Requests of one connection that are refused with 429 in a row, because its client is over its rate or sent many wrong
+    /// API keys. Then the connection is closed.
+    pub const REFUSALS_MAX: u32 = 100;
     /// Seconds for requests in flight to end when the daemon stops. Longer: cut off.
     pub const DRAIN_SECS_MAX: u64 = 10;
 

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use agentsvc_components::kernel::limit;
 use bytes::Bytes;
@@ -27,6 +28,8 @@ const CLIENTS: usize = 4;
 pub(crate) struct Answers {
     max: usize,
     taken: Mutex<Taken>,
+    /// Streamed answers that broke off since the start because there was no room for more of them.
+    broken_off: AtomicU64,
 }
 
 #[derive(Default)]
@@ -39,7 +42,12 @@ struct Taken {
 impl Answers {
     /// So many bytes in all.
     pub(crate) fn new(max: usize) -> Self {
-        Self { max, taken: Mutex::default() }
+        Self { max, taken: Mutex::default(), broken_off: AtomicU64::new(0) }
+    }
+
+    /// Streamed answers that broke off since the start.
+    pub(crate) fn broken_off(&self) -> u64 {
+        self.broken_off.load(Ordering::Relaxed)
     }
 
     /// Bytes that are taken.
@@ -83,8 +91,11 @@ impl Answers {
     fn counted(self: &Arc<Self>, client: Holder, pieces: Pieces) -> Pieces {
         let answers = Arc::clone(self);
         Box::pin(pieces.map(move |piece| {
-            let room = || BrokenOff("too many answers wait to be read".to_owned());
-            piece.and_then(|bytes| answers.hold(client, bytes, true).ok_or_else(room))
+            let full = || {
+                answers.broken_off.fetch_add(1, Ordering::Relaxed);
+                BrokenOff("too many answers wait to be read".to_owned())
+            };
+            piece.and_then(|bytes| answers.hold(client, bytes, true).ok_or_else(full))
         }))
     }
 
@@ -254,6 +265,7 @@ mod tests {
         let first = pieces.next().await.unwrap().unwrap();
         assert_eq!(answers.bytes(), LARGE);
         assert!(pieces.next().await.unwrap().is_err(), "the first still waits");
+        assert_eq!(answers.broken_off(), 1);
         drop(first);
         assert!(pieces.next().await.unwrap().is_ok());
         assert_eq!(answers.bytes(), 0);

@@ -116,6 +116,8 @@ pub(crate) enum Verdict {
     Finish,
     /// It holds us up: close now.
     Cut,
+    /// Its client takes nothing of what is ready: close now.
+    Unread,
 }
 
 /// Decides when a connection has to go.
@@ -154,7 +156,7 @@ impl ConnectionTimeouts {
         let Limits { stall_time_max, stall_time_crowded_max, .. } = self.limits;
         let time_max = if is_crowded { stall_time_crowded_max.min(stall_time_max) } else { stall_time_max };
         if self.stall.look(activity, now, time_max) || !activity.cut_stalled(now, time_max) {
-            return Verdict::Cut;
+            return Verdict::Unread;
         }
         if load(&activity.in_flight) > 0 || begun != std::mem::replace(&mut self.begun, begun) {
             self.quiet_since = now;
@@ -373,7 +375,7 @@ mod tests {
         case.set(|a| &a.writes, 1);
         assert_eq!(case.after(59), Verdict::Stay);
         assert_eq!(case.after(1), Verdict::Stay);
-        assert_eq!(case.after(60), Verdict::Cut);
+        assert_eq!(case.after(60), Verdict::Unread);
     }
 
     #[tokio::test]
@@ -390,6 +392,6 @@ mod tests {
         case.is_crowded = false;
         assert_eq!((case.after(1), case.after(20)), (Verdict::Stay, Verdict::Stay));
         case.is_crowded = true;
-        assert_eq!(case.after(1), Verdict::Cut, "what it took nothing of before counts");
+        assert_eq!(case.after(1), Verdict::Unread, "what it took nothing of before counts");
     }
 }

@@ -134,6 +134,7 @@ impl InFlight {
         let Some(stream) = self.stream.get().filter(|stream| !stream.is_aborted()) else { return false };
         tracing::debug!(peer = %self.peer.ip, "a stream whose client reads nothing is cut off");
         stream.abort();
+        self.api.metrics.unread.streams.fetch_add(1, Ordering::Relaxed);
         true
     }
 }

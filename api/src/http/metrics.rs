@@ -37,7 +37,20 @@ pub struct Metrics {
     pub(crate) accepted: AtomicU64,
     /// Connections sent away since the start because too many were open.
     pub(crate) turned_away: AtomicU64,
+    /// Answers that were given up since the start because their clients did not read them.
+    pub(crate) unread: Unread,
     probes: RwLock<Vec<Arc<dyn Probe>>>,
+}
+
+/// Answers that were given up because their clients did not read them, by what became of them.
+#[derive(Default)]
+pub(crate) struct Unread {
+    /// HTTP/2 streams that were reset.
+    pub(crate) streams: AtomicU64,
+    /// Connections that were closed.
+    pub(crate) connections: AtomicU64,
+    /// WebSockets that were closed, or did not answer a ping.
+    pub(crate) sockets: AtomicU64,
 }
 
 /// The counts of one route.
@@ -60,6 +73,7 @@ impl Metrics {
             connections: AtomicU64::new(0),
             accepted: AtomicU64::new(0),
             turned_away: AtomicU64::new(0),
+            unread: Unread::default(),
             probes: RwLock::default(),
         }
     }
@@ -91,6 +105,14 @@ impl Metrics {
             "Connections refused because too many were open.",
             load(&self.turned_away),
         );
+        let name = "agentsvc_http_unread_total";
+        out.family(name, "Answers given up because clients did not read them, by what was done.", "counter");
+        let Unread { streams, connections, sockets } = &self.unread;
+        for (what, count) in
+            [("stream_reset", streams), ("connection_closed", connections), ("websocket_closed", sockets)]
+        {
+            out.sample(name, &format!("outcome=\"{what}\""), load(count));
+        }
         out.family("agentsvc_http_requests_total", "Responses by route and status class.", "counter");
         self.each_route(|labels, counts| {
             for (class, count) in counts.statuses.iter().enumerate().filter(|(_, count)| load(count) > 0) {

@@ -178,6 +178,10 @@ async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: Ar
                 Verdict::Stay => {}
                 Verdict::Finish => http.as_mut().graceful_shutdown(),
                 Verdict::Cut => break,
+                Verdict::Unread => {
+                    api.metrics.unread.connections.fetch_add(1, Ordering::Relaxed);
+                    break;
+                }
             },
             () = activity.finish.notified() => http.as_mut().graceful_shutdown(),
             () = &mut stop, if deadline.is_none() => {

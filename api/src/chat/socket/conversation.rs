@@ -119,6 +119,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
                 biased;
                 () = &mut stop => return self.farewell(),
                 now = looks.tick() => if self.pipe.is_dead(now, self.api.settings.limits.stall_time_max) {
+                    self.api.metrics.unread.sockets.fetch_add(1, Ordering::Relaxed);
                     return End::Gone;
                 },
                 agents = seat.next() => self.pipe.outbox.set_agents(agents),

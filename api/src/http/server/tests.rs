@@ -223,6 +223,8 @@ async fn an_answer_that_nobody_takes_makes_room_for_those_who_read() {
     timeout(Duration::from_secs(20), read).await.expect("there is room long before the stall limit");
     assert_eq!(http.get("/api/health", "").await.unwrap().status(), StatusCode::OK, "the connection stays");
     assert!(unread.remove(0).into_body().collect().await.is_err(), "the oldest is reset");
+    assert!(server.api.metrics.unread.streams.load(Ordering::Relaxed) > 0);
+    assert_eq!(server.api.metrics.unread.connections.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test]
@@ -292,6 +294,7 @@ async fn a_connection_whose_buffer_the_client_leaves_full_is_closed() {
     server.in_flight(1).await;
     server.in_flight(0).await;
     assert!(http.connection.await.unwrap().is_err());
+    assert!(server.api.render_metrics().contains("agentsvc_http_unread_total{outcome=\"connection_closed\"} 1\n"));
     drop(unread);
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::frames::{ACK, DATA, END_HEADERS, END_STREAM, HEADERS, Http2, RST_STREAM, SETTINGS, frame, get, is_ok};
 use super::harness::{Memory, Neighbour, connections, harness, metric, wait};
 use super::wire::{count, drain, flood, request};
 use crate::support::model::Model;
@@ -83,5 +84,44 @@ pub(crate) fn an_answer_that_nobody_reads_is_cut_off() {
     neighbour.is_served();
     memory.is_flat(&daemon, "40 answers of 24 MiB that nobody reads");
     wait("they are cut off", || (connections(&daemon)? < deaf.len() / 2).then_some(()));
+    neighbour.leave();
+}
+
+#[test]
+fn streams_that_nobody_reads_keep_no_reader_of_their_address_out() {
+    let daemon = harness("");
+    let neighbour = Neighbour::of(&daemon);
+    let memory = Memory::of(&daemon);
+    // More than an address may leave unread, of what the daemon sends to everyone.
+    let (connections, streams, most) = (20, 256, 4_096.0);
+    let deaf: Vec<_> = (0..connections).map(|_| Http2::with_window(&daemon, 0).unwrap()).collect();
+    let block = get("/api/openapi.json");
+    for http in &deaf {
+        for n in 0..streams {
+            std::io::Write::write_all(&mut &http.0, &frame(HEADERS, END_HEADERS | END_STREAM, 2 * n + 1, &block))
+                .unwrap();
+        }
+    }
+    wait("they leave as much unread as they may", || {
+        (metric(&daemon, "agentsvc_http_requests_in_flight")? >= most).then_some(())
+    });
+    let mut reads = Http2::open(&daemon).unwrap();
+    for n in 0..3 {
+        reads.send(HEADERS, END_HEADERS | END_STREAM, 2 * n + 1, &get("/api/health")).unwrap();
+        loop {
+            let frame = reads.read().expect("the connection stays");
+            match frame.kind {
+                HEADERS => assert!(is_ok(&frame), "{frame:?}"),
+                DATA if frame.flags & END_STREAM != 0 => break,
+                SETTINGS if frame.flags & ACK == 0 => reads.send(SETTINGS, ACK, 0, &[]).unwrap(),
+                RST_STREAM => panic!("one that reads is refused: {frame:?}"),
+                _ => {}
+            }
+        }
+    }
+    assert_eq!(metric(&daemon, "agentsvc_answers_bytes"), Some(0.0), "what is sent to everyone takes no memory");
+    neighbour.is_served();
+    memory.is_flat(&daemon, "streams that nobody reads");
+    drop(deaf);
     neighbour.leave();
 }

@@ -54,6 +54,19 @@ fn a_backup_is_made_listed_sent_and_deleted() {
 }
 
 #[test]
+fn a_large_download_leaves_its_address_its_rate() {
+    let daemon = Daemon::with("rate_limit_per_second = 20\n");
+    let filename = text(&daemon.post("/api/backup", &json!({})).expect(200)["filename"]);
+    let file = fs::File::options().write(true).open(daemon.home().join("backups").join(&filename)).unwrap();
+    file.set_len(80 << 20).unwrap();
+    let sent = daemon.get(&format!("/api/backups/{filename}"));
+    assert_eq!((sent.status, sent.body.len()), (200, 80 << 20));
+    for _ in 0..10 {
+        daemon.get("/api/health").expect(200);
+    }
+}
+
+#[test]
 fn messages_that_are_sent_meanwhile_are_whole_or_not_there() {
     let daemon = daemon();
     let agents: Vec<String> = (0..4).map(|n| daemon.agent(&format!("a{n}"))).collect();

@@ -16,6 +16,7 @@ use crate::http::error::Error;
 use crate::http::failures::Failures;
 use crate::http::origin::{OriginClass, Origins};
 use crate::http::rate::{ClientKey, RateLimit};
+use crate::http::reply::Body;
 use crate::http::route::Auth;
 use crate::http::settings::ApiSettings;
 use crate::http::{handshake, query_string};
@@ -111,6 +112,16 @@ impl Policy {
     /// 429 with `Retry-After`.
     pub(crate) fn check_rate(&self, client: IpAddr, cost: u32) -> Result<(), Error> {
         self.rate.as_ref().map_or(Ok(()), |rate| rate.check(client, cost))
+    }
+
+    /// Takes a unit for each whole [`limit::ANSWER_UNIT_BYTES`] of an answer from the client's rate budget, as far as there are
+    /// some. Streamed answers cost nothing more: their clients set the pace, and a large download must not keep others of
+    /// their address out.
+    pub(crate) fn charge(&self, client: IpAddr, answer: &Body) {
+        let units = u32::try_from(answer.own_bytes() / limit::ANSWER_UNIT_BYTES).unwrap_or(u32::MAX);
+        if let Some(rate) = self.rate.as_ref().filter(|_| units > 0) {
+            rate.charge(client, units);
+        }
     }
 
     /// Asks for the key where `auth` wants it. Both sides are hashed first, so that neither the length nor the

@@ -81,6 +81,7 @@ where
         strip_body(&mut response);
     }
     let (head, body) = response.into_parts();
+    policy.charge(peer, &body);
     let mut response = match api.answers.count(client.holder(), body, is_read) {
         Ok(body) => Response::from_parts(head, body),
         Err(error) => error_form(error).into_response(),

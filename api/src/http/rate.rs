@@ -104,6 +104,20 @@ impl<C: Clock + Clone> RateLimit<C> {
             .retry_after(secs))
     }
 
+    /// Takes up to `cost` units from the client's bucket, as many as it holds, for an answer that is made already: there is no
+    /// debt, so that the largest answer costs no more than a full bucket.
+    pub(crate) fn charge(&self, client: IpAddr, cost: u32) {
+        let key = self.key_of(client);
+        let mut left = cost.min(self.burst.get());
+        let mut step = left;
+        while let Some(units) = NonZeroU32::new(step.min(left)) {
+            match self.limiter.check_key_n(&key, units) {
+                Ok(Ok(())) => left -= units.get(),
+                Ok(Err(_)) | Err(_) => step /= 2,
+            }
+        }
+    }
+
     fn look(&self) {
         if self.limiter.len() > limit::RATE_KEYS_MAX {
             self.sweep();
@@ -160,6 +174,21 @@ mod tests {
         let response = limit.check(CLIENT, 10).unwrap_err().into_response();
         assert_eq!(response.headers()[RETRY_AFTER], "2");
         assert!(limit.check(CLIENT, 0).is_ok());
+    }
+
+    #[test]
+    fn an_answer_costs_what_is_left_at_most_and_leaves_no_debt() {
+        let (limit, clock) = limiter(10);
+        limit.charge(CLIENT, 15);
+        assert!(limit.check(CLIENT, 6).is_err() && limit.check(CLIENT, 5).is_ok());
+        clock.advance(Duration::from_secs(1));
+        limit.charge(CLIENT, 7);
+        assert!(limit.check(CLIENT, 4).is_err() && limit.check(CLIENT, 3).is_ok());
+        clock.advance(Duration::from_secs(2));
+        limit.charge(CLIENT, 1_000_000);
+        assert!(limit.check(CLIENT, 1).is_err());
+        clock.advance(Duration::from_secs(2));
+        assert!(limit.check(CLIENT, 20).is_ok());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::*;
 use crate::DOMAINS;
+use crate::http::metrics::{MetricsText, Probe};
 use crate::http::settings::{ApiSettings, Limits};
 use crate::log::hub::LogHub;
 use crate::model::catalog::DefaultModel;
@@ -60,6 +61,30 @@ async fn every_error_is_json_and_sealed() {
     assert_eq!(last.status(), 429);
     assert_eq!(last.headers()[RETRY_AFTER], "1");
     assert_sealed(&last);
+}
+
+/// Makes `/api/metrics` an answer of more than a megabyte.
+struct Large;
+
+impl Probe for Large {
+    fn gather(&self, out: &mut MetricsText) {
+        out.family("large", &"x".repeat(1 << 20), "gauge");
+    }
+}
+
+#[tokio::test]
+async fn a_large_answer_costs_more_than_a_small_one_and_a_shared_or_streamed_one_does_not() {
+    let status = async |first: &'static str| {
+        let api = front(ApiSettings { rate_limit_per_second: 1, ..ApiSettings::default() });
+        api.add_probe(Arc::new(Large));
+        assert_eq!(get(&api, first).await.status(), 200, "{first}");
+        // The bucket holds two units.
+        get(&api, "/api/health").await.status().as_u16()
+    };
+    assert_eq!(status("/api/metrics").await, 429);
+    for first in ["/api/health", "/api/openapi.json", "/api/logs/stream"] {
+        assert_eq!(status(first).await, 200, "{first}");
+    }
 }
 
 #[tokio::test]

@@ -82,6 +82,9 @@ limits! {
     pub const BODIES_SMALL_BYTES_MAX: usize = 512 << 20;
     /// Bytes of an answer from which on it counts towards `ANSWERS_BYTES_MAX`.
     pub const ANSWER_SMALL_BYTES: usize = 16 << 10;
+    /// Bytes of an answer for each of which it costs one more unit of the client's rate; streamed answers and what the daemon
+    /// keeps anyway cost no more.
+    pub const ANSWER_UNIT_BYTES: usize = 64 << 10;
     /// Bytes of larger answers that wait until their clients read them; a quarter of it for one client, and half as much on
     /// connections that have not shown the API key. What the daemon keeps anyway does not count. More: 503 with `Retry-After`,
     /// and streamed answers break off.

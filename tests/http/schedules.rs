@@ -1,7 +1,7 @@
 //! Schedules (spec 1, Schedules): the records, the rules and their refusals, runs by slot and by hand, restarts, and the
 //! tools of agents.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use agentsvc_components::Timestamp;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ fn an_orderly_stop_settles_the_calls_of_schedules() {
     until("the model was asked", || (model.requests().len() == 1).then_some(()));
     daemon.poke("/api/shutdown").expect(200);
     until("the daemon takes no more connections", || daemon.connect().is_err().then_some(()));
-    assert!(daemon.alive(), "it waits for the call");
+    assert!(daemon.outlives(Duration::from_secs(1)), "it waits for the call");
     gate.open();
     assert!(daemon.wait().success());
     daemon.restart();

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -120,6 +121,15 @@ impl Daemon {
     /// True while the process runs.
     pub(crate) fn alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// True when the process still runs after `wait`.
+    pub(crate) fn outlives(&mut self, wait: Duration) -> bool {
+        let end = Instant::now() + wait;
+        while self.alive() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.alive()
     }
 
     /// Starts the binary again on the same home and waits until the world is loaded.

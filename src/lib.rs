@@ -14,6 +14,7 @@ pub mod event;
 pub mod goal;
 pub mod kernel;
 pub mod log;
+pub mod mcp;
 pub mod memory;
 pub mod migration;
 pub mod model;
@@ -65,6 +66,7 @@ pub const DOMAINS: &[Domain] = &[
     memory::DOMAIN,
     upload::DOMAIN,
     tool::DOMAIN,
+    mcp::DOMAIN,
     web::DOMAIN,
     chat::DOMAIN,
     config::DOMAIN,

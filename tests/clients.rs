@@ -1,4 +1,4 @@
-//! Clients that other people wrote: `curl`, the official `openai` and the `websockets` Python packages, and
+//! Clients that other people wrote: `curl`, the official `openai` and `mcp` and the `websockets` Python packages, and
 //! `EventSource` of a browser.
 //!
 //! Each test says what to install when its client is missing. `AGENTSVC_SKIP_CLIENTS=1` skips them.
@@ -122,6 +122,26 @@ fn the_openai_client_understands_our_errors() {
     let breaking = Model::start();
     breaking.script([Reply::text("one two three four").break_after(3)]);
     openai("stream_breaks", &breaking);
+}
+
+#[test]
+fn the_mcp_client_lists_and_calls_tools() {
+    if skipped() {
+        return;
+    }
+    let allowed = "allowlist = [\"web_fetch\", \"file_read\", \"file_write\"]";
+    let daemon = Daemon::with(&format!("api_key = \"k\"\n[tool_invoke]\nenabled = true\n{allowed}\n"));
+    let tools = "[capabilities]\ntools = [\"system_time\", \"file_*\"]\n";
+    let agent = daemon.keyed("k").agent_with("ada", tools);
+    let script = support::routes::root().join("tests/clients/mcp_sdk.py");
+    for (path, mode) in [("/mcp", "auto"), ("/api/mcp", "auto"), ("/mcp", "legacy"), ("/mcp", "public")] {
+        let mut command = Command::new(python("mcp"));
+        command.arg(&script).args([&format!("http://{}{path}", daemon.addr), "k", &agent, mode]);
+        command.env("NO_PROXY", "*").env_remove("ALL_PROXY").env_remove("all_proxy");
+        let output = command.output().expect("Python starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && output.stdout.starts_with(b"passed"), "{path} {mode}: {said}");
+    }
 }
 
 /// What the `websockets` client sees of a conversation; prints one JSON line per message.

@@ -14,6 +14,7 @@ pub mod event;
 pub mod goal;
 pub mod http;
 pub mod log;
+pub mod mcp;
 pub mod memory;
 pub mod migration;
 pub mod model;
@@ -85,6 +86,7 @@ const LIST: &[HttpDomain] = &[
     chat::DOMAIN,
     ui::DOMAIN,
     query::DOMAIN,
+    mcp::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

@@ -29,6 +29,7 @@ use crate::kernel::logging::config::{Log, LogLevel};
 use crate::kernel::sandbox::config::{ExecPolicy, Workspaces};
 use crate::kernel::server::Server;
 use crate::kernel::world_loop::config::World;
+use crate::mcp::config::McpServer;
 use crate::model::catalog::config::Catalog;
 use crate::provider::config::{DefaultModel, Provider};
 use crate::replay::inputs::config::Inputs;
@@ -46,7 +47,7 @@ pub const DOMAIN: Domain = Domain {
     name: "config",
     uses: &[
         "approval", "audit", "backup", "budget", "model", "provider", "security", "snapshot", "task", "tool",
-        "trigger", "upload", "usage", "web", "manifest", "replay",
+        "trigger", "upload", "usage", "web", "manifest", "replay", "mcp",
     ],
     commands: &[Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration")],
     ..Domain::EMPTY
@@ -101,6 +102,8 @@ table! {
         approval: Approval => table(),
         /// Tools that clients can call directly; none by default.
         tool_invoke: ToolInvoke => table(),
+        /// The daemon as an MCP server.
+        mcp_server: McpServer => table(),
         /// Files that clients upload for agents.
         uploads: Uploads => table(),
         /// Budget limits. Limits set over the API override these.

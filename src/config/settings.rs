@@ -21,5 +21,6 @@ impl Config {
             allowlist: self.tool_invoke.allowlist.clone(),
             require_approval: self.approval.require_approval.clone(),
         });
+        settings.set(self.mcp_server.clone());
     }
 }

@@ -13,7 +13,7 @@ table! {
         /// Allow clients to call the tools of `allowlist` directly.
         enabled: bool => flag().protected(),
         /// Exact tool names, such as "web_fetch". Patterns are not supported.
-        allowlist: Vec<Box<str>> => list(name).protected(),
+        allowlist: Vec<Box<str>> => list(tool_name).protected(),
     }
 }
 
@@ -36,7 +36,8 @@ pub(crate) fn tool_pattern(text: &str) -> Result<Box<str>, String> {
     Ok(text.into())
 }
 
-fn name(text: &str) -> Result<Box<str>, String> {
+/// The exact name of a tool.
+pub(crate) fn tool_name(text: &str) -> Result<Box<str>, String> {
     if text.is_empty() || text.len() > NAME_BYTES_MAX {
         return Err(format!("must be the name of a tool, at most {NAME_BYTES_MAX} bytes"));
     }

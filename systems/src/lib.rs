@@ -14,6 +14,7 @@ pub mod goal;
 pub mod injection;
 pub mod kernel;
 pub mod manifest;
+pub mod mcp;
 pub mod memory;
 pub mod model;
 pub mod prompt;
@@ -78,6 +79,7 @@ pub const DOMAINS: &[Domain] = &[
     task::DOMAIN,
     workflow::DOMAIN,
     webhook::DOMAIN,
+    mcp::DOMAIN,
     world::DOMAIN,
     query::DOMAIN,
     replay::DOMAIN,

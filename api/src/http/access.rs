@@ -90,6 +90,15 @@ impl Policy {
         self.origins.class(parts, self.is_open())
     }
 
+    /// Does a request that [`check_auth`](Self::check_auth) let through act with the key? Every one does where no key is set.
+    pub(crate) fn is_keyed(&self, parts: &Parts, auth: Auth) -> bool {
+        match auth {
+            Auth::Public => false,
+            Auth::Optional => self.is_open() || parts.headers.contains_key(AUTHORIZATION),
+            Auth::Bearer | Auth::Socket => true,
+        }
+    }
+
     /// Refuses foreign pages and foreign names while the API is open.
     ///
     /// # Errors
@@ -98,11 +107,12 @@ impl Policy {
         if self.is_open() { self.origins.check_open(parts, class) } else { Ok(()) }
     }
 
-    /// Refuses WebSockets of foreign pages, whether there is a key or not.
+    /// Refuses foreign pages, whether there is a key or not: where no browser guards what they send, as for WebSockets, or
+    /// where the protocol asks for it.
     ///
     /// # Errors
     /// 403.
-    pub(crate) fn check_socket_origin(&self, parts: &Parts) -> Result<(), Error> {
+    pub(crate) fn check_page_origin(&self, parts: &Parts) -> Result<(), Error> {
         self.origins.check_socket(parts, self.port, self.is_open())
     }
 
@@ -141,6 +151,9 @@ impl Policy {
             bool::from(hash.ct_eq(key))
         };
         let given = parts.headers.get(AUTHORIZATION).map_or(&b""[..], |value| value.as_bytes());
+        if auth == Auth::Optional && !parts.headers.contains_key(AUTHORIZATION) {
+            return Ok(());
+        }
         let in_header = given.split_at_checked(7).filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "));
         if in_header.is_some_and(|(_, token)| is_key(token)) {
             return Ok(());
@@ -257,6 +270,23 @@ mod tests {
             assert!(!allowed(uri, protocol, Auth::Socket), "{uri} {protocol}");
         }
         assert!(!allowed("/ws?token=se%2Fcret", "bearer, se/cret", Auth::Bearer));
+    }
+
+    #[test]
+    fn a_route_with_an_optional_key_takes_none_or_the_right_one() {
+        let keyed = Access::new(&keyed("secret")).policy();
+        let without = Request::builder().body(()).unwrap().into_parts().0;
+        let of = |policy: &Policy, parts: &Parts| {
+            let allowed = policy.check_auth(parts, Auth::Optional, CLIENT).is_ok();
+            (allowed, allowed && policy.is_keyed(parts, Auth::Optional))
+        };
+        assert_eq!(of(&keyed, &without), (true, false));
+        assert_eq!(of(&keyed, &parts("Bearer secret")), (true, true));
+        for wrong in ["", "Bearer wrong", "Basic secret"] {
+            assert_eq!(of(&keyed, &parts(wrong)), (false, false), "{wrong}");
+        }
+        let open = Access::new(&ApiSettings::default()).policy();
+        assert_eq!(of(&open, &without), (true, true));
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub struct Call {
     pub stream: BodyStream,
     /// The client's address.
     pub peer: IpAddr,
+    /// The client sent the key, or none is set. Only routes with an [optional key](crate::http::route::Auth) look at it.
+    pub is_keyed: bool,
     /// The id in `x-request-id`.
     pub request_id: Uuid,
     /// The trace that the client says it belongs to.
@@ -68,6 +70,14 @@ impl Call {
     /// The world's refusal, or 503 when it is loading, draining or full.
     pub async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, Error> {
         self.api.bridge.ask(command).await.map_err(Error::from)
+    }
+
+    /// Takes `cost` more units from the client's rate budget, beside those of the route.
+    ///
+    /// # Errors
+    /// 429 with `Retry-After`.
+    pub fn charge(&self, cost: u32) -> Result<(), Error> {
+        self.api.access.policy().check_rate(self.peer, cost)
     }
 
     /// The path parameter `name` as received, percent-encoded. Empty when the pattern has no such parameter.

@@ -36,7 +36,8 @@ const COST_UNMATCHED: u32 = 1;
 
 /// Headers that a page of another origin may send.
 const CORS_HEADERS: HeaderValue = HeaderValue::from_static(
-    "authorization, content-type, last-event-id, traceparent, x-agentsvc-session, x-request-id",
+    "authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, traceparent, \
+     x-agentsvc-agent-id, x-agentsvc-session, x-request-id",
 );
 
 /// Seconds a browser may remember a preflight.
@@ -68,8 +69,8 @@ where
         |admitted| if is_read { Ok(admitted) } else { api.answers.admit(client.holder()).map(|()| admitted) };
     let mut response = match admitted.and_then(with_room) {
         Ok(Admitted::Preflight(response)) => Ok(response),
-        Ok(Admitted::To(route, spans)) => {
-            run(api, route, spans, parts, body, peer, &own).instrument(span.clone()).await
+        Ok(Admitted::To(route, spans, is_keyed)) => {
+            run(api, route, spans, parts, body, (peer, is_keyed), &own).instrument(span.clone()).await
         }
         Err(error) => {
             body::discard(body::expects(&parts), body).await;
@@ -98,8 +99,8 @@ where
 enum Admitted<'t> {
     /// It is already answered: `OPTIONS`.
     Preflight(Response),
-    /// To this route, with its parameters standing there.
-    To(&'t Route, ParamSpans),
+    /// To this route, with its parameters standing there, and with or without the key.
+    To(&'t Route, ParamSpans, bool),
 }
 
 /// Everything that can be said before the body is read.
@@ -114,7 +115,7 @@ fn admit<'t>(
     check_size(api, parts)?;
     check_host(parts)?;
     match found {
-        Found::Route(route, ..) if route.auth == Auth::Socket => policy.check_socket_origin(parts)?,
+        Found::Route(route, ..) if route.auth == Auth::Socket => policy.check_page_origin(parts)?,
         _ => policy.check_origin(parts, class)?,
     }
     let cost = if let Found::Route(route, ..) = found { route.cost } else { COST_UNMATCHED };
@@ -123,10 +124,11 @@ fn admit<'t>(
     match found {
         Found::Route(route, _, spans) => {
             policy.check_auth(parts, route.auth, peer).inspect_err(|_| api.note_unauthorized(peer, route.path))?;
-            if route.auth != Auth::Public {
+            let is_keyed = policy.is_keyed(parts, route.auth);
+            if is_keyed {
                 client.show_key();
             }
-            Ok(Admitted::To(route, *spans))
+            Ok(Admitted::To(route, *spans, is_keyed))
         }
         Found::OtherMethods(allow) if parts.method == Method::OPTIONS => {
             Ok(Admitted::Preflight(preflight(allow, class)))
@@ -176,7 +178,7 @@ async fn run<B>(
     spans: ParamSpans,
     parts: Parts,
     body: B,
-    peer: IpAddr,
+    (peer, is_keyed): (IpAddr, bool),
     own: &ResponseHeaders,
 ) -> Result<Response, Error>
 where
@@ -203,6 +205,7 @@ where
         body,
         stream,
         peer,
+        is_keyed,
         request_id: own.id,
         trace: own.trace,
         spans,

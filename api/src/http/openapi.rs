@@ -82,8 +82,10 @@ fn operation(route: &Route, schemas: &mut Schemas<'_>) -> Value {
         };
         operation["requestBody"] = json!({"content": {content_type: {"schema": schema}}, "required": true});
     }
-    if route.auth == Auth::Public {
-        operation["security"] = json!([]);
+    match route.auth {
+        Auth::Public => operation["security"] = json!([]),
+        Auth::Optional => operation["security"] = json!([{"bearer": []}, {}]),
+        Auth::Bearer | Auth::Socket => {}
     }
     operation
 }

@@ -75,7 +75,7 @@ impl Origins {
         if is_address(host) && same {
             return Ok(());
         }
-        Err(Error::of(error_codes::ORIGIN, "this origin is not allowed to open a WebSocket; add it to cors_origin"))
+        Err(Error::of(error_codes::ORIGIN, "this origin is not allowed; add it to cors_origin"))
     }
 
     /// The guard of an open API: a page of a foreign origin, and a name that is not ours (DNS rebinding), get 403.

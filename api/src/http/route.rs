@@ -67,7 +67,10 @@ pub enum Auth {
     Public,
     /// Whoever sends `Authorization: Bearer <api_key>`.
     Bearer,
-    /// The same for a WebSocket, where a page cannot set headers: the key may also come as the subprotocols
+    /// Anyone; whoever sends an `Authorization` header must send the right one, and may do more
+    /// ([`Call::is_keyed`](crate::http::call::Call)).
+    Optional,
+    /// As [`Bearer`](Self::Bearer) for a WebSocket, where a page cannot set headers: the key may also come as the subprotocols
     /// `bearer, <api_key>` or in the query as `token`. The origin rules are those of WebSockets.
     Socket,
 }
@@ -197,6 +200,12 @@ impl Route {
     #[must_use]
     pub const fn public(self) -> Self {
         Self { auth: Auth::Public, ..self }
+    }
+
+    /// Open to anyone, and to those with the key for more.
+    #[must_use]
+    pub const fn optional_key(self) -> Self {
+        Self { auth: Auth::Optional, ..self }
     }
 
     /// Answers at once, also while the world is loading.

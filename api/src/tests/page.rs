@@ -41,7 +41,11 @@ pub(crate) fn index() -> String {
         let (title, text) = about(domain.name);
         let _ = write!(page, "\n## {title}\n\n| method | path | |\n| --- | --- | --- |\n");
         for route in routes(domain) {
-            let public = if route.auth == Auth::Public { " *public*" } else { "" };
+            let public = match route.auth {
+                Auth::Public => " *public*",
+                Auth::Optional => " *key optional*",
+                Auth::Bearer | Auth::Socket => "",
+            };
             let _ =
                 writeln!(page, "| {} | `{}` | {}{public} |", route.verb.as_str(), route.path, one_line(route.summary));
         }
@@ -79,8 +83,10 @@ fn describe(route: &Route, document: &Value, page: &mut String) {
     let schemas = Schemas(document);
     let operation = &document["paths"][path.replace("{*", "{")][verb.to_ascii_lowercase()];
     let _ = write!(page, "\n## {verb} `{path}`\n\n{}.", one_line(route.summary).trim_end_matches('.'));
-    if route.auth == Auth::Public {
-        page.push_str(" No key is needed.");
+    match route.auth {
+        Auth::Public => page.push_str(" No key is needed."),
+        Auth::Optional => page.push_str(" The key is optional."),
+        Auth::Bearer | Auth::Socket => {}
     }
     let _ = writeln!(page, " Rate cost: {}.", route.cost);
     let parameters: Vec<&Value> = operation["parameters"].as_array().into_iter().flatten().collect();

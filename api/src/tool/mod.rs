@@ -1,5 +1,6 @@
 //! The routes of tools and tool profiles.
 
+pub(crate) mod direct;
 pub mod error_codes;
 pub(crate) mod profile_routes;
 pub mod profiles;

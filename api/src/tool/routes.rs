@@ -1,29 +1,21 @@
 //! Tools: what there is, and one called without an agent's turn (spec 2, System and Direct tool invocation).
 
 use crate::tool::error_codes;
-use agentsvc_components::kernel::error_codes as kernel_codes;
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use agentsvc_components::AgentId;
-use agentsvc_systems::agent::GetAgent;
-use agentsvc_systems::approval::{InvokeTool, WithdrawInvocation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use uuid::Uuid;
 
-use crate::http::bridge::Bridge;
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::reply::Response;
+use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
-use crate::http::{reply, response_headers};
-use crate::tool::toolbox::{Denied, InputFault, Invocation, Invoked, NotRun, Scope, ToolDetail, Toolbox};
-
-/// What a direct call costs the client's rate budget.
-const INVOKE_COST: u32 = 10;
+use crate::tool::direct;
+use crate::tool::toolbox::{Denied, Invoked, Scope, Toolbox};
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/tools", "List the tools", |call| Box::pin(list(call)))
@@ -31,7 +23,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/tools/{name}", "Get a tool", |call| Box::pin(show(call)))
         .replies(&[Reply::json::<ToolShape>(200, "the tool with its input schema")]),
     Route::post("/api/tools/{name}/invoke", "Call a tool directly", |call| Box::pin(invoke(call)))
-        .cost(INVOKE_COST)
+        .cost(direct::COST)
         .body::<Map<String, Value>>()
         .query::<InvokeQuery>()
         .replies(&[
@@ -126,7 +118,7 @@ struct ToolResult {
 }
 
 /// The rules are checked in the order of the specification, so that a daemon that does not allow direct calls says
-/// nothing else. A call that needs a person waits for the decision, at most as long as its approval does.
+/// nothing else.
 async fn invoke(call: Call) -> Result<Response, Error> {
     let (toolbox, name) = (toolbox(&call)?, call.param("name")?.into_owned());
     toolbox.permit(&name).map_err(|denied| refuse(denied, &name))?;
@@ -135,27 +127,7 @@ async fn invoke(call: Call) -> Result<Response, Error> {
     let agent = query.agent_id.as_deref().map(str::parse::<AgentId>).transpose();
     let agent = agent.map_err(|_| Error::bad_field("agent_id", "query parameter 'agent_id' is not a valid UUID"))?;
     let input = Value::Object(call.json_or_default::<Map<String, Value>>()?);
-    toolbox.check(&name, &input).map_err(wrong_input)?;
-    check_scope(&tool, agent)?;
-    if let Some(agent) = agent {
-        let view = call.ask(GetAgent(agent)).await?;
-        if !toolbox.grants(&view.manifest.manifest, &name) {
-            return Err(not_granted(&name));
-        }
-    }
-    let input = input.to_string();
-    let id = response_headers::new_id();
-    let waits = Waiting { bridge: Some(call.api.bridge.clone()), id };
-    let command = InvokeTool { id, agent, tool: name.as_str().into(), input: input.as_str().into() };
-    let cleared = call.ask(command).await;
-    waits.over();
-    let invocation = Invocation { tool: name.clone(), input, invoker: cleared? };
-    let Invoked { content, is_error, cut_bytes } = toolbox.invoke(invocation).await.map_err(|why| match why {
-        NotRun::NotGranted => not_granted(&name),
-        NotRun::Full => {
-            Error::unavailable("too many direct tool calls are running; try again later", 1).code(kernel_codes::BUSY)
-        }
-    })?;
+    let Invoked { content, is_error, cut_bytes } = direct::call(&call.api, &*toolbox, &tool, agent, input).await?;
     reply::ok(&ToolResult { tool: tool.name, content, is_error, cut_bytes })
 }
 
@@ -170,56 +142,5 @@ fn refuse(denied: Denied, name: &str) -> Error {
             let text = format!("the tool {shown:?} is not in `allowlist` of [tool_invoke] in config.toml");
             Error::of(error_codes::TOOL_NOT_ALLOWED, text)
         }
-    }
-}
-
-fn wrong_input(fault: InputFault) -> Error {
-    let InputFault { field, message } = fault;
-    if field.is_empty() {
-        return Error::of(error_codes::TOOL_INPUT, format!("the input {message}"));
-    }
-    Error::bad_field(&field, format!("{field} {message}")).code(error_codes::TOOL_INPUT)
-}
-
-fn check_scope(tool: &ToolDetail, agent: Option<AgentId>) -> Result<(), Error> {
-    match (tool.scope, agent) {
-        (Scope::Turn, _) => {
-            let text = format!("{} needs the conversation of a turn; only an agent can call it", tool.name);
-            Err(Error::of(error_codes::TOOL_NEEDS_TURN, text))
-        }
-        (Scope::Agent, None) => {
-            let text = format!("agent_id is required for {}", tool.name);
-            Err(Error::bad_field("agent_id", text).code(error_codes::TOOL_NEEDS_AGENT))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn not_granted(name: &str) -> Error {
-    Error::of(error_codes::TOOL_NOT_GRANTED, format!("the agent's manifest does not grant the tool {name}"))
-}
-
-/// A client that waits for a person. When it goes away meanwhile, the approval goes with it.
-struct Waiting {
-    bridge: Option<Bridge>,
-    id: Uuid,
-}
-
-impl Waiting {
-    /// The wait has ended by itself.
-    fn over(mut self) {
-        self.bridge = None;
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        let (Some(bridge), Ok(runtime)) = (self.bridge.take(), tokio::runtime::Handle::try_current()) else { return };
-        let id = self.id;
-        runtime.spawn(async move {
-            if let Err(refusal) = bridge.ask(WithdrawInvocation { id }).await {
-                tracing::warn!(%refusal, "an abandoned approval could not be withdrawn");
-            }
-        });
     }
 }

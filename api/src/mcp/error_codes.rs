@@ -1,0 +1,12 @@
+//! Error codes of MCP over HTTP. Errors of single messages have those of JSON-RPC.
+
+agentsvc_components::error_codes! {
+    /// The body is not JSON.
+    MCP_PARSE = "mcp_parse", [400], "Send one JSON-RPC 2.0 message.";
+    /// The body is no JSON-RPC 2.0 message, or a batch that the protocol version or the limit does not allow.
+    MCP_MESSAGE = "mcp_message", [400], "Send one JSON-RPC 2.0 message with `jsonrpc`, `method` and, for a request, `id`.";
+    /// The `MCP-Protocol-Version` header names an unknown version. `supported` lists the known ones.
+    MCP_VERSION = "mcp_version", [400], "Send a version of `supported`, or initialize again.";
+    /// The `Accept` header takes neither JSON nor server-sent events.
+    MCP_ACCEPT = "mcp_accept", [406], "Send `Accept: application/json, text/event-stream`.";
+}

@@ -1,0 +1,15 @@
+//! The daemon as a server of the Model Context Protocol (spec 3, MCP HTTP transport).
+
+pub mod error_codes;
+pub(crate) mod message;
+pub(crate) mod methods;
+pub mod public_tools;
+pub(crate) mod routes;
+pub(crate) mod tools;
+pub(crate) mod version;
+
+use crate::http::domain::HttpDomain;
+
+/// What the domain brings to the API.
+pub const DOMAIN: HttpDomain =
+    HttpDomain::new("mcp").uses(&["agent", "manifest", "tool"]).error_codes(error_codes::ALL).routes(&[routes::ROUTES]);

@@ -1,0 +1,120 @@
+//! The tools of this daemon as a client may list and call them.
+//!
+//! Without the key: those that the operator made public. With it: also those that `[tool_invoke]` lets clients call, as the
+//! routes of tools do. The tools that act for an agent take the agent that the request names.
+
+use std::sync::Arc;
+
+use agentsvc_components::AgentId;
+use agentsvc_components::manifest::Manifest;
+use agentsvc_systems::agent::GetAgent;
+use serde_json::{Map, Value, json};
+
+use crate::http::call::Call;
+use crate::http::error::Error;
+use crate::mcp::message::{Failure, Params, shown};
+use crate::mcp::methods::fields;
+use crate::mcp::public_tools::PublicTools;
+use crate::tool::direct;
+use crate::tool::toolbox::{Invoked, Scope, ToolDetail, Toolbox};
+
+/// Names the agent on whose behalf tools are called; the first that is there counts.
+const AGENT_HEADERS: [&str; 2] = ["x-agentsvc-agent-id", "x-librefang-agent-id"];
+
+/// Who asks, and what it is offered.
+pub(crate) struct Caller {
+    toolbox: Arc<dyn Toolbox>,
+    public: Arc<dyn PublicTools>,
+    is_keyed: bool,
+    agent: Option<(AgentId, Arc<Manifest>)>,
+}
+
+impl Caller {
+    /// The caller of a request.
+    ///
+    /// # Errors
+    /// 400 for a malformed agent id, 401 for one without the key, 404 for one that nobody has; 503 while the daemon is loading.
+    pub(crate) async fn of(call: &Call) -> Result<Self, Error> {
+        let (toolbox, public) = (call.api.service::<dyn Toolbox>()?, call.api.service::<dyn PublicTools>()?);
+        let named = AGENT_HEADERS.iter().find_map(|name| Some((*name, call.headers().get(*name)?)));
+        let agent = match named {
+            None => None,
+            Some(_) if !call.is_keyed => return Err(Error::unauthorized()),
+            Some((header, value)) => {
+                let id = value.to_str().ok().and_then(|text| text.trim().parse::<AgentId>().ok());
+                let id = id.ok_or_else(|| Error::bad_field(header, format!("{header} must be the id of an agent")))?;
+                Some((id, Arc::new(call.ask(GetAgent(id)).await?.manifest.manifest.clone())))
+            }
+        };
+        Ok(Self { toolbox, public, is_keyed: call.is_keyed, agent })
+    }
+
+    /// May it call the tool? One that it may not call does not exist for it.
+    fn offers(&self, tool: &ToolDetail) -> bool {
+        let may_call = self.public.is_public(&tool.name) || self.is_keyed && self.toolbox.permit(&tool.name).is_ok();
+        may_call
+            && match (&self.agent, tool.scope) {
+                (_, Scope::Turn) | (None, Scope::Agent) => false,
+                (None, Scope::Anywhere) => true,
+                (Some((_, manifest)), _) => self.toolbox.grants(manifest, &tool.name),
+            }
+    }
+}
+
+/// `tools/list`: all on one page.
+pub(super) fn list(caller: &Caller, params: &Params) -> Result<Map<String, Value>, Failure> {
+    if params.get("cursor").is_some_and(|cursor| !cursor.is_null()) {
+        return Err(Failure::params("unknown `cursor`: all tools are on one page"));
+    }
+    let names = caller.toolbox.names();
+    let tools = names.iter().filter_map(|name| caller.toolbox.tool(name)).filter(|tool| caller.offers(tool));
+    Ok(fields(json!({ "tools": tools.map(|tool| described(&tool)).collect::<Vec<Value>>() })))
+}
+
+fn described(tool: &ToolDetail) -> Value {
+    // It was built from JSON.
+    let schema: Value = serde_json::from_str(tool.input_schema.get()).unwrap_or_else(|_| json!({ "type": "object" }));
+    json!({
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": schema,
+        "annotations": { "idempotentHint": tool.is_repeatable },
+    })
+}
+
+/// `tools/call`: what the tool gave. What a model can mend, such as a wrong input, is a result too.
+pub(super) async fn call(call: &Call, caller: &Caller, mut params: Params) -> Result<Map<String, Value>, Failure> {
+    let Some(Value::String(name)) = params.remove("name") else {
+        return Err(Failure::params("`name` must be a string"));
+    };
+    let input = match params.remove("arguments") {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(input)) => input,
+        Some(_) => return Err(Failure::params("`arguments` must be an object")),
+    };
+    let tool = caller.toolbox.tool(&name).filter(|tool| caller.offers(tool));
+    let tool = tool.ok_or_else(|| Failure::params(format!("unknown tool: {}", shown(&name))))?;
+    call.charge(direct::COST).map_err(|error| failure(&error))?;
+    let agent = caller.agent.as_ref().map(|(id, _)| *id);
+    match direct::call(&call.api, &*caller.toolbox, &tool, agent, Value::Object(input)).await {
+        Ok(Invoked { content, is_error, cut_bytes: 0 }) => Ok(result(&content, is_error)),
+        Ok(Invoked { content, is_error, cut_bytes }) => {
+            Ok(result(&format!("{content}\n[{cut_bytes} more bytes were cut off]"), is_error))
+        }
+        Err(error) if error.status().is_client_error() && error.retry_after_secs().is_none() => {
+            Ok(result(error.message(), true))
+        }
+        Err(error) => Err(failure(&error)),
+    }
+}
+
+fn result(text: &str, is_error: bool) -> Map<String, Value> {
+    fields(json!({ "content": [{ "type": "text", "text": text }], "isError": is_error }))
+}
+
+/// An error that is none of the model's.
+fn failure(error: &Error) -> Failure {
+    let data = json!({ "status": error.status().as_u16(), "retry_after_secs": error.retry_after_secs() });
+    let code = if error.retry_after_secs().is_some() { Failure::BUSY } else { Failure::INTERNAL };
+    Failure::new(code, error.message()).with(data)
+}

@@ -1,0 +1,106 @@
+//! One direct call of a tool, from the input to the result (spec 2, Direct tool invocation). Who may call which tool is the
+//! caller's to decide.
+
+use agentsvc_components::AgentId;
+use agentsvc_components::kernel::error_codes as kernel_codes;
+use agentsvc_systems::agent::GetAgent;
+use agentsvc_systems::approval::{InvokeTool, WithdrawInvocation};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::http::api::Api;
+use crate::http::bridge::Bridge;
+use crate::http::error::Error;
+use crate::http::response_headers;
+use crate::tool::error_codes;
+use crate::tool::toolbox::{InputFault, Invocation, Invoked, NotRun, Scope, ToolDetail, Toolbox};
+
+/// What a direct call costs the client's rate budget.
+pub(crate) const COST: u32 = 10;
+
+/// Calls `tool`, on behalf of `agent` or of nobody. A call that needs a person waits for the decision, at most as long as its
+/// approval does.
+///
+/// # Errors
+/// 400 for an input that does not match the schema or a tool of another scope; 403 when the agent's manifest does not grant
+/// it or a person did not approve; 404 and 409 for the agent; 503 when as many calls run as may.
+pub(crate) async fn call(
+    api: &Api,
+    toolbox: &dyn Toolbox,
+    tool: &ToolDetail,
+    agent: Option<AgentId>,
+    input: Value,
+) -> Result<Invoked, Error> {
+    let name = &*tool.name;
+    toolbox.check(name, &input).map_err(wrong_input)?;
+    check_scope(tool, agent)?;
+    if let Some(agent) = agent {
+        let view = api.bridge.ask(GetAgent(agent)).await?;
+        if !toolbox.grants(&view.manifest.manifest, name) {
+            return Err(not_granted(name));
+        }
+    }
+    let input = input.to_string();
+    let id = response_headers::new_id();
+    let waits = Waiting { bridge: Some(api.bridge.clone()), id };
+    let cleared = api.bridge.ask(InvokeTool { id, agent, tool: name.into(), input: input.as_str().into() }).await;
+    waits.over();
+    let invocation = Invocation { tool: name.to_owned(), input, invoker: cleared? };
+    toolbox.invoke(invocation).await.map_err(|why| match why {
+        NotRun::NotGranted => not_granted(name),
+        NotRun::Full => {
+            Error::unavailable("too many direct tool calls are running; try again later", 1).code(kernel_codes::BUSY)
+        }
+    })
+}
+
+fn wrong_input(fault: InputFault) -> Error {
+    let InputFault { field, message } = fault;
+    if field.is_empty() {
+        return Error::of(error_codes::TOOL_INPUT, format!("the input {message}"));
+    }
+    Error::bad_field(&field, format!("{field} {message}")).code(error_codes::TOOL_INPUT)
+}
+
+fn check_scope(tool: &ToolDetail, agent: Option<AgentId>) -> Result<(), Error> {
+    match (tool.scope, agent) {
+        (Scope::Turn, _) => {
+            let text = format!("{} needs the conversation of a turn; only an agent can call it", tool.name);
+            Err(Error::of(error_codes::TOOL_NEEDS_TURN, text))
+        }
+        (Scope::Agent, None) => {
+            let text = format!("agent_id is required for {}", tool.name);
+            Err(Error::bad_field("agent_id", text).code(error_codes::TOOL_NEEDS_AGENT))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn not_granted(name: &str) -> Error {
+    Error::of(error_codes::TOOL_NOT_GRANTED, format!("the agent's manifest does not grant the tool {name}"))
+}
+
+/// A client that waits for a person. When it goes away meanwhile, the approval goes with it.
+struct Waiting {
+    bridge: Option<Bridge>,
+    id: Uuid,
+}
+
+impl Waiting {
+    /// The wait has ended by itself.
+    fn over(mut self) {
+        self.bridge = None;
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let (Some(bridge), Ok(runtime)) = (self.bridge.take(), tokio::runtime::Handle::try_current()) else { return };
+        let id = self.id;
+        runtime.spawn(async move {
+            if let Err(refusal) = bridge.ask(WithdrawInvocation { id }).await {
+                tracing::warn!(%refusal, "an abandoned approval could not be withdrawn");
+            }
+        });
+    }
+}

@@ -1,0 +1,31 @@
+//! The Model Context Protocol (spec 3, MCP servers).
+
+pub mod config;
+
+use std::sync::Arc;
+
+use agentsvc_api::mcp::public_tools::PublicTools;
+
+use crate::kernel::domain::Domain;
+use crate::kernel::settings::Settings;
+use config::McpServer;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "mcp",
+    uses: &["tool"],
+    open: |opening| {
+        opening.provide::<dyn PublicTools>(Arc::new(Listed(opening.settings.clone())));
+        Ok(())
+    },
+    ..Domain::EMPTY
+};
+
+/// What the configuration in force makes public.
+struct Listed(Settings);
+
+impl PublicTools for Listed {
+    fn is_public(&self, name: &str) -> bool {
+        self.0.get::<McpServer>().public_tools.iter().any(|public| **public == *name)
+    }
+}

@@ -42,10 +42,14 @@ fn a_client_initializes_lists_and_calls() {
             ("2025-11-25", "2025-11-25"),
             ("1999-01-01", "2025-11-25"),
         ] {
-            let params = json!({ "protocolVersion": asked, "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+            let params =
+                json!({ "protocolVersion": asked, "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
             let hello = ask(&client, path, &[], "initialize", &params);
             assert_eq!(hello["protocolVersion"], agreed);
-            assert_eq!((&hello["serverInfo"]["name"], &hello["capabilities"]), (&json!("agentsvc"), &json!({ "tools": {} })));
+            assert_eq!(
+                (&hello["serverInfo"]["name"], &hello["capabilities"]),
+                (&json!("agentsvc"), &json!({ "tools": {} }))
+            );
         }
         let ready = post(&client, path, &[], &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         assert_eq!((ready.status, ready.text()), (202, String::new()));
@@ -55,8 +59,17 @@ fn a_client_initializes_lists_and_calls() {
         let tools = ask(&client, path, &[], "tools/list", &json!({}));
         assert_eq!(names(&tools), ["system_time"]);
         let tool = &tools["tools"][0];
-        assert_eq!((&tool["inputSchema"]["type"], &tool["annotations"]["idempotentHint"]), (&json!("object"), &json!(true)));
-        let told = ask(&client, path, &[], "tools/call", &json!({ "name": "system_time", "arguments": { "format": "weekday" } }));
+        assert_eq!(
+            (&tool["inputSchema"]["type"], &tool["annotations"]["idempotentHint"]),
+            (&json!("object"), &json!(true))
+        );
+        let told = ask(
+            &client,
+            path,
+            &[],
+            "tools/call",
+            &json!({ "name": "system_time", "arguments": { "format": "weekday" } }),
+        );
         assert_eq!((&told["isError"], &told["content"][0]["type"]), (&json!(false), &json!("text")));
         assert!(text(&told["content"][0]["text"]).ends_with("day"), "{told}");
         for method in ["GET", "DELETE", "PUT"] {
@@ -74,6 +87,7 @@ fn errors_of_a_message_have_the_codes_of_json_rpc() {
     let code = |method: &str, params: Value| ask(&client, "/mcp", &[], method, &params)["code"].clone();
     assert_eq!(code("no/such", json!({})), -32601);
     assert_eq!(code("resources/list", json!({})), -32601);
+    assert_eq!(client.post("/api/mcp", &request("no/such", &json!({}))).expect(200)["error"]["code"], -32601);
     assert_eq!(code("ping", json!([])), -32602);
     assert_eq!(code("initialize", json!({})), -32602);
     assert_eq!(code("tools/list", json!({ "cursor": "x" })), -32602);
@@ -177,7 +191,8 @@ fn the_version_without_sessions_says_itself_in_each_request() {
 #[test]
 fn the_key_decides_what_is_offered() {
     let allowed = "[tool_invoke]\nenabled = true\nallowlist = [\"task_list\", \"file_read\", \"tool_load\"]\n";
-    let daemon = Daemon::with(&format!("{KEY}[mcp_server]\npublic_tools = [\"system_time\", \"file_write\"]\n{allowed}"));
+    let daemon =
+        Daemon::with(&format!("{KEY}[mcp_server]\npublic_tools = [\"system_time\", \"file_write\"]\n{allowed}"));
     let (nobody, keyed) = (daemon.client(), daemon.keyed("k"));
     let list = |client: &Client, path: &str| names(&ask(client, path, &[], "tools/list", &json!({})));
     assert_eq!(list(&nobody, "/mcp"), ["system_time"]);

@@ -130,13 +130,24 @@ fn the_mcp_client_lists_and_calls_tools() {
         return;
     }
     let allowed = "allowlist = [\"web_fetch\", \"file_read\", \"file_write\"]";
-    let daemon = Daemon::with(&format!("api_key = \"k\"\n[tool_invoke]\nenabled = true\n{allowed}\n"));
+    let model = Model::start();
+    let tool_invoke = format!("[tool_invoke]\nenabled = true\n{allowed}\n");
+    let daemon = Daemon::with(&format!("api_key = \"k\"\n{}{tool_invoke}", model.config()));
     let tools = "[capabilities]\ntools = [\"system_time\", \"file_*\"]\n";
     let agent = daemon.keyed("k").agent_with("ada", tools);
     let script = support::routes::root().join("tests/clients/mcp_sdk.py");
-    for (path, mode) in [("/mcp", "auto"), ("/api/mcp", "auto"), ("/mcp", "legacy"), ("/mcp", "public")] {
+    let of = |path: &str| format!("http://{}{path}", daemon.addr);
+    let stdio = format!("stdio:{}:{}", env!("CARGO_BIN_EXE_agentsvc"), daemon.home().display());
+    for (path, mode) in [
+        (of("/mcp"), "auto"),
+        (of("/api/mcp"), "auto"),
+        (of("/mcp"), "legacy"),
+        (of("/mcp"), "public"),
+        (stdio.clone(), "auto"),
+        (stdio, "legacy"),
+    ] {
         let mut command = Command::new(python("mcp"));
-        command.arg(&script).args([&format!("http://{}{path}", daemon.addr), "k", &agent, mode]);
+        command.arg(&script).args([&path, "k", &agent, mode]);
         command.env("NO_PROXY", "*").env_remove("ALL_PROXY").env_remove("all_proxy");
         let output = command.output().expect("Python starts");
         let said = String::from_utf8_lossy(&output.stderr);

@@ -1,11 +1,13 @@
 //! The Model Context Protocol (spec 3, MCP servers).
 
+pub(crate) mod cli;
 pub mod config;
 
 use std::sync::Arc;
 
 use agentsvc_api::mcp::public_tools::PublicTools;
 
+use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
 use crate::kernel::settings::Settings;
 use config::McpServer;
@@ -14,6 +16,7 @@ use config::McpServer;
 pub const DOMAIN: Domain = Domain {
     name: "mcp",
     uses: &["tool"],
+    commands: &[Subcommand::new::<cli::Mcp>(20, "mcp", "Serve MCP over standard input and output")],
     open: |opening| {
         opening.provide::<dyn PublicTools>(Arc::new(Listed(opening.settings.clone())));
         Ok(())

@@ -1,16 +1,18 @@
 """The official `mcp` package as a client of a daemon: `mcp_sdk.py <url> <key> <agent> <mode>`. Raises when something differs.
 
-`mode` is `auto` (the newest version), `legacy` (with `initialize`) or `public` (without a key).
+`mode` is `auto` (the newest version), `legacy` (with `initialize`) or `public` (without a key). With `stdio:<program>:<home>` as the
+URL the client starts `<program> --home <home> mcp` itself.
 """
 
 import asyncio
 import sys
 
 import httpx2
-from mcp import Client, MCPError
+from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 URL, KEY, AGENT, MODE = sys.argv[1:5]
+AGENTS = {"agentsvc_agent_ada", "agentsvc_agent_assistant"}
 
 
 def transport(**headers):
@@ -19,8 +21,15 @@ def transport(**headers):
     return streamable_http_client(URL, http_client=httpx2.AsyncClient(headers=headers, timeout=180, trust_env=False))
 
 
+def stdio(**headers):
+    program, home = URL.split(":")[1:]
+    agent = [argument for value in headers.values() for argument in ("--agent", value)]
+    return StdioServerParameters(command=program, args=["--home", home, "mcp", *agent])
+
+
 def client(**headers):
-    return Client(transport(**headers), mode="legacy" if MODE == "legacy" else "auto", read_timeout_seconds=180)
+    server = stdio(**headers) if URL.startswith("stdio:") else transport(**headers)
+    return Client(server, mode="legacy" if MODE == "legacy" else "auto", read_timeout_seconds=180)
 
 
 async def refused(call):
@@ -43,7 +52,8 @@ async def main():
         if MODE == "legacy":
             await connected.send_ping()
         tools = await names(connected)
-        assert set(tools) == ({"system_time"} if MODE == "public" else {"system_time", "web_fetch"}), set(tools)
+        expected = {"system_time"} if MODE == "public" else {"system_time", "web_fetch", *AGENTS}
+        assert set(tools) == expected, set(tools)
         time = tools["system_time"]
         assert time.description and time.input_schema["type"] == "object" and time.annotations.idempotent_hint
         told = await connected.call_tool("system_time", {"format": "weekday"})
@@ -52,8 +62,10 @@ async def main():
         assert wrong.is_error and "format" in wrong.content[0].text, wrong
         for unknown in ("no_such_tool", "file_read"):
             assert await refused(connected.call_tool(unknown, {})) == -32602
-    if MODE == "public":
-        return
+        if MODE == "public":
+            return
+        said = await connected.call_tool("agentsvc_agent_ada", {"message": "hello"})
+        assert not said.is_error and said.content[0].text == "echo: hello", said
     async with client(**{"x-agentsvc-agent-id": AGENT}) as connected:
         assert set(await names(connected)) == {"system_time", "file_read", "file_write"}
         wrote = await connected.call_tool("file_write", {"path": "a.txt", "content": "from MCP"})

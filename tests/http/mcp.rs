@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::daemon::{Daemon, text};
 use crate::support::http::{Client, Reply};
+use crate::support::model::Model;
 
 const KEY: &str = "api_key = \"k\"\n";
 
@@ -25,8 +26,10 @@ fn ask(client: &Client, path: &str, headers: &[(&str, &str)], method: &str, para
     if answer["error"].is_null() { answer["result"].clone() } else { answer["error"].clone() }
 }
 
+/// The names of the tools; those that are agents are left out.
 fn names(tools: &Value) -> Vec<String> {
     let mut names: Vec<String> = tools["tools"].as_array().unwrap().iter().map(|tool| text(&tool["name"])).collect();
+    names.retain(|name| !name.starts_with("agentsvc_agent_"));
     names.sort();
     names
 }
@@ -224,6 +227,63 @@ fn the_key_decides_what_is_offered() {
     post(&keyed, "/mcp", &[("x-agentsvc-agent-id", "ada")], &wrong).refused_field(400, "x-agentsvc-agent-id");
     let none = [("x-agentsvc-agent-id", "019aa5c8-0f10-7c3a-9d2e-5b1c6f7a8e01")];
     post(&keyed, "/mcp", &none, &wrong).refused(404);
+}
+
+#[test]
+fn agents_are_tools_of_those_with_the_key() {
+    let model = Model::start();
+    let daemon = Daemon::with(&format!("{KEY}{}", model.config()));
+    let (nobody, keyed) = (daemon.client(), daemon.keyed("k"));
+    let (ada, odd) = (keyed.agent_with("ada", ""), keyed.agent_with("night watch", ""));
+    let list = |client: &Client, headers: &[(&str, &str)]| -> Vec<String> {
+        let tools = ask(client, "/mcp", headers, "tools/list", &json!({}))["tools"].clone();
+        let names = tools.as_array().unwrap().iter().map(|tool| text(&tool["name"]));
+        names.filter(|name| name.starts_with("agentsvc_agent_")).collect()
+    };
+    let all = list(&keyed, &[]);
+    for name in ["agentsvc_agent_ada".to_owned(), format!("agentsvc_agent_{odd}")] {
+        assert!(all.contains(&name), "{name} {all:?}");
+    }
+    assert!(list(&nobody, &[]).is_empty() && list(&keyed, &[("x-agentsvc-agent-id", &ada)]).is_empty());
+    let call = |client: &Client, name: &str, arguments: &Value| {
+        ask(client, "/mcp", &[], "tools/call", &json!({ "name": name, "arguments": arguments }))
+    };
+    for name in ["agentsvc_agent_ada", "librefang_agent_ada", &format!("agentsvc_agent_{odd}")] {
+        let told = call(&keyed, name, &json!({ "message": "hello" }));
+        assert_eq!((&told["isError"], &told["content"][0]["text"]), (&json!(false), &json!("echo: hello")), "{told}");
+    }
+    let first = call(&keyed, "agentsvc_agent_ada", &json!({ "message": "one" }));
+    let session = text(&first["_meta"]["agentsvc/session_id"]);
+    assert_eq!(keyed.transcript(&session).last().unwrap().1, "echo: one");
+    let new = "019aa5c8-0f10-7c3a-9d2e-5b1c6f7a8e01";
+    call(&keyed, "agentsvc_agent_ada", &json!({ "message": "two", "session_id": new }));
+    assert_eq!(keyed.transcript(new).len(), 2);
+    for wrong in
+        [json!({}), json!({ "message": 3 }), json!({ "message": " " }), json!({ "message": "x", "session_id": "y" })]
+    {
+        assert_eq!(call(&keyed, "agentsvc_agent_ada", &wrong)["isError"], true, "{wrong}");
+    }
+    for (client, name) in
+        [(&nobody, "agentsvc_agent_ada"), (&keyed, "agentsvc_agent_nobody"), (&keyed, "agentsvc_agent_")]
+    {
+        assert_eq!(call(client, name, &json!({ "message": "hello" }))["code"], -32602, "{name}");
+    }
+    keyed.delete(&format!("/api/agents/{ada}")).expect(200);
+    assert_eq!(call(&keyed, "agentsvc_agent_ada", &json!({ "message": "hello" }))["code"], -32602);
+}
+
+#[test]
+fn many_agents_come_page_by_page() {
+    let daemon = Daemon::with("rate_limit_per_second = 1000000\n");
+    for at in 0..520 {
+        daemon.agent(&format!("a{at}"));
+    }
+    let client = daemon.client();
+    let first = ask(&client, "/mcp", &[], "tools/list", &json!({}));
+    assert_eq!(first["tools"].as_array().unwrap().len(), 501, "a tool and 500 agents");
+    let second = ask(&client, "/mcp", &[], "tools/list", &json!({ "cursor": first["nextCursor"] }));
+    assert_eq!(second["tools"].as_array().unwrap().len(), 21, "the other agents, one of them the assistant");
+    assert!(second["nextCursor"].is_null() && names(&second).is_empty());
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub(crate) async fn run(
         "initialize" if !version.is_stateless() => (initialize(call, &params)?, false),
         "server/discover" => (discover(call), true),
         "ping" if !version.is_stateless() => (Map::new(), false),
-        "tools/list" => (tools::list(caller, &params)?, true),
+        "tools/list" => (tools::list(call, caller, &params).await?, true),
         "tools/call" => (tools::call(call, caller, params).await?, false),
         other => return Err(Failure::method(other)),
     };

@@ -1,5 +1,6 @@
 //! The daemon as a server of the Model Context Protocol (spec 3, MCP HTTP transport).
 
+pub(crate) mod agents;
 pub mod error_codes;
 pub(crate) mod message;
 pub(crate) mod methods;
@@ -11,5 +12,7 @@ pub(crate) mod version;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain =
-    HttpDomain::new("mcp").uses(&["agent", "manifest", "tool"]).error_codes(error_codes::ALL).routes(&[routes::ROUTES]);
+pub const DOMAIN: HttpDomain = HttpDomain::new("mcp")
+    .uses(&["agent", "manifest", "tool", "turn", "upload"])
+    .error_codes(error_codes::ALL)
+    .routes(&[routes::ROUTES]);

@@ -1,7 +1,7 @@
 //! The tools of this daemon as a client may list and call them.
 //!
 //! Without the key: those that the operator made public. With it: also those that `[tool_invoke]` lets clients call, as the
-//! routes of tools do. The tools that act for an agent take the agent that the request names.
+//! routes of tools do, and each agent as a tool. The tools that act for an agent take the agent that the request names.
 
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::http::call::Call;
 use crate::http::error::Error;
+use crate::mcp::agents;
 use crate::mcp::message::{Failure, Params, shown};
 use crate::mcp::methods::fields;
 use crate::mcp::public_tools::PublicTools;
@@ -49,6 +50,11 @@ impl Caller {
         Ok(Self { toolbox, public, is_keyed: call.is_keyed, agent })
     }
 
+    /// May it send messages to agents? Not those who act for one: an agent writes to others by a tool of its own.
+    const fn offers_agents(&self) -> bool {
+        self.is_keyed && self.agent.is_none()
+    }
+
     /// May it call the tool? One that it may not call does not exist for it.
     fn offers(&self, tool: &ToolDetail) -> bool {
         let may_call = self.public.is_public(&tool.name) || self.is_keyed && self.toolbox.permit(&tool.name).is_ok();
@@ -61,14 +67,32 @@ impl Caller {
     }
 }
 
-/// `tools/list`: all on one page.
-pub(super) fn list(caller: &Caller, params: &Params) -> Result<Map<String, Value>, Failure> {
-    if params.get("cursor").is_some_and(|cursor| !cursor.is_null()) {
-        return Err(Failure::params("unknown `cursor`: all tools are on one page"));
+/// `tools/list`: the tools and the first agents, then the other agents.
+pub(super) async fn list(call: &Call, caller: &Caller, params: &Params) -> Result<Map<String, Value>, Failure> {
+    let after = match params.get("cursor") {
+        None | Some(Value::Null) => None,
+        Some(cursor) => {
+            let after = cursor.as_str().and_then(|cursor| cursor.parse::<AgentId>().ok());
+            Some(after.filter(|_| caller.offers_agents()).ok_or_else(|| Failure::params("unknown `cursor`"))?)
+        }
+    };
+    let mut listed: Vec<Value> = Vec::new();
+    if after.is_none() {
+        let names = caller.toolbox.names();
+        let tools = names.iter().filter_map(|name| caller.toolbox.tool(name)).filter(|tool| caller.offers(tool));
+        listed.extend(tools.map(|tool| described(&tool)));
     }
-    let names = caller.toolbox.names();
-    let tools = names.iter().filter_map(|name| caller.toolbox.tool(name)).filter(|tool| caller.offers(tool));
-    Ok(fields(json!({ "tools": tools.map(|tool| described(&tool)).collect::<Vec<Value>>() })))
+    let mut next = None;
+    if caller.offers_agents() {
+        let agents;
+        (agents, next) = agents::list(call, after).await.map_err(|error| failure(&error))?;
+        listed.extend(agents);
+    }
+    let mut result = fields(json!({ "tools": listed }));
+    if let Some(next) = next {
+        result.insert("nextCursor".to_owned(), json!(next.to_string()));
+    }
+    Ok(result)
 }
 
 fn described(tool: &ToolDetail) -> Value {
@@ -92,8 +116,13 @@ pub(super) async fn call(call: &Call, caller: &Caller, mut params: Params) -> Re
         Some(Value::Object(input)) => input,
         Some(_) => return Err(Failure::params("`arguments` must be an object")),
     };
-    let tool = caller.toolbox.tool(&name).filter(|tool| caller.offers(tool));
-    let tool = tool.ok_or_else(|| Failure::params(format!("unknown tool: {}", shown(&name))))?;
+    let unknown = || Failure::params(format!("unknown tool: {}", shown(&name)));
+    let Some(tool) = caller.toolbox.tool(&name).filter(|tool| caller.offers(tool)) else {
+        let agent = if caller.offers_agents() { agents::find(call, &name).await } else { Ok(None) };
+        let agent = agent.map_err(|error| failure(&error))?.ok_or_else(unknown)?;
+        call.charge(direct::COST).map_err(|error| failure(&error))?;
+        return agents::send(call, agent, &input).await.or_else(told);
+    };
     call.charge(direct::COST).map_err(|error| failure(&error))?;
     let agent = caller.agent.as_ref().map(|(id, _)| *id);
     match direct::call(&call.api, &*caller.toolbox, &tool, agent, Value::Object(input)).await {
@@ -101,11 +130,14 @@ pub(super) async fn call(call: &Call, caller: &Caller, mut params: Params) -> Re
         Ok(Invoked { content, is_error, cut_bytes }) => {
             Ok(result(&format!("{content}\n[{cut_bytes} more bytes were cut off]"), is_error))
         }
-        Err(error) if error.status().is_client_error() && error.retry_after_secs().is_none() => {
-            Ok(result(error.message(), true))
-        }
-        Err(error) => Err(failure(&error)),
+        Err(error) => told(error),
     }
+}
+
+/// An error as the model sees it, where it is one of its own.
+fn told(error: Error) -> Result<Map<String, Value>, Failure> {
+    let is_models = error.status().is_client_error() && error.retry_after_secs().is_none();
+    if is_models { Ok(result(error.message(), true)) } else { Err(failure(&error)) }
 }
 
 fn result(text: &str, is_error: bool) -> Map<String, Value> {

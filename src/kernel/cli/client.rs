@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use reqwest::{Method, Response, Url};
+use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use uuid::Uuid;
@@ -74,6 +74,21 @@ impl Client {
         read(self.send(Method::POST, path, &[], body).await?).await
     }
 
+    /// `POST path` with a JSON text and further headers; the text of the answer.
+    pub(crate) async fn post_text(
+        &self,
+        path: &str,
+        headers: &[(&'static str, String)],
+        body: String,
+    ) -> Result<String, Error> {
+        let mut request = self.request(Method::POST, path, &[])?.header("content-type", "application/json").body(body);
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        let response = self.answer(request).await?;
+        response.text().await.map_err(|error| Error::Protocol(describe(&error)))
+    }
+
     /// Writes the body of `GET path` into `to`, piece by piece.
     pub(crate) async fn download(&self, path: &str, to: &mut impl std::io::Write) -> Result<(), Error> {
         let mut response = self.send(Method::GET, path, &[], None).await?;
@@ -114,17 +129,23 @@ impl Client {
         query: &[(&str, &str)],
         body: Option<&Value>,
     ) -> Result<Response, Error> {
+        let mut request = self.request(method, path, query)?;
+        if let Some(body) = body {
+            request = request.header("content-type", "application/json").body(body.to_string());
+        }
+        self.answer(request).await
+    }
+
+    fn request(&self, method: Method, path: &str, query: &[(&str, &str)]) -> Result<RequestBuilder, Error> {
         let mut url = Url::parse(&format!("{}{path}", self.base)).map_err(|error| Error::Usage(error.to_string()))?;
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        let mut request = self.http.request(method, url);
-        if let Some(key) = &self.key {
-            request = request.bearer_auth(key);
-        }
-        if let Some(body) = body {
-            request = request.header("content-type", "application/json").body(body.to_string());
-        }
+        let request = self.http.request(method, url);
+        Ok(if let Some(key) = &self.key { request.bearer_auth(key) } else { request })
+    }
+
+    async fn answer(&self, request: RequestBuilder) -> Result<Response, Error> {
         let response = request.send().await.map_err(|error| self.failed(&error))?;
         let status = response.status();
         if status.is_success() {

@@ -76,6 +76,20 @@ fn pings_of_the_protocol_are_answered() {
 }
 
 #[test]
+fn a_client_far_over_its_rate_is_closed() {
+    let daemon = Daemon::with("rate_limit_per_second = 1\n");
+    let agents = until("the agents are listed", || Some(daemon.get("/api/agents")).filter(|reply| reply.status == 200));
+    let agent = text(&agents.expect(200)[0]["id"]);
+    let mut socket = until("the socket opens", || Socket::ask(&daemon, &format!("/api/agents/{agent}/ws"), &[]).ok());
+    // A message costs more than the bucket ever holds, so that it is taken only where it was not used for two seconds.
+    for _ in 0..300 {
+        // The daemon may have closed before all is sent.
+        let _ = socket.0.send(Message::text(r#"{"type":"message","content":"hello"}"#));
+    }
+    assert_eq!(socket.closed(), 1008);
+}
+
+#[test]
 fn too_fast_a_client_is_told_to_wait_and_stays() {
     let daemon = Daemon::with("rate_limit_per_second = 5\n");
     // What started the test used some of the budget.

@@ -64,6 +64,8 @@ pub(crate) struct Conversation<S> {
     api: Arc<Api>,
     agent: AgentId,
     peer: IpAddr,
+    /// Messages that were refused in a row because the client sends too many.
+    refused: u32,
     trace: Option<TraceContext>,
     pipe: Pipe<S>,
     turns: Turns,
@@ -95,6 +97,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
         let mut conversation = Self {
             agent: partner.agent.id,
             peer: partner.peer,
+            refused: 0,
             trace: partner.trace,
             pipe: Pipe::new(io, partner.activity).await,
             turns: Turns::default(),
@@ -184,7 +187,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
     /// Takes in one message of the client.
     fn hear(&mut self, message: tungstenite::Message) -> Result<(), End> {
         match message {
-            tungstenite::Message::Text(text) => self.hear_text(&text),
+            tungstenite::Message::Text(text) => {
+                self.hear_text(&text);
+                if self.refused >= limit::REFUSALS_MAX {
+                    return Err(End::Close(CloseCode::Policy, "too many messages over the rate limit"));
+                }
+            }
             tungstenite::Message::Binary(_) => {
                 return Err(End::Close(CloseCode::Unsupported, "binary messages are not supported; send JSON text"));
             }
@@ -201,8 +209,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
             Ok(ClientMessage::Ping) | Err(_) => OTHER_COST,
         };
         if let Err(refused) = self.api.access.policy().check_rate(self.peer, cost) {
+            self.refused += 1;
             return self.tell_error(&sentence(&refused));
         }
+        self.refused = 0;
         match read {
             Ok(ClientMessage::Message(message)) => match Permit::of(&self.api.permits, text.len()) {
                 Ok(permit) => self.inputs.push_back((message, permit)),

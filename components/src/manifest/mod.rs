@@ -77,6 +77,43 @@ pub struct Manifest {
     pub triggers: Vec<ManifestTrigger>,
 }
 
+impl Manifest {
+    /// Bytes of its texts.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let list = |words: &[Box<str>]| words.iter().map(|word| word.len()).sum::<usize>();
+        let own = &self.capabilities;
+        let lists = [
+            &self.tags,
+            &self.skills,
+            &self.mcp_servers,
+            &self.tool_allowlist,
+            &self.tool_blocklist,
+            &self.require_approval,
+            &own.tools,
+            &own.network,
+            &own.memory_read,
+            &own.memory_write,
+            &own.shell,
+        ];
+        let identity = &self.identity;
+        let texts = [
+            &self.version,
+            &self.description,
+            &self.author,
+            &self.module,
+            &self.system_prompt,
+            &identity.avatar,
+            &identity.persona,
+        ];
+        texts.iter().map(|text| text.len()).sum::<usize>()
+            + lists.iter().map(|words| list(words)).sum::<usize>()
+            + self.model.bytes()
+            + self.fallback_models.iter().map(ModelChoice::bytes).sum::<usize>()
+            + self.triggers.iter().map(ManifestTrigger::bytes).sum::<usize>()
+    }
+}
+
 /// One of `[[triggers]]`; the fields are those of `POST /api/triggers` (spec 1, Trigger).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManifestTrigger {
@@ -124,6 +161,13 @@ pub struct ModelChoice {
     pub base_url: Option<Box<str>>,
     /// The environment variable that holds the key, when not the provider's own.
     pub api_key_env: Option<Box<str>>,
+}
+
+impl ModelChoice {
+    fn bytes(&self) -> usize {
+        let option = |text: &Option<Box<str>>| text.as_ref().map_or(0, |text| text.len());
+        self.provider.len() + self.model.len() + option(&self.base_url) + option(&self.api_key_env)
+    }
 }
 
 /// What an agent may do (spec 1, Agent manifest, `[capabilities]`).

@@ -3,6 +3,8 @@
 agentsvc_components::error_codes! {
     /// No agent exists yet.
     NO_AGENT = "no_agent", [404], "Create an agent first.";
+    /// The limit for agents, or for the bytes of their manifests, is reached.
+    AGENTS_FULL = "agents_full", [429], "Delete agents.";
     /// An agent with this name exists.
     AGENT_NAME_TAKEN = "agent_name_taken", [409], "Choose another name or delete the other agent.";
     /// The agent is in mode `Stable`, which pins this setting.

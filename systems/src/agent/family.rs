@@ -1,6 +1,6 @@
 //! Agents that agents spawned: who may spawn how many, and who may kill whom.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
@@ -8,12 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::{Agent, SpawnedBy};
 use agentsvc_components::kernel::limit;
+use agentsvc_components::manifest::Manifest;
 use agentsvc_components::{AgentId, Refusal, RefusalKind, TurnId};
 
 use super::remove::remove;
 use super::show::named;
 use super::spawn::spawn;
-use super::{SpawnAgent, Spawned};
+use super::{SpawnAgent, Spawned, limits};
 use crate::kernel::check::Faults;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, id_of};
@@ -38,6 +39,17 @@ impl Family {
     /// A child was born, or restored.
     pub(crate) fn insert(&mut self, parent: AgentId, child: AgentId) {
         self.0.entry(parent).or_default().push(child);
+    }
+
+    /// The live agents below one.
+    fn below(&self, top: AgentId) -> impl Iterator<Item = AgentId> + '_ {
+        let mut found = VecDeque::from([top]);
+        std::iter::from_fn(move || {
+            let next = found.pop_front()?;
+            found.extend(self.0.get(&next).into_iter().flatten());
+            Some(next)
+        })
+        .skip(1)
     }
 
     /// A child is gone.
@@ -84,6 +96,7 @@ fn spawn_child(world: &mut World, command: SpawnChild) -> Result<Spawned, Refusa
         return Err(forbidden(format!("agents can be nested at most {} deep", limit::AGENT_CHAIN_MAX)));
     }
     bound_child(&own.manifest, &mut child.manifest).map_err(forbidden)?;
+    admit(world, owner, &child.manifest).map_err(forbidden)?;
     child.hash = manifest::hash(&child.manifest);
     child.text = manifest::render(&child.text, &child.name, &child.manifest);
     let spawned = spawn(world, child, by)?;
@@ -92,6 +105,42 @@ fn spawn_child(world: &mut World, command: SpawnChild) -> Result<Spawned, Refusa
     world.resource_mut::<Family>().insert(parent, spawned.agent);
     world.mark(entity);
     Ok(spawned)
+}
+
+/// Refuses another agent below the one at the top above `owner` where there is no room. That one may be gone already.
+fn admit(world: &World, owner: Entity, child: &Manifest) -> Result<(), String> {
+    let top = ancestors(world, owner).last().unwrap_or_else(|| id_of(world, owner));
+    let manifest = |id| index::agent(world, id).ok().and_then(|entity| world.get::<Agent>(entity));
+    let (mut count, mut bytes) = (0, child.bytes());
+    // An older home may have more; nothing looks at all of those.
+    for id in world.resource::<Family>().below(top).take(limits::AGENT_DESCENDANTS_MAX) {
+        count += 1;
+        bytes += manifest(id).map_or(0, |agent| agent.manifest.manifest.bytes());
+    }
+    let (most, most_bytes) = (limits::AGENT_DESCENDANTS_MAX, limits::AGENT_DESCENDANTS_BYTES_MAX);
+    if count >= most {
+        return Err(format!("agents spawned {most} agents below the same agent; delete some first"));
+    }
+    if bytes > most_bytes {
+        return Err(format!(
+            "the manifests of agents spawned below the same agent would have {bytes} bytes; the limit is {most_bytes}"
+        ));
+    }
+    Ok(())
+}
+
+/// An agent goes: whom it spawned belongs to the agent that spawned it, so that they stay below the same agent.
+pub(super) fn leave(world: &mut World, id: AgentId, parent: AgentId) {
+    let mut family = world.resource_mut::<Family>();
+    family.remove(parent, id);
+    let children = family.0.remove(&id).unwrap_or_default();
+    for child in children {
+        world.resource_mut::<Family>().insert(parent, child);
+        if let Ok(entity) = index::agent(world, child) {
+            world.entity_mut(entity).insert(SpawnedBy(parent));
+            world.mark(entity);
+        }
+    }
 }
 
 /// The agents above one, nearest first.

@@ -6,19 +6,27 @@ use std::sync::Arc;
 use bevy_ecs::prelude::{Resource, World};
 use hashbrown::HashMap;
 
+use agentsvc_components::Refusal;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::manifest::{Interned, Manifest, ManifestHash, SharedManifest};
 
-use super::rows;
+use super::{error_codes, limits, rows};
 use crate::kernel::check::Faults;
 use crate::kernel::footprint::{KindFootprint, SAMPLES, entries};
 use crate::kernel::outbox::Emit;
+use crate::kernel::quota::{Quota, Used};
 
 /// Every manifest some agent has, with the number of agents that have it.
 #[derive(Resource, Default)]
 pub(crate) struct Manifests {
     by_hash: HashMap<ManifestHash, (SharedManifest, u32)>,
+    /// Bytes of their texts.
+    pub(super) bytes: usize,
 }
+
+/// What manifests may take, those of equal agents once.
+const QUOTA: Quota =
+    Quota { count: usize::MAX, bytes: limits::MANIFESTS_BYTES_MAX, what: "manifests", code: error_codes::AGENTS_FULL };
 
 impl Manifests {
     /// Every manifest.
@@ -28,7 +36,35 @@ impl Manifests {
 
     /// Takes a stored manifest in without an owner yet (restore).
     pub(crate) fn load(&mut self, hash: ManifestHash, manifest: Manifest) {
-        self.by_hash.insert(hash, (Arc::new(Interned { hash, manifest }), 0));
+        self.bytes += manifest.bytes();
+        if let Some((before, _)) = self.by_hash.insert(hash, (Arc::new(Interned { hash, manifest }), 0)) {
+            self.bytes -= before.manifest.bytes();
+        }
+    }
+
+    /// Refuses `manifest` where there is no room for it. `instead_of` is the manifest that its agent has now.
+    pub(super) fn admit(
+        &self,
+        manifest: &Manifest,
+        hash: ManifestHash,
+        instead_of: Option<ManifestHash>,
+    ) -> Result<(), Refusal> {
+        if self.by_hash.contains_key(&hash) {
+            return Ok(());
+        }
+        let before = instead_of.and_then(|before| self.get(before)).filter(|(_, owners)| *owners == 1);
+        let freed = before.map_or(0, |(shared, _)| shared.manifest.bytes());
+        QUOTA.admit(self.used(), 0, manifest.bytes().saturating_sub(freed))
+    }
+
+    fn used(&self) -> Used {
+        Used { count: self.len(), bytes: self.bytes }
+    }
+
+    fn remove(&mut self, hash: ManifestHash) {
+        if let Some((shared, _)) = self.by_hash.remove(&hash) {
+            self.bytes -= shared.manifest.bytes();
+        }
     }
 
     /// One more owner of a manifest that is already known.
@@ -57,7 +93,7 @@ impl Manifests {
     pub(crate) fn drop_orphans(&mut self) -> Vec<ManifestHash> {
         let orphans: Vec<_> = self.by_hash.iter().filter(|(_, (_, n))| *n == 0).map(|(hash, _)| *hash).collect();
         for hash in &orphans {
-            self.by_hash.remove(hash);
+            self.remove(*hash);
         }
         orphans
     }
@@ -82,7 +118,10 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     for agent in agents.iter(world) {
         *owners.entry(agent.manifest.hash).or_default() += 1;
     }
-    let kept = &world.resource::<Manifests>().by_hash;
+    let manifests = world.resource::<Manifests>();
+    faults.same("bytes of manifests", &manifests.bytes, &manifests.all().map(|it| it.manifest.bytes()).sum());
+    QUOTA.check(manifests.used(), faults);
+    let kept = &manifests.by_hash;
     let kept: BTreeMap<ManifestHash, u32> = kept.iter().map(|(hash, (_, owners))| (*hash, *owners)).collect();
     faults.same("owners of manifests", &kept, &owners);
 }
@@ -93,7 +132,7 @@ pub(crate) fn release(world: &mut World, hash: ManifestHash) {
     let Some((_, owners)) = manifests.by_hash.get_mut(&hash) else { return };
     *owners = owners.saturating_sub(1);
     if *owners == 0 {
-        manifests.by_hash.remove(&hash);
+        manifests.remove(hash);
         world.op(rows::remove_manifest(hash));
     }
 }
@@ -116,15 +155,10 @@ fn measured(manifests: &Manifests) -> KindFootprint {
     }
 }
 
-/// Texts of a manifest; lists count with their longest parts only.
+/// Texts of a manifest; of its lists the longest ones take more than their texts.
 fn manifest_heap(manifest: &Manifest) -> usize {
-    let list = |words: &[Box<str>]| words.iter().map(|word| word.len() + size_of::<Box<str>>()).sum::<usize>();
-    manifest.description.len()
-        + manifest.author.len()
-        + manifest.system_prompt.len()
-        + list(&manifest.tags)
-        + list(&manifest.skills)
-        + list(&manifest.capabilities.tools)
-        + list(&manifest.tool_allowlist)
-        + manifest.triggers.iter().map(|trigger| size_of_val(trigger) + trigger.prompt_template.len()).sum::<usize>()
+    let words = [&manifest.tags, &manifest.skills, &manifest.capabilities.tools, &manifest.tool_allowlist];
+    manifest.bytes()
+        + words.iter().map(|words| size_of_val(words.as_slice())).sum::<usize>()
+        + size_of_val(manifest.triggers.as_slice())
 }

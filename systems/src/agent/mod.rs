@@ -8,6 +8,7 @@ pub mod error_codes;
 mod family;
 mod import;
 mod index;
+pub mod limits;
 mod list;
 pub(crate) mod manifests;
 mod metrics;
@@ -89,6 +90,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         CommandDef::of::<StopAgents>(),
         CommandDef::of::<UpdateAgent>(),
     ],
+    limits: limits::ALL,
     error_codes: error_codes::ALL,
     audit_kinds: audit_kinds::ALL,
     metrics: metrics::ALL,
@@ -138,5 +140,7 @@ fn check_all(world: &mut World, faults: &mut Faults) {
     check(world, faults);
 }
 
+#[cfg(test)]
+mod limit_tests;
 #[cfg(test)]
 mod tests;

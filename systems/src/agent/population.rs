@@ -48,7 +48,7 @@ pub(crate) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
             world.resource_mut::<IdGenerator>().reserve_log(log);
         }
         let mut index = world.resource_mut::<Index>();
-        index.sessions_by_agent = sessions.owned.into_iter().collect();
+        index.set_owned_sessions(sessions.owned);
         for (agent, id) in sessions.hidden {
             index.hidden.insert((agent, id));
         }
@@ -233,7 +233,6 @@ fn spawn_sessions(
     missing.map_or(Ok(()), Err)?;
     set_entities(&mut made.places, &mut made.hashes, &entities);
     each_once(&made.places, "session")?;
-    made.owned.sort_unstable();
     for (at, known) in made.addresses.drain(..) {
         world.entity_mut(entities[at]).insert(known);
     }

@@ -10,7 +10,7 @@ use agentsvc_components::event::Event;
 use agentsvc_components::{AgentId, Refusal, TurnId};
 use serde_json::json;
 
-use super::{Family, ItemResult};
+use super::{ItemResult, family};
 use crate::agent::manifests as interner;
 use crate::audit::Audit;
 use crate::event::told::Tell;
@@ -52,7 +52,7 @@ pub(super) fn remove(world: &mut World, id: AgentId, by: Option<TurnId>) -> Resu
     let (name, manifest) = (agent.name.clone(), agent.manifest.hash);
     world.resource_mut::<Index>().remove_name(&name, entity);
     if let Some(parent) = world.get::<SpawnedBy>(entity).map(|by| by.0) {
-        world.resource_mut::<Family>().remove(parent, id);
+        family::leave(world, id, parent);
     }
     session::remove_all(world, entity, "the agent was removed");
     react(world, &Removed { entity, id });

@@ -16,7 +16,8 @@ use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 use serde_json::json;
 
 use super::index::agent_named;
-use super::{AgentSpawned, Spawning};
+use super::manifests::Manifests;
+use super::{AgentSpawned, Spawning, limits};
 use crate::agent::manifests as interner;
 use crate::audit::Audit;
 use crate::event::told::Tell;
@@ -25,6 +26,7 @@ use crate::kernel::command::{Answer, command};
 use crate::kernel::id_generator::mint;
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::outbox::Emit;
+use crate::kernel::quota::{Quota, Used};
 use crate::kernel::reaction::{check, react};
 use crate::kernel::record;
 use crate::{session, taint};
@@ -72,6 +74,7 @@ pub(super) fn spawn(world: &mut World, command: SpawnAgent, by: Option<TurnId>) 
     name_free(world, &command.name, None)?;
     let spawning = Spawning { triggers: command.manifest.triggers.clone() };
     check(world, &spawning)?;
+    admit(world, &command)?;
     let now = world.resource::<Now>().0;
     let id: AgentId = mint(world, Slot::of_name(&command.name));
     let manifest = interner::intern(world, command.manifest, command.hash);
@@ -98,6 +101,18 @@ pub(super) fn spawn(world: &mut World, command: SpawnAgent, by: Option<TurnId>) 
     // Behind its own birth, which is not for them.
     react(world, &AgentSpawned { agent: entity, triggers: spawning.triggers });
     Ok(Spawned { agent: id, name: command.name, session: id_of(world, current) })
+}
+
+/// What agents may take beside their manifests.
+const QUOTA: Quota =
+    Quota { count: limits::AGENTS_MAX, bytes: usize::MAX, what: "agents", code: error_codes::AGENTS_FULL };
+
+/// Refuses an agent for which there is no room.
+fn admit(world: &World, command: &SpawnAgent) -> Result<(), Refusal> {
+    let used = Used { count: world.resource::<Index>().agent_count(), bytes: 0 };
+    QUOTA.admit(used, 1, 0)?;
+    session::admit(world, None)?;
+    world.resource::<Manifests>().admit(&command.manifest, command.hash, None)
 }
 
 /// Refuses a name that another live agent has.

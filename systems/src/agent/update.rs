@@ -6,11 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::{Agent, AgentMode};
 use agentsvc_components::event::Event;
-use agentsvc_components::manifest::{Manifest, ModelChoice};
-use agentsvc_components::{AgentId, Refusal};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::manifest::{Manifest, ModelChoice, SharedManifest};
+use agentsvc_components::{AgentId, Refusal, RefusalKind};
 
 use super::AgentView;
 use super::changes::Changes;
+use super::manifests::Manifests;
 use super::spawn::name_free;
 use crate::agent::manifests as interner;
 use crate::config::Settings;
@@ -90,6 +92,7 @@ fn update(world: &mut World, command: UpdateAgent) -> Result<AgentView, Refusal>
     let changes = Changes::of(&patch);
     let patch = AgentPatch { provider: provider_of(world, &agent.manifest.manifest.model, &patch), ..patch };
     let manifest = patched(&agent.manifest.manifest, patch);
+    admit(world, &agent.manifest, &manifest)?;
     let old_name = agent.name.clone();
     set_manifest(world, entity, manifest);
     if let Some(name) = name.filter(|name| *name != old_name) {
@@ -103,6 +106,16 @@ fn update(world: &mut World, command: UpdateAgent) -> Result<AgentView, Refusal>
     changes.audit(world, command.agent);
     world.event(Event::AgentUpdated { agent: command.agent });
     AgentView::of(world, entity).ok_or_else(missing)
+}
+
+/// Refuses a manifest that has become too long, or for which there is no room.
+fn admit(world: &World, old: &SharedManifest, new: &Manifest) -> Result<(), Refusal> {
+    let (was, bytes, most) = (old.manifest.bytes(), new.bytes(), limit::MANIFEST_BYTES_MAX);
+    if bytes > most && bytes > was {
+        let text = format!("the texts of the manifest would have {bytes} bytes; the limit is {most}");
+        return Err(Refusal::new(RefusalKind::BadRequest, text));
+    }
+    world.resource::<Manifests>().admit(new, manifest::hash(new), Some(old.hash))
 }
 
 fn refuse_pinned(patch: &AgentPatch) -> Result<(), Refusal> {

@@ -27,6 +27,8 @@ pub struct Index {
     pub(crate) names: HashIndex,
     pub(crate) sessions: HashIndex,
     pub(crate) sessions_by_agent: BTreeSet<(Entity, SessionId)>,
+    /// How many sessions beyond their first those agents have that have several.
+    pub(crate) more_sessions: HashMap<Entity, usize>,
     /// Sessions made for one request: known by their id, but in no list and no count. At most one for each open turn.
     pub(crate) hidden: BTreeSet<(Entity, SessionId)>,
     pub(crate) labels: HashMap<(Entity, Box<str>), Entity>,
@@ -66,6 +68,7 @@ impl Index {
             names: HashIndex::default(),
             sessions: HashIndex::default(),
             sessions_by_agent: BTreeSet::new(),
+            more_sessions: HashMap::new(),
             hidden: BTreeSet::new(),
             labels: HashMap::new(),
             turns: HashMap::new(),
@@ -83,6 +86,13 @@ impl Index {
     #[must_use]
     pub fn session_count(&self) -> usize {
         self.sessions_by_agent.len()
+    }
+
+    /// How many sessions an agent has.
+    #[must_use]
+    pub fn session_count_of(&self, agent: Entity) -> usize {
+        let more = self.more_sessions.get(&agent).copied();
+        more.map_or_else(|| usize::from(self.sessions_of(agent, None).next().is_some()), |more| more + 1)
     }
 
     /// How many sessions made for one request there are.
@@ -198,10 +208,30 @@ impl Index {
         self.loading = false;
     }
 
+    /// Takes in the listed sessions of all agents at once (restore).
+    pub(crate) fn set_owned_sessions(&mut self, mut owned: Vec<(Entity, SessionId)>) {
+        owned.sort_unstable();
+        self.more_sessions = beyond_first(&owned);
+        self.sessions_by_agent = owned.into_iter().collect();
+    }
+
+    /// Takes a session into the lists.
+    pub(crate) fn insert_owned_session(&mut self, agent: Entity, id: SessionId) {
+        if self.session_count_of(agent) > 0 {
+            *self.more_sessions.entry(agent).or_default() += 1;
+        }
+        self.sessions_by_agent.insert((agent, id));
+    }
+
     /// Takes a session out of the lists, or of those that are in none.
     pub(crate) fn remove_owned_session(&mut self, agent: Entity, id: SessionId) {
         if !self.sessions_by_agent.remove(&(agent, id)) {
             self.hidden.remove(&(agent, id));
+        } else if let Some(more) = self.more_sessions.get_mut(&agent) {
+            *more -= 1;
+            if *more == 0 {
+                self.more_sessions.remove(&agent);
+            }
         }
     }
 
@@ -213,6 +243,12 @@ impl Index {
     pub(crate) fn remove_label(&mut self, agent: Entity, label: &str) {
         self.labels.remove(&(agent, Box::from(label)));
     }
+}
+
+/// How many sessions beyond their first those agents have that have several; `sorted` by agent.
+pub(crate) fn beyond_first(sorted: &[(Entity, SessionId)]) -> HashMap<Entity, usize> {
+    let by_agent = sorted.chunk_by(|(one, _), (other, _)| one == other);
+    by_agent.filter(|own| own.len() > 1).map(|own| (own[0].0, own.len() - 1)).collect()
 }
 
 /// The agent `id`.

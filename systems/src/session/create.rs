@@ -7,7 +7,7 @@ use agentsvc_components::agent::Agent;
 use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, Refusal, SessionId};
 
-use super::{clean_label, existing, label_free, owned, spawn};
+use super::{admit, clean_label, existing, label_free, owned, spawn};
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, Index, id_of};
@@ -33,6 +33,7 @@ fn create(world: &mut World, command: &CreateSession) -> Result<SessionId, Refus
     if let Some(label) = &label {
         label_free(world, owner, label, None)?;
     }
+    admit(world, Some(owner))?;
     let entity = spawn(world, owner, None, label);
     Ok(id_of(world, entity))
 }

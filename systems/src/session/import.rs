@@ -12,7 +12,7 @@ use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp, TurnId};
 use serde_json::json;
 
-use super::{clean_label, label_free, owned_or_absent, spawn};
+use super::{admit, clean_label, label_free, owned_or_absent, spawn};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
@@ -61,6 +61,7 @@ fn import(world: &mut World, command: ImportSession) -> Result<bool, Refusal> {
         return Ok(false);
     }
     check(&messages)?;
+    admit(world, Some(owner))?;
     let now = world.resource::<Now>().0;
     let messages: Vec<ImportedMessage> = messages
         .into_iter()

@@ -11,7 +11,7 @@ use agentsvc_components::session::Session;
 use agentsvc_components::session::record::SessionRecord;
 
 use crate::kernel::check::Faults;
-use crate::kernel::index::{Index, session};
+use crate::kernel::index::{Index, beyond_first, session};
 use crate::kernel::outbox::Outbox;
 use crate::kernel::record;
 
@@ -53,6 +53,8 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
     };
     let (listed, hidden) = (of(false), of(true));
     faults.same("sessions by agent", &index.sessions_by_agent, &listed);
+    let more = beyond_first(&listed.iter().copied().collect::<Vec<_>>());
+    faults.same("sessions beyond the first of each agent", &index.more_sessions, &more);
     faults.same("hidden sessions", &index.hidden, &hidden);
     faults.same("sessions", &index.sessions.len(), &(listed.len() + hidden.len()));
     let mut labels = BTreeSet::new();

@@ -7,6 +7,7 @@ pub mod error_codes;
 pub(crate) mod fast_decode;
 mod import;
 mod index;
+pub mod limits;
 mod list;
 mod metrics;
 mod remove;
@@ -42,6 +43,7 @@ use crate::kernel::id_generator::{IdGenerator, mint_for};
 use crate::kernel::index::{Index, session as find};
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::outbox::Emit;
+use crate::kernel::quota::{Quota, Used};
 use crate::kernel::record::{self, Error, Kind, decode, is_record, is_text, parse_message_key, unknown};
 use crate::kernel::restore::Records;
 use agentsvc_components::compaction::record::SummaryRecord;
@@ -69,6 +71,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         CommandDef::of::<SetLabel>(),
         CommandDef::of::<SwitchSession>(),
     ],
+    limits: limits::ALL,
     error_codes: error_codes::ALL,
     audit_kinds: audit_kinds::ALL,
     metrics: metrics::ALL,
@@ -114,11 +117,22 @@ pub(crate) fn existing(world: &World, id: SessionId) -> Result<Entity, Refusal> 
     find(world, id).filter(shown).ok_or_else(|| Refusal::not_found("session", id))
 }
 
+/// Refuses another session of `owner`, or of an agent that is about to be spawned, where there is no room. Not asked for
+/// one that takes the place of another.
+pub(crate) fn admit(world: &World, owner: Option<Entity>) -> Result<(), Refusal> {
+    let index = world.resource::<Index>();
+    let of = |what, count| Quota { count, bytes: usize::MAX, what, code: error_codes::SESSIONS_FULL };
+    let used = |count| Used { count, bytes: 0 };
+    let own = owner.map_or(0, |owner| index.session_count_of(owner));
+    of("sessions of this agent", limits::AGENT_SESSIONS_MAX).admit(used(own), 1, 0)?;
+    of("sessions", limits::SESSIONS_MAX).admit(used(index.session_count()), 1, 0)
+}
+
 /// A new, empty session of `owner`, under `id` where the client brought one.
 pub(crate) fn spawn(world: &mut World, owner: Entity, id: Option<SessionId>, label: Option<Box<str>>) -> Entity {
     let (id, entity) = make(world, owner, id, label.clone(), false);
     let mut index = world.resource_mut::<Index>();
-    index.sessions_by_agent.insert((owner, id));
+    index.insert_owned_session(owner, id);
     if let Some(label) = label {
         index.labels.insert((owner, label), entity);
     }

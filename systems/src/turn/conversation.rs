@@ -123,6 +123,7 @@ fn take(world: &mut World, command: Conversation, streaming: bool) -> Result<(En
                 found
             }
             None => {
+                session::admit(world, Some(owner))?;
                 let label = label.filter(|label| world.resource::<Index>().labelled(owner, label).is_none());
                 session::spawn(world, owner, Some(id), label)
             }

@@ -73,14 +73,18 @@ pub(crate) struct Fired {
 /// of the daemon: what fires is not lost for a busy session.
 ///
 /// # Errors
-/// The agent does not run (`agent_not_running`), or too many turns are open.
+/// The agent does not run (`agent_not_running`), has no room for another session (`sessions_full`), or too many turns are
+/// open.
 pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<(Entity, MessageTaken), Refusal> {
     let Fired { agent, place, said, origin, depth, taint } = fired;
     message::check(world, agent)?;
     let current = world.get::<Agent>(agent).map(|agent| agent.current);
     let session = match (place, current) {
         (Place::Current, Some(current)) => current,
-        (Place::Current | Place::New, _) => session::spawn(world, agent, None, None),
+        (Place::Current | Place::New, _) => {
+            session::admit(world, Some(agent))?;
+            session::spawn(world, agent, None, None)
+        }
         (Place::Hidden, _) => {
             let id = mint_for(world, agent);
             session::spawn_hidden(world, agent, id)

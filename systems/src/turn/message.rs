@@ -189,7 +189,10 @@ pub(super) fn take(
     }
     let entity = match (found, session) {
         (Some(entity), _) => entity,
-        (None, id) => session::spawn(world, owner, id, None),
+        (None, id) => {
+            session::admit(world, Some(owner))?;
+            session::spawn(world, owner, id, None)
+        }
     };
     let NewMessage { blocks, origin, request, taint, found } = message;
     let opening = Opening::Messages(vec![ChatMessage { role: Role::User, blocks }]);

@@ -7,12 +7,15 @@ use agentsvc_components::kernel::limit;
 use crate::kernel::check::Faults;
 use crate::memory::Memories;
 use crate::world::WorldStats;
+use crate::{agent, session};
 
 /// Says which bound does not hold.
 pub(super) fn check(world: &mut World, faults: &mut Faults) {
     let stats = WorldStats::of(world);
     let open_tasks = stats.tasks_pending + stats.tasks_running;
     let bounds = [
+        ("agents", stats.agents, agent::limits::AGENTS_MAX),
+        ("sessions", stats.sessions, session::limits::SESSIONS_MAX),
         ("open turns", stats.turns_open, limit::TURNS_OPEN_MAX),
         ("active model calls", stats.calls_out, limit::EFFECTS_OUT_MAX),
         ("active tool calls", stats.tools_out, limit::TOOLS_OUT_MAX),

@@ -24,7 +24,7 @@ limits! {
     pub const NAME_BYTES_MAX: usize = 128;
     /// Bytes of a session's label. Longer: 400.
     pub const LABEL_BYTES_MAX: usize = 256;
-    /// Bytes of a manifest's text. Longer: 400.
+    /// Bytes of a manifest's text, and of the texts in one after a change. Longer: 400.
     pub const MANIFEST_BYTES_MAX: usize = 256 << 10;
     /// Warnings of one import. More: left out.
     pub const MIGRATION_WARNINGS_MAX: usize = 1_000;

@@ -6,7 +6,7 @@ use agentsvc_components::ScheduleId;
 use agentsvc_components::schedule::{RunResult, RunStatus, Tally};
 use agentsvc_components::turn::TurnEnd;
 
-use super::fire::ready_when_idle;
+use super::fire::ready_behind;
 use super::times::{Schedules, Timing};
 use super::{ScheduleTotals, outcome};
 use crate::kernel::clock::Now;
@@ -31,7 +31,7 @@ pub(crate) fn turn_ended(world: &mut World, schedule: ScheduleId, ended: &Ended)
         count(&mut past.tally, status);
         past.last_result = Some(RunResult { status, text: outcome::kept(&ended.text), at });
     });
-    ready_when_idle(world, entity, schedule);
+    ready_behind(world, entity, schedule);
 }
 
 const fn count(tally: &mut Tally, status: RunStatus) {

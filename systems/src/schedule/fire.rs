@@ -58,16 +58,32 @@ fn fire_waiting(world: &mut World, entity: Entity, id: ScheduleId) {
     let Some(slot) = first.flatten() else { return };
     #[cfg(test)]
     super::simulation::taken(world, entity, slot);
-    begin_slot(world, entity, slot, false);
+    let is_beside = open(world, entity) > 0;
+    begin_slot(world, entity, slot, is_beside);
     ready_when_idle(world, entity, id);
+}
+
+/// A turn of a schedule has ended. Where runs overlap, a waiting slot takes its place, for there may be no moment without one;
+/// else the waiting slots fire when no turn is open.
+pub(super) fn ready_behind(world: &mut World, entity: Entity, id: ScheduleId) {
+    let overlaps = world.get::<Schedule>(entity).is_some_and(|schedule| schedule.overlap == OverlapPolicy::Parallel);
+    if overlaps && waits(world, entity) > 0 {
+        world.resource_mut::<Schedules>().set_ready(id);
+    } else {
+        ready_when_idle(world, entity, id);
+    }
 }
 
 /// Lets the waiting slots of a schedule without open turns fire.
 pub(super) fn ready_when_idle(world: &mut World, entity: Entity, id: ScheduleId) {
-    let idle = world.get::<Timing>(entity).is_some_and(|timing| timing.open == 0);
-    if idle && waits(world, entity) > 0 {
+    if open(world, entity) == 0 && waits(world, entity) > 0 {
         world.resource_mut::<Schedules>().set_ready(id);
     }
+}
+
+/// How many turns of a schedule are open.
+fn open(world: &World, entity: Entity) -> u32 {
+    world.get::<Timing>(entity).map_or(0, |timing| timing.open)
 }
 
 fn waits(world: &World, entity: Entity) -> usize {
@@ -194,13 +210,13 @@ fn settle_to(world: &mut World, entity: Entity, slot: Timestamp) {
 /// A slot meets the turns of its schedule that are open, by the overlap policy.
 fn meet(world: &mut World, entity: Entity, slot: Timestamp) {
     let Some(schedule) = world.get::<Schedule>(entity) else { return };
-    let open = world.get::<Timing>(entity).map_or(0, |timing| timing.open);
+    let open = open(world, entity);
     let waiting = waits(world, entity);
     let running = world.get::<Agent>(schedule.agent).is_some_and(|agent| agent.state == AgentState::Running);
     if !running || (open == 0 && waiting == 0) {
         return begin_slot(world, entity, slot, false);
     }
-    // Slots that are caught up fire one after another.
+    // Slots that are caught up fire one after another, those of runs that overlap as runs end.
     let is_late = slot.plus_ms(limit::SCHEDULE_LATE_MS) < world.resource::<Now>().0;
     match schedule.overlap {
         OverlapPolicy::Parallel if !is_late => begin_slot(world, entity, slot, open > 0),

@@ -11,6 +11,7 @@
 //! | a turn is open, overlap policy skip              | overlapped                                         |
 //! | a turn is open, overlap policy queue             | waits for the turn's end, at most 100; then refused |
 //! | a turn is open, overlap policy parallel          | fired, in a new session                            |
+//! | the same, and the slot is late by a minute       | waits for the end of a turn, as above              |
 //! | the daemon is full                                | refused                                            |
 //! | otherwise                                        | fired                                              |
 //!

@@ -121,6 +121,29 @@ fn slots_queue_behind_an_open_turn_up_to_a_bound() {
     assert_eq!(now.past.last_run, Some(Timestamp(MONDAY + 101 * MINUTE)), "the bindings in order");
 }
 
+/// Runs that overlap and take longer than from one slot to the next: there is no moment without one.
+#[test]
+fn caught_up_slots_of_a_schedule_whose_runs_overlap_wait_for_the_end_of_one_run_not_of_all() {
+    let (mut world, agent) = fixture();
+    let view = create(&mut world, with(agent, "* * * * *", MissedPolicy::All, OverlapPolicy::Parallel));
+    pass_to(&mut world, MONDAY + 5 * MINUTE + 30_000);
+    assert_eq!((world.calls.len(), get(&mut world, &view).past.queue.len()), (2, 3), "the oldest and the newest");
+    for minute in 6..=12 {
+        pass_to(&mut world, MONDAY + minute * MINUTE);
+        assert!(world.calls.len() <= 4, "a run that ends gives its place to one slot");
+        for _ in 1..world.calls.len() {
+            let call = world.next_call();
+            world.answer(call.attempt, "done");
+        }
+        assert!(!world.calls.is_empty(), "one is always open");
+    }
+    let now = get(&mut world, &view).past;
+    assert_eq!((now.queue.len(), now.tally.fired), (0, 12));
+    world.restart();
+    settle(&mut world);
+    assert_eq!((get(&mut world, &view).open, tally(&mut world, &view).completed), (0, 12));
+}
+
 #[test]
 fn waiting_slots_are_missed_when_it_is_disabled() {
     let (mut world, agent) = fixture();

@@ -14,20 +14,22 @@ agentsvc_components::limits! {
     pub const WEBHOOK_EVENTS_MAX: usize = 64;
     /// Bytes of a webhook's secret. Longer: 400.
     pub const WEBHOOK_SECRET_BYTES_MAX: usize = 256;
-    /// Open deliveries of all webhooks. More: the event is not delivered, and counts in `dropped`.
-    pub const DELIVERIES_OPEN_MAX: usize = 50_000;
+    /// Open deliveries of all webhooks: as many as each may have, so that no receiver takes the place of another. More: the
+    /// event is not delivered, and counts in `dropped`.
+    pub const DELIVERIES_OPEN_MAX: usize = WEBHOOKS_MAX * WEBHOOK_DELIVERIES_OPEN_MAX;
     /// Open deliveries of one webhook. More: as above.
     pub const WEBHOOK_DELIVERIES_OPEN_MAX: usize = 1_000;
     /// Bytes of one event as it is delivered. Longer: as above.
     pub const DELIVERY_BYTES_MAX: usize = 128 << 10;
-    /// Bytes of the events of all open deliveries. More: as above.
-    pub const DELIVERIES_BYTES_MAX: usize = 128 << 20;
+    /// Bytes of the events of all open deliveries: as many as those of each webhook may have. More: as above.
+    pub const DELIVERIES_BYTES_MAX: usize = WEBHOOKS_MAX * WEBHOOK_DELIVERIES_BYTES_MAX;
     /// Bytes of the events of the open deliveries of one webhook. More: as above.
     pub const WEBHOOK_DELIVERIES_BYTES_MAX: usize = 2 << 20;
-    /// Deliveries that are under way at once; the rest waits.
-    pub const DELIVERIES_OUT_MAX: usize = 64;
+    /// Deliveries that are under way at once: as many as those of each webhook may be, so that none waits for the receiver of
+    /// another.
+    pub const DELIVERIES_OUT_MAX: usize = WEBHOOKS_MAX * WEBHOOK_DELIVERIES_OUT_MAX;
     /// Deliveries of one webhook that are under way at once; the rest waits.
-    pub const WEBHOOK_DELIVERIES_OUT_MAX: usize = 4;
+    pub const WEBHOOK_DELIVERIES_OUT_MAX: usize = 2;
     /// Ended deliveries that are kept of one webhook; those that ended first go.
     pub const WEBHOOK_DELIVERIES_KEPT_MAX: usize = 100;
     /// Tries that are kept of one delivery; the oldest go.

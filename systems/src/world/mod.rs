@@ -31,6 +31,7 @@ use agentsvc_components::trigger::FireOutcome;
 pub(crate) const DOMAIN: Domain = Domain {
     uses: &[
         "agent",
+        "session",
         "approval",
         "audit",
         "budget",

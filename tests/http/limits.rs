@@ -67,6 +67,20 @@ fn many_idle_connections_do_not_keep_others_out() {
 }
 
 #[test]
+fn the_texts_of_a_manifest_have_a_bound_that_changes_respect_too() {
+    let daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    let path = format!("/api/agents/{agent}");
+    let long = "x".repeat(200 << 10);
+    daemon.patch(&path, &json!({ "description": long })).expect(200);
+    let before = daemon.detail(&agent);
+    let said = daemon.patch(&path, &json!({ "system_prompt": long, "name": "b" })).refused(400);
+    assert!(said.contains("manifest") && said.contains("the limit is 262144"), "{said}");
+    assert_eq!(daemon.detail(&agent), before, "nothing changed");
+    daemon.patch(&path, &json!({ "system_prompt": long, "description": "short" })).expect(200);
+}
+
+#[test]
 fn a_long_message_is_taken_up_to_its_bound() {
     let daemon = Daemon::start();
     let agent = daemon.agent("a");

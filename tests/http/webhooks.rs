@@ -85,6 +85,53 @@ fn webhooks_are_made_read_changed_and_deleted_and_survive_a_kill() {
     assert!(!trail.contains("key=1") && !trail.contains("s3cret"), "{trail}");
 }
 
+/// Everything in a directory, as text.
+fn all_text(directory: &std::path::Path) -> String {
+    let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    files
+        .filter(|path| path.is_file())
+        .map(|path| String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned())
+        .collect()
+}
+
+/// The path of many a receiver is its password.
+#[test]
+fn the_path_of_a_url_is_in_no_log_no_error_and_no_audit_entry() {
+    const SECRET: &str = "T0-secret-path";
+    let receiver = receiver(500);
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let daemon = Daemon::with(&format!(
+        "log_level = \"trace\"\n[web.fetch]\nssrf_allowed_hosts = [\"{}\", \"{gone}\"]\n",
+        receiver.address()
+    ));
+    let mut shown = String::new();
+    for (address, status) in [(receiver.address(), 200), (gone, 502)] {
+        let webhook = make(&daemon, &json!({ "url": format!("http://{address}/services/{SECRET}?key={SECRET}") }));
+        assert!(text(&webhook["url"]).contains(SECRET), "who manages it sees it");
+        let path = format!("/api/webhooks/{}", text(&webhook["id"]));
+        daemon.put(&path, &json!({ "url": format!("http://{address}/{SECRET}") })).expect(200);
+        for bad in ["http://user:pass@example.com", "http://10.0.0.1", "http://no such host", "ftp://example.com"] {
+            let refused = daemon.put(&path, &json!({ "url": format!("{bad}/{SECRET}") }));
+            refused.refused_field(400, "url");
+            shown += &refused.text();
+        }
+        let test = daemon.poke(&format!("{path}/test"));
+        assert_eq!(test.status, status, "{}", test.text());
+        shown += &test.text();
+        daemon.agent(&format!("agent-{status}"));
+        let tried =
+            |all: &[Value]| all.iter().any(|one| one["attempts"].as_array().is_some_and(|tries| !tries.is_empty()));
+        shown += &json!(deliveries_when(&daemon, &webhook, tried)).to_string();
+        assert_eq!(daemon.delete(&path).status, 204);
+    }
+    shown += &daemon.get("/api/audit/recent?n=200").expect(200).to_string();
+    assert!(shown.contains("webhook_deleted") && !shown.contains(SECRET), "{shown}");
+    let logged = daemon.stderr() + &all_text(&daemon.home().join("logs"));
+    assert!(logged.contains("TRACE") || logged.contains("trace"), "there is something to look at");
+    let lines: Vec<&str> = logged.lines().filter(|line| line.contains(SECRET)).collect();
+    assert!(lines.is_empty(), "{lines:?}");
+}
+
 #[test]
 fn event_subscriptions_are_webhooks_under_their_own_routes() {
     let receiver = receiver(204);

@@ -31,7 +31,6 @@ use agentsvc_components::trigger::FireOutcome;
 pub(crate) const DOMAIN: Domain = Domain {
     uses: &[
         "agent",
-        "session",
         "approval",
         "audit",
         "budget",
@@ -40,6 +39,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         "memory",
         "model",
         "schedule",
+        "session",
         "task",
         "trigger",
         "turn",

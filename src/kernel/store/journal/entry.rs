@@ -51,14 +51,6 @@ pub enum Body<'a> {
     Close,
 }
 
-impl Body<'_> {
-    /// Does it store records?
-    #[must_use]
-    pub fn has_ops(&self) -> bool {
-        matches!(self, Self::Step { ops, .. } if !ops.is_empty())
-    }
-}
-
 /// A place in a journal: the newest valid entry, and what the next one must know of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {

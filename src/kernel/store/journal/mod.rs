@@ -81,13 +81,20 @@ impl Journal for Local {
     }
 }
 
+/// How durable a batch is when it has been written. What another journal holds needs no sync of its own. Erasures are synced,
+/// too, though they may be repeated after a crash: rows in memory go to data tables at any time, and a data table must not have
+/// a batch that a power loss takes from the journal.
+const fn durability_of(position: Option<&Position>) -> PersistMode {
+    match position {
+        None => PersistMode::SyncData,
+        Some(_) => PersistMode::Buffer,
+    }
+}
+
 impl Store {
     /// The batch that an entry is in the store, with its position if it has one. Erased rows go first.
     pub(super) fn batch_of(&self, body: &Body<'_>, position: Option<&Position>) -> OwnedWriteBatch {
-        // What the journal holds needs no sync of its own. Erasures may be repeated after a crash.
-        let is_synced = position.is_none() && body.has_ops();
-        let durability = if is_synced { PersistMode::SyncData } else { PersistMode::Buffer };
-        let mut batch = self.database.batch().durability(Some(durability));
+        let mut batch = self.database.batch().durability(Some(durability_of(position)));
         if let Body::Step { step, ops, erased } = body {
             for key in erased.iter() {
                 batch.remove(&self.content, key.as_slice());
@@ -132,5 +139,17 @@ impl Store {
             count += 1;
         }
         Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A data table may have any batch from its commit on.
+    #[test]
+    fn every_batch_that_no_other_journal_holds_is_synced() {
+        assert_eq!(durability_of(None), PersistMode::SyncData);
+        assert_eq!(durability_of(Some(&Position::default())), PersistMode::Buffer);
     }
 }

@@ -13,6 +13,7 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use agentsvc_components::kernel::step::{STEP_KEY, StepMark};
@@ -20,8 +21,10 @@ use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::WORLD;
 use super::units::{Cursor, Units, units};
+use super::{CONTENT, WORLD};
+use crate::kernel::store::CONTENT_KEY;
+use crate::kernel::store::born::BORN_KEY;
 
 const START: u8 = 1;
 const ITEM: u8 = 2;
@@ -31,6 +34,8 @@ const CLEAR: u8 = 4;
 const TRAILER: [u8; 4] = *b"FJL\x03";
 /// Bytes of a start.
 const START_BYTES: usize = 13;
+/// Bytes that an item has at least.
+const ITEM_BYTES: usize = 21;
 /// A power loss leaves whole sectors unwritten.
 const SECTOR_BYTES: usize = 512;
 /// The highest number of a keyspace.
@@ -38,7 +43,7 @@ const KEYSPACE_MAX: u64 = 2;
 
 /// A batch whose items are intact.
 pub(super) struct Batch {
-    items: std::ops::Range<usize>,
+    items: Range<usize>,
     /// Its sequence number, unless that is lost.
     pub(super) seqno: Option<u64>,
 }
@@ -164,26 +169,36 @@ impl Journal {
     }
 
     /// What is wrong with it. A batch that was still being written ends the last journal.
+    ///
+    /// A sync writes all that stands before, and a batch is synced before the next one begins; earlier releases did not sync
+    /// those that only erase. So what a power loss tears are such batches, as many as there are since the last sync, and one
+    /// more batch of any kind behind them. Damage of a batch with changes that another one follows is never taken for that.
     pub(super) fn damage(&self, is_last: bool) -> Option<Damage> {
         let Units { gap, tail, end, .. } = &self.units;
         if let Some(first) = tail.first() {
             let lacks_start = first.seqno.is_none() && gap.len() == START_BYTES;
-            return Some(Damage {
-                at: gap.start,
-                bytes: gap.len(),
-                is_loss: !gap.is_empty() && !lacks_start,
-                is_unsynced: is_last && tail.len() == 1 && self.has_empty_sector(gap.clone()),
-            });
+            let is_loss = !gap.is_empty() && !lacks_start;
+            let torn = Torn::at(&self.bytes, gap.clone());
+            let only_erases =
+                |batch: &Batch| self.items(batch).all(|item| is_erasure(item.keyspace, item.key, item.value.is_none()));
+            let is_unsynced = is_loss
+                && is_last
+                && torn.is_by_power_loss
+                && !torn.has_changes
+                && tail[..tail.len() - 1].iter().all(only_erases);
+            return Some(Damage { at: gap.start, bytes: gap.len(), is_loss, is_unsynced });
         }
         let rest = &self.bytes[*end..];
         // The engine begins a journal for the batches of rows in memory.
         if !is_last && *end == 0 {
             return Some(Damage { at: 0, bytes: rest.len(), is_loss: true, is_unsynced: false });
         }
-        if rest.is_empty() || (is_last && !rest.ends_with(&TRAILER)) {
+        let torn = Torn::at(&self.bytes, *end..self.bytes.len());
+        let is_unwritten = torn.is_unfinished || (torn.is_by_power_loss && !rest.ends_with(&TRAILER));
+        if rest.is_empty() || (is_last && is_unwritten) {
             return None;
         }
-        let is_unsynced = is_last && self.has_empty_sector(*end..self.bytes.len());
+        let is_unsynced = is_last && torn.is_by_power_loss;
         Some(Damage { at: *end, bytes: rest.len(), is_loss: true, is_unsynced })
     }
 
@@ -197,11 +212,70 @@ impl Journal {
     pub(super) fn unfinished(&self) -> Option<u64> {
         (self.units.end < self.bytes.len()).then_some(self.units.end as u64)
     }
+}
 
-    fn has_empty_sector(&self, range: std::ops::Range<usize>) -> bool {
-        let sectors = range.start.div_ceil(SECTOR_BYTES)..range.end / SECTOR_BYTES;
-        let sector = |number: usize| &self.bytes[number * SECTOR_BYTES..(number + 1) * SECTOR_BYTES];
-        sectors.into_iter().any(|number| sector(number).iter().all(|byte| *byte == 0))
+/// The first batch of a range of bytes that cannot be read.
+struct Torn {
+    /// The range ends before the batch: it was still being written.
+    is_unfinished: bool,
+    /// A sector of it is empty, and it can be read up to there.
+    is_by_power_loss: bool,
+    /// It does more than erase, as far as it can be read.
+    has_changes: bool,
+}
+
+impl Torn {
+    fn at(bytes: &[u8], range: Range<usize>) -> Self {
+        let bytes = &bytes[..range.end];
+        let empty = empty_sector(bytes, range.clone());
+        let mut cursor = Cursor { bytes, at: range.start };
+        let (mut has_changes, mut is_unfinished) = (false, false);
+        if cursor.u8() == Some(START) {
+            cursor.at = range.start + START_BYTES;
+            loop {
+                let here = cursor.at;
+                let read = match cursor.u8() {
+                    Some(ITEM) => raw_item(&mut cursor).map(|item| {
+                        let is_readable = empty.is_none_or(|empty| cursor.at <= empty);
+                        has_changes |= is_readable && !is_erasure(item.keyspace, item.key, item.kind != 0);
+                    }),
+                    Some(CLEAR) => cursor.take(size_of::<u64>()).map(drop),
+                    Some(END) => {
+                        is_unfinished = cursor.take(size_of::<u64>() + TRAILER.len()).is_none();
+                        break;
+                    }
+                    Some(_) => break,
+                    None => None,
+                };
+                if read.is_none() {
+                    cursor.at = here;
+                    // Else what it begins with is damaged.
+                    is_unfinished = is_sound(bytes.get(here + 1..here + ITEM_BYTES).unwrap_or_default());
+                    break;
+                }
+            }
+        }
+        Self {
+            is_unfinished: is_unfinished && !bytes.ends_with(&TRAILER),
+            is_by_power_loss: empty.is_some_and(|at| bytes[cursor.at.min(at)..at].iter().all(|byte| *byte == 0)),
+            has_changes,
+        }
+    }
+}
+
+/// The first empty sector of a range; its first one counts from where the range begins.
+fn empty_sector(bytes: &[u8], range: Range<usize>) -> Option<usize> {
+    let ends = (range.start / SECTOR_BYTES + 1..=range.end / SECTOR_BYTES).map(|number| number * SECTOR_BYTES);
+    let starts = ends.map(|end| (range.start.max(end - SECTOR_BYTES), end));
+    starts.into_iter().find(|(start, end)| bytes[*start..*end].iter().all(|byte| *byte == 0)).map(|(start, _)| start)
+}
+
+/// Is this among what batches have that only erase: rows of content that are removed, and the store's own rows beside them?
+fn is_erasure(keyspace: u64, key: &[u8], is_removed: bool) -> bool {
+    match keyspace {
+        CONTENT => is_removed,
+        WORLD => key == CONTENT_KEY || key == BORN_KEY,
+        _ => false,
     }
 }
 
@@ -248,6 +322,11 @@ struct RawItem<'b> {
     stored: &'b [u8],
 }
 
+/// Can what an item begins with, behind its tag, be what was written? Nothing can.
+fn is_sound(head: &[u8]) -> bool {
+    head.is_empty() || (head[0] <= 2 && head[1] <= 1 && head[2] <= KEYSPACE_MAX as u8 && head[3..10] == [0; 7])
+}
+
 /// Reads an item behind its tag.
 fn raw_item<'b>(cursor: &mut Cursor<'b>) -> Option<RawItem<'b>> {
     let (kind, compression, keyspace) = (cursor.u8()?, cursor.u8()?, cursor.u64()?);
@@ -273,104 +352,4 @@ fn item<'b>(cursor: &mut Cursor<'b>) -> Option<Item<'b>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A batch as the engine writes it.
-    fn encoded(seqno: u64, rows: &[(&[u8], &[u8])]) -> Vec<u8> {
-        let mut items = Vec::new();
-        for (key, value) in rows {
-            items.extend([ITEM, 0, 0]);
-            items.extend(WORLD.to_le_bytes());
-            items.extend((key.len() as u16).to_le_bytes());
-            items.extend((value.len() as u32).to_le_bytes());
-            items.extend((value.len() as u32).to_le_bytes());
-            items.extend(*key);
-            items.extend(*value);
-        }
-        let mut bytes = vec![START];
-        bytes.extend((rows.len() as u32).to_le_bytes());
-        bytes.extend(seqno.to_le_bytes());
-        bytes.extend(&items);
-        bytes.push(END);
-        bytes.extend(xxh3_64(&items).to_le_bytes());
-        bytes.extend(TRAILER);
-        bytes
-    }
-
-    fn journal(bytes: Vec<u8>) -> Journal {
-        Journal::parse("0.jnl".to_owned(), bytes)
-    }
-
-    fn keys(journal: &Journal) -> Vec<&[u8]> {
-        journal.batches().flat_map(|batch| journal.items(batch)).map(|item| item.key).collect()
-    }
-
-    #[test]
-    fn batches_after_damage_are_read() {
-        let batches = [encoded(1, &[(b"a", b"1")]), encoded(2, &[(b"b", b"2")]), encoded(3, &[(b"c", b"3")])];
-        let whole = batches.concat();
-        let read = journal(whole.clone());
-        assert!(read.damage(false).is_none() && keys(&read) == [b"a", b"b", b"c"]);
-        let second = batches[0].len()..batches[0].len() + batches[1].len();
-        for at in second.clone() {
-            for mask in [1, 0x80, 0xff] {
-                let mut bytes = whole.clone();
-                bytes[at] ^= mask;
-                let read = journal(bytes);
-                let found = keys(&read);
-                let in_seqno = (second.start + 5..second.start + START_BYTES).contains(&at);
-                let damage = read.damage(true);
-                assert_eq!(damage.is_none(), in_seqno, "{at}");
-                let lost = damage.is_some_and(|damage| damage.is_loss);
-                let expected: &[&[u8]] = if lost { &[b"a", b"c"] } else { &[b"a", b"b", b"c"] };
-                assert_eq!(found, expected, "{at} {mask}");
-                // Only the items and their checksum cannot do without each other.
-                let in_items = (second.start + START_BYTES..second.end - TRAILER.len()).contains(&at);
-                assert_eq!(lost, in_items, "{at}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_batch_that_was_being_written_is_no_damage_at_the_end() {
-        let (first, second) = (encoded(1, &[(b"a", b"1")]), encoded(2, &[(b"b", b"2")]));
-        for length in 0..second.len() {
-            let read = journal([first.as_slice(), &second[..length]].concat());
-            assert!(read.damage(true).is_none(), "{length}");
-            assert_eq!(read.damage(false).is_some(), length > 0, "{length}");
-            assert_eq!(keys(&read), [b"a"]);
-        }
-    }
-
-    #[test]
-    fn a_damaged_last_batch_is_damage() {
-        let (first, mut second) = (encoded(1, &[(b"a", b"1")]), encoded(2, &[(b"b", b"2")]));
-        second[START_BYTES + 3] ^= 1;
-        let damage = journal([first.as_slice(), &second].concat()).damage(true).expect("it is damaged");
-        assert!(damage.is_loss && !damage.is_unsynced);
-        assert_eq!((damage.at, damage.bytes), (first.len(), second.len()));
-    }
-
-    #[test]
-    fn what_a_power_loss_leaves_is_told_apart() {
-        let (first, third) = (encoded(1, &[(b"a", b"1")]), encoded(3, &[(b"c", b"3")]));
-        let mut second = encoded(2, &[(b"b", &[7; 4_096])]);
-        second[1_000..2_500].fill(0);
-        let unsynced = journal([first.as_slice(), &second, &third].concat()).damage(true).expect("it is damaged");
-        assert!(unsynced.is_unsynced);
-        let synced = journal([first.as_slice(), &second, &third, &encoded(4, &[(b"d", b"4")])].concat());
-        assert!(!synced.damage(true).expect("it is damaged").is_unsynced, "two batches later it had been synced");
-    }
-
-    #[test]
-    fn a_value_that_imitates_batches_is_not_read_as_batches() {
-        let forged = [encoded(2, &[(b"x", b"forged")]), encoded(3, &[(b"y", b"forged")])].concat();
-        let (first, third) = (encoded(1, &[(b"a", b"1")]), encoded(3, &[(b"c", b"3")]));
-        let mut second = encoded(2, &[(b"b", &forged)]);
-        // The length of the key.
-        second[START_BYTES + 11] ^= 0x40;
-        let read = journal([first, second, third].concat());
-        assert_eq!(keys(&read), [b"a", b"c"]);
-    }
-}
+mod tests;

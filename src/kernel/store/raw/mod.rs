@@ -188,10 +188,13 @@ impl Salvage {
             let journal = &self.journals[index];
             let Some(damage) = journal.damage(index + 1 == self.journals.len()) else { continue };
             let text = described(journal, &damage);
-            if damage.is_loss {
+            if damage.is_loss && !damage.is_unsynced {
                 self.lost.push(format!("{}: {text}", self.changes(index, &damage)));
             }
             self.damage.push(text);
+            if damage.is_unsynced {
+                self.journals[index].cut();
+            }
         }
         if order(&mut self.journals) {
             self.damage.push("sequence numbers of batches in the journals are damaged".to_owned());

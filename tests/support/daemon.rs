@@ -126,9 +126,7 @@ impl Daemon {
     /// True when the process still runs after `wait`.
     pub(crate) fn outlives(&mut self, wait: Duration) -> bool {
         let end = Instant::now() + wait;
-        while self.alive() && Instant::now() < end {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        until("the process ends or the time is over", || (!self.alive() || Instant::now() >= end).then_some(()));
         self.alive()
     }
 

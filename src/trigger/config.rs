@@ -7,9 +7,9 @@ table! {
     pub struct Triggers {
         /// Default of a trigger's `cooldown_secs`: minimum seconds between two fires.
         default_cooldown_secs: u32 = 5 => integer(0..=315_360_000).writable(),
-        /// Maximum depth of turns that trigger each other, 1 to 100.
+        /// Maximum depth of turns that agents start through triggers and messages, 1 to 100.
         max_depth: u8 = 8 => integer(1..=100).writable(),
-        /// Maximum fires per minute of a trigger for events caused by triggered turns, 1 to 1000000.
+        /// Maximum fires per minute of a trigger, and messages of an agent to agents, from turns of depth 1 and more, 1 to 1000000.
         cascade_per_minute: u32 = 60 => integer(1..=1_000_000).writable(),
     }
 }

@@ -27,6 +27,10 @@ error_codes! {
     AGENT_CYCLE = "agent_cycle", [], "Ask an agent that is not part of this chain.";
     /// Too many agents already wait for each other.
     AGENT_CHAIN_TOO_LONG = "agent_chain_too_long", [], "Do the work in this agent.";
+    /// Too many turns were begun by agents and triggers, one after the other.
+    AGENT_CASCADE_TOO_DEEP = "agent_cascade_too_deep", [], "End the turn; agents that message each other in a loop stop here. `[triggers] max_depth` sets the limit.";
+    /// The agent sent too many messages within a minute in turns that other agents or triggers started.
+    AGENT_CASCADE_RATE_LIMITED = "agent_cascade_rate_limited", [], "Wait a minute. `[triggers] cascade_per_minute` sets the limit.";
     /// The turn that made the call has ended.
     TURN_ENDED = "turn_ended", [], "Nothing; the result is discarded.";
     /// The daemon is shutting down.

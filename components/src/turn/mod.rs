@@ -216,7 +216,8 @@ pub struct Turn {
     pub state: TurnState,
     /// Source of the message.
     pub origin: Origin,
-    /// How many fired turns lie between it and what a person or the clock began; bounds cascades of triggers.
+    /// How many turns that fired, or that a message of an agent began, lie between it and what a person or the clock
+    /// began, itself included; bounds cascades.
     pub depth: u8,
     /// Untrusted content it has read or began with. What its session holds counts too.
     pub taint: Taint,

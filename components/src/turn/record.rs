@@ -52,7 +52,7 @@ pub struct TurnRecord {
     /// The turn that began it through `agent_send`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub link: Option<Box<ParentLink>>,
-    /// Number of triggered turns between this one and its first cause.
+    /// Number of turns of triggers and of messages of agents between this one and its first cause, itself included.
     #[serde(default, skip_serializing_if = "is_default")]
     pub depth: u8,
     /// Untrusted content it has read or began with.

@@ -196,9 +196,9 @@ command! {
 pub struct TriggerSettings {
     /// Seconds between two fires of a trigger that does not say.
     pub default_cooldown_secs: u32,
-    /// Fired turns that may follow from each other in a row.
+    /// Turns that triggers and messages of agents may begin one after the other.
     pub max_depth: u8,
-    /// Fires of one trigger in a minute for events that fired turns cause.
+    /// Fires of one trigger, and messages of one agent to others, in a minute from such turns.
     pub cascade_per_minute: u32,
 }
 

@@ -50,6 +50,10 @@ pub struct Counters {
     pub model_calls_unpriced: u64,
     /// Model calls whose provider reported more usage than they can have had.
     pub usage_clipped: u64,
+    /// Messages of agents to agents refused because too many turns were begun one after the other.
+    pub agent_messages_too_deep: u64,
+    /// Messages of agents to agents refused because a minute had too many.
+    pub agent_messages_rate_limited: u64,
     /// Turns and compactions refused because a budget was exhausted.
     pub budget_refusals: u64,
     /// Tasks posted.

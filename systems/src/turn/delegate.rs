@@ -19,7 +19,7 @@ use agentsvc_components::turn::{Origin, ParentLink, PendingState, Turn, TurnEnd}
 use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
 use super::message::{NewMessage, take};
-use super::tools;
+use super::{cascade, tools};
 use crate::config::Settings;
 use crate::injection::{Shielded, shield};
 use crate::kernel::command::{Answer, command};
@@ -117,9 +117,12 @@ fn send(world: &mut World, command: SendToAgent) -> Result<SentToAgent, Refusal>
         let text = format!("the limit of {} nested agent calls is reached", limit::AGENT_CHAIN_MAX);
         return Err(Refusal::conflict(text).with_code(error_codes::AGENT_CHAIN_TOO_LONG));
     }
+    let sender = id_of::<AgentId>(world, owner);
+    let so_deep = world.get::<Turn>(parent.entity).map_or(0, |turn| turn.depth);
+    cascade::check(world, sender, so_deep)?;
     let link = ParentLink {
         turn: TurnId(command.from.job.0),
-        agent: id_of(world, owner),
+        agent: sender,
         session: id_of(world, home),
         index: command.wait.then_some(command.index),
     };
@@ -128,6 +131,7 @@ fn send(world: &mut World, command: SendToAgent) -> Result<SentToAgent, Refusal>
     let found = command.found.map(|found| *found).into_iter().collect();
     let message = NewMessage { origin, taint, found, ..NewMessage::text(command.text) };
     let (_, taken) = take(world, receiver, command.session, message, false, Some(link))?;
+    cascade::sent(world, sender, so_deep);
     tools::adopt(world, parent.entity, command.from, command.index, taken.turn);
     if !command.wait {
         let answer = format!("Sent. task_id: {}, session_id: {}. The reply is not awaited.", taken.turn, taken.session);

@@ -175,7 +175,7 @@ pub(super) fn take(
     link: Option<ParentLink>,
 ) -> Result<(Entity, MessageTaken), Refusal> {
     let parent = link.as_ref().and_then(|link| index::turn(world, link.turn)).and_then(|turn| world.get::<Turn>(turn));
-    let depth = parent.map_or(0, |parent| parent.depth);
+    let depth = parent.map_or(0, |parent| parent.depth.saturating_add(1));
     let owner = index::agent(world, agent)?;
     message.check()?;
     check(world, owner)?;
@@ -247,7 +247,7 @@ pub(super) struct NewTurn {
     pub(super) request: Option<Box<TurnRequest>>,
     /// Someone reads the answer as it is written.
     pub(super) streaming: bool,
-    /// Number of triggered turns between this one and its first cause.
+    /// Number of turns of triggers and of messages of agents between this one and its first cause, itself included.
     pub(super) depth: u8,
     /// The turn that began it through `agent_send`.
     pub(super) link: Option<ParentLink>,

@@ -17,6 +17,15 @@ pub(super) const ALL: &[Metric] = &[
         |world, out| out.value(totals(world).tools_unknown),
     ),
     Metric::counter("agentsvc_messages_total", "Messages received.", |world, out| out.value(totals(world).messages)),
+    Metric::counter(
+        "agentsvc_agent_messages_refused_total",
+        "Messages from agent to agent refused by the limits of cascades, by reason.",
+        |world, out| {
+            let totals = totals(world);
+            out.labelled(("reason", "too_deep"), totals.agent_messages_too_deep);
+            out.labelled(("reason", "rate_limited"), totals.agent_messages_rate_limited);
+        },
+    ),
     Metric::counter("agentsvc_turns_total", "Ended turns, by outcome.", |world, out| {
         let totals = totals(world);
         out.labelled(("end", "completed"), totals.turns_completed);

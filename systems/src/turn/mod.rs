@@ -40,6 +40,7 @@
 mod admit;
 pub mod audit_kinds;
 mod call_result;
+mod cascade;
 mod conversation;
 mod delegate;
 mod drain;
@@ -94,16 +95,16 @@ use crate::kernel::footprint::{Measure, entries};
 use crate::kernel::index::{Index, turn as find};
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::outbox::Exclusive;
-use crate::kernel::reaction::on;
+use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::{Kind, is_record};
 use crate::kernel::stage::Stage;
 use crate::session::TurnsEnding;
 use crate::taint;
-use agentsvc_components::TurnId;
 use agentsvc_components::turn::Turn;
 use agentsvc_components::turn::outcome::{ModelOutcome, ToolOutcome};
 use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::turn::trace::TraceRecord;
+use agentsvc_components::{AgentId, TurnId};
 use ended::EndedTurns;
 
 /// What this domain brings.
@@ -179,6 +180,8 @@ pub(crate) fn install(world: &mut World) {
     world.init_resource::<Waiting>();
     world.init_resource::<ToolLane>();
     world.init_resource::<Children>();
+    world.init_resource::<cascade::Cascades>();
+    on(world, |world, gone: &Removed<AgentId>| cascade::agent_removed(world, gone.id));
     on(world, |world, of: &TurnsEnding| stop::end_all(world, of.session, of.why));
     on(world, |world, of: &AgentStopped| {
         stop::stop_running(world, of.agent);

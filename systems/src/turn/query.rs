@@ -106,9 +106,12 @@ const TURN_FIELDS: [Field; 24] = [
     field("cost_usd", Type::Number, "Cost of its model calls so far, in dollars.", |row| {
         row.of(|turn: &Turn| Value::Number(turn.usage.cost.usd()))
     }),
-    field("depth", Type::Number, "Number of triggered turns between this one and its first cause.", |row| {
-        row.of(|turn: &Turn| Value::count(turn.depth.into()))
-    }),
+    field(
+        "depth",
+        Type::Number,
+        "Number of turns of triggers and of messages of agents between this one and its first cause, itself included.",
+        |row| row.of(|turn: &Turn| Value::count(turn.depth.into())),
+    ),
     field("streaming", Type::Bool, "Whether a client streams the response.", |row| {
         row.of(|turn: &Turn| Value::Bool(turn.streaming))
     }),

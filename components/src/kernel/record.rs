@@ -15,6 +15,7 @@
 //! | world   | `k` + agent id                             | [`MemoryUseRecord`]  |
 //! | world   | `b` + `c` + turn id + attempt              | [`CallRecord`]: a model call that is out |
 //! | world   | `b` + `g`, `b` + `a` + agent id            | [`ScopeUseRecord`]   |
+//! | world   | `b` + `f` + agent id                       | [`ScopeUseRecord`] of its descendants |
 //! | world   | `b` + `n`, `h` or `d` + minute, hour or day | [`UsageSum`](crate::usage::UsageSum) of that time |
 //! | world   | `b` + `m` + provider + 0 + model           | [`UsageSum`](crate::usage::UsageSum) of the model |
 //! | world   | `b` + `x` + day + provider + 0 + model     | [`UsageSum`](crate::usage::UsageSum) of the model on that day |

@@ -140,6 +140,13 @@ impl Scope {
         std::iter::successors(Some(self), |scope| scope.parent())
     }
 
+    /// Where a call of `agent` counts, and these agents are above it, nearest first: at its limits, at theirs, at
+    /// everybody's.
+    pub fn path_of(agent: AgentId, above: &[AgentId]) -> impl Iterator<Item = Self> + '_ {
+        let own = Self::of(agent).agent();
+        own.into_iter().chain(above.iter().copied()).map(Self::Agent).chain(std::iter::once(Self::Global))
+    }
+
     /// The agent, where it is one's.
     #[must_use]
     pub const fn agent(self) -> Option<AgentId> {

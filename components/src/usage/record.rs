@@ -47,6 +47,9 @@ pub struct CallRecord {
     pub number: u32,
     /// Whose; the nil id of one that is nobody's, such as the test of a provider.
     pub agent: AgentId,
+    /// The agents above it, nearest first: it counts at their limits too.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub above: Vec<AgentId>,
     /// What the agent is called.
     pub agent_name: Box<str>,
     /// In which session.

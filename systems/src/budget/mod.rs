@@ -12,6 +12,9 @@
 //! | the tokens of the hour are used up                 | the same                                                 |
 //! | a limit of money is in force, no price is known    | it fails with `price_unknown`                            |
 //!
+//! The path leads from the agent over those that spawned it to everybody's budget: at an agent's limits counts what it and its
+//! descendants spend together, the gone ones included.
+//!
 //! A call that is nobody's, such as the test of a provider, reserves at everybody's budget, and is refused where a turn would
 //! wait. A message to an agent whose budget is used up is refused at the door, before anything is stored. At 80 % of a limit,
 //! and when it is used up, an event tells of it, once for each period.
@@ -39,7 +42,7 @@ pub use summary::{GetUsageSummary, UsageSummary};
 pub(crate) use need::{Need, need, reserve};
 pub(crate) use show::view;
 pub(crate) use verdict::{Denial, Verdict, at_door, judge, refused};
-pub(crate) use waiting::{beat, leave, leave_line, next_due, released, wait};
+pub(crate) use waiting::{beat, leave, leave_line, next_due, promise_left, wait};
 
 use std::collections::BTreeMap;
 
@@ -123,7 +126,7 @@ pub(crate) fn install(world: &mut World) {
     world.init_resource::<Budgets>();
     on(world, |world, gone: &Removed<AgentId>| agent_removed(world, gone.id));
     on(world, |world, of: &Spent| verdict::spent(world, of.scope));
-    on(world, |world, call: &CallEnded| released(world, call.agent));
+    on(world, |world, call: &CallEnded| waiting::released(world, call.agent, &call.above));
 }
 
 /// Takes in what is stored (restore).
@@ -178,6 +181,8 @@ fn store(world: &mut World, scope: Scope, record: BudgetRecord) {
 
 #[cfg(test)]
 mod clock_tests;
+#[cfg(test)]
+mod family_tests;
 #[cfg(test)]
 mod random_tests;
 #[cfg(test)]

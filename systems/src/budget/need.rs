@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use bevy_ecs::prelude::{Entity, World};
 
-use agentsvc_components::agent::{Agent, AgentState};
+use agentsvc_components::agent::{Agent, AgentState, SpawnedBy};
 use agentsvc_components::compaction::{Compaction, CompactionState};
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::limit;
@@ -19,7 +19,7 @@ use super::limits;
 use super::verdict::price_unknown;
 use crate::config::Settings;
 use crate::kernel::clock::Now;
-use crate::kernel::index::id_of;
+use crate::kernel::index::{self, id_of};
 use crate::usage::{Rollups, begin};
 
 /// Tokens of one summary, as its writer bounds them.
@@ -32,6 +32,8 @@ const COMPACTION: &str = "compaction";
 pub(crate) struct Need {
     /// Whose call.
     pub(crate) agent: AgentId,
+    /// The agents above it, nearest first: it counts at their limits too.
+    pub(crate) above: Vec<AgentId>,
     /// The most that it can cost.
     pub(crate) worst: Micros,
     /// Every model that it may ask is known to cost nothing: no budget of money stands in its way.
@@ -90,7 +92,8 @@ fn of(world: &World, entity: Entity, owner: &Agent, session: Entity, channel: &'
     let price = |choice: &ModelChoice| settings.prices.at_most(&choice.provider, &choice.model);
     let is_free = calls.clone().all(|choice| price(&choice).is_some_and(|price| price.is_free()));
     let worst = |choice: Cow<'_, ModelChoice>| worst_of(settings, &choice, size);
-    let is_bounded = !is_free && Scope::Agent(agent).path().any(|scope| is_bounded(world, scope));
+    let above = above(world, entity);
+    let is_bounded = !is_free && Scope::path_of(agent, &above).any(|scope| is_bounded(world, scope));
     let unpriced = calls.clone().find_map(|choice| unpriced(settings, &choice)).filter(|_| is_bounded);
     let most_calls = u32::try_from(manifest.fallback_models.len()).unwrap_or(0).saturating_add(1);
     let most_calls = most_calls.min(limit::SUMMARY_CALLS_MAX as u32);
@@ -104,6 +107,7 @@ fn of(world: &World, entity: Entity, owner: &Agent, session: Entity, channel: &'
     };
     Need {
         agent,
+        above,
         worst,
         is_free,
         unpriced,
@@ -115,6 +119,16 @@ fn of(world: &World, entity: Entity, owner: &Agent, session: Entity, channel: &'
         provider: first.provider.clone(),
         model: first.model.clone(),
     }
+}
+
+/// The agents above one that live, nearest first.
+pub(super) fn above(world: &World, agent: Entity) -> Vec<AgentId> {
+    let parent = |agent: Entity| {
+        let id = world.get::<SpawnedBy>(agent)?.0;
+        Some((id, index::agent(world, id).ok()?))
+    };
+    let all = std::iter::successors(parent(agent), |(_, agent)| parent(*agent));
+    all.take(limit::AGENT_CHAIN_MAX).map(|(id, _)| id).collect()
 }
 
 /// Is a limit of money in force there?
@@ -168,11 +182,12 @@ pub(super) fn of_nobody(
 pub(crate) fn reserve(world: &mut World, attempt: Attempt, need: Need) {
     let now = world.resource::<Now>().0;
     let at = world.resource::<Rollups>().moment(now);
-    let Need { agent, worst, agent_name, session, channel, provider, model, answer_tokens_max, .. } = need;
+    let Need { agent, above, worst, agent_name, session, channel, provider, model, answer_tokens_max, .. } = need;
     let call = CallRecord {
         job: attempt.job,
         number: attempt.number,
         agent,
+        above,
         agent_name,
         session,
         channel: channel.into(),

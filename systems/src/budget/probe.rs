@@ -51,6 +51,7 @@ impl Command for ReserveProbe {
             job: mint(world, Slot::ROOT),
             number: 1,
             agent: AgentId(Uuid::nil()),
+            above: Vec::new(),
             agent_name: "".into(),
             session: SessionId(Uuid::nil()),
             channel,

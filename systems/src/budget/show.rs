@@ -34,7 +34,7 @@ pub struct BudgetView {
     pub total: UsageSum,
     /// When day, month and hour begin anew.
     pub resets: [Timestamp; 3],
-    /// `ok`, `warning` (80 % of a limit are spent) or `exceeded` (it is used up, or left no room for a call).
+    /// With what its descendants spent: `ok`, `warning` (80 % of a limit are spent) or `exceeded` (it is used up, or left no room for a call).
     pub status: &'static str,
 }
 
@@ -63,10 +63,15 @@ pub(crate) fn view(world: &World, scope: Scope) -> BudgetView {
     let [day, month, hour] =
         [Period::Daily, Period::Monthly, Period::Hourly].map(|period| (period, rollups.spent(scope, period, now)));
     let told = world.resource::<Budgets>().of(scope);
-    let of_limit = [(day, limits.daily), (month, limits.monthly), (hour, limits.hourly_tokens.map(Micros))];
+    let of_limit = [
+        (Period::Daily, limits.daily),
+        (Period::Monthly, limits.monthly),
+        (Period::Hourly, limits.hourly_tokens.map(Micros)),
+    ];
     let mut status = "ok";
-    for ((period, spent), limit) in of_limit {
+    for (period, limit) in of_limit {
         let Some(limit) = limit else { continue };
+        let spent = rollups.counted(scope, period, now);
         if spent.spent >= limit.0 || told.exceeded[period as usize] == Some(spent.index) {
             status = "exceeded";
         } else if u128::from(spent.spent) * 100 >= u128::from(limit.0) * 80 && status == "ok" {

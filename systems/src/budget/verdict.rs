@@ -40,7 +40,7 @@ pub(crate) fn judge(world: &World, need: &Need) -> Verdict {
     if let Some(model) = &need.unpriced {
         return Verdict::Unpriced(model.clone());
     }
-    for scope in Scope::Agent(need.agent).path() {
+    for scope in Scope::path_of(need.agent, &need.above) {
         match judge_at(world, scope, need.worst, need.is_free, Micros::ZERO) {
             Verdict::Fits => {}
             wait @ Verdict::Wait(_) => verdict = wait,
@@ -63,7 +63,7 @@ pub(super) fn judge_at(world: &World, scope: Scope, worst: Micros, is_free: bool
             Period::Monthly => limits.monthly.map(|limit| limit.0),
         };
         let Some(limit) = limit.filter(|_| period == Period::Hourly || !is_free) else { continue };
-        let spent = rollups.spent(scope, period, now);
+        let spent = rollups.counted(scope, period, now);
         let room = limit.saturating_sub(spent.spent);
         let over = match period {
             Period::Hourly => room == 0,
@@ -108,7 +108,8 @@ pub(crate) fn at_door(world: &World, owner: Entity) -> Result<(), Refusal> {
         return Ok(());
     }
     let agent = id_of::<AgentId>(world, owner);
-    if !Scope::Agent(agent).path().any(|scope| budgets.stored.contains_key(&scope)) {
+    let above = super::need::above(world, owner);
+    if !Scope::path_of(agent, &above).any(|scope| budgets.stored.contains_key(&scope)) {
         return Ok(());
     }
     let now = world.resource::<Now>().0;
@@ -194,7 +195,7 @@ pub(super) fn spent(world: &mut World, scope: Scope) {
     let now = world.resource::<Now>().0;
     for (period, limit) in MONEY.into_iter().zip([limits.daily, limits.monthly]) {
         let Some(limit) = limit else { continue };
-        let spent = world.resource::<Rollups>().spent(scope, period, now);
+        let spent = world.resource::<Rollups>().counted(scope, period, now);
         if u128::from(spent.spent) * 100 >= u128::from(limit.0) * WARN_PERCENT {
             let mut record = world.resource::<Budgets>().of(scope);
             let place = &mut record.warned[period as usize - 1];
@@ -211,7 +212,7 @@ pub(super) fn spent(world: &mut World, scope: Scope) {
         }
     }
     if let Some(limit) = limits.hourly_tokens
-        && world.resource::<Rollups>().spent(scope, Period::Hourly, now).spent >= limit
+        && world.resource::<Rollups>().counted(scope, Period::Hourly, now).spent >= limit
     {
         tell_exceeded(world, scope, Period::Hourly);
     }

@@ -11,6 +11,7 @@ use agentsvc_components::{AgentId, Micros, Timestamp};
 use super::verdict::judge_at;
 use super::{Budgets, Need, Verdict};
 use crate::kernel::clock::Now;
+use crate::kernel::index::id_of;
 use crate::model::admission::{Admission, stand_in_line};
 
 /// Milliseconds between two looks of the beat.
@@ -50,14 +51,20 @@ fn stand_again(world: &mut World, entity: Entity) -> bool {
     agent.is_some_and(|agent| stand_in_line(world, agent, entity))
 }
 
-/// A call of `agent`, or nobody's with the nil id, came back: whoever now has room, or never will, stands in line again.
-pub(crate) fn released(world: &mut World, agent: AgentId) {
+/// A call of `agent`, which stands below `above`, or nobody's with the nil id, came back: whoever now has room, or never will, stands in line again.
+pub(super) fn released(world: &mut World, agent: AgentId, above: &[AgentId]) {
     if world.resource::<Budgets>().waiting() == 0 {
         return;
     }
-    for scope in Scope::of(agent).path() {
+    for scope in Scope::path_of(agent, above) {
         look_again(world, scope);
     }
+}
+
+/// A turn or compaction of this agent did not take the room that it was promised: who is behind it looks again.
+pub(crate) fn promise_left(world: &mut World, owner: Entity) {
+    let above = super::need::above(world, owner);
+    released(world, id_of(world, owner), &above);
 }
 
 /// On the beat, once a second: a period may be over, or one that was promised room may not have taken it.

@@ -77,7 +77,7 @@ pub(crate) fn admit(world: &mut World) {
         }
         // What it was promised is free for those behind it.
         if let Some(owner) = owner {
-            budget::released(world, id_of(world, owner));
+            budget::promise_left(world, owner);
         }
     }
 }

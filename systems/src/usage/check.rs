@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::World;
 
-use agentsvc_components::Micros;
 use agentsvc_components::usage::{Bucket, Period, Scope};
+use agentsvc_components::{AgentId, Micros};
 
 use super::{Calls, Rollups, calendar};
 use crate::kernel::check::Faults;
@@ -28,6 +28,19 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
         }
     }
     faults.same("what is reserved", &rollups.all_reserved(), &reserved);
+    let mut below: BTreeMap<(AgentId, Period, i64), Micros> = BTreeMap::new();
+    for call in world.resource::<Calls>().all().filter(|call| !call.reserved.is_zero()) {
+        for agent in call.above.iter().filter(|agent| index::agent(world, **agent).is_ok()) {
+            for period in [Period::Daily, Period::Monthly] {
+                let place = below.entry((*agent, period, calendar::index(period, call.at))).or_default();
+                *place = place.plus(call.reserved);
+            }
+        }
+    }
+    faults.same("what descendants have reserved", &rollups.families.reserved(), &below);
+    for (agent, _) in rollups.families.stored() {
+        faults.that(index::agent(world, agent).is_ok(), || format!("usage below {agent}: the agent does not exist"));
+    }
     let days = rollups.sums().filter(|(bucket, _)| matches!(bucket, Bucket::Day(_))).map(|(_, sum)| sum.requests);
     let models =
         rollups.sums().filter(|(bucket, _)| matches!(bucket, Bucket::ModelDay(..))).map(|(_, sum)| sum.requests);

@@ -9,6 +9,7 @@
 //! | restart                    | for each call that was out: an event `unknown` with the reserved cost       |
 //!
 //! A call belongs to the moment it went out: its event, its day and the budgets it counts at are those of that moment.
+//! It counts at the sums of its agent and of all, and at the limits of the agents above its agent ([`families`]).
 //! Events are content and stay on disk; the world keeps the sums by minute, hour, day, model, model and day, agent, and
 //! over everything. The beat has events and sums that are older than the retention erased.
 
@@ -17,6 +18,7 @@ pub(crate) mod calendar;
 mod calls;
 mod check;
 mod clip;
+mod families;
 mod metrics;
 mod note;
 pub(crate) mod query;
@@ -48,6 +50,8 @@ use bevy_ecs::prelude::World;
 pub(crate) struct CallEnded {
     /// Whose it was; nobody's has the nil id.
     pub(crate) agent: AgentId,
+    /// The agents above that one when it went out.
+    pub(crate) above: Vec<AgentId>,
 }
 
 /// Something was spent.
@@ -84,6 +88,8 @@ pub(crate) const DOMAIN: Domain = Domain {
     rows: |world, found| {
         found.extend(world.resource::<Calls>().all().map(rows::put_call));
         found.extend(world.resource::<Rollups>().scopes().map(|(_, it)| rows::put_scope_use(it)));
+        let families = world.resource::<Rollups>().families.stored();
+        found.extend(families.map(|(agent, it)| rows::put_family_use(agent, it)));
         found.extend(world.resource::<Rollups>().sums().map(|(bucket, sum)| rows::put_usage_sum(bucket, sum)));
     },
     install,

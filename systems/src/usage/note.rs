@@ -44,7 +44,7 @@ impl Command for NoteModelCall {
         };
         let Some(call) = ended else { return Answer::Stored(Micros::ZERO) };
         let (sum, _) = settle::all(world, &call, vec![used]);
-        react(world, &CallEnded { agent: call.agent });
+        react(world, &CallEnded { agent: call.agent, above: call.above });
         Answer::Stored(sum.cost)
     }
 }
@@ -56,6 +56,7 @@ fn unreserved(world: &mut World, channel: Box<str>, used: &CallUse) -> CallRecor
         job: mint(world, Slot::ROOT),
         number: 1,
         agent: AgentId(Uuid::nil()),
+        above: Vec::new(),
         agent_name: "".into(),
         session: SessionId(Uuid::nil()),
         channel,

@@ -12,6 +12,7 @@ use agentsvc_components::usage::record::{CallRecord, ScopeUseRecord, SweepUsage}
 use agentsvc_components::usage::{Bucket, CallUse, Period, Scope, UsageSum};
 use agentsvc_components::{AgentId, Micros, Timestamp};
 
+use super::families::{Families, FamilyUse};
 use super::{calendar, rows, windows};
 use crate::config::Settings;
 use crate::kernel::clock::Now;
@@ -31,6 +32,8 @@ pub(crate) struct Rollups {
     /// How many models have a sum.
     models: usize,
     scopes: HashMap<Scope, Node>,
+    /// What the descendants of agents have spent and reserved.
+    pub(super) families: Families,
     /// Agents by what they spent, the most first.
     ranking: BTreeSet<(Reverse<Micros>, AgentId)>,
     /// Agents by their last call.
@@ -45,10 +48,10 @@ pub(crate) struct Rollups {
 }
 
 /// One scope: what is stored, and what is reserved, which follows from the calls that are out.
-struct Node {
-    stored: ScopeUseRecord,
+pub(super) struct Node {
+    pub(super) stored: ScopeUseRecord,
     /// By period and its number; few, for calls do not last long.
-    reserved: BTreeMap<(Period, i64), Micros>,
+    pub(super) reserved: BTreeMap<(Period, i64), Micros>,
 }
 
 /// What an operator says that a scope has spent; `None` is as it is booked.
@@ -84,11 +87,18 @@ impl Rollups {
     /// What `scope` has spent in the period that `now` is in.
     pub(crate) fn spent(&self, scope: Scope, period: Period, now: Timestamp) -> Spent {
         let at = self.moment(now);
-        let index = calendar::index(period, at);
-        let Some(node) = self.scopes.get(&scope) else { return Spent { index, ..Spent::default() } };
-        let (of, spent) = windows::of(&node.stored, period, at);
-        let reserved = node.reserved.get(&(period, index)).map_or(0, |amount| amount.0);
-        Spent { index, spent: if of == index { spent } else { 0 }, reserved }
+        let nothing = Spent { index: calendar::index(period, at), ..Spent::default() };
+        self.scopes.get(&scope).map_or(nothing, |node| node.spent(period, at))
+    }
+
+    /// What counts at the limits of `scope` in that period: what it has spent and reserved, and at an agent's what its
+    /// descendants have.
+    pub(crate) fn counted(&self, scope: Scope, period: Period, now: Timestamp) -> Spent {
+        let own = self.spent(scope, period, now);
+        let Some(family) = scope.agent().and_then(|agent| self.families.of(agent)) else { return own };
+        let below = family.spent(period, self.moment(now));
+        let (spent, reserved) = (own.spent.saturating_add(below.spent), own.reserved.saturating_add(below.reserved));
+        Spent { spent, reserved, ..own }
     }
 
     /// What `scope` has used since ever.
@@ -128,6 +138,7 @@ impl Rollups {
     pub(super) fn reserve(&mut self, call: &CallRecord) {
         self.latest = call.at;
         self.change_reserved(call, Micros::plus);
+        self.families.reserve(call);
     }
 
     /// A call was out when the daemon ended (restore): no call counts before it, as if it were still out.
@@ -138,6 +149,7 @@ impl Rollups {
     /// A call is back.
     pub(super) fn release(&mut self, call: &CallRecord) {
         self.change_reserved(call, Micros::minus);
+        self.families.release(call);
     }
 
     /// Everything that is reserved.
@@ -173,15 +185,7 @@ impl Rollups {
                 (None, true) => continue,
                 (None, false) => self.scopes.entry(scope).or_insert_with(|| Node::of(ScopeUseRecord::new(scope))),
             };
-            for period in [Period::Daily, Period::Monthly] {
-                let key = (period, calendar::index(period, call.at));
-                let amount = change(node.reserved.get(&key).copied().unwrap_or_default(), call.reserved);
-                if amount.is_zero() {
-                    node.reserved.remove(&key);
-                } else {
-                    node.reserved.insert(key, amount);
-                }
-            }
+            node.change_reserved(call, change);
         }
     }
 
@@ -208,19 +212,7 @@ impl Rollups {
     fn add_at(&mut self, scope: Scope, at: Timestamp, sum: UsageSum) {
         self.dirty_scopes.insert(scope);
         let node = self.scopes.entry(scope).or_insert_with(|| Node::of(ScopeUseRecord::new(scope)));
-        node.stored.total = node.stored.total.plus(sum);
-        let stored = &mut node.stored;
-        stored.last_at = windows::moment(stored.last_at, at);
-        windows::turn_to(stored, at);
-        if let Some(place) = counted(&mut stored.day, &mut stored.day_cost, calendar::day(at)) {
-            *place = place.plus(sum.cost);
-        }
-        if let Some(place) = counted(&mut stored.month, &mut stored.month_cost, calendar::month(at)) {
-            *place = place.plus(sum.cost);
-        }
-        if let Some(place) = counted(&mut stored.hour, &mut stored.hour_tokens, calendar::hour(at)) {
-            *place = place.saturating_add(sum.tokens());
-        }
+        node.add(at, sum);
     }
 
     fn add_at_agent(&mut self, agent: AgentId, at: Timestamp, sum: UsageSum) -> bool {
@@ -299,8 +291,46 @@ impl Rollups {
 }
 
 impl Node {
-    const fn of(stored: ScopeUseRecord) -> Self {
+    pub(super) const fn of(stored: ScopeUseRecord) -> Self {
         Self { stored, reserved: BTreeMap::new() }
+    }
+
+    /// What is spent and reserved in the period that the moment `at` is in.
+    pub(super) fn spent(&self, period: Period, at: Timestamp) -> Spent {
+        let index = calendar::index(period, at);
+        let (of, spent) = windows::of(&self.stored, period, at);
+        let reserved = self.reserved.get(&(period, index)).map_or(0, |amount| amount.0);
+        Spent { index, spent: if of == index { spent } else { 0 }, reserved }
+    }
+
+    /// Reserves or releases what is reserved for a call, in the periods that it goes out in.
+    pub(super) fn change_reserved(&mut self, call: &CallRecord, change: fn(Micros, Micros) -> Micros) {
+        for period in [Period::Daily, Period::Monthly] {
+            let key = (period, calendar::index(period, call.at));
+            let amount = change(self.reserved.get(&key).copied().unwrap_or_default(), call.reserved);
+            if amount.is_zero() {
+                self.reserved.remove(&key);
+            } else {
+                self.reserved.insert(key, amount);
+            }
+        }
+    }
+
+    /// Adds an event.
+    pub(super) fn add(&mut self, at: Timestamp, sum: UsageSum) {
+        let stored = &mut self.stored;
+        stored.total = stored.total.plus(sum);
+        stored.last_at = windows::moment(stored.last_at, at);
+        windows::turn_to(stored, at);
+        if let Some(place) = counted(&mut stored.day, &mut stored.day_cost, calendar::day(at)) {
+            *place = place.plus(sum.cost);
+        }
+        if let Some(place) = counted(&mut stored.month, &mut stored.month_cost, calendar::month(at)) {
+            *place = place.plus(sum.cost);
+        }
+        if let Some(place) = counted(&mut stored.hour, &mut stored.hour_tokens, calendar::hour(at)) {
+            *place = place.saturating_add(sum.tokens());
+        }
     }
 }
 
@@ -319,6 +349,7 @@ pub(crate) fn store_dirty(world: &mut World) {
     if rollups.dirty.is_empty() && rollups.dirty_scopes.is_empty() {
         return;
     }
+    let families = rollups.families.store_dirty();
     let (buckets, scopes) = (std::mem::take(&mut rollups.dirty), std::mem::take(&mut rollups.dirty_scopes));
     let mut ops = Vec::with_capacity(buckets.len() + scopes.len());
     for bucket in &buckets {
@@ -333,13 +364,16 @@ pub(crate) fn store_dirty(world: &mut World) {
             None => rows::remove_scope_use(scope),
         });
     }
+    ops.extend(families);
     world.resource_mut::<Outbox>().ops.extend(ops);
 }
 
 /// Takes in what is stored (restore). Uses of agents that are gone are dropped.
 pub(crate) fn load(world: &mut World, records: &mut Records) -> Result<(), Error> {
     let sums = records.take::<(Bucket, UsageSum)>();
+    let families = records.take::<FamilyUse>();
     let mut rollups = world.resource_mut::<Rollups>();
+    rollups.families.load(families);
     rollups.models = sums.iter().filter(|(bucket, _)| matches!(bucket, Bucket::Model(..))).count();
     rollups.sums.extend(sums);
     for stored in records.take::<ScopeUseRecord>() {
@@ -361,6 +395,9 @@ pub(crate) fn agent_removed(world: &mut World, agent: AgentId) {
     let mut rollups = world.resource_mut::<Rollups>();
     if let Some(node) = rollups.scopes.remove(&Scope::Agent(agent)) {
         rollups.unlist(agent, &node.stored);
+        rollups.dirty_scopes.insert(Scope::Agent(agent));
+    }
+    if rollups.families.remove(agent) {
         rollups.dirty_scopes.insert(Scope::Agent(agent));
     }
 }

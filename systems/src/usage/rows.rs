@@ -7,6 +7,7 @@ use agentsvc_components::usage::{Bucket, Scope, UsageSum};
 use agentsvc_components::{AgentId, Timestamp};
 use uuid::Uuid;
 
+use super::families::FamilyUse;
 use crate::kernel::record::{Error, VERSION, decode, encode, op, unknown};
 use crate::kernel::restore::Records;
 
@@ -38,6 +39,7 @@ pub(super) fn read(records: &mut Records, key: &[u8], value: &[u8]) -> Result<()
     match key.get(1) {
         Some(b'c') => records.push::<CallRecord>(decode(key, value)?),
         Some(b'a' | b'g') => records.push::<ScopeUseRecord>(decode(key, value)?),
+        Some(b'f') => records.push::<FamilyUse>(FamilyUse(decode(key, value)?)),
         _ => {
             let bucket = parse_bucket(&key[1..]).ok_or_else(|| unknown(key))?;
             records.push::<(Bucket, UsageSum)>((bucket, decode(key, value)?));
@@ -59,6 +61,19 @@ pub(crate) fn put_scope_use(record: &ScopeUseRecord) -> Op {
 
 pub(crate) fn remove_scope_use(scope: Scope) -> Op {
     op(Space::World, scope_use_key(scope), None)
+}
+
+fn family_use_key(agent: AgentId) -> Vec<u8> {
+    world(b'b', &[b"f", agent.0.as_bytes()])
+}
+
+/// What the descendants of `agent` have spent.
+pub(crate) fn put_family_use(agent: AgentId, record: &ScopeUseRecord) -> Op {
+    op(Space::World, family_use_key(agent), Some(encode(record)))
+}
+
+pub(crate) fn remove_family_use(agent: AgentId) -> Op {
+    op(Space::World, family_use_key(agent), None)
 }
 
 fn bucket_key(bucket: &Bucket) -> Vec<u8> {

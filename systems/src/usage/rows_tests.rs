@@ -28,6 +28,7 @@ fn call() -> CallRecord {
         job: JobId(Uuid::from_u128(3)),
         number: 4,
         agent: agent().id,
+        above: vec![agent().id],
         agent_name: "scout".into(),
         session: SessionId(Uuid::from_u128(2)),
         channel: "api".into(),

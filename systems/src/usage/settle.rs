@@ -2,14 +2,14 @@
 
 use bevy_ecs::prelude::World;
 
-use agentsvc_components::Micros;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::compaction::call::SummaryEnd;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::session::message::{Usage, calls_of};
 use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd};
 use agentsvc_components::usage::record::{CallRecord, UsageRecord};
-use agentsvc_components::usage::{CallEnd, CallUse};
+use agentsvc_components::usage::{CallEnd, CallUse, Scope};
+use agentsvc_components::{AgentId, Micros};
 
 use super::{CallEnded, Rollups, Spent, calls, clip, rows};
 use crate::config::Settings;
@@ -35,7 +35,7 @@ pub(crate) fn model(world: &mut World, attempt: Attempt, end: &mut ModelEnd) -> 
     if let ModelEnd::Answered(answer) | ModelEnd::Aborted(answer) = end {
         answer.usage.cost = last.cost;
     }
-    react(world, &CallEnded { agent: call.agent });
+    react(world, &CallEnded { agent: call.agent, above: call.above });
     sum
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn summary(world: &mut World, attempt: Attempt, end: &mut SummaryEnd)
     }
     let (sum, _) = all(world, &call, uses);
     end.usage.cost = sum.cost;
-    react(world, &CallEnded { agent: call.agent });
+    react(world, &CallEnded { agent: call.agent, above: call.above });
     sum
 }
 
@@ -122,7 +122,10 @@ pub(super) fn write(world: &mut World, call: &CallRecord, number: u16, used: Cal
         Note::Call { agent: call.agent, usage, end: used.end, priced }
     });
     let lives = index::agent(world, call.agent).ok();
-    let new_day = world.resource_mut::<Rollups>().add(call, &used, lives.is_some());
+    let above: Vec<AgentId> = call.above.iter().copied().filter(|id| index::agent(world, *id).is_ok()).collect();
+    let mut rollups = world.resource_mut::<Rollups>();
+    let new_day = rollups.add(call, &used, lives.is_some());
+    rollups.families.add(&above, call.at, usage.into());
     if new_day {
         world.op(rows::put_active(call.at, call.agent));
     }
@@ -148,7 +151,7 @@ pub(super) fn write(world: &mut World, call: &CallRecord, number: u16, used: Cal
         call: used,
     };
     world.op(rows::put_usage(call.attempt(), number, &event));
-    for scope in call.scope().path() {
+    for scope in Scope::path_of(call.agent, &above) {
         react(world, &Spent { scope });
     }
 }

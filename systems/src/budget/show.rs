@@ -34,7 +34,8 @@ pub struct BudgetView {
     pub total: UsageSum,
     /// When day, month and hour begin anew.
     pub resets: [Timestamp; 3],
-    /// With what its descendants spent: `ok`, `warning` (80 % of a limit are spent) or `exceeded` (it is used up, or left no room for a call).
+    /// With what its descendants spent, which the amounts above leave out: `ok`, `warning` (80 % of a
+    /// limit are spent) or `exceeded` (it is used up, or left no room for a call).
     pub status: &'static str,
 }
 

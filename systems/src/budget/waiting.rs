@@ -51,7 +51,8 @@ fn stand_again(world: &mut World, entity: Entity) -> bool {
     agent.is_some_and(|agent| stand_in_line(world, agent, entity))
 }
 
-/// A call of `agent`, which stands below `above`, or nobody's with the nil id, came back: whoever now has room, or never will, stands in line again.
+/// A call of `agent`, which stands below `above`, or nobody's with the nil id, came back: whoever now has
+/// room, or never will, stands in line again.
 pub(super) fn released(world: &mut World, agent: AgentId, above: &[AgentId]) {
     if world.resource::<Budgets>().waiting() == 0 {
         return;

@@ -8,6 +8,7 @@ use agentsvc_api::world::installation::Sandbox;
 use crate::config::Config;
 use crate::daemon::launch::Launch;
 use crate::kernel::egress::Web;
+use crate::kernel::home::Home;
 use crate::kernel::sandbox::config::ExecMode;
 use crate::kernel::sandbox::{Commands, Report, Resolver, Workspaces, divide_cgroup};
 use crate::kernel::settings::Settings;
@@ -24,11 +25,17 @@ pub(crate) fn tool_parts(
     providers: &Providers,
 ) -> ToolParts {
     let (home, config) = (&launch.home, &launch.config);
-    let hidden: Vec<PathBuf> = vec![home.root().to_owned(), home.data_dir(config.data_dir.as_deref())];
-    let commands = Commands::new(config.exec_policy.clone(), hidden, hidden_variables(config, providers));
+    let (policy, variables) = (config.exec_policy.clone(), hidden_variables(config, providers));
+    let commands = Commands::new(policy, hidden_paths(home, config), variables);
     let injection = config.security.prompt_injection;
     let (set, web) = (ToolSet::built_in(), Web::new(config.web.settings()));
     ToolParts { set, bridge, workspaces, web, commands, settings, injection }
+}
+
+/// What no command reads: the home, and what the configuration puts elsewhere.
+pub(crate) fn hidden_paths(home: &Home, config: &Config) -> Vec<PathBuf> {
+    let elsewhere = [home.data_dir(config.data_dir.as_deref()), home.backups_dir(config.backup.directory.as_deref())];
+    std::iter::once(home.root().to_owned()).chain(elsewhere).chain(config.audit.heads_file.clone()).collect()
 }
 
 /// The variables that no command gets: the keys of the daemon, also when the configuration asks for it.

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::Harness;
 use crate::support::daemon::Daemon;
 use crate::support::model::Model;
+use crate::support::until;
 
 /// Lets the agent run a Python program, and gives what it printed. Without Python there is nothing to attack with.
 #[track_caller]
@@ -169,6 +170,60 @@ print("end")
     let Some(said) = python(&harness, &program) else { return };
     assert!(said.contains("end\n") && !said.contains("limited") && !said.contains("set-id"), "{said}");
     harness.daemon.get("/api/health").expect(200);
+}
+
+/// Read-only mounts keep what belongs to the host; the values are those that it has, so that a hole would do no harm.
+#[test]
+fn devices_of_the_host_are_written_to_and_not_changed() {
+    let harness = Harness::full();
+    let namespaces = has_namespaces(&harness);
+    let program = r#"
+import os
+for device in ("/dev/null", "/dev/zero", "/dev/urandom"):
+    found = os.stat(device)
+    for change in (lambda: os.chmod(device, found.st_mode & 0o7777), lambda: os.utime(device, ns=(found.st_atime_ns, found.st_mtime_ns))):
+        try:
+            change()
+            print("changed", device)
+        except OSError as error:
+            print("refused", error.errno)
+open("/dev/null", "w").write("x")
+print("end")
+"#;
+    let Some(said) = python(&harness, program) else { return };
+    assert!(said.contains("end\n") && (!namespaces || !said.contains("changed")), "{said}");
+}
+
+#[test]
+fn what_the_daemon_keeps_outside_of_its_home_is_out_of_reach_too() {
+    let outside = tempfile::tempdir().unwrap();
+    let at = |name: &str| outside.path().join(name).display().to_string();
+    for name in ["backups", "later"] {
+        fs::create_dir(at(name)).unwrap();
+        fs::write(at(&format!("{name}/file")), format!("secret in {name}\n")).unwrap();
+    }
+    fs::write(at("open"), "may be read\n").unwrap();
+    let config = |backups: &str| {
+        format!(
+            "[exec_policy]\nmode = \"full\"\nreadable_paths = [{:?}]\n[backup]\ndirectory = {:?}\n[audit]\nheads_file = {:?}\n",
+            outside.path(),
+            at(backups),
+            at("heads"),
+        )
+    };
+    let harness = Harness::new(&config("backups"), "shell = [\"*\"]\n");
+    until("a head was sent", || fs::read(at("heads")).is_ok_and(|text| !text.is_empty()).then_some(()));
+    let read = || harness.sh(&format!("cat {0}/open {0}/*/file {0}/heads; echo end", outside.path().display()));
+    let said = read();
+    assert!(said.contains("may be read\n") && said.contains("secret in later\n") && said.contains("end\n"), "{said}");
+    assert!(!said.contains("secret in backups"), "{said}");
+    assert!(!said.contains("00000000"), "a signed head: {said}");
+    let file = harness.daemon.home().join("config.toml");
+    let text = fs::read_to_string(&file).unwrap().replace(&at("backups"), &at("later"));
+    fs::write(&file, text).unwrap();
+    harness.daemon.poke("/api/config/reload").expect(200);
+    let said = read();
+    assert!(said.contains("may be read\n") && !said.contains("secret in"), "older backups lie where they were: {said}");
 }
 
 #[test]

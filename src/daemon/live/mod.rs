@@ -159,6 +159,7 @@ impl Live {
         launch::secrets(config).iter().for_each(|secret| known_secrets().add(secret));
         parts.dial.set_level(config.log_level);
         parts.tools.web.set(config.web.settings());
+        parts.tools.commands.hide(tools::hidden_paths(&self.home, config));
         parts.tools.commands.set(config.exec_policy.clone(), tools::hidden_variables(config, &providers));
         parts.providers.store(Arc::new(providers));
         parts.files.set(config.uploads.clone());

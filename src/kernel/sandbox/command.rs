@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use agentsvc_components::kernel::limit::SHELLS_MAX;
 use arc_swap::ArcSwap;
+use parking_lot::RwLock;
 use rustix::process::{Pid, Signal};
 use tokio::process::{Child, Command};
 use tokio::sync::Semaphore;
@@ -60,8 +61,8 @@ pub struct Commands {
 #[derive(Debug)]
 struct Shared {
     rules: ArcSwap<Rules>,
-    /// Directories of the daemon that no command reads.
-    hidden: Vec<PathBuf>,
+    /// Files and directories of the daemon that no command reads.
+    hidden: RwLock<Vec<PathBuf>>,
     /// The binary that cages commands.
     launcher: PathBuf,
     /// Whether commands get namespaces of their own; tried with the first command.
@@ -139,11 +140,22 @@ impl Commands {
 
     /// As [`new`](Self::new), caged by another binary than this process's own.
     pub fn with_launcher(policy: ExecPolicy, hidden: Vec<PathBuf>, secrets: Vec<Box<str>>, launcher: PathBuf) -> Self {
-        let hidden = hidden.into_iter().map(|path| path.canonicalize().unwrap_or(path)).collect();
+        let hidden = RwLock::new(hidden);
         let permits = Semaphore::new(SHELLS_MAX);
         let rules = ArcSwap::from_pointee(Rules { policy, secrets });
         let (namespaces, closes_ports, open_port) = (OnceLock::new(), OnceLock::new(), AtomicU16::new(0));
         Self { shared: Arc::new(Shared { rules, hidden, launcher, namespaces, closes_ports, open_port, permits }) }
+    }
+
+    /// Hides further files and directories of the daemon from commands that begin from here on. What was hidden stays so: old
+    /// backups lie where they were when they are made elsewhere.
+    pub fn hide(&self, paths: Vec<PathBuf>) {
+        let mut hidden = self.shared.hidden.write();
+        for path in paths {
+            if !hidden.contains(&path) {
+                hidden.push(path);
+            }
+        }
     }
 
     /// The API is at `port`, and has no key, or has one: `None`. Commands that begin from here on do not reach an open one.
@@ -218,7 +230,12 @@ impl Shared {
             readable,
             programs,
             alone,
-            hidden: self.hidden.clone(),
+            hidden: self
+                .hidden
+                .read()
+                .iter()
+                .map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()))
+                .collect(),
             namespaces: *self.namespaces.get_or_init(|| parts(&self.launcher).is_some_and(|parts| parts.namespaces)),
             network: request.network,
             closed_port: Some(self.open_port.load(Ordering::Relaxed)).filter(|port| request.network && *port != 0),

@@ -23,6 +23,8 @@ const OLD: &str = "/old";
 const NEW: &str = "/new";
 /// Where the processes are seen.
 const PROCESSES: &str = "/proc";
+/// What is shown in place of a file that is hidden.
+const NOTHING: &str = "/dev/null";
 /// Symbolic links that are followed on the way to one path.
 const LINKS_MAX: usize = 32;
 /// Names in `/dev` that lead to what a process has open.
@@ -100,7 +102,8 @@ impl Access {
         let flags = match self {
             Self::Read => MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV,
             Self::Write => MountFlags::NOSUID | MountFlags::NODEV,
-            Self::Device => MountFlags::NOSUID | MountFlags::NOEXEC,
+            // What is written to a device is no change of the mount; its mode, owner and times are.
+            Self::Device => MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NOEXEC,
         };
         Ok(rustix::mount::mount_remount(to, MountFlags::BIND | flags | kept(to)?, c"")?)
     }
@@ -180,14 +183,19 @@ impl Root {
         above.into_iter().rev().try_for_each(|above| directory(&inside(above)))
     }
 
-    /// Puts an empty directory over each of `hidden` that can be seen.
+    /// Puts an empty directory over each of `hidden` that can be seen, and an empty device over each file.
     fn hide(&mut self, hidden: &[PathBuf]) -> io::Result<()> {
-        for path in hidden {
-            if self.is_shown(path) && fs::metadata(inside(path)).is_ok_and(|found| found.is_dir()) {
-                memory(&inside(path))?;
-                self.mounted.insert(path.clone());
-                self.empty.push(path.clone());
+        for path in hidden.iter().filter(|path| self.is_shown(path)).cloned().collect::<Vec<_>>() {
+            match fs::metadata(inside(&path)) {
+                Ok(found) if found.is_dir() => memory(&inside(&path))?,
+                Ok(_) => {
+                    rustix::mount::mount_bind(outside(Path::new(NOTHING)), inside(&path))?;
+                    Access::Device.restrict(&inside(&path))?;
+                }
+                Err(_) => continue,
             }
+            self.mounted.insert(path.clone());
+            self.empty.push(path);
         }
         Ok(())
     }

@@ -55,7 +55,7 @@ pub(super) struct SandboxSpec {
     pub(super) programs: Option<Vec<PathBuf>>,
     /// The program may start no other, nor itself again.
     pub(super) alone: bool,
-    /// Directories of the daemon that stay out of reach, wherever they lie.
+    /// Files and directories of the daemon that stay out of reach, wherever they lie.
     pub(super) hidden: Vec<PathBuf>,
     /// Try namespaces. Not where the first try failed: what a half-made one leaves is no ground for a command.
     pub(super) namespaces: bool,

@@ -198,6 +198,15 @@ pub(crate) fn take_in(world: &mut World, turn: Entity, tool: &str, brought: &Unt
     }
 }
 
+/// A call of this turn has come back: what its agent's other turns wrote while it ran may stand in what it has read.
+pub(crate) fn read_meanwhile(world: &mut World, turn: Entity, tool: &str) {
+    let Some(agent) = world.get::<Turn>(turn).map(|turn| turn.agent) else { return };
+    let Some(taint) = world.get::<Agent>(agent).map(|owner| tools::reads_of(tool, owner.taint)) else { return };
+    if !of(world, turn).holds(taint) {
+        add(world, turn, taint, tool);
+    }
+}
+
 /// A call of this turn may have written files of the workspace.
 pub(crate) fn files_written(world: &mut World, turn: Entity) {
     let taint = of(world, turn);

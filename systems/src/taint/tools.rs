@@ -1,7 +1,7 @@
 //! What the results of tools bring, and which calls are sensitive. A tool that is not listed is one that nobody vouches
 //! for: its results are untrusted, and its calls are sensitive.
 
-use agentsvc_components::kernel::taint::Taint;
+use agentsvc_components::kernel::taint::{AgentTaint, Taint};
 use agentsvc_components::manifest::Manifest;
 use agentsvc_components::turn::effect::ToolRun;
 
@@ -111,6 +111,15 @@ pub(crate) fn reads_web(tool: &str) -> bool {
     row(tool).1 == Reads::Web
 }
 
+/// The taint of what calls of the tool read of their agent's workspace and conversations.
+pub(super) fn reads_of(tool: &str, agent: AgentTaint) -> Taint {
+    match row(tool).1 {
+        Reads::Files | Reads::Command => agent.files,
+        Reads::Past => agent.seen,
+        _ => Taint::NONE,
+    }
+}
+
 /// What the result of a call brings into its turn.
 #[must_use]
 pub fn brings(run: &ToolRun) -> Brings {
@@ -118,14 +127,12 @@ pub fn brings(run: &ToolRun) -> Brings {
         Reads::NoStoredText => Brings::Nothing,
         Reads::Labelled => Brings::Labelled,
         Reads::Web => Brings::Content(Taint::WEB),
-        Reads::Files => content(run.agent_taint.files),
         Reads::Command if reaches_network(&run.manifest.manifest) => {
             Brings::Content(run.agent_taint.files.with(Taint::COMMAND))
         }
-        Reads::Command => content(run.agent_taint.files),
+        Reads::Files | Reads::Command | Reads::Past => content(reads_of(&run.call.name, run.agent_taint)),
         Reads::Conversation if run.taint.is_none() => Brings::Nothing,
         Reads::Conversation => Brings::More,
-        Reads::Past => content(run.agent_taint.seen),
         Reads::Anything => Brings::Content(Taint::TOOL),
     }
 }

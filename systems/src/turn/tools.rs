@@ -349,6 +349,9 @@ pub(super) fn accept(world: &mut World, entity: Entity, end: ToolEnd) {
     if let Some(brought) = end.brought.as_deref() {
         taint::take_in(world, entity, &end.call.name, brought);
     }
+    if end.status != ToolStatus::Refused {
+        taint::read_meanwhile(world, entity, &end.call.name);
+    }
     if end.status == ToolStatus::Ok && taint::reads_web(&end.call.name) {
         taint::addresses::read(world, entity, end.whole.as_deref().unwrap_or(&content));
     }

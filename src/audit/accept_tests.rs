@@ -5,10 +5,10 @@ use std::path::Path;
 
 use agentsvc_components::Timestamp;
 use agentsvc_components::audit::record::AuditCheckpoint;
-use agentsvc_systems::kernel::record::audit_entry_key;
+use agentsvc_systems::kernel::record::{audit_checkpoint_key, audit_entry_key};
 
 use super::accept::{Accepted, accept};
-use super::tests::{Harness, copy_world, outside};
+use super::tests::{Harness, copy_world, outside, until_first};
 use super::*;
 
 const LATER: i64 = 1_700_010_000_000;
@@ -125,6 +125,58 @@ fn heads_kept_elsewhere_find_a_home_that_was_set_back_whole() {
     harness.append(1);
     let _home = harness.stop();
     assert_eq!(fs::read_to_string(&heads).unwrap().lines().count(), 7, "26 and 27");
+}
+
+/// Somebody without the vault's key puts another trail in place of this one, which begins behind all that was signed.
+#[test]
+fn a_trail_that_begins_later_than_the_vault_says_is_not_signed() {
+    let other = Harness::new();
+    other.append(300);
+    let other = Harness::open(other.stop(), 1_700_000_200_000 + 86_400_000, 1);
+    until_first(&other, 200);
+    let checkpoints = (1..400).map(|entry| (audit_checkpoint_key(entry), None)).collect();
+    other.tamper(checkpoints);
+    let other = other.stop();
+    for is_vault_whole in [true, false] {
+        let home = tempfile::tempdir().unwrap();
+        let heads = home.path().join("heads");
+        fs::write(&heads, "").unwrap();
+        let harness = Harness::open(home, 1_700_000_000_000, 0);
+        harness.append(20);
+        let home = harness.stop();
+        let sent = fs::read_to_string(&heads).unwrap();
+        set_back(home.path(), other.path());
+        if !is_vault_whole {
+            fs::remove_file(home.path().join("audit.checkpoint")).unwrap();
+        }
+        let harness = Harness::open(home, LATER + 86_400_000, 0);
+        for _ in 0..2 {
+            harness.walk().unwrap_err();
+            harness.append(2);
+        }
+        let home = harness.stop();
+        assert_eq!(fs::read_to_string(&heads).unwrap(), sent, "nothing of it is sent");
+        let kept = Vault::open(home.path()).unwrap().checkpoint().unwrap().map(|kept| kept.sequence);
+        assert_eq!(kept, is_vault_whole.then_some(20), "nor signed");
+    }
+}
+
+/// A kill after the vault named the first entry that stays, and before the world let older ones go.
+#[test]
+fn a_kill_before_entries_are_let_go_is_no_damage() {
+    let harness = Harness::new();
+    harness.append(30);
+    let entry = agentsvc_systems::audit::decode(&harness.trail.store.audit_entry(10).unwrap().unwrap()).unwrap();
+    let home = harness.stop();
+    let vault = Vault::open(home.path()).unwrap();
+    let kept = vault.checkpoint().unwrap().unwrap();
+    vault.keep(&vault.sign(&AuditCheckpoint { first: 10, anchor: entry.prev_hash, ..kept })).unwrap();
+    let harness = Harness::open(home, LATER, 0);
+    assert_eq!(harness.walk().unwrap().signed, 30);
+    harness.append(1);
+    let harness = Harness::open(harness.stop(), LATER, 0);
+    assert_eq!(harness.walk().unwrap().signed, 31);
+    harness.stop();
 }
 
 #[test]

@@ -7,7 +7,8 @@
 //! lost it.
 //!
 //! Rows are erased only after a checkpoint is stored, here and in the vault, that names the first entry that stays and
-//! the hash before it.
+//! the hash before it. The vault names that entry even before the world lets older ones go, so that no trail begins later than
+//! the vault says.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +19,7 @@ use agentsvc_api::http::bridge::Bridge;
 use agentsvc_components::Actor;
 use agentsvc_components::Timestamp;
 use agentsvc_components::audit::record::{AuditCheckpoint, AuditHead};
-use agentsvc_systems::audit::{decode, first_since};
+use agentsvc_systems::audit::{TrimAudit, decode, first_since};
 use agentsvc_systems::kernel::engine::Commit;
 use agentsvc_systems::kernel::record::put_audit_checkpoint;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
@@ -212,12 +213,14 @@ impl Signing {
         let trail = Arc::clone(&self.parts.trail);
         let vault = &trail.vault;
         let at = (self.parts.clock.wall)();
-        let kept = trail.kept_checkpoint(trail.newest_checkpoint()?.as_ref()).map_err(Error::Contradiction)?;
-        if let Err(error @ Error::Contradiction(_)) = self.check_reference(head) {
-            return Err(error);
-        }
+        let reference = match self.check_reference(head) {
+            Err(error @ Error::Contradiction(_)) => return Err(error),
+            reference => reference.ok().flatten(),
+        };
+        let known = trail.newest_checkpoint()?.or(reference);
+        let kept = trail.kept_checkpoint(known.as_ref()).map_err(Error::Contradiction)?;
         if let Some(kept) = kept {
-            self.check(head, &kept)?;
+            self.check_kept(head, &kept)?;
             if (kept.sequence, kept.first) == (head.last, head.first) {
                 return Ok(());
             }
@@ -251,7 +254,7 @@ impl Signing {
             Err(error) => return tracing::error!(%error, "the end of the audit log cannot be read"),
         };
         match self.check_reference(stored) {
-            Ok(()) if trail.outside.send(&unsent.head) => {
+            Ok(_) if trail.outside.send(&unsent.head) => {
                 self.reference = Reference::Read(Some(unsent.head.checkpoint));
                 return;
             }
@@ -259,22 +262,29 @@ impl Signing {
                 trail.stats.is_unsigned.store(true, Ordering::Relaxed);
                 return tracing::error!(%error, "a signed head of the audit log is not sent");
             }
-            Ok(()) | Err(_) => {}
+            Ok(_) | Err(_) => {}
         }
         unsent.next = Instant::now() + SEND_AGAIN;
         self.unsent = Some(unsent);
     }
 
-    /// Refuses a head that the file of `audit.heads_file` contradicts. The file is read once.
-    fn check_reference(&mut self, head: AuditHead) -> Result<(), Error> {
+    /// Refuses a head that the file of `audit.heads_file` contradicts, and gives the head that is there. The file is read once.
+    fn check_reference(&mut self, head: AuditHead) -> Result<Option<AuditCheckpoint>, Error> {
         if let Reference::Unread = self.reference {
             let trail = &self.parts.trail;
             self.reference = Reference::Read(trail.outside.reference(&trail.vault)?);
         }
-        match self.reference {
-            Reference::Read(Some(reference)) => self.check(head, &reference),
-            Reference::Read(None) | Reference::Unread => Ok(()),
+        let Reference::Read(Some(reference)) = self.reference else { return Ok(None) };
+        self.check(head, &reference).map(|()| Some(reference))
+    }
+
+    /// Refuses a head that the vault's checkpoint contradicts. What begins later than the vault says has lost what was signed.
+    fn check_kept(&self, head: AuditHead, kept: &AuditCheckpoint) -> Result<(), Error> {
+        if head.first > kept.first || (head.first == kept.first && head.anchor != kept.anchor) {
+            let text = format!("the audit log begins at entry {}, but must begin at entry {}", head.first, kept.first);
+            return Err(Error::Contradiction(text));
         }
+        self.check(head, kept)
     }
 
     /// Refuses a head that a checkpoint from outside of the database contradicts.
@@ -308,10 +318,15 @@ impl Signing {
         let store = &self.parts.trail.store;
         let Ok(Some(head)) = store.audit_head() else { return false };
         let trim = match store.audit_entries(head.first, |rows| first_since(head, rows, since)) {
-            Ok(Some(trim)) => trim,
+            Ok(Some(trim)) => self.begin_at(head, trim),
             Ok(None) => return true,
+            Err(error) => Err(error.into()),
+        };
+        let trim = match trim {
+            Ok(Some(trim)) => trim,
+            Ok(None) => return false,
             Err(error) => {
-                tracing::error!(%error, "the audit log cannot be read");
+                tracing::error!(%error, "old audit entries are kept");
                 return true;
             }
         };
@@ -325,6 +340,28 @@ impl Signing {
                 false
             }
         }
+    }
+
+    /// Has the vault say where the trail will begin, and gives that: at the newest signed entry at the latest. `None` before
+    /// anything is signed.
+    fn begin_at(&self, head: AuditHead, trim: TrimAudit) -> Result<Option<TrimAudit>, Error> {
+        let trail = &self.parts.trail;
+        let kept = trail.kept_checkpoint(trail.newest_checkpoint()?.as_ref()).map_err(Error::Contradiction)?;
+        let Some(kept) = kept.filter(|kept| kept.sequence > head.first) else { return Ok(None) };
+        self.check_kept(head, &kept)?;
+        let trim = if trim.first <= kept.sequence {
+            trim
+        } else {
+            let row = trail.store.audit_entry(kept.sequence)?;
+            let Some(entry) = row.and_then(|row| decode(&row)) else { return Ok(None) };
+            TrimAudit { first: entry.id, anchor: entry.prev_hash }
+        };
+        let TrimAudit { first, anchor } = trim;
+        if first > kept.first {
+            let at = (self.parts.clock.wall)();
+            trail.vault.keep(&trail.vault.sign(&AuditCheckpoint { first, anchor, at, ..kept }))?;
+        }
+        Ok(Some(trim))
     }
 
     /// Erases the rows before entry `first`.

@@ -96,7 +96,7 @@ impl AuditTrail {
         // Without the file the walk goes by the vault alone, and `fault` says so.
         let outside = self.outside.reference(&self.vault).ok().flatten();
         let newest = self.newest_checkpoint().map_err(unreadable)?;
-        let kept = self.kept_checkpoint(newest.as_ref());
+        let kept = self.kept_checkpoint(newest.or(outside).as_ref());
         let head = head()?;
         let walked = match kept {
             Ok(kept) => {
@@ -122,7 +122,7 @@ impl AuditTrail {
         self.store.newest_checkpoint(|row| self.vault.parse(row))
     }
 
-    /// The vault's checkpoint, where `newest` is the newest in the store. There is none before the first is signed.
+    /// The vault's checkpoint, where `newest` is the newest known besides. There is none before the first is signed.
     fn kept_checkpoint(&self, newest: Option<&AuditCheckpoint>) -> Result<Option<AuditCheckpoint>, String> {
         let kept = self.vault.checkpoint()?;
         match newest {

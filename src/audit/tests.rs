@@ -134,6 +134,18 @@ pub(super) fn outside(home: &Path) -> Outside {
     Outside::new(&super::config::Audit { heads_file, ..Default::default() }, &home.join("world"))
 }
 
+/// Waits until the trail begins at entry `wanted`, and older rows are erased.
+pub(super) fn until_first(harness: &Harness, wanted: u64) {
+    let first = || harness.trail.store.audit_head().unwrap().unwrap().first;
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(180);
+    let is_erased = || harness.trail.store.audit_keys_before(first(), 1).unwrap().is_empty();
+    while first() == 1 || !is_erased() {
+        assert!(std::time::Instant::now() < deadline, "nothing was trimmed");
+        std::thread::yield_now();
+    }
+    assert_eq!(first(), wanted);
+}
+
 /// A copy of the database as it is now, without the vault.
 pub(super) fn copy_world(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
@@ -246,14 +258,7 @@ fn old_entries_go_and_the_rest_is_still_valid() {
     // 900 seconds and a day after the first entry: 1,200 s of entries, of which 300 s are young enough.
     let later = 1_700_000_000_000 + 900_000 + DAY_MS;
     let harness = Harness::open(home, later, 1);
-    let first = || harness.trail.store.audit_head().unwrap().unwrap().first;
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(180);
-    let is_erased = || harness.trail.store.audit_keys_before(first(), 1).unwrap().is_empty();
-    while first() == 1 || !is_erased() {
-        assert!(std::time::Instant::now() < deadline, "nothing was trimmed");
-        std::thread::yield_now();
-    }
-    assert_eq!(first(), 900);
+    until_first(&harness, 900);
     assert!(harness.trail.store.audit_entry(899).unwrap().is_none());
     let walked = harness.walk().unwrap();
     assert_eq!((walked.entries, walked.signed), (302, 1_201), "900 to 1,200, and the entry about it");

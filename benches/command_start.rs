@@ -46,6 +46,7 @@ fn start(runtime: &Runtime, commands: usize, files: usize) -> Row {
             workspaces.open(agent, "ann").and_then(|workspace| workspace.for_command())
         });
         let request = Request {
+            place: sandbox.place(agent).await.expect("a free place"),
             asked: Asked::Words(["date", "+%s%N"].map(str::to_owned).into()),
             workspace: opened.await.expect("no panic").expect("a workspace with room"),
             granted: vec!["*".into()],

@@ -96,10 +96,15 @@ pub(crate) fn directory(parent: BorrowedFd<'_>, name: impl rustix::path::Arg) ->
     rustix::fs::openat(parent, name, flags, Mode::empty())
 }
 
+/// The names in a directory, read as they are taken: there may be millions.
+pub(crate) fn each_name(directory: BorrowedFd<'_>) -> Result<impl Iterator<Item = Result<CString, Errno>>, Errno> {
+    let names = Dir::read_from(directory)?.map(|item| item.map(|item| item.file_name().to_owned()));
+    Ok(names.filter(|name| !name.as_ref().is_ok_and(|name| matches!(name.to_bytes(), b"." | b".."))))
+}
+
 /// The names in a directory.
 pub(crate) fn names(directory: BorrowedFd<'_>) -> Result<Vec<CString>, Errno> {
-    let names = Dir::read_from(directory)?.map(|item| item.map(|item| item.file_name().to_owned()));
-    names.filter(|name| !name.as_ref().is_ok_and(|name| matches!(name.to_bytes(), b"." | b".."))).collect()
+    each_name(directory)?.collect()
 }
 
 #[cfg(test)]

@@ -2,8 +2,13 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::path::PathBuf;
 
+use agentsvc::kernel::sandbox::config::{ExecMode, ExecPolicy};
+use agentsvc::kernel::sandbox::{Asked, Commands, Request, Workspaces};
+use agentsvc_components::AgentId;
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::Harness;
 
@@ -174,4 +179,43 @@ fn the_network_needs_a_grant() {
         let said = closed.sh(&line);
         assert!(!said.contains("connected\n") && said.contains("Permission denied"), "{said}");
     }
+}
+
+/// Another agent's workspace may come in the place of one whose command waited.
+#[tokio::test]
+async fn a_command_runs_in_no_other_workspace_than_its_own() {
+    let home = tempfile::tempdir().unwrap();
+    let workspaces = Workspaces::new(home.path().join("workspaces"));
+    let ann = AgentId(Uuid::from_u128(1));
+    let policy = ExecPolicy { mode: ExecMode::Full, ..ExecPolicy::default() };
+    let launcher = PathBuf::from(env!("CARGO_BIN_EXE_agentsvc"));
+    let commands = Commands::with_launcher(policy.clone(), vec![home.path().to_owned()], Vec::new(), launcher);
+    let workspace = workspaces.open(ann, "ann").unwrap();
+    let request = async |is_moved: bool| {
+        let workspace_of_command = workspace.for_command().unwrap();
+        let place = commands.place(ann).await.unwrap();
+        if is_moved {
+            fs::rename(workspace.path(), home.path().join("workspaces/moved")).unwrap();
+            fs::create_dir(workspace.path()).unwrap();
+            fs::write(workspace.path().join("secret"), "of another agent").unwrap();
+        }
+        Request {
+            place,
+            asked: Asked::Line("echo begun; cat secret".to_owned()),
+            workspace: workspace_of_command,
+            granted: vec!["*".into()],
+            network: false,
+            secrets: Vec::new(),
+            timeout_secs: None,
+        }
+    };
+    let ran = commands.run(request(false).await).await.unwrap();
+    assert_eq!(ran.stdout, "begun\n", "{ran:?}");
+    let ran = commands.run(request(true).await).await.unwrap();
+    assert!(ran.code == Some(125) && ran.stdout.is_empty() && ran.stderr.contains("was moved"), "{ran:?}");
+    commands.set(ExecPolicy { mode: ExecMode::Deny, ..policy }, Vec::new());
+    fs::remove_dir_all(workspace.path()).unwrap();
+    fs::rename(home.path().join("workspaces/moved"), workspace.path()).unwrap();
+    let refused = commands.run(request(false).await).await.unwrap_err();
+    assert!(refused.contains("command"), "what is in force counts, not what was: {refused}");
 }

@@ -15,6 +15,8 @@ use crate::kernel::{openat2, removal};
 const BLOCK_BYTES: u64 = 512;
 /// Bytes that an entry counts at least: the system has to remember an empty file, too.
 pub(super) const ENTRY_BYTES_MIN: u64 = 4 << 10;
+/// Names of directories that wait to be looked into, at most: those of files are not kept.
+const PENDING_MAX: usize = 100_000;
 /// How often a workspace that changes meanwhile is measured anew.
 const TRIES_MAX: u32 = 8;
 
@@ -26,7 +28,8 @@ pub(super) fn bytes_of(stat: &Stat) -> u64 {
 /// Bytes that everything in a directory takes, however deep it is.
 ///
 /// # Errors
-/// The system refused, or the directories are moved about without end.
+/// The system refused, the directories are moved about without end, or more than [`PENDING_MAX`] of them wait to be looked into
+/// (`EOVERFLOW`).
 pub(super) fn measure(root: BorrowedFd<'_>) -> Result<u64, Errno> {
     let mut tried = 0;
     loop {
@@ -56,6 +59,7 @@ fn measure_once(root: BorrowedFd<'_>) -> Result<u64, Errno> {
     let mut levels = vec![sum.level(&here)?];
     while let Some(Level { pending, .. }) = levels.last_mut() {
         if let Some(name) = pending.pop() {
+            sum.pending -= 1;
             match removal::open_closed(here.as_fd(), &*name) {
                 Ok(inner) => {
                     levels.push(sum.level(&inner)?);
@@ -87,6 +91,8 @@ fn id(stat: &Stat) -> (u64, u64) {
 #[derive(Default)]
 struct Sum {
     bytes: u64,
+    /// Directories that wait to be looked into.
+    pending: usize,
     /// Files with several names, of which one counts what the file takes and the others a name.
     linked: HashSet<(u64, u64)>,
 }
@@ -95,7 +101,8 @@ impl Sum {
     /// Adds what is in a directory, but not what is in its directories.
     fn level(&mut self, here: &OwnedFd) -> Result<Level, Errno> {
         let mut pending = Vec::new();
-        for name in openat2::names(here.as_fd())? {
+        for name in openat2::each_name(here.as_fd())? {
+            let name = name?;
             match rustix::fs::statat(here, &*name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => {
                     let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
@@ -104,6 +111,10 @@ impl Sum {
                     self.bytes = self.bytes.saturating_add(bytes);
                     if is_directory {
                         pending.push(name);
+                        self.pending += 1;
+                    }
+                    if self.pending > PENDING_MAX {
+                        return Err(Errno::OVERFLOW);
                     }
                 }
                 Err(Errno::NOENT) => {}
@@ -150,6 +161,21 @@ mod tests {
         }
         fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
         assert!(measure_at(dir.path()).unwrap() >= 101 * ENTRY_BYTES_MIN);
+    }
+
+    #[test]
+    fn so_many_directories_wait_to_be_looked_into() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = File::open(dir.path()).unwrap();
+        let mut sum = Sum { pending: PENDING_MAX - 1, ..Sum::default() };
+        for n in 0..100 {
+            File::create(dir.path().join(n.to_string())).unwrap();
+        }
+        fs::create_dir(dir.path().join("one")).unwrap();
+        let here = || openat2::directory(root.as_fd(), ".").unwrap();
+        assert_eq!(sum.level(&here()).unwrap().pending.len(), 1, "names of files do not wait");
+        assert_eq!(sum.level(&here()).err(), Some(Errno::OVERFLOW));
+        assert!(measure(root.as_fd()).is_ok());
     }
 
     #[test]

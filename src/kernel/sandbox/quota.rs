@@ -359,6 +359,8 @@ impl Quotas {
 #[derive(Debug)]
 pub struct CommandWorkspace {
     path: PathBuf,
+    /// Device and inode of the directory, which another one may take the path of.
+    id: Option<(u64, u64)>,
     /// What it held when the command began.
     bytes: u64,
     quotas: Quotas,
@@ -368,7 +370,13 @@ impl CommandWorkspace {
     /// A command begins in the workspace at `path`, unless there is too much already.
     pub(super) fn begin(path: &Path, root: BorrowedFd<'_>, quotas: &Quotas) -> Result<Self, Quota> {
         let bytes = quotas.begin(path, root)?;
-        Ok(Self { path: path.to_owned(), bytes, quotas: quotas.clone() })
+        let id = rustix::fs::fstat(root).ok().map(|found| (found.st_dev, found.st_ino));
+        Ok(Self { path: path.to_owned(), id, bytes, quotas: quotas.clone() })
+    }
+
+    /// What tells it from another directory at its path.
+    pub(super) fn id(&self) -> Option<(u64, u64)> {
+        self.id
     }
 
     /// Where it is.

@@ -70,6 +70,7 @@ fn tried(launcher: &Path, namespaces: bool) -> Option<Parts> {
         Limits { cpu_secs: 10, memory_bytes: 1 << 30, processes: 1 << 20, open_files: 64, file_bytes: 1 << 20 };
     let spec = SandboxSpec {
         workspace: PathBuf::from("/usr"),
+        workspace_id: None,
         readable: Vec::new(),
         programs: Some(Vec::new()),
         alone: false,

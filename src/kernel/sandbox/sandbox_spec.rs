@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -49,6 +50,8 @@ pub struct Parts {
 pub(super) struct SandboxSpec {
     /// Where the command begins, and the only place that it may change.
     pub(super) workspace: PathBuf,
+    /// Device and inode of that directory: another agent's may have come in its place.
+    pub(super) workspace_id: Option<(u64, u64)>,
     /// Files and directories that it may read; with [`programs`](Self::programs) of `None` also run.
     pub(super) readable: Vec<PathBuf>,
     /// The only files that may be run; `None`: whatever is readable, and what is in the workspace.
@@ -143,6 +146,10 @@ fn build(sandbox_spec: &SandboxSpec, namespaces: bool) -> io::Result<Parts> {
     // The daemon and the supervisor come first. A daemon that gives way more than this is followed.
     let _ = rustix::process::setpriority_process(None, NICE);
     std::env::set_current_dir(&sandbox_spec.workspace)?;
+    let here = fs::metadata(".")?;
+    if sandbox_spec.workspace_id.is_some_and(|id| id != (here.dev(), here.ino())) {
+        return Err(io::Error::other("the workspace was moved"));
+    }
     sandbox_spec.limits.set()?;
     drop_capabilities();
     rustix::thread::set_no_new_privs(true)?;
@@ -225,6 +232,7 @@ mod tests {
     fn spec(closed_port: Option<u16>, require_sandbox: bool) -> SandboxSpec {
         SandboxSpec {
             workspace: PathBuf::from("/"),
+            workspace_id: None,
             readable: Vec::new(),
             programs: None,
             alone: false,

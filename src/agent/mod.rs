@@ -1,6 +1,7 @@
 //! Agents: their tools, their subcommands and the signatures of their manifests.
 
 pub(crate) mod cli;
+pub mod files_taint;
 pub mod manifest_keys;
 mod rows;
 pub mod tools;

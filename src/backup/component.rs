@@ -89,7 +89,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// All of them, in the order in which they stand in an archive.
+    /// All of them. In an archive [`Agents`](Self::Agents) stand behind the files, the others before them.
     pub const ALL: [Self; 5] = [Self::Agents, Self::Workflows, Self::CronJobs, Self::Data, Self::AuditLog];
 
     /// Where a row belongs, by the kind byte of its key.

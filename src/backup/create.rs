@@ -16,19 +16,28 @@ use super::manifest::{FORMAT, KIND, Manifest, TrailEnd};
 use super::name::ENDING;
 use super::pack::Packer;
 use super::progress::Progress;
-use super::rows::{self, Tally};
+use super::restore::files_taint;
+use super::rows::{self, Size, Tally};
 use super::write::{ArchiveWriter, Kind, remove_leftovers, spool_of};
+use crate::agent::files_taint::FilesTaint;
 use crate::kernel::home::create_private_dir;
 use crate::kernel::store::view::StoreView;
 
 /// Backups of one second that get names of their own.
 const NAMES_MAX: u32 = 1_000;
 
-/// Makes a backup of the world in `view` and of the home's files, as of `now`.
+/// Makes a backup of the world in `view` and of the home's files, as of `now`. The files are packed while agents write
+/// them: `newest` is a later view of the same world, which says what the files were at most.
 ///
 /// # Errors
 /// [`Error`]; nothing of the backup stays.
-pub fn create(view: &StoreView, places: &Places, now: Timestamp, progress: &Progress) -> Result<BackupMade, Error> {
+pub fn create(
+    view: &StoreView,
+    places: &Places,
+    now: Timestamp,
+    progress: &Progress,
+    newest: impl FnOnce() -> Result<StoreView, Error>,
+) -> Result<BackupMade, Error> {
     let dir = &places.backups;
     create_private_dir(dir).map_err(|error| io("create", dir)(std::io::Error::other(error)))?;
     remove_leftovers(dir).map_err(io("tidy", dir))?;
@@ -45,15 +54,18 @@ pub fn create(view: &StoreView, places: &Places, now: Timestamp, progress: &Prog
     let of_rows: u64 = sizes.iter().map(|(_, size)| size.bytes()).sum();
     progress.begin("packing", of_files.saturating_add(of_rows));
     let mut archive = ArchiveWriter::begin(&path)?;
-    for (part, size) in sizes {
+    for (part, size) in sizes.into_iter().filter(|(part, _)| *part != Part::Agents) {
+        let rows = rows::of_view(view, part);
         archive
-            .entry(part.entry(), size.bytes(), Kind::Rows(size.rows), |out| rows::pack(view, part, out, progress))?;
+            .entry(part.entry(), size.bytes(), Kind::Rows(size.rows), |out| rows::pack(rows, part, out, progress))?;
     }
     let mut packer = Packer::new(&mut archive, spool_of(&path), names);
-    let warnings = files::visit(places, &mut |found| {
+    let mut warnings = files::visit(places, &mut |found| {
         progress.add(found.size)?;
         packer.pack(found)
     })?;
+    packer.left_out().for_each(|text| warnings.add(text));
+    pack_agents(&mut archive, view, &files_taint(places, newest()?), progress)?;
     let counts = tally.counts.iter().map(|(word, count)| ((*word).to_owned(), *count)).collect();
     let manifest = Manifest {
         kind: KIND.to_owned(),
@@ -73,6 +85,22 @@ pub fn create(view: &StoreView, places: &Places, now: Timestamp, progress: &Prog
     let filename = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let Manifest { created_at, step, components, counts, warnings, .. } = manifest;
     Ok(BackupMade { filename, size_bytes, created_at, step, components, counts, warnings })
+}
+
+/// Packs the rows of agents behind the files: with the taint that the files have by now.
+fn pack_agents(
+    archive: &mut ArchiveWriter,
+    view: &StoreView,
+    taint: &FilesTaint,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let part = Part::Agents;
+    let rows = || rows::of_view(view, part).map(|row| taint.raise(row?));
+    let mut size = Size::default();
+    for row in rows() {
+        size.add(&row?);
+    }
+    archive.entry(part.entry(), size.bytes(), Kind::Rows(size.rows), |out| rows::pack(rows(), part, out, progress))
 }
 
 /// Where the audit trail of a view ends; `None` when it has none.

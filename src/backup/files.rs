@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use super::component::{CONFIG, Component, TREES};
 use super::error::{Error, io};
 use super::name::{check_entry, is_aside, is_reserved};
+use super::write::counted;
 use crate::kernel::home::Home;
 use crate::kernel::settings::ReadConfig;
 use crate::kernel::{disk, openat2};
@@ -100,23 +101,55 @@ impl Places {
 /// A device and a file on it.
 pub(super) type Inode = (u64, u64);
 
-/// The names that files with several hard links have in their workspaces.
+/// What is known of the files of agents before they are packed.
 #[derive(Debug, Default)]
-pub(super) struct Names(HashMap<(String, Inode), u64>);
+pub(super) struct Names {
+    /// The names that files with several hard links have in their workspaces.
+    linked: HashMap<(String, Inode), u64>,
+    /// As how many entries the files of each workspace count.
+    counted: HashMap<String, usize>,
+    /// As how many all other files do.
+    others: usize,
+}
 
 impl Names {
-    /// Counts a name of a file that an agent owns and that has others. Of more than [`BACKUP_LINKED_MAX`] files none is counted.
+    /// Counts a file, and the names of one that an agent owns and that has others. Of more than [`BACKUP_LINKED_MAX`] files
+    /// none is counted.
     pub(super) fn add(&mut self, found: &Found<'_>) {
-        let Some(workspace) = workspace_of(found.entry).filter(|_| found.links > 1) else { return };
-        let key = (workspace.to_owned(), found.inode);
-        if self.0.len() < BACKUP_LINKED_MAX || self.0.contains_key(&key) {
-            *self.0.entry(key).or_default() += 1;
+        let entries = counted(found.entry);
+        let Some(workspace) = workspace_of(found.entry) else {
+            self.others += entries;
+            return;
+        };
+        match self.counted.get_mut(workspace) {
+            Some(counted) => *counted += entries,
+            None => drop(self.counted.insert(workspace.to_owned(), entries)),
         }
+        let key = (workspace.to_owned(), found.inode);
+        if found.links > 1 && (self.linked.len() < BACKUP_LINKED_MAX || self.linked.contains_key(&key)) {
+            *self.linked.entry(key).or_default() += 1;
+        }
+    }
+
+    /// The entries that each workspace may have where a backup has at most `max`: all where they fit in, and otherwise so
+    /// many that only the largest workspaces lose some.
+    pub(super) fn share(&self, max: usize) -> usize {
+        let mut counts: Vec<usize> = self.counted.values().copied().collect();
+        counts.sort_unstable();
+        let mut room = max.saturating_sub(self.others);
+        for (n, count) in counts.iter().enumerate() {
+            let share = room / (counts.len() - n);
+            if *count > share {
+                return share;
+            }
+            room -= count;
+        }
+        max
     }
 
     /// Are so many names of a file all in its workspace?
     pub(super) fn are_all_in(&self, entry: &str, inode: Inode, links: u64) -> bool {
-        let names = workspace_of(entry).and_then(|workspace| self.0.get(&(workspace.to_owned(), inode)));
+        let names = workspace_of(entry).and_then(|workspace| self.linked.get(&(workspace.to_owned(), inode)));
         names == Some(&links)
     }
 }

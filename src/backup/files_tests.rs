@@ -28,6 +28,11 @@ fn list(places: &Places) -> (Vec<String>, Vec<PathBuf>, Vec<String>) {
 
 /// A backup of the files, and what it says of them.
 fn pack(places: &Places) -> (Vec<(String, Vec<u8>)>, Vec<String>) {
+    pack_at_most(places, 1_000)
+}
+
+/// The same, with at most so many entries.
+fn pack_at_most(places: &Places, entries_max: usize) -> (Vec<(String, Vec<u8>)>, Vec<String>) {
     let path = places.home.root().join("x.tar.zst");
     let mut archive = ArchiveWriter::begin(&path).unwrap();
     let mut names = Names::default();
@@ -36,8 +41,10 @@ fn pack(places: &Places) -> (Vec<(String, Vec<u8>)>, Vec<String>) {
         Ok(None)
     };
     visit(places, &mut count).unwrap();
-    let mut packer = Packer::new(&mut archive, places.home.root().join("spool"), names);
-    let warnings = visit(places, &mut |found| packer.pack(found)).unwrap().into_list();
+    let mut packer = Packer::bounded(&mut archive, places.home.root().join("spool"), names, entries_max);
+    let mut warnings = visit(places, &mut |found| packer.pack(found)).unwrap();
+    packer.left_out().for_each(|text| warnings.add(text));
+    let warnings = warnings.into_list();
     archive.finish(Manifest::default()).unwrap();
     let mut packed = Vec::new();
     let mut archive = tar::Archive::new(zstd::Decoder::new(File::open(path).unwrap()).unwrap());
@@ -224,4 +231,34 @@ fn warnings_are_bounded() {
     (0..BACKUP_WARNINGS_MAX + 5).for_each(|n| warnings.add(n.to_string()));
     let list = warnings.into_list();
     assert_eq!((list.len(), list.last().map(String::as_str)), (BACKUP_WARNINGS_MAX + 1, Some("and 5 more")));
+}
+
+#[test]
+fn a_workspace_of_too_many_files_loses_some_of_its_own_and_no_one_else_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    for path in ["config.toml", "skills/s/skill.toml", "workspaces/b/1", "workspaces/b/2", "workspaces/c/1"] {
+        write(root, path);
+    }
+    (0..50).for_each(|n| write(root, &format!("workspaces/a/{n:02}")));
+    let places = places(root, root.join("data"), "backups");
+    let (packed, warnings) = pack_at_most(&places, 15);
+    let names: Vec<&str> = packed.iter().map(|(name, _)| &**name).collect();
+    let of_a = names.iter().filter(|name| name.starts_with("workspaces/a/")).count();
+    assert_eq!((names.len(), of_a), (15, 10), "{names:?}");
+    assert_eq!(warnings, ["\"workspaces/a\": 40 files were skipped: the backup has no room for so many"]);
+    let (packed, warnings) = pack_at_most(&places, 55);
+    assert_eq!((packed.len(), warnings.len()), (55, 0), "all fit in");
+}
+
+#[test]
+fn long_names_count_as_several_so_that_a_full_manifest_can_be_read() {
+    use agentsvc_components::kernel::limit::{BACKUP_ENTRIES_MAX, BACKUP_MANIFEST_BYTES_MAX};
+    for length in [1, 50, 240, 241, 500, 1_024] {
+        let name = format!("workspaces/{}", "x".repeat(length));
+        let line = serde_json::json!({ "name": name, "size": u64::MAX, "sha256": "f".repeat(64) }).to_string();
+        let most = BACKUP_ENTRIES_MAX / counted(&name);
+        assert!((most * (line.len() + 1)) as u64 <= BACKUP_MANIFEST_BYTES_MAX, "{length}");
+    }
+    assert_eq!(counted("workspaces/a/src/main.rs"), 1);
 }

@@ -65,7 +65,7 @@ impl Offline {
     pub fn create(&self, progress: &Progress) -> Result<BackupMade, Error> {
         let unfit = || Error::Unfit("there is no world to back up".to_owned());
         let store = self.store()?.ok_or_else(unfit)?;
-        create::create(&store.view(), &self.places, now(), progress)
+        create::create(&store.view(), &self.places, now(), progress, || Ok(store.view()))
     }
 
     /// Restores an archive, or says what would change.
@@ -93,7 +93,10 @@ impl Offline {
         }
         if prepared.changes_world() {
             let built = prepared.build(view.as_ref(), progress).and_then(|_| match &store {
-                Some(store) => Ok(Store::open(prepared.next_world())?.carry_over(store).map(drop)?),
+                Some(store) => {
+                    prepared.keep_taint(&store.view())?;
+                    Ok(Store::open(prepared.next_world())?.carry_over(store).map(drop)?)
+                }
                 None => Ok(()),
             });
             built.inspect_err(|_| prepared.discard())?;

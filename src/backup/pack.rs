@@ -6,12 +6,12 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use agentsvc_components::kernel::limit::BACKUP_HOLES_BYTES_MAX;
+use agentsvc_components::kernel::limit::{BACKUP_ENTRIES_MAX, BACKUP_HOLES_BYTES_MAX};
 use rustix::io::Errno;
 
 use super::error::{Error, found_in, io};
 use super::files::{Found, Names, is_agents, is_agents_doing, workspace_of};
-use super::write::{ArchiveWriter, Kind};
+use super::write::{ArchiveWriter, Kind, RESERVED_ENTRIES, counted};
 use crate::kernel::free_space;
 use crate::kernel::home::private_file;
 
@@ -31,11 +31,57 @@ pub(super) struct Packer<'a> {
     names: Names,
     /// Bytes of holes that were packed of each workspace.
     holes: BTreeMap<String, u64>,
+    /// As how many entries the files of one workspace may count.
+    share: usize,
+    /// What was packed of each workspace.
+    packed: BTreeMap<String, Packed>,
+}
+
+/// What was packed of a workspace.
+#[derive(Default)]
+struct Packed {
+    /// As how many entries it counts.
+    entries: usize,
+    /// Files for which there was no room.
+    left_out: u64,
 }
 
 impl<'a> Packer<'a> {
     pub(super) fn new(archive: &'a mut ArchiveWriter, spool: PathBuf, names: Names) -> Self {
-        Self { archive, spool, names, holes: BTreeMap::new() }
+        Self::bounded(archive, spool, names, BACKUP_ENTRIES_MAX - RESERVED_ENTRIES)
+    }
+
+    /// As [`new`](Self::new), for a backup of at most so many entries.
+    pub(super) fn bounded(archive: &'a mut ArchiveWriter, spool: PathBuf, names: Names, entries_max: usize) -> Self {
+        let share = names.share(entries_max);
+        Self { archive, spool, names, holes: BTreeMap::new(), share, packed: BTreeMap::new() }
+    }
+
+    /// What was left out for want of room, in words: one line for each workspace.
+    pub(super) fn left_out(&self) -> impl Iterator<Item = String> {
+        let lost = self.packed.iter().filter(|(_, packed)| packed.left_out > 0);
+        lost.map(|(workspace, Packed { left_out, .. })| {
+            tracing::warn!(workspace, left_out, "a workspace is not complete in the backup: it has too many files");
+            format!("\"workspaces/{workspace}\": {left_out} files were skipped: the backup has no room for so many")
+        })
+    }
+
+    /// Is there room for a file? One that is nobody's must have it.
+    fn takes(&mut self, entry: &str, size: u64) -> bool {
+        let Some(workspace) = workspace_of(entry) else { return true };
+        if !self.packed.contains_key(workspace) {
+            self.packed.insert(workspace.to_owned(), Packed::default());
+        }
+        let is_free = self.archive.takes(entry, size);
+        let Some(packed) = self.packed.get_mut(workspace) else { return false };
+        let entries = packed.entries + counted(entry);
+        let takes = is_free && entries <= self.share;
+        if takes {
+            packed.entries = entries
+        } else {
+            packed.left_out += 1
+        }
+        takes
     }
 
     /// Adds a file. Gives why it is left out, if it is.
@@ -56,6 +102,9 @@ impl<'a> Packer<'a> {
             return Ok(Some("it has hard links that may be outside of the workspace".to_owned()));
         }
         let size = metadata.len();
+        if !self.takes(entry, size) {
+            return Ok(None);
+        }
         let kind = if metadata.permissions().mode() & 0o100 == 0 { Kind::File } else { Kind::Program };
         if size <= AT_ONCE_BYTES_MAX {
             let mut bytes = Vec::with_capacity(size as usize);

@@ -25,6 +25,7 @@ use super::place::{Base, Move, Plan, Rooms};
 use super::progress::Progress;
 use super::shelf::moment;
 use super::stage::{self, Stage, Target};
+use crate::agent::files_taint::FilesTaint;
 use crate::audit::vault::Vault as AuditVault;
 use crate::kernel::disk::remove_dir;
 use crate::kernel::home::create_private_dir;
@@ -171,6 +172,18 @@ impl Prepared {
         Ok(totals)
     }
 
+    /// Where the files of agents stay and their rows do not, the new store learns what is known of them. `old` is the last
+    /// state of the world that is there.
+    ///
+    /// # Errors
+    /// [`Error`]; the new store is of no use then.
+    pub fn keep_taint(&self, old: &StoreView) -> Result<(), Error> {
+        if self.moves.iter().any(|step| step.base == Base::Home && step.path == "workspaces") {
+            return Ok(());
+        }
+        Ok(files_taint(&self.places, old.clone()).raise_in(&self.rooms.next_world())?)
+    }
+
     /// From here on it is restored, whatever happens. The new store, if there is one, is built.
     ///
     /// # Errors
@@ -314,6 +327,11 @@ fn check_moves(moves: &[Move], job: &Job<'_>, rooms: &Rooms) -> Result<(), Error
         }
     }
     Ok(())
+}
+
+/// What the newest world knows of the files in the workspaces.
+pub(super) fn files_taint(places: &Places, known: StoreView) -> FilesTaint {
+    FilesTaint { known, workspaces: places.home.workspaces_dir() }
 }
 
 fn is_tree(name: &str) -> bool {

@@ -29,6 +29,12 @@ pub(super) struct Size {
 }
 
 impl Size {
+    /// Counts a row.
+    pub(super) fn add(&mut self, row: &Row) {
+        self.rows += 1;
+        self.content += row.bytes();
+    }
+
     /// Bytes of the rows file.
     pub(super) const fn bytes(self) -> u64 {
         HEADER.len() as u64 + self.content + self.rows * AROUND_BYTES + END_BYTES
@@ -57,9 +63,7 @@ impl Tally {
 
     fn add(&mut self, row: &Row) {
         let kind = row.key.first().copied().unwrap_or_default();
-        let size = self.sizes.entry(Part::of(row.space, kind)).or_default();
-        size.rows += 1;
-        size.content += row.bytes();
+        self.sizes.entry(Part::of(row.space, kind)).or_default().add(row);
         if let Some(word) = word(row.space, kind, &row.key) {
             *self.counts.entry(word).or_default() += 1;
         }
@@ -103,11 +107,16 @@ pub(super) fn of_view(view: &StoreView, part: Part) -> impl Iterator<Item = Resu
 }
 
 /// Writes the rows file of a part.
-pub(super) fn pack(view: &StoreView, part: Part, out: &mut dyn Write, progress: &Progress) -> Result<(), Error> {
+pub(super) fn pack(
+    rows: impl Iterator<Item = Result<Row, store::Error>>,
+    part: Part,
+    out: &mut dyn Write,
+    progress: &Progress,
+) -> Result<(), Error> {
     let entry = std::path::Path::new(part.entry());
     let failed = |error| found_in("write", entry, error);
     let mut writer = RowWriter::new(out).map_err(failed)?;
-    for row in of_view(view, part) {
+    for row in rows {
         let row = row?;
         writer.push(row.space, &row.key, &row.value).map_err(failed)?;
         progress.add(AROUND_BYTES + row.bytes())?;

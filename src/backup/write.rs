@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use agentsvc_components::kernel::limit::{
-    BACKUP_BYTES_MAX, BACKUP_ENTRIES_MAX, BACKUP_RATIO_FREE_BYTES, BACKUP_RATIO_MAX,
+    BACKUP_BYTES_MAX, BACKUP_ENTRIES_MAX, BACKUP_MANIFEST_BYTES_MAX, BACKUP_RATIO_FREE_BYTES, BACKUP_RATIO_MAX,
 };
 use agentsvc_systems::kernel::record::hex;
 use sha2::{Digest, Sha256};
@@ -33,6 +33,16 @@ const LONG_LINK: &str = "././@LongLink";
 const LEVEL: i32 = 3;
 /// What a frame begins with that readers skip; its length follows, little-endian.
 const SKIPPED_FRAME: [u8; 4] = 0x184D_2A50_u32.to_le_bytes();
+/// Bytes of the manifest that each entry may take. One with a longer line counts as several, so that a manifest of as many
+/// entries as there may be can be read again.
+const LINE_BYTES: usize = BACKUP_MANIFEST_BYTES_MAX as usize / BACKUP_ENTRIES_MAX;
+/// Bytes of an entry's line beside its name.
+const LINE_AROUND_BYTES: usize = 160;
+/// Entries that files of agents leave to what comes behind them: the rows of agents, and the manifest's own texts.
+pub(super) const RESERVED_ENTRIES: usize = 1_000;
+/// Bytes that files of agents leave to the rows of agents.
+const RESERVED_BYTES: u64 = BACKUP_BYTES_MAX / 4;
+
 /// What the name of a file on its way ends with.
 const FRESH: &str = "new";
 /// What the name of the entries' file ends with.
@@ -58,6 +68,8 @@ pub(super) struct ArchiveWriter {
     files: Leftovers,
     body: zstd::Encoder<'static, Sparing<File>>,
     entries: Vec<Entry>,
+    /// As how many they count.
+    counted: usize,
     /// Bytes of all entries.
     bytes: u64,
     /// The same with what tar puts around them.
@@ -112,7 +124,13 @@ impl ArchiveWriter {
         let file = file.map_err(io("create", &files.body))?;
         let file = Sparing::new(file, &files.body).map_err(io("write", &files.body))?;
         let body = zstd::Encoder::new(file, LEVEL).map_err(io("compress", &files.body))?;
-        Ok(Self { path: path.to_owned(), files, body, entries: Vec::new(), bytes: 0, tar_bytes: 0 })
+        Ok(Self { path: path.to_owned(), files, body, entries: Vec::new(), counted: 0, bytes: 0, tar_bytes: 0 })
+    }
+
+    /// Is there room for a file of an agent, of which the rest of the backup can do without?
+    pub(super) fn takes(&self, name: &str, size: u64) -> bool {
+        self.counted + counted(name) + RESERVED_ENTRIES <= BACKUP_ENTRIES_MAX
+            && self.bytes.saturating_add(size).saturating_add(RESERVED_BYTES) <= BACKUP_BYTES_MAX
     }
 
     /// Adds an entry of `size` bytes, which `fill` writes.
@@ -127,7 +145,8 @@ impl ArchiveWriter {
         fill: impl FnOnce(&mut dyn Write) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.bytes = self.bytes.saturating_add(size);
-        if self.entries.len() >= BACKUP_ENTRIES_MAX {
+        self.counted += counted(name);
+        if self.counted > BACKUP_ENTRIES_MAX {
             let text = format!(
                 "more than {BACKUP_ENTRIES_MAX} files; set `[backup] workspaces = false` to skip the agents' files"
             );
@@ -187,6 +206,12 @@ impl ArchiveWriter {
         sync_dir(path.parent().unwrap_or(Path::new(".")))?;
         Ok((manifest, size))
     }
+}
+
+/// As how many entries one of this name counts: 1, and more when its line in the manifest is long.
+pub(super) fn counted(name: &str) -> usize {
+    let name_bytes = serde_json::to_string(name).map_or(0, |text| text.len());
+    (LINE_AROUND_BYTES + name_bytes).div_ceil(LINE_BYTES)
 }
 
 /// Writes a header, and before it the name when it is too long for one.

@@ -274,7 +274,8 @@ pub(crate) fn front(
 fn snapshots(launch: &Launch, front: &ApiAdapter, exchange: &Arc<Exchange>) -> Arc<Snapshots> {
     let data_dir = launch.config.data_dir.as_deref();
     let (dir, inputs) = (launch.home.snapshots_dir(data_dir), inputs::folder_of(&launch.home.data_dir(data_dir)));
-    let snapshots = Arc::new(Snapshots::new(dir, inputs, Arc::clone(exchange), front.settings.clone()));
+    let paths = (inputs, launch.home.workspaces_dir());
+    let snapshots = Arc::new(Snapshots::new(dir, paths, Arc::clone(exchange), front.settings.clone()));
     front.api.add_probe(snapshots.stats());
     front.api.services.provide::<dyn SnapshotService>(Arc::clone(&snapshots) as _);
     snapshots

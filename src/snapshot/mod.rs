@@ -22,7 +22,7 @@ use crate::kernel::domain::Domain;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "snapshot",
-    uses: &["replay"],
+    uses: &["agent", "replay"],
     commands: &[Subcommand::group::<cli::Snapshot>(
         10,
         "snapshot",

@@ -23,11 +23,12 @@ use serde_json::json;
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
+use crate::agent::files_taint::FilesTaint;
 use crate::kernel::exchange::{Entry, Exchange};
 use crate::kernel::settings::Settings;
-use crate::kernel::store;
 use crate::kernel::store::is_full;
 use crate::kernel::store::rows::read::{self, Copied};
+use crate::kernel::store::{self, Store};
 use crate::kernel::world_loop::Clock;
 use crate::replay::inputs;
 use crate::replay::time_travel::Past;
@@ -46,6 +47,8 @@ pub(crate) struct Snapshots {
     shelf: Shelf,
     /// The input log.
     inputs: PathBuf,
+    /// Where the workspaces of agents are.
+    workspaces: PathBuf,
     exchange: Arc<Exchange>,
     settings: Settings,
     clock: Clock,
@@ -72,7 +75,12 @@ impl Drop for Working<'_> {
 
 impl Snapshots {
     /// The snapshots under the data directory. What kills have left there is removed.
-    pub(crate) fn new(dir: PathBuf, inputs: PathBuf, exchange: Arc<Exchange>, settings: Settings) -> Self {
+    pub(crate) fn new(
+        dir: PathBuf,
+        (inputs, workspaces): (PathBuf, PathBuf),
+        exchange: Arc<Exchange>,
+        settings: Settings,
+    ) -> Self {
         let shelf = Shelf::new(dir);
         match shelf.sweep() {
             Ok(0) => {}
@@ -80,7 +88,7 @@ impl Snapshots {
             Err(error) => tracing::warn!(%error, "unfinished snapshots cannot be removed"),
         }
         let (clock, turn, work) = (Clock::system(), Mutex::new(()), Mutex::new(None));
-        Self { shelf, inputs, exchange, settings, clock, turn, work, stats: Arc::default() }
+        Self { shelf, inputs, workspaces, exchange, settings, clock, turn, work, stats: Arc::default() }
     }
 
     /// What the metrics page says of them.
@@ -287,7 +295,12 @@ impl Snapshots {
             "before": before.as_ref().map(|before| before.id),
         });
         let entry = Entry { actor, kind: audit_kinds::SNAPSHOT_RESTORED, details };
-        let pause = self.exchange.replace(&self.exchange.next_dir(), entry, || Ok(()))?;
+        // The files stay, with all that was written there since.
+        let keep_taint = |old: &Store| {
+            let files = FilesTaint { known: old.view(), workspaces: self.workspaces.clone() };
+            files.raise_in(&self.exchange.next_dir()).map_err(|error| error.to_string())
+        };
+        let pause = self.exchange.replace(entry, keep_taint, || Ok(()))?;
         let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
         tracing::info!(id = %snapshot.id, pause_ms, "a snapshot was restored");
         Ok(Restored { status: "restored", snapshot, before, pause_ms })

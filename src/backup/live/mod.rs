@@ -199,7 +199,12 @@ impl HomeBackups {
         let (_working, progress) = self.begin("backup");
         let began = Instant::now();
         let view = self.parts.exchange.view().map_err(|refusal| of_refusal(&refusal))?;
-        let made = backup::create(&view, &self.places(), self.now(), &progress);
+        // While there is the first view, it is the same world.
+        let newest = || {
+            let newest = self.parts.exchange.view().map_err(|_| backup::Error::Stopped)?;
+            Ok(newest.into_parts().0)
+        };
+        let made = backup::create(&view, &self.places(), self.now(), &progress, newest);
         drop(view);
         let made = made.map_err(of_error)?;
         self.made.fetch_add(1, Ordering::Relaxed);

@@ -80,10 +80,12 @@ impl HomeBackups {
         }
         let exchanged = self.parts.exchange.replace_with(
             entry,
-            |old| match is_built {
-                true => Ok(()),
-                // What stays of the old world must be its last state.
-                false => prepared.build(Some(&old.view()), progress).map(drop).map_err(text),
+            |old| {
+                if !is_built {
+                    // What stays of the old world must be its last state.
+                    prepared.build(Some(&old.view()), progress).map_err(text)?;
+                }
+                prepared.keep_taint(&old.view()).map_err(text)
             },
             || {
                 progress.begin("exchanging", 0);

@@ -24,7 +24,7 @@ use agentsvc_api::http::audit_kinds;
 use agentsvc_components::kernel::error_codes;
 use std::fs;
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -243,9 +243,9 @@ impl Exchange {
         self.host.note(actor, kind, details)
     }
 
-    /// Puts the world in the store at `next` in the place of the present one; `next` is on the same file system, and
-    /// [`next_dir`](Self::next_dir) for choice. `before_open` is called when no world runs, and may refuse; what it
-    /// does is its own to take back. `entry` goes on the trail with the other world's first step, and is on the disk when this
+    /// Puts the world in the store at [`next_dir`](Self::next_dir) in the place of the present one. `finish` is called when
+    /// that has ended, with its store, and may change the other store, which it leaves closed. `before_open` is called when no
+    /// world runs, and may refuse; what it does is its own to take back. `entry` goes on the trail with the other world's first step, and is on the disk when this
     /// returns. Gives how long no world took commands. Only from threads that may wait; one at a time, the others wait.
     ///
     /// # Errors
@@ -253,20 +253,15 @@ impl Exchange {
     /// In each case the old world is back.
     pub(crate) fn replace(
         &self,
-        next: &Path,
         entry: Entry,
+        finish: impl FnOnce(&Store) -> Result<(), String>,
         before_open: impl FnOnce() -> Result<(), String>,
     ) -> Result<Duration, Refusal> {
-        if !disk::is_store(next) {
+        let next = self.next_dir();
+        if !disk::is_store(&next) {
             return Err(failed(&std::io::Error::other(format!("no store at {}", next.display()))));
         }
-        let put = |_: &Store| {
-            if next == self.next_dir() {
-                return Ok(());
-            }
-            self.clear_next().and_then(|()| fs::rename(next, self.next_dir())).map_err(|error| error.to_string())
-        };
-        self.replace_with(entry, put, before_open)
+        self.replace_with(entry, finish, before_open)
     }
 
     /// As [`replace`](Self::replace), with a store that is only built when the old world has ended: `build` gets its store,

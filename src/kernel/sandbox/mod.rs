@@ -41,6 +41,7 @@ pub use quota::CommandWorkspace;
 pub use report::Report;
 pub use sandbox_spec::Parts;
 pub use workspace::Workspaces;
+pub(crate) use workspace::has_workspace;
 
 #[cfg(test)]
 mod tests;

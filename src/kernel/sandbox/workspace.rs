@@ -102,6 +102,11 @@ impl Workspaces {
     }
 }
 
+/// Has the agent a workspace among those at `root`?
+pub(crate) fn has_workspace(root: &Path, agent: AgentId) -> bool {
+    root.join(AGENTS).join(agent.to_string()).exists()
+}
+
 impl Shared {
     /// The workspace, which is to be in `directory`; `None` when there is none and none is to be made.
     fn open(self: &Arc<Self>, agent: AgentId, directory: &str, make: bool) -> Result<Option<Workspace>, Error> {

@@ -31,6 +31,18 @@ impl Store {
         self.database.persist(PersistMode::SyncAll).map_err(|error| self.failed(error))?;
         Ok(carried.rows)
     }
+
+    /// Writes `rows` of the world, keys and values, in the place of those that have their keys, and syncs.
+    pub(crate) fn rewrite(&self, rows: impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), Error>>) -> Result<(), Error> {
+        let mut carried = Carried { to: self, batch: self.database.batch(), waiting: 0, rows: 0 };
+        for row in rows {
+            let (key, value) = row?;
+            carried.batch.insert(&self.world, key, value);
+            carried.count(&self.world)?;
+        }
+        carried.write()?;
+        self.database.persist(PersistMode::SyncAll).map_err(|error| self.failed(error))
+    }
 }
 
 /// Rows on their way into a store.

@@ -38,17 +38,15 @@ pub fn bound_child(parent: &Manifest, child: &mut Manifest) -> Result<(), String
         }
         within("tool_allowlist", &parent.tool_allowlist, &child.tool_allowlist)?;
     }
-    if child.triggers.iter().any(|trigger| trigger.target_agent_id.is_some()) {
-        return Err("triggers.target_agent_id: a spawned agent cannot target another agent".to_owned());
+    // A trigger reads what other agents and people say.
+    if !child.triggers.is_empty() {
+        return Err("triggers: a spawned agent cannot bring triggers".to_owned());
     }
     inherit(&parent.tool_blocklist, &mut child.tool_blocklist);
     inherit(&parent.require_approval, &mut child.require_approval);
     // Else an agent without money left would go on through its children.
     child.limits = child.limits.lower(parent.limits);
-    for choice in std::iter::once(&child.model).chain(&child.fallback_models) {
-        same_account(&parent.model, choice)?;
-    }
-    Ok(())
+    same_account(parent, child)
 }
 
 /// What binds the parent binds the child too.
@@ -67,13 +65,29 @@ fn within(what: &str, have: &[Box<str>], want: &[Box<str>]) -> Result<(), String
     }
 }
 
-/// A model may choose another model, but neither another endpoint nor another key: those are the operator's.
-fn same_account(parent: &ModelChoice, child: &ModelChoice) -> Result<(), String> {
-    if child.base_url.is_some() && child.base_url != parent.base_url {
-        return Err("model.base_url: must be the parent agent's endpoint".to_owned());
-    }
-    if child.api_key_env.is_some() && child.api_key_env != parent.api_key_env {
-        return Err("model.api_key_env: must be the parent agent's variable".to_owned());
+/// A model that names an endpoint or a key has those of one of the parent's models, beside the same provider: else the key of
+/// one provider would go to another. One that names neither has what the operator configured.
+fn same_account(parent: &Manifest, child: &Manifest) -> Result<(), String> {
+    let account = |choice: &ModelChoice| (choice.provider.clone(), choice.base_url.clone(), choice.api_key_env.clone());
+    let known = |choice: &ModelChoice| {
+        std::iter::once(&parent.model).chain(&parent.fallback_models).any(|own| account(own) == account(choice))
+    };
+    for (at, choice) in std::iter::once(&child.model).chain(&child.fallback_models).enumerate() {
+        if choice.base_url.is_none() && choice.api_key_env.is_none() {
+            continue;
+        }
+        // Without a provider, an alias or the model before it decides who is asked: then it is the parent's own model.
+        let is_own = if choice.provider.is_empty() {
+            at == 0 && account(choice) == account(&parent.model) && choice.model == parent.model.model
+        } else {
+            known(choice)
+        };
+        if !is_own {
+            let place = if at == 0 { "model" } else { "fallback_models" };
+            return Err(format!(
+                "{place}: provider, base_url and api_key_env must be together those of a model of the parent agent"
+            ));
+        }
     }
     Ok(())
 }
@@ -102,13 +116,7 @@ mod tests {
             ("tool_allowlist = [\"a\"]", "tool_allowlist = [\"b\"]", "tool_allowlist"),
             ("", "[model]\napi_key_env = \"SECRET\"", "api_key_env"),
             ("", "[model]\nbase_url = \"http://evil.example\"", "base_url"),
-            ("", "[[triggers]]\npattern = \"all\"\nprompt_template = \"x\"", ""),
-            (
-                "",
-                "[[triggers]]\npattern = \"all\"\nprompt_template = \"x\"\n\
-                 target_agent_id = \"018f0000-0000-7000-8000-000000000001\"",
-                "target_agent_id",
-            ),
+            ("", "[[triggers]]\npattern = \"all\"\nprompt_template = \"x\"", "triggers: "),
         ] {
             let result = bound(parent, child);
             assert_eq!(result.is_err(), !wrong.is_empty(), "{child}: {result:?}");
@@ -139,6 +147,28 @@ mod tests {
                 (Some(daily), Some(tokens)),
                 "{child}"
             );
+        }
+    }
+    #[test]
+    fn a_key_of_the_parent_goes_to_its_own_provider_only() {
+        let parent = "[model]\nprovider = \"corp\"\nmodel = \"m\"\napi_key_env = \"K\"\n\
+                      [[fallback_models]]\nprovider = \"p\"\nbase_url = \"http://p\"";
+        let nameless = "[model]\nmodel = \"m\"\napi_key_env = \"K\"";
+        for (parent, child, fits) in [
+            (parent, "[model]\nprovider = \"corp\"\nmodel = \"x\"\napi_key_env = \"K\"", true),
+            (parent, "[model]\nprovider = \"p\"\nbase_url = \"http://p\"", true),
+            (parent, "[model]\nprovider = \"lmstudio\"", true),
+            (parent, "", true),
+            (parent, "[model]\nprovider = \"lmstudio\"\napi_key_env = \"K\"", false),
+            (parent, "[[fallback_models]]\nprovider = \"vllm\"\napi_key_env = \"K\"", false),
+            (parent, "[model]\nprovider = \"p\"\nbase_url = \"http://p\"\napi_key_env = \"K\"", false),
+            (parent, "[model]\nmodel = \"alias\"\napi_key_env = \"K\"", false),
+            (nameless, nameless, true),
+            (nameless, "[model]\nmodel = \"alias\"\napi_key_env = \"K\"", false),
+            (nameless, "[model]\nprovider = \"vllm\"\n[[fallback_models]]\nmodel = \"m\"\napi_key_env = \"K\"", false),
+        ] {
+            let result = bound(parent, child);
+            assert_eq!(result.is_ok(), fits, "{child}: {result:?}");
         }
     }
 }

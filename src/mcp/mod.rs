@@ -16,7 +16,7 @@ use config::McpServer;
 pub const DOMAIN: Domain = Domain {
     name: "mcp",
     uses: &["tool"],
-    commands: &[Subcommand::new::<cli::Mcp>(20, "mcp", "Serve MCP over standard input and output")],
+    commands: &[Subcommand::new::<cli::Mcp>(22, "mcp", "Serve MCP over standard input and output")],
     open: |opening| {
         opening.provide::<dyn PublicTools>(Arc::new(Listed(opening.settings.clone())));
         Ok(())

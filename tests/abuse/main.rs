@@ -20,6 +20,7 @@ mod nested;
 mod patience;
 mod pipelines;
 mod slow;
+mod unfinished;
 mod unread;
 mod watchers;
 mod wire;

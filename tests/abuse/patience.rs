@@ -1,11 +1,12 @@
 //! What takes the daemon a minute or more to lose its patience with: all of it at once, so that the minute is one.
 
-use super::{http2, pipelines, slow, unread};
+use super::{http2, pipelines, slow, unfinished, unread};
 
 #[test]
 fn clients_that_take_their_time_are_given_up_and_others_are_served() {
-    let scenes: [(&str, fn()); 7] = [
+    let scenes: [(&str, fn()); 8] = [
         ("slow heads and bodies", slow::slow_heads_and_slow_bodies_are_given_up_and_others_are_served),
+        ("unfinished messages", unfinished::messages_without_an_end_count_and_are_given_up),
         ("unread events", unread::streams_that_nobody_reads_lose_events_and_are_cut_off),
         ("unread pieces", unread::web_sockets_that_nobody_reads_lose_pieces_and_are_cut_off),
         ("unread answers", unread::an_answer_that_nobody_reads_is_cut_off),

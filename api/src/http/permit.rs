@@ -84,6 +84,7 @@ impl Permit {
     ///
     /// # Errors
     /// 503 when there is no room for them.
+    #[cfg(test)]
     pub(crate) fn of(permits: &Arc<Permits>, bytes: usize) -> Result<Self, Error> {
         let mut permit = Self::nothing(permits);
         permit.take(bytes)?;
@@ -107,13 +108,24 @@ impl Permit {
         self.bytes += more;
         Ok(())
     }
+
+    /// Bytes that it is for.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Gives back what is beyond so many bytes.
+    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+        let (was, now) = (parts(self.bytes), parts(self.bytes.min(bytes)));
+        self.permits.small.give_back(was.0 - now.0);
+        self.permits.large.give_back(was.1 - now.1);
+        self.bytes = now.0 + now.1;
+    }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let (small, large) = parts(self.bytes);
-        self.permits.small.give_back(small);
-        self.permits.large.give_back(large);
+        self.shrink_to(0);
     }
 }
 
@@ -167,6 +179,11 @@ mod tests {
         assert!(Permit::of(&room, 1).is_err());
         drop((second, small));
         first.take(6).unwrap();
+        first.shrink_to(limit::BODY_SMALL_BYTES + 9);
+        assert_eq!(room.bytes(), limit::BODY_SMALL_BYTES + 9);
+        first.shrink_to(3);
+        first.shrink_to(4);
+        assert_eq!((first.bytes(), room.bytes()), (3, 3), "it does not grow");
         drop(first);
         assert_eq!(room.bytes(), 0);
     }

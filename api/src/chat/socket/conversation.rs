@@ -94,12 +94,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
     /// Holds the conversation over `io` until one side ends it.
     pub(crate) async fn hold(api: Arc<Api>, partner: Partner, io: S) {
         let seat = Seat::take(&api, &partner.agent);
+        let (permits, message_time_max) = (Arc::clone(&api.permits), api.settings.limits.body_time_max);
         let mut conversation = Self {
             agent: partner.agent.id,
             peer: partner.peer,
             refused: 0,
             trace: partner.trace,
-            pipe: Pipe::new(io, partner.activity).await,
+            pipe: Pipe::new(io, partner.activity, permits, message_time_max).await,
             turns: Turns::default(),
             inputs: VecDeque::new(),
             work: None,
@@ -167,13 +168,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
         if !self.posting.load(Ordering::Relaxed) && self.turns.poll(cx, &mut self.pipe.outbox).is_ready() {
             return Poll::Ready(Ok(()));
         }
-        if self.inputs.len() < limit::SOCKET_INPUTS_MAX
-            && !self.pipe.outbox.is_full()
-            && let Poll::Ready(read) = self.pipe.poll_read(cx)
-        {
-            return Poll::Ready(read.and_then(|message| self.hear(message)));
+        if self.inputs.len() >= limit::SOCKET_INPUTS_MAX || self.pipe.outbox.is_full() {
+            self.pipe.pause();
+            return Poll::Pending;
         }
-        Poll::Pending
+        self.pipe.poll_read(cx).map(|read| read.and_then(|(message, permit)| self.hear(message, permit)))
     }
 
     fn tell(&mut self, message: &ServerMessage<'_>) {
@@ -185,10 +184,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
     }
 
     /// Takes in one message of the client.
-    fn hear(&mut self, message: tungstenite::Message) -> Result<(), End> {
+    fn hear(&mut self, message: tungstenite::Message, permit: Permit) -> Result<(), End> {
         match message {
             tungstenite::Message::Text(text) => {
-                self.hear_text(&text);
+                self.hear_text(&text, permit);
                 if self.refused >= limit::REFUSALS_MAX {
                     return Err(End::Close(CloseCode::Policy, "too many messages over the rate limit"));
                 }
@@ -201,7 +200,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
         Ok(())
     }
 
-    fn hear_text(&mut self, text: &Utf8Bytes) {
+    fn hear_text(&mut self, text: &Utf8Bytes, permit: Permit) {
         let read = client::read(text);
         let cost = match &read {
             Ok(ClientMessage::Message(message)) if command::is_command(&message.content) => COMMAND_COST,
@@ -214,10 +213,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
         }
         self.refused = 0;
         match read {
-            Ok(ClientMessage::Message(message)) => match Permit::of(&self.api.permits, text.len()) {
-                Ok(permit) => self.inputs.push_back((message, permit)),
-                Err(full) => self.tell_error(&sentence(&full)),
-            },
+            Ok(ClientMessage::Message(message)) => self.inputs.push_back((message, permit)),
             Ok(ClientMessage::Ping) => self.tell(&ServerMessage::Pong),
             Err(error) => self.tell_error(&error),
         }

@@ -6,19 +6,21 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use agentsvc_components::kernel::limit;
-use futures_util::{Sink, SinkExt, Stream, StreamExt};
+use futures_util::{Sink, SinkExt, Stream};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep, sleep};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Bytes, Message};
 
 use super::Outbox;
+use super::metered::Metered;
 use crate::http::connection::{Activity, Stall};
+use crate::http::permit::{Permit, Permits};
 
 /// Bytes read at once, kept for the life of a connection.
-const READ_BUFFER_BYTES: usize = 4 << 10;
+pub(super) const READ_BUFFER_BYTES: usize = 4 << 10;
 
 /// Bytes joined into one write.
 const WRITE_BUFFER_BYTES: usize = 16 << 10;
@@ -33,7 +35,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(limit::SOCKET_SILENCE_SECS_MAX
 
 /// A WebSocket and what waits to be sent on it.
 pub(crate) struct Pipe<S> {
-    stream: WebSocketStream<S>,
+    stream: WebSocketStream<Metered<S>>,
     /// What waits.
     pub(crate) outbox: Outbox,
     ping_due: bool,
@@ -44,6 +46,12 @@ pub(crate) struct Pipe<S> {
     stall: Stall,
     heard_at: Instant,
     pinged: bool,
+    /// Time for a client to send a message.
+    message_time_max: Duration,
+    /// Ends the time of the message that is not whole yet; `None` while all is read that was begun.
+    message_time: Option<Pin<Box<Sleep>>>,
+    /// Nothing is read since then, which is not the client's fault.
+    paused_at: Option<Instant>,
 }
 
 /// Why a connection ends.
@@ -58,17 +66,32 @@ pub(crate) enum End {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Pipe<S> {
-    /// The server's end of a WebSocket over `io`, past the handshake; `activity` is what its connection does.
-    pub(crate) async fn new(io: S, activity: Arc<Activity>) -> Self {
+    /// The server's end of a WebSocket over `io`, past the handshake; `activity` is what its connection does. What it reads takes
+    /// `permits`, and a message must come within `message_time_max`.
+    pub(crate) async fn new(io: S, activity: Arc<Activity>, permits: Arc<Permits>, message_time_max: Duration) -> Self {
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER_BYTES)
             .write_buffer_size(WRITE_BUFFER_BYTES)
             .max_message_size(Some(limit::SOCKET_MESSAGE_BYTES_MAX))
             .max_frame_size(Some(limit::SOCKET_MESSAGE_BYTES_MAX));
-        let stream = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
+        let stream = WebSocketStream::from_raw_socket(Metered::new(io, permits), Role::Server, Some(config)).await;
         let (outbox, stall, heard_at) = (Outbox::default(), Stall::default(), Instant::now());
         let (ping_due, unflushed, dirty, pinged) = (false, 0, false, false);
-        Self { stream, outbox, ping_due, unflushed, dirty, activity, stall, heard_at, pinged }
+        let (message_time, paused_at) = (None, None);
+        Self {
+            stream,
+            outbox,
+            ping_due,
+            unflushed,
+            dirty,
+            activity,
+            stall,
+            heard_at,
+            pinged,
+            message_time_max,
+            message_time,
+            paused_at,
+        }
     }
 
     /// Has the client stopped reading, or did it not even answer a ping? One look; pings a client that is silent.
@@ -105,17 +128,45 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pipe<S> {
         }
     }
 
-    /// The next message of the client. Pings are answered on the way.
-    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<Message, End>> {
-        match ready!(Pin::new(&mut self.stream).poll_next(cx)) {
-            Some(Ok(Message::Close(_))) => Poll::Ready(Err(End::Answer)),
-            Some(Ok(message)) => {
+    /// Nothing is read for now: the time of a message that is not whole stands still.
+    pub(crate) fn pause(&mut self) {
+        if self.message_time.is_some() {
+            self.paused_at.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// The next message of the client, and the permit for its bytes. Pings are answered on the way.
+    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(Message, Permit), End>> {
+        if let Some((paused_at, time)) = self.paused_at.take().zip(self.message_time.as_mut()) {
+            let deadline = time.deadline() + paused_at.elapsed();
+            time.as_mut().reset(deadline);
+        }
+        let polled = self.poll_message(cx);
+        if !self.stream.get_ref().is_unfinished() {
+            self.message_time = None;
+        } else if polled.is_pending() {
+            let time = self.message_time.get_or_insert_with(|| Box::pin(sleep(self.message_time_max)));
+            ready!(time.as_mut().poll(cx));
+            return Poll::Ready(Err(End::Close(CloseCode::Policy, "the message was not received in time")));
+        }
+        match ready!(polled) {
+            Some(Ok((Message::Close(_), _))) => Poll::Ready(Err(End::Answer)),
+            Some(Ok(read)) => {
                 (self.heard_at, self.pinged) = (Instant::now(), false);
-                Poll::Ready(Ok(message))
+                Poll::Ready(Ok(read))
             }
             Some(Err(error)) => Poll::Ready(Err(end_of(&error))),
             None => Poll::Ready(Err(End::Gone)),
         }
+    }
+
+    /// The next message or control frame.
+    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<tungstenite::Result<(Message, Permit)>>> {
+        let polled = Pin::new(&mut self.stream).poll_next(cx);
+        polled.map_ok(|message| {
+            let permit = self.stream.get_mut().finish(&message);
+            (message, permit)
+        })
     }
 
     /// Ends the connection: what waits is sent, then the close frame, then the client may answer it; all within
@@ -132,10 +183,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pipe<S> {
                     self.stream.send(Message::Close(Some(frame))).await.ok()?;
                 }
             }
-            while let Some(Ok(_)) = self.stream.next().await {}
+            while let Some(Ok(_)) = std::future::poll_fn(|cx| self.poll_message(cx)).await {}
             // After a frame that could not be read the rest cannot be either. It is thrown away: unread input would
             // turn the end into a reset that eats the close frame.
-            let io = self.stream.get_mut();
+            let io = &mut self.stream.get_mut().io;
             io.shutdown().await.ok()?;
             let mut piece = [0; READ_BUFFER_BYTES];
             while io.read(&mut piece).await.ok()? > 0 {}
@@ -150,6 +201,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pipe<S> {
 fn end_of(error: &tungstenite::Error) -> End {
     match error {
         tungstenite::Error::Capacity(_) => End::Close(CloseCode::Size, "the message is too large"),
+        tungstenite::Error::Io(error) if error.kind() == std::io::ErrorKind::OutOfMemory => {
+            End::Close(CloseCode::Again, "the messages of all clients take too much memory; try again later")
+        }
         tungstenite::Error::Utf8(_) => End::Close(CloseCode::Invalid, "the text is not UTF-8"),
         tungstenite::Error::Protocol(tungstenite::error::ProtocolError::ResetWithoutClosingHandshake) => End::Gone,
         tungstenite::Error::Protocol(_) => End::Close(CloseCode::Protocol, "the frame breaks the protocol"),

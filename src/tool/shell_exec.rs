@@ -84,6 +84,10 @@ fn stopped(full: Option<Full>, timeout_secs: u64) -> String {
         Some(Full::Workspaces) => {
             "The workspaces of all agents together are full (`[workspaces] max_total_bytes`); it was killed"
         }
+        Some(Full::Watches) => {
+            "All epoll watches of the daemon's user were in use (`fs.epoll.max_user_watches`), which keeps the daemon \
+             from new connections; each running command was killed"
+        }
         None => &format!("It timed out after {timeout_secs} seconds and was killed"),
     };
     format!("{why} with everything it had started.")
@@ -116,6 +120,7 @@ mod tests {
             (Full::Disk, "The disk is full; it was"),
             (Full::Workspace, "The workspace is full"),
             (Full::Workspaces, "The workspaces of all agents together are full"),
+            (Full::Watches, "All epoll watches of the daemon's user were in use"),
         ] {
             assert!(report(Ran { full: Some(full), ..ran(None) }).is_err_and(|text| text.starts_with(start)));
         }

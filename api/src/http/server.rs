@@ -84,8 +84,8 @@ async fn accept(api: &Arc<Api>, listener: &TcpListener, slots: &Arc<Semaphore>) 
             Ok(accepted) => accepted,
             Err(error) if is_of_one_client(&error) => continue,
             Err(error) => {
-                // Out of file descriptors or memory: trying again at once would only spin.
-                tracing::warn!(%error, "cannot accept connections");
+                // Out of file descriptors, memory or watches: trying again at once would only spin.
+                tracing::warn!(error = said(&error), "cannot accept connections");
                 tokio::select! {
                     () = &mut stop => return,
                     () = sleep(pause) => {}
@@ -110,6 +110,14 @@ async fn accept(api: &Arc<Api>, listener: &TcpListener, slots: &Arc<Semaphore>) 
 fn is_of_one_client(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+/// What the error means. The system's own words for the one of epoll speak of a disk.
+fn said(error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::StorageFull {
+        return "all epoll watches of this user are in use (fs.epoll.max_user_watches)".to_owned();
+    }
+    error.to_string()
 }
 
 fn builder(api: &Api) -> Builder {

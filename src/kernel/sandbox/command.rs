@@ -17,7 +17,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::bounds::cgroup;
+use super::bounds::{cgroup, watches};
 use super::clip::Clip;
 use super::config::{ExecPolicy, TIMEOUT_SECS_MAX};
 use super::program::{Asked, Plan, plan};
@@ -138,6 +138,8 @@ pub enum Full {
     Workspace,
     /// All workspaces: they hold more than they may together.
     Workspaces,
+    /// The epoll watches that the user of this process has, with all commands together.
+    Watches,
 }
 
 /// How a command ended.
@@ -239,7 +241,13 @@ impl Commands {
         let (mut command, workspace, _place) =
             prepare.await.map_err(|_| "The command could not be prepared.".to_owned())??;
         let child = command.spawn().map_err(|error| format!("The command could not be started: {error}."))?;
-        let full = until_full(&workspace);
+        let full = async {
+            // Which command has them the kernel does not say: all end.
+            tokio::select! {
+                full = until_full(&workspace) => full,
+                () = watches::OF_THIS_USER.until_used_up() => Full::Watches,
+            }
+        };
         Ok(watch(child, full, timeout_secs, max_output_bytes).await)
     }
 }

@@ -121,6 +121,12 @@ fn assert_error(answer: &str, status: u16) {
     assert!(body["error"].is_string());
 }
 
+#[test]
+fn an_accept_without_watches_speaks_of_no_disk() {
+    assert!(said(&io::ErrorKind::StorageFull.into()).contains("fs.epoll.max_user_watches"));
+    assert!(!said(&io::ErrorKind::OutOfMemory.into()).contains("watches"));
+}
+
 #[tokio::test]
 async fn connections_are_kept_and_head_has_no_body() {
     let server = Running::with(Limits::default()).await;

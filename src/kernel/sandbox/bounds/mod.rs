@@ -3,6 +3,7 @@
 
 pub(super) mod cgroup;
 mod sampling;
+pub(super) mod watches;
 
 use std::fmt;
 use std::fs;

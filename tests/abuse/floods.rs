@@ -33,11 +33,19 @@ fn fill(
 #[test]
 fn approvals_beyond_ten_thousand() {
     let daemon = harness("");
-    let (agent, neighbour) = (daemon.agent("a"), Neighbour::of(&daemon));
-    let body = json!({ "agent_id": agent, "action": "act", "description": "d".repeat(1_000) });
-    let (_, refused) = fill(&daemon, 10_000, (201, 429), |_| request("POST", "/api/approvals", Some(&body)));
-    assert!(text(&refused["error"]).contains("10000 pending approvals"), "{refused}");
+    let neighbour = Neighbour::of(&daemon);
+    let body = |agent: &str| json!({ "agent_id": agent, "action": "act", "description": "d".repeat(1_000) });
+    for n in 0..10 {
+        let body = body(&daemon.agent(&format!("a{n}")));
+        let (_, refused) = fill(&daemon, 1_000, (201, 429), |_| request("POST", "/api/approvals", Some(&body)));
+        let all = n == 9;
+        let said =
+            if all { "10000 pending approvals" } else { "too many calls of this agent wait for approval (1000)" };
+        assert!(text(&refused["error"]).contains(said), "{refused}");
+    }
     assert_eq!(daemon.get("/api/approvals/count").expect(200)["pending"], 10_000);
+    let body = body(&daemon.agent("late"));
+    daemon.post("/api/approvals", &body).refused(429);
     // There is room again when somebody decides.
     let one = daemon.get("/api/approvals?status=pending&limit=1").expect(200)["approvals"][0]["id"].clone();
     daemon.post(&format!("/api/approvals/{}/reject", text(&one)), &json!({})).expect(200);
@@ -49,12 +57,16 @@ fn approvals_beyond_ten_thousand() {
 #[test]
 fn approvals_beyond_their_bytes() {
     let daemon = harness("");
-    let (agent, neighbour) = (daemon.agent("a"), Neighbour::of(&daemon));
-    // 59,996 bytes as JSON and 4 more: with 1,119 of them there are more than 64 MiB.
+    let neighbour = Neighbour::of(&daemon);
+    // 59,996 bytes as JSON and 4 more: with 140 of them there are more than 8 MiB, with 1,119 more than 64 MiB.
     let payload = json!({ "p": "p".repeat(59_988) });
-    let body = json!({ "agent_id": agent, "action": "act", "description": "d", "payload": payload });
-    let (_, refused) = fill(&daemon, 1_119, (201, 429), |_| request("POST", "/api/approvals", Some(&body)));
-    assert!(text(&refused["error"]).contains("1119 pending approvals"), "{refused}");
+    for (n, most) in [140; 7].into_iter().chain([139]).enumerate() {
+        let agent = daemon.agent(&format!("a{n}"));
+        let body = json!({ "agent_id": agent, "action": "act", "description": "d", "payload": payload });
+        let (_, refused) = fill(&daemon, most, (201, 429), |_| request("POST", "/api/approvals", Some(&body)));
+        let said = if most == 139 { "1119 pending approvals" } else { "calls of this agent wait for approval (140)" };
+        assert!(text(&refused["error"]).contains(said), "{refused}");
+    }
     neighbour.leave();
 }
 

@@ -53,7 +53,7 @@ fn request(world: &mut World, command: RequestApproval) -> Result<ApprovalView, 
     if action.trim().is_empty() {
         return Err(Refusal::bad_field("action", "action must not be empty"));
     }
-    check_room(world)?;
+    check_room(world, agent)?;
     let entity = begin(world, agent, action, description, payload, None);
     let view = ApprovalView::seen(world, id_of(world, entity))?;
     world.audit(audit_kinds::APPROVAL_REQUESTED, agent, on_record(view.id, &view.approval.action));
@@ -73,13 +73,10 @@ pub(super) fn check(field: &str, text: &str, most: usize) -> Result<(), Refusal>
     Ok(())
 }
 
-/// Refuses an approval when too many are pending, or too much text of them.
-pub(super) fn check_room(world: &World) -> Result<(), Refusal> {
-    let approvals = world.resource::<Approvals>();
-    if !approvals.is_full() {
-        return Ok(());
-    }
-    let text = format!("the limit of {} pending approvals is reached; decide some first", approvals.pending());
+/// Refuses an approval when too many are pending, or too much text of them: of this agent, or of all.
+pub(super) fn check_room(world: &World, agent: AgentId) -> Result<(), Refusal> {
+    let Some(full) = world.resource::<Approvals>().full(agent) else { return Ok(()) };
+    let text = format!("{full}; decide some first");
     Err(Refusal { retry_after_secs: Some(60), ..Refusal::new(RefusalKind::TooMany, text) })
 }
 
@@ -91,20 +88,20 @@ pub(crate) fn is_gated(world: &World, agent: Entity, tool: &str) -> bool {
 }
 
 /// Asks for the approval of the calls of a turn that need one, each with what a person should know of it. Gives those
-/// for which none can be asked for now.
-pub(crate) fn gate(world: &mut World, turn: Entity, calls: &[(u32, Option<String>)]) -> Vec<u32> {
+/// for which none can be asked for now, and why.
+pub(crate) fn gate(world: &mut World, turn: Entity, calls: &[(u32, Option<String>)]) -> Vec<(u32, String)> {
     let mut refused = Vec::new();
     for (index, because) in calls {
         let Some(component) = world.get::<Turn>(turn) else { break };
         let agent = component.agent;
         let pending = component.pending.iter().find(|pending| pending.index == *index);
         let Some(call) = pending.map(|pending| pending.call.clone()) else { continue };
-        if world.resource::<Approvals>().is_full() {
-            refused.push(*index);
+        let agent = id_of::<AgentId>(world, agent);
+        if let Some(full) = world.resource::<Approvals>().full(agent) {
+            refused.push((*index, full));
             continue;
         }
         let gated = GatedCall { turn: id_of::<TurnId>(world, turn), index: *index, hash: hash(&call) };
-        let agent = id_of::<AgentId>(world, agent);
         let tool = call.name.clone();
         let mut description = format!("The agent requests to call the tool {tool}.");
         if let Some(because) = because {

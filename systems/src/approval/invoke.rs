@@ -108,7 +108,7 @@ fn judge(world: &World, command: &InvokeTool) -> Result<bool, Refusal> {
         return Ok(false);
     }
     check("input", &command.input, limit::APPROVAL_PAYLOAD_BYTES_MAX)?;
-    check_room(world)?;
+    check_room(world, agent)?;
     Ok(true)
 }
 

@@ -31,7 +31,7 @@ pub(crate) use invoke::nobody_waits;
 pub use invoke::{InvokeTool, Invoker, WithdrawInvocation};
 pub use list::{ApprovalCounts, ApprovalFilter, ApprovalView, CountApprovals, ListApprovals};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_ecs::prelude::World;
 
@@ -92,8 +92,8 @@ impl Indexed for Approval {
 pub struct ApprovalPlaces {
     /// In the order in which they were asked for.
     pending: BTreeSet<ApprovalId>,
-    /// The same, by who asks.
-    pending_of: BTreeSet<(AgentId, ApprovalId)>,
+    /// The same, by who asks. No entry is empty.
+    pending_of: BTreeMap<AgentId, Share>,
     /// In the order in which they were decided; at most
     /// [`APPROVALS_DECIDED_MAX`](agentsvc_components::kernel::limit::APPROVALS_DECIDED_MAX).
     decided: BTreeSet<(Timestamp, ApprovalId)>,
@@ -104,15 +104,31 @@ pub struct ApprovalPlaces {
     decided_bytes: usize,
 }
 
+/// What waits on behalf of one agent.
+#[derive(Debug, Default, PartialEq)]
+struct Share {
+    ids: BTreeSet<ApprovalId>,
+    /// Bytes of their texts.
+    bytes: usize,
+}
+
 impl ApprovalPlaces {
     /// How many wait for a person.
     pub(crate) fn pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// Is there no room for another one that waits?
-    fn is_full(&self) -> bool {
-        self.pending() >= limit::APPROVALS_PENDING_MAX || self.pending_bytes >= limit::APPROVALS_PENDING_BYTES_MAX
+    /// Why there is no room for another one of the agent's that waits.
+    fn full(&self, agent: AgentId) -> Option<String> {
+        let (all, own) = (self.pending(), self.pending_of.get(&agent));
+        if all >= limit::APPROVALS_PENDING_MAX || self.pending_bytes >= limit::APPROVALS_PENDING_BYTES_MAX {
+            return Some(format!("the limit of {all} pending approvals is reached"));
+        }
+        let own = own.filter(|own| {
+            own.ids.len() >= limit::APPROVALS_PENDING_OF_AGENT_MAX
+                || own.bytes >= limit::APPROVALS_PENDING_OF_AGENT_BYTES_MAX
+        })?;
+        Some(format!("too many calls of this agent wait for approval ({})", own.ids.len()))
     }
 
     /// The decided one to forget, when more are kept than may be; the newest stays whatever its size.
@@ -124,8 +140,7 @@ impl ApprovalPlaces {
 
     /// Those that wait on behalf of `agent`.
     fn pending_of(&self, agent: AgentId) -> Vec<ApprovalId> {
-        let from = (agent, ApprovalId(uuid::Uuid::nil()));
-        self.pending_of.range(from..).take_while(|(owner, _)| *owner == agent).map(|(_, id)| *id).collect()
+        self.pending_of.get(&agent).map_or_else(Vec::new, |own| own.ids.iter().copied().collect())
     }
 }
 
@@ -133,7 +148,9 @@ impl Places<Approval> for ApprovalPlaces {
     fn insert(&mut self, id: ApprovalId, approval: &Approval) {
         if approval.state == ApprovalState::Pending {
             self.pending.insert(id);
-            self.pending_of.insert((approval.agent, id));
+            let own = self.pending_of.entry(approval.agent).or_default();
+            own.ids.insert(id);
+            own.bytes += approval.bytes();
             self.deadlines.insert((approval.deadline, id));
             self.pending_bytes += approval.bytes();
         } else {
@@ -145,7 +162,13 @@ impl Places<Approval> for ApprovalPlaces {
     fn remove(&mut self, id: ApprovalId, approval: &Approval) {
         if approval.state == ApprovalState::Pending {
             self.pending.remove(&id);
-            self.pending_of.remove(&(approval.agent, id));
+            if let Some(own) = self.pending_of.get_mut(&approval.agent) {
+                own.ids.remove(&id);
+                own.bytes -= approval.bytes();
+                if own.ids.is_empty() {
+                    self.pending_of.remove(&approval.agent);
+                }
+            }
             self.deadlines.remove(&(approval.deadline, id));
             self.pending_bytes -= approval.bytes();
         } else {

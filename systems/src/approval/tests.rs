@@ -284,9 +284,10 @@ fn what_a_client_asked_for_expires_with_its_agent_and_no_other() {
 #[test]
 fn one_beat_ends_a_bounded_number_of_approvals_and_the_next_the_rest() {
     let (mut world, agent) = world();
+    let agents = [agent, world.spawn("b")];
     let many = limit::APPROVALS_EXPIRED_MAX + 5;
-    for _ in 0..many {
-        let (action, payload) = ("act".into(), "{}".into());
+    for at in 0..many {
+        let (agent, action, payload) = (agents[at % 2], "act".into(), "{}".into());
         let asked = RequestApproval { agent, action, description: Box::default(), payload };
         world.begin(asked);
     }
@@ -301,24 +302,94 @@ fn one_beat_ends_a_bounded_number_of_approvals_and_the_next_the_rest() {
     }
 }
 
+fn small(agent: AgentId) -> RequestApproval {
+    RequestApproval { agent, action: "act".into(), description: Box::default(), payload: "{}".into() }
+}
+
+/// Asks for so many approvals as one agent may have.
+fn take_share(world: &mut TestWorld, agent: AgentId) {
+    for _ in 0..limit::APPROVALS_PENDING_OF_AGENT_MAX {
+        world.begin(small(agent));
+    }
+    world.step();
+}
+
+#[test]
+fn an_agent_leaves_approvals_to_others_also_after_a_restart() {
+    let (mut world, agent) = world();
+    let other = world.spawn("b");
+    take_share(&mut world, agent);
+    for _ in 0..2 {
+        let refused = world.ask(small(agent)).unwrap_err();
+        assert_eq!((refused.kind, refused.retry_after_secs), (RefusalKind::TooMany, Some(60)));
+        assert!(refused.message.contains("calls of this agent wait for approval (1000)"), "{}", refused.message);
+        let tool = "dangerous".into();
+        let invoked = InvokeTool { id: Uuid::from_u128(7), agent: Some(agent), tool, input: "{}".into() };
+        assert_eq!(world.ask(invoked).unwrap_err().kind, RefusalKind::TooMany);
+        world.ask(small(other)).unwrap();
+        world.restart();
+    }
+    let asked = send(&mut world, agent);
+    model_asks(&mut world, &["dangerous"]);
+    assert!(results(&mut world, agent)[0].contains("needs approval, and too many calls of this agent wait"));
+    let attempt = world.next_call().attempt;
+    world.answer(attempt, "then not");
+    assert!(asked.take().is_some());
+    // What is decided makes room for as many.
+    let id = pending(&mut world)[0].id;
+    decide(&mut world, &[id], Decision::Approve).unwrap();
+    world.ask(small(agent)).unwrap();
+    world.ask(small(agent)).unwrap_err();
+    // So does what expires, and the share of an agent goes with it.
+    world.now = world.now.plus_ms(3_600_001);
+    world.engine.set_now(world.now);
+    world.engine.beat();
+    world.step();
+    world.ask(small(agent)).unwrap();
+    world.ask(RemoveAgents(vec![agent, other])).unwrap();
+    assert!(world.engine.world_mut().resource::<Approvals>().pending_of.is_empty());
+    assert_eq!(world.engine.check(), Vec::<String>::new());
+}
+
+#[test]
+fn the_texts_of_one_agents_approvals_leave_room_to_others() {
+    let (mut world, agent) = world();
+    let other = world.spawn("b");
+    let payload: Box<str> = "p".repeat(limit::APPROVAL_PAYLOAD_BYTES_MAX).into();
+    let request = |agent| RequestApproval { payload: payload.clone(), ..small(agent) };
+    let most = limit::APPROVALS_PENDING_OF_AGENT_BYTES_MAX / payload.len();
+    for _ in 0..most {
+        world.ask(request(agent)).unwrap();
+    }
+    let refused = world.ask(request(agent)).unwrap_err();
+    assert!(refused.message.contains("calls of this agent wait for approval (128)"), "{}", refused.message);
+    world.ask(request(other)).unwrap();
+    let ids: Vec<ApprovalId> = pending(&mut world).iter().map(|view| view.id).collect();
+    decide(&mut world, &ids[..1], Decision::Reject).unwrap();
+    world.ask(request(agent)).unwrap();
+}
+
 #[test]
 fn when_too_many_wait_nobody_is_asked_and_so_many_decisions_are_kept() {
     let (mut world, agent) = world();
-    let request = || RequestApproval { agent, action: "act".into(), description: Box::default(), payload: "{}".into() };
-    for _ in 0..limit::APPROVALS_PENDING_MAX {
-        world.begin(request());
+    let request = || small(agent);
+    for other in 1..limit::APPROVALS_PENDING_MAX / limit::APPROVALS_PENDING_OF_AGENT_MAX {
+        let other = world.spawn(&format!("other-{other}"));
+        take_share(&mut world, other);
     }
-    world.step();
-    let refused = world.ask(request()).unwrap_err();
+    take_share(&mut world, agent);
+    let late = world.spawn("late");
+    let refused = world.ask(small(late)).unwrap_err();
     assert_eq!((refused.kind, refused.retry_after_secs), (RefusalKind::TooMany, Some(60)));
+    assert!(refused.message.contains("10000 pending approvals"), "{}", refused.message);
     let invoked =
-        InvokeTool { id: Uuid::from_u128(7), agent: Some(agent), tool: "dangerous".into(), input: "{}".into() };
+        InvokeTool { id: Uuid::from_u128(7), agent: Some(late), tool: "dangerous".into(), input: "{}".into() };
     assert_eq!(world.ask(invoked).unwrap_err().kind, RefusalKind::TooMany);
     // A call of a turn that needs one does not run; its model is told, and goes on.
-    let asked = send(&mut world, agent);
+    let asked = send(&mut world, late);
     model_asks(&mut world, &["dangerous"]);
     assert!(runs(&mut world).is_empty());
-    assert_eq!(results(&mut world, agent).len(), 1);
+    assert!(results(&mut world, late)[0].contains("needs approval, and the limit of 10000 pending"));
     let attempt = world.next_call().attempt;
     world.answer(attempt, "then not");
     assert_eq!(asked.take().unwrap().unwrap().response, "then not");

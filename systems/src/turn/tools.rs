@@ -117,8 +117,8 @@ pub(super) fn ask(world: &mut World, entity: Entity, answer: ModelAnswer) {
         deny(world, entity, index, why, text);
     }
     enqueue(world, owner, entity, waiting);
-    for index in ungranted {
-        let text = "Refused: this call needs approval, and too many approvals are pending.".to_owned();
+    for (index, full) in ungranted {
+        let text = format!("Refused: this call needs approval, and {full}.");
         delegate::settle(world, entity, index, text, ToolStatus::Error);
     }
     proceed(world, entity);

@@ -4,12 +4,16 @@ limits! {
     pub(super) const ALL;
     /// Approvals that may be pending. More: a tool call that needs one gets an error result, a client 429.
     pub const APPROVALS_PENDING_MAX: usize = 10_000;
+    /// Approvals of one agent that may be pending, so that it leaves some to others. More: as if there were too many.
+    pub const APPROVALS_PENDING_OF_AGENT_MAX: usize = APPROVALS_PENDING_MAX / 10;
     /// Approvals that one beat ends because no decision was made in time; the rest waits for the next beat.
     pub const APPROVALS_EXPIRED_MAX: usize = 1_000;
     /// Decided approvals that are kept; the oldest go.
     pub const APPROVALS_DECIDED_MAX: usize = 10_000;
     /// Bytes of the texts of pending approvals from which on no other one may be pending, as if there were too many.
     pub const APPROVALS_PENDING_BYTES_MAX: usize = 64 << 20;
+    /// Bytes of the texts of one agent's pending approvals from which on no other one of it may be pending.
+    pub const APPROVALS_PENDING_OF_AGENT_BYTES_MAX: usize = APPROVALS_PENDING_BYTES_MAX / 8;
     /// Bytes of the texts of decided approvals that are kept; the oldest go.
     pub const APPROVALS_DECIDED_BYTES_MAX: usize = 64 << 20;
     /// Bytes of the action of an approval that a client asks for. Longer: 400.

@@ -163,6 +163,35 @@ fn until_read_only(harness: &Harness<'_>, read_only: bool) {
     });
 }
 
+/// A full disk takes no change that does not go through the store either, but lets go of files.
+fn changes_nothing_outside_the_store(harness: &Harness<'_>, agent: &str) {
+    let (client, disk) = (&harness.client, harness.disk);
+    let files =
+        |below| disk.files(below).into_iter().filter(|(name, _)| !name.starts_with("data/")).collect::<Vec<_>>();
+    let config = || fs::read_to_string(disk.path().join("config.toml")).unwrap();
+    let (files_before, config_before) = (files(""), config());
+    let set = json!({ "path": "log_level", "value": "debug" });
+    let manifest = json!({ "manifest_toml": "name = \"x\"\nsystem_prompt = \"p\"\n" });
+    for (path, body) in [
+        ("/api/config/set", set),
+        ("/api/init", json!({ "provider": "ollama", "force": true })),
+        ("/api/providers/openai/key", json!({ "api_key": "sk-0123456789" })),
+        ("/api/models/aliases", json!({ "alias": "quick", "model_id": "echo" })),
+        ("/api/templates", manifest),
+        ("/api/approvals/totp/setup", json!({})),
+        ("/api/bindings", json!({ "event": "key", "key": "Mod+K", "command": "/new" })),
+    ] {
+        let refused = client.post(path, &body).expect(503);
+        assert_eq!(refused["code"], "read_only", "{path}: {refused}");
+    }
+    let path = format!("/api/agents/{agent}/files/a");
+    let refused = client.send("PUT", &path, &[], Some(b"x")).expect(503);
+    assert_eq!(refused["code"], "read_only", "{refused}");
+    assert_eq!((files(""), config()), (files_before, config_before));
+    let path = format!("/api/agents/{agent}/files/freed");
+    assert_eq!(client.delete(&path).expect(200)["status"], "deleted");
+}
+
 #[test]
 fn a_full_disk_is_served_read_only_and_loses_nothing_that_was_acknowledged() {
     let Some(disk) = Disk::of(400) else { return };
@@ -173,6 +202,8 @@ fn a_full_disk_is_served_read_only_and_loses_nothing_that_was_acknowledged() {
     told.ask(&harness, &agent, 20);
     assert_eq!(told.refused, []);
     for _ in 0..2 {
+        let path = format!("/api/agents/{agent}/files/freed");
+        harness.client.send("PUT", &path, &[], Some(b"x")).expect(201);
         disk.fill(0);
         until_read_only(&harness, true);
         told.ask(&harness, &agent, 1);
@@ -180,10 +211,8 @@ fn a_full_disk_is_served_read_only_and_loses_nothing_that_was_acknowledged() {
         assert_eq!((status, &body["code"]), (503, &json!("read_only")), "{body}");
         // What needs no room is answered.
         told.is_kept(&harness.client, &agent);
-        let path = format!("/api/agents/{agent}/files/a");
-        let refused = harness.client.send("PUT", &path, &[], Some(b"x")).expect(507);
-        assert_eq!(refused["code"], "storage_full", "{refused}");
         until("the store has the room of the reserve", || (disk.room() > 16 << 20).then_some(()));
+        changes_nothing_outside_the_store(&harness, &agent);
         assert!(!disk.path().join("data/reserve").exists());
         disk.free();
         until_read_only(&harness, false);

@@ -12,6 +12,7 @@ use crate::http::route::{Reply, Route};
 
 pub(crate) const ROUTES: &[Route] =
     &[Route::post("/api/agents/check", "Validate a manifest without creating an agent", |call| Box::pin(check(call)))
+        .without_room()
         .body::<CreateBody>()
         .replies(&[
             Reply::json::<Checked>(200, "the manifest is valid; nothing was created"),

@@ -20,7 +20,7 @@ const BUSY: Reply = Reply::error(409, "a backup or restore is running");
 const FULL: Reply = Reply::error(507, "not enough disk space");
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::post("/api/backup", "Create a backup", |call| Box::pin(create(call))).cost(COST).replies(&[
+    Route::post("/api/backup", "Create a backup", |call| Box::pin(create(call))).cost(COST).without_room().replies(&[
         Reply::json::<BackupMade>(200, "created"),
         BUSY,
         FULL,

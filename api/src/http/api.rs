@@ -149,6 +149,9 @@ impl Api {
     }
 }
 
+/// Seconds after which one may ask again whether changes can be stored.
+pub(crate) const STORE_RETRY_SECS: u32 = 5;
+
 /// How the daemon is (spec 2, GET /api/health). Set from anywhere, read without a lock.
 pub struct Health {
     started: Instant,
@@ -190,6 +193,18 @@ impl Health {
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.read_only.load(Ordering::Relaxed)
+    }
+
+    /// May something be changed?
+    ///
+    /// # Errors
+    /// 503 `read_only` while changes are refused because the disk is full.
+    pub fn check_room(&self) -> Result<(), Error> {
+        if !self.is_read_only() {
+            return Ok(());
+        }
+        let text = "the disk is full: reads are answered, changes are refused";
+        Err(Error::of(error_codes::READ_ONLY, text).retry_after(STORE_RETRY_SECS))
     }
 
     /// Changes are, or are no longer, refused because the disk is full.

@@ -128,6 +128,9 @@ fn admit<'t>(
             if is_keyed {
                 client.show_key();
             }
+            if route.needs_room {
+                api.health.check_room()?;
+            }
             Ok(Admitted::To(route, *spans, is_keyed))
         }
         Found::OtherMethods(allow) if parts.method == Method::OPTIONS => {

@@ -141,6 +141,8 @@ pub struct Route {
     pub query: Option<SchemaOf>,
     /// It answers while the world is loading; others wait for the world first.
     pub while_loading: bool,
+    /// It is refused while the disk has no room for changes: it writes something, and frees nothing.
+    pub needs_room: bool,
     /// The documented answers.
     pub replies: &'static [Reply],
     /// What runs a call.
@@ -161,6 +163,7 @@ impl Route {
             closed: false,
             query: None,
             while_loading: false,
+            needs_room: !matches!(verb, Verb::Get | Verb::Delete),
             replies: &[],
             run,
         }
@@ -212,6 +215,18 @@ impl Route {
     #[must_use]
     pub const fn while_loading(self) -> Self {
         Self { while_loading: true, ..self }
+    }
+
+    /// Answers while the disk has no room for changes too, whatever its verb: it writes nothing, or looks for room itself.
+    #[must_use]
+    pub const fn without_room(self) -> Self {
+        Self { needs_room: false, ..self }
+    }
+
+    /// Is refused while the disk has no room for changes, whatever its verb: it writes.
+    #[must_use]
+    pub const fn with_room(self) -> Self {
+        Self { needs_room: true, ..self }
     }
 
     /// A WebSocket, with the key and origin rules of one.

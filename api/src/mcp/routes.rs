@@ -37,10 +37,12 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::post("/mcp", "Send a message to the MCP server", |call| Box::pin(post(call)))
         .optional_key()
         .cost(COST)
+        .without_room()
         .body::<RpcMessage>()
         .replies(REPLIES),
     Route::post("/api/mcp", "Send a message to the MCP server", |call| Box::pin(post(call)))
         .cost(COST)
+        .without_room()
         .body::<RpcMessage>()
         .replies(REPLIES),
 ];

@@ -32,6 +32,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .cost(COST)
         .replies(&[Reply::json::<Detected>(200, "the homes found at their usual locations")]),
     Route::post("/api/migrate/scan", "Inspect a home of another program", |call| Box::pin(scan(call)))
+        .without_room()
         .cost(COST)
         .body::<ScanBody>()
         .replies(&[Reply::json::<Scanned>(200, "what it contains and what can be imported")]),

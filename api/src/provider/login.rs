@@ -20,6 +20,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/providers/{name}/oauth/poll/{poll_id}", "Get the status of a sign-in", |call| {
         Box::pin(poll(call))
     })
+    .with_room()
     .replies(&[Reply::json::<LoginState>(200, "the status"), Reply::error(404, "the sign-in does not exist")]),
 ];
 

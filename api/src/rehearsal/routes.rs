@@ -33,6 +33,7 @@ const SEED: u64 = 1;
 pub(crate) const ROUTES: &[Route] = &[
     Route::post("/api/world/rehearsals", "Start a rehearsal", |call| Box::pin(begin(call)))
         .cost(COST)
+        .without_room()
         .body_max(limit::REHEARSAL_BODY_BYTES_MAX)
         .body::<BeginBody>()
         .replies(&[

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::world::audit_kinds;
 use agentsvc_components::AgentId;
-use agentsvc_components::kernel::error_codes;
 use agentsvc_systems::agent::{AgentFilter, AgentSummary, ListAgents};
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::kernel::page::Page;
@@ -17,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use crate::http::api::STORE_RETRY_SECS;
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::pages::Shape;
@@ -59,6 +59,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[Reply::plain(200, "the metrics", "text/plain")]),
     Route::post("/api/shutdown", "Stop the daemon gracefully", |call| Box::pin(shutdown(call)))
         .while_loading()
+        .without_room()
         .replies(&[Reply::json::<ShutdownBody>(200, "the daemon is stopping")]),
 ];
 
@@ -106,9 +107,6 @@ struct ReadyBody {
     status: &'static str,
 }
 
-/// Seconds after which one may ask again whether changes can be stored.
-const STORE_RETRY_SECS: u32 = 5;
-
 /// For load balancers and scripts that start the daemon: 200 while any request would be taken. A daemon that only answers reads
 /// is not ready: most requests change something, and a load balancer that went on sending them would see nothing but 503.
 async fn ready(call: Call) -> Result<Response, Error> {
@@ -116,10 +114,7 @@ async fn ready(call: Call) -> Result<Response, Error> {
         return Err(Error::unavailable("the store cannot be written", STORE_RETRY_SECS));
     }
     call.api.bridge.check_open()?;
-    if call.api.health.is_read_only() {
-        return Err(Error::of(error_codes::READ_ONLY, "the disk is full: reads are answered, changes are refused")
-            .retry_after(STORE_RETRY_SECS));
-    }
+    call.api.health.check_room()?;
     reply::ok(&ReadyBody { status: "ready" })
 }
 

@@ -200,7 +200,8 @@ impl Live {
     }
 
     /// Changes the file with `change` and puts the result in force. What `entry` makes of it goes on the audit trail before the
-    /// file is written: a change that then fails leaves an entry; one that is made never lacks it.
+    /// file is written: a change that then fails leaves an entry; one that is made never lacks it. What cannot be put in force
+    /// is taken out of the file again.
     fn write<T>(
         &self,
         actor: Actor,
@@ -212,16 +213,25 @@ impl Live {
             let refusal = Refusal::busy("the daemon is starting or stopping", 1);
             return Err(ConfigError::NotTaken { message: "nothing was changed", refusal });
         }
-        let (given, ready) = self.file.change(|text| {
+        let (given, ready, before, after) = self.file.change(|text| {
             let (after, given, loaded) = change(text)?;
             let ready = self.prepare(loaded)?;
             if let Some((kind, details)) = entry(&given, &ready.state) {
                 self.note(actor, kind, details)?;
             }
-            Ok::<_, Refused>((after, (given, ready)))
+            Ok::<_, Refused>((after.clone(), (given, ready, text.to_owned(), after)))
         })?;
-        let message = "stored in config.toml but not in effect; use POST /api/config/reload";
-        self.apply(ready, WORLD_TRIES).map_err(|refusal| ConfigError::NotTaken { message, refusal })?;
+        self.apply(ready, WORLD_TRIES).map_err(|refusal| {
+            let put_back = self.file.put_back(before, &after);
+            let message = match put_back {
+                Ok(()) => "nothing was changed",
+                Err(error) => {
+                    tracing::error!(%error, "a change that was refused stays in the configuration");
+                    "stored in config.toml but not in effect; use POST /api/config/reload"
+                }
+            };
+            ConfigError::NotTaken { message, refusal }
+        })?;
         Ok(given)
     }
 

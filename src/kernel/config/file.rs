@@ -81,6 +81,14 @@ impl ConfigFile {
         Ok(given)
     }
 
+    /// Puts the text `before` in the place of `after`, unless there is another one by now.
+    ///
+    /// # Errors
+    /// [`Error`]; then the file is as it was.
+    pub fn put_back(&self, before: String, after: &str) -> Result<(), Error> {
+        self.change(|now| Ok((if now == after { before } else { now.to_owned() }, ())))
+    }
+
     fn replace(&self, text: &str) -> Result<(), Error> {
         if text.len() as u64 > FILE_BYTES_MAX {
             return Err(Error::TooLarge(self.path.clone()));
@@ -139,6 +147,18 @@ mod tests {
         assert!(refused.is_err());
         assert!(put(&file, &"#".repeat(2 << 20)).is_err());
         assert_eq!(file.text().unwrap(), "a = 1\n");
+    }
+
+    #[test]
+    fn what_was_changed_is_put_back_unless_it_was_changed_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = ConfigFile::new(&Home::new(dir.path()));
+        put(&file, "a = 2\n").unwrap();
+        file.put_back("a = 1\n".to_owned(), "a = 2\n").unwrap();
+        assert_eq!(file.text().unwrap(), "a = 1\n");
+        put(&file, "a = 3\n").unwrap();
+        file.put_back("a = 1\n".to_owned(), "a = 2\n").unwrap();
+        assert_eq!(file.text().unwrap(), "a = 3\n");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::*;
 use crate::DOMAINS;
 use crate::http::metrics::{MetricsText, Probe};
+use crate::http::route::Verb;
 use crate::http::settings::{ApiSettings, Limits};
 use crate::log::hub::LogHub;
 use crate::model::catalog::DefaultModel;
@@ -145,6 +146,40 @@ async fn a_daemon_that_takes_no_changes_is_not_ready_and_says_why() {
     assert_eq!(get(&api, "/api/status").await.status(), 200, "reads are answered");
     api.health.set_read_only(false);
     assert_eq!(get(&api, "/api/ready").await.status(), 200);
+}
+
+#[tokio::test]
+async fn without_room_every_route_that_writes_is_refused_before_it_does_anything() {
+    const TAKEN: [&str; 7] = [
+        "/api/agents/check",
+        "/api/backup",
+        "/api/mcp",
+        "/api/migrate/scan",
+        "/api/shutdown",
+        "/api/world/rehearsals",
+        "/mcp",
+    ];
+    let api = front(ApiSettings { rate_limit_per_second: 100_000, ..ApiSettings::default() });
+    api.health.set_read_only(true);
+    let mut taken = Vec::new();
+    for route in api.table.routes().iter().filter(|route| !matches!(route.verb, Verb::Get | Verb::Delete)) {
+        if !route.needs_room {
+            taken.push(route.path);
+            continue;
+        }
+        let path = route.path.replace(['{', '}', '*'], "");
+        let reply = send(&api, Request::builder().method(route.verb.as_str()).uri(&path), "").await;
+        assert_eq!(reply.status(), 503, "{path}");
+        assert!(reply.headers().contains_key(RETRY_AFTER), "{path}");
+        assert_eq!(reply::collect(reply).await["code"], "read_only", "{path}");
+    }
+    taken.sort_unstable();
+    assert_eq!(taken, TAKEN);
+    // A sign-in that is looked after stores its token; what frees room is never refused here.
+    let reads =
+        api.table.routes().iter().filter(|route| matches!(route.verb, Verb::Get | Verb::Delete) && route.needs_room);
+    let reads: Vec<_> = reads.map(|route| route.path).collect();
+    assert_eq!(reads, ["/api/providers/{name}/oauth/poll/{poll_id}"]);
 }
 
 #[tokio::test(start_paused = true)]

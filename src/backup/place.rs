@@ -203,7 +203,8 @@ impl Rooms {
             let room = base.join(ROOM);
             disk::remove_dir(&room).map_err(io("remove", &room))?;
         }
-        Ok(())
+        // A plan that was being written.
+        remove(&disk::fresh(&self.home.join(PLAN)))
     }
 
     /// Makes everything that is staged durable, and then the plan: from here on the restore is decided.

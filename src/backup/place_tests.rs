@@ -120,9 +120,12 @@ fn a_plan_is_carried_out_and_leaves_nothing() {
 fn what_is_not_decided_is_not_done() {
     let (dir, home, _, _) = staged();
     let before = seen(dir.path());
+    // A kill while the plan was written.
+    let half = dir.path().join("restore.json.new");
+    fs::write(&half, "{").unwrap();
     tidy(&home, &dir.path().join("data")).unwrap();
     assert_eq!(seen(dir.path()), before);
-    assert!(!dir.path().join(ROOM).exists());
+    assert!(!dir.path().join(ROOM).exists() && !half.exists());
 }
 
 /// As the module cache of Go is made, which agents have in their workspaces.

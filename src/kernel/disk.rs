@@ -33,14 +33,23 @@ pub(crate) fn remove_dir(path: &Path) -> io::Result<()> {
     there(removal::remove(path)).map(drop)
 }
 
-/// Puts a file that only its owner can read at `path`: a kill leaves the old one or the new one. Durable when it returns.
+/// Where the new text of a file is until it is in its place.
+pub(crate) fn fresh(path: &Path) -> PathBuf {
+    path.with_added_extension("new")
+}
+
+/// Puts a file that only its owner can read at `path`: a kill leaves the old one or the new one. Durable when it returns; a
+/// failure leaves nothing beside it.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let fresh = path.with_added_extension("new");
-    let mut file = private_file().write(true).create(true).truncate(true).open(&fresh)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&fresh, path)?;
-    sync_dir(path.parent().unwrap_or(Path::new(".")))
+    let fresh = fresh(path);
+    let put = || {
+        let mut file = private_file().write(true).create(true).truncate(true).open(&fresh)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&fresh, path)?;
+        sync_dir(path.parent().unwrap_or(Path::new(".")))
+    };
+    put().inspect_err(|_| drop(fs::remove_file(&fresh)))
 }
 
 /// Makes the names in a directory durable.
@@ -75,6 +84,11 @@ mod tests {
         let path = dir.path().join("a.json");
         replace(&path, b"one").unwrap();
         replace(&path, b"two").unwrap();
-        assert_eq!((fs::read(&path).unwrap(), entries(dir.path()).unwrap()), (b"two".to_vec(), vec![path]));
+        assert_eq!((fs::read(&path).unwrap(), entries(dir.path()).unwrap()), (b"two".to_vec(), vec![path.clone()]));
+        // What cannot be put in its place is not left beside it.
+        let taken = dir.path().join("taken");
+        fs::create_dir(&taken).unwrap();
+        replace(&taken, b"three").unwrap_err();
+        assert_eq!(entries(dir.path()).unwrap(), [path, taken]);
     }
 }

@@ -321,6 +321,38 @@ fn what_waits_for_room_is_stored_when_there_is_some_and_nothing_is_lost_by_a_kil
     told.is_kept(&harness.client, &agent);
 }
 
+/// On a disk that is too small for the reserve there is no room for an entry on the trail once it is full.
+#[test]
+fn without_a_reserve_what_cannot_be_put_on_record_is_refused_and_waits_for_nobody() {
+    let Some(disk) = Disk::of(140) else { return };
+    let harness = Harness::start(&disk);
+    let client = &harness.client;
+    until("it says that there is no reserve", || {
+        harness.said().contains("too small for the reserve of the store").then_some(())
+    });
+    let agent = client.agent("kept");
+    let path = format!("/api/agents/{agent}/files/a");
+    client.send("PUT", &path, &[], Some(b"x")).expect(201);
+    let doctor = Harness::command(&disk, &["doctor", "--offline"]).stdout(Stdio::piped()).output().unwrap();
+    let doctor = String::from_utf8(doctor.stdout).unwrap();
+    assert!(doctor.contains("too little for the reserve of the store"), "{doctor}");
+    for _ in 0..2 {
+        disk.fill(0);
+        until_read_only(&harness, true);
+        assert!(!disk.path().join("data/reserve").exists());
+        // Each of them would be on the trail first.
+        for _ in 0..2 {
+            let refused = client.delete(&path).expect(503);
+            assert_eq!(refused["code"], "read_only", "{refused}");
+        }
+        assert!(disk.path().join("workspaces/kept/a").exists());
+        disk.free();
+        until_read_only(&harness, false);
+        client.say(&agent, "hello");
+    }
+    assert_eq!(client.delete(&path).expect(200)["status"], "deleted");
+}
+
 #[test]
 fn what_needs_room_says_that_there_is_none_and_leaves_nothing_behind() {
     let Some(disk) = Disk::of(400) else { return };

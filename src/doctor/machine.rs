@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::process::{Resource, getrlimit};
 
 use super::{Finding, Patient};
+use crate::kernel::disk_watch::{RESERVE, RESERVE_FROM_BYTES};
 use crate::kernel::sandbox::{Bound, Report, Resolver};
 
 /// With less free the store may fail at any moment.
@@ -44,7 +45,11 @@ pub(super) fn disk_space(patient: &Patient) -> Finding {
         }
     };
     let free = found.f_bavail.saturating_mul(found.f_frsize);
-    let message = format!("{} MiB free at {shown}", free >> 20);
+    let mut message = format!("{} MiB free at {shown}", free >> 20);
+    if free < RESERVE_FROM_BYTES && !path.join(RESERVE).exists() {
+        message
+            .push_str(", too little for the reserve of the store: on a full disk nothing could be stored or deleted");
+    }
     let fix = "free some space, or set data_dir to a directory on a larger disk";
     if found.f_files > 0 && found.f_favail.saturating_mul(100) < found.f_files {
         return Finding::warn(format!("{message}, and less than 1 % of its inodes are free"), fix);

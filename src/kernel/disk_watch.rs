@@ -19,7 +19,7 @@ pub(crate) const RESERVE: &str = "reserve";
 /// Time between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Bytes that are free before the reserve takes some of them.
-const RESERVE_FROM_BYTES: u64 = 2 * free_space::SPARE_BYTES + STORE_RESERVE_BYTES;
+pub(crate) const RESERVE_FROM_BYTES: u64 = 2 * free_space::SPARE_BYTES + STORE_RESERVE_BYTES;
 
 /// Gives the reserve of a full disk up, so that a start has room for what it writes.
 pub(crate) fn make_room(data: &Path) -> io::Result<()> {
@@ -75,6 +75,8 @@ struct Room {
     read_only: bool,
     /// The last change of the reserve failed, and that was said.
     is_troubled: bool,
+    /// There is too little room for a reserve, and that was said.
+    is_small: bool,
 }
 
 impl Room {
@@ -82,7 +84,7 @@ impl Room {
         let reserve = data.join(RESERVE);
         // Without a reserve there was no room when somebody looked last, or nobody did: more is wanted.
         let read_only = !reserve.exists();
-        Self { data: data.to_owned(), reserve, read_only, is_troubled: false }
+        Self { data: data.to_owned(), reserve, read_only, is_troubled: false, is_small: false }
     }
 
     fn look(&mut self, waits: bool) {
@@ -105,9 +107,11 @@ impl Room {
             // Commands of agents that fill the disk were stopped since the last look: what is given up is the store's.
             (true, true) if free < STORE_ROOM_BYTES => disk::remove_file(&self.reserve),
             (true, true) => Ok(()),
-            (_, false) if free >= RESERVE_FROM_BYTES && !self.is_whole() => self.reserve(),
-            (_, false) => Ok(()),
+            (_, false) if self.is_whole() => Ok(()),
+            (_, false) if free >= RESERVE_FROM_BYTES => self.reserve(),
+            (_, false) => return self.warn_of_a_small_disk(free),
         };
+        self.is_small = false;
         match changed {
             Err(error) if !self.is_troubled => {
                 self.is_troubled = true;
@@ -115,6 +119,18 @@ impl Room {
             }
             Err(_) => {}
             Ok(()) => self.is_troubled = false,
+        }
+    }
+
+    fn warn_of_a_small_disk(&mut self, free: u64) {
+        if !self.is_small {
+            self.is_small = true;
+            tracing::warn!(
+                free,
+                needed = RESERVE_FROM_BYTES,
+                "the disk is too small for the reserve of the store: if it becomes full, nothing can be stored or deleted \
+                 until you free space; set data_dir to a directory on a larger disk"
+            );
         }
     }
 

@@ -36,7 +36,7 @@ pub mod workflow;
 pub mod world;
 
 pub use crate::config::Settings;
-pub use crate::kernel::command::{Answer, Command, Place, ReplySlot};
+pub use crate::kernel::command::{Answer, Command, Place, ReplySlot, Room};
 pub use crate::kernel::engine::{Commit, Engine, Release};
 pub use crate::kernel::restore::{Chunks, ChunksIter, Records};
 

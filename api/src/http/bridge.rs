@@ -9,7 +9,7 @@ use std::time::Duration;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::{Actor, Refusal, RefusalKind};
-use agentsvc_systems::{Command, Engine, ReplySlot};
+use agentsvc_systems::{Command, Engine, ReplySlot, Room};
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{oneshot, watch};
@@ -27,8 +27,8 @@ pub trait Envelope: Send {
     fn name(&self) -> &'static str;
     /// Does it change state?
     fn writes(&self) -> bool;
-    /// Is it taken although the disk has no room for changes?
-    fn is_taken_without_room(&self) -> bool;
+    /// The room on the disk without which it is refused.
+    fn room(&self) -> Room;
     /// Carries it out.
     fn run(self: Box<Self>, engine: &mut Engine);
     /// Answers it with a refusal instead.
@@ -54,8 +54,8 @@ impl<C: Command> Envelope for QueuedCommand<C> {
         C::WRITES
     }
 
-    fn is_taken_without_room(&self) -> bool {
-        C::WITHOUT_ROOM
+    fn room(&self) -> Room {
+        C::ROOM
     }
 
     fn run(self: Box<Self>, engine: &mut Engine) {

@@ -1,5 +1,6 @@
 //! The way to the writer: what waits for it, and whether it takes more.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -10,9 +11,12 @@ use agentsvc_systems::kernel::engine::Commit;
 use crossbeam_channel::Sender;
 
 use super::Error;
+use crate::kernel::free_space;
 
 /// Bytes counted for each record beside its key and value.
 const OP_OVERHEAD_BYTES: usize = 64;
+/// Bytes that are free for what must be on record: more than the writer waits for, as more than one may be under way.
+const LAST_ROOM_BYTES: u64 = 2 * limit::COMMIT_ROOM_BYTES;
 /// Rows erased in one go: few enough for the writer not to keep a commit waiting for long.
 pub(crate) const ERASED_ROWS_MAX: usize = 1_024;
 
@@ -55,6 +59,8 @@ pub struct CommitQueue {
     pub(super) messages: Sender<Message>,
     pub(super) erasures: Sender<Erasure>,
     pub(super) backlog: Arc<Backlog>,
+    /// Where the store is.
+    pub(super) path: Arc<Path>,
 }
 
 impl CommitQueue {
@@ -90,6 +96,12 @@ impl CommitQueue {
     /// Does what is to be stored now wait for room on the disk?
     pub(crate) fn waits_for_room(&self) -> bool {
         self.backlog.waiting.load(Ordering::Acquire)
+    }
+
+    /// Has a full disk still room for what must be on record, without a wait?
+    pub(crate) fn has_last_room(&self) -> bool {
+        let has_room = free_space::free_bytes(&self.path).is_ok_and(|free| free >= LAST_ROOM_BYTES);
+        has_room && !self.waits_for_room()
     }
 
     /// Nobody frees any more: what waits for room on the disk is tried without, and may fail.

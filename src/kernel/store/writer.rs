@@ -76,7 +76,7 @@ impl Writer {
     ) -> Result<Self, Error> {
         let (messages, incoming) = crossbeam_channel::unbounded();
         let (erasures, erasing) = crossbeam_channel::bounded(1);
-        let queue = CommitQueue { messages, erasures, backlog: Arc::default() };
+        let queue = CommitQueue { messages, erasures, backlog: Arc::default(), path: store.path.clone() };
         let path = store.path.to_path_buf();
         let backlog = queue.backlog.clone();
         let thread = std::thread::Builder::new()

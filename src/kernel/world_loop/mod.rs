@@ -26,6 +26,7 @@ use std::time::Instant;
 use agentsvc_api::http::bridge::{Arrival, Bridge, Envelope, Intake};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{Refusal, Timestamp};
+use agentsvc_systems::Room;
 use agentsvc_systems::kernel::engine::Engine;
 use crossbeam_channel::RecvTimeoutError;
 use parking_lot::Mutex;
@@ -112,8 +113,8 @@ enum Wake {
 enum Gate {
     /// All.
     Open,
-    /// Those that are taken without room on the disk.
-    ReadOnly,
+    /// Those that need no more room on the disk than there is.
+    ReadOnly(Room),
     /// None: the store is behind.
     Closed,
 }
@@ -127,7 +128,7 @@ impl Gate {
                 let text = "the store backlog is full; try again later";
                 Some(Refusal::busy(text, 1).with_code(error_codes::STORE_BACKLOG))
             }
-            Self::ReadOnly if !command.is_taken_without_room() => {
+            Self::ReadOnly(room) if command.room() > room => {
                 let text = "the disk is full and the daemon is read-only; free disk space and try again";
                 Some(Refusal::busy(text, READ_ONLY_RETRY_SECS).with_code(error_codes::READ_ONLY))
             }
@@ -268,8 +269,10 @@ impl Running {
     fn gate(&self) -> Gate {
         match &self.parts.commits {
             commits if commits.is_full() => Gate::Closed,
-            commits if commits.is_read_only() => Gate::ReadOnly,
-            _ => Gate::Open,
+            commits if !commits.is_read_only() => Gate::Open,
+            commits if commits.has_last_room() => Gate::ReadOnly(Room::Last),
+            // What were taken would wait until somebody makes room.
+            _ => Gate::ReadOnly(Room::None),
         }
     }
 

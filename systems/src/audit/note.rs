@@ -9,7 +9,7 @@ use agentsvc_components::audit::record::AuditHead;
 use agentsvc_components::kernel::audit_kind::AuditKind;
 
 use super::{Audit, AuditChain};
-use crate::kernel::command::{Answer, Command, Place, command};
+use crate::kernel::command::{Answer, Command, Place, Room, command};
 
 /// Notes an action that happens outside the world, such as the writing of a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ impl Command for NoteAction {
     type Reply = ();
     const NAME: &'static str = "note_action";
     const WRITES: bool = true;
-    const WITHOUT_ROOM: bool = true;
+    const ROOM: Room = Room::Last;
     const PLACE: Place<Self> = Place::IdOrRoot(|it| it.agent.map(|id| id.0));
 
     fn run(self, world: &mut World) -> Answer<()> {

@@ -55,11 +55,22 @@ pub trait Command: Sized + Send + 'static {
     /// let _read: fn(&mut Engine, Glance) -> _ = Engine::read::<Glance>;
     /// ```
     const QUICK: bool = false;
-    /// Is it taken although the disk has no room for changes? For what tells of something that was done already.
-    const WITHOUT_ROOM: bool = false;
+    /// The room on the disk without which it is refused.
+    const ROOM: Room = Room::Changes;
 
     /// Carries the command out. It either changes the world and answers, or refuses and changes nothing.
     fn run(self, world: &mut World) -> Answer<Self::Reply>;
+}
+
+/// Room on a disk that is full, or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Room {
+    /// None: for what stores nothing.
+    None,
+    /// The last of it: for what must be on record.
+    Last,
+    /// Enough for changes.
+    Changes,
 }
 
 /// Which slots a command is for, and so whose world carries it out.

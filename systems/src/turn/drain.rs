@@ -5,7 +5,7 @@ use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
 use super::tools::ToolLane;
-use crate::kernel::command::{Answer, Command, Place};
+use crate::kernel::command::{Answer, Command, Place, Room};
 use crate::model::admission::{Admission, Drain};
 
 /// Keeps model calls from going out, and tool calls with the last of them. What does not go out stays as it is stored, and
@@ -19,7 +19,7 @@ impl Command for DrainCalls {
     const WRITES: bool = true;
     const PLACE: Place<Self> = Place::Root;
     /// A stop on a full disk settles what is out, too.
-    const WITHOUT_ROOM: bool = true;
+    const ROOM: Room = Room::None;
 
     fn run(self, world: &mut World) -> Answer<()> {
         world.resource_mut::<Admission>().drain(self.0);

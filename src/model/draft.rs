@@ -77,6 +77,8 @@ pub struct Draft {
     bytes: usize,
     full: bool,
     given_out: bool,
+    /// Bytes that came and could not be read.
+    unread: usize,
 }
 
 /// One piece of a tool call, as it comes over the wire.
@@ -223,14 +225,23 @@ impl Draft {
         self.is_uncounted = true;
     }
 
-    /// The counts, with `output_tokens` where the answer's are not known.
+    /// Notes so many bytes that could not be read: whoever sent them bills them.
+    pub fn note_unread(&mut self, bytes: usize) {
+        self.unread = self.unread.saturating_add(bytes);
+    }
+
+    /// The counts, with `prompt_tokens` and `output_tokens` where the provider's are not known or nothing: nothing is free
+    /// because it was not counted.
     fn counted(&self, prompt_tokens: u64, output_tokens: u64) -> Usage {
-        match self.usage {
-            Some(usage) if self.is_uncounted => {
-                Usage { output_tokens: output_tokens.max(usage.output_tokens), ..usage }
-            }
-            Some(usage) => usage,
-            None => Usage::of(prompt_tokens, output_tokens),
+        let told = self.usage.unwrap_or_default();
+        Usage {
+            input_tokens: if told.input_tokens == 0 { prompt_tokens } else { told.input_tokens },
+            output_tokens: match told.output_tokens {
+                tokens if self.is_uncounted => tokens.max(output_tokens),
+                0 => output_tokens,
+                tokens => tokens,
+            },
+            ..told
         }
     }
 
@@ -261,13 +272,13 @@ impl Draft {
 
     /// True once anything of an answer has come: it will be billed, whether the rest comes or not.
     pub const fn has_begun(&self) -> bool {
-        self.bytes > 0 || self.usage.is_some()
+        self.bytes > 0 || self.usage.is_some() || self.unread > 0
     }
 
     /// The tokens of what has come so far: the provider's own counts, or an estimate with `prompt_tokens` as the prompt's
     /// share. Nothing before anything has come.
     pub fn usage_so_far(&self, prompt_tokens: u64) -> Usage {
-        let bytes = u64::try_from(self.bytes).unwrap_or(u64::MAX);
+        let bytes = u64::try_from(self.bytes.saturating_add(self.unread)).unwrap_or(u64::MAX);
         if self.has_begun() { self.counted(prompt_tokens, bytes.div_ceil(4)) } else { Usage::default() }
     }
 
@@ -275,6 +286,9 @@ impl Draft {
     /// [`agentsvc_systems::prompt::text_tokens`], with `prompt_tokens` as the prompt's share.
     pub fn into_answer(mut self, attempt: Attempt, prompt_tokens: u64, target: &Target) -> ModelAnswer {
         let Target { provider, model, .. } = target;
+        if self.usage.is_none() {
+            tracing::info!(%provider, %model, "the provider told no token counts; they are estimated");
+        }
         make_ids_unique(&mut self.pieces, attempt);
         let has_calls = self.calls > 0;
         let stop = match self.stop.unwrap_or_default() {

@@ -100,6 +100,18 @@ fn usage_is_the_providers_or_estimated() {
     draft.set_prompt_usage(Usage::of(5, 1));
     draft.push_text("12345678");
     assert_eq!((draft.usage_so_far(99), answer(draft).usage), (Usage::of(5, 2), Usage::of(5, 2)));
+    // Nothing is free because it was not counted.
+    for (told, booked) in [((0, 0), (11, 2)), ((0, 9), (11, 9)), ((9, 0), (9, 2))] {
+        let mut draft = Draft::default();
+        draft.push_text("12345678");
+        draft.set_usage(Usage::of(told.0, told.1));
+        assert_eq!(answer(draft).usage, Usage::of(booked.0, booked.1));
+    }
+    let mut draft = Draft::default();
+    assert_eq!(draft.usage_so_far(11), Usage::default());
+    draft.note_unread(9);
+    assert!(draft.has_begun());
+    assert_eq!(draft.usage_so_far(11), Usage::of(11, 3));
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! What the readers of answers share: JSON out of a frame or a body, and the counts of those who tell the cache apart.
 
 use agentsvc_components::session::message::Usage;
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use super::error::CallError;
 use super::failure;
@@ -40,6 +42,11 @@ pub(super) fn whole<'b, T: Deserialize<'b>>(target: &Target, body: &'b [u8], oth
     serde_json::from_slice(body).map_err(|_| failure::protocol(target, otherwise))
 }
 
+/// Counts, or none where they cannot be read: the answer is not lost with them, and its tokens are estimated.
+pub(super) fn counts<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(deserializer)?).ok())
+}
+
 /// Counts of a provider by which what was read from the cache and what was written to it stand beside the rest of the
 /// prompt.
 pub(super) fn beside_the_cache(
@@ -70,6 +77,20 @@ mod tests {
         assert!(said("[1").unwrap_err().message.contains("malformed JSON"));
         let error = whole::<Vec<u8>>(&target, b"{}", "it is no list").unwrap_err();
         assert!(error.message.contains("it is no list"), "{}", error.message);
+    }
+
+    #[test]
+    fn counts_that_cannot_be_read_are_none() {
+        #[derive(Deserialize)]
+        struct Counted {
+            #[serde(default, deserialize_with = "counts")]
+            tokens: Option<u64>,
+        }
+        let read = |text| serde_json::from_str::<Counted>(text).unwrap().tokens;
+        assert_eq!(read("{\"tokens\":7}"), Some(7));
+        for text in ["{}", "{\"tokens\":null}", "{\"tokens\":\"7\"}", "{\"tokens\":-7}", "{\"tokens\":{}}"] {
+            assert_eq!(read(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::outcome::FailureCode;
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};
@@ -182,11 +183,11 @@ impl<W: Wire> HttpDriver<W> {
             }
             joined.extend_from_slice(&piece);
             if joined.len() > BODY_BYTES_MAX {
-                return Err(failure::protocol(target, "it is too long"));
+                return Err(unread(failure::protocol(target, "it is too long"), joined.len(), draft));
             }
         }
         let body = if joined.is_empty() { &first[..] } else { &joined[..] };
-        W::Answer::default().whole(target, body, draft)
+        W::Answer::default().whole(target, body, draft).map_err(|error| unread(error, body.len(), draft))
     }
 
     async fn read_frames(
@@ -214,14 +215,15 @@ impl<W: Wire> HttpDriver<W> {
                 Ok(Progress::More) => {}
                 // What stands behind the last whole frame is half of one.
                 Err(error) if piece.is_none() && error.code == FailureCode::ProviderProtocol => {}
-                Err(error) => return Err(error),
+                Err(error) => return Err(unread(error, piece.map_or(0, |piece| piece.len()), draft)),
                 Ok(Progress::Full) => return Ok(()),
                 Ok(Progress::Done) => {
                     let _ = tokio::time::timeout(BODY_END_WAIT, response.chunk()).await;
                     return Ok(());
                 }
             }
-            fed.map_err(|why| failure::protocol(target, &why))?;
+            let bytes = piece.as_ref().map_or(0, Bytes::len);
+            fed.map_err(|why| unread(failure::protocol(target, &why), bytes, draft))?;
             if piece.is_none() {
                 break;
             }
@@ -254,7 +256,15 @@ fn framing(response: &Response, asked: Option<Framing>) -> Option<Framing> {
     kind.map_or(asked, |kind| Framing::of_content_type(kind).unwrap_or(asked))
 }
 
-async fn next_piece(target: &Target, response: &mut Response) -> Result<Option<bytes::Bytes>, CallError> {
+/// An answer of so many bytes came and is none of the protocol: it is billed all the same.
+fn unread(error: CallError, bytes: usize, draft: &mut Draft) -> CallError {
+    if error.code == FailureCode::ProviderProtocol {
+        draft.note_unread(bytes);
+    }
+    error
+}
+
+async fn next_piece(target: &Target, response: &mut Response) -> Result<Option<Bytes>, CallError> {
     response.chunk().await.map_err(|error| failure::transport(target, &error, true))
 }
 

@@ -54,7 +54,7 @@ fn a_budget_that_is_used_up_answers_429_before_the_model_is_asked() {
     let model = Model::start();
     let mut daemon = daemon(&model, &format!("daily_limit_usd = {}\n", 2.0 * WORST_USD));
     let agent = daemon.agent_with("a", "");
-    model.script([Reply::text("dear").usage(Some((1_000, 100))), Reply::text("dear").usage(Some((700, 0)))]);
+    model.script([Reply::text("dear").usage(Some((1_000, 100))), Reply::text("dear").usage(Some((699, 1)))]);
     daemon.say(&agent, "x");
     assert_eq!(model.requests()[0]["max_tokens"], 100, "the bound that the reservation rests on");
     assert_eq!(budget(&daemon)["status"], "ok");
@@ -346,6 +346,38 @@ fn a_provider_that_lies_about_its_usage_uses_no_budget_up_and_an_operator_correc
     let trail = daemon.get("/api/audit/recent?limit=5").expect(200)["entries"].as_array().cloned().unwrap();
     let details = text(&trail[0]["details"]);
     assert!(trail[0]["event_type"] == "budget_corrected" && details.contains("the invoice says so"), "{details}");
+}
+
+#[test]
+fn an_answer_whose_tokens_nobody_has_counted_is_booked_by_its_length() {
+    let model = Model::start();
+    let daemon = daemon(&model, &format!("daily_limit_usd = {}\n", 7.0 * WORST_USD));
+    let answer = |usage: Value| {
+        let choice = json!({ "message": { "content": "x".repeat(4_000) }, "finish_reason": "stop" });
+        json!({ "choices": [choice], "usage": usage }).to_string()
+    };
+    let free = answer(json!(null));
+    let bodies = [
+        free.clone(),
+        answer(json!({ "prompt_tokens": "9", "completion_tokens": 9 })),
+        answer(json!({ "prompt_tokens": -1, "completion_tokens": -1 })),
+        answer(json!({ "prompt_tokens": 9, "completion_tokens": 0 })),
+        "no JSON".repeat(600),
+    ];
+    let ask = |name: &str, body: &str| {
+        model.script([Reply::raw(200, &[("content-type", "application/json")], body)]);
+        send(&daemon, &daemon.agent_with(name, "")).status
+    };
+    for (n, body) in bodies.iter().enumerate() {
+        let before = budget(&daemon)["today_spent_usd"].as_f64().unwrap();
+        let status = ask(&format!("a{n}"), body);
+        assert_eq!(status == 200, n < 4, "{status}: what can be read is answered");
+        let spent = budget(&daemon)["today_spent_usd"].as_f64().unwrap() - before;
+        assert!(spent > 0.000_9 && spent < 1.01 * WORST_USD, "{spent} for {:.80}", body);
+    }
+    // Who asks on and on is stopped.
+    let statuses: Vec<u16> = (0..4).map(|n| ask(&format!("b{n}"), &free)).collect();
+    assert_eq!((statuses[0], statuses[3]), (200, 429), "{statuses:?}");
 }
 
 #[test]

@@ -129,11 +129,11 @@ fn cached_tokens_have_their_own_price() {
     let agent = daemon.agent_with("a", "");
     let body = json!({
         "choices": [{ "index": 0, "message": { "role": "assistant", "content": "hi" }, "finish_reason": "stop" }],
-        "usage": { "prompt_tokens": 1000, "completion_tokens": 0, "prompt_tokens_details": { "cached_tokens": 800 } },
+        "usage": { "prompt_tokens": 1000, "completion_tokens": 1, "prompt_tokens_details": { "cached_tokens": 800 } },
     });
     model.script([Reply::raw(200, &[("content-type", "application/json")], &body.to_string())]);
     let answer = daemon.say(&agent, "x");
-    assert!(close(&answer["cost_usd"], 0.000_6), "200 at one, 800 at a half: {answer}");
+    assert!(close(&answer["cost_usd"], 0.000_602), "200 at one, 800 at a half, 1 at two: {answer}");
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn totals_equal_what_the_model_server_counted_over_faults_and_pages() {
         let number: u64 = heard.trim_start_matches('m').parse().unwrap_or(0);
         match number % 7 {
             3 => Reply::error(400, "no"),
-            _ => Reply::text("ok").usage(Some((100 + number, number % 5))),
+            _ => Reply::text("ok").usage(Some((100 + number, 1 + number % 5))),
         }
     });
     let agents: Vec<String> = (0..4).map(|n| daemon.agent_with(&format!("a{n}"), "")).collect();
@@ -262,7 +262,7 @@ fn totals_equal_what_the_model_server_counted_over_faults_and_pages() {
         }
     });
     let answered = (0..calls).filter(|number| number % 7 != 3);
-    let (input, output) = answered.fold((0, 0), |(i, o), number| (i + 100 + number, o + number % 5));
+    let (input, output) = answered.fold((0, 0), |(i, o), number| (i + 100 + number, o + 1 + number % 5));
     let total = usage(&daemon, "");
     assert_eq!(total["request_count"], calls);
     assert_eq!((&total["total_input_tokens"], &total["total_output_tokens"]), (&json!(input), &json!(output)));

@@ -68,7 +68,7 @@ impl Counted {
 
     fn reply(&self, number: u64, held: &Gate) -> Reply {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        let (fate, usage) = (Fate::of(number), (100 + number % 997, number % 13));
+        let (fate, usage) = (Fate::of(number), (100 + number % 997, 1 + number % 13));
         if fate.is_told() && fate != Fate::Refused {
             self.input.fetch_add(usage.0, Ordering::Relaxed);
             self.output.fetch_add(usage.1, Ordering::Relaxed);

@@ -192,12 +192,14 @@ struct Event {
     message: Option<Started>,
     content_block: Option<Box<RawValue>>,
     delta: Option<Delta>,
+    #[serde(default, deserialize_with = "crate::model::reading::counts")]
     usage: Option<WireUsage>,
     error: Option<Value>,
 }
 
 #[derive(Deserialize)]
 struct Started {
+    #[serde(default, deserialize_with = "crate::model::reading::counts")]
     usage: Option<WireUsage>,
 }
 
@@ -214,6 +216,7 @@ struct Delta {
 struct Message {
     content: Option<Vec<Box<RawValue>>>,
     stop_reason: Option<String>,
+    #[serde(default, deserialize_with = "crate::model::reading::counts")]
     usage: Option<WireUsage>,
     error: Option<Value>,
 }

@@ -167,6 +167,7 @@ struct Event {
     start: Option<Start>,
     delta: Option<Delta>,
     stop_reason: Option<String>,
+    #[serde(default, deserialize_with = "crate::model::reading::counts")]
     usage: Option<WireUsage>,
 }
 
@@ -211,6 +212,7 @@ struct ThoughtDelta {
 struct Converse {
     output: Option<Output>,
     stop_reason: Option<String>,
+    #[serde(default, deserialize_with = "crate::model::reading::counts")]
     usage: Option<WireUsage>,
 }
 

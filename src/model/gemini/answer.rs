@@ -148,6 +148,7 @@ fn words_of(word: &str) -> String {
 struct Generated {
     candidates: Option<Vec<Candidate>>,
     prompt_feedback: Option<PromptFeedback>,
+    #[serde(default, deserialize_with = "crate::model::reading::counts")]
     usage_metadata: Option<WireUsage>,
     error: Option<Value>,
 }

@@ -75,7 +75,9 @@ struct Chat {
     message: Option<Message>,
     done: Option<bool>,
     done_reason: Option<String>,
+    #[serde(default, deserialize_with = "crate::model::reading::counts")]
     prompt_eval_count: Option<u64>,
+    #[serde(default, deserialize_with = "crate::model::reading::counts")]
     eval_count: Option<u64>,
     error: Option<Value>,
 }

@@ -11,8 +11,10 @@ use serde_json::Value;
 #[derive(Deserialize)]
 pub(super) struct Completion {
     pub(super) choices: Option<Vec<Choice>>,
+    #[serde(default, deserialize_with = "crate::model::reading::counts")]
     usage: Option<WireUsage>,
     /// Where some of Groq's streams have the usage.
+    #[serde(default, deserialize_with = "crate::model::reading::counts")]
     x_groq: Option<Beside>,
     /// In place of an answer.
     pub(super) error: Option<Value>,
@@ -67,6 +69,7 @@ pub(super) struct WireFunction {
 
 #[derive(Clone, Copy, Deserialize)]
 struct Beside {
+    #[serde(default, deserialize_with = "crate::model::reading::counts")]
     usage: Option<WireUsage>,
 }
 

@@ -222,6 +222,7 @@ struct Event {
 struct Response {
     status: Option<String>,
     output: Option<Vec<Box<RawValue>>>,
+    #[serde(default, deserialize_with = "crate::model::reading::counts")]
     usage: Option<WireUsage>,
     error: Option<Value>,
     incomplete_details: Option<Incomplete>,

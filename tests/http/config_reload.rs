@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -13,6 +14,8 @@ use crate::support::daemon::{Daemon, text};
 use crate::support::http::Client;
 use crate::support::model::Model;
 use crate::support::model_server::Reply;
+use crate::support::socket::Socket;
+use crate::support::stream::Events;
 use crate::support::until;
 
 /// Puts other lines behind the listen address.
@@ -174,6 +177,44 @@ fn key_origins_and_rate_change_while_the_server_runs() {
     let page = new.send("GET", "/api/status", &[("origin", "https://chat.example.org")], None);
     assert_eq!(page.header("access-control-allow-origin"), Some("https://chat.example.org"));
     until("the new rate holds", || (new.get("/api/version").status == 429).then_some(()));
+}
+
+#[test]
+fn another_key_ends_the_streams_that_the_old_one_let_in() {
+    let mut daemon = Daemon::with("api_key = \"old\"\n");
+    daemon.use_key("old");
+    let agent = daemon.agent("a");
+    let query = "/api/world/query/stream?q=agents%20select%20name&every=3600s";
+    let attach = format!("/api/agents/{agent}/attach");
+    let paths = ["/api/world/events", "/api/world/stream", "/api/logs/stream", query, &attach];
+    let mut old: Vec<_> = paths.iter().map(|path| Events::open(&daemon, "GET", path, None)).collect();
+    let end = |streams: Vec<Events>| {
+        let reads: Vec<_> = streams.into_iter().map(|events| thread::spawn(|| events.all())).collect();
+        until("the streams end", || reads.iter().all(thread::JoinHandle::is_finished).then_some(()));
+        reads.into_iter().for_each(|read| drop(read.join().expect("it ends cleanly")));
+    };
+    let mut socket = Socket::open(&daemon, &agent);
+    rewrite(&daemon, "api_key = \"old\"\nrate_limit_per_second = 5000\n");
+    reload(&daemon);
+    socket.send(r#"{"type":"ping"}"#);
+    assert_eq!(socket.next()["type"], "pong", "another rate ends nothing");
+    assert!(old[1].nth(2).is_some(), "the measurements go on");
+    rewrite(&daemon, "api_key = \"new\"\nrate_limit_per_second = 5000\n");
+    reload(&daemon);
+    end(old);
+    assert_eq!(socket.closed(), 1008);
+    assert_eq!(
+        Socket::ask(&daemon, &format!("/api/agents/{agent}/ws"), &[]).err().map(|refused| refused.status),
+        Some(401)
+    );
+    daemon.use_key("new");
+    let mut socket = Socket::open(&daemon, &agent);
+    let world = Events::open(&daemon, "GET", "/api/world/stream", None);
+    // Without a key the same.
+    rewrite(&daemon, "rate_limit_per_second = 5000\n");
+    reload(&daemon);
+    assert_eq!(socket.closed(), 1008);
+    end(vec![world]);
 }
 
 /// As long as a key must be beyond loopback.

@@ -13,6 +13,7 @@ use crate::chat::socket::{Conversation, Partner};
 use crate::http::api::Api;
 use crate::http::dispatch::dispatch;
 use crate::http::reply::Response;
+use crate::http::shutdown::Shutdown;
 
 /// Where the requests come from.
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -28,6 +29,6 @@ where
 
 /// Talks with `agent` over `io`, which is past the handshake of a WebSocket, until one side ends it.
 pub async fn converse<S: AsyncRead + AsyncWrite + Unpin>(api: &Arc<Api>, agent: AgentSummary, io: S) {
-    let partner = Partner { agent, peer: PEER, activity: Arc::default(), trace: None };
+    let partner = Partner { agent, peer: PEER, activity: Arc::default(), trace: None, key_changed: Shutdown::new() };
     Conversation::hold(Arc::clone(api), partner, io).await;
 }

@@ -52,7 +52,8 @@ async fn open(mut call: Call) -> Result<Response, Error> {
         model: view.model,
         taint: view.taint,
     };
-    let partner = Partner { agent, peer: call.peer, trace: call.trace, activity: Arc::clone(&line.activity) };
+    let (peer, trace, key_changed) = (call.peer, call.trace, call.key_changed);
+    let partner = Partner { agent, peer, trace, key_changed, activity: Arc::clone(&line.activity) };
     let api = Arc::clone(&call.api);
     tokio::spawn(async move {
         match upgrade.await {

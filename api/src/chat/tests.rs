@@ -41,7 +41,8 @@ impl Client {
         let (ours, theirs) = tokio::io::duplex(buffer_bytes);
         let activity = Arc::<Activity>::default();
         let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let partner = Partner { agent: page.items.remove(0), peer, trace, activity: Arc::clone(&activity) };
+        let (agent, key_changed) = (page.items.remove(0), daemon.api.access.policy().key_changed.clone());
+        let partner = Partner { agent, peer, trace, key_changed, activity: Arc::clone(&activity) };
         let server = tokio::spawn(Conversation::hold(Arc::clone(&daemon.api), partner, ours));
         let socket = WebSocketStream::from_raw_socket(theirs, Role::Client, None).await;
         let mut client = Self { socket, activity, server };

@@ -19,6 +19,7 @@ use crate::http::rate::{ClientKey, RateLimit};
 use crate::http::reply::Body;
 use crate::http::route::Auth;
 use crate::http::settings::ApiSettings;
+use crate::http::shutdown::Shutdown;
 use crate::http::{handshake, query_string};
 
 /// The policy in force. Requests read it without a lock; a change waits for none of them.
@@ -32,12 +33,20 @@ impl Access {
     }
 
     /// Puts the key, origins and rate of `settings` in force. Buckets start full again only where the rate is another; wrong keys
-    /// count on, whatever changes.
+    /// count on, whatever changes. Another key ends the streams that the one before let in.
     pub fn set(&self, settings: &ApiSettings) {
         let before = self.policy();
         let is_same = before.units_per_second == settings.rate_limit_per_second;
         let rate = if is_same { before.rate.clone() } else { rate_of(settings) };
-        self.0.store(Arc::new(Policy::new(settings, rate, Arc::clone(&before.failures))));
+        let mut policy = Policy::new(settings, rate, Arc::clone(&before.failures));
+        if policy.key == before.key {
+            policy.key_changed = before.key_changed.clone();
+            self.0.store(Arc::new(policy));
+        } else {
+            // First the policy: what is admitted after the signal is admitted by the new key.
+            self.0.store(Arc::new(policy));
+            before.key_changed.trigger();
+        }
     }
 
     /// The policy in force.
@@ -55,6 +64,8 @@ fn rate_of(settings: &ApiSettings) -> Option<Arc<RateLimit>> {
 pub(crate) struct Policy {
     /// SHA-256 of the key; `None` leaves the API open.
     key: Option<[u8; 32]>,
+    /// Triggered when another key is in force, or none, or the first one.
+    pub(crate) key_changed: Shutdown,
     /// The key is so short that it could be guessed: none is looked at while its client has to wait.
     is_short: bool,
     /// The wrong keys of clients, the same for one policy after the other.
@@ -72,7 +83,7 @@ impl Policy {
         let units_per_second = settings.rate_limit_per_second;
         let is_short = settings.api_key.len() < limit::API_KEY_BYTES_MIN;
         let (origins, port) = (Origins::new(&settings.cors_origin), settings.listen.port());
-        Self { key, is_short, failures, origins, units_per_second, rate, port }
+        Self { key, key_changed: Shutdown::new(), is_short, failures, origins, units_per_second, rate, port }
     }
 
     /// Is there a rate limit?
@@ -228,6 +239,24 @@ mod tests {
         assert!(!allowed("Bearer secret") && allowed("Bearer other"));
         access.set(&keyed(""));
         assert!(allowed("") && access.policy().is_open());
+    }
+
+    #[test]
+    fn another_key_and_nothing_else_ends_what_the_key_let_in() {
+        let access = Access::new(&keyed(""));
+        for key in ["one", "two", ""] {
+            let before = access.policy();
+            access.set(&keyed(key));
+            assert!(before.key_changed.is_triggered(), "{key}");
+            let of_the_key = access.policy();
+            access.set(&ApiSettings { rate_limit_per_second: 5, ..keyed(key) });
+            access.set(&keyed(key));
+            assert!(!of_the_key.key_changed.is_triggered() && !access.policy().key_changed.is_triggered(), "{key}");
+        }
+        let before = access.policy();
+        access.set(&ApiSettings { rate_limit_per_second: 5, ..keyed("") });
+        access.set(&keyed("last"));
+        assert!(before.key_changed.is_triggered(), "however many policies had the same key");
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::Api;
 use crate::http::body::BodyStream;
 use crate::http::error::Error;
 use crate::http::route::Route;
+use crate::http::shutdown::Shutdown;
 use crate::http::trace::TraceContext;
 use crate::http::{json, query_string};
 
@@ -42,6 +43,8 @@ pub struct Call {
     pub peer: IpAddr,
     /// The client sent the key, or none is set. Only routes with an [optional key](crate::http::route::Auth) look at it.
     pub is_keyed: bool,
+    /// Triggered when the key that let the request in is no longer in force. Event streams end by themselves then.
+    pub(crate) key_changed: Shutdown,
     /// The id in `x-request-id`.
     pub request_id: Uuid,
     /// The trace that the client says it belongs to.

@@ -27,9 +27,10 @@ use crate::http::peer::Peer;
 use crate::http::reply::{Body, Response};
 use crate::http::response_headers::ResponseHeaders;
 use crate::http::route::{Auth, Route};
+use crate::http::shutdown::Shutdown;
 use crate::http::table::Found;
 use crate::http::trace::request_span;
-use crate::http::{body, permit, reply};
+use crate::http::{body, permit, reply, sse};
 
 /// Rate cost of a request that reaches no route.
 const COST_UNMATCHED: u32 = 1;
@@ -70,7 +71,9 @@ where
     let mut response = match admitted.and_then(with_room) {
         Ok(Admitted::Preflight(response)) => Ok(response),
         Ok(Admitted::To(route, spans, is_keyed)) => {
-            run(api, route, spans, parts, body, (peer, is_keyed), &own).instrument(span.clone()).await
+            let key_changed = &policy.key_changed;
+            let answer = run(api, route, spans, parts, body, (peer, is_keyed, key_changed), &own);
+            answer.instrument(span.clone()).await.map(|response| sse::end_on(key_changed, response))
         }
         Err(error) => {
             body::discard(body::expects(&parts), body).await;
@@ -181,7 +184,7 @@ async fn run<B>(
     spans: ParamSpans,
     parts: Parts,
     body: B,
-    (peer, is_keyed): (IpAddr, bool),
+    (peer, is_keyed, key_changed): (IpAddr, bool, &Shutdown),
     own: &ResponseHeaders,
 ) -> Result<Response, Error>
 where
@@ -209,6 +212,7 @@ where
         stream,
         peer,
         is_keyed,
+        key_changed: key_changed.clone(),
         request_id: own.id,
         trace: own.trace,
         spans,

@@ -6,6 +6,8 @@
 //! | the first [`limit::BODY_SMALL_BYTES`]   | [`limit::BODIES_SMALL_BYTES_MAX`] | 503 `bodies_full`, `Retry-After` |
 //! | what is beyond                          | [`limit::BODIES_BYTES_MAX`]  | the same                            |
 //!
+//! A WebSocket is closed with 1013 instead.
+//!
 //! So whoever sends much keeps nobody out who sends little. Bytes are taken as they arrive, never as they are announced,
 //! and given back when the request has been answered, or what it sent to the world was taken there, whichever is later: a
 //! client that leaves does not make room for what it left in the world's queue.

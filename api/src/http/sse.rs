@@ -5,13 +5,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt, stream};
 use hyper::StatusCode;
-use hyper::header::{CACHE_CONTROL, HeaderName, HeaderValue};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use serde::Serialize;
 use tokio::time::{Instant, Sleep};
 
-use crate::http::reply::{self, BrokenOff, Response};
+use crate::http::reply::{self, Body, BrokenOff, Response};
 use crate::http::shutdown::Shutdown;
 
 /// Silence after which a comment is sent, so that proxies and clients know the stream is alive.
@@ -22,6 +22,8 @@ const KEEP_ALIVE_WIRE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
 /// The first bytes of every stream: they make clients and proxies see the stream open at once.
 const OPEN_WIRE: Bytes = Bytes::from_static(b": open\n\n");
+
+const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream; charset=utf-8");
 
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
@@ -68,10 +70,21 @@ pub fn response(
         stop: Box::pin(shutdown.wait()),
         quiet: Box::pin(tokio::time::sleep(KEEP_ALIVE)),
     };
-    let content_type = HeaderValue::from_static("text/event-stream; charset=utf-8");
-    let mut response = reply::stream(StatusCode::OK, content_type, Box::pin(pieces));
+    let mut response = reply::stream(StatusCode::OK, EVENT_STREAM, Box::pin(pieces));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     response.headers_mut().insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    response
+}
+
+/// The same response; if it is an event stream, one that also ends when `end` is triggered.
+pub(crate) fn end_on(end: &Shutdown, mut response: Response) -> Response {
+    let is_events = response.headers().get(CONTENT_TYPE) == Some(&EVENT_STREAM);
+    if let Body::Stream(pieces) = response.body_mut()
+        && is_events
+    {
+        let events = std::mem::replace(pieces, Box::pin(stream::empty()));
+        *pieces = Box::pin(events.take_until(end.wait()));
+    }
     response
 }
 
@@ -122,8 +135,6 @@ impl<S: Stream<Item = Bytes>> Stream for Events<S> {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::stream;
-
     use super::*;
 
     #[tokio::test]
@@ -143,6 +154,19 @@ mod tests {
         tokio::task::yield_now().await;
         shutdown.trigger();
         assert_eq!(reads.await.unwrap(), ": open\n\nevent: error\ndata: \"bye\"\n\n");
+    }
+
+    #[tokio::test]
+    async fn an_event_stream_can_be_ended_without_a_farewell_and_other_bodies_cannot() {
+        let end = Shutdown::new();
+        let events = response(&Shutdown::new(), stream::pending(), Some(event("error", &"bye")));
+        let reads = tokio::spawn(reply::text(end_on(&end, events)));
+        tokio::task::yield_now().await;
+        end.trigger();
+        assert_eq!(reads.await.unwrap(), ": open\n\n");
+        let pieces = stream::iter([Ok(Bytes::from_static(b"whole"))]);
+        let file = reply::stream(StatusCode::OK, reply::TEXT, Box::pin(pieces));
+        assert_eq!(reply::text(end_on(&end, file)).await, "whole");
     }
 
     #[tokio::test(start_paused = true)]

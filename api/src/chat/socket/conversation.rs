@@ -31,6 +31,7 @@ use crate::http::api::Api;
 use crate::http::connection::Activity;
 use crate::http::error::Error;
 use crate::http::permit::Permit;
+use crate::http::shutdown::Shutdown;
 use crate::http::socket::{End, LOOK_PERIOD, Pipe};
 use crate::http::trace::{TraceContext, request_span};
 use crate::http::{permit, response_headers};
@@ -55,6 +56,8 @@ pub(crate) struct Partner {
     pub(crate) peer: IpAddr,
     /// The trace of the handshake.
     pub(crate) trace: Option<TraceContext>,
+    /// Triggered when the key that let the client in is no longer in force.
+    pub(crate) key_changed: Shutdown,
     /// What the connection does.
     pub(crate) activity: Arc<Activity>,
 }
@@ -110,18 +113,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
             api,
         };
         conversation.tell(&ServerMessage::Connected { agent_id: conversation.agent.0 });
-        let end = conversation.run(seat).await;
+        let end = conversation.run(seat, &partner.key_changed).await;
         conversation.pipe.finish(end).await;
     }
 
-    async fn run(&mut self, mut seat: Seat) -> End {
+    async fn run(&mut self, mut seat: Seat, key_changed: &Shutdown) -> End {
         let mut stop = pin!(self.api.shutdown.wait());
+        let mut key_changed = pin!(key_changed.wait());
         let mut looks = interval(LOOK_PERIOD);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
                 () = &mut stop => return self.farewell(),
+                () = &mut key_changed => return End::Close(CloseCode::Policy, "the API key has changed"),
                 now = looks.tick() => if self.pipe.is_dead(now, self.api.settings.limits.stall_time_max) {
                     self.api.metrics.unread.sockets.fetch_add(1, Ordering::Relaxed);
                     return End::Gone;

@@ -327,10 +327,18 @@ async fn a_panic_is_a_500_and_counted() {
     let api = front(ApiSettings::default());
     let parts = Request::new(()).into_parts().0;
     let body = http_body_util::Empty::<Bytes>::new();
-    let error = run(&api, &PANICS, ParamSpans::default(), parts, body, (CLIENT, false), &ResponseHeaders::new())
-        .await
-        .map(|_| ())
-        .unwrap_err();
+    let error = run(
+        &api,
+        &PANICS,
+        ParamSpans::default(),
+        parts,
+        body,
+        (CLIENT, false, &Shutdown::new()),
+        &ResponseHeaders::new(),
+    )
+    .await
+    .map(|_| ())
+    .unwrap_err();
     assert_eq!(error.status(), 500);
     assert_eq!(api.health.panics(), 1);
 }
@@ -354,7 +362,7 @@ async fn unknown_keys_are_warned_about() {
         let body = http_body_util::Full::new(Bytes::from_static(br#"{"name": "a", "colour": 1}"#));
         let spans = [(6, path.len() as u16), (0, 0), (0, 0), (0, 0)];
         let api = api.clone();
-        async move { run(&api, route, spans, parts, body, (CLIENT, false), &ResponseHeaders::new()).await }
+        async move { run(&api, route, spans, parts, body, (CLIENT, false, &Shutdown::new()), &ResponseHeaders::new()).await }
     };
     let response = ask(&ECHO, path).await.unwrap();
     assert_eq!(response.headers()[WARNING], "299 agentsvc \"unknown field: colour\"");

@@ -103,7 +103,7 @@ limits! {
     pub const FILES_RESERVED: u64 = 1_024;
     /// Seconds for a client to send its headers. Longer: closed.
     pub const HEADER_SECS_MAX: u64 = 10;
-    /// Seconds for a client to send its body. Longer: 408.
+    /// Seconds for a client to send its body, or a WebSocket message. Longer: 408, or closed with 1008.
     pub const BODY_SECS_MAX: u64 = 30;
     /// Client addresses the rate limiter remembers before it sweeps out idle ones.
     pub const RATE_KEYS_MAX: usize = 100_000;

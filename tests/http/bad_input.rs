@@ -232,6 +232,24 @@ fn oversized_heads_are_431_and_broken_ones_400() {
 }
 
 #[test]
+fn bodies_in_a_coding_that_is_not_decoded_are_501() {
+    let daemon = Daemon::start();
+    let ask = |coding: &str| {
+        let body = "2\r\n{}\r\n0\r\n\r\n";
+        let head = format!("POST /api/agents HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: {coding}\r\n\r\n{body}");
+        daemon.raw(head.as_bytes()).unwrap()
+    };
+    for coding in ["gzip, chunked", "chunked, chunked", "gzip\r\ntransfer-encoding: chunked", "identity,chunked"] {
+        let error = ask(coding).refused(501);
+        assert!(error.contains("Transfer-Encoding"), "{coding}: {error}");
+    }
+    // These are read, and the manifest is missing.
+    for coding in ["chunked", "Chunked", " chunked "] {
+        ask(coding).refused_field(400, "manifest");
+    }
+}
+
+#[test]
 fn random_bytes_never_hurt() {
     let daemon = Daemon::start();
     let agent = daemon.agent("a");

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_MAX_AGE, ALLOW, CONTENT_LENGTH,
-    HeaderValue, WARNING,
+    HeaderValue, TRANSFER_ENCODING, WARNING,
 };
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, StatusCode};
@@ -116,6 +116,7 @@ fn admit<'t>(
     client: &Peer,
 ) -> Result<Admitted<'t>, Error> {
     check_size(api, parts)?;
+    check_transfer_encoding(&parts.headers)?;
     check_host(parts)?;
     match found {
         Found::Route(route, ..) if route.auth == Auth::Socket => policy.check_page_origin(parts)?,
@@ -157,6 +158,17 @@ fn check_size(api: &Api, parts: &Parts) -> Result<(), Error> {
         return Err(Error::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message));
     }
     Ok(())
+}
+
+/// 501 for a body in any other coding than `chunked` alone: its bytes would be taken for the content.
+fn check_transfer_encoding(headers: &HeaderMap) -> Result<(), Error> {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let is_chunked = codings.next().is_none_or(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
+    if is_chunked && codings.next().is_none() {
+        return Ok(());
+    }
+    let message = "this Transfer-Encoding is not supported; send the body with Content-Length or with chunked alone";
+    Err(Error::new(StatusCode::NOT_IMPLEMENTED, message))
 }
 
 /// The headers' size as sent over HTTP/1.1, line ends included.

@@ -29,6 +29,7 @@ use crate::kernel::logging::config::{Log, LogLevel};
 use crate::kernel::sandbox::config::{ExecPolicy, Workspaces};
 use crate::kernel::server::Server;
 use crate::kernel::world_loop::config::World;
+use crate::mcp::client::config::{McpClient, note_servers};
 use crate::mcp::config::McpServer;
 use crate::model::catalog::config::Catalog;
 use crate::provider::config::{DefaultModel, Provider};
@@ -104,6 +105,8 @@ table! {
         tool_invoke: ToolInvoke => table(),
         /// The daemon as an MCP server.
         mcp_server: McpServer => table(),
+        /// MCP servers whose tools agents can use, one table each.
+        mcp_servers: BTreeMap<Box<str>, McpClient> => named("files"),
         /// Files that clients upload for agents.
         uploads: Uploads => table(),
         /// Budget limits. Limits set over the API override these.
@@ -137,7 +140,6 @@ impl Document for Config {
         "context_engine",
         "external_auth",
         "inbox",
-        "mcp_servers",
         "memory",
         "network",
         "pairing",
@@ -194,6 +196,7 @@ impl Config {
         }
         self.note_models(reader);
         note_prices(&self.prices, reader);
+        note_servers(&self.mcp_servers, reader);
     }
 
     /// Why the address may not be served: anyone who reaches it could use every agent.

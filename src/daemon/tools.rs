@@ -57,7 +57,7 @@ fn mode_of(config: &Config) -> &'static str {
 
 /// Says what of the sandbox is in force, in the log and for `/api/health/detail`.
 pub(crate) fn sandbox_in_force(config: &Config) -> Sandbox {
-    if config.exec_policy.runs_commands() {
+    if config.exec_policy.runs_commands() || !config.mcp_servers.is_empty() {
         divide_cgroup();
     }
     let report = Report::of(Resolver::probe(), &config.exec_policy);

@@ -118,6 +118,11 @@ impl Home {
         self.root.join("uploads")
     }
 
+    /// One directory per MCP server.
+    pub fn mcp_servers_dir(&self) -> PathBuf {
+        self.root.join("mcp_servers")
+    }
+
     /// Manifests to make agents from, one file each.
     pub fn agent_types_dir(&self) -> PathBuf {
         self.root.join("agent-types")

@@ -1,6 +1,7 @@
 //! The Model Context Protocol (spec 3, MCP servers).
 
 pub(crate) mod cli;
+pub mod client;
 pub mod config;
 
 use std::sync::Arc;

@@ -73,6 +73,8 @@ impl Running {
                 () = self.reply.ticket().aborted() => Err(ABORTED.to_owned()),
                 result = tool.perform(self.context(), self.run.call.input.clone()) => result,
             },
+            // It was there when the call ran: what brings it has not started yet.
+            Err(_) if self.run.resumed && tools.find(name).is_none() => return self.unknown(),
             Err(refusal) => return self.refused(refusal),
         };
         if let Ok(Ended::Adopted) = result {

@@ -158,13 +158,13 @@ fn secrets_are_never_shown() {
 
 #[test]
 fn reserved_tables_warn_and_do_not_stop() {
-    let text = "[memory]\nx = 1\n[network.agent]\nlimit = 1\n[[mcp_servers]]\nname = \"a\"\n";
+    let text = "[memory]\nx = 1\n[network.agent]\nlimit = 1\n[[sidecar_channels]]\nname = \"a\"\n";
     let loaded = parse(text, Path::new("config.toml")).unwrap();
     let warnings: Vec<_> = loaded.warnings.iter().map(ToString::to_string).collect();
     let expected = [
         "line 1: table [memory] has no effect in this release",
         "line 3: table [network] has no effect in this release",
-        "line 5: table [mcp_servers] has no effect in this release",
+        "line 5: table [sidecar_channels] has no effect in this release",
     ];
     assert_eq!(warnings, expected);
 }

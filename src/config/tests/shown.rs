@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::config::{Config, Document, toml_of};
 use crate::kernel::config::{Applies, Kind, Table, tree};
 use crate::kernel::home::Home;
+use crate::mcp::client::config::McpClient;
 
 fn read(text: &str) -> Config {
     Config::parse(text, Path::new("c")).unwrap().config
@@ -17,10 +18,12 @@ fn read(text: &str) -> Config {
 fn every_key_is_shown_and_secrets_are_not() {
     let home = Home::new("/h");
     let text = "api_key = \"hunter2\"\n[providers.openai]\ncontext_tokens = 1000\n[prices.\"a/b\"]\n\
-                cached_input_per_m = 1.0\n[queue.concurrency.providers]\nopenai = 3\n";
+                cached_input_per_m = 1.0\n[queue.concurrency.providers]\nopenai = 3\n[mcp_servers.files]\ncommand = \"x\"\n";
     let shown = read(text).shown(&home);
     for (path, key) in tree::leaves(Config::KEYS) {
-        let path = path.replace("providers.<name>", "providers.openai").replace("<name>", "a/b");
+        let path =
+            path.replace("providers.<name>", "providers.openai").replace("mcp_servers.<name>", "mcp_servers.files");
+        let path = path.replace("<name>", "a/b");
         let found = path.split('.').try_fold(&shown, |value, name| value.get(name));
         assert!(found.is_some(), "{path} is not shown");
         let is_shown = key.is_example() || matches!(key.kind, Kind::Variable | Kind::Url);
@@ -61,6 +64,10 @@ fn other(path: &str, kind: Kind) -> String {
         ("api_listen", _) => "\"127.0.0.1:1\"".to_owned(),
         ("data_dir" | "audit.heads_file" | "audit.heads_syslog", _) => "\"/other\"".to_owned(),
         ("world.tick_hz" | "server.loading_wait_ms", _) => "7".to_owned(),
+        ("mcp_servers.groq.network", _) => "true".to_owned(),
+        ("mcp_servers.groq.timeout_secs", _) => "7".to_owned(),
+        ("mcp_servers.groq.env", _) => "[\"OTHER\"]".to_owned(),
+        (path, Kind::List) if path.starts_with("mcp_servers.groq.") => "[\"/other\"]".to_owned(),
         ("inputs.enabled", _) => "false".to_owned(),
         ("inputs.keep_hours" | "inputs.max_mb", _) => "77".to_owned(),
         ("log.format", _) => "\"json\"".to_owned(),
@@ -91,16 +98,19 @@ fn what_needs_a_restart_waits_for_it_and_nothing_else_does() {
             path if path.starts_with("providers.groq.") => {
                 &["providers.groq.device_auth_url", "providers.groq.token_url", "providers.groq.client_id"]
             }
+            path if path.starts_with("mcp_servers.groq.") => &["mcp_servers.groq.command"],
             _ => &[],
         };
         let all: BTreeSet<&str> = beside.iter().copied().chain([&*path]).collect();
         let text: String = all.iter().map(|path| format!("{path} = {}\n", other(path, kind_of(path)))).collect();
         let changed = read(&text);
-        assert_eq!(changed.differences(&started).len(), all.len(), "{path}");
+        // A server that is new brings all of its keys.
+        let count = if path.starts_with("mcp_servers.") { McpClient::KEYS.len() } else { all.len() };
+        assert_eq!(changed.differences(&started).len(), count, "{path}");
         assert_eq!(changed.until_restart(&started), started, "{path} would be in force without a restart");
         checked += 1;
     }
-    assert_eq!(checked, 21);
+    assert_eq!(checked, 28);
     let live = read("log_level = \"warn\"\nrate_limit_per_second = 5\n[budget]\ndaily_limit_usd = 1\n");
     assert_eq!(live.clone().until_restart(&started), live);
 }

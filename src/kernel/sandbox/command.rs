@@ -1,6 +1,7 @@
 //! Running one command for an agent: what it may use, how long, and what is kept of its output.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -62,12 +63,12 @@ static MEASURES: Semaphore = Semaphore::const_new(2);
 /// Runs commands. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Commands {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    rules: ArcSwap<Rules>,
+pub(super) struct Shared {
+    pub(super) rules: ArcSwap<Rules>,
     /// Files and directories of the daemon that no command reads.
     hidden: RwLock<Vec<PathBuf>>,
     /// The binary that cages commands.
@@ -104,8 +105,8 @@ impl Drop for Place {
 
 /// What the operator sets; a command that is under way ends under the rules it began with.
 #[derive(Debug)]
-struct Rules {
-    policy: ExecPolicy,
+pub(super) struct Rules {
+    pub(super) policy: ExecPolicy,
     /// Variables that no command gets.
     secrets: Vec<Box<str>>,
 }
@@ -255,27 +256,40 @@ impl Commands {
 impl Shared {
     /// The supervised process, ready to start.
     fn command(&self, rules: &Rules, request: &Request, plan: Plan) -> Result<Command, String> {
-        let sandbox_spec = self.sandbox_spec(&rules.policy, request, plan.programs, plan.alone);
+        let workspace = request.workspace.path();
+        let spec = self.sandbox_spec(&rules.policy, workspace, request.network, plan.programs);
+        let spec = SandboxSpec { workspace_id: request.workspace.id(), alone: plan.alone, ..spec };
+        self.supervised(&spec, plan.words, rules.environment(workspace, &request.secrets))
+    }
+
+    /// A process in a sandbox, ready to start.
+    pub(super) fn supervised(
+        &self,
+        sandbox_spec: &SandboxSpec,
+        words: Vec<OsString>,
+        environment: Vec<(String, OsString)>,
+    ) -> Result<Command, String> {
         let closes = || landlock::probe().is_some_and(|version| version >= landlock::PORTS);
         if sandbox_spec.closed_port.is_some() && !*self.closes_ports.get_or_init(closes) {
             return Err(OPEN_API.to_owned());
         }
         let sandbox_spec =
-            serde_json::to_string(&sandbox_spec).map_err(|error| format!("The sandbox cannot be set up: {error}."))?;
+            serde_json::to_string(sandbox_spec).map_err(|error| format!("The sandbox cannot be set up: {error}."))?;
         let mut command = Command::new(&self.launcher);
-        command.arg(launcher::SUPERVISE).arg(sandbox_spec).args(plan.words);
-        command.env_clear().envs(rules.environment(request)).current_dir("/");
+        command.arg(launcher::SUPERVISE).arg(sandbox_spec).args(words);
+        command.env_clear().envs(environment).current_dir("/");
         // The pipe to the supervisor is what keeps the command alive.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         Ok(command)
     }
 
-    fn sandbox_spec(
+    /// The sandbox of a program that begins in `workspace`.
+    pub(super) fn sandbox_spec(
         &self,
         policy: &ExecPolicy,
-        request: &Request,
+        workspace: &Path,
+        network: bool,
         programs: Option<Vec<PathBuf>>,
-        alone: bool,
     ) -> SandboxSpec {
         let mut readable: Vec<PathBuf> = SYSTEM.split(' ').map(PathBuf::from).collect();
         readable.extend(policy.readable_paths.iter().cloned());
@@ -283,11 +297,12 @@ impl Shared {
             readable.extend(SYSTEM_FULL.iter().map(PathBuf::from).chain(policy.path.iter().cloned()));
         }
         SandboxSpec {
-            workspace: request.workspace.path().to_owned(),
-            workspace_id: request.workspace.id(),
+            workspace: workspace.to_owned(),
+            workspace_id: None,
+            writable: Vec::new(),
             readable,
             programs,
-            alone,
+            alone: false,
             hidden: self
                 .hidden
                 .read()
@@ -295,10 +310,11 @@ impl Shared {
                 .map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()))
                 .collect(),
             namespaces: *self.namespaces.get_or_init(|| parts(&self.launcher).is_some_and(|parts| parts.namespaces)),
-            network: request.network,
-            closed_port: Some(self.open_port.load(Ordering::Relaxed)).filter(|port| request.network && *port != 0),
+            network,
+            closed_port: Some(self.open_port.load(Ordering::Relaxed)).filter(|port| network && *port != 0),
             require_landlock: policy.require_landlock,
             require_sandbox: policy.require_sandbox,
+            duplex: false,
             cgroup: cgroup::place().map(Path::to_owned),
             limits: Limits {
                 cpu_secs: policy.max_cpu_secs,
@@ -313,17 +329,17 @@ impl Shared {
 
 impl Rules {
     /// The whole environment of a command.
-    fn environment(&self, request: &Request) -> Vec<(String, std::ffi::OsString)> {
+    pub(super) fn environment(&self, workspace: &Path, own_secrets: &[Box<str>]) -> Vec<(String, OsString)> {
         let path: Vec<&str> = self.policy.path.iter().filter_map(|path| path.to_str()).collect();
         let own = |name: &str, value: &Path| (name.to_owned(), value.as_os_str().to_owned());
         let mut environment = vec![
             ("PATH".to_owned(), path.join(":").into()),
-            own("HOME", request.workspace.path()),
-            own("TMPDIR", &request.workspace.path().join(TEMPORARY)),
+            own("HOME", workspace),
+            own("TMPDIR", &workspace.join(TEMPORARY)),
             ("LANG".to_owned(), "C.UTF-8".into()),
             ("TERM".to_owned(), "dumb".into()),
         ];
-        let secrets = || self.secrets.iter().chain(&request.secrets);
+        let secrets = || self.secrets.iter().chain(own_secrets);
         let passed = self.policy.env_passthrough.iter().filter(|name| secrets().all(|secret| secret != *name));
         environment.extend(passed.filter_map(|name| Some((name.to_string(), std::env::var_os(&**name)?))));
         environment

@@ -66,6 +66,9 @@ pub(super) fn restrict(sandbox_spec: &SandboxSpec) -> Result<bool, RulesetError>
     if sandbox_spec.programs.is_some() {
         own.remove(AccessFs::Execute);
     }
+    for path in &sandbox_spec.writable {
+        rules = grant(rules, path, own, &sandbox_spec.hidden, 0)?;
+    }
     rules = allow(rules, &sandbox_spec.workspace, own)?;
     Ok(rules.restrict_self()?.ruleset != RulesetStatus::NotEnforced)
 }

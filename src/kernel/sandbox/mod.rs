@@ -25,6 +25,7 @@ mod quota;
 mod report;
 mod sandbox_spec;
 mod seccomp;
+mod server;
 mod supervise;
 mod workspace;
 
@@ -40,6 +41,7 @@ pub use program::Asked;
 pub use quota::CommandWorkspace;
 pub use report::Report;
 pub use sandbox_spec::Parts;
+pub use server::{Process, Server, ServerProgram};
 pub use workspace::Workspaces;
 pub(crate) use workspace::has_workspace;
 

@@ -1,5 +1,5 @@
 //! What a command sees of the file system: a root of its own in memory, in which only the files and directories of its
-//! sandbox are mounted, all but the workspace read-only.
+//! sandbox are mounted, read-only but for the workspace and what else it may change.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -40,7 +40,7 @@ struct Root {
     /// Where something is mounted; what lies beneath is there already.
     mounted: BTreeSet<PathBuf>,
     /// Which of these may be changed.
-    writable: Option<PathBuf>,
+    writable: Vec<PathBuf>,
     /// Which of these cover what lies there.
     empty: Vec<PathBuf>,
 }
@@ -55,7 +55,7 @@ pub(super) fn build(sandbox_spec: &SandboxSpec) -> io::Result<()> {
     rustix::process::pivot_root(STAGE, beneath(Path::new(STAGE), Path::new(OLD)))?;
     std::env::set_current_dir("/")?;
     memory(Path::new(NEW))?;
-    let mut root = Root { mounted: BTreeSet::new(), writable: None, empty: Vec::new() };
+    let mut root = Root { mounted: BTreeSet::new(), writable: Vec::new(), empty: Vec::new() };
     let mut visible: Vec<&Path> = sandbox_spec.readable.iter().map(PathBuf::as_path).collect();
     // Directories come before what lies in them, which then needs no mount of its own.
     visible.sort_unstable();
@@ -73,6 +73,9 @@ pub(super) fn build(sandbox_spec: &SandboxSpec) -> io::Result<()> {
         symlink(to, inside(Path::new(name)))?;
     }
     processes()?;
+    for path in &sandbox_spec.writable {
+        root.show(path, Access::Write, LINKS_MAX)?;
+    }
     root.hide(&sandbox_spec.hidden)?;
     root.show(&sandbox_spec.workspace, Access::Write, LINKS_MAX)?;
     root.restrict_inner()?;
@@ -151,7 +154,7 @@ impl Root {
         rustix::mount::mount_bind_recursive(&from, &to)?;
         access.restrict(&to)?;
         if access == Access::Write {
-            self.writable = Some(path.to_owned());
+            self.writable.push(path.to_owned());
         }
         self.mounted.insert(path.to_owned());
         Ok(())
@@ -166,7 +169,7 @@ impl Root {
             if own(&path) {
                 continue;
             }
-            let is_writable = self.writable.as_ref().is_some_and(|writable| path.starts_with(writable));
+            let is_writable = self.writable.iter().any(|writable| path.starts_with(writable));
             // No path leads to what is covered.
             if !is_writable && self.empty.iter().any(|empty| path.starts_with(empty)) {
                 continue;

@@ -127,7 +127,7 @@ fn is_named(granted: &[Box<str>], name: &str) -> bool {
 }
 
 /// The program's file, its links followed: what the kernel is told is the file itself.
-fn find(policy: &ExecPolicy, name: &str) -> Option<PathBuf> {
+pub(super) fn find(policy: &ExecPolicy, name: &str) -> Option<PathBuf> {
     // The name stays what it is: programs with many names look at it.
     policy.path.iter().map(|directory| directory.join(name)).find(|file| is_program(file))
 }

@@ -71,6 +71,7 @@ fn tried(launcher: &Path, namespaces: bool) -> Option<Parts> {
     let spec = SandboxSpec {
         workspace: PathBuf::from("/usr"),
         workspace_id: None,
+        writable: Vec::new(),
         readable: Vec::new(),
         programs: Some(Vec::new()),
         alone: false,
@@ -80,6 +81,7 @@ fn tried(launcher: &Path, namespaces: bool) -> Option<Parts> {
         closed_port: None,
         require_landlock: false,
         require_sandbox: false,
+        duplex: false,
         cgroup: cgroup::place().map(Path::to_owned),
         limits,
     };

@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -48,8 +49,10 @@ pub struct Parts {
 /// What a command may do. Made by the daemon, read by the process that becomes the command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct SandboxSpec {
-    /// Where the command begins, and the only place that it may change.
+    /// Where the command begins, and a place that it may change.
     pub(super) workspace: PathBuf,
+    /// What it may change beside that.
+    pub(super) writable: Vec<PathBuf>,
     /// Device and inode of that directory: another agent's may have come in its place.
     pub(super) workspace_id: Option<(u64, u64)>,
     /// Files and directories that it may read; with [`programs`](Self::programs) of `None` also run.
@@ -70,6 +73,8 @@ pub(super) struct SandboxSpec {
     pub(super) require_landlock: bool,
     /// No command where a part of the sandbox is missing.
     pub(super) require_sandbox: bool,
+    /// Its stdout is a socket, which is its stdin, too. Otherwise nothing is.
+    pub(super) duplex: bool,
     /// Where its cgroup is to be made; for the process that enters, that cgroup. `None`: there are none.
     pub(super) cgroup: Option<PathBuf>,
     /// What it may use up.
@@ -106,7 +111,12 @@ pub(super) fn enter(sandbox_spec: &SandboxSpec, namespaces: bool, mut words: imp
         return if serde_json::to_writer(io::stdout(), &parts).is_ok() { 0 } else { NOT_CAGED };
     }
     let mut command = Command::new(&program);
-    command.args(words).env_remove(SMALL_ARENA.0).stdin(Stdio::null());
+    // The pipe of this process says that the one before it lives; the command does not have it.
+    let stdin = match sandbox_spec.duplex {
+        true => io::stdout().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from),
+        false => Stdio::null(),
+    };
+    command.args(words).env_remove(SMALL_ARENA.0).stdin(stdin);
     let restricted =
         if sandbox_spec.alone && parts.seccomp { seccomp::run_only(command.get_program()) } else { Ok(()) };
     let error = match restricted {
@@ -232,6 +242,7 @@ mod tests {
     fn spec(closed_port: Option<u16>, require_sandbox: bool) -> SandboxSpec {
         SandboxSpec {
             workspace: PathBuf::from("/"),
+            writable: Vec::new(),
             workspace_id: None,
             readable: Vec::new(),
             programs: None,
@@ -242,6 +253,7 @@ mod tests {
             closed_port,
             require_landlock: false,
             require_sandbox,
+            duplex: false,
             cgroup: None,
             limits: Limits { cpu_secs: 1, memory_bytes: 1, processes: 1, open_files: 1, file_bytes: 1 },
         }

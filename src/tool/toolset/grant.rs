@@ -5,9 +5,11 @@ use agentsvc_systems::kernel::glob;
 
 use super::{Need, Tool};
 
-/// True when an agent of this manifest may call the tool: by its name, and by the capability that it needs.
+/// True when an agent of this manifest may call the tool: by its name, by the capability that it needs, and by the server
+/// that has it.
 pub(crate) fn allows(manifest: &Manifest, tool: &Tool) -> bool {
-    is_granted(manifest, &tool.name) && has(manifest, tool.needs)
+    let has_server = |server: &str| glob::any(&manifest.mcp_servers, server);
+    is_granted(manifest, &tool.name) && has(manifest, tool.needs) && tool.server.as_deref().is_none_or(has_server)
 }
 
 /// Does the manifest give what a tool needs?

@@ -49,6 +49,8 @@ pub struct Tool {
     pub(crate) repeat: Repeat,
     /// The capability it takes beside its name's grant.
     pub(crate) needs: Need,
+    /// The server that has it; its agents must be granted that, too.
+    pub(crate) server: Option<Box<str>>,
     /// How long it may run; `None` when something else bounds it.
     time_max: Option<Duration>,
     /// Where a call of it makes sense.
@@ -111,7 +113,18 @@ impl Tool {
 
     const fn of(name: Cow<'static, str>, description: Cow<'static, str>, schema: Schema, run: Run) -> Self {
         let (repeat, needs, time_max) = (Repeat::Never, Need::Nothing, Some(TIME_MAX));
-        Self { name, description, schema, repeat, needs, time_max, place: Place::Agent, order: u8::MAX, run }
+        Self {
+            name,
+            description,
+            schema,
+            repeat,
+            needs,
+            server: None,
+            time_max,
+            place: Place::Agent,
+            order: u8::MAX,
+            run,
+        }
     }
 
     /// A tool that something else brings, an MCP server or a plugin; its calls are never repeated.
@@ -134,6 +147,12 @@ impl Tool {
     /// It takes a capability beside its name's grant.
     pub(crate) const fn needs(mut self, needs: Need) -> Self {
         self.needs = needs;
+        self
+    }
+
+    /// A server of this name has it; only agents that are granted the server may call it.
+    pub(crate) fn of_server(mut self, server: &str) -> Self {
+        self.server = Some(server.into());
         self
     }
 

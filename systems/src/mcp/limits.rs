@@ -6,4 +6,10 @@ agentsvc_components::limits! {
     pub const MCP_BATCH_MAX: usize = 64;
     /// Agents on one page of the tools that MCP clients list. More: further pages.
     pub const MCP_AGENTS_PAGE_MAX: usize = 500;
+    /// Bytes of one message of an MCP server. More: the server is restarted.
+    pub const MCP_MESSAGE_BYTES_MAX: usize = 16 << 20;
+    /// Tools of one MCP server. More: the first ones are offered.
+    pub const MCP_SERVER_TOOLS_MAX: usize = 1_000;
+    /// Requests to one MCP server that wait for their answers. More: the call fails.
+    pub const MCP_SERVER_REQUESTS_MAX: usize = 64;
 }

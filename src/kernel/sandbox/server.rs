@@ -1,0 +1,109 @@
+//! Programs that run as long as the daemon wants: in a sandbox as commands are, with a stdin.
+//!
+//! A command has none, because the supervisor's stdin is the pipe by which the daemon holds it. A server's stdin and
+//! stdout are one socket, which stands where the supervisor has its stdout.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use tokio::net::UnixStream;
+use tokio::process::{Child, ChildStderr, ChildStdin};
+
+use super::command::{Commands, Rules, Shared, TEMPORARY};
+use super::program;
+use super::sandbox_spec::{Limits, SandboxSpec};
+use crate::kernel::home::create_private_dir;
+
+/// A program that the operator chose.
+#[derive(Clone, Debug)]
+pub struct ServerProgram {
+    /// Its name, which is searched as those of commands are, or its path.
+    pub command: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Where it begins, and what it may change; made when it is not there.
+    pub directory: PathBuf,
+    /// Variables that it gets beside those of every command.
+    pub environment: Vec<(String, OsString)>,
+    /// What it may read and run beside the system.
+    pub readable: Vec<PathBuf>,
+    /// What it may change beside its directory.
+    pub writable: Vec<PathBuf>,
+    /// May it use TCP?
+    pub network: bool,
+}
+
+/// A program that runs.
+#[derive(Debug)]
+pub struct Server {
+    /// Its stdin and stdout.
+    pub stream: UnixStream,
+    /// Its stderr.
+    pub stderr: ChildStderr,
+    /// The program itself.
+    pub process: Process,
+}
+
+/// The process of a server. Dropped, it is killed with everything that it started.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    /// The pipe that keeps it alive.
+    _life: ChildStdin,
+}
+
+impl Process {
+    /// Waits until it has ended and says how.
+    pub async fn ended(&mut self) -> String {
+        match self.child.wait().await {
+            Ok(status) => status.code().map_or_else(|| status.to_string(), |code| format!("exit code {code}")),
+            Err(error) => error.to_string(),
+        }
+    }
+}
+
+impl Commands {
+    /// Starts a server. What commands may run says nothing of it: the operator chose it.
+    ///
+    /// # Errors
+    /// A sentence: it cannot be started.
+    pub async fn serve(&self, program: ServerProgram) -> Result<Server, String> {
+        let (rules, shared) = (self.shared.rules.load_full(), self.shared.clone());
+        let prepare = tokio::task::spawn_blocking(move || shared.server(&rules, program));
+        let mut command = prepare.await.map_err(|_| "The program could not be prepared.".to_owned())??;
+        let failed = |error: std::io::Error| format!("The program could not be started: {error}.");
+        let (stream, theirs) = UnixStream::pair().map_err(failed)?;
+        let theirs = theirs.into_std().map_err(failed)?;
+        theirs.set_nonblocking(false).map_err(failed)?;
+        let mut child = command.stdout(Stdio::from(OwnedFd::from(theirs))).spawn().map_err(failed)?;
+        match (child.stdin.take(), child.stderr.take()) {
+            (Some(life), Some(stderr)) => Ok(Server { stream, stderr, process: Process { child, _life: life } }),
+            _ => Err("The program could not be started: it has no pipes.".to_owned()),
+        }
+    }
+}
+
+impl Shared {
+    /// The supervised process, ready to start. Blocks on the disk.
+    fn server(&self, rules: &Rules, server: ServerProgram) -> Result<tokio::process::Command, String> {
+        let ServerProgram { command, arguments, directory, environment, readable, writable, network } = server;
+        let file = match command.contains('/') {
+            true => PathBuf::from(command),
+            false => program::find(&rules.policy, &command)
+                .ok_or_else(|| format!("Program {command:?} does not exist on this machine."))?,
+        };
+        create_private_dir(&directory.join(TEMPORARY)).map_err(|error| format!("{error}."))?;
+        // Links above it would not be there in the sandbox.
+        let directory = directory.canonicalize().map_err(|error| format!("Its directory cannot be found: {error}."))?;
+        let mut spec = self.sandbox_spec(&rules.policy, &directory, network, None);
+        spec.readable.extend(readable);
+        // It may run for months.
+        let limits = Limits { cpu_secs: u64::MAX, ..spec.limits };
+        let spec = SandboxSpec { writable, duplex: true, limits, ..spec };
+        let words = std::iter::once(file.into_os_string()).chain(arguments.into_iter().map(OsString::from)).collect();
+        let environment = [rules.environment(&directory, &[]), environment].concat();
+        self.supervised(&spec, words, environment)
+    }
+}

@@ -1,0 +1,182 @@
+//! The tools of servers as agents have them: their names, their calls and what becomes of results.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use agentsvc_components::kernel::taint::Taint;
+use serde_json::{Map, Value};
+
+use super::connection::Failure;
+use super::server::Server;
+use super::session::Described;
+use crate::tool::toolset::{Ended, Tool, input};
+
+/// Bytes of a tool's name, as all providers accept it.
+const NAME_BYTES_MAX: usize = 64;
+/// Bytes of a description that are shown to models.
+const DESCRIPTION_BYTES_MAX: usize = 4 << 10;
+/// Bytes of the schema of a tool's input.
+const SCHEMA_BYTES_MAX: usize = 64 << 10;
+
+/// What the names of a server's tools begin with.
+pub(super) fn prefix(server: &str) -> String {
+    format!("mcp_{}_", plain(server))
+}
+
+/// In lower case, with `_` for whatever names of tools do not have.
+fn plain(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
+    name.chars().map(plain).collect()
+}
+
+/// All tools of all servers. Of two with one name that of the server with the longer name counts, and of those the first.
+pub(super) fn all(servers: &[Arc<Server>]) -> Vec<Tool> {
+    let mut by_length: Vec<_> = servers.iter().collect();
+    by_length.sort_by_key(|server| std::cmp::Reverse(server.name().len()));
+    let (mut names, mut tools) = (HashSet::new(), Vec::new());
+    for server in by_length {
+        for described in server.described().iter() {
+            let name = format!("{}{}", prefix(server.name()), plain(&described.name));
+            match fault(&name, described).or((!names.insert(name.clone())).then_some("its name is another tool's")) {
+                None => tools.push(tool(server, name, described)),
+                Some(fault) => {
+                    tracing::warn!(server = server.name(), tool = name, fault, "a tool of an MCP server is left out");
+                }
+            }
+        }
+    }
+    // One order, whichever server is first to answer: prompts begin the same.
+    tools.sort_by(|a, b| a.name.cmp(&b.name));
+    tools
+}
+
+/// Why a tool cannot be offered.
+fn fault(name: &str, described: &Described) -> Option<&'static str> {
+    let schema = &described.input_schema;
+    if described.name.is_empty() || name.len() > NAME_BYTES_MAX {
+        Some("its name is empty or too long")
+    } else if schema["type"] != "object" {
+        Some("its input is no object")
+    } else {
+        (schema.to_string().len() > SCHEMA_BYTES_MAX).then_some("its schema is too long")
+    }
+}
+
+fn tool(server: &Arc<Server>, name: String, described: &Described) -> Tool {
+    let mut description = described.description.clone().unwrap_or_default();
+    description.truncate(description.floor_char_boundary(DESCRIPTION_BYTES_MAX));
+    let (holder, called) = (Arc::clone(server), Arc::<str>::from(&*described.name));
+    let tool = Tool::brought(name, description, described.input_schema.clone(), move |_, text| {
+        let (server, called) = (Arc::clone(&holder), Arc::clone(&called));
+        Box::pin(async move {
+            let arguments: Map<String, Value> = input(&text)?;
+            told(server.name(), server.call(&called, arguments).await)
+        })
+    });
+    // The server's own time bounds it.
+    let tool = tool.of_server(server.name()).untimed();
+    if described.is_repeatable() { tool.safe() } else { tool }
+}
+
+/// What the model reads.
+fn told(server: &str, result: Result<Value, Failure>) -> Result<Ended, String> {
+    let failed = |text: String| Ok(Ended::Failure { text, taint: Taint::TOOL });
+    match result {
+        Ok(result) if result["isError"] == true => failed(text(&result)),
+        Ok(result) => Ok(Ended::Text(text(&result))),
+        Err(Failure::Refused(said)) => failed(format!("The MCP server refused the call: {said}")),
+        Err(Failure::Unanswered(why)) => Err(format!("The MCP server {server:?} gave no result: {why}.")),
+    }
+}
+
+/// The text of a result; what is no text is named.
+fn text(result: &Value) -> String {
+    let parts: Vec<_> = result["content"].as_array().into_iter().flatten().map(part).collect();
+    if !parts.is_empty() {
+        parts.join("\n")
+    } else if result["structuredContent"].is_null() {
+        "The result is empty.".to_owned()
+    } else {
+        result["structuredContent"].to_string()
+    }
+}
+
+fn part(part: &Value) -> String {
+    let of = |key: &str| part[key].as_str().unwrap_or_default();
+    let resource = &part["resource"];
+    match (of("type"), resource["text"].as_str()) {
+        ("text", _) => of("text").to_owned(),
+        ("resource", Some(text)) => text.to_owned(),
+        ("resource", None) => format!("[resource {}]", resource["uri"].as_str().unwrap_or_default()),
+        ("resource_link", _) => format!("[resource {}]", of("uri")),
+        (kind, _) => format!("[{kind} {}, {} bytes of Base64]", of("mimeType"), of("data").len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::mcp::client::config::McpClient;
+
+    fn server(name: &str, tools: &[&str]) -> Arc<Server> {
+        let server = Server::new(name, &McpClient::default(), "/h".as_ref());
+        let described = tools.iter().map(|name| described(name, json!({ "type": "object" })));
+        server.describe(described.collect());
+        Arc::new(server)
+    }
+
+    fn described(name: &str, input_schema: Value) -> Described {
+        Described { name: name.to_owned(), input_schema, ..Described::default() }
+    }
+
+    #[test]
+    fn names_are_those_of_the_longest_server() {
+        let servers = [server("a", &["b_c", "Get-It"]), server("A-b", &["c", "c"])];
+        let tools = all(&servers);
+        let found: Vec<_> = tools.iter().map(|tool| (&*tool.name, tool.server.as_deref())).collect();
+        assert_eq!(found, [("mcp_a_b_c", Some("A-b")), ("mcp_a_get_it", Some("a"))]);
+    }
+
+    #[test]
+    fn tools_that_no_provider_takes_are_left_out() {
+        let object = json!({ "type": "object" });
+        assert_eq!(fault("mcp_a_b", &described("b", object.clone())), None);
+        assert!(fault(&"x".repeat(65), &described("x", object.clone())).is_some());
+        assert!(fault("mcp_a_", &described("", object)).is_some());
+        assert!(fault("mcp_a_b", &described("b", json!({ "type": "string" }))).is_some());
+        assert!(fault("mcp_a_b", &described("b", json!(7))).is_some());
+        let long = json!({ "type": "object", "description": "x".repeat(SCHEMA_BYTES_MAX) });
+        assert!(fault("mcp_a_b", &described("b", long)).is_some());
+    }
+
+    #[test]
+    fn only_what_the_server_says_may_be_repeated() {
+        let hinted = |annotations: Value| {
+            let annotations = annotations.as_object().unwrap().clone();
+            Described { annotations, ..Described::default() }.is_repeatable()
+        };
+        assert!(hinted(json!({ "readOnlyHint": true })) && hinted(json!({ "idempotentHint": true })));
+        assert!(!hinted(json!({})) && !hinted(json!({ "readOnlyHint": "true", "idempotentHint": false })));
+    }
+
+    #[test]
+    fn results_are_text() {
+        let content = json!([
+            { "type": "text", "text": "one" },
+            { "type": "image", "mimeType": "image/png", "data": "AAAA" },
+            { "type": "resource", "resource": { "uri": "file:///a", "text": "two" } },
+            { "type": "resource", "resource": { "uri": "file:///b", "blob": "AAAA" } },
+            { "type": "resource_link", "uri": "file:///c" },
+        ]);
+        let all = "one\n[image image/png, 4 bytes of Base64]\ntwo\n[resource file:///b]\n[resource file:///c]";
+        assert_eq!(text(&json!({ "content": content })), all);
+        assert_eq!(text(&json!({ "content": [], "structuredContent": { "a": 1 } })), "{\"a\":1}");
+        assert_eq!(text(&json!({})), "The result is empty.");
+        let is_failure = |result| matches!(told("s", result), Ok(Ended::Failure { taint: Taint::TOOL, .. }));
+        assert!(is_failure(Ok(json!({ "isError": true, "content": [] }))));
+        assert!(is_failure(Err(Failure::Refused("no".to_owned()))));
+        assert!(told("s", Err(Failure::Unanswered("it ended".to_owned()))).is_err());
+    }
+}

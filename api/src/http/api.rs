@@ -137,7 +137,8 @@ impl Api {
         out.counter("agentsvc_panics_total", "Panics caught.", self.health.panics());
         out.gauge("agentsvc_bridge_waiting", "Commands waiting for the world.", self.bridge.waiting());
         out.gauge("agentsvc_bodies_bytes", "Bytes of request bodies and messages in memory.", self.permits.bytes());
-        out.gauge("agentsvc_answers_bytes", "Bytes of large answers that wait for clients.", self.answers.bytes());
+        let unread = self.answers.bytes() + self.peers.unread_bytes();
+        out.gauge("agentsvc_answers_bytes", "Bytes of answers that wait for clients.", unread);
         let help = "Streamed answers broken off because too many answers waited for clients.";
         out.counter("agentsvc_answers_broken_off_total", help, self.answers.broken_off());
         out.gauge("agentsvc_rate_clients", "Clients tracked by the rate limiter.", self.access.policy().clients());

@@ -185,6 +185,8 @@ impl hyper::body::Body for Tracked {
 /// Bytes of an answer that say when some of them are taken.
 pub(crate) struct Piece {
     bytes: Bytes,
+    /// How many of them count towards what all clients have not read.
+    held: usize,
     answer: Arc<InFlight>,
 }
 
@@ -193,7 +195,13 @@ impl Piece {
         if answer.pieces.fetch_add(1, Ordering::Relaxed) == 0 {
             answer.waits(true);
         }
-        Self { bytes, answer: Arc::clone(answer) }
+        // Of larger ones, those of its own address count; a connection without streams has one answer at a time.
+        let is_held = answer.stream.get().is_some() && bytes.len() <= limit::ANSWER_SMALL_BYTES && bytes.is_unique();
+        let held = if is_held { bytes.len() } else { 0 };
+        if is_held {
+            answer.peer.hold(held);
+        }
+        Self { bytes, held, answer: Arc::clone(answer) }
     }
 }
 
@@ -214,6 +222,9 @@ impl Buf for Piece {
 
 impl Drop for Piece {
     fn drop(&mut self) {
+        if self.held > 0 {
+            self.answer.peer.give_back(self.held);
+        }
         if self.answer.pieces.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.answer.waits(false);
         }

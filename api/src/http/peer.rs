@@ -1,5 +1,5 @@
 //! The other ends of connections: which address they come from, whether they have shown a valid key, and how many
-//! answers the clients of an address have not read.
+//! answers the clients of an address, and of all, have not read.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,7 +13,11 @@ use crate::http::rate::ClientKey;
 
 /// The addresses that have connections.
 #[derive(Default)]
-pub(crate) struct Peers(Mutex<HashMap<ClientKey, Of>>);
+pub(crate) struct Peers {
+    of: Mutex<HashMap<ClientKey, Of>>,
+    /// Bytes of small answers that the clients of all addresses have not read.
+    unread_bytes: AtomicUsize,
+}
 
 /// The connections of one address.
 #[derive(Default)]
@@ -37,7 +41,7 @@ impl Peers {
     /// shown none.
     pub(crate) fn connect(self: &Arc<Self>, ip: IpAddr, is_trusted: bool) -> Option<Peer> {
         let key = ClientKey::of(ip);
-        let mut peers = self.0.lock();
+        let mut peers = self.of.lock();
         let of = peers.entry(key).or_default();
         if !is_trusted {
             if of.address.keyless.load(Ordering::Relaxed) >= limit::CONNECTIONS_KEYLESS_MAX {
@@ -49,6 +53,11 @@ impl Peers {
         let address = Arc::clone(&of.address);
         let (has_key, refused) = (AtomicBool::new(is_trusted), AtomicU32::new(0));
         Some(Peer { ip, key, address, has_key, refused, peers: Arc::clone(self) })
+    }
+
+    /// Bytes of small answers that clients have not read.
+    pub(crate) fn unread_bytes(&self) -> usize {
+        self.unread_bytes.load(Ordering::Relaxed)
     }
 }
 
@@ -122,16 +131,37 @@ impl Peer {
         self.address.unread[usize::from(has_key)].fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Does the address leave too many answers unread, on connections like this one?
+    /// Does the address leave too many answers unread, on connections like this one, or do all addresses together?
     pub(crate) fn reads_too_little(&self) -> bool {
-        self.address.unread[usize::from(self.has_key())].load(Ordering::Relaxed) >= limit::ANSWERS_UNREAD_MAX
+        let own = self.address.unread[usize::from(self.has_key())].load(Ordering::Relaxed);
+        own >= limit::ANSWERS_UNREAD_MAX || self.is_full(limit::ANSWERS_SMALL_BYTES_MAX)
+    }
+
+    /// Do all addresses leave more than half of what they may unread? Then what is not read has less time.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.is_full(limit::ANSWERS_SMALL_BYTES_MAX / 2)
+    }
+
+    /// Do all addresses leave so much unread? Connections that have shown no key have half of it.
+    fn is_full(&self, most: usize) -> bool {
+        self.peers.unread_bytes() >= if self.has_key() { most } else { most / 2 }
+    }
+
+    /// So many bytes of small answers wait for the client.
+    pub(crate) fn hold(&self, bytes: usize) {
+        self.peers.unread_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// They are taken, or given up.
+    pub(crate) fn give_back(&self, bytes: usize) {
+        self.peers.unread_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
 impl Drop for Peer {
     fn drop(&mut self) {
         self.show_key();
-        let mut peers = self.peers.0.lock();
+        let mut peers = self.peers.of.lock();
         if let Some(of) = peers.get_mut(&self.key) {
             of.connections -= 1;
             if of.connections == 0 {
@@ -164,7 +194,7 @@ mod tests {
         open.pop();
         assert!(peers.connect(ONE, false).is_some());
         drop(open);
-        assert!(peers.0.lock().is_empty());
+        assert!(peers.of.lock().is_empty());
     }
 
     #[test]
@@ -189,5 +219,22 @@ mod tests {
         assert!(!one.reads_too_little(), "those with a key count apart");
         one.take(false);
         assert!(!same.reads_too_little());
+    }
+
+    #[test]
+    fn bytes_of_small_answers_count_over_all_addresses() {
+        let peers = Arc::new(Peers::default());
+        let [one, other, keyless] =
+            [(ONE, true), (OTHER, true), (ONE, false)].map(|(ip, key)| peers.connect(ip, key).unwrap());
+        let half = limit::ANSWERS_SMALL_BYTES_MAX / 2;
+        one.hold(half - 1);
+        assert!(!keyless.reads_too_little() && keyless.is_crowded() && !one.is_crowded());
+        other.hold(1);
+        assert!(keyless.reads_too_little() && one.is_crowded() && !one.reads_too_little());
+        other.hold(half);
+        assert!(one.reads_too_little() && other.reads_too_little());
+        one.give_back(half);
+        other.give_back(half);
+        assert!(!keyless.is_crowded() && peers.unread_bytes() == 0);
     }
 }

@@ -182,7 +182,7 @@ async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: Ar
                 }
                 break;
             }
-            now = looks.tick() => match watch.look(&activity, now, api.answers.is_crowded(peer.holder())) {
+            now = looks.tick() => match watch.look(&activity, now, is_crowded(&api, &peer)) {
                 Verdict::Stay => {}
                 Verdict::Finish => http.as_mut().graceful_shutdown(),
                 Verdict::Cut => break,
@@ -199,6 +199,11 @@ async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: Ar
             () = async { if let Some(deadline) = &mut deadline { deadline.await } }, if deadline.is_some() => break,
         }
     }
+}
+
+/// Do answers that are not read take much, so that they have less time?
+fn is_crowded(api: &Api, peer: &Peer) -> bool {
+    peer.is_crowded() || api.answers.is_crowded(peer.holder())
 }
 
 /// What a request that leaves HTTP takes along: while this lives the connection is counted, and the server waits for

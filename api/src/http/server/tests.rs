@@ -13,6 +13,8 @@ use crate::http::metrics::{MetricsText, Probe};
 use crate::http::settings::{ApiSettings, Limits};
 use crate::testing::front;
 
+mod unread;
+
 /// Makes each answer of `/api/metrics` a large one of its own.
 struct Large;
 

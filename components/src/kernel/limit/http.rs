@@ -89,6 +89,10 @@ limits! {
     /// connections that have not shown the API key. What the daemon keeps anyway does not count. More: 503 with `Retry-After`,
     /// and streamed answers break off.
     pub const ANSWERS_BYTES_MAX: usize = 512 << 20;
+    /// Bytes of smaller answers on HTTP/2 streams that wait until clients of any address read them; half as much for connections that
+    /// have not shown the API key. More: a connection that leaves one unread has no further streams (`REFUSED_STREAM`); those that
+    /// read are served.
+    pub const ANSWERS_SMALL_BYTES_MAX: usize = 256 << 20;
     /// Open connections; fewer where the system permits fewer open files. More: 503 and closed.
     pub const CONNECTIONS_MAX: usize = 20_000;
     /// Open connections of one address that have not shown a valid API key, where one is needed. More: 503 and closed.

@@ -14,7 +14,7 @@ use agentsvc_components::kernel::limit::{SUMMARY_BYTES_MAX, SUMMARY_CALLS_MAX};
 use agentsvc_components::session::message::{ChatMessage, Role, Usage, text_of};
 use agentsvc_components::turn::outcome::StopReason;
 use agentsvc_components::usage::{CallEnd, CallUse};
-use agentsvc_systems::prompt::{MESSAGE_TOKENS, Prompt, message_tokens, shorten_to, text_tokens};
+use agentsvc_systems::prompt::{MESSAGE_TOKENS, Prompt, Tokens, message_tokens, shorten_to, text_tokens};
 use tracing::Instrument;
 use transcript::Part;
 
@@ -187,7 +187,8 @@ impl Job {
             .saturating_sub(2 * MESSAGE_TOKENS + text_tokens(TASK.len()))
             .max(PART_TOKENS_MIN);
         let part = self.part(at, tokens_max).await?;
-        let prompt = prompt_of(&target, &at.text, &part.text, tokens_max);
+        let is_reserved = call.calls_max.is_some();
+        let prompt = prompt_of(tokens_of(&target, is_reserved), &at.text, &part.text, tokens_max);
         let mut draft = Draft::new(None);
         let request = Request {
             attempt: call.attempt,
@@ -209,7 +210,6 @@ impl Job {
             end: CallEnd::Aborted,
             ..CallUse::default()
         });
-        let is_reserved = call.calls_max.is_some();
         let is_last = candidate >= call.manifest.manifest.fallback_models.len();
         let asked = call::ask(&self.models, &request, &mut draft, &mut self.calls, is_reserved, is_last).await;
         self.under_way = None;
@@ -220,6 +220,7 @@ impl Job {
             provider: target.provider.clone(),
             model: target.model.clone(),
             usage: answer.usage,
+            tokens_max: answer.tokens_max,
             latency_ms: u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX),
             ..CallUse::default()
         });
@@ -252,8 +253,7 @@ impl Job {
 }
 
 /// The request's prompt; it fits, for the summary before is cut to a third and the whole to what there is.
-fn prompt_of(target: &Target, before: &str, transcript: &str, tokens_max: u64) -> Prompt {
-    let tokens = tokens_of(target);
+fn prompt_of(tokens: &dyn Tokens, before: &str, transcript: &str, tokens_max: u64) -> Prompt {
     let mut text = String::new();
     if !before.is_empty() {
         let mut before = before.to_owned();
@@ -286,26 +286,16 @@ fn checked(text: &str, stop: StopReason) -> Result<String, CallError> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::model::provider::DriverKind;
+    use agentsvc_systems::prompt::Estimate;
 
-    fn target(context_tokens: u32) -> Target {
-        Target {
-            provider: "p".into(),
-            model: "m".into(),
-            driver: DriverKind::OpenAi,
-            base_url: "http://h/v1".into(),
-            context_tokens,
-            ..Target::default()
-        }
-    }
+    use super::*;
 
     #[test]
     fn the_prompt_fits_and_both_parts_are_in_it() {
-        let prompt = prompt_of(&target(8_000), "old facts", "User: hello", 1_000);
+        let prompt = prompt_of(&Estimate, "old facts", "User: hello", 1_000);
         let text = prompt.messages[0].plain_text();
         assert_eq!(text, format!("{BEFORE}\nold facts\n\n{TRANSCRIPT}\nUser: hello"));
-        let long = prompt_of(&target(8_000), &"old ".repeat(5_000), &"new ".repeat(5_000), 1_000);
+        let long = prompt_of(&Estimate, &"old ".repeat(5_000), &"new ".repeat(5_000), 1_000);
         let text = long.messages[0].plain_text();
         assert!(text_tokens(text.len()) <= 1_000 && text.contains(TRANSCRIPT) && text.ends_with("new "));
     }

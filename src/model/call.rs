@@ -147,6 +147,8 @@ impl Running {
         let tools = tools::with_client_tools(tools::offered(&self.models.tools.get(), manifest, &records), asked);
         let bound = call.answer_tokens_max.map(|most| most.min(target.context_tokens / 4).max(1));
         let max_tokens = asked.and_then(|asked| asked.max_tokens).or(choice.max_tokens).or(bound);
+        // No more than was reserved for it.
+        let max_tokens = max_tokens.map(|most| most.min(target.context_tokens));
         let temperature = asked.and_then(|asked| asked.temperature).or(choice.temperature);
         let tokens_max = prompt_tokens_max(&target, max_tokens, &tools);
         let more = behind(call.goals.as_deref(), asked.and_then(|asked| asked.system.as_deref()), tokens_max);
@@ -157,7 +159,7 @@ impl Running {
             summary: summary.as_ref().map(|summary| summary.text.as_str()),
             records,
             tokens_max: tokens_max - more_tokens,
-            tokens: tokens_of(&target),
+            tokens: tokens_of(&target, call.answer_tokens_max.is_some()),
         });
         prompt.system.push_str(&more);
         prompt.estimated_tokens += more_tokens;
@@ -337,6 +339,7 @@ fn failed_use(request: &Request<'_>, draft: &Draft, took: Duration) -> CallUse {
         provider: request.target.provider.clone(),
         model: request.target.model.clone(),
         usage: draft.usage_so_far(request.prompt.estimated_tokens),
+        tokens_max: draft.tokens_max(),
         latency_ms: u32::try_from(took.as_millis()).unwrap_or(u32::MAX),
         tool_calls: 0,
         end: CallEnd::Failed,

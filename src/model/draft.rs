@@ -8,6 +8,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::session::message::{Block, Reasoning, ToolCall, Usage};
 use agentsvc_components::turn::outcome::{ModelAnswer, StopReason};
 use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
+use agentsvc_components::usage::TokensMax;
 use agentsvc_components::{SessionId, TurnId};
 use agentsvc_systems::prompt::answer_tokens;
 
@@ -63,6 +64,17 @@ struct Thought {
     is_closed: bool,
 }
 
+/// What bounds the tokens of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    /// The most that the prompt can have.
+    pub(crate) prompt: u64,
+    /// The bound of the answer that went with it.
+    pub(crate) answer: Option<u32>,
+    /// The model's context.
+    pub(crate) context: u32,
+}
+
 /// The answer while it is written.
 #[derive(Default)]
 pub struct Draft {
@@ -70,6 +82,7 @@ pub struct Draft {
     pieces: Vec<Piece>,
     calls: usize,
     usage: Option<Usage>,
+    sent: Option<Sent>,
     /// The provider has counted the prompt only.
     is_uncounted: bool,
     stop: Option<StopReason>,
@@ -212,6 +225,19 @@ impl Draft {
         }
     }
 
+    /// Notes what went out.
+    pub(crate) const fn note_sent(&mut self, sent: Sent) {
+        self.sent = Some(sent);
+    }
+
+    /// The most tokens that the call can have had: no text has more than bytes. A provider that does not keep to the bound of
+    /// the answer may count what it wrote.
+    pub fn tokens_max(&self) -> Option<TokensMax> {
+        let Sent { prompt, answer, context } = self.sent?;
+        let written = (self.bytes.saturating_add(self.unread) as u64).min(context.into());
+        Some(TokensMax { input: prompt, output: answer.map(|bound| u64::from(bound).max(written)) })
+    }
+
     /// Notes the provider's own token counts.
     pub fn set_usage(&mut self, usage: Usage) {
         self.usage = Some(usage);
@@ -303,6 +329,7 @@ impl Draft {
         let usage = self.counted(prompt_tokens, answer_tokens(&blocks));
         ModelAnswer {
             usage,
+            tokens_max: self.tokens_max(),
             provider: provider.to_string(),
             model: model.to_string(),
             stop,

@@ -5,8 +5,9 @@ use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::session::message::{Block, Usage, text_of};
 use agentsvc_components::turn::outcome::{ModelAnswer, StopReason};
+use agentsvc_components::usage::TokensMax;
 
-use super::{CallPiece, Draft};
+use super::{CallPiece, Draft, Sent};
 use crate::model::provider::Target;
 
 fn answer(draft: Draft) -> ModelAnswer {
@@ -132,4 +133,20 @@ fn calls_are_bounded() {
     (0..10_000).for_each(|index| draft.push_call(piece(Some(index), "", "t", "{}")));
     assert!(draft.is_full());
     assert!(calls(&answer(draft)).len() <= super::CALLS_MAX);
+}
+
+#[test]
+fn an_answer_has_no_more_tokens_than_its_bound_or_what_came_of_it() {
+    let mut draft = Draft::default();
+    assert_eq!(draft.tokens_max(), None, "nothing was sent");
+    let most = |draft: &Draft| draft.tokens_max().map(|most| (most.input, most.output));
+    draft.note_sent(Sent { prompt: 7_000, answer: None, context: 1_000 });
+    assert_eq!(most(&draft), Some((7_000, None)));
+    draft.note_sent(Sent { prompt: 7_000, answer: Some(100), context: 1_000 });
+    assert_eq!(most(&draft), Some((7_000, Some(100))));
+    draft.push_text(&"x".repeat(900));
+    assert_eq!(most(&draft), Some((7_000, Some(900))), "the provider does not keep to the bound");
+    draft.push_text(&"x".repeat(900));
+    assert_eq!(most(&draft), Some((7_000, Some(1_000))), "no model writes more than a context");
+    assert_eq!(answer(draft).tokens_max, Some(TokensMax { input: 7_000, output: Some(1_000) }));
 }

@@ -16,6 +16,8 @@ use base64::engine::general_purpose::STANDARD;
 pub(crate) const LEFT_OUT: &str = "[image omitted: only newer images are sent]";
 /// What stands for an image that is not there any more.
 pub(crate) const GONE: &str = "[image omitted: the file no longer exists]";
+/// The most tokens of an image: `gpt-4o-mini` counts up to 48,169.
+const IMAGE_TOKENS_MAX: u64 = 50_000;
 
 /// What stands for an image that the model would not take.
 pub(crate) const NOT_TAKEN: &str = "[image omitted: the model does not support images]";
@@ -74,6 +76,11 @@ impl Images {
     pub(crate) fn base64(&self, file: FileId) -> Result<(&str, &str), &'static str> {
         let url = self.url(file)?;
         url.strip_prefix("data:").and_then(|url| url.split_once(";base64,")).ok_or(GONE)
+    }
+
+    /// More tokens than any model counts for them.
+    pub(crate) fn tokens_max(&self) -> u64 {
+        self.urls.len() as u64 * IMAGE_TOKENS_MAX
     }
 
     /// Bytes of all URLs.

@@ -159,6 +159,13 @@ impl Request<'_> {
         out
     }
 
+    /// What bounds the tokens of this request, written in so many bytes: no text has more than bytes.
+    pub(crate) fn sent(&self, bytes: usize) -> draft::Sent {
+        let text = bytes.saturating_sub(self.images.bytes()) as u64;
+        let (answer, context) = (self.max_tokens, self.target.context_tokens);
+        draft::Sent { prompt: text + self.images.tokens_max(), answer, context }
+    }
+
     /// The turn asks for extended thinking.
     pub(crate) fn thinks(&self) -> bool {
         self.asked.is_some_and(|asked| asked.thinking)

@@ -6,7 +6,7 @@
 use std::io::Read;
 use std::sync::LazyLock;
 
-use agentsvc_systems::prompt::{Estimate, Tokens};
+use agentsvc_systems::prompt::{Dense, Estimate, Tokens};
 use flate2::read::DeflateDecoder;
 use tiktoken_rs::{CoreBPE, O200K_BASE_PAT_STR, Rank};
 
@@ -22,10 +22,11 @@ const CL100K_BASE_PAT_STR: &str = concat!(
     r"\s*[\r\n]|\s+(?!\S)|\s",
 );
 
-/// Counts what is asked of `target`.
-pub(crate) fn tokens_of(target: &Target) -> &'static dyn Tokens {
+/// Counts what is asked of `target`. `is_reserved`: money is reserved for it, so no text may count much less than it has.
+pub(crate) fn tokens_of(target: &Target, is_reserved: bool) -> &'static dyn Tokens {
     match vocabulary_of(&target.model) {
         Some(vocabulary) => vocabulary,
+        None if is_reserved => &Dense,
         None => &Estimate,
     }
 }

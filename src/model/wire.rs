@@ -148,6 +148,7 @@ impl<W: Wire> HttpDriver<W> {
         let post = self.clients.get(&url)?.post(url).header(header::CONTENT_TYPE, "application/json");
         let more = extra_headers(&target.provider).iter();
         let post = more.fold(post, |post, (name, value)| post.header(*name, *value));
+        draft.note_sent(request.sent(body.len()));
         let sent = post.headers(headers).body(body).send().await;
         let response = sent.map_err(|error| failure::transport(target, &error, false))?;
         self.clients.pace().learn(target, response.headers());

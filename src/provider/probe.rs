@@ -82,6 +82,7 @@ pub(super) async fn test(drivers: &Drivers, bridge: &Bridge, asked: Asked) -> Re
         Err(CallError::last(FailureCode::ProviderError, "the call was interrupted"))
     });
     let latency_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let tokens_max = draft.tokens_max();
     let usage = match &ended {
         Ok(()) => draft.into_answer(request.attempt, prompt.estimated_tokens, &target).usage,
         Err(_) => draft.usage_so_far(prompt.estimated_tokens),
@@ -90,6 +91,7 @@ pub(super) async fn test(drivers: &Drivers, bridge: &Bridge, asked: Asked) -> Re
         provider: target.provider.clone(),
         model: target.model.clone(),
         usage,
+        tokens_max,
         latency_ms: u32::try_from(latency_ms).unwrap_or(u32::MAX),
         end: if ended.is_ok() { CallEnd::Answered } else { CallEnd::Failed },
         ..CallUse::default()

@@ -188,7 +188,7 @@ fn answered(call: &ModelCall, blocks: Vec<Block>, usage: Usage, stop: StopReason
 
 fn failed_call(call: &ModelCall, usage: Usage, latency_ms: u32) -> ModelEnd {
     let (provider, model) = (call.model.provider.clone(), call.model.model.clone());
-    let spent = vec![CallUse { provider, model, usage, latency_ms, tool_calls: 0, end: CallEnd::Failed }];
+    let spent = vec![CallUse { provider, model, usage, latency_ms, end: CallEnd::Failed, ..CallUse::default() }];
     let message = "the call failed, as it did in the turn that is repeated".to_owned();
     ModelEnd::Failed(ModelFailure { code: FailureCode::ProviderError, message, spent })
 }

@@ -222,6 +222,7 @@ pub(crate) fn answer(blocks: Vec<Block>) -> ModelAnswer {
         stop: StopReason::End,
         pressed: false,
         before: Vec::new(),
+        tokens_max: None,
     }
 }
 

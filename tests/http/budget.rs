@@ -302,7 +302,7 @@ fn a_test_of_a_provider_reserves_too_and_is_refused_before_the_provider_is_asked
         assert_eq!(asked.join().unwrap(), 200);
     });
     assert_eq!((&budget(&daemon)["reserved_usd"], &budget(&daemon)["status"]), (&json!(0.0), &json!("ok")));
-    // Of 1,100 tokens that the provider reports no more is believed than what was reserved.
+    // Of 1,100 tokens that the provider reports no more is believed than a context and the bytes that came.
     model.script([Reply::text("dear").usage(Some((1_000, 100)))]);
     daemon.poke(path).expect(200);
     let asked = model.requests().len();
@@ -316,7 +316,7 @@ fn a_test_of_a_provider_reserves_too_and_is_refused_before_the_provider_is_asked
             (&body["code"], &body["scope"], &body["period"]),
             (&json!("budget_exceeded"), &json!("global"), &json!("daily"))
         );
-        assert_eq!((&body["limit_usd"], &body["spent_usd"]), (&json!(0.001_65), &json!(0.001_019)));
+        assert_eq!((&body["limit_usd"], &body["spent_usd"]), (&json!(0.001_65), &json!(0.001_022)));
         assert!(text(&body["reset_at"]).ends_with("T00:00:00.000Z"), "{body}");
         assert!(refused.header("retry-after").unwrap().parse::<u64>().unwrap() <= 86_400);
     }
@@ -378,6 +378,33 @@ fn an_answer_whose_tokens_nobody_has_counted_is_booked_by_its_length() {
     // Who asks on and on is stopped.
     let statuses: Vec<u16> = (0..4).map(|n| ask(&format!("b{n}"), &free)).collect();
     assert_eq!((statuses[0], statuses[3]), (200, 429), "{statuses:?}");
+}
+
+#[test]
+fn what_is_sent_was_reserved_and_an_honest_bill_above_it_stops_the_next_call() {
+    let model = Model::start();
+    let daemon = daemon(&model, "daily_limit_usd = 0.0035\n");
+    // An answer longer than the context: 1,000 tokens each, 0.002 dollars.
+    let ask = |name: &str, message: &str| {
+        let agent =
+            daemon.agent_with(name, "[model]\nprovider = \"openai\"\nmodel = \"echo-1\"\nmax_tokens = 128000\n");
+        daemon.post(&format!("/api/agents/{agent}/message"), &json!({ "message": message }))
+    };
+    model.script([Reply::text("ok").usage(Some((1_000, 1)))]);
+    ask("dense", &"\u{10000}".repeat(1_000)).expect(200);
+    model.script([Reply::text("ok").usage(Some((1_800, 1_000)))]);
+    ask("letters", &"qx".repeat(2_000)).expect(200);
+    let asked = model.requests();
+    let content = |at: usize| text(&asked[at]["messages"].as_array().unwrap().last().unwrap()["content"]).to_owned();
+    assert!(content(0).len() < 1_000, "a token for each byte: {}", content(0).len());
+    assert!(content(1).len() > 1_800, "{}", content(1).len());
+    assert!(asked.iter().all(|asked| asked["max_tokens"] == 1_000), "what was reserved");
+    for n in 0..3 {
+        let body = ask(&format!("more{n}"), "x").expect(429);
+        assert_eq!((&body["code"], &body["spent_usd"]), (&json!("budget_exceeded"), &json!(0.003_801)));
+    }
+    assert_eq!(model.requests().len(), 2, "no more than one call above the limit");
+    assert!(daemon.get("/api/metrics").text().contains("agentsvc_usage_clipped_total 0"));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::kernel::outcome::Outcome;
 use crate::kernel::taint::UntrustedContent;
 use crate::session::message::{Block, ToolCall, Usage};
 use crate::turn::error_codes;
-use crate::usage::CallUse;
+use crate::usage::{CallUse, TokensMax};
 
 /// A model call ended. Dropped when its attempt is stale.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +44,9 @@ pub struct ModelAnswer {
     pub blocks: Vec<Block>,
     /// Tokens, as the provider counts them (estimated where it does not).
     pub usage: Usage,
+    /// The most that they can be; `None` where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_max: Option<TokensMax>,
     /// The provider that answered.
     pub provider: String,
     /// The model that answered.

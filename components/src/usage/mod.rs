@@ -31,6 +31,15 @@ pub enum CallEnd {
     Unknown,
 }
 
+/// The most tokens that a call can have had, by what was sent and what came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokensMax {
+    /// The prompt: no more than the bytes of the request.
+    pub input: u64,
+    /// The answer: what it was bounded to. `None` where it was not.
+    pub output: Option<u64>,
+}
+
 /// One call of a model: one usage event.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -41,6 +50,9 @@ pub struct CallUse {
     pub model: Box<str>,
     /// Its tokens.
     pub usage: Usage,
+    /// The most that they can be, until it is settled; `None` where that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_max: Option<TokensMax>,
     /// How long it took.
     pub latency_ms: u32,
     /// Tool calls in its answer.

@@ -94,6 +94,7 @@ fn turns(timed: &mut Timed) {
                 stop: StopReason::End,
                 pressed: false,
                 before: Vec::new(),
+                tokens_max: None,
             };
             let outcome = ModelOutcome(call.attempt, ModelEnd::Answered(answer));
             commit = timed.step(|engine| engine.outcome(outcome));

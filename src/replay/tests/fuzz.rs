@@ -316,7 +316,7 @@ impl Fuzz {
         }
         let (usage, before) = (Usage::of(self.random.below(500) as u64, 20), self.calls());
         let (provider, model) = ("builtin".to_owned(), "builtin".to_owned());
-        ModelAnswer { blocks, usage, provider, model, stop, pressed: self.random.one_in(20), before }
+        ModelAnswer { blocks, usage, provider, model, stop, pressed: self.random.one_in(20), before, tokens_max: None }
     }
 
     fn tool_end(&mut self, run: &ToolRun) -> ToolEnd {

@@ -1,12 +1,16 @@
 //! The limits of an agent bound what it and its descendants spend together, in virtual time.
 
+use agentsvc_components::session::message::{Block, Usage};
 use agentsvc_components::turn::effect::ModelCall;
+use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelOutcome};
+use agentsvc_components::usage::{CallEnd, CallUse, TokensMax};
 
 use super::tests::{WORST, costs, send, settings, view};
 use super::*;
 use crate::agent::{CloneAgent, RemoveAgents, SpawnAgent, SpawnChild};
 use crate::manifest::hash;
-use crate::testing::{TestWorld, spawn_command};
+use crate::testing::{TestWorld, answer, spawn_command};
+use crate::usage::events_for_tests;
 
 /// An agent that may spawn others.
 fn parent(name: &str) -> SpawnAgent {
@@ -110,4 +114,49 @@ fn tokens_of_an_hour_count_together_too() {
     world.ask(SetBudget { scope: Scope::Agent(top), limits }).unwrap();
     spends(&mut world, child, 50).unwrap();
     assert!(spends(&mut world, grandchild, 1).is_err() && spends(&mut world, top, 1).is_err());
+}
+
+#[test]
+fn an_honest_bill_above_the_reservation_counts_everywhere_and_a_lie_up_to_what_was_sent() {
+    // What is reported, the bytes that were sent, and what is believed of the prompt.
+    for (reported, sent, prompt) in [
+        (Usage::of(2_000, 100), 2_500, 2_000),
+        (Usage::of(1 << 63, u64::MAX), 2_500, 2_500),
+        // Providers add to prompts: a full context is reserved, and believed.
+        (Usage::of(1 << 63, u64::MAX), 50, 1_000),
+    ] {
+        let (mut world, [top, child, _, _]) = family(2 * WORST);
+        let _asked = send(&mut world, child, 1);
+        let call = world.next_call();
+        let tokens_max = Some(TokensMax { input: sent, output: Some(100) });
+        let broke_off = CallUse {
+            provider: "builtin".into(),
+            model: "builtin".into(),
+            usage: Usage::of(1_400, 0),
+            tokens_max: Some(TokensMax { input: 1_400, output: Some(100) }),
+            end: CallEnd::Failed,
+            ..CallUse::default()
+        };
+        let text = vec![Block::Text { text: "ok".into() }];
+        let said = ModelAnswer { usage: reported, tokens_max, before: vec![broke_off], ..answer(text) };
+        world.outcome(ModelOutcome(call.attempt, ModelEnd::Answered(said)));
+        let booked = Micros(1_400 + prompt + 2 * 100);
+        for restarted in [false, true] {
+            if restarted {
+                world.restart();
+            }
+            for scope in [Scope::Agent(child), Scope::Global] {
+                let found = view(&mut world, scope);
+                assert_eq!((found.today, found.month, found.total.cost), (booked, booked, booked), "{scope}");
+            }
+            let refusal = spends(&mut world, top, 1).unwrap_err();
+            assert!(refusal.message.contains(&format!("{booked} of")), "{}", refusal.message);
+        }
+        assert_eq!(world.engine.check(), Vec::<String>::new());
+        let events = events_for_tests(&world);
+        assert!(
+            events.len() == 2 && events.iter().all(|event| event.call.tokens_max.is_none()),
+            "nothing more is kept"
+        );
+    }
 }

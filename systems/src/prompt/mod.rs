@@ -21,7 +21,7 @@ mod unit;
 
 pub use merge::{SEPARATOR, merged};
 pub use tokens::{
-    Estimate, IMAGE_TOKENS, MESSAGE_TOKENS, TOOL_BLOCK_TOKENS, Tokens, answer_tokens, message_tokens, shorten,
+    Dense, Estimate, IMAGE_TOKENS, MESSAGE_TOKENS, TOOL_BLOCK_TOKENS, Tokens, answer_tokens, message_tokens, shorten,
     shorten_to, text_tokens,
 };
 pub use unit::NOT_RUN;

@@ -6,7 +6,7 @@ use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::{Timestamp, TurnId};
 use proptest::prelude::*;
 
-use super::{Estimate, NOT_RUN, Prompt, SUMMARY_TITLE, Source, Tokens, message_tokens, shorten, system_tokens};
+use super::{Dense, Estimate, NOT_RUN, Prompt, SUMMARY_TITLE, Source, Tokens, message_tokens, shorten, system_tokens};
 
 fn project(manifest: &Manifest, agent_name: &str, records: Vec<MessageRecord>, tokens_max: u64) -> Prompt {
     super::project(Source { manifest, agent_name, summary: None, records, tokens_max, tokens: &Estimate })
@@ -346,6 +346,28 @@ fn paired(messages: &[ChatMessage]) -> bool {
                 || messages.get(at + 1).is_some_and(|next| next.role == Role::Tool && calls_of(next) == calls)
         }
     })
+}
+
+#[test]
+fn dense_texts_count_about_what_they_can_have_and_prose_what_it_does() {
+    let count = |text: &str| Dense.count(text, u64::MAX).unwrap();
+    for (text, tokens) in
+        [("", 0), ("prose", 2), ("12345", 5), ("{\"a\":1}", 4), ("\u{434}\u{430}", 2), ("\u{4e2d}\u{6587}", 3)]
+    {
+        assert_eq!(count(text), tokens, "{text}");
+    }
+    for rare in ["\u{10000}", "\u{1f600}", "\u{12a0}"] {
+        assert_eq!(count(rare), rare.len() as u64, "{rare}");
+    }
+    assert_eq!(Dense.count("12345", 4), None);
+    let manifest = Manifest { system_prompt: "be brief".into(), ..Manifest::default() };
+    let records = vec![text(Role::User, &"\u{10000}".repeat(500))];
+    let of = |tokens: &dyn Tokens| {
+        let records = records.clone();
+        super::project(Source { manifest: &manifest, agent_name: "a", summary: None, records, tokens_max: 600, tokens })
+    };
+    assert!(bytes_of(&of(&Estimate)) > 1_500);
+    assert!(bytes_of(&of(&Dense)) < 620, "no dearer than what is reserved");
 }
 
 proptest! {

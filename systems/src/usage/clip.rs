@@ -1,4 +1,4 @@
-//! What a provider reports is bounded by what its model can take: one wrong number must not use a budget up for ever.
+//! What a provider reports is bounded by what was sent to it and by what its model can take: one wrong number must not use a budget up for ever.
 
 use bevy_ecs::prelude::World;
 use serde_json::json;
@@ -13,18 +13,21 @@ use crate::audit;
 use crate::config::Settings;
 use crate::kernel::counters::Counters;
 
-/// Contexts that a prompt or an answer is believed to have had at most. Providers count tokens in their own way, and the
-/// context that is set may be less than the model's.
+/// Contexts that a prompt or an answer is believed to have had at most where nothing better is known. Providers count
+/// tokens in their own way, and the context that is set may be less than the model's.
 const CONTEXTS_MAX: u64 = 2;
 
-/// The tokens of a use, as far as they can be.
+/// The tokens of a use, as far as they can be. A prompt may always have had a full context: providers add to it.
 pub(super) fn tokens(settings: &Settings, used: &CallUse) -> Usage {
-    let most = CONTEXTS_MAX * u64::from(settings.context_tokens_of(&used.provider, &used.model));
+    let context = u64::from(settings.context_tokens_of(&used.provider, &used.model));
+    let most = CONTEXTS_MAX * context;
+    let input_max = used.tokens_max.map_or(most, |sent| sent.input.max(context));
+    let output_max = used.tokens_max.and_then(|sent| sent.output).unwrap_or(most);
     let Usage { input_tokens, output_tokens, cached_input_tokens, cache_write_tokens, cost } = used.usage;
-    let input_tokens = input_tokens.min(most);
+    let input_tokens = input_tokens.min(input_max);
     Usage {
         input_tokens,
-        output_tokens: output_tokens.min(most),
+        output_tokens: output_tokens.min(output_max),
         cached_input_tokens: cached_input_tokens.min(input_tokens),
         cache_write_tokens: cache_write_tokens.min(input_tokens),
         cost,

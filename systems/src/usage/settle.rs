@@ -72,6 +72,7 @@ fn of_answer(answer: &mut ModelAnswer, latency_ms: u32, end: CallEnd) -> Vec<Cal
         provider: answer.provider.as_str().into(),
         model: answer.model.as_str().into(),
         usage: answer.usage,
+        tokens_max: answer.tokens_max,
         latency_ms: latency_ms.saturating_sub(before),
         tool_calls: u32::try_from(calls_of(&answer.blocks).len()).unwrap_or(u32::MAX),
         end,
@@ -79,7 +80,8 @@ fn of_answer(answer: &mut ModelAnswer, latency_ms: u32, end: CallEnd) -> Vec<Cal
     uses
 }
 
-/// Prices and writes every use; gives their sum and the last. No more is believed than a call can use and cost.
+/// Prices and writes every use; gives their sum and the last. No more is believed than a call can have used: by what was
+/// sent, even if that costs more than was reserved, or, where that is not known, by what was reserved.
 pub(super) fn all(world: &mut World, call: &CallRecord, uses: Vec<CallUse>) -> (Usage, Usage) {
     let (mut sum, mut last) = (Usage::default(), Usage::default());
     let mut left = if call.is_bounded { call.reserved } else { Micros(u64::MAX) };
@@ -87,7 +89,7 @@ pub(super) fn all(world: &mut World, call: &CallRecord, uses: Vec<CallUse>) -> (
         let reported = used.usage;
         used.usage = clip::tokens(world.resource::<Settings>(), &used);
         let cost = cost(world, &used);
-        used.usage.cost = cost.min(left);
+        used.usage.cost = if used.tokens_max.take().is_some() { cost } else { cost.min(left) };
         left = left.minus(used.usage.cost);
         let is_believed = (used.usage.input_tokens, used.usage.output_tokens, used.usage.cost)
             == (reported.input_tokens, reported.output_tokens, cost);

@@ -314,3 +314,37 @@ fn messages_cost_what_they_do() {
     assert_eq!((&last["code"], &last["data"]["status"]), (&json!(-32000), &json!(429)), "{answers}");
     assert!(last["data"]["retry_after_secs"].is_u64());
 }
+
+#[test]
+fn bodies_count_as_what_they_take_and_are_small_without_the_key() {
+    let daemon = Daemon::with(KEY);
+    let of = |bytes: usize| request("ping", &json!({ "x": "x".repeat(bytes) }));
+    let keyed = daemon.keyed("k");
+    assert_eq!(post(&keyed, "/mcp", &[], &of(1 << 20)).status, 200);
+    assert_eq!(post(&daemon.client(), "/mcp", &[], &of(15 << 10)).status, 200);
+    assert_eq!(post(&daemon.client(), "/mcp", &[], &of(16 << 10)).expect(413)["limit_bytes"], 16 << 10);
+    // 2 MiB that would take 300.
+    let unit = format!("{}0{}", r#"{"":"#.repeat(100), "}".repeat(100));
+    let dense =
+        format!(r#"{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{"x":[{}]}}}}"#, [&*unit; 4_000].join(","));
+    for (client, path) in [(&keyed, "/mcp"), (&keyed, "/api/mcp"), (&keyed, "/api/goals")] {
+        let reply = client.send("POST", path, &[("content-type", "application/json")], Some(dense.as_bytes()));
+        let refused = reply.expect(413);
+        assert!(refused["error"].as_str().unwrap().contains("too many objects"), "{path}: {refused}");
+    }
+}
+
+#[test]
+fn a_batch_of_large_answers_ends_early() {
+    let daemon = Daemon::with("rate_limit_per_second = 1000000\n");
+    let agents: Vec<_> = (0..200).map(|n| json!({ "manifest_toml": format!("name = \"n{n}\"") })).collect();
+    daemon.post("/api/agents/bulk", &json!({ "agents": agents }));
+    let client = daemon.client();
+    let page = post(&client, "/mcp", &[], &request("tools/list", &json!({}))).expect(200).to_string().len();
+    let batch = Value::Array(vec![request("tools/list", &json!({})); 64]);
+    let answers = post(&client, "/mcp", &[], &batch).expect(200);
+    let answers = answers.as_array().unwrap();
+    let listed = answers.iter().filter(|answer| answer["result"].is_object()).count();
+    assert_eq!((answers.len(), listed), (64, (1 << 20) / page + 1));
+    assert_eq!((&answers[63]["id"], &answers[63]["error"]["code"]), (&json!(7), &json!(-32000)));
+}

@@ -23,6 +23,9 @@ use crate::http::settings::ApiSettings;
 use crate::http::shutdown::Shutdown;
 use crate::http::table::Table;
 
+/// Requests without the key, where one is set, have this part of the room for bodies.
+const KEYLESS_PART: usize = 4;
+
 /// Everything a route may need.
 pub struct Api {
     /// The way into the world.
@@ -43,6 +46,8 @@ pub struct Api {
     pub services: Services,
     /// Room for bodies and messages of clients.
     pub(crate) permits: Arc<Permits>,
+    /// Room for bodies of requests without the key, where one is set.
+    pub(crate) keyless_permits: Arc<Permits>,
     /// Room for answers that wait for clients.
     pub(crate) answers: Arc<Answers>,
     /// The addresses that have connections.
@@ -64,6 +69,10 @@ impl Api {
             health: Health::new(settings.restart_count),
             services: Services::default(),
             permits: Arc::new(Permits::new(limit::BODIES_SMALL_BYTES_MAX, settings.limits.bodies_bytes_max)),
+            keyless_permits: Arc::new(Permits::new(
+                limit::BODIES_SMALL_BYTES_MAX / KEYLESS_PART,
+                settings.limits.bodies_bytes_max / KEYLESS_PART,
+            )),
             answers: Arc::new(Answers::new(settings.limits.answers_bytes_max)),
             peers: Arc::default(),
             table: domains.table(),
@@ -136,7 +145,8 @@ impl Api {
         out.gauge("agentsvc_uptime_seconds", "Seconds since the daemon started.", self.health.uptime_seconds());
         out.counter("agentsvc_panics_total", "Panics caught.", self.health.panics());
         out.gauge("agentsvc_bridge_waiting", "Commands waiting for the world.", self.bridge.waiting());
-        out.gauge("agentsvc_bodies_bytes", "Bytes of request bodies and messages in memory.", self.permits.bytes());
+        let bodies = self.permits.bytes() + self.keyless_permits.bytes();
+        out.gauge("agentsvc_bodies_bytes", "Bytes of request bodies and messages in memory.", bodies);
         let unread = self.answers.bytes() + self.peers.unread_bytes();
         out.gauge("agentsvc_answers_bytes", "Bytes of answers that wait for clients.", unread);
         let help = "Streamed answers broken off because too many answers waited for clients.";

@@ -7,6 +7,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use agentsvc_components::kernel::limit;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use hyper::header::{
@@ -24,13 +25,14 @@ use crate::http::call::{Call, ParamSpans};
 use crate::http::error::Error;
 use crate::http::origin::{OriginClass, check_host};
 use crate::http::peer::Peer;
+use crate::http::permit::Permit;
 use crate::http::reply::{Body, Response};
 use crate::http::response_headers::ResponseHeaders;
 use crate::http::route::{Auth, Route};
 use crate::http::shutdown::Shutdown;
 use crate::http::table::Found;
 use crate::http::trace::request_span;
-use crate::http::{body, permit, reply, sse};
+use crate::http::{body, json, permit, reply, sse};
 
 /// Rate cost of a request that reaches no route.
 const COST_UNMATCHED: u32 = 1;
@@ -208,11 +210,10 @@ where
             () = api.shutdown.wait() => {}
         }
     }
-    let time = api.settings.limits.body_time_max;
     let ((body, permit), stream) = if route.streamed.is_some() {
-        ((Bytes::new(), None), BodyStream::new(&parts, body, time))
+        ((Bytes::new(), None), BodyStream::new(&parts, body, api.settings.limits.body_time_max))
     } else {
-        (body::read(&parts, body, route.body_max, time, &api.permits).await?, BodyStream::ended())
+        (read_body(api, route, &parts, body, is_keyed).await?, BodyStream::ended())
     };
     let left = stream.clone();
     let warning = route.request.map(|_| Arc::new(OnceLock::new()));
@@ -242,6 +243,36 @@ where
         response.headers_mut().insert(WARNING, value);
     }
     Ok(response)
+}
+
+/// Reads the body whole, as far as there is room for it and for what becomes of it. Without the key there is less.
+async fn read_body<B>(
+    api: &Api,
+    route: &Route,
+    parts: &Parts,
+    body: B,
+    is_keyed: bool,
+) -> Result<(Bytes, Option<Permit>), Error>
+where
+    B: hyper::body::Body<Data = Bytes>,
+{
+    let (max, permits) = if is_keyed {
+        (route.body_max, &api.permits)
+    } else {
+        (route.body_max.min(limit::BODY_KEYLESS_BYTES_MAX), &api.keyless_permits)
+    };
+    let (body, mut permit) = body::read(parts, body, max, api.settings.limits.body_time_max, permits).await?;
+    if let Some(permit) = permit.as_mut().filter(|_| route.request.is_some()) {
+        let bytes = json::memory_bytes(&body);
+        if bytes > limit::JSON_BYTES_MAX {
+            let text = format!(
+                "the request body would take {bytes} bytes of memory: it has too many objects, arrays or members"
+            );
+            return Err(Error::new(StatusCode::PAYLOAD_TOO_LARGE, text).with("limit_bytes", limit::JSON_BYTES_MAX));
+        }
+        permit.take(bytes - body.len())?;
+    }
+    Ok((body, permit))
 }
 
 /// Leaves what `GET` would say about the body, without the body.

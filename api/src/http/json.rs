@@ -7,6 +7,7 @@ use hyper::header::CONTENT_TYPE;
 use hyper::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use crate::http::error::Error;
 
@@ -107,19 +108,51 @@ fn read_with(body: &[u8], closed: bool, warning: Option<&OnceLock<String>>, take
 
 /// How deep the arrays and objects of a well-formed `json` stand in each other.
 fn depth(json: &[u8]) -> usize {
-    let (mut now, mut deepest, mut in_text, mut escaped) = (0_usize, 0, false, false);
+    let (mut now, mut deepest) = (0_usize, 0);
+    structure(json, |byte| {
+        match byte {
+            b'[' | b'{' => now += 1,
+            b']' | b'}' => now = now.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(now);
+    });
+    deepest
+}
+
+/// Bytes of memory that `json` takes when it is read as a tree of values, about: its own, and those of the values. An object
+/// of serde_json has room for eleven members from its first one on, so that five bytes can become six hundred.
+pub(crate) fn memory_bytes(json: &[u8]) -> usize {
+    const OBJECT_BYTES: usize = 11 * (size_of::<String>() + size_of::<Value>()) + 32;
+    const ARRAY_BYTES: usize = 4 * size_of::<Value>();
+    // A list doubles as it grows; a full node of an object is split in two, and each name is text of its own.
+    const ITEM_BYTES: usize = 2 * size_of::<Value>();
+    const NAME_BYTES: usize = 80;
+    let mut bytes = json.len();
+    structure(json, |byte| {
+        bytes += match byte {
+            b'{' => OBJECT_BYTES,
+            b'[' => ARRAY_BYTES,
+            b',' => ITEM_BYTES,
+            b':' => NAME_BYTES,
+            _ => 0,
+        }
+    });
+    bytes
+}
+
+/// Shows the bytes of `json` that are in no text.
+fn structure(json: &[u8], mut see: impl FnMut(u8)) {
+    let (mut in_text, mut escaped) = (false, false);
     for byte in json {
         match byte {
             _ if escaped => escaped = false,
             b'\\' if in_text => escaped = true,
             b'"' => in_text = !in_text,
-            b'[' | b'{' if !in_text => now += 1,
-            b']' | b'}' if !in_text => now = now.saturating_sub(1),
+            _ if !in_text => see(*byte),
             _ => {}
         }
-        deepest = deepest.max(now);
     }
-    deepest
 }
 
 /// The keys that the target did not take.
@@ -201,6 +234,42 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
+
+    #[test]
+    fn what_stands_in_texts_takes_no_memory_of_its_own() {
+        let text = br#"{"a{[":"}\\\"{{[[,,::","b":["\\",{}]}"#;
+        let bare = br#"{"a":"","b":["",{}]}"#;
+        assert_eq!(memory_bytes(text) - text.len(), memory_bytes(bare) - bare.len());
+        assert_eq!((depth(text), depth(bare)), (3, 3));
+    }
+
+    /// The bytes that serde_json's tree has reserved, without what the allocator adds.
+    fn reserved(value: &Value) -> usize {
+        match value {
+            Value::Array(items) => items.capacity() * size_of::<Value>() + items.iter().map(reserved).sum::<usize>(),
+            Value::Object(members) => {
+                // Nodes have eleven places, and at least five of them are filled where there are several.
+                let nodes = if members.is_empty() { 0 } else { members.len().div_ceil(6) };
+                let texts: usize = members.iter().map(|(name, value)| name.capacity() + reserved(value)).sum();
+                nodes * (11 * 56 + 16) + texts
+            }
+            Value::String(text) => text.capacity(),
+            _ => 0,
+        }
+    }
+
+    #[test]
+    fn a_tree_takes_no_more_than_is_counted() {
+        let deep = format!("{}0{}", r#"{"":"#.repeat(100), "}".repeat(100));
+        let members: Vec<String> = (0..1_000).map(|n| format!(r#""{n}":{n}"#)).collect();
+        let lists = format!("[{}]", ["[0]"; 1_000].join(","));
+        let numbers = format!("[{}]", ["0"; 1_025].join(","));
+        let nested = format!("[{}]", ["[[[[{}]]]]"; 100].join(","));
+        for json in [deep, format!("{{{}}}", members.join(",")), lists, numbers, nested] {
+            let (counted, taken) = (memory_bytes(json.as_bytes()), reserved(&serde_json::from_str(&json).unwrap()));
+            assert!(counted >= taken, "{counted} of {taken}: {}", &json[..40]);
+        }
+    }
 
     #[derive(Debug, Deserialize)]
     struct Inner {

@@ -8,6 +8,9 @@
 //!
 //! A WebSocket is closed with 1013 instead.
 //!
+//! JSON bodies count as what they take once they are read ([`json::memory_bytes`](crate::http::json::memory_bytes)). Requests
+//! without the API key, where one is set, have a quarter of both sums, and count apart from all others.
+//!
 //! So whoever sends much keeps nobody out who sends little. Bytes are taken as they arrive, never as they are announced,
 //! and given back when the request has been answered, or what it sent to the world was taken there, whichever is later: a
 //! client that leaves does not make room for what it left in the world's queue.

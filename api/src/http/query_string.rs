@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use agentsvc_components::kernel::limit;
 use percent_encoding::percent_decode_str;
 use serde::de::value::{MapDeserializer, StrDeserializer};
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IntoDeserializer, Visitor};
@@ -38,9 +39,16 @@ pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
 type Pair<'a> = (Cow<'a, str>, Cow<'a, str>);
 
 /// The decoded pairs of a query; of equal names the last one stays.
+///
+/// # Errors
+/// 400 for what is no text, and for more than [`limit::QUERY_PARAMETERS_MAX`]: each name is compared with those before it.
 fn pairs(text: &str) -> Result<Vec<Pair<'_>>, Error> {
     let mut pairs: Vec<Pair<'_>> = Vec::new();
-    for part in text.split('&').filter(|part| !part.is_empty()) {
+    for (n, part) in text.split('&').filter(|part| !part.is_empty()).enumerate() {
+        if n == limit::QUERY_PARAMETERS_MAX {
+            let text = format!("the query has more than {} parameters", limit::QUERY_PARAMETERS_MAX);
+            return Err(Error::bad_request(text).with("limit_parameters", limit::QUERY_PARAMETERS_MAX));
+        }
         let (key, value) = part.split_once('=').unwrap_or((part, ""));
         let decode = |text| percent_decode(text, true).filter(|t| !t.contains('\0'));
         let key = decode(key).ok_or_else(|| Error::bad_request("a query parameter's name is not valid UTF-8 text"))?;
@@ -180,6 +188,14 @@ mod tests {
         assert!(filter.all && filter.agent.is_some());
         assert_eq!(read::<Filter>("").unwrap(), Filter::default());
         assert_eq!(read::<Filter>("limit=1&limit=2").unwrap().limit, Some(2));
+    }
+
+    #[test]
+    fn parameters_are_bounded() {
+        let of = |count: usize| (0..count).map(|n| format!("p{n}=1&")).collect::<String>();
+        assert!(read::<Filter>(&of(limit::QUERY_PARAMETERS_MAX)).is_ok());
+        let (message, status) = field_of(read::<Filter>(&of(limit::QUERY_PARAMETERS_MAX + 1)).unwrap_err());
+        assert_eq!((status, &*message), (400, "the query has more than 64 parameters"));
     }
 
     #[test]

@@ -105,11 +105,17 @@ async fn post(call: Call) -> Result<Response, Error> {
         call.charge(COST.saturating_mul(u32::try_from(messages.len()).unwrap_or(u32::MAX)))?;
     }
     let mut caller = None;
+    // As text: a page of tools takes many times its bytes as values.
     let mut answers = Vec::new();
+    let mut bytes = 0;
     for message in messages {
-        match message {
-            Message::Notice => {}
-            Message::Malformed => answers.push(answer(&Value::Null, Err(Failure::malformed()))),
+        let answered = match message {
+            Message::Notice => continue,
+            Message::Malformed => answer(&Value::Null, Err(Failure::malformed())),
+            Message::Request { id, .. } if bytes > limits::MCP_BATCH_ANSWER_BYTES_MAX => answer(
+                &id,
+                Err(Failure::new(Failure::BUSY, "the answers of the batch are too large; send fewer requests")),
+            ),
             Message::Request { id, method, params } => {
                 let caller = match caller.take() {
                     Some(known) => caller.insert(known),
@@ -119,18 +125,18 @@ async fn post(call: Call) -> Result<Response, Error> {
                     Ok(params) => methods::run(&call, caller, version, &method, params).await,
                     Err(failure) => Err(failure),
                 };
-                answers.push(answer(&id, outcome));
+                answer(&id, outcome)
             }
-        }
+        };
+        let answered = answered.to_string();
+        bytes += answered.len();
+        answers.push(answered);
     }
-    match (is_batch, answers.pop()) {
-        (_, None) => Ok(accepted()),
-        (false, Some(only)) => rendered(form, &only),
-        (true, Some(last)) => {
-            answers.push(last);
-            rendered(form, &Value::Array(answers))
-        }
-    }
+    Ok(match (is_batch, &*answers) {
+        (_, []) => accepted(),
+        (false, [only]) => rendered(form, only),
+        (_, all) => rendered(form, &format!("[{}]", all.join(","))),
+    })
 }
 
 /// The messages of a body, at least one.
@@ -178,9 +184,9 @@ fn accepted() -> Response {
     response
 }
 
-fn rendered(form: Form, answer: &Value) -> Result<Response, Error> {
+fn rendered(form: Form, answer: &str) -> Response {
     match form {
-        Form::Json => reply::ok(answer),
-        Form::Events => Ok(reply::bytes(StatusCode::OK, EVENTS, format!("event: message\ndata: {answer}\n\n"))),
+        Form::Json => reply::bytes(StatusCode::OK, reply::JSON, answer.to_owned()),
+        Form::Events => reply::bytes(StatusCode::OK, EVENTS, format!("event: message\ndata: {answer}\n\n")),
     }
 }

@@ -4,6 +4,8 @@ agentsvc_components::limits! {
     pub const ALL;
     /// Messages of one batch of MCP clients. More: 400.
     pub const MCP_BATCH_MAX: usize = 64;
+    /// Bytes of the answers of one batch after which its further requests fail.
+    pub const MCP_BATCH_ANSWER_BYTES_MAX: usize = 1 << 20;
     /// Agents on one page of the tools that MCP clients list. More: further pages.
     pub const MCP_AGENTS_PAGE_MAX: usize = 500;
     /// Bytes of one message of an MCP server. More: the server is restarted.

@@ -70,8 +70,12 @@ limits! {
     pub const AGENTS_CHANGED_MAX: usize = 65_536;
     /// Bytes of a request's headers. More: 431.
     pub const HEADER_BYTES_MAX: usize = 16 << 10;
+    /// Parameters of a query. More: 400.
+    pub const QUERY_PARAMETERS_MAX: usize = 64;
     /// Bytes of a JSON body unless the route says otherwise. More: 413.
     pub const BODY_BYTES_MAX: usize = 2 << 20;
+    /// Bytes of a body of a request without the API key, where one is set. More: 413.
+    pub const BODY_KEYLESS_BYTES_MAX: usize = 16 << 10;
     /// Bytes at the beginning of each body and WebSocket message that count towards `BODIES_SMALL_BYTES_MAX`; what
     /// is beyond counts towards `BODIES_BYTES_MAX`.
     pub const BODY_SMALL_BYTES: usize = 16 << 10;
@@ -80,6 +84,9 @@ limits! {
     pub const BODIES_BYTES_MAX: usize = 256 << 20;
     /// The same of their beginnings.
     pub const BODIES_SMALL_BYTES_MAX: usize = 512 << 20;
+    /// Bytes that one JSON body takes at most once it is read: its own, and those of its objects, arrays and their members,
+    /// which count towards `BODIES_BYTES_MAX`, too. More: 413.
+    pub const JSON_BYTES_MAX: usize = 192 << 20;
     /// Bytes of an answer from which on it counts towards `ANSWERS_BYTES_MAX`.
     pub const ANSWER_SMALL_BYTES: usize = 16 << 10;
     /// Bytes of an answer for each of which it costs one more unit of the client's rate; streamed answers and what the daemon

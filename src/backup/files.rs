@@ -284,6 +284,8 @@ impl Walk<'_> {
             Err(error) => return self.failed("list", entry, path, error),
         };
         names.sort_unstable();
+        // Some file systems list a name twice that is deleted and made again meanwhile.
+        names.dedup();
         for name in names {
             let name = OsStr::from_bytes(name.to_bytes());
             self.add(here.as_fd(), &format!("{entry}/{}", name.to_string_lossy()), &path.join(name), depth + 1)?;
@@ -327,11 +329,13 @@ fn is_passing(entry: &str) -> bool {
     is_ours && (entry.ends_with(".new") || entry.ends_with(".part"))
 }
 
-/// Is it an agent's doing that something of its workspace cannot be read: it was closed, or is something else by now? That is
-/// no reason to have no backup.
+/// Is it an agent's doing that something of its workspace cannot be read: it was closed, is leased, or is something else by
+/// now? That is no reason to have no backup. What the disk or the system fails at is one.
 pub(super) fn is_agents_doing(entry: &str, error: Errno) -> bool {
-    let is_theirs = [Errno::ACCESS, Errno::PERM, Errno::LOOP, Errno::NOTDIR, Errno::NXIO].contains(&error);
-    is_agents(entry) && is_theirs
+    let is_of_the_system =
+        [Errno::IO, Errno::NOMEM, Errno::MFILE, Errno::NFILE, Errno::NOSPC, Errno::NODEV, Errno::UCLEAN]
+            .contains(&error);
+    is_agents(entry) && !is_of_the_system
 }
 
 /// Does an agent own what has this entry?

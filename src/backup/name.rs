@@ -1,9 +1,12 @@
 //! Names: which entries an archive may hold, and what a backup's file may be called.
 
+use std::collections::HashSet;
+
 use agentsvc_components::kernel::limit;
 
 use super::component::{CONFIG, Part, TREES};
-use super::manifest::MANIFEST;
+use super::error::Error;
+use super::manifest::{Entry, MANIFEST, Manifest};
 use crate::kernel::disk_watch::RESERVE;
 
 /// What the name of a backup ends with.
@@ -83,6 +86,32 @@ pub fn check_filename(name: &str) -> Result<(), &'static str> {
     }
     if !name.ends_with(ENDING) || name.len() == ENDING.len() {
         return Err("must end with .tar.zst");
+    }
+    Ok(())
+}
+
+/// Checks what the manifest says before anything else is read.
+pub(super) fn check_manifest(manifest: &Manifest) -> Result<(), Error> {
+    if manifest.entries.len() > limit::BACKUP_ENTRIES_MAX {
+        return Err(Error::TooLarge(format!("it has more than {} entries", limit::BACKUP_ENTRIES_MAX)));
+    }
+    if manifest.bytes() > limit::BACKUP_BYTES_MAX {
+        return Err(Error::TooLarge(format!("it contains more than {} bytes", limit::BACKUP_BYTES_MAX)));
+    }
+    let mut names = HashSet::with_capacity(manifest.entries.len());
+    for Entry { name, .. } in &manifest.entries {
+        let refused = |reason| Error::Unsafe { name: name.clone(), reason };
+        check_entry(name).map_err(refused)?;
+        if name == MANIFEST || !names.insert(name.as_str()) {
+            return Err(refused("is a duplicate"));
+        }
+    }
+    // A file cannot be a directory, too.
+    for name in &names {
+        let mut parents = name.match_indices('/').map(|(at, _)| &name[..at]);
+        if parents.any(|parent| names.contains(parent)) {
+            return Err(Error::Unsafe { name: (*name).to_owned(), reason: "has a file as its parent directory" });
+        }
     }
     Ok(())
 }

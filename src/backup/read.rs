@@ -5,15 +5,13 @@
 //! first; links, devices, directories and everything that follows are refused.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::rc::Rc;
 
 use agentsvc_components::kernel::limit::{
-    BACKUP_BYTES_MAX, BACKUP_ENTRIES_MAX, BACKUP_MANIFEST_BYTES_MAX, BACKUP_NAME_BYTES_MAX, BACKUP_RATIO_FREE_BYTES,
-    BACKUP_RATIO_MAX, BACKUP_WINDOW_LOG_MAX,
+    BACKUP_MANIFEST_BYTES_MAX, BACKUP_NAME_BYTES_MAX, BACKUP_RATIO_FREE_BYTES, BACKUP_RATIO_MAX, BACKUP_WINDOW_LOG_MAX,
 };
 use agentsvc_systems::kernel::record::hex;
 use serde::Deserialize;
@@ -22,7 +20,7 @@ use tar::{Archive, EntryType};
 
 use super::error::{Error, io};
 use super::manifest::{Entry, FORMAT, KIND, MANIFEST, Manifest};
-use super::name::check_entry;
+use super::name::{check_entry, check_manifest};
 use super::write::tar_bytes;
 
 /// What a zstd stream begins with.
@@ -279,32 +277,6 @@ fn read_manifest(entries: &mut RawEntries<'_>, watch: &Watch) -> Result<Manifest
         return Err(Error::Newer { found: head.format, supported: FORMAT });
     }
     serde_json::from_slice(&text).map_err(unreadable)
-}
-
-/// Checks what the manifest says before anything else is read.
-fn check_manifest(manifest: &Manifest) -> Result<(), Error> {
-    if manifest.entries.len() > BACKUP_ENTRIES_MAX {
-        return Err(Error::TooLarge(format!("it has more than {BACKUP_ENTRIES_MAX} entries")));
-    }
-    if manifest.bytes() > BACKUP_BYTES_MAX {
-        return Err(Error::TooLarge(format!("it contains more than {BACKUP_BYTES_MAX} bytes")));
-    }
-    let mut names = HashSet::with_capacity(manifest.entries.len());
-    for Entry { name, .. } in &manifest.entries {
-        let refused = |reason| Error::Unsafe { name: name.clone(), reason };
-        check_entry(name).map_err(refused)?;
-        if name == MANIFEST || !names.insert(name.as_str()) {
-            return Err(refused("is a duplicate"));
-        }
-    }
-    // A file cannot be a directory, too.
-    for name in &names {
-        let mut parents = name.match_indices('/').map(|(at, _)| &name[..at]);
-        if parents.any(|parent| names.contains(parent)) {
-            return Err(Error::Unsafe { name: (*name).to_owned(), reason: "has a file as its parent directory" });
-        }
-    }
-    Ok(())
 }
 
 /// Hashes and counts what is read.

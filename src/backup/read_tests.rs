@@ -117,6 +117,20 @@ fn what_was_written_is_read() {
 }
 
 #[test]
+fn what_could_not_be_read_again_is_not_written() {
+    let dir = tempfile::tempdir().unwrap();
+    for other in ["workspaces/a/x", "workspaces/a/x/y"] {
+        let path = dir.path().join("a.tar.zst");
+        let mut writer = ArchiveWriter::begin(&path).unwrap();
+        for name in ["workspaces/a/x", other] {
+            writer.entry(name, 3, Kind::File, |out| out.write_all(b"abc").map_err(io("write", &path))).unwrap();
+        }
+        assert!(matches!(writer.finish(Manifest::default()), Err(Error::Unsafe { .. })), "{other}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing stays");
+    }
+}
+
+#[test]
 fn other_tools_read_it() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tar.zst");

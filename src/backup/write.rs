@@ -20,6 +20,7 @@ use tar::{EntryType, Header};
 
 use super::error::{Error, io};
 use super::manifest::{Entry, MANIFEST, Manifest};
+use super::name::check_manifest;
 use super::place::sync_dir;
 use crate::kernel::free_space;
 use crate::kernel::free_space::Sparing;
@@ -176,6 +177,8 @@ impl ArchiveWriter {
         let Self { path, files, mut body, entries, tar_bytes, .. } = self;
         manifest.entries = entries;
         manifest.sum_up();
+        // What could not be read again is no backup.
+        check_manifest(&manifest)?;
         let on_body = |source| Error::Io { what: "write", path: files.body.clone(), source };
         // Two empty blocks are the end.
         body.write_all(&[0; 2 * BLOCK_BYTES as usize]).map_err(on_body)?;

@@ -144,7 +144,7 @@ fn modes_limits_and_times_of_others_stay() {
     assert!(!namespaces || mode() == before, "{:o}", mode());
     let program = format!(
         r#"
-import os, resource
+import fcntl, os, resource
 try:
     resource.prlimit({pid}, resource.RLIMIT_NOFILE, (10, 10))
     print("limited")
@@ -152,6 +152,12 @@ except OSError as error:
     print("refused", error.errno)
 resource.prlimit(0, resource.RLIMIT_NOFILE)
 open("own", "w").close()
+try:
+    # What is leased is in no backup.
+    fcntl.fcntl(os.open("own", os.O_RDWR), fcntl.F_SETLEASE, fcntl.F_WRLCK)
+    print("leased")
+except OSError as error:
+    print("refused", error.errno)
 os.chmod("own", 0o755)
 for mode in (0o4755, 0o2755):
     try:
@@ -168,7 +174,10 @@ print("end")
 "#
     );
     let Some(said) = python(&harness, &program) else { return };
-    assert!(said.contains("end\n") && !said.contains("limited") && !said.contains("set-id"), "{said}");
+    assert!(
+        said.contains("end\n") && !said.contains("limited") && !said.contains("leased") && !said.contains("set-id"),
+        "{said}"
+    );
     harness.daemon.get("/api/health").expect(200);
 }
 

@@ -149,6 +149,10 @@ fn refused(left: Left) -> Result<Rules, BackendError> {
     // The limits of other processes, the daemon's among them.
     let foreign = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0);
     rules.insert(libc::SYS_prlimit64, any([vec![foreign]])?);
+    // A lease keeps the daemon from reading a file, and so from having it in a backup.
+    let lease =
+        SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, u64::from(libc::F_SETLEASE.unsigned_abs()));
+    rules.insert(libc::SYS_fcntl, any([vec![lease]])?);
     // Files that run with the rights of their owner.
     for (call, mode) in [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (libc::SYS_mknodat, 2)] {
         rules.insert(call, any(SET_ID.map(|bit| vec![has(mode, bit)]))?);

@@ -1,18 +1,25 @@
 //! `apply_patch`: changes parts of files, all or none.
 
+use std::rc::Rc;
+
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio::sync::Semaphore;
 
 use super::files::{in_workspace, sentence};
-use super::patch::{self, Change};
+use super::patch::{self, Change, Looks};
 use crate::kernel::sandbox::{Error, Workspace, WorkspacePath, Write};
 use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 
 /// Bytes of a file that a patch changes.
 const FILE_BYTES_MAX: u64 = 8 << 20;
+/// Bytes of all files that a patch changes.
+const FILES_BYTES_MAX: u64 = 32 << 20;
 /// Files of one patch.
 const FILES_MAX: usize = 200;
+/// Patches that are applied at once: each has its files in memory.
+static PATCHES: Semaphore = Semaphore::const_new(2);
 
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
@@ -37,6 +44,8 @@ struct Input {
 fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
     Box::pin(async move {
         let Input { patch } = input(&text)?;
+        // It is never closed.
+        let _turn = PATCHES.acquire().await;
         in_workspace(&context, move |workspace| apply(workspace, &patch)).await.map(Ended::Text)
     })
 }
@@ -44,8 +53,16 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
 /// One file as it is and as it will be; `None` where there is none.
 struct Target {
     path: String,
-    before: Option<Vec<u8>>,
-    after: Option<Vec<u8>>,
+    before: Option<Rc<Vec<u8>>>,
+    after: Option<Rc<Vec<u8>>>,
+}
+
+/// What a patch comes to, as far as it was worked out.
+struct Plan {
+    targets: Vec<Target>,
+    /// Bytes that may still be read.
+    bytes_left: u64,
+    looks: Looks,
 }
 
 fn apply(workspace: &Workspace, text: &str) -> Result<String, String> {
@@ -53,49 +70,71 @@ fn apply(workspace: &Workspace, text: &str) -> Result<String, String> {
     if changes.len() > FILES_MAX {
         return Err(format!("The patch changes {} files; the limit is {FILES_MAX}.", changes.len()));
     }
-    let mut targets = Vec::new();
+    let mut plan = Plan { targets: Vec::new(), bytes_left: FILES_BYTES_MAX, looks: Looks::of_patch() };
     let mut said = Vec::new();
     for change in changes {
-        said.push(plan(workspace, change, &mut targets)?);
+        said.push(plan.add(workspace, change)?);
     }
-    write_all(workspace, &targets)?;
+    write_all(workspace, &plan.targets)?;
     Ok(format!("Done.\n{}", said.join("\n")))
 }
 
-/// Works out what a change comes to; nothing is written yet. Gives the line that reports it.
-fn plan(workspace: &Workspace, change: Change, targets: &mut Vec<Target>) -> Result<String, String> {
-    match change {
-        Change::Add { path, text } => {
-            let at = target(workspace, &path, targets)?;
-            if targets[at].after.is_some() {
-                return Err(format!("{path} exists already; update it, or delete it first. Nothing was changed."));
+impl Plan {
+    /// Works out what a change comes to; nothing is written yet. Gives the line that reports it.
+    fn add(&mut self, workspace: &Workspace, change: Change) -> Result<String, String> {
+        match change {
+            Change::Add { path, text } => {
+                let at = self.target(workspace, &path)?;
+                if self.targets[at].after.is_some() {
+                    return Err(format!("{path} exists already; update it, or delete it first. Nothing was changed."));
+                }
+                self.targets[at].after = Some(Rc::new(text.into_bytes()));
+                Ok(format!("A {path}"))
             }
-            targets[at].after = Some(text.into_bytes());
-            Ok(format!("A {path}"))
-        }
-        Change::Delete { path } => {
-            let at = target(workspace, &path, targets)?;
-            targets[at].after.take().ok_or_else(|| missing(&path))?;
-            Ok(format!("D {path}"))
-        }
-        Change::Update { path, to, hunks } => {
-            let from = target(workspace, &path, targets)?;
-            let old = targets[from].after.as_deref().ok_or_else(|| missing(&path))?;
-            let old =
-                std::str::from_utf8(old).map_err(|_| format!("{path} is not UTF-8 text. Nothing was changed."))?;
-            let new = patch::fit(old, &hunks).map_err(|why| format!("{path}: {why} Nothing was changed."))?;
-            let Some(to) = to else {
-                targets[from].after = Some(new.into_bytes());
-                return Ok(format!("M {path}"));
-            };
-            let at = target(workspace, &to, targets)?;
-            if at != from && targets[at].after.is_some() {
-                return Err(format!("{to} exists already; {path} cannot be renamed to it. Nothing was changed."));
+            Change::Delete { path } => {
+                let at = self.target(workspace, &path)?;
+                self.targets[at].after.take().ok_or_else(|| missing(&path))?;
+                Ok(format!("D {path}"))
             }
-            targets[from].after = None;
-            targets[at].after = Some(new.into_bytes());
-            Ok(format!("R {path} -> {to}"))
+            Change::Update { path, to, hunks } => {
+                let from = self.target(workspace, &path)?;
+                let old = self.targets[from].after.as_ref().ok_or_else(|| missing(&path))?;
+                let old =
+                    std::str::from_utf8(old).map_err(|_| format!("{path} is not UTF-8 text. Nothing was changed."))?;
+                let new = patch::fit(old, &hunks, &self.looks)
+                    .map_err(|why| format!("{path}: {why} Nothing was changed."))?;
+                let Some(to) = to else {
+                    self.targets[from].after = Some(Rc::new(new.into_bytes()));
+                    return Ok(format!("M {path}"));
+                };
+                let at = self.target(workspace, &to)?;
+                if at != from && self.targets[at].after.is_some() {
+                    return Err(format!("{to} exists already; {path} cannot be renamed to it. Nothing was changed."));
+                }
+                self.targets[from].after = None;
+                self.targets[at].after = Some(Rc::new(new.into_bytes()));
+                Ok(format!("R {path} -> {to}"))
+            }
         }
+    }
+
+    /// The place of a file among the targets; read when it is named first.
+    fn target(&mut self, workspace: &Workspace, path: &str) -> Result<usize, String> {
+        let path = WorkspacePath::parse(path).map_err(sentence)?.as_str().to_owned();
+        if let Some(at) = self.targets.iter().position(|target| target.path == path) {
+            return Ok(at);
+        }
+        let before = match workspace.read_whole(&path, FILE_BYTES_MAX) {
+            Ok(bytes) => Some(Rc::new(bytes)),
+            Err(Error::NotFound(_)) => None,
+            Err(error) => return Err(format!("{} Nothing was changed.", sentence(error))),
+        };
+        let bytes = before.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or_else(|| {
+            format!("The patch changes files of more than {FILES_BYTES_MAX} bytes together. Nothing was changed.")
+        })?;
+        self.targets.push(Target { path, after: before.clone(), before });
+        Ok(self.targets.len() - 1)
     }
 }
 
@@ -103,26 +142,11 @@ fn missing(path: &str) -> String {
     format!("{path} does not exist. Nothing was changed.")
 }
 
-/// The place of a file among the targets; read when it is named first.
-fn target(workspace: &Workspace, path: &str, targets: &mut Vec<Target>) -> Result<usize, String> {
-    let path = WorkspacePath::parse(path).map_err(sentence)?.as_str().to_owned();
-    if let Some(at) = targets.iter().position(|target| target.path == path) {
-        return Ok(at);
-    }
-    let before = match workspace.read_whole(&path, FILE_BYTES_MAX) {
-        Ok(bytes) => Some(bytes),
-        Err(Error::NotFound(_)) => None,
-        Err(error) => return Err(format!("{} Nothing was changed.", sentence(error))),
-    };
-    targets.push(Target { path, after: before.clone(), before });
-    Ok(targets.len() - 1)
-}
-
 /// Writes every target, or, when one cannot be written, puts back those that were.
 fn write_all(workspace: &Workspace, targets: &[Target]) -> Result<(), String> {
     for (at, target) in targets.iter().enumerate() {
-        if let Err(error) = put(workspace, &target.path, target.before.as_deref(), target.after.as_deref()) {
-            let back = |done: &Target| put(workspace, &done.path, done.after.as_deref(), done.before.as_deref());
+        if let Err(error) = put(workspace, &target.path, target.before.as_ref(), target.after.as_ref()) {
+            let back = |done: &Target| put(workspace, &done.path, done.after.as_ref(), done.before.as_ref());
             let stuck: Vec<&str> =
                 targets[..at].iter().rev().filter(|done| back(done).is_err()).map(|done| done.path.as_str()).collect();
             let state = if stuck.is_empty() {
@@ -136,7 +160,12 @@ fn write_all(workspace: &Workspace, targets: &[Target]) -> Result<(), String> {
     Ok(())
 }
 
-fn put(workspace: &Workspace, path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> Result<(), Error> {
+fn put(
+    workspace: &Workspace,
+    path: &str,
+    before: Option<&Rc<Vec<u8>>>,
+    after: Option<&Rc<Vec<u8>>>,
+) -> Result<(), Error> {
     match (before, after) {
         _ if before == after => Ok(()),
         (Some(_), None) => workspace.remove(path, false).map(drop),
@@ -177,6 +206,21 @@ mod tests {
         assert_eq!((text(&w, "a"), text(&w, "b")), (None, None));
         assert_eq!(text(&w, "c").unwrap(), "one\ntwo\n");
         assert_eq!(text(&w, "d/new").unwrap(), "n\n");
+    }
+
+    #[test]
+    fn files_count_together() {
+        let dir = tempfile::tempdir().unwrap();
+        let w = workspace(&dir);
+        let mut patch = String::new();
+        for n in 0..6 {
+            w.write(&format!("f{n}"), "x\n".repeat(3 << 20).as_bytes(), Write::Create).unwrap();
+            patch.push_str(&format!("*** Delete File: f{n}\n"));
+            let said = apply(&w, &format!("*** Begin Patch\n{patch}*** Update File: a\n-9\n+x\n*** End Patch"));
+            let why = if n < 5 { "no line of the file matches" } else { "files of more than 33554432 bytes together" };
+            assert!(said.as_ref().unwrap_err().contains(why), "{n}: {said:?}");
+        }
+        assert!(w.path().join("f0").exists());
     }
 
     #[test]

@@ -13,7 +13,7 @@ const COMPARISONS: &[fn(&str, &str) -> bool] =
     &[|a, b| a == b, |a, b| a.trim_end() == b.trim_end(), |a, b| a.trim() == b.trim()];
 /// Characters of a line that an error shows.
 const SHOWN_CHARS_MAX: usize = 120;
-/// Looks that may be taken to fit one patch to one file, half a second's worth; a patch whose places are not found by then
+/// Looks that may be taken to fit one patch to its files, half a second's worth; a patch whose places are not found by then
 /// is refused. Without it, a long run of equal lines is looked at once for each of its lines. To compare two lines is one
 /// look, and one more for every [`LOOK_BYTES`] of the longer.
 const LOOKS_MAX: u32 = 10_000_000;
@@ -22,10 +22,18 @@ const LOOK_BYTES: usize = 64;
 /// What is said at that bound.
 const TOO_LONG: &str = "finding its position takes too long. Give fewer lines of context, or make smaller changes.";
 
-/// How many looks may still be taken.
-struct Looks(Cell<u32>);
+/// Lines of a file that a patch is fitted to: each takes memory, however short it is.
+const LINES_MAX: usize = 1_000_000;
+
+/// How many looks may still be taken for a patch.
+pub(crate) struct Looks(Cell<u32>);
 
 impl Looks {
+    /// Those of a whole patch.
+    pub(crate) const fn of_patch() -> Self {
+        Self(Cell::new(LOOKS_MAX))
+    }
+
     /// Those that it takes to compare two lines, unless all are used up.
     fn take(&self, one: &str, other: &str) -> bool {
         let looks = 1 + one.len().max(other.len()) / LOOK_BYTES;
@@ -44,17 +52,19 @@ impl Looks {
 ///
 /// # Errors
 /// A sentence for the model: which hunk does not fit, and what stands there instead.
-pub(crate) fn fit(text: &str, hunks: &[Hunk]) -> Result<String, String> {
+pub(crate) fn fit(text: &str, hunks: &[Hunk], looks: &Looks) -> Result<String, String> {
+    if text.lines_kept().nth(LINES_MAX).is_some() {
+        return Err(format!("it has more than {LINES_MAX} lines."));
+    }
     let lines: Vec<&str> = text.lines_kept().collect();
     // A file of another system keeps its line ends.
     let returns = lines.iter().filter(|line| line.ends_with('\r')).count() * 2 > lines.len();
     let mut newline = text.is_empty() || text.ends_with('\n');
     let mut after = Vec::with_capacity(lines.len());
-    let looks = Looks(Cell::new(LOOKS_MAX));
     // The first line that the next hunk may touch: hunks stand in the order of the file.
     let mut from = 0;
     for (number, hunk) in hunks.iter().enumerate() {
-        let at = place(&lines, hunk, from, &looks).map_err(|why| format!("Change {}: {why}", number + 1))?;
+        let at = place(&lines, hunk, from, looks).map_err(|why| format!("Change {}: {why}", number + 1))?;
         after.extend(lines[from..at].iter().copied().map(Cow::Borrowed));
         from = replace(&lines, hunk, at, returns, &mut after);
         if from == lines.len() && hunk.lines.iter().any(|line| !matches!(line, Line::Keep(_))) {
@@ -168,13 +178,13 @@ fn shown(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::fit;
+    use super::{LINES_MAX, Looks, fit};
     use crate::tool::patch::{Change, read};
 
     /// Carries out the update that a patch of one file holds.
     fn patched(text: &str, patch: &str) -> Result<String, String> {
         match &read(patch)?[..] {
-            [Change::Update { hunks, .. }] => fit(text, hunks),
+            [Change::Update { hunks, .. }] => fit(text, hunks, &Looks::of_patch()),
             other => panic!("{other:?}"),
         }
     }
@@ -215,6 +225,22 @@ mod tests {
         }
         let end = format!("{}-y\n+z\n", " x\n".repeat(20));
         assert_eq!(envelope(&format!("{equal}y\n"), &end).unwrap(), format!("{equal}z\n"));
+    }
+
+    #[test]
+    fn what_one_change_looked_for_is_missing_to_the_next() {
+        let (text, looks) = (format!("{}y\n", "x\n".repeat(200_000)), Looks::of_patch());
+        let changes = read("*** Begin Patch\n*** Update File: f\n-y\n+z\n*** End Patch\n").unwrap();
+        let [Change::Update { hunks, .. }] = &changes[..] else { panic!("{changes:?}") };
+        let done = (0..100).map_while(|_| fit(&text, hunks, &looks).ok()).count();
+        assert!((10..100).contains(&done), "{done}");
+    }
+
+    #[test]
+    fn lines_are_bounded() {
+        let patch = "@@ -1 +1 @@\n-x\n+y\n";
+        assert!(unified(&"x\n".repeat(LINES_MAX), patch).is_ok());
+        assert!(unified(&"x\n".repeat(LINES_MAX + 1), patch).unwrap_err().contains("lines"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod envelope;
 mod fit;
 mod unified;
 
-pub(super) use fit::fit;
+pub(super) use fit::{Looks, fit};
 
 /// What is to happen to one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,9 +112,10 @@ pub(super) fn read(text: &str) -> Result<Vec<Change>, String> {
 /// # Errors
 /// A sentence for the model: what cannot be read, or does not fit.
 pub(crate) fn patched(file: &str, patch: &str) -> Result<String, String> {
+    let looks = Looks::of_patch();
     read(patch)?.into_iter().try_fold(file.to_owned(), |before, change| match change {
         Change::Add { text, .. } => Ok(text),
         Change::Delete { .. } => Ok(String::new()),
-        Change::Update { hunks, .. } => fit(&before, &hunks),
+        Change::Update { hunks, .. } => fit(&before, &hunks, &looks),
     })
 }

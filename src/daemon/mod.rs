@@ -18,7 +18,7 @@ mod stop;
 mod tools;
 pub(crate) mod world;
 
-use std::net::TcpListener;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -112,6 +112,7 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     let config = &launch.config;
     let listener = listen(config)?;
     let address = listener.local_addr().map_err(system("cannot read the bound address"))?;
+    let listeners = [Some(listener), listen_beside(address)].into_iter().flatten();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .thread_name("front")
         .enable_all()
@@ -136,11 +137,12 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     let (files, handle) = (Arc::clone(&front.files), runtime.handle().clone());
     let readers = backups::Readers { live: Arc::clone(&live), accounts, keeper, files, handle };
     let backups = backups::open(launch, &front, &exchange, Arc::clone(&snapshots) as _, secrets, readers);
-    let listener = {
+    let listeners = {
         let _inside = runtime.enter();
-        tokio::net::TcpListener::from_std(listener).map_err(system("cannot watch the listener"))?
+        let watched: std::io::Result<Vec<_>> = listeners.map(tokio::net::TcpListener::from_std).collect();
+        watched.map_err(system("cannot watch the listener"))?
     };
-    let served = runtime.spawn(agentsvc_api::serve(Arc::clone(&front.api), listener));
+    let served = runtime.spawn(agentsvc_api::serve(Arc::clone(&front.api), listeners));
     watch_signals(&runtime, front.api.shutdown.clone());
     live::hangup::watch(&runtime, live);
     launch.logging.tap(front.api.services.state());
@@ -172,12 +174,37 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
 
 fn listen(config: &Config) -> Result<TcpListener, Error> {
     let listen = config.api_listen;
-    let bind = || {
-        let listener = TcpListener::bind(listen)?;
-        listener.set_nonblocking(true)?;
-        Ok(listener)
+    bind(listen).map_err(|source| Error::Listen { listen, source })
+}
+
+/// Listens on the other loopback address, too: `localhost` means either, and what listens there instead, such as a command of an
+/// agent, would be sent the key. Without IPv6 there is none.
+fn listen_beside(address: SocketAddr) -> Option<TcpListener> {
+    let other: IpAddr = match address.ip() {
+        IpAddr::V4(Ipv4Addr::LOCALHOST) => Ipv6Addr::LOCALHOST.into(),
+        IpAddr::V6(Ipv6Addr::LOCALHOST) => Ipv4Addr::LOCALHOST.into(),
+        _ => return None,
     };
-    bind().map_err(|source| Error::Listen { listen, source })
+    let beside = SocketAddr::new(other, address.port());
+    match bind(beside) {
+        Ok(listener) => Some(listener),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+            tracing::warn!(
+                "another program listens on {beside}: use {address}, not localhost, or it may get the API key"
+            );
+            None
+        }
+        Err(error) => {
+            tracing::debug!(%error, "cannot listen on {beside}");
+            None
+        }
+    }
+}
+
+fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
 }
 
 /// The front and what ends it. Cheap to clone.

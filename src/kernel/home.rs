@@ -215,6 +215,12 @@ impl Home {
         Ok(Lock { _file: file })
     }
 
+    /// Does a daemon have this home now? Another program may listen where the last one did.
+    pub fn is_taken(&self) -> bool {
+        let file = File::open(self.lock_file());
+        file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
     /// Blocks until no daemon has this home.
     pub fn wait_until_free(&self) -> Result<(), Error> {
         let path = self.lock_file();

@@ -5,6 +5,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::support::daemon::Daemon;
+use crate::support::http::Client;
 use crate::support::routes;
 use crate::support::stream::Events;
 
@@ -23,6 +24,17 @@ fn health_is_small_and_public() {
     let detail = daemon.get("/api/health/detail").expect(200);
     assert_eq!((&detail["status"], &detail["database"]), (&json!("ok"), &json!("connected")));
     assert!(detail["agent_count"].is_u64() && detail["config_warnings"].is_array(), "{detail}");
+}
+
+#[test]
+fn localhost_is_the_daemon_whichever_address_it_means() {
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        return eprintln!("skipped: no IPv6");
+    }
+    let daemon = Daemon::start();
+    let other = std::net::SocketAddr::new(std::net::Ipv6Addr::LOCALHOST.into(), daemon.addr.port());
+    assert_eq!(Client::new(other).get("/api/health").expect(200)["status"], "ok");
+    assert!(std::net::TcpListener::bind(other).is_err(), "nothing else can listen there");
 }
 
 #[test]

@@ -2,10 +2,13 @@
 //! without cutting off what is being answered.
 
 use crate::http::error_codes;
+use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use h2::Reason;
@@ -51,14 +54,14 @@ const ACCEPT_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 type Builder = auto::Builder<Streams>;
 
-/// Serves `api` on `listener` until its shutdown is triggered and what was being answered has ended, or
+/// Serves `api` on `listeners` until its shutdown is triggered and what was being answered has ended, or
 /// `drain_time_max` has passed.
-pub async fn serve(api: Arc<Api>, listener: TcpListener) {
+pub async fn serve(api: Arc<Api>, listeners: Vec<TcpListener>) {
     let sweeper = tokio::spawn(sweep(Arc::clone(&api)));
     let slots = Arc::new(Semaphore::new(api.settings.limits.connections_max));
-    accept(&api, &listener, &slots).await;
+    accept(&api, &listeners, &slots).await;
     // A closed listener refuses new clients at once instead of leaving them in the backlog.
-    drop(listener);
+    drop(listeners);
     sweeper.abort();
     let all = u32::try_from(api.settings.limits.connections_max).unwrap_or(u32::MAX);
     // Connections end themselves at the deadline; the little more is for them to notice.
@@ -69,7 +72,7 @@ pub async fn serve(api: Arc<Api>, listener: TcpListener) {
 }
 
 /// Takes connections until the shutdown.
-async fn accept(api: &Arc<Api>, listener: &TcpListener, slots: &Arc<Semaphore>) {
+async fn accept(api: &Arc<Api>, listeners: &[TcpListener], slots: &Arc<Semaphore>) {
     let builder = builder(api);
     let farewells = Arc::new(Semaphore::new(FAREWELLS_MAX));
     let mut stop = pin!(api.shutdown.wait());
@@ -78,7 +81,7 @@ async fn accept(api: &Arc<Api>, listener: &TcpListener, slots: &Arc<Semaphore>) 
         let accepted = tokio::select! {
             biased;
             () = &mut stop => return,
-            accepted = listener.accept() => accepted,
+            accepted = next(listeners) => accepted,
         };
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
@@ -104,6 +107,15 @@ async fn accept(api: &Arc<Api>, listener: &TcpListener, slots: &Arc<Semaphore>) 
             None => turn_away(api, &farewells, stream),
         }
     }
+}
+
+/// The next connection of any of the listeners.
+async fn next(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)> {
+    let ready = |listener: &TcpListener, cx: &mut Context<'_>| match listener.poll_accept(cx) {
+        Poll::Ready(accepted) => Some(accepted),
+        Poll::Pending => None,
+    };
+    poll_fn(|cx| listeners.iter().find_map(|listener| ready(listener, cx)).map_or(Poll::Pending, Poll::Ready)).await
 }
 
 /// The client gave up between connecting and being accepted; the listener is fine.

@@ -70,7 +70,8 @@ impl Context {
         settings
     }
 
-    /// A client of the daemon. The key of the home's configuration is never sent to a URL given by hand.
+    /// A client of the daemon. The key of the home's configuration is never sent to a URL given by hand, nor while no daemon
+    /// has the home: who listens there then is another program.
     pub(crate) fn client(&self) -> Result<Client, Error> {
         let key = self.global.api_key.clone().filter(|key| !key.is_empty());
         if let Some(url) = &self.global.url {
@@ -82,7 +83,7 @@ impl Context {
         let reach = self.settings_or_default(&home).get::<Reach>();
         let listens = || reach.listen.map(url_of).ok_or_else(|| Error::Usage("--url is missing".to_owned()));
         let url = home.address().map_or_else(listens, |address| Ok(address.url()))?;
-        Client::new(&url, key.or_else(|| reach.key.clone()))
+        Client::new(&url, key.or_else(|| reach.key.clone().filter(|_| home.is_taken())))
     }
 
     /// Runs `work` to its end on this thread.
@@ -114,7 +115,8 @@ mod tests {
         let home = Home::new(dir.path());
         assert_eq!(context(dir.path(), None).client().unwrap().base(), "http://127.0.0.1:4545");
         fs::write(home.config_file(), "api_listen = \"127.0.0.1:81\"\napi_key = \"k\"\n").unwrap();
-        assert_eq!(context(dir.path(), None).client().unwrap().base(), "http://127.0.0.1:81");
+        let client = context(dir.path(), None).client().unwrap();
+        assert_eq!((client.base(), client.has_key()), ("http://127.0.0.1:81", false), "no daemon is there");
         let lock = home.lock().unwrap();
         let _published = home.publish(&Address::own("127.0.0.1:82".parse().unwrap(), 0), &lock).unwrap();
         let client = context(dir.path(), None).client().unwrap();

@@ -41,7 +41,7 @@ impl Running {
         api.add_probe(Arc::new(Large));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let served = tokio::spawn(serve(Arc::clone(&api), listener));
+        let served = tokio::spawn(serve(Arc::clone(&api), vec![listener]));
         Self { api, address, served }
     }
 

@@ -1,5 +1,8 @@
 //! `memory_recall`: reads the agent's memory, by key or by what stands in it.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use agentsvc_api::memory::entries::AgentMemory;
 use agentsvc_api::memory::store::{MemoryRange, MemoryRow};
 use agentsvc_components::kernel::taint::Taint;
@@ -14,6 +17,10 @@ use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 
 /// Entries that a query finds at most.
 const HITS_MAX: usize = 20;
+/// Words of a query.
+const WORDS_MAX: usize = 32;
+/// Bytes of one of them.
+const WORD_BYTES_MAX: usize = 256;
 /// Entries that are read from the disk at once.
 const PAGE_ENTRIES: usize = 256;
 
@@ -62,22 +69,17 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
 
 /// The entries that may be read and hold every word.
 async fn find(memory: &AgentMemory, readable: &[Box<str>], query: &str) -> Result<(String, Taint), String> {
-    let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
-    if words.is_empty() {
-        return Err("The `query` has no words.".to_owned());
-    }
+    let words = words(query)?;
     let (mut hits, mut after, mut taint) = (Vec::new(), None, Taint::NONE);
     loop {
         let range = MemoryRange { prefix: Box::default(), after: after.take(), limit: PAGE_ENTRIES };
         let rows = memory.page(range).await.map_err(|refusal| format!("Failed: {}.", refusal.message))?;
         let whole = rows.len() < PAGE_ENTRIES;
         after = rows.last().map(|row| row.key.clone());
-        for row in rows.into_iter().filter(|row| grants(readable, &row.key)) {
-            let held = format!("{} {}", row.key, row.record.value).to_lowercase();
-            if words.iter().all(|word| held.contains(word.as_str())) {
-                hits.push(told(&row));
-                taint = taint.with(row.record.taint);
-            }
+        let granted = rows.into_iter().filter(|row| grants(readable, &row.key)).collect();
+        for row in holding(granted, Arc::clone(&words)).await? {
+            hits.push(told(&row));
+            taint = taint.with(row.record.taint);
             if hits.len() == HITS_MAX {
                 let told = json!({ "entries": hits, "more": "there may be more; use more words" });
                 return Ok((told.to_string(), taint));
@@ -89,8 +91,43 @@ async fn find(memory: &AgentMemory, readable: &[Box<str>], query: &str) -> Resul
     }
 }
 
+/// The words of a query in lower case, each once.
+fn words(query: &str) -> Result<Arc<BTreeSet<String>>, String> {
+    let words: BTreeSet<String> = query.split_whitespace().map(str::to_lowercase).collect();
+    if words.is_empty() {
+        return Err("The `query` has no words.".to_owned());
+    }
+    if words.len() > WORDS_MAX || words.iter().any(|word| word.len() > WORD_BYTES_MAX) {
+        return Err(format!("The `query` may have {WORDS_MAX} words of at most {WORD_BYTES_MAX} bytes."));
+    }
+    Ok(Arc::new(words))
+}
+
+/// The rows that hold every word. They may be long, so that no thread waits for it that serves others.
+async fn holding(rows: Vec<MemoryRow>, words: Arc<BTreeSet<String>>) -> Result<Vec<MemoryRow>, String> {
+    let holds = move |row: &MemoryRow| {
+        let held = format!("{} {}", row.key, row.record.value).to_lowercase();
+        words.iter().all(|word| held.contains(word.as_str()))
+    };
+    let found = tokio::task::spawn_blocking(move || rows.into_iter().filter(holds).collect()).await;
+    found.map_err(|_| "The search failed with an internal error.".to_owned())
+}
+
 fn told(row: &MemoryRow) -> Value {
     // What is stored was written by us as JSON.
     let value = serde_json::from_str::<&RawValue>(&row.record.value).map_or(Value::Null, |raw| json!(raw));
     json!({ "key": row.key, "value": value, "updated_at": row.record.updated_at.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    #[test]
+    fn words_are_few_and_short() {
+        let of = |count: usize| (0..count).map(|n| format!("w{n} W{n} ")).collect::<String>();
+        assert_eq!(words(&of(32)).unwrap().len(), 32, "equal ones are one");
+        assert!(words(&of(33)).unwrap_err().contains("32 words"));
+        assert!(words(&"x".repeat(257)).is_err() && words("  ").is_err());
+    }
 }

@@ -6,6 +6,10 @@ use serde::Deserialize;
 
 use crate::tool::toolset::{Context, Ended, Tool, ToolSpec, input};
 
+/// Words of a query that count; the first ones.
+const WORDS_MAX: usize = 32;
+/// Bytes of a query that count.
+const QUERY_BYTES_MAX: usize = 4 << 10;
 /// Tools of one answer at most.
 const FOUND_MAX: usize = 20;
 
@@ -38,8 +42,9 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
 
 /// The tools in the order of how many of the words they hold; a word in the name counts more.
 fn search(tools: &[ToolSpec], query: &str) -> String {
-    let query = query.to_lowercase();
-    let words: Vec<&str> = query.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 1).collect();
+    let query = query[..query.floor_char_boundary(QUERY_BYTES_MAX)].to_lowercase();
+    let words = query.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 1);
+    let words: Vec<&str> = words.take(WORDS_MAX).collect();
     let score = |tool: &ToolSpec| -> usize {
         let description = tool.description.to_lowercase();
         let of = |word: &str| 3 * usize::from(says(&tool.name, word)) + usize::from(says(&description, word));
@@ -65,13 +70,15 @@ fn says(text: &str, word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::search;
+    use super::{WORDS_MAX, search};
     use crate::tool::toolset::built_in;
 
     #[test]
     fn the_best_match_comes_first() {
         let found = search(&built_in().offered_to_all(), "what TIME is it");
         assert!(found.starts_with("system_time: "), "{found}");
+        let late = format!("{} time", "zzz ".repeat(WORDS_MAX));
+        assert!(search(&built_in().offered_to_all(), &late).starts_with("No tool matches"), "the first words count");
         assert!(search(&built_in().offered_to_all(), "zzz").starts_with("No tool matches. All tools: "));
     }
 }

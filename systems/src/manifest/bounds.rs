@@ -4,6 +4,9 @@ use agentsvc_components::manifest::{Manifest, ModelChoice};
 
 use crate::kernel::glob;
 
+/// Steps that it may take to compare one list of patterns with another, at worst: the world waits for it.
+const PATTERN_STEPS_MAX: usize = 16 << 20;
+
 /// Fits a child's manifest under its parent's: what the parent is denied is denied to the child too.
 ///
 /// # Errors
@@ -59,6 +62,12 @@ fn inherit(parent: &[Box<str>], child: &mut Vec<Box<str>>) {
 }
 
 fn within(what: &str, have: &[Box<str>], want: &[Box<str>]) -> Result<(), String> {
+    // A star is tried at each place of a text.
+    let starred: usize = have.iter().filter(|pattern| pattern.contains('*')).map(|pattern| pattern.len()).sum();
+    let wanted: usize = want.iter().map(|pattern| pattern.len() + 1).sum();
+    if starred.saturating_mul(wanted) > PATTERN_STEPS_MAX {
+        return Err(format!("{what}: too many or too long patterns to compare with those of the parent agent"));
+    }
     match want.iter().find(|pattern| !glob::covers(have, pattern)) {
         Some(more) => Err(format!("{what}: the parent agent does not have {more:?}")),
         None => Ok(()),
@@ -101,6 +110,19 @@ mod tests {
         let read = |text: &str| parse(&format!("name = \"a\"\n{text}")).unwrap().manifest;
         let mut child = read(child);
         bound_child(&read(parent), &mut child).map(|()| child)
+    }
+
+    #[test]
+    fn patterns_that_take_long_to_compare_are_refused() {
+        let lists = |star: usize, text: usize| {
+            let tools = |pattern: &str| format!("[capabilities]\ntools = [\"{pattern}\"]");
+            bound(&tools(&format!("*{}b", "a".repeat(star))), &tools(&"a".repeat(text)))
+        };
+        assert!(lists(1_000, 2_000).unwrap_err().contains("does not have"));
+        assert!(lists(5_000, 15_000).unwrap_err().contains("too long patterns"));
+        let many: Vec<String> = (0..200).map(|n| format!("\"tool_number_{n}\"")).collect();
+        let many = format!("[capabilities]\ntools = [{}]", many.join(","));
+        assert!(bound(&many.replace('_', "*"), &many).is_ok());
     }
 
     #[test]

@@ -227,7 +227,7 @@ pub(super) fn settle_read(
     source: &str,
 ) {
     let policy = world.resource::<Settings>().security.prompt_injection;
-    let Shielded { text, found } = shield(policy, source, content);
+    let Shielded { text, found } = shield(policy, source, tool_result::cut(content));
     let brought = UntrustedContent { taint, source: source.into(), found };
     settle_with(world, entity, index, text, status, Some(Box::new(brought)));
 }

@@ -6,6 +6,8 @@ use agentsvc_components::kernel::limit::{TOOL_RESULT_BYTES_MAX, TOOL_RESULT_STOR
 const HEAD_BYTES: usize = 8 << 10;
 /// Bytes of its end.
 const TAIL_BYTES: usize = 2 << 10;
+/// Bytes of the answer of another agent or a workflow that a call gets.
+const SCANNED_BYTES_MAX: usize = 64 << 10;
 
 /// The content for the conversation, and the whole where that is longer. The row that it is for names it for
 /// `result_read`, as `<ordinal>.<index>`.
@@ -28,9 +30,28 @@ pub fn fit(mut text: String, ordinal: u32, index: u32) -> (String, Option<String
     (excerpt, Some(text))
 }
 
+/// What others wrote, as much of it as the world scans on its own thread.
+pub(super) fn cut(mut text: String) -> String {
+    if text.len() > SCANNED_BYTES_MAX {
+        let bytes = text.len();
+        text.truncate(text.floor_char_boundary(SCANNED_BYTES_MAX));
+        let lost = bytes - text.len();
+        text.push_str(&format!("\n[... {lost} more bytes were discarded ...]"));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_answers_of_others_are_cut() {
+        let text = "\u{e9}".repeat(SCANNED_BYTES_MAX / 2);
+        assert_eq!(cut(text.clone()), text);
+        let cut = cut(format!("{text}xyz"));
+        assert_eq!(cut.strip_prefix(&*text).unwrap(), "\n[... 3 more bytes were discarded ...]");
+    }
 
     #[test]
     fn a_result_that_fits_stays_as_it_is() {

@@ -24,7 +24,8 @@ impl Config {
     /// The same with the models and aliases of `catalog`.
     pub fn models_with(&self, catalog: Arc<ModelCatalog>) -> Result<(Providers, ModelChoice), provider::Error> {
         let settings = self.providers.iter().map(|(name, written)| settings_of(name, written));
-        let mut providers = Providers::new(settings.collect())?.with_catalog(catalog);
+        let providers = Providers::new(settings.collect())?.with_catalog(catalog);
+        let mut providers = providers.naming(&self.security.manifest_key_envs, self.default_model.choice());
         if let Some(base_url) = &self.default_model.base_url {
             providers = providers.trusting(base_url);
         }

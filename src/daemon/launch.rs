@@ -50,6 +50,7 @@ const OTHER_KEYS: &[&str] = &[crate::kernel::vault::VARIABLE, "BRAVE_API_KEY", "
 pub(crate) fn secrets(config: &Config) -> Vec<Zeroizing<String>> {
     let providers = config.models().map(|(providers, _)| providers).unwrap_or_default();
     let variables = providers.key_variables().chain(config.default_model.api_key_env.clone());
+    let variables = variables.chain(config.security.manifest_key_envs.iter().cloned());
     let variables =
         variables.chain(config.web.search.api_key_env.clone()).chain(OTHER_KEYS.iter().map(|name| (*name).into()));
     let keys = variables.filter_map(|name| std::env::var(&*name).ok());

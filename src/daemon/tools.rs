@@ -43,6 +43,7 @@ pub(crate) fn hidden_variables(config: &Config, providers: &Providers) -> Vec<Bo
     let keys = providers.key_variables();
     let searches = SEARCH_KEYS.iter().map(|name| Box::from(*name)).chain(config.web.search.api_key_env.clone());
     let keys = keys.chain(config.default_model.api_key_env.clone()).chain(searches);
+    let keys = keys.chain(config.security.manifest_key_envs.iter().cloned());
     keys.chain([crate::kernel::vault::VARIABLE.into()]).collect()
 }
 

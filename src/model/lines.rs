@@ -1,6 +1,8 @@
 //! What the front is told of the providers.
 
 use agentsvc_api::provider::catalog::{Catalog, KeyStatus, ProviderLine};
+use agentsvc_components::Refusal;
+use agentsvc_components::manifest::Manifest;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 
@@ -13,6 +15,10 @@ impl Catalog for ProviderCatalog {
     fn providers(&self) -> Vec<ProviderLine> {
         let providers = self.0.load();
         providers.iter().map(|provider| line(&providers, provider)).collect()
+    }
+
+    fn check_variables(&self, manifest: &Manifest) -> Result<(), Refusal> {
+        self.0.load().check_variables(manifest)
     }
 }
 

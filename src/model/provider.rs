@@ -6,11 +6,12 @@
 //!
 //! Keys come, in this order, from the variable that the manifest names (`api_key_env`), from the vault ([`overrides`]), and
 //! from the provider's own variable; variables are read when a call is made. A provider's own key goes to the
-//! provider's own host, to this machine, to hosts that the configuration trusts, or where the manifest names the key
-//! (`api_key_env`) beside the `base_url`; a manifest's `base_url` alone never carries a key to another host.
+//! provider's own host, to this machine and to the origin of `[default_model] base_url`; a manifest's `base_url` never carries it
+//! to another host. Which variables a manifest may name, and where each goes, is said in `named`.
 
 mod headers;
 mod keys;
+mod named;
 pub mod overrides;
 mod secret;
 
@@ -23,7 +24,7 @@ use futures_util::future::BoxFuture;
 
 pub use super::driver_kind::DriverKind;
 use super::error::CallError;
-use crate::kernel::host::host_of;
+use crate::kernel::host::{host_of, origin_of};
 use crate::model::catalog;
 use crate::model::catalog::{ModelCatalog, Vision};
 pub(crate) use headers::extra_headers;
@@ -133,8 +134,12 @@ pub type Environment = fn(&str) -> Option<String>;
 #[derive(Debug)]
 pub struct Providers {
     by_name: BTreeMap<Box<str>, Provider>,
-    /// Hosts that a provider's own key may go to beside the provider's.
-    trusted_hosts: BTreeSet<String>,
+    /// Origins that a provider's own key may go to beside the provider's host.
+    trusted_origins: BTreeSet<String>,
+    /// Variables that manifests may name beside any endpoint.
+    nameable: BTreeSet<Box<str>>,
+    /// `[default_model]` as it is written.
+    default: ModelChoice,
     environment: Environment,
     /// What clients of the API set over all this.
     overrides: Arc<Overrides>,
@@ -145,7 +150,9 @@ impl Default for Providers {
     fn default() -> Self {
         Self {
             by_name: known().map(|provider| (provider.name.clone(), provider)).collect(),
-            trusted_hosts: BTreeSet::new(),
+            trusted_origins: BTreeSet::new(),
+            nameable: BTreeSet::new(),
+            default: ModelChoice::default(),
             environment: process_environment,
             overrides: Arc::default(),
             catalog: Arc::default(),
@@ -194,10 +201,10 @@ impl Providers {
         table.find(&target.provider, &target.model).is_none_or(|model| model.vision != Vision::Unsupported)
     }
 
-    /// The same providers, whose keys may also go to the host of `base_url`: for `[default_model] base_url`, which the
+    /// The same providers, whose keys may also go to the origin of `base_url`: for `[default_model] base_url`, which the
     /// world writes into the calls of agents that name no provider.
     pub fn trusting(mut self, base_url: &str) -> Self {
-        self.trusted_hosts.extend(host_of(base_url));
+        self.trusted_origins.extend(origin_of(base_url));
         self
     }
 

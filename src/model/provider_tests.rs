@@ -1,6 +1,6 @@
 //! Tests of the provider table: which key goes where, and which model is the default.
 
-use agentsvc_components::manifest::ModelChoice;
+use agentsvc_components::manifest::{Manifest, ModelChoice};
 use agentsvc_components::turn::outcome::FailureCode;
 
 use super::{DriverKind, Error, ProviderSettings, Providers};
@@ -38,13 +38,14 @@ fn a_missing_key_names_its_variable() {
     let error = providers.target(&choice("openai", "gpt-4o-mini")).unwrap_err();
     assert_eq!(error.code, FailureCode::ProviderAuth);
     assert!(error.message.contains("OPENAI_API_KEY"), "{}", error.message);
+    let providers = providers.naming(&["OTHER_KEY".into()], ModelChoice::default());
     let named = ModelChoice { api_key_env: Some("OTHER_KEY".into()), ..at("mine", "http://10.0.0.1/v1") };
     let error = providers.target(&named).unwrap_err();
     assert!(error.message.contains("OTHER_KEY"), "{}", error.message);
 }
 
 #[test]
-fn a_key_goes_to_its_own_host_to_this_machine_or_where_it_is_named() {
+fn a_key_goes_to_its_own_host_and_to_this_machine() {
     let providers = Providers::default().with_environment(keys);
     let own = Some("value-of-OPENAI_API_KEY".to_owned());
     assert_eq!(key_sent(&providers, &choice("openai", "m")), own);
@@ -52,16 +53,81 @@ fn a_key_goes_to_its_own_host_to_this_machine_or_where_it_is_named() {
     assert_eq!(key_sent(&providers, &at("openai", "http://127.0.0.1:9/v1")), own);
     assert_eq!(key_sent(&providers, &at("openai", "http://[::1]:9/v1")), own);
     assert_eq!(key_sent(&providers, &at("openai", "https://elsewhere.example/v1")), None);
-    let named = ModelChoice { api_key_env: Some("MY_KEY".into()), ..at("openai", "https://elsewhere.example/v1") };
-    assert_eq!(key_sent(&providers, &named), Some("value-of-MY_KEY".to_owned()));
+}
+
+fn naming(variable: &str, choice: ModelChoice) -> ModelChoice {
+    ModelChoice { api_key_env: Some(variable.into()), ..choice }
 }
 
 #[test]
-fn a_key_goes_to_a_host_that_the_configuration_trusts() {
+fn a_named_variable_goes_to_its_providers_origin_or_is_listed() {
+    let every = |name: &str| Some(format!("value-of-{name}"));
+    let default = naming("CORP_KEY", at("corp", "https://corp.example/v1"));
+    let providers = Providers::default().with_environment(every).trusting("https://corp.example/v1");
+    let providers = providers.naming(&["MY_KEY".into(), "AGENTSVC_VAULT_KEY".into()], default);
+    let own = "https://api.openai.com/v2";
+    for (choice, key) in [
+        (naming("OPENAI_API_KEY", choice("openai", "m")), Some("value-of-OPENAI_API_KEY")),
+        (naming("OPENAI_API_KEY", at("mine", own)), Some("value-of-OPENAI_API_KEY")),
+        (naming("MY_KEY", at("openai", "https://elsewhere.example/v1")), Some("value-of-MY_KEY")),
+        (naming("MY_KEY", at("mine", "https://elsewhere.example/v1")), Some("value-of-MY_KEY")),
+        (naming("CORP_KEY", at("corp", "https://corp.example/v2")), Some("value-of-CORP_KEY")),
+        // What a manifest with an endpoint of its own gets from the default model without naming it.
+        (naming("CORP_KEY", at("corp", "https://elsewhere.example/v1")), None),
+        (naming("CORP_KEY", at("corp", "https://corp.example:8443/v1")), None),
+    ] {
+        assert_eq!(key_sent(&providers, &choice).as_deref(), key, "{choice:?}");
+    }
+    for choice in [
+        naming("OPENAI_API_KEY", at("openai", "https://elsewhere.example/v1")),
+        naming("OPENAI_API_KEY", at("openai", "http://127.0.0.1:9/v1")),
+        naming("OPENAI_API_KEY", at("openai", "https://api.openai.com:8443/v1")),
+        naming("OPENAI_API_KEY", at("openai", "http://api.openai.com/v1")),
+        naming("OPENAI_API_KEY", choice("groq", "m")),
+        naming("GROQ_API_KEY", at("mine", own)),
+        naming("DB_PASSWORD", choice("openai", "m")),
+        naming("DB_PASSWORD", at("mine", "http://127.0.0.1:9/v1")),
+        naming("AGENTSVC_VAULT_KEY", at("mine", "https://elsewhere.example/v1")),
+        naming("AGENTSVC_VAULT_KEY", choice("openai", "m")),
+    ] {
+        let error = providers.target(&choice).unwrap_err();
+        let variable = choice.api_key_env.unwrap();
+        assert_eq!(error.code, FailureCode::ProviderAuth);
+        assert!(error.message.contains("`api_key_env`") && error.message.contains(&*variable), "{}", error.message);
+        assert!(!error.message.contains("value-of"), "{}", error.message);
+    }
+}
+
+#[test]
+fn a_new_manifest_is_told_at_once_what_a_call_would_refuse() {
+    let providers = Providers::default().with_environment(keys).naming(&["MY_KEY".into()], ModelChoice::default());
+    let check = |model: ModelChoice, fallback: ModelChoice| {
+        let manifest = Manifest { model, fallback_models: vec![fallback], ..Manifest::default() };
+        providers.check_variables(&manifest).map_err(|refusal| refusal.field.unwrap())
+    };
+    let elsewhere = || at("openai", "https://elsewhere.example/v1");
+    let plain = || choice("groq", "m");
+    assert_eq!(check(elsewhere(), plain()), Ok(()));
+    assert_eq!(check(naming("MY_KEY", elsewhere()), plain()), Ok(()));
+    assert_eq!(check(naming("OPENAI_API_KEY", choice("openai", "m")), naming("GROQ_API_KEY", plain())), Ok(()));
+    assert_eq!(check(naming("OPENAI_API_KEY", ModelChoice::default()), plain()), Ok(()), "the default is openai");
+    let refused = |field: &str| Err(field.to_owned());
+    assert_eq!(check(naming("OPENAI_API_KEY", elsewhere()), plain()), refused("model.api_key_env"));
+    assert_eq!(check(naming("DB_PASSWORD", ModelChoice::default()), plain()), refused("model.api_key_env"));
+    assert_eq!(check(plain(), naming("OPENAI_API_KEY", plain())), refused("fallback_models[0].api_key_env"));
+    assert_eq!(
+        check(elsewhere(), naming("OPENAI_API_KEY", choice("", "x"))),
+        refused("fallback_models[0].api_key_env")
+    );
+}
+
+#[test]
+fn a_key_goes_to_an_origin_that_the_configuration_trusts() {
     let providers = Providers::default().with_environment(keys).trusting("https://Proxy.example/v1");
     let own = Some("value-of-OPENAI_API_KEY".to_owned());
     assert_eq!(key_sent(&providers, &at("openai", "https://proxy.example/v1")), own);
     assert_eq!(key_sent(&providers, &at("openai", "https://elsewhere.example/v1")), None);
+    assert_eq!(key_sent(&providers, &at("openai", "https://proxy.example:8443/v1")), None);
 }
 
 #[test]

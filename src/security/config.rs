@@ -4,6 +4,7 @@ use agentsvc_systems::config::taint::TaintPolicy;
 use agentsvc_systems::injection::InjectionPolicy;
 
 use crate::agent::manifest_keys::{ManifestKey, manifest_key};
+use crate::kernel::config::text::{is_own_variable, variable};
 use crate::kernel::config::{Reader, Word, Words, table, word};
 use crate::tool::config::tool_pattern;
 
@@ -25,6 +26,8 @@ table! {
         manifest_keys: Vec<ManifestKey> => list(manifest_key).protected().at_restart(),
         /// Only create agents from signed manifests.
         require_signed_manifests: bool => flag().protected().at_restart(),
+        /// Environment variables that manifests can name in `api_key_env` beside any `base_url`.
+        manifest_key_envs: Vec<Box<str>> => list(key_variable).protected(),
     }
 }
 
@@ -56,6 +59,17 @@ impl Security {
     }
 }
 
+/// A variable that manifests may name.
+fn key_variable(text: &str) -> Result<Box<str>, String> {
+    if text.is_empty() {
+        Err("must be names of environment variables".to_owned())
+    } else if is_own_variable(text) {
+        Err(format!("must not be {text}; no manifest can name a variable of agentsvc itself"))
+    } else {
+        variable(text)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use agentsvc_systems::config::taint::TaintPolicy;
@@ -73,13 +87,15 @@ mod tests {
         let key = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
         let text = format!(
             "[security]\nprompt_injection = \"block\"\ntaint = \"approve\"\ntaint_approve = [\"web_*\"]\n\
-             taint_deny = [\"shell_exec\"]\nmanifest_keys = [\"{key}\"]\nrequire_signed_manifests = true\n"
+             taint_deny = [\"shell_exec\"]\nmanifest_keys = [\"{key}\"]\nrequire_signed_manifests = true\n\
+             manifest_key_envs = [\"CORP_KEY\"]\n"
         );
         let loaded = parse(&text).unwrap();
         let security = &loaded.config;
         assert_eq!((security.prompt_injection, security.taint), (InjectionPolicy::Block, TaintPolicy::Approve));
         assert_eq!((security.taint_approve.len(), security.taint_deny.len()), (1, 1));
         assert!(security.manifest_keys.len() == 1 && security.require_signed_manifests);
+        assert_eq!(security.manifest_key_envs, ["CORP_KEY".into()]);
         assert!(toml::to_string(&loaded.config).unwrap().contains(key));
         assert!(loaded.warnings.is_empty());
     }
@@ -91,6 +107,9 @@ mod tests {
             ("prompt_injection = \"marks\"", "did you mean `mark`?"),
             ("manifest_keys = [\"abc\"]", "security.manifest_keys: must be the 32 bytes of an Ed25519 public key"),
             ("require_signed_manifests = true", "needs at least one key in `manifest_keys`"),
+            ("manifest_key_envs = [\"A-B\"]", "must be the name of an environment variable"),
+            ("manifest_key_envs = [\"AGENTSVC_VAULT_KEY\"]", "must not be AGENTSVC_VAULT_KEY"),
+            ("manifest_key_envs = [\"\"]", "must be names of environment variables"),
             ("taint_deny = [\"\"]", "security.taint_deny: must name a tool"),
         ] {
             let error = parse(&format!("[security]\n{text}\n")).unwrap_err().to_string();

@@ -33,6 +33,7 @@ mod files;
 mod goals;
 mod limits;
 mod lists;
+mod manifest_variables;
 mod mcp;
 mod memory;
 mod messages;

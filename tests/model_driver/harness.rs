@@ -46,6 +46,12 @@ pub(crate) fn environment(name: &str) -> Option<String> {
     (name == "SCRIPTED_KEY").then(|| KEY.to_owned())
 }
 
+/// The known providers, where manifests may name the keys of the tests.
+fn providers() -> Providers {
+    let variables = ["SCRIPTED_KEY", "MISSING_KEY"].map(Box::from);
+    Providers::default().with_environment(environment).naming(&variables, ModelChoice::default())
+}
+
 /// A log in memory.
 pub(crate) enum Log {
     Says(Vec<(Role, String)>),
@@ -157,7 +163,7 @@ impl Harness {
             content: Arc::new(log),
             memory: Arc::new(NoMemory),
             uploads: Arc::new(|_, _| None),
-            providers: Arc::new(ArcSwap::from_pointee(Providers::default().with_environment(environment))),
+            providers: Arc::new(ArcSwap::from_pointee(providers())),
             model: model_settings,
             tools: ToolParts {
                 set: ToolSet::built_in(),

@@ -169,7 +169,7 @@ fn parse_item(api: &Api, item: Value) -> Result<SpawnAgent, Error> {
     };
     match text {
         Some(Value::String(text)) => {
-            let command = spawn_command(text)?;
+            let command = spawn_command(api, text)?;
             check_signature(api, &command.name, &command.text, signature.as_ref().and_then(Value::as_str))?;
             Ok(command)
         }

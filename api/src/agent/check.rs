@@ -37,7 +37,7 @@ struct Checked {
 
 async fn check(call: Call) -> Result<Response, Error> {
     let body: CreateBody = call.json()?;
-    let command = spawn_command(body.manifest_toml)?;
+    let command = spawn_command(&call.api, body.manifest_toml)?;
     check_signature(&call.api, &command.name, &command.text, body.manifest_signature.as_deref())?;
     let filter = AgentFilter { name: Some(command.name.clone()), ..AgentFilter::default() };
     let taken = call.ask(ListAgents { filter, after: None, limit: 1 }).await?;

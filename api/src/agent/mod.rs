@@ -16,10 +16,7 @@ pub mod texts;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("agent").audit_kinds(audit_kinds::ALL).uses(&["snapshot"]).routes(&[
-    routes::ROUTES,
-    change::ROUTES,
-    lists::ROUTES,
-    bulk::ROUTES,
-    check::ROUTES,
-]);
+pub const DOMAIN: HttpDomain = HttpDomain::new("agent")
+    .audit_kinds(audit_kinds::ALL)
+    .uses(&["provider", "snapshot"])
+    .routes(&[routes::ROUTES, change::ROUTES, lists::ROUTES, bulk::ROUTES, check::ROUTES]);

@@ -22,6 +22,7 @@ use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::http::{lists, reply};
+use crate::provider::catalog::Catalog;
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/agents", "List agents", |call| Box::pin(list(call)))
@@ -99,7 +100,7 @@ impl<'a> Created<'a> {
 
 async fn create(call: Call) -> Result<Response, Error> {
     let body: CreateBody = call.json()?;
-    let command = spawn_command(body.manifest_toml)?;
+    let command = spawn_command(&call.api, body.manifest_toml)?;
     if let Err(refusal) = check_signature(&call.api, &command.name, &command.text, body.manifest_signature.as_deref()) {
         note_refused(&call, &command.name, &refusal).await;
         return Err(refusal.into());
@@ -135,7 +136,7 @@ pub(crate) async fn note_refused(call: &Call, name: &str, refusal: &Refusal) {
 ///
 /// # Errors
 /// 400 naming `manifest_toml`; `line` and `key` stand beside it where they are known.
-pub(crate) fn spawn_command(text: String) -> Result<SpawnAgent, Error> {
+pub(crate) fn spawn_command(api: &Api, text: String) -> Result<SpawnAgent, Error> {
     let parsed = manifest::parse(&text).map_err(|error| {
         let (position, key) = (error.position, error.key.clone());
         let mut answer = Error::bad_field("manifest_toml", format!("manifest_toml: {error}"));
@@ -147,6 +148,10 @@ pub(crate) fn spawn_command(text: String) -> Result<SpawnAgent, Error> {
         }
         answer
     })?;
+    if let Some(Err(refusal)) = api.services.get::<dyn Catalog>().map(|judge| judge.check_variables(&parsed.manifest)) {
+        let answer = Error::bad_field("manifest_toml", format!("manifest_toml: {}", refusal.message));
+        return Err(answer.with("key", refusal.field.unwrap_or_default()));
+    }
     let hash = manifest::hash(&parsed.manifest);
     Ok(SpawnAgent { name: parsed.name, manifest: parsed.manifest, hash, text })
 }

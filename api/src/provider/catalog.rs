@@ -1,6 +1,9 @@
 //! What the front may know of providers: names and whether there is a key, never the key. Implemented where providers
 //! are known.
 
+use agentsvc_components::Refusal;
+use agentsvc_components::manifest::Manifest;
+
 use crate::http::api::Api;
 
 /// Whether a provider can be asked.
@@ -41,6 +44,12 @@ pub struct ProviderLine {
 pub trait Catalog: Send + Sync + 'static {
     /// Every provider as it is now, by name. Must not block.
     fn providers(&self) -> Vec<ProviderLine>;
+
+    /// May a new manifest name the environment variables that it names for its models?
+    ///
+    /// # Errors
+    /// 400 naming the field in the manifest.
+    fn check_variables(&self, manifest: &Manifest) -> Result<(), Refusal>;
 }
 
 /// Every provider as it is now; none while nobody knows.

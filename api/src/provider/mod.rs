@@ -11,7 +11,7 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("provider")
-    .uses(&["turn"])
+    .uses(&["manifest", "turn"])
     .audit_kinds(audit_kinds::ALL)
     .error_codes(error_codes::ALL)
     .routes(&[routes::ROUTES, login::ROUTES]);

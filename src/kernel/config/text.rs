@@ -12,6 +12,11 @@ pub(crate) fn variable(text: &str) -> Result<Box<str>, String> {
     }
 }
 
+/// Is it one of the daemon's own variables, such as the one of the vault's key?
+pub(crate) fn is_own_variable(name: &str) -> bool {
+    name.starts_with("AGENTSVC_")
+}
+
 /// An absolute path.
 pub(crate) fn directory(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);

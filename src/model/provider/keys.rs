@@ -38,8 +38,9 @@ impl Providers {
             let message = format!("The base_url of provider {} is not an http or https URL.", provider.name);
             return Err(CallError::last(FailureCode::ProviderRefused, message));
         };
-        let named = choice.api_key_env.as_deref().filter(|variable| !variable.is_empty());
-        let own_host = host_of(&provider.base_url).as_ref() == Some(&host) || self.trusted_hosts.contains(&host);
+        let named = self.named(choice, base_url)?;
+        let own_host = host_of(&provider.base_url).as_ref() == Some(&host)
+            || origin_of(base_url).is_some_and(|origin| self.trusted_origins.contains(&origin));
         let may_have_own = own_host || is_loopback(&host);
         let mut key = self.read_key(provider, named);
         let mut lost = None;

@@ -37,7 +37,7 @@ fn grant(token: &str, expires_at: Option<u64>) -> Grant {
 fn a_named_variable_comes_before_the_vault_and_the_vault_before_the_environment() {
     let dir = tempfile::tempdir().unwrap();
     let kept = overrides(dir.path());
-    let providers = providers(&kept, environment);
+    let providers = providers(&kept, environment).naming(&["MINE", "UNSET"].map(Box::from), ModelChoice::default());
     assert_eq!(sent(&providers, &choice("openai")).as_deref(), Some("value-of-OPENAI_API_KEY"));
     kept.put_key("openai", Secret::new("of-the-vault")).unwrap();
     assert_eq!(sent(&providers, &choice("openai")).as_deref(), Some("of-the-vault"));

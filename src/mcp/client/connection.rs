@@ -1,22 +1,17 @@
-//! JSON-RPC with one server: a message is a line. Neither side waits for the other; all that waits is bounded.
+//! JSON-RPC with one server, whatever carries it. Neither side waits for the other; all that waits is bounded.
 
 use std::collections::HashMap;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use agentsvc_systems::mcp::limits::{MCP_MESSAGE_BYTES_MAX, MCP_SERVER_REQUESTS_MAX};
+use agentsvc_systems::mcp::limits::MCP_SERVER_REQUESTS_MAX;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 /// The code of JSON-RPC for what is not offered.
 const NO_METHOD: i32 = -32_601;
-
-/// Why a connection ends when its server does.
-const CLOSED: &str = "it closed its output";
 
 /// Why a request has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,11 +27,22 @@ type Waiting = HashMap<u64, oneshot::Sender<Result<Value, Failure>>>;
 
 /// The way to a server. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct Connection(Arc<Shared>);
+pub(crate) struct Connection(Arc<Shared>);
+
+/// A message to the server.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    /// The message.
+    pub(super) message: Value,
+    /// Ends when nothing waits for the answer any more; `None` where there is none.
+    pub(super) gone: Option<oneshot::Receiver<()>>,
+}
 
 #[derive(Debug)]
 struct Shared {
-    outgoing: mpsc::Sender<Value>,
+    /// The server's name in the configuration.
+    name: Box<str>,
+    outgoing: mpsc::Sender<Outgoing>,
     /// Who waits for which answer; `None` when the connection has ended.
     waiting: Mutex<Option<Waiting>>,
     next: AtomicU64,
@@ -48,6 +54,7 @@ struct Shared {
 struct Pending<'a> {
     connection: &'a Connection,
     id: u64,
+    _alive: oneshot::Sender<()>,
 }
 
 impl Drop for Pending<'_> {
@@ -56,7 +63,8 @@ impl Drop for Pending<'_> {
         let waited = shared.waiting.lock().as_mut().and_then(|waiting| waiting.remove(&self.id));
         if waited.is_some() {
             // A server that takes nothing any more does not learn of it.
-            let _ = shared.outgoing.try_send(notification("notifications/cancelled", json!({ "requestId": self.id })));
+            let params = json!({ "requestId": self.id });
+            let _ = shared.outgoing.try_send(unasked(notification("notifications/cancelled", params)));
         }
     }
 }
@@ -65,23 +73,23 @@ fn notification(method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
 
+/// A message that has no answer.
+const fn unasked(message: Value) -> Outgoing {
+    Outgoing { message, gone: None }
+}
+
 impl Connection {
-    /// A connection, and what carries it on: until it ends, and then says why.
-    pub(super) fn new(stream: impl AsyncRead + AsyncWrite) -> (Self, impl Future<Output = String>) {
+    /// A connection, and the messages that its transport has to send.
+    pub(super) fn new(name: &str) -> (Self, mpsc::Receiver<Outgoing>) {
         let (outgoing, messages) = mpsc::channel(MCP_SERVER_REQUESTS_MAX);
         let (waiting, next) = (Mutex::new(Some(HashMap::new())), AtomicU64::new(1));
-        let connection = Self(Arc::new(Shared { outgoing, waiting, next, tools_changed: Notify::new() }));
-        let carried = connection.clone();
-        let carry = async move {
-            let (from, to) = tokio::io::split(stream);
-            let ended = tokio::select! {
-                why = carried.read(BufReader::new(from)) => why,
-                why = write(to, messages) => why,
-            };
-            carried.close();
-            ended
-        };
-        (connection, carry)
+        let name = name.into();
+        (Self(Arc::new(Shared { name, outgoing, waiting, next, tools_changed: Notify::new() })), messages)
+    }
+
+    /// The server's name in the configuration.
+    pub(super) fn name(&self) -> &str {
+        &self.0.name
     }
 
     /// Ends what waits.
@@ -106,10 +114,11 @@ impl Connection {
             }
             waiting.insert(id, answer);
         }
-        let _pending = Pending { connection: self, id };
+        let (alive, gone) = oneshot::channel();
+        let _pending = Pending { connection: self, id, _alive: alive };
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let exchange = async {
-            let _ended = self.0.outgoing.send(message).await;
+            let _ended = self.0.outgoing.send(Outgoing { message, gone: Some(gone) }).await;
             answered.await.unwrap_or_else(|_| Err(unanswered("it ended before it answered")))
         };
         let late = || unanswered(format!("it did not answer within {} seconds", time_max.as_secs()));
@@ -118,32 +127,21 @@ impl Connection {
 
     /// Tells the server something.
     pub(super) async fn notify(&self, method: &str) {
-        let _ended = self.0.outgoing.send(notification(method, json!({}))).await;
+        let _ended = self.0.outgoing.send(unasked(notification(method, json!({})))).await;
     }
 
-    async fn read(&self, mut from: impl AsyncBufRead + Unpin) -> String {
-        loop {
-            let mut line = Vec::new();
-            let most = MCP_MESSAGE_BYTES_MAX as u64 + 1;
-            match (&mut from).take(most).read_until(b'\n', &mut line).await {
-                Ok(0) => return CLOSED.to_owned(),
-                Ok(_) if line.len() > MCP_MESSAGE_BYTES_MAX && !line.ends_with(b"\n") => {
-                    return format!("it sent a message of more than {MCP_MESSAGE_BYTES_MAX} bytes");
-                }
-                Ok(_) => {}
-                Err(error) => return lost(&error),
-            }
-            match serde_json::from_slice(&line) {
-                Ok(Value::Array(batch)) => batch.into_iter().for_each(|message| self.take(message)),
-                Ok(message) => self.take(message),
-                // Some write what they have to say to people there.
-                Err(_) => tracing::debug!(bytes = line.len(), "an MCP server wrote a line that is no message"),
-            }
+    /// Takes a text of the server: a message, or several. False when it is none.
+    pub(super) fn take_text(&self, text: &[u8]) -> bool {
+        match serde_json::from_slice(text) {
+            Ok(Value::Array(batch)) => batch.into_iter().for_each(|message| self.take(message)),
+            Ok(message) => self.take(message),
+            Err(_) => return false,
         }
+        true
     }
 
     /// Takes one message of the server.
-    fn take(&self, mut message: Value) {
+    pub(super) fn take(&self, mut message: Value) {
         let method = message["method"].as_str();
         if let (Some(method), id) = (method, &message["id"]) {
             match method {
@@ -169,27 +167,10 @@ impl Connection {
 
     /// Answers the server. One that asks faster than it reads gets no answers.
     fn answer(&self, message: Value) {
-        let _ = self.0.outgoing.try_send(message);
+        let _ = self.0.outgoing.try_send(unasked(message));
     }
 }
 
 fn unanswered(why: impl Into<String>) -> Failure {
     Failure::Unanswered(why.into())
-}
-
-/// Why a connection is lost. A server that ends with something unread resets it.
-fn lost(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => CLOSED.to_owned(),
-        _ => error.to_string(),
-    }
-}
-
-async fn write(mut to: impl AsyncWrite + Unpin, mut messages: mpsc::Receiver<Value>) -> String {
-    while let Some(message) = messages.recv().await {
-        if let Err(error) = to.write_all(format!("{message}\n").as_bytes()).await {
-            return lost(&error);
-        }
-    }
-    "nobody needs it".to_owned()
 }

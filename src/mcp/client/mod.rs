@@ -6,6 +6,7 @@ mod server;
 mod session;
 mod stderr;
 mod tools;
+pub(crate) mod wire;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::kernel::home::Home;
 use crate::tool::toolset::ToolParts;
 use config::McpClient;
 use server::Server;
+use wire::Means;
 
 /// Starts the servers in the background. They end with the runtime.
 pub(crate) fn start(servers: &BTreeMap<Box<str>, McpClient>, parts: &ToolParts, home: &Home, handle: &Handle) {
@@ -31,8 +33,9 @@ pub(crate) fn start(servers: &BTreeMap<Box<str>, McpClient>, parts: &ToolParts, 
             let _one_by_one = offering.lock();
             set.bring(tools::all(&all));
         };
-        let (server, commands) = (Arc::clone(server), parts.commands.clone());
-        handle.spawn(async move { server.keep(commands, offer).await });
+        let server = Arc::clone(server);
+        let means = Means { commands: parts.commands.clone(), web: parts.web.clone() };
+        handle.spawn(async move { server.keep(means, offer).await });
     }
 }
 

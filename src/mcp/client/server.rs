@@ -14,7 +14,8 @@ use super::config::McpClient;
 use super::connection::{Connection, Failure};
 use super::session::{self, Described};
 use super::stderr::Tail;
-use crate::kernel::sandbox::{Commands, ServerProgram};
+use super::wire::{self, Means, Opened, Transport};
+use crate::kernel::sandbox::ServerProgram;
 
 /// Time until a server that ended is started again; twice as long each time.
 const RESTART_AFTER: Duration = Duration::from_secs(5);
@@ -30,7 +31,7 @@ const END_TIME_MAX: Duration = Duration::from_secs(1);
 /// A server.
 pub(super) struct Server {
     name: Box<str>,
-    program: ServerProgram,
+    transport: Transport,
     call_time_max: Duration,
     state: Mutex<State>,
     /// The tools as it described them last; they stay while it is restarted.
@@ -63,7 +64,7 @@ impl Server {
         };
         Self {
             name: name.into(),
-            program,
+            transport: Transport::Stdio(program),
             call_time_max: Duration::from_secs(config.timeout_secs),
             state: Mutex::new(State::Down("it has not started yet".to_owned())),
             described: ArcSwap::default(),
@@ -99,11 +100,11 @@ impl Server {
     }
 
     /// Keeps it running, for ever. `offer` is told when its tools are others.
-    pub(super) async fn keep(&self, commands: Commands, offer: impl Fn()) {
+    pub(super) async fn keep(&self, means: Means, offer: impl Fn()) {
         let mut failures = 0;
         loop {
             let began = Instant::now();
-            let (why, said) = self.run(&commands, &offer).await;
+            let (why, said) = self.run(&means, &offer).await;
             failures = if began.elapsed() >= SETTLED_AFTER { 0 } else { failures };
             let rest = rest(failures);
             tracing::warn!(server = self.name(), %why, stderr = said, restart_secs = rest.as_secs(), "an MCP server ended");
@@ -114,18 +115,22 @@ impl Server {
     }
 
     /// Runs it once. Gives why it ended, and the end of what it wrote to its stderr.
-    async fn run(&self, commands: &Commands, offer: &impl Fn()) -> (String, String) {
-        let mut server = match commands.serve(self.program.clone()).await {
-            Ok(server) => server,
+    async fn run(&self, means: &Means, offer: &impl Fn()) -> (String, String) {
+        let opened = wire::open(self.name(), self.transport.clone(), means).await;
+        let Opened { connection, mut carry, program } = match opened {
+            Ok(opened) => opened,
             Err(why) => return (why.trim_end_matches('.').to_owned(), String::new()),
         };
-        let (connection, carry) = Connection::new(server.stream);
-        let (mut tail, mut is_over) = (Tail::default(), false);
+        let (mut tail, mut is_over) = (Tail::default(), program.is_none());
+        let (stderr, process) = program.map_or((None, None), |program| (Some(program.stderr), Some(program.process)));
         let why = {
-            let fill = tail.fill(server.stderr);
-            tokio::pin!(fill, carry);
+            let fill = async {
+                if let Some(stderr) = stderr {
+                    tail.fill(stderr).await;
+                }
+            };
             let converse = self.converse(&connection, offer);
-            tokio::pin!(converse);
+            tokio::pin!(fill, converse);
             loop {
                 tokio::select! {
                     () = &mut fill, if !is_over => is_over = true,
@@ -135,8 +140,13 @@ impl Server {
             }
         };
         connection.close();
-        let exit = tokio::time::timeout(END_TIME_MAX, server.process.ended()).await;
-        let why = exit.map_or_else(|_| why.clone(), |exit| format!("{why}: {exit}"));
+        let why = match process {
+            Some(mut process) => {
+                let exit = tokio::time::timeout(END_TIME_MAX, process.ended()).await;
+                exit.map_or_else(|_| why.clone(), |exit| format!("{why}: {exit}"))
+            }
+            None => why,
+        };
         (why, tail.into_text())
     }
 

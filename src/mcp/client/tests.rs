@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::connection::{Connection, Failure};
 use super::session;
+use super::wire;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -39,7 +40,7 @@ impl Peer {
 
 fn connected() -> (Connection, JoinHandle<String>, Peer) {
     let (ours, theirs) = duplex(64 << 10);
-    let (connection, carry) = Connection::new(ours);
+    let (connection, carry) = wire::lines("s", ours);
     (connection, tokio::spawn(carry), Peer(BufReader::new(theirs)))
 }
 

@@ -1,8 +1,9 @@
 //! JSON-RPC with one server, whatever carries it. Neither side waits for the other; all that waits is bounded.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use agentsvc_systems::mcp::limits::MCP_SERVER_REQUESTS_MAX;
@@ -10,8 +11,11 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, oneshot};
 
-/// The code of JSON-RPC for what is not offered.
-const NO_METHOD: i32 = -32_601;
+use super::incoming::{self, LogQuota};
+use super::session::Version;
+
+/// Bytes of a server's reason.
+const REASON_BYTES_MAX: usize = 1 << 10;
 
 /// Why a request has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +42,13 @@ pub(super) struct Outgoing {
     pub(super) gone: Option<oneshot::Receiver<()>>,
 }
 
+impl Outgoing {
+    /// The id of a request.
+    pub(super) fn id(&self) -> Option<u64> {
+        self.gone.as_ref().and_then(|_| self.message["id"].as_u64())
+    }
+}
+
 #[derive(Debug)]
 struct Shared {
     /// The server's name in the configuration.
@@ -46,11 +57,19 @@ struct Shared {
     /// Who waits for which answer; `None` when the connection has ended.
     waiting: Mutex<Option<Waiting>>,
     next: AtomicU64,
+    /// The version that was agreed on.
+    version: OnceLock<Version>,
     /// The server says that its tools are others now.
     tools_changed: Notify,
+    /// Directories that the server is told of; `None` for one that has no use for them.
+    roots: OnceLock<Vec<PathBuf>>,
+    /// The workspaces of agents whose calls are under way.
+    workspaces: Mutex<Vec<PathBuf>>,
+    /// What the server may still write to the log.
+    log: Mutex<LogQuota>,
 }
 
-/// A request under way. Dropped without an answer, the server is told that nobody waits for it.
+/// A request under way. Dropped without an answer, the server is told that its answer is not needed.
 struct Pending<'a> {
     connection: &'a Connection,
     id: u64,
@@ -69,6 +88,29 @@ impl Drop for Pending<'_> {
     }
 }
 
+/// Ends what waits for a connection when nothing carries it any more.
+pub(super) struct Closing(Connection);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// A workspace that the server is told of until this is dropped.
+pub(super) struct Visit<'a> {
+    connection: &'a Connection,
+    workspace: Option<PathBuf>,
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        let mut workspaces = self.connection.0.workspaces.lock();
+        let at = workspaces.iter().position(|workspace| Some(workspace) == self.workspace.as_ref());
+        at.map(|at| workspaces.swap_remove(at));
+    }
+}
+
 fn notification(method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
@@ -82,14 +124,59 @@ impl Connection {
     /// A connection, and the messages that its transport has to send.
     pub(super) fn new(name: &str) -> (Self, mpsc::Receiver<Outgoing>) {
         let (outgoing, messages) = mpsc::channel(MCP_SERVER_REQUESTS_MAX);
-        let (waiting, next) = (Mutex::new(Some(HashMap::new())), AtomicU64::new(1));
-        let name = name.into();
-        (Self(Arc::new(Shared { name, outgoing, waiting, next, tools_changed: Notify::new() })), messages)
+        let shared = Shared {
+            name: name.into(),
+            outgoing,
+            waiting: Mutex::new(Some(HashMap::new())),
+            next: AtomicU64::new(1),
+            version: OnceLock::new(),
+            tools_changed: Notify::new(),
+            roots: OnceLock::new(),
+            workspaces: Mutex::default(),
+            log: Mutex::default(),
+        };
+        (Self(Arc::new(shared)), messages)
     }
 
     /// The server's name in the configuration.
     pub(super) fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// The version that was agreed on.
+    pub(super) fn version(&self) -> Option<Version> {
+        self.0.version.get().copied()
+    }
+
+    /// From now on this version is spoken. The first one counts.
+    pub(super) fn agree(&self, version: Version) {
+        self.0.version.get_or_init(|| version);
+    }
+
+    /// Tells the server of directories when it asks. The first ones count.
+    pub(super) fn offer_roots(&self, roots: Vec<PathBuf>) {
+        self.0.roots.get_or_init(|| roots);
+    }
+
+    /// The directories that the server is told of, each once.
+    pub(super) fn roots(&self) -> Option<Vec<PathBuf>> {
+        let mut roots = self.0.roots.get()?.clone();
+        roots.extend(self.0.workspaces.lock().iter().cloned());
+        roots.sort();
+        roots.dedup();
+        Some(roots)
+    }
+
+    /// Tells the server of an agent's workspace, too, for as long as the agent's call takes.
+    pub(super) fn visit(&self, workspace: Option<PathBuf>) -> Visit<'_> {
+        let workspace = workspace.filter(|_| self.0.roots.get().is_some());
+        self.0.workspaces.lock().extend(workspace.clone());
+        Visit { connection: self, workspace }
+    }
+
+    /// Belongs to what carries this connection on.
+    pub(super) fn closing(&self) -> Closing {
+        Closing(self.clone())
     }
 
     /// Ends what waits.
@@ -102,8 +189,13 @@ impl Connection {
         self.0.tools_changed.notified().await;
     }
 
-    /// Sends a request and waits for its answer.
-    pub(super) async fn request(&self, method: &str, params: Value, time_max: Duration) -> Result<Value, Failure> {
+    /// The server's tools are others.
+    pub(super) fn change_tools(&self) {
+        self.0.tools_changed.notify_one();
+    }
+
+    /// Sends a request and waits for its answer. `params` is an object.
+    pub(super) async fn request(&self, method: &str, mut params: Value, time_max: Duration) -> Result<Value, Failure> {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         {
@@ -116,6 +208,12 @@ impl Connection {
         }
         let (alive, gone) = oneshot::channel();
         let _pending = Pending { connection: self, id, _alive: alive };
+        if method == "tools/call" {
+            params["_meta"]["progressToken"] = id.into();
+        }
+        if let Some(version) = self.version() {
+            version.mark(&mut params);
+        }
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let exchange = async {
             let _ended = self.0.outgoing.send(Outgoing { message, gone: Some(gone) }).await;
@@ -130,44 +228,49 @@ impl Connection {
         let _ended = self.0.outgoing.send(unasked(notification(method, json!({})))).await;
     }
 
-    /// Takes a text of the server: a message, or several. False when it is none.
-    pub(super) fn take_text(&self, text: &[u8]) -> bool {
-        match serde_json::from_slice(text) {
-            Ok(Value::Array(batch)) => batch.into_iter().for_each(|message| self.take(message)),
-            Ok(message) => self.take(message),
-            Err(_) => return false,
+    /// Takes what the server sent: a message, or several.
+    pub(super) fn take_all(&self, messages: Value) {
+        match messages {
+            Value::Array(batch) => batch.into_iter().for_each(|message| self.take(message)),
+            message => self.take(message),
         }
-        true
     }
 
     /// Takes one message of the server.
-    pub(super) fn take(&self, mut message: Value) {
-        let method = message["method"].as_str();
-        if let (Some(method), id) = (method, &message["id"]) {
-            match method {
-                "notifications/tools/list_changed" => self.0.tools_changed.notify_one(),
-                "ping" => self.answer(json!({ "jsonrpc": "2.0", "id": id, "result": {} })),
-                _ if !id.is_null() => {
-                    let error = json!({ "code": NO_METHOD, "message": "method not found" });
-                    self.answer(json!({ "jsonrpc": "2.0", "id": id, "error": error }));
-                }
-                _ => {}
-            }
-            return;
+    fn take(&self, mut message: Value) {
+        if message["method"].is_string() {
+            return incoming::take(self, &message);
         }
         let Some(id) = message["id"].as_u64() else { return };
-        // Nobody waits for an answer that comes too late.
-        let Some(answer) = self.0.waiting.lock().as_mut().and_then(|waiting| waiting.remove(&id)) else { return };
-        let said = match message.get("error") {
-            Some(error) => Err(Failure::Refused(error["message"].as_str().unwrap_or("no reason").to_owned())),
-            None => Ok(message["result"].take()),
+        let answer = match message.get("error") {
+            Some(error) => {
+                let said = error["message"].as_str().unwrap_or("no reason");
+                Err(Failure::Refused(said[..said.floor_char_boundary(REASON_BYTES_MAX)].to_owned()))
+            }
+            None => Ok(message.get_mut("result").map(Value::take).unwrap_or_default()),
         };
-        let _given_up = answer.send(said);
+        self.settle(id, answer);
+    }
+
+    /// Ends a request. An answer that comes too late has no one to go to.
+    pub(super) fn settle(&self, id: u64, answer: Result<Value, Failure>) {
+        let waiting = self.0.waiting.lock().as_mut().and_then(|waiting| waiting.remove(&id));
+        waiting.map(|waiting| waiting.send(answer));
+    }
+
+    /// Does something wait for the answer to this request?
+    pub(super) fn waits_for(&self, id: u64) -> bool {
+        self.0.waiting.lock().as_ref().is_some_and(|waiting| waiting.contains_key(&id))
     }
 
     /// Answers the server. One that asks faster than it reads gets no answers.
-    fn answer(&self, message: Value) {
+    pub(super) fn answer(&self, message: Value) {
         let _ = self.0.outgoing.try_send(unasked(message));
+    }
+
+    /// What the server may still write to the log.
+    pub(super) fn log_quota(&self) -> &Mutex<LogQuota> {
+        &self.0.log
     }
 }
 

@@ -1,7 +1,9 @@
 //! The daemon as an MCP client: it runs the servers of the configuration and offers their tools to agents.
 
+mod call;
 pub mod config;
 mod connection;
+mod incoming;
 mod server;
 mod session;
 mod stderr;

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
+use super::call::{self, Caller};
 use super::config::McpClient;
 use super::connection::{Connection, Failure};
 use super::session::{self, Described};
@@ -76,6 +77,11 @@ impl Server {
         &self.name
     }
 
+    /// Is it a program of this machine?
+    pub(super) const fn is_program(&self) -> bool {
+        matches!(self.transport, Transport::Stdio(_))
+    }
+
     /// Its tools.
     pub(super) fn described(&self) -> Arc<Vec<Described>> {
         self.described.load_full()
@@ -90,13 +96,18 @@ impl Server {
         is_new
     }
 
-    /// Calls a tool by the server's name for it: once, whatever comes of it.
-    pub(super) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value, Failure> {
+    /// Calls something that it has: once, whatever comes of it.
+    pub(super) async fn call(
+        &self,
+        called: &Described,
+        arguments: Map<String, Value>,
+        caller: Caller,
+    ) -> Result<Value, Failure> {
         let connection = match &*self.state.lock() {
             State::Up(connection) => connection.clone(),
             State::Down(why) => return Err(Failure::Unanswered(format!("it is not connected, because {why}"))),
         };
-        connection.request("tools/call", json!({ "name": tool, "arguments": arguments }), self.call_time_max).await
+        call::call(&connection, called, arguments, caller, self.call_time_max).await
     }
 
     /// Keeps it running, for ever. `offer` is told when its tools are others.
@@ -152,13 +163,13 @@ impl Server {
 
     /// Talks with it until something is wrong with it.
     async fn converse(&self, connection: &Connection, offer: &impl Fn()) -> String {
-        let has_tools = match session::initialize(connection).await {
-            Ok(has_tools) => has_tools,
+        let features = match session::initialize(connection).await {
+            Ok(features) => features,
             Err(failure) => return self.reason("initialize", failure),
         };
-        loop {
-            if has_tools {
-                match session::list(connection).await {
+        let follow = async {
+            loop {
+                match session::describe(connection, features).await {
                     Ok(tools) => {
                         if self.describe(tools) {
                             offer();
@@ -166,11 +177,16 @@ impl Server {
                     }
                     Err(failure) => return self.reason("tools/list", failure),
                 }
+                *self.state.lock() = State::Up(connection.clone());
+                tracing::info!(server = self.name(), tools = self.described().len(), "an MCP server is connected");
+                connection.tools_changed().await;
+                tokio::time::sleep(LIST_EVERY).await;
             }
-            *self.state.lock() = State::Up(connection.clone());
-            tracing::info!(server = self.name(), tools = self.described().len(), "an MCP server is connected");
-            connection.tools_changed().await;
-            tokio::time::sleep(LIST_EVERY).await;
+        };
+        tokio::pin!(follow);
+        tokio::select! {
+            why = &mut follow => why,
+            () = session::subscribe(connection) => follow.await,
         }
     }
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use agentsvc_components::kernel::taint::Taint;
 use serde_json::{Map, Value};
 
+use super::call::Caller;
 use super::connection::Failure;
 use super::server::Server;
 use super::session::Described;
-use crate::tool::toolset::{Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, input};
 
 /// Bytes of a tool's name, as all providers accept it.
 const NAME_BYTES_MAX: usize = 64;
@@ -65,17 +66,32 @@ fn fault(name: &str, described: &Described) -> Option<&'static str> {
 fn tool(server: &Arc<Server>, name: String, described: &Described) -> Tool {
     let mut description = described.description.clone().unwrap_or_default();
     description.truncate(description.floor_char_boundary(DESCRIPTION_BYTES_MAX));
-    let (holder, called) = (Arc::clone(server), Arc::<str>::from(&*described.name));
-    let tool = Tool::brought(name, description, described.input_schema.clone(), move |_, text| {
+    let (holder, called) = (Arc::clone(server), Arc::new(described.clone()));
+    let schema = described.input_schema.clone();
+    let tool = Tool::brought(name, description, schema, move |context, text| {
         let (server, called) = (Arc::clone(&holder), Arc::clone(&called));
         Box::pin(async move {
             let arguments: Map<String, Value> = input(&text)?;
-            told(server.name(), server.call(&called, arguments).await)
+            let caller = caller(&server, &context).await;
+            told(server.name(), server.call(&called, arguments, caller).await)
         })
     });
     // The server's own time bounds it.
     let tool = tool.of_server(server.name()).untimed();
     if described.is_repeatable() { tool.safe() } else { tool }
+}
+
+/// On whose behalf a call is made. A server over pipes is told where the agent's files are.
+async fn caller(server: &Server, context: &Context) -> Caller {
+    let session = context.turn().map(|_| context.run.session.to_string());
+    let Some(agent) = context.agent().filter(|_| server.is_program()) else {
+        return Caller { session, workspace: None };
+    };
+    let (workspaces, run) = (context.parts.workspaces.clone(), Arc::clone(&context.run));
+    let found = tokio::task::spawn_blocking(move || workspaces.find(agent, &run.agent_name)).await;
+    // Without a workspace it is told of none.
+    let workspace = found.ok().and_then(|found| found.ok().flatten());
+    Caller { session, workspace: workspace.map(|workspace| workspace.path().to_owned()) }
 }
 
 /// What the model reads.

@@ -6,6 +6,7 @@ use agentsvc_systems::mcp::limits::MCP_MESSAGE_BYTES_MAX;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 
+use super::message::{Parsed, parsed, too_large};
 use crate::mcp::client::connection::{Connection, Outgoing};
 
 /// Why a connection ends when its server does.
@@ -18,14 +19,14 @@ pub(in crate::mcp::client) fn lines<S: AsyncRead + AsyncWrite + Send + 'static>(
 ) -> (Connection, impl Future<Output = String> + Send + use<S>) {
     let (connection, messages) = Connection::new(name);
     let carried = connection.clone();
+    let closing = connection.closing();
     let carry = async move {
+        let _closing = closing;
         let (from, to) = tokio::io::split(stream);
-        let ended = tokio::select! {
+        tokio::select! {
             why = read(&carried, BufReader::new(from)) => why,
             why = write(to, messages) => why,
-        };
-        carried.close();
-        ended
+        }
     };
     (connection, carry)
 }
@@ -42,9 +43,14 @@ async fn read(connection: &Connection, mut from: impl AsyncBufRead + Unpin) -> S
             Ok(_) => {}
             Err(error) => return lost(&error),
         }
-        if !connection.take_text(&line) {
+        let bytes = line.len();
+        match parsed(line).await {
+            Parsed::Messages(messages) => connection.take_all(messages),
             // Some write what they have to say to people there.
-            tracing::debug!(bytes = line.len(), "an MCP server wrote a line that is no message");
+            Parsed::Noise => {
+                tracing::debug!(server = connection.name(), bytes, "an MCP server wrote a line that is no message");
+            }
+            Parsed::TooLarge => return too_large(),
         }
     }
 }

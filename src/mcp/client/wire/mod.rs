@@ -1,6 +1,11 @@
 //! How servers are reached: as programs over pipes, or over HTTP in one of three ways.
 
+mod client;
+mod compat;
+mod http;
 mod lines;
+mod message;
+mod sse;
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,6 +17,7 @@ use super::connection::Connection;
 use crate::kernel::config::Secret;
 use crate::kernel::egress::Web;
 use crate::kernel::sandbox::{Commands, Process, ServerProgram};
+use client::Client;
 
 pub(super) use lines::lines;
 
@@ -162,13 +168,41 @@ pub(crate) struct Running {
 pub(crate) async fn open(name: &str, transport: Transport, means: &Means) -> Result<Opened, String> {
     match transport {
         Transport::Stdio(program) => {
+            let roots = program.writable.clone();
             let server = means.commands.serve(program).await?;
             let (connection, carry) = lines(name, server.stream);
+            connection.offer_roots(roots);
             let program = Some(Running { stderr: server.stderr, process: server.process });
             Ok(Opened { connection, carry: Box::pin(carry), program })
         }
-        Transport::Http(_) | Transport::Sse(_) | Transport::HttpCompat(_) => {
-            Err("Servers over HTTP are not supported yet.".to_owned())
+        // Servers of other machines are told of no directories of this one.
+        Transport::Http(endpoint) => {
+            let client = endpoint.client(&means.web).await?;
+            let (connection, messages) = Connection::new(name);
+            let carry = Box::pin(http::Http::new(connection.clone(), client).carry(messages));
+            Ok(Opened { connection, carry, program: None })
+        }
+        Transport::Sse(endpoint) => {
+            let client = endpoint.client(&means.web).await?;
+            let (connection, messages) = Connection::new(name);
+            let carry = Box::pin(sse::carry(connection.clone(), client, messages));
+            Ok(Opened { connection, carry, program: None })
+        }
+        Transport::HttpCompat(compat) => {
+            let place = (&*compat.base_url, compat.trusted);
+            let client = Client::new(&means.web, place, &compat.headers, None).await?;
+            let (connection, messages) = Connection::new(name);
+            let carry = Box::pin(compat::carry(connection.clone(), client, compat.tools, messages));
+            Ok(Opened { connection, carry, program: None })
         }
     }
 }
+
+impl Endpoint {
+    async fn client(&self, web: &Web) -> Result<Client, String> {
+        Client::new(web, (&self.url, self.trusted), &self.headers, self.authorization.clone()).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -9,8 +9,9 @@ use agentsvc_components::mcp::{McpServer, SealedValue};
 use agentsvc_systems::mcp::{McpOauth, McpTransport};
 use serde_json::{Map, Value};
 
+use super::compat::compat_tool;
 use super::config::{Header, HeaderText, McpClient};
-use super::wire::{Compat, CompatMethod, CompatTool, Endpoint, RequestMode, ResponseMode, Transport};
+use super::wire::{Compat, Endpoint, Transport};
 use crate::kernel::config::Secret;
 use crate::kernel::sandbox::ServerProgram;
 use crate::kernel::sandbox::config::ExecMode;
@@ -328,32 +329,6 @@ fn expanded(text: &str, home: &str, env: &BTreeMap<String, String>) -> String {
         rest = &behind[length..];
     }
     done + rest
-}
-
-fn compat_tool(tool: agentsvc_systems::mcp::CompatTool) -> CompatTool {
-    use agentsvc_systems::mcp as given;
-    CompatTool {
-        name: tool.name,
-        description: tool.description,
-        path: tool.path,
-        method: match tool.method {
-            given::CompatMethod::Get => CompatMethod::Get,
-            given::CompatMethod::Post => CompatMethod::Post,
-            given::CompatMethod::Put => CompatMethod::Put,
-            given::CompatMethod::Patch => CompatMethod::Patch,
-            given::CompatMethod::Delete => CompatMethod::Delete,
-        },
-        request_mode: match tool.request_mode {
-            given::RequestMode::JsonBody => RequestMode::JsonBody,
-            given::RequestMode::Query => RequestMode::Query,
-            given::RequestMode::None => RequestMode::None,
-        },
-        response_mode: match tool.response_mode {
-            given::ResponseMode::Json => ResponseMode::Json,
-            given::ResponseMode::Text => ResponseMode::Text,
-        },
-        input_schema: tool.input_schema,
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The servers that run: those of the configuration and those that clients stored, kept the same as what is wanted.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry::Vacant;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -149,10 +150,10 @@ impl Registry {
             let mut running = self.running.lock();
             running.retain(|name, entry| wanted.get(name).is_some_and(|it| it == entry.server.definition()));
             for (name, definition) in wanted {
-                if !running.contains_key(&name) {
+                if let Vacant(place) = running.entry(name) {
                     let entry = self.start(definition);
                     started.push(Arc::clone(&entry.server));
-                    running.insert(name, entry);
+                    place.insert(entry);
                 }
             }
         }

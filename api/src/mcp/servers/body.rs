@@ -84,8 +84,10 @@ fn pair(line: &str, divider: char) -> (String, Option<String>) {
     }
 }
 
+/// Names with their values, where those are given.
+type Pairs = Vec<(String, Option<String>)>;
 /// Values that are not sealed yet.
-pub(crate) type Plain = Option<Vec<(String, Option<String>)>>;
+pub(crate) type Plain = Option<Pairs>;
 
 /// A body that was checked.
 pub(crate) struct Read {
@@ -132,7 +134,7 @@ impl ServerBody {
     }
 
     /// How the server is reached, and the headers that were written there.
-    fn transport(&mut self) -> Result<(Option<McpTransport>, Vec<(String, Option<String>)>), Error> {
+    fn transport(&mut self) -> Result<(Option<McpTransport>, Pairs), Error> {
         let wrong = |why: String| Error::bad_field("transport", format!("transport: {why}"));
         let mut object = match self.transport.take() {
             Some(Value::Object(object)) => object,

@@ -11,6 +11,7 @@ pub mod event;
 pub mod goal;
 pub mod kernel;
 pub mod manifest;
+pub mod mcp;
 pub mod memory;
 pub mod schedule;
 pub mod session;
@@ -52,6 +53,7 @@ pub const DOMAINS: &[Domain] = &[
     trigger::DOMAIN,
     workflow::DOMAIN,
     webhook::DOMAIN,
+    mcp::DOMAIN,
 ];
 
 #[cfg(test)]

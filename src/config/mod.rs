@@ -29,7 +29,7 @@ use crate::kernel::logging::config::{Log, LogLevel};
 use crate::kernel::sandbox::config::{ExecPolicy, Workspaces};
 use crate::kernel::server::Server;
 use crate::kernel::world_loop::config::World;
-use crate::mcp::client::config::{McpClient, note_servers};
+use crate::mcp::client::config::{Extensions, McpClient, note_servers};
 use crate::mcp::config::McpServer;
 use crate::model::catalog::config::Catalog;
 use crate::provider::config::{DefaultModel, Provider};
@@ -105,8 +105,10 @@ table! {
         tool_invoke: ToolInvoke => table(),
         /// The daemon as an MCP server.
         mcp_server: McpServer => table(),
-        /// MCP servers whose tools agents can use, one table each.
-        mcp_servers: BTreeMap<Box<str>, McpClient> => named("files"),
+        /// MCP servers whose tools agents can use, one table each; or a list, `[[mcp_servers]]`, of tables with `name`.
+        mcp_servers: BTreeMap<Box<str>, McpClient> => named_or_listed("files"),
+        /// How MCP servers are kept running.
+        extensions: Extensions => table(),
         /// Files that clients upload for agents.
         uploads: Uploads => table(),
         /// Budget limits. Limits set over the API override these.

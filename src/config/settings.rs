@@ -2,6 +2,7 @@
 
 use super::Config;
 use crate::kernel::settings::{DataDir, Reach, ReadConfig, Settings};
+use crate::mcp::client::config::Configured;
 use crate::tool::DirectRules;
 
 impl Config {
@@ -22,5 +23,8 @@ impl Config {
             require_approval: self.approval.require_approval.clone(),
         });
         settings.set(self.mcp_server.clone());
+        settings.set(Configured(self.mcp_servers.clone()));
+        settings.set(self.extensions.clone());
+        settings.set(self.exec_policy.clone());
     }
 }

@@ -133,7 +133,7 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
     front.api.services.provide::<dyn Configuration>(Arc::clone(&live) as _);
     front.open_domains(launch, &exchange)?;
-    crate::mcp::client::start(&config.mcp_servers, &front.tools, &launch.home, runtime.handle());
+    crate::mcp::client::start(&front.api, &front.tools, &launch.home, &front.vault, &exchange, runtime.handle());
     let (files, handle) = (Arc::clone(&front.files), runtime.handle().clone());
     let readers = backups::Readers { live: Arc::clone(&live), accounts, keeper, files, handle };
     let backups = backups::open(launch, &front, &exchange, Arc::clone(&snapshots) as _, secrets, readers);

@@ -123,6 +123,11 @@ impl Home {
         self.root.join("mcp_servers")
     }
 
+    /// MCP servers that can be installed, one file each.
+    pub fn mcp_catalog_dir(&self) -> PathBuf {
+        self.root.join("mcp").join("catalog")
+    }
+
     /// Manifests to make agents from, one file each.
     pub fn agent_types_dir(&self) -> PathBuf {
         self.root.join("agent-types")

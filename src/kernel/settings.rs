@@ -7,21 +7,35 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use tokio::sync::watch;
 
 /// Settings in force. Copies share them.
 #[derive(Clone, Default)]
-pub struct Settings(Arc<RwLock<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>>);
+pub struct Settings(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    by_type: RwLock<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    /// Tells those who wait that something was replaced.
+    changes: watch::Sender<()>,
+}
 
 impl Settings {
     /// The settings of this type; their defaults when nobody set them.
     pub fn get<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
-        let found = self.0.read().get(&TypeId::of::<T>()).cloned();
+        let found = self.0.by_type.read().get(&TypeId::of::<T>()).cloned();
         found.and_then(|found| found.downcast().ok()).unwrap_or_default()
     }
 
     /// Puts other settings of this type in force. Who has read the old ones keeps them.
     pub fn set<T: Any + Send + Sync>(&self, settings: T) {
-        self.0.write().insert(TypeId::of::<T>(), Arc::new(settings));
+        self.0.by_type.write().insert(TypeId::of::<T>(), Arc::new(settings));
+        self.0.changes.send_replace(());
+    }
+
+    /// Hears of each change from now on; several at once are one.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.0.changes.subscribe()
     }
 }
 
@@ -62,5 +76,15 @@ mod tests {
         settings.set(8_u8);
         assert_eq!((*before, *copy.get::<u8>()), (7, 8));
         assert!(copy.get::<String>().is_empty());
+    }
+
+    #[test]
+    fn changes_are_heard_of() {
+        let settings = Settings::default();
+        let changes = settings.clone().changes();
+        assert!(!changes.has_changed().unwrap());
+        settings.set(7_u8);
+        settings.set(8_u8);
+        assert!(changes.has_changed().unwrap());
     }
 }

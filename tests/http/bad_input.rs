@@ -35,8 +35,9 @@ fn fitting_body() -> String {
 fn an_id_that_is_no_uuid_is_400_everywhere() {
     let daemon = Daemon::with("rate_limit_per_second = 100000\n");
     let before = world(&daemon);
-    // The ids of models are names.
-    let is_uuid = |path: &str| path.contains("id}") && !path.starts_with("/api/models/");
+    // The ids of models and MCP servers are names.
+    let is_name = |path: &str| path.starts_with("/api/models/") || path.starts_with("/api/mcp/");
+    let is_uuid = |path: &str| path.contains("id}") && !is_name(path);
     for route in declared().into_iter().filter(|route| is_uuid(&route.path)) {
         for bad in ["nonsense", "0190163d-8694-739b-aea5-966c26f8ad9", "%00", "..%2f..%2fetc%2fpasswd"] {
             let body = fitting_body();
@@ -98,6 +99,7 @@ fn a_broken_body_is_400_everywhere() {
                         | "compact"
                         | "interrupt"
                         | "retry"
+                        | "reconnect"
                         | "cancel"
                         | "reload"
                         | "start"

@@ -35,6 +35,7 @@ mod limits;
 mod lists;
 mod manifest_variables;
 mod mcp;
+mod mcp_servers;
 mod memory;
 mod messages;
 mod migrate;

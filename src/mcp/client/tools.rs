@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use agentsvc_components::kernel::taint::Taint;
+use agentsvc_systems::mcp::tool_prefix;
 use serde_json::{Map, Value};
 
 use super::call::Caller;
@@ -19,13 +20,8 @@ const DESCRIPTION_BYTES_MAX: usize = 4 << 10;
 /// Bytes of the schema of a tool's input.
 const SCHEMA_BYTES_MAX: usize = 64 << 10;
 
-/// What the names of a server's tools begin with.
-pub(super) fn prefix(server: &str) -> String {
-    format!("mcp_{}_", plain(server))
-}
-
 /// In lower case, with `_` for whatever names of tools do not have.
-fn plain(name: &str) -> String {
+pub(super) fn plain(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
     name.chars().map(plain).collect()
 }
@@ -37,7 +33,7 @@ pub(super) fn all(servers: &[Arc<Server>]) -> Vec<Tool> {
     let (mut names, mut tools) = (HashSet::new(), Vec::new());
     for server in by_length {
         for described in server.described().iter() {
-            let name = format!("{}{}", prefix(server.name()), plain(&described.name));
+            let name = format!("{}{}", tool_prefix(server.name()), plain(&described.name));
             match fault(&name, described).or((!names.insert(name.clone())).then_some("its name is another tool's")) {
                 None => tools.push(tool(server, name, described)),
                 Some(fault) => {
@@ -134,10 +130,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::kernel::config::Secret;
+    use crate::kernel::sandbox::config::ExecMode;
+    use crate::kernel::settings::Settings;
+    use crate::mcp::catalog::Catalog;
     use crate::mcp::client::config::McpClient;
+    use crate::mcp::client::definition::Sources;
 
     fn server(name: &str, tools: &[&str]) -> Arc<Server> {
-        let server = Server::new(name, &McpClient::default(), "/h".as_ref());
+        let sources = Sources {
+            catalog: &Catalog::new("/none".into()),
+            variable: &|_| None,
+            unseal: &|text| Ok(Secret::new(text)),
+            mode: ExecMode::Deny,
+        };
+        let definition = sources.configured(name, &McpClient::default());
+        let server = Server::new(definition, "/h".as_ref(), Settings::default());
         let described = tools.iter().map(|name| described(name, json!({ "type": "object" })));
         server.describe(described.collect());
         Arc::new(server)

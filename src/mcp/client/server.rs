@@ -1,5 +1,6 @@
 //! One server: started, held, checked, and started again when it ends.
 
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -7,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use agentsvc_api::mcp::servers::shape::ServerHealth;
 use agentsvc_components::Timestamp;
 use arc_swap::ArcSwap;
+use futures_util::FutureExt;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, watch};
@@ -222,12 +224,14 @@ impl Server {
         loop {
             let began = Instant::now();
             self.state.lock().link = Link::Starting;
-            let why = match self.run(&means, &offer).await {
-                End::Asked => {
+            // A panic is one more way to end: what keeps a server must not end with it.
+            let why = match AssertUnwindSafe(self.run(&means, &offer)).catch_unwind().await {
+                Ok(End::Asked) => {
                     failures = 0;
                     continue;
                 }
-                End::Why(why) => why,
+                Ok(End::Why(why)) => why,
+                Err(_) => "an internal error ended it".to_owned(),
             };
             failures = if began.elapsed() >= SETTLED_AFTER { 0 } else { failures };
             let rest = self.rest(failures);

@@ -27,6 +27,7 @@ use uploads::Uploads;
 
 use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
+use crate::kernel::retention::RetentionClock;
 use crate::kernel::sandbox::Workspaces;
 
 /// What this domain brings.
@@ -52,8 +53,8 @@ pub struct LocalFiles {
 
 impl LocalFiles {
     /// The uploads in `dir` and the workspaces. What earlier processes left half done is removed in the background.
-    pub fn new(dir: PathBuf, settings: config::Uploads, workspaces: Workspaces) -> Self {
-        let uploads = Uploads::new(dir, settings);
+    pub fn new(dir: PathBuf, settings: config::Uploads, workspaces: Workspaces, retention: RetentionClock) -> Self {
+        let uploads = Uploads::new(dir, settings, retention);
         let sweeper = Sweeper::start(uploads.clone());
         Self { uploads, workspaces, pdfs: PdfReader::default(), sweeper }
     }

@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::kind::{self, MAGIC_BYTES};
+use crate::kernel::retention::RetentionClock;
 use crate::kernel::{disk, free_space};
 use crate::upload::config::Uploads as Settings;
 
@@ -57,6 +58,8 @@ pub(crate) struct Uploads {
 struct Room {
     dir: PathBuf,
     settings: ArcSwap<Settings>,
+    /// The time by which uploads are old.
+    retention: RetentionClock,
     /// Bytes of all uploads, those on their way in included.
     total_bytes: AtomicU64,
     /// Uploads on their way in.
@@ -68,10 +71,11 @@ struct Room {
 impl Uploads {
     /// The uploads in `dir`, which need not exist yet. Those of earlier processes count when [`sweep`](Self::sweep) has
     /// run.
-    pub(crate) fn new(dir: PathBuf, settings: Settings) -> Self {
+    pub(crate) fn new(dir: PathBuf, settings: Settings, retention: RetentionClock) -> Self {
         let fresh = Mutex::new(Some(HashSet::new()));
         let settings = ArcSwap::from_pointee(settings);
-        let room = Room { dir, settings, total_bytes: AtomicU64::new(0), open: AtomicUsize::new(0), fresh };
+        let (total_bytes, open) = (AtomicU64::new(0), AtomicUsize::new(0));
+        let room = Room { dir, settings, retention, total_bytes, open, fresh };
         Self { room: Arc::new(room) }
     }
 
@@ -176,7 +180,7 @@ impl Uploads {
             return Ok(());
         };
         let days = i64::from(self.room.settings.load().retention_days);
-        let oldest = if days == 0 { i64::MIN } else { now().0 - days * 86_400_000 };
+        let oldest = if days == 0 { i64::MIN } else { self.room.retention.now().0 - days * 86_400_000 };
         for entry in entries {
             let entry = entry?;
             let name = entry.file_name();

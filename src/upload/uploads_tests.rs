@@ -1,6 +1,7 @@
 //! The uploads room over a directory of its own.
 
 use std::collections::HashSet;
+use std::io::Read;
 
 use agentsvc_api::http::files::{FileWriter, FilesError};
 use agentsvc_api::upload::files::Upload;

@@ -231,6 +231,40 @@ fn uploads_go_with_their_agent() {
 }
 
 #[test]
+fn a_damaged_upload_is_not_served_and_is_named() {
+    let daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    let (whole, damaged) = (daemon.upload(&agent, "whole.txt", b"whole"), daemon.upload(&agent, "a.txt", b"content"));
+    let cut = daemon.upload(&agent, "cut.png", PNG);
+    fs::write(daemon.home().join("uploads").join(&damaged), b"c0ntent").unwrap();
+    fs::write(daemon.home().join("uploads").join(&cut), &PNG[..PNG.len() - 1]).unwrap();
+    for id in [&damaged, &cut] {
+        let refused = daemon.get(&format!("/api/uploads/{id}")).expect(500);
+        assert_eq!(refused["code"], "file_damaged", "{refused}");
+        let message = json!({ "message": "see", "attachments": [{ "file_id": id }] });
+        let refused = daemon.post(&format!("/api/agents/{agent}/message"), &message).expect(500);
+        assert_eq!(refused["code"], "file_damaged", "{refused}");
+    }
+    assert_eq!(daemon.get(&format!("/api/uploads/{whole}")).text(), "whole");
+    let metrics = daemon.get("/api/metrics").text();
+    assert!(metrics.contains("agentsvc_uploads_damaged_total 4\n"), "{metrics}");
+    assert!(daemon.stderr().contains(&damaged));
+    // A backup keeps what there is, and says which of it is damaged.
+    let made = daemon.post("/api/backup", &json!({})).expect(200);
+    let warnings = made["warnings"].to_string();
+    assert_eq!(made["warnings"].as_array().unwrap().len(), 2, "{made}");
+    assert!(warnings.contains(&damaged) && warnings.contains(&cut), "{made}");
+    let restored = daemon.post("/api/restore", &json!({ "filename": made["filename"] })).expect(200);
+    assert!(restored["warnings"].to_string().contains(&damaged), "{restored}");
+    assert_eq!(daemon.get(&format!("/api/uploads/{damaged}")).expect(500)["code"], "file_damaged");
+    let report = daemon.cli(&["doctor", "--json", "--offline"]);
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+    let check = report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "uploads").unwrap();
+    assert_eq!(check["status"], "warn");
+    assert!(text(&check["message"]).starts_with("2 of 3 uploads are damaged"), "{check}");
+}
+
+#[test]
 fn a_clock_that_is_far_ahead_deletes_nothing() {
     const DAY_MS: i64 = 86_400_000;
     let mut daemon = Daemon::with("[uploads]\nretention_days = 7\n");

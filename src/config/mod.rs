@@ -1,6 +1,7 @@
 //! `{home}/config.toml`: the tables of all domains, joined, and what concerns several of them.
 
 pub(crate) mod cli;
+pub(crate) mod key_guard;
 mod models;
 mod settings;
 mod view;

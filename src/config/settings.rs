@@ -1,6 +1,9 @@
 //! What a configuration says to each domain.
 
+use std::path::Path;
+
 use super::Config;
+use crate::kernel::config::merged;
 use crate::kernel::settings::{DataDir, Reach, ReadConfig, Settings};
 use crate::mcp::client::config::Configured;
 use crate::tool::DirectRules;
@@ -11,7 +14,10 @@ impl Config {
         let key = self.api_key.is_set().then(|| self.api_key.expose().to_owned());
         settings.set(Reach { listen: Some(self.api_listen), key });
         settings.set(DataDir(self.data_dir.clone()));
-        settings.set(ReadConfig(|text| super::data_dir_of(text).map(DataDir).map_err(|error| error.to_string())));
+        settings.set(ReadConfig {
+            data_dir: |text| super::data_dir_of(text).map(DataDir).map_err(|error| error.to_string()),
+            merged: |text, present| merged::<Self>(text, present, Path::new("config.toml")),
+        });
         settings.set(self.snapshots.clone());
         settings.set(self.backup.clone());
         settings.set(self.security.clone());

@@ -163,6 +163,16 @@ impl Home {
         self.root.join("daemon.json")
     }
 
+    /// The file that is there while the configuration in force has an API key.
+    pub fn api_key_marker(&self) -> PathBuf {
+        self.root.join("api_key.set")
+    }
+
+    /// The file that says what the clock read when it was last believed.
+    pub fn clock_file(&self) -> PathBuf {
+        self.root.join("clock.json")
+    }
+
     /// Creates what is missing of the layout, readable by the owner only. What exists is left as it is.
     ///
     /// # Errors

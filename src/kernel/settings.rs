@@ -9,6 +9,8 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
+use super::config::Merged;
+
 /// Settings in force. Copies share them.
 #[derive(Clone, Default)]
 pub struct Settings(Arc<Shared>);
@@ -54,11 +56,19 @@ pub struct Reach {
 
 /// Reads a text as a configuration, for those who get one from elsewhere.
 #[derive(Clone, Copy, Debug)]
-pub struct ReadConfig(pub fn(&str) -> Result<DataDir, String>);
+pub struct ReadConfig {
+    /// What it says of the stored files.
+    pub data_dir: fn(&str) -> Result<DataDir, String>,
+    /// What comes of the text, given first, where clients ask for it and the present text is the second.
+    pub merged: fn(&str, &str) -> Result<Merged, String>,
+}
 
 impl Default for ReadConfig {
     fn default() -> Self {
-        Self(|_| Err("nobody reads it".to_owned()))
+        Self {
+            data_dir: |_| Err("the configuration cannot be read here".to_owned()),
+            merged: |_, _| Err("the configuration cannot be read here".to_owned()),
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use agentsvc_components::turn::effect::{ModelCall, ToolRun};
 use agentsvc_components::turn::outcome::{
     FailureCode, ModelAnswer, ModelEnd, ModelFailure, ModelOutcome, StopReason, ToolEnd, ToolOutcome, ToolStatus,
 };
-use agentsvc_components::usage::record::CallRecord;
+use agentsvc_components::usage::record::{CallRecord, SweepUsage, UsageSwept};
 use agentsvc_components::usage::{CallUse, Scope};
 use agentsvc_components::{Actor, AgentId, ApprovalId, ScheduleId, SessionId, Timestamp, TriggerId};
 use agentsvc_systems::kernel::engine::Commit;
@@ -67,6 +67,7 @@ enum Out {
     Summary(Attempt, u32),
     Log(agentsvc_components::LogId),
     Agent(AgentId),
+    Usage(Timestamp),
 }
 
 /// The load: what it knows of the world and what is out.
@@ -118,7 +119,8 @@ impl Fuzz {
             let summary = effect.get::<SummaryCall>().map(|call| Out::Summary(call.attempt, call.upto));
             let log = effect.get().map(|SweepLog(log)| Out::Log(*log));
             let agent = effect.get().map(|SweepAgent(agent)| Out::Agent(*agent));
-            self.out.extend(model.or(tool).or(summary).or(log).or(agent));
+            let usage = effect.get().map(|SweepUsage(before)| Out::Usage(*before));
+            self.out.extend(model.or(tool).or(summary).or(log).or(agent).or(usage));
         }
     }
 
@@ -245,6 +247,7 @@ impl Fuzz {
         match out {
             Out::Log(log) => LogSwept(log).into(),
             Out::Agent(agent) => AgentSwept(agent).into(),
+            Out::Usage(before) => UsageSwept(before).into(),
             Out::Summary(attempt, upto) => {
                 let written = if self.random.one_in(3) {
                     Err("the model is tired".to_owned())

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use agentsvc_components::kernel::limit;
 use serde::Serialize;
 
+use crate::a2a::config::A2a;
 use crate::approval::config::Approval;
 use crate::audit::config::Audit;
 use crate::backup::config::Backup;
@@ -48,7 +49,7 @@ pub const DOMAIN: Domain = Domain {
     name: "config",
     uses: &[
         "approval", "audit", "backup", "budget", "model", "provider", "security", "snapshot", "task", "tool",
-        "trigger", "upload", "usage", "web", "manifest", "replay", "mcp",
+        "trigger", "upload", "usage", "web", "manifest", "replay", "mcp", "a2a",
     ],
     commands: &[Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration")],
     ..Domain::EMPTY
@@ -107,6 +108,8 @@ table! {
         mcp_server: McpServer => table(),
         /// MCP servers whose tools agents can use, one table each.
         mcp_servers: BTreeMap<Box<str>, McpClient> => named("files"),
+        /// Agents that others reach over the Agent2Agent protocol.
+        a2a: A2a => table(),
         /// Files that clients upload for agents.
         uploads: Uploads => table(),
         /// Budget limits. Limits set over the API override these.
@@ -134,7 +137,6 @@ table! {
 
 impl Document for Config {
     const RESERVED: &'static [&'static str] = &[
-        "a2a",
         "channels",
         "compaction",
         "context_engine",

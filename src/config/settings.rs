@@ -22,5 +22,6 @@ impl Config {
             require_approval: self.approval.require_approval.clone(),
         });
         settings.set(self.mcp_server.clone());
+        settings.set(self.a2a.clone());
     }
 }

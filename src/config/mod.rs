@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use agentsvc_components::kernel::limit;
 use serde::Serialize;
 
+use crate::a2a::config::A2a;
 use crate::approval::config::Approval;
 use crate::audit::config::Audit;
 use crate::backup::config::Backup;
@@ -49,7 +50,7 @@ pub const DOMAIN: Domain = Domain {
     name: "config",
     uses: &[
         "approval", "audit", "backup", "budget", "model", "provider", "security", "snapshot", "task", "tool",
-        "trigger", "upload", "usage", "web", "manifest", "replay", "mcp",
+        "trigger", "upload", "usage", "web", "manifest", "replay", "mcp", "a2a",
     ],
     commands: &[Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration")],
     ..Domain::EMPTY
@@ -110,6 +111,8 @@ table! {
         mcp_servers: BTreeMap<Box<str>, McpClient> => named_or_listed("files"),
         /// How MCP servers are kept running.
         extensions: Extensions => table(),
+        /// Agents that others reach over the Agent2Agent protocol.
+        a2a: A2a => table(),
         /// Files that clients upload for agents.
         uploads: Uploads => table(),
         /// Budget limits. Limits set over the API override these.
@@ -137,7 +140,6 @@ table! {
 
 impl Document for Config {
     const RESERVED: &'static [&'static str] = &[
-        "a2a",
         "channels",
         "compaction",
         "context_engine",

@@ -32,5 +32,6 @@ impl Config {
         settings.set(Configured(self.mcp_servers.clone()));
         settings.set(self.extensions.clone());
         settings.set(self.exec_policy.clone());
+        settings.set(self.a2a.clone());
     }
 }

@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod a2a;
 mod agents;
 mod approvals;
 mod attachments;

@@ -9,6 +9,7 @@ pub mod audit;
 pub mod backup;
 pub mod budget;
 pub mod chat;
+pub mod comms;
 pub mod config;
 pub mod event;
 pub mod goal;
@@ -87,6 +88,7 @@ const LIST: &[HttpDomain] = &[
     ui::DOMAIN,
     query::DOMAIN,
     mcp::DOMAIN,
+    comms::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

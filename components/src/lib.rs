@@ -6,6 +6,7 @@
 pub mod agent;
 pub mod approval;
 pub mod audit;
+pub mod comms;
 pub mod compaction;
 pub mod event;
 pub mod goal;
@@ -52,6 +53,7 @@ pub const DOMAINS: &[Domain] = &[
     trigger::DOMAIN,
     workflow::DOMAIN,
     webhook::DOMAIN,
+    comms::DOMAIN,
 ];
 
 #[cfg(test)]

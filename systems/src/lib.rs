@@ -7,6 +7,7 @@ pub mod agent;
 pub mod approval;
 pub mod audit;
 pub mod budget;
+pub mod comms;
 pub mod compaction;
 pub mod config;
 pub mod event;
@@ -79,6 +80,7 @@ pub const DOMAINS: &[Domain] = &[
     task::DOMAIN,
     workflow::DOMAIN,
     webhook::DOMAIN,
+    comms::DOMAIN,
     mcp::DOMAIN,
     world::DOMAIN,
     query::DOMAIN,

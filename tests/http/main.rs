@@ -21,6 +21,7 @@ mod bulk;
 mod catalog;
 mod catalog_remote;
 mod cli;
+mod comms;
 mod compaction;
 mod config;
 mod config_reload;

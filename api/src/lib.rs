@@ -10,6 +10,7 @@ pub mod audit;
 pub mod backup;
 pub mod budget;
 pub mod chat;
+pub mod comms;
 pub mod config;
 pub mod event;
 pub mod goal;
@@ -89,6 +90,7 @@ const LIST: &[HttpDomain] = &[
     query::DOMAIN,
     mcp::DOMAIN,
     a2a::DOMAIN,
+    comms::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

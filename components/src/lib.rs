@@ -7,6 +7,7 @@ pub mod a2a;
 pub mod agent;
 pub mod approval;
 pub mod audit;
+pub mod comms;
 pub mod compaction;
 pub mod event;
 pub mod goal;
@@ -56,6 +57,7 @@ pub const DOMAINS: &[Domain] = &[
     workflow::DOMAIN,
     webhook::DOMAIN,
     mcp::DOMAIN,
+    comms::DOMAIN,
 ];
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use agentsvc_api::audit::trail::AuditLog;
 use agentsvc_api::chat::agent_feed::AgentFeed;
+use agentsvc_api::comms::hub::CommsHub;
 use agentsvc_api::http::bridge::{Bridge, Intake};
 use agentsvc_api::http::metrics::{MetricsText, Probe};
 use agentsvc_api::tool::toolbox::Toolbox;
@@ -19,6 +20,7 @@ use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_components::{Actor, Refusal, Timestamp};
 use agentsvc_systems::agent::SpawnAgent;
 use agentsvc_systems::audit::NoteAction;
+use agentsvc_systems::comms::noted_of;
 use agentsvc_systems::event::told::events_of;
 use agentsvc_systems::replay::Epoch;
 use agentsvc_systems::{Engine, Records, ReplySlot, Settings, manifest};
@@ -356,9 +358,14 @@ fn outlets(ground: &WorldContext, performer: Performer) -> Outlets {
     let WorldContext { front, stats, .. } = ground;
     let (files, stats) = (Arc::clone(&front.files), Arc::clone(stats));
     let (board, watch) = (front.api.services.state::<AgentFeed>(), front.api.services.state::<WorldWatch>());
+    let comms = front.api.services.state::<CommsHub>();
     Outlets {
         effects: Arc::new(move |effect| performer.perform(effect)),
         told: Arc::new(move |told| {
+            let told = match noted_of(told) {
+                Ok(noted) => return noted.into_iter().for_each(|event| comms.publish(event)),
+                Err(told) => told,
+            };
             for happened in events_of(told) {
                 let event = &happened.event;
                 board.note(event);

@@ -8,6 +8,7 @@ pub mod agent;
 pub mod approval;
 pub mod audit;
 pub mod budget;
+pub mod comms;
 pub mod compaction;
 pub mod config;
 pub mod event;
@@ -80,6 +81,7 @@ pub const DOMAINS: &[Domain] = &[
     task::DOMAIN,
     workflow::DOMAIN,
     webhook::DOMAIN,
+    comms::DOMAIN,
     mcp::DOMAIN,
     a2a::DOMAIN,
     world::DOMAIN,

@@ -22,6 +22,7 @@ mod bulk;
 mod catalog;
 mod catalog_remote;
 mod cli;
+mod comms;
 mod compaction;
 mod config;
 mod config_reload;

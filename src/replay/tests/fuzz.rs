@@ -67,7 +67,6 @@ enum Out {
     Summary(Attempt, u32),
     Log(agentsvc_components::LogId),
     Agent(AgentId),
-    Usage(Timestamp),
 }
 
 /// The load: what it knows of the world and what is out.
@@ -76,6 +75,8 @@ pub(super) struct Fuzz {
     /// Ids of entities that are there, by kind byte.
     ids: BTreeSet<(u8, Uuid)>,
     out: Vec<Out>,
+    /// Usage that is to be erased, which is done at once.
+    swept: Vec<UsageSwept>,
     /// Outcomes that were sent once.
     late: Vec<AnyOutcome>,
     /// Calls that are nobody's and out.
@@ -89,6 +90,7 @@ impl Fuzz {
             random: Random(seed),
             ids: BTreeSet::new(),
             out: Vec::new(),
+            swept: Vec::new(),
             late: Vec::new(),
             probes: Vec::new(),
             count: 0,
@@ -119,14 +121,15 @@ impl Fuzz {
             let summary = effect.get::<SummaryCall>().map(|call| Out::Summary(call.attempt, call.upto));
             let log = effect.get().map(|SweepLog(log)| Out::Log(*log));
             let agent = effect.get().map(|SweepAgent(agent)| Out::Agent(*agent));
-            let usage = effect.get().map(|SweepUsage(before)| Out::Usage(*before));
-            self.out.extend(model.or(tool).or(summary).or(log).or(agent).or(usage));
+            self.out.extend(model.or(tool).or(summary).or(log).or(agent));
+            self.swept.extend(effect.get().map(|SweepUsage(before)| UsageSwept(*before)));
         }
     }
 
     /// The process died, and what was out with it.
     pub(super) fn forget_effects(&mut self) {
         self.out.clear();
+        self.swept.clear();
         self.probes.clear();
     }
 
@@ -196,6 +199,7 @@ impl Fuzz {
 
     /// What arrives in one step.
     pub(super) fn arrive(&mut self, engine: &mut Engine, now: Timestamp) {
+        self.swept.drain(..).for_each(|swept| engine.outcome(swept));
         if self.random.one_in(3) {
             engine.beat();
         }
@@ -247,7 +251,6 @@ impl Fuzz {
         match out {
             Out::Log(log) => LogSwept(log).into(),
             Out::Agent(agent) => AgentSwept(agent).into(),
-            Out::Usage(before) => UsageSwept(before).into(),
             Out::Summary(attempt, upto) => {
                 let written = if self.random.one_in(3) {
                     Err("the model is tired".to_owned())

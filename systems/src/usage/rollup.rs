@@ -403,8 +403,8 @@ pub(crate) fn agent_removed(world: &mut World, agent: AgentId) {
     }
 }
 
-/// On the beat: sums of minutes that are over go, and the outside is asked to erase what is too old, at the start and when a
-/// day is over.
+/// On the beat: sums of minutes that are over go, and the outside is asked to erase what is too old, at the start and, when
+/// there is any, with each day.
 // &mut World: asks the outside to erase rows, by an effect in the outbox.
 pub(crate) fn beat(world: &mut World) {
     let now = world.resource::<Now>().0;
@@ -418,8 +418,10 @@ pub(crate) fn beat(world: &mut World) {
     if rollups.swept == Some(today) {
         return;
     }
-    rollups.swept = Some(today);
-    world.effect(SweepUsage(Timestamp((today - retention) * calendar::DAY_MS)));
+    let (is_first, first_kept) = (rollups.swept.replace(today).is_none(), today - retention);
+    if is_first || rollups.range(Bucket::Day(i64::MIN), Bucket::Day(first_kept - 1)).next().is_some() {
+        world.effect(SweepUsage(Timestamp(first_kept * calendar::DAY_MS)));
+    }
 }
 
 impl Settle for UsageSwept {

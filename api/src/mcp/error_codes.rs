@@ -14,5 +14,5 @@ agentsvc_components::error_codes! {
     /// The MCP server could not be started or reached.
     MCP_SERVER_UNREACHABLE = "mcp_server_unreachable", [502], "`error` says why; see also `/api/mcp/servers/{id}/logs`.";
     /// The file of an entry of the MCP catalog cannot be used.
-    MCP_TEMPLATE = "mcp_template", [409], "Correct the file in `mcp/catalog`; `error` says what is wrong.";
+    MCP_TEMPLATE = "mcp_template", [409], "Correct the file in `mcp/catalog`; `error` describes the problem.";
 }

@@ -119,7 +119,7 @@ fn relayed(socket: net::UnixStream) -> io::Result<Join<Receiver, OwnedWriteHalf>
     socket.set_nonblocking(true)?;
     let (_, input) = UnixStream::from_std(socket)?.into_split();
     let bring = move || drop(bring(from, brought));
-    std::thread::Builder::new().name("mcp-output".to_owned()).stack_size(RELAY_STACK_BYTES).spawn(bring)?;
+    std::thread::Builder::new().name("server-output".to_owned()).stack_size(RELAY_STACK_BYTES).spawn(bring)?;
     Ok(join(Receiver::from_owned_fd(OwnedFd::from(output))?, input))
 }
 

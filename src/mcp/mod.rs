@@ -17,7 +17,7 @@ use config::McpServer;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "mcp",
-    uses: &["tool"],
+    uses: &["injection", "tool"],
     commands: &[Subcommand::new::<cli::Mcp>(
         22,
         "mcp",

@@ -38,6 +38,7 @@ mod lists;
 mod manifest_variables;
 mod mcp;
 mod mcp_servers;
+mod mcp_tool_lists;
 mod memory;
 mod messages;
 mod migrate;

@@ -11,6 +11,8 @@ agentsvc_components::error_codes! {
     MCP_ACCEPT = "mcp_accept", [406], "Send `Accept: application/json, text/event-stream`.";
     /// The MCP server is defined in config.toml.
     MCP_SERVER_CONFIGURED = "mcp_server_configured", [409], "Change `[mcp_servers]` in config.toml.";
+    /// The tools of the MCP server that wait to be accepted are not those of the hash, or none wait.
+    MCP_TOOLS_DIFFER = "mcp_tools_differ", [409], "Read `tools_review` of the server again, and send its `hash`.";
     /// The MCP server could not be started or reached.
     MCP_SERVER_UNREACHABLE = "mcp_server_unreachable", [502], "`error` says why; see also `/api/mcp/servers/{id}/logs`.";
     /// The file of an entry of the MCP catalog cannot be used.

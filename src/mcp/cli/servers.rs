@@ -1,4 +1,4 @@
-//! `mcp list`, `add`, `remove`, `test`, `logs` and `catalog`: the MCP servers that the daemon runs.
+//! `mcp list`, `add`, `remove`, `test`, `accept`, `logs` and `catalog`: the MCP servers that the daemon runs.
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
@@ -20,6 +20,8 @@ pub(super) enum Servers {
     Remove(Named),
     /// Reconnect an MCP server and list its tools
     Test(Named),
+    /// Accept new and changed tools of an MCP server
+    Accept(Accept),
     /// Print the end of the error output of an MCP server
     Logs(Named),
     /// List the servers that can be installed
@@ -31,6 +33,16 @@ pub(super) enum Servers {
 pub(super) struct Named {
     /// Its name
     name: String,
+}
+
+/// Options of `mcp accept`.
+#[derive(Debug, Args)]
+pub(super) struct Accept {
+    /// Name of the server
+    name: String,
+    /// Show the tools without accepting them
+    #[arg(long)]
+    show: bool,
 }
 
 /// Options of `mcp add`.
@@ -69,6 +81,7 @@ impl Servers {
             Self::Catalog => show(context, "/api/mcp/catalog", entries),
             Self::Logs(Named { name }) => show(context, &path(&name, "/logs"), |answer| field(answer, "/log") + "\n"),
             Self::Add(add) => add.run(context),
+            Self::Accept(accept) => accept.run(context),
             Self::Remove(Named { name }) => {
                 context.block_on(async { context.client()?.delete(&path(&name, "")).await })?;
                 output::note(&format!("removed {name}"));
@@ -90,6 +103,32 @@ impl Servers {
 fn show(context: &Context, path: &str, render: fn(&Value) -> String) -> Result<(), Error> {
     let answer = context.block_on(async { context.client()?.get(path, &[]).await })?;
     if context.json() { output::json(&answer) } else { output::print(&output::clean(&render(&answer))) }
+}
+
+impl Accept {
+    fn run(self, context: &Context) -> Result<(), Error> {
+        let server = context.block_on(async { context.client()?.get(&path(&self.name, ""), &[]).await })?;
+        let review = &server["tools_review"];
+        let answer = if self.show || review.is_null() {
+            server.clone()
+        } else {
+            // Only what was read here: the server may list others by now.
+            let body = json!({ "hash": review["hash"] });
+            context.block_on(async { context.client()?.post(&path(&self.name, "/accept-tools"), Some(&body)).await })?
+        };
+        if context.json() {
+            return output::json(&answer);
+        }
+        if review.is_null() {
+            output::note(&format!("{} has no tools to accept", self.name));
+            return Ok(());
+        }
+        output::print(&output::clean(&reviewed(review)))?;
+        if !self.show {
+            output::note(&format!("accepted the tools of {}", self.name));
+        }
+        Ok(())
+    }
 }
 
 impl Add {
@@ -168,6 +207,15 @@ fn entries(answer: &Value) -> String {
     });
     let entries: Vec<Value> = entries.collect();
     Table::of(&entries, &columns).render()
+}
+
+/// The tools of a review, a row each.
+fn reviewed(review: &Value) -> String {
+    let kinds = ["new", "changed"].into_iter().flat_map(|kind| items(review, kind).map(move |tool| (kind, tool)));
+    let row = |(kind, tool): (&str, &Value)| json!({ "kind": kind, "name": tool["name"], "description": tool["description"] });
+    let removed = items(review, "removed").map(|name| json!({ "kind": "removed", "name": name }));
+    let rows: Vec<Value> = kinds.map(row).chain(removed).collect();
+    Table::of(&rows, &[("CHANGE", "/kind"), ("TOOL", "/name"), ("DESCRIPTION", "/description")]).render()
 }
 
 fn tools(answer: &Value) -> String {

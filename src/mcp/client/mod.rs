@@ -8,7 +8,9 @@ mod connection;
 mod definition;
 mod incoming;
 mod manage;
+mod pins;
 mod registry;
+mod review;
 mod server;
 mod session;
 mod stderr;
@@ -46,6 +48,7 @@ pub(crate) fn start(
         set: parts.set.clone(),
         settings: parts.settings.clone(),
         handle: handle.clone(),
+        injection: parts.injection,
         directories: home.mcp_servers_dir(),
     });
     api.services.provide::<dyn ManagedServers>(Arc::clone(&registry) as _);

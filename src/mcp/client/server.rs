@@ -9,6 +9,7 @@ use agentsvc_api::mcp::servers::shape::ServerHealth;
 use agentsvc_components::Timestamp;
 use arc_swap::ArcSwap;
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, watch};
@@ -18,6 +19,8 @@ use super::call::{self, Caller};
 use super::config::Extensions;
 use super::connection::{Connection, Failure};
 use super::definition::Definition;
+use super::incoming::LogQuota;
+use super::review::{Listing, Offer};
 use super::session::{self, Described};
 use super::stderr::Tail;
 use super::wire::{self, Means, Opened, Transport};
@@ -46,8 +49,14 @@ pub(super) struct Server {
     transport: Result<Transport, String>,
     settings: Settings,
     state: Mutex<State>,
-    /// The tools as it described them last; they stay while it is restarted.
-    described: ArcSwap<Vec<Described>>,
+    /// Its tools as they are offered; they stay while it is restarted.
+    offer: ArcSwap<Offer>,
+    /// What it listed last.
+    listing: ArcSwap<Listing>,
+    /// What it lists is compared with what was accepted, one list after the other.
+    pub(super) settling: tokio::sync::Mutex<()>,
+    /// What may still be written to the log of its tools.
+    findings: Mutex<LogQuota>,
     /// The end of its error output.
     tail: Tail,
     /// Somebody wants another connection.
@@ -112,7 +121,10 @@ impl Server {
             transport,
             settings,
             state: Mutex::default(),
-            described: ArcSwap::default(),
+            offer: ArcSwap::default(),
+            listing: ArcSwap::default(),
+            settling: tokio::sync::Mutex::default(),
+            findings: Mutex::default(),
             tail: Tail::default(),
             again: Notify::new(),
             attempts: watch::Sender::default(),
@@ -134,18 +146,35 @@ impl Server {
         matches!(self.transport, Ok(Transport::Stdio(_)))
     }
 
-    /// Its tools.
-    pub(super) fn described(&self) -> Arc<Vec<Described>> {
-        self.described.load_full()
+    /// Its tools as they are offered.
+    pub(super) fn offer(&self) -> Arc<Offer> {
+        self.offer.load_full()
     }
 
-    /// Takes its tools. Gives whether they are others than before.
-    pub(super) fn describe(&self, tools: Vec<Described>) -> bool {
-        let is_new = **self.described.load() != tools;
-        if is_new {
-            self.described.store(Arc::new(tools));
+    /// Offers these tools from now on.
+    pub(super) fn set_offer(&self, offer: Offer) {
+        self.offer.store(Arc::new(offer));
+    }
+
+    /// What it listed last.
+    pub(super) fn listing(&self) -> Arc<Listing> {
+        self.listing.load_full()
+    }
+
+    /// Takes what it listed.
+    pub(super) fn set_listing(&self, listing: Listing) {
+        if let Some(tools) = listing.findings() {
+            self.warn(&format!("tools look like prompt injections: {tools}"));
         }
-        is_new
+        self.listing.store(Arc::new(listing));
+    }
+
+    /// Writes something about its tools to its log and to that of the daemon.
+    pub(super) fn warn(&self, text: &str) {
+        if self.findings.lock().take().is_ok() {
+            tracing::warn!(server = self.name(), "MCP server: {text}");
+            self.tail.add(format!("\nagentsvc: {text}\n").as_bytes());
+        }
     }
 
     /// Calls something that it has: once, whatever comes of it.
@@ -179,7 +208,8 @@ impl Server {
                 Link::Starting => "connecting",
                 Link::Down(_) => "disconnected",
             },
-            tool_count: self.described.load().len(),
+            tool_count: self.offer.load().tools.len(),
+            tools_to_review: self.offer.load().waiting(),
             last_ok: state.last_ok,
             last_error: state.last_error.clone(),
             consecutive_failures: state.failures,
@@ -218,8 +248,8 @@ impl Server {
         self.attempts.subscribe()
     }
 
-    /// Keeps it running, for ever. `offer` is told when its tools are others.
-    pub(super) async fn keep(&self, means: Means, offer: impl Fn()) {
+    /// Keeps it running, for ever. `offer` gets each list of its tools.
+    pub(super) async fn keep(&self, means: Means, offer: impl Fn(Vec<Described>) -> BoxFuture<'static, ()>) {
         let mut failures = 0;
         loop {
             let began = Instant::now();
@@ -270,7 +300,7 @@ impl Server {
     }
 
     /// Runs it once.
-    async fn run(&self, means: &Means, offer: &impl Fn()) -> End {
+    async fn run(&self, means: &Means, offer: &impl Fn(Vec<Described>) -> BoxFuture<'static, ()>) -> End {
         let transport = match &self.transport {
             Ok(transport) => transport.clone(),
             Err(why) => return End::Why(why.clone()),
@@ -314,7 +344,11 @@ impl Server {
     }
 
     /// Talks with it until something is wrong with it.
-    async fn converse(&self, connection: &Connection, offer: &impl Fn()) -> String {
+    async fn converse(
+        &self,
+        connection: &Connection,
+        offer: &impl Fn(Vec<Described>) -> BoxFuture<'static, ()>,
+    ) -> String {
         let features = match session::initialize(connection).await {
             Ok(features) => features,
             Err(failure) => return self.reason("initialize", failure),
@@ -322,11 +356,7 @@ impl Server {
         let follow = async {
             loop {
                 match session::describe(connection, features).await {
-                    Ok(tools) => {
-                        if self.describe(tools) {
-                            offer();
-                        }
-                    }
+                    Ok(tools) => offer(tools).await,
                     Err(failure) => return self.reason("tools/list", failure),
                 }
                 self.note_up(connection);
@@ -353,7 +383,7 @@ impl Server {
             (state.failures, state.reconnecting, state.reconnect_attempts) = (0, false, 0);
         }
         drop(state);
-        tracing::info!(server = self.name(), tools = self.described().len(), "an MCP server is connected");
+        tracing::info!(server = self.name(), tools = self.offer().tools.len(), "an MCP server is connected");
         self.attempts.send_modify(|count| *count += 1);
     }
 

@@ -18,6 +18,18 @@ agentsvc_components::limits! {
     pub const MCP_SERVER_LIST_BYTES_MAX: usize = 16 << 20;
     /// Tools of one MCP server. More: the first ones are offered.
     pub const MCP_SERVER_TOOLS_MAX: usize = 1_000;
+    /// Bytes of names, descriptions and schemas of one MCP server's tools that are scanned. More: tools behind it are left out.
+    pub const MCP_SERVER_SCAN_BYTES_MAX: usize = 4 << 20;
+    /// Bytes of a tool's name as agents call it. Longer: the tool is left out.
+    pub const MCP_TOOL_NAME_BYTES_MAX: usize = 64;
+    /// MCP servers whose accepted tools are kept. More: tools of further ones are not accepted.
+    pub const MCP_PINS_MAX: usize = 256;
+    /// Bytes of the accepted tools of all MCP servers. More: as too many of them.
+    pub const MCP_PINS_BYTES_MAX: usize = 40 << 20;
+    /// Changes of the tools of one MCP server that an hour has on the audit log. More: they are in the log alone.
+    pub const MCP_CHANGES_NOTED_MAX: u32 = 60;
+    /// Names of new, changed and removed tools in one entry of the audit log. More: they are counted.
+    pub const MCP_CHANGES_NAMED_MAX: usize = 20;
     /// Requests to one MCP server that wait for their answers. More: the call fails.
     pub const MCP_SERVER_REQUESTS_MAX: usize = 64;
     /// MCP servers that are added over the API. More: 429. `config.toml` can have as many beside them; more are an error.

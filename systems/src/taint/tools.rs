@@ -54,7 +54,7 @@ type Row = (&'static str, Reads, Sink, bool);
 
 /// The table.
 const TOOLS: &[Row] = &[
-    ("tool_search", Reads::NoStoredText, Sink::Never, false),
+    ("tool_search", Reads::Labelled, Sink::Never, false),
     ("tool_load", Reads::NoStoredText, Sink::Never, false),
     ("result_read", Reads::Conversation, Sink::Never, false),
     ("system_time", Reads::NoStoredText, Sink::Never, false),

@@ -16,6 +16,7 @@ pub mod latency_histogram;
 pub mod logging;
 pub(crate) mod openat2;
 pub(crate) mod percent;
+pub mod places;
 pub(crate) mod removal;
 pub mod sandbox;
 pub mod server;

@@ -145,6 +145,7 @@ fn run_of(invocation: Invocation, tool: &Tool) -> ToolRun {
     ToolRun {
         attempt: Attempt { job: JobId(Uuid::nil()), number: 0 },
         agent,
+        family: agent,
         agent_name,
         session,
         log,

@@ -103,6 +103,7 @@ fn a_broken_body_is_400_everywhere() {
                         | "start"
                         | "test"
                         | "update"
+                        | "trust-files"
                 )
             );
             if !bare {

@@ -120,6 +120,11 @@ pub(super) fn reads_of(tool: &str, agent: AgentTaint) -> Taint {
     }
 }
 
+/// May a call of the tool run what stands in files of the workspace? Then it is judged as if its turn had read them.
+pub(super) fn runs_files(tool: &str) -> bool {
+    matches!(row(tool).1, Reads::Command)
+}
+
 /// What the result of a call brings into its turn.
 #[must_use]
 pub fn brings(run: &ToolRun) -> Brings {

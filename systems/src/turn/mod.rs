@@ -63,6 +63,7 @@ pub(crate) mod rows;
 mod settle;
 mod stop;
 mod tool_audit;
+mod tool_lane;
 pub mod tool_result;
 mod tools;
 mod trace;
@@ -80,7 +81,8 @@ pub use interrupt::InterruptSession;
 pub use message::{MessageTaken, NewMessage, PostMessage, ResolveSession, SendMessage, TurnReply};
 pub use open::{ListOpenTurns, OpenTurn};
 pub use stop::StopTurns;
-pub(crate) use tools::{ToolLane, send};
+pub(crate) use tool_lane::ToolLane;
+pub(crate) use tools::send;
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;

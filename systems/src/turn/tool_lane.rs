@@ -1,0 +1,93 @@
+//! The line of the tool calls that wait for a place, fair over families of agents, and the places of those that are out.
+
+use bevy_ecs::prelude::{Entity, Resource};
+use hashbrown::HashMap;
+
+use agentsvc_components::AgentId;
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::limit;
+
+use crate::kernel::lane::{Lane, Place};
+
+/// The tool calls that wait for a place among those that run, and those that run.
+#[derive(Resource, Default)]
+pub(crate) struct ToolLane {
+    /// By family: see [`family_of`](crate::agent::family_of).
+    waiting: Lane<(Entity, u32), AgentId>,
+    /// The calls that wait, and where.
+    places: HashMap<(Entity, u32), Place<AgentId>>,
+    /// Calls that are out, stale ones included, and of which family; at most [`limit::TOOLS_OUT_MAX`].
+    out: HashMap<(Attempt, u32), AgentId>,
+    /// How many of them each family has; at most [`limit::TOOLS_OUT_FAMILY_MAX`].
+    held: HashMap<AgentId, usize>,
+    /// No more calls go out.
+    pub(super) is_closed: bool,
+}
+
+impl ToolLane {
+    /// Tool calls that are out.
+    pub(crate) fn out(&self) -> usize {
+        self.out.len()
+    }
+
+    /// The calls that wait for a place, by their turn and row.
+    pub(crate) fn in_line(&self) -> impl Iterator<Item = (Entity, u32)> {
+        self.waiting.items().copied()
+    }
+
+    /// Does this call have a place?
+    pub(crate) fn is_out(&self, attempt: Attempt, index: u32) -> bool {
+        self.out.contains_key(&(attempt, index))
+    }
+
+    /// May a further round send a call out?
+    pub(crate) fn can_send(&self) -> bool {
+        !self.is_closed
+            && self.out.len() < limit::TOOLS_OUT_MAX
+            && self.waiting.any_of(|family| has_room(&self.held, family))
+    }
+
+    /// A call stands in line, unless it does already.
+    pub(super) fn push(&mut self, family: AgentId, turn: Entity, index: u32) {
+        let waiting = &mut self.waiting;
+        self.places.entry((turn, index)).or_insert_with(|| waiting.push(family, (turn, index)));
+    }
+
+    /// A call leaves the line, if it stands in it.
+    pub(super) fn leave(&mut self, turn: Entity, index: u32) {
+        if let Some(place) = self.places.remove(&(turn, index)) {
+            self.waiting.take_out(place);
+        }
+    }
+
+    /// The next call of a family that has room.
+    pub(super) fn pop(&mut self) -> Option<(Entity, u32)> {
+        let held = &self.held;
+        let next = self.waiting.pop_of(|family| has_room(held, family))?;
+        self.places.remove(&next);
+        Some(next)
+    }
+
+    /// A call of the family goes out.
+    pub(super) fn take(&mut self, attempt: Attempt, index: u32, family: AgentId) {
+        if self.out.insert((attempt, index), family).is_none() {
+            *self.held.entry(family).or_default() += 1;
+        }
+    }
+
+    /// A call is out no more.
+    pub(super) fn give_back(&mut self, attempt: Attempt, index: u32) {
+        let Some(family) = self.out.remove(&(attempt, index)) else { return };
+        if let Some(held) = self.held.get_mut(&family) {
+            *held -= 1;
+            if *held == 0 {
+                self.held.remove(&family);
+            }
+        }
+    }
+}
+
+/// May another call of the family go out?
+fn has_room(held: &HashMap<AgentId, usize>, family: AgentId) -> bool {
+    held.get(&family).is_none_or(|held| *held < limit::TOOLS_OUT_FAMILY_MAX)
+}

@@ -17,6 +17,7 @@ mod backup_restore;
 mod bad_input;
 mod bindings;
 mod budget;
+mod budget_stops;
 mod bulk;
 mod catalog;
 mod catalog_remote;

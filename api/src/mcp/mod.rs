@@ -1,6 +1,7 @@
 //! The daemon as a server of the Model Context Protocol (spec 3, MCP HTTP transport).
 
 pub(crate) mod agents;
+pub(crate) mod anonymous;
 pub mod error_codes;
 pub(crate) mod message;
 pub(crate) mod methods;
@@ -13,6 +14,6 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("mcp")
-    .uses(&["agent", "manifest", "tool", "turn", "upload"])
+    .uses(&["agent", "audit", "manifest", "tool", "turn", "upload"])
     .error_codes(error_codes::ALL)
     .routes(&[routes::ROUTES]);

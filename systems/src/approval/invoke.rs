@@ -26,7 +26,7 @@ use super::ask::{begin, check, check_room, hash, is_gated, on_record};
 use super::decide::withdraw;
 use crate::audit::Audit;
 use crate::config::Settings;
-use crate::kernel::command::{Answer, Command, Place, ReplySlot};
+use crate::kernel::command::{Answer, Command, Place, ReplySlot, command};
 use crate::kernel::glob;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::{Exclusive, Outbox};
@@ -94,14 +94,31 @@ impl Command for InvokeTool {
     }
 }
 
+/// Asks whether a tool may be called on nobody's behalf. Unlike [`InvokeTool`] it leaves no audit entry: who asks puts calls of
+/// many clients on record together.
+#[derive(Clone, Debug)]
+pub struct CheckInvocation {
+    /// The tool.
+    pub tool: Box<str>,
+}
+
+command! {
+    read "check_invocation" CheckInvocation => (), All, |it, world| Answer::Now(check_nobody(world, &it.tool))
+}
+
+/// Refuses a call on nobody's behalf that a person would have to approve.
+fn check_nobody(world: &World, tool: &str) -> Result<(), Refusal> {
+    if !glob::any(&world.resource::<Settings>().require_approval, tool) {
+        return Ok(());
+    }
+    let text = format!("agent_id is required: each call of {tool} needs approval");
+    Err(Refusal::bad_field("agent_id", text).with_code(error_codes::APPROVAL_NEEDS_AGENT))
+}
+
 /// Must a person approve the call?
 fn judge(world: &World, command: &InvokeTool) -> Result<bool, Refusal> {
     let Some(agent) = command.agent else {
-        if glob::any(&world.resource::<Settings>().require_approval, &command.tool) {
-            let text = format!("agent_id is required: each call of {} needs approval", command.tool);
-            return Err(Refusal::bad_field("agent_id", text).with_code(error_codes::APPROVAL_NEEDS_AGENT));
-        }
-        return Ok(false);
+        return check_nobody(world, &command.tool).map(|()| false);
     };
     let entity = running(world, agent)?;
     if !is_gated(world, entity, &command.tool) {

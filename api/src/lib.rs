@@ -3,12 +3,14 @@
 //! This crate turns a request into a command and a reply into a response. It knows nothing of the store, of providers
 //! or of the configuration file.
 
+pub mod a2a;
 pub mod agent;
 pub mod approval;
 pub mod audit;
 pub mod backup;
 pub mod budget;
 pub mod chat;
+pub mod comms;
 pub mod config;
 pub mod event;
 pub mod goal;
@@ -87,6 +89,8 @@ const LIST: &[HttpDomain] = &[
     ui::DOMAIN,
     query::DOMAIN,
     mcp::DOMAIN,
+    a2a::DOMAIN,
+    comms::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

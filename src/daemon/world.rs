@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use agentsvc_api::audit::trail::AuditLog;
 use agentsvc_api::chat::agent_feed::AgentFeed;
+use agentsvc_api::comms::hub::CommsHub;
 use agentsvc_api::http::bridge::{Bridge, Intake};
 use agentsvc_api::http::metrics::{MetricsText, Probe};
 use agentsvc_api::tool::toolbox::Toolbox;
@@ -356,9 +357,11 @@ fn outlets(ground: &WorldContext, performer: Performer) -> Outlets {
     let WorldContext { front, stats, .. } = ground;
     let (files, stats) = (Arc::clone(&front.files), Arc::clone(stats));
     let (board, watch) = (front.api.services.state::<AgentFeed>(), front.api.services.state::<WorldWatch>());
+    let comms = front.api.services.state::<CommsHub>();
     Outlets {
         effects: Arc::new(move |effect| performer.perform(effect)),
         told: Arc::new(move |told| {
+            let Some(told) = comms.take(told) else { return };
             for happened in events_of(told) {
                 let event = &happened.event;
                 board.note(event);

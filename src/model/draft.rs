@@ -18,6 +18,8 @@ use crate::turn::stream::Publish;
 /// Tool calls that one answer is read for; beyond it the answer is cut. More than the world runs, so that those over
 /// its own bound are still answered with an error, but bounded.
 const CALLS_MAX: usize = 4 * limit::TOOL_CALLS_PER_ANSWER_MAX;
+/// Bytes of the id of a tool call. Some gateways hide what a model has thought in it; a longer one is replaced.
+const CALL_ID_BYTES_MAX: usize = 4 << 10;
 /// Bytes that a piece of the answer counts beside its text.
 const PIECE_BYTES: usize = 64;
 
@@ -88,6 +90,8 @@ pub struct Draft {
     stop: Option<StopReason>,
     /// Bytes of text and calls so far; at most [`limit::ANSWER_BYTES_MAX`].
     bytes: usize,
+    /// Bytes beside them that a reader keeps of a thought that is not whole.
+    kept: usize,
     full: bool,
     given_out: bool,
     /// Bytes that came and could not be read.
@@ -145,7 +149,9 @@ impl Draft {
             }
             None => {
                 self.calls += 1;
-                let call = ToolCall { id: piece.id.to_owned(), name: String::new(), input: String::new() };
+                let id = if piece.id.len() <= CALL_ID_BYTES_MAX { piece.id } else { "" };
+                let id = self.admit(id).to_owned();
+                let call = ToolCall { id, name: String::new(), input: String::new() };
                 self.pieces.push(Piece::Call(OpenCall { index: piece.index, call }));
                 self.pieces.len() - 1
             }
@@ -167,9 +173,22 @@ impl Draft {
         }
     }
 
+    /// May a reader keep so many more bytes of the thought that is being written, till [`Self::close_thought`]? Where there is
+    /// no room for them the answer is cut.
+    pub(crate) const fn keep(&mut self, bytes: usize) -> bool {
+        let has_room = self.bytes + self.kept + bytes <= limit::ANSWER_BYTES_MAX;
+        if has_room {
+            self.kept += bytes;
+        } else {
+            self.full = true;
+        }
+        has_room
+    }
+
     /// The thought is whole, and `raw` is the provider's own block of it, as JSON text; empty where it has none. Without
     /// an open thought it is one whose text is not told. A block that there is no room for is left out.
     pub fn close_thought(&mut self, raw: &str) {
+        self.kept = 0;
         let has_room = self.bytes + raw.len() <= limit::ANSWER_BYTES_MAX;
         self.full |= !has_room;
         let raw = if has_room { raw } else { "" };

@@ -3,10 +3,12 @@
 //! This crate knows no network, no disk, no clock and no entropy: time ([`clock::Now`]), randomness
 //! ([`id_generator::IdGenerator`]) and the order of arrivals come from outside, so that the same inputs give the same deltas.
 
+pub mod a2a;
 pub mod agent;
 pub mod approval;
 pub mod audit;
 pub mod budget;
+pub mod comms;
 pub mod compaction;
 pub mod config;
 pub mod event;
@@ -79,7 +81,9 @@ pub const DOMAINS: &[Domain] = &[
     task::DOMAIN,
     workflow::DOMAIN,
     webhook::DOMAIN,
+    comms::DOMAIN,
     mcp::DOMAIN,
+    a2a::DOMAIN,
     world::DOMAIN,
     query::DOMAIN,
     replay::DOMAIN,

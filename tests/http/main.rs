@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod a2a;
 mod agents;
 mod approvals;
 mod attachments;
@@ -22,6 +23,7 @@ mod bulk;
 mod catalog;
 mod catalog_remote;
 mod cli;
+mod comms;
 mod compaction;
 mod config;
 mod config_reload;
@@ -36,6 +38,7 @@ mod limits;
 mod lists;
 mod manifest_variables;
 mod mcp;
+mod mcp_servers;
 mod memory;
 mod messages;
 mod migrate;

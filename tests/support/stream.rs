@@ -23,8 +23,21 @@ impl Events {
     /// Opens a stream; panics unless it is one.
     #[track_caller]
     pub(crate) fn open(client: &Client, method: &str, path: &str, body: Option<&Value>) -> Self {
+        Self::open_with(client, method, path, &[], body)
+    }
+
+    /// Opens a stream with these headers; panics unless it is one.
+    #[track_caller]
+    pub(crate) fn open_with(
+        client: &Client,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> Self {
         let text = body.map(Value::to_string);
-        let opened = client.open(method, path, &[("accept", "text/event-stream")], text.as_ref().map(|t| t.as_bytes()));
+        let headers = [&[("accept", "text/event-stream")], headers].concat();
+        let opened = client.open(method, path, &headers, text.as_ref().map(|t| t.as_bytes()));
         let (head, body) = opened.unwrap_or_else(|error| panic!("{method} {path}: {error}"));
         let mut events = Self { head, lines: BufReader::new(body) };
         if events.head.status != 200 {

@@ -3,7 +3,7 @@
 //! A call that needs a person waits here until its approval ends, in memory only: when the daemon dies nobody waits any
 //! more, and the approval expires with the restart. So an approval of a client's call lets exactly that call run, once.
 
-use crate::agent::error_codes as agent_codes;
+use crate::agent::{error_codes as agent_codes, family_of};
 use crate::approval;
 use crate::approval::error_codes;
 use crate::audit::audit_kinds;
@@ -54,6 +54,8 @@ pub struct InvokeTool {
 pub struct Invoker {
     /// Which.
     pub agent: AgentId,
+    /// The agent at the top of its family: who shares its places.
+    pub family: AgentId,
     /// Its name, which also names its workspace.
     pub name: Box<str>,
     /// Its current session.
@@ -150,10 +152,11 @@ fn clear(world: &mut World, command: &InvokeTool) -> Result<Option<Invoker>, Ref
 
 fn invoker(world: &World, agent: AgentId) -> Result<Invoker, Refusal> {
     let missing = || Refusal::not_found("agent", agent);
-    let found = world.get::<Agent>(running(world, agent)?).ok_or_else(missing)?;
+    let entity = running(world, agent)?;
+    let found = world.get::<Agent>(entity).ok_or_else(missing)?;
     let log = world.get::<Session>(found.current).map(|session| session.log).ok_or_else(missing)?;
     let (name, manifest, session) = (found.name.clone(), found.manifest.clone(), id_of(world, found.current));
-    Ok(Invoker { agent, name, session, log, manifest })
+    Ok(Invoker { agent, family: family_of(world, entity), name, session, log, manifest })
 }
 
 /// Asks a person, and keeps who waits for the answer.

@@ -50,7 +50,7 @@ pub(crate) const ROUTES: &[Route] = &[
     })
     .replies(&[
         Reply::json::<FilesTrusted>(200, "declared trusted"),
-        Reply::error(409, "a turn that has read untrusted content may be writing files"),
+        Reply::error(409, "a running tool call may write untrusted content into the files"),
     ]),
 ];
 

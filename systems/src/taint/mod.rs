@@ -31,6 +31,7 @@ pub(crate) use judge::{Judgement, judge};
 pub use tools::{Brings, brings, labelled};
 pub(crate) use tools::{reads_web, writes_files};
 pub use trust::TrustFiles;
+pub(crate) use trust::{TrustingFiles, may_be_written};
 pub use upload::NoteUpload;
 
 use bevy_ecs::prelude::{Entity, Resource, World};
@@ -227,6 +228,25 @@ pub(crate) fn is_outdated(world: &World, turn: Entity, tool: &str) -> bool {
 /// A call of this turn may have written files of the workspace.
 pub(crate) fn files_written(world: &mut World, turn: Entity) {
     let taint = of(world, turn);
+    if let Some(agent) = world.get::<Turn>(turn).map(|turn| turn.agent) {
+        stain_files(world, agent, taint);
+    }
+}
+
+/// The taint that a call of the tool may give to files of the workspace: what its turn has read, and for a command what it can get
+/// from the network by itself.
+pub(crate) fn may_write(world: &World, turn: Entity, tool: &str) -> Taint {
+    if !writes_files(tool) {
+        return Taint::NONE;
+    }
+    let agent = world.get::<Turn>(turn).and_then(|turn| world.get::<Agent>(turn.agent));
+    let loads = agent.map(|agent| tools::loads(tool, &agent.manifest.manifest)).unwrap_or_default();
+    of(world, turn).with(tracked(world, loads))
+}
+
+/// A call of this turn went out, and no result says what it has read: what it may have written is there nonetheless.
+pub(crate) fn files_left(world: &mut World, turn: Entity, tool: &str) {
+    let taint = may_write(world, turn, tool);
     if let Some(agent) = world.get::<Turn>(turn).map(|turn| turn.agent) {
         stain_files(world, agent, taint);
     }

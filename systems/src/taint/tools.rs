@@ -153,6 +153,11 @@ pub(super) fn settled(tool: &str, read: Option<Taint>) -> Taint {
     if row(tool).1 == Reads::NoStoredText { read.unwrap_or_default() } else { labelled(read) }
 }
 
+/// The taint of what a call of the tool can store in files without it having been read.
+pub(super) fn loads(tool: &str, manifest: &Manifest) -> Taint {
+    if row(tool).1 == Reads::Command && reaches_network(manifest) { Taint::COMMAND } else { Taint::NONE }
+}
+
 /// Do the commands of such an agent reach the network? The kernel's rules know ports and no hosts: only the grant for
 /// all of them opens it.
 fn reaches_network(manifest: &Manifest) -> bool {

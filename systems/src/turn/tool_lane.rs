@@ -6,6 +6,7 @@ use hashbrown::HashMap;
 use agentsvc_components::AgentId;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::taint::Taint;
 
 use crate::kernel::lane::{Lane, Place};
 
@@ -16,12 +17,23 @@ pub(crate) struct ToolLane {
     waiting: Lane<(Entity, u32), AgentId>,
     /// The calls that wait, and where.
     places: HashMap<(Entity, u32), Place<AgentId>>,
-    /// Calls that are out, stale ones included, and of which family; at most [`limit::TOOLS_OUT_MAX`].
-    out: HashMap<(Attempt, u32), AgentId>,
+    /// Calls that are out, stale ones included; at most [`limit::TOOLS_OUT_MAX`].
+    out: HashMap<(Attempt, u32), Out>,
     /// How many of them each family has; at most [`limit::TOOLS_OUT_FAMILY_MAX`].
     held: HashMap<AgentId, usize>,
     /// No more calls go out.
     pub(super) is_closed: bool,
+}
+
+/// A call that is out.
+#[derive(Clone, Copy)]
+pub(super) struct Out {
+    /// Its agent.
+    pub(super) agent: AgentId,
+    /// The family of that.
+    pub(super) family: AgentId,
+    /// The taint that it may give to files of the workspace.
+    pub(super) writes: Taint,
 }
 
 impl ToolLane {
@@ -68,16 +80,22 @@ impl ToolLane {
         Some(next)
     }
 
-    /// A call of the family goes out.
-    pub(super) fn take(&mut self, attempt: Attempt, index: u32, family: AgentId) {
-        if self.out.insert((attempt, index), family).is_none() {
-            *self.held.entry(family).or_default() += 1;
+    /// A call goes out.
+    pub(super) fn take(&mut self, attempt: Attempt, index: u32, out: Out) {
+        if self.out.insert((attempt, index), out).is_none() {
+            *self.held.entry(out.family).or_default() += 1;
         }
+    }
+
+    /// May a call of the agent that is out write untrusted content into its workspace? The turn of the call may have ended: a
+    /// stopped command runs until it is gone.
+    pub(super) fn may_taint_files(&self, agent: AgentId) -> bool {
+        self.out.values().any(|out| out.agent == agent && !out.writes.is_none())
     }
 
     /// A call is out no more.
     pub(super) fn give_back(&mut self, attempt: Attempt, index: u32) {
-        let Some(family) = self.out.remove(&(attempt, index)) else { return };
+        let Some(Out { family, .. }) = self.out.remove(&(attempt, index)) else { return };
         if let Some(held) = self.held.get_mut(&family) {
             *held -= 1;
             if *held == 0 {

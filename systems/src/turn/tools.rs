@@ -20,12 +20,12 @@ use agentsvc_components::turn::effect::ToolRun;
 use agentsvc_components::turn::outcome::{ModelAnswer, ToolEnd, ToolOutcome, ToolStatus};
 use agentsvc_components::turn::trace::{StepKind, StepStatus};
 use agentsvc_components::turn::{PendingState, PendingTool, Turn, TurnState};
-use agentsvc_components::{AgentId, Timestamp, TurnId};
+use agentsvc_components::{Timestamp, TurnId};
 
 use super::finish::{End, finish};
 use super::guard::{self, Verdict};
 use super::settle::{answer_row, write_row};
-use super::tool_lane::ToolLane;
+use super::tool_lane::{Out, ToolLane};
 use super::{admit, delegate, tool_audit, trace};
 use crate::event::told::Tell;
 use crate::kernel::arrivals::Settle;
@@ -189,8 +189,8 @@ pub(crate) fn send(world: &mut World) {
         let Some((turn, index)) = world.resource_mut::<ToolLane>().pop() else { return };
         if is_outdated(world, turn, index) {
             refuse_outdated(world, turn, index);
-        } else if let Some((attempt, family)) = send_one(world, turn, index) {
-            world.resource_mut::<ToolLane>().take(attempt, index, family);
+        } else if let Some((attempt, out)) = send_one(world, turn, index) {
+            world.resource_mut::<ToolLane>().take(attempt, index, out);
         }
     }
 }
@@ -213,7 +213,7 @@ const OUTDATED: &str = "Refused: after this call was allowed, another turn that 
     workspace. It did not run; ask for it again if it is still needed.";
 
 /// Sends one call out. `None` when its turn has ended meanwhile, or gave it up.
-fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<(Attempt, AgentId)> {
+fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<(Attempt, Out)> {
     let now = world.resource::<Now>().0;
     let turn = world.get::<Turn>(entity)?;
     let at = turn.pending.iter().position(|pending| pending.index == index)?;
@@ -223,11 +223,15 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<(Attempt, A
     }
     let (owner, home) = (world.get::<Agent>(turn.agent)?, world.get::<Session>(turn.session)?);
     let attempt = Attempt::of(id_of::<TurnId>(world, entity), turn.attempt);
-    let family = agent::family_of(world, turn.agent);
+    let out = Out {
+        agent: id_of(world, turn.agent),
+        family: agent::family_of(world, turn.agent),
+        writes: taint::may_write(world, entity, &pending.call.name),
+    };
     let run = ToolRun {
         attempt,
-        agent: id_of(world, turn.agent),
-        family,
+        agent: out.agent,
+        family: out.family,
         agent_name: owner.name.clone(),
         session: id_of(world, turn.session),
         log: home.log,
@@ -250,7 +254,7 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<(Attempt, A
     world.mark(entity);
     tool_audit::called(world, &run);
     world.effect(run);
-    Some((attempt, family))
+    Some((attempt, out))
 }
 
 impl Settle for ToolOutcome {
@@ -277,6 +281,14 @@ fn settle(world: &mut World, attempt: Attempt, end: ToolEnd) {
 /// The call at `index` of the attempt is settled by the world: its place is free.
 pub(super) fn no_longer_out(world: &mut World, attempt: Attempt, index: u32) {
     world.resource_mut::<ToolLane>().give_back(attempt, index);
+}
+
+/// A turn ends, perhaps with calls that are out: what they write until they are gone is in the workspace.
+pub(super) fn left_out(world: &mut World, entity: Entity) {
+    let Some(turn) = world.get::<Turn>(entity) else { return };
+    let out = turn.pending.iter().filter(|pending| pending.state == PendingState::Out);
+    let tools: Vec<String> = out.map(|pending| pending.call.name.clone()).collect();
+    tools.iter().for_each(|tool| taint::files_left(world, entity, tool));
 }
 
 /// The tool of the pending call at `index`; empty when there is no such call.
@@ -337,8 +349,12 @@ pub(super) fn accept(world: &mut World, entity: Entity, end: ToolEnd) {
     if end.status == ToolStatus::Ok && taint::reads_web(&end.call.name) {
         taint::addresses::read(world, entity, end.whole.as_deref().unwrap_or(&content));
     }
-    if end.status != ToolStatus::Refused && taint::writes_files(&end.call.name) {
-        taint::files_written(world, entity);
+    match end.status {
+        ToolStatus::Ok | ToolStatus::Error if taint::writes_files(&end.call.name) => {
+            taint::files_written(world, entity)
+        }
+        ToolStatus::Unknown => taint::files_left(world, entity, &end.call.name),
+        _ => {}
     }
     let (agent, turn) = (id_of(world, owner), id_of::<TurnId>(world, entity));
     let tool = end.call.name.clone();

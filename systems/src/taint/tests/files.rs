@@ -4,6 +4,7 @@ use agentsvc_components::{RefusalKind, SessionId};
 
 use super::*;
 use crate::taint::TrustFiles;
+use crate::turn::StopTurns;
 
 /// An agent of which a tainted turn has written a file and ended, and a clean turn in a session of its own.
 fn staged(policy: TaintPolicy) -> (TestWorld, AgentId, TurnId) {
@@ -107,4 +108,50 @@ fn a_user_declares_files_trusted_while_no_tainted_turn_writes() {
     let run = runs(&mut world).remove(0);
     gives(&mut world, &run, Taint::NONE);
     assert_eq!(world.ask(TrustFiles { agent: other }).unwrap(), ["web"]);
+}
+
+#[test]
+fn files_are_not_trusted_before_a_stopped_command_of_a_tainted_turn_is_gone() {
+    let (mut world, agent) = self::world(TaintPolicy::Audit);
+    tainted(&mut world, agent);
+    model_asks(&mut world, "shell_exec", "{}");
+    let run = runs(&mut world).remove(0);
+    world.ask(StopTurns { agent, session: None }).unwrap();
+    let refusal = world.ask(TrustFiles { agent }).unwrap_err();
+    assert!(refusal.kind == RefusalKind::Conflict && refusal.message.contains("try again"), "{refusal:?}");
+    gives(&mut world, &run, Taint::WEB);
+    assert_eq!(world.ask(TrustFiles { agent }).unwrap(), ["web"]);
+}
+
+#[test]
+fn what_a_command_with_the_network_stored_before_it_was_stopped_or_lost_is_untrusted() {
+    for is_lost in [false, true] {
+        let (mut world, _) = self::world(TaintPolicy::Approve);
+        let mut command = spawn_command("loads");
+        command.manifest.capabilities.network = vec!["*".into()];
+        command.hash = crate::manifest::hash(&command.manifest);
+        let agent = world.ask(command).unwrap().agent;
+        begin(&mut world, agent);
+        model_asks(&mut world, "shell_exec", r#"{"command":"curl x >run.sh"}"#);
+        let mut run = runs(&mut world).remove(0);
+        if is_lost {
+            world.restart();
+            run = runs(&mut world).remove(0);
+            let end = ToolEnd {
+                index: run.index,
+                call: run.call.clone(),
+                content: "unknown".into(),
+                whole: None,
+                notice: None,
+                brought: None,
+                status: ToolStatus::Unknown,
+            };
+            world.outcome(ToolOutcome(run.attempt, end));
+        } else {
+            world.ask(StopTurns { agent, session: None }).unwrap();
+            assert!(world.ask(TrustFiles { agent }).is_err(), "it may still run");
+            gives(&mut world, &run, Taint::COMMAND);
+        }
+        assert_eq!(world.ask(TrustFiles { agent }).unwrap(), ["command"], "{is_lost}");
+    }
 }

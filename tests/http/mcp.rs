@@ -367,3 +367,27 @@ fn calls_without_a_key_share_an_entry_of_the_audit_log() {
     let found = until("both are on record", || Some(called()).filter(|found| found.len() >= 2));
     assert_eq!(found.len(), 2, "one of the first call without a key, one of the call with it: {found:?}");
 }
+
+#[test]
+fn calls_without_a_key_that_share_an_entry_are_on_record_when_the_daemon_has_stopped() {
+    let mut daemon = Daemon::with(&format!("{KEY}[mcp_server]\npublic_tools = [\"system_time\"]\n"));
+    let nobody = daemon.client();
+    for _ in 0..5 {
+        let called = ask(&nobody, "/mcp", &[], "tools/call", &json!({ "name": "system_time" }));
+        assert_eq!(called["isError"], false);
+    }
+    let keyed = daemon.keyed("k");
+    let calls = || {
+        let entries = keyed.get("/api/audit/recent?limit=200").expect(200)["entries"].clone();
+        let called = |entry: &&Value| entry["event_type"] == "tool_called";
+        let entries = entries.as_array().cloned().unwrap_or_default();
+        let mut calls: Vec<_> = entries.iter().filter(called).map(|entry| entry["details"]["calls"].clone()).collect();
+        calls.sort_by_key(Value::as_u64);
+        calls
+    };
+    assert_eq!(calls(), [json!(1)], "the first is stored before it runs");
+    keyed.poke("/api/shutdown").expect(200);
+    assert!(daemon.wait().success());
+    daemon.restart();
+    assert_eq!(calls(), [json!(1), json!(4)]);
+}

@@ -129,7 +129,7 @@ pub(super) async fn call(call: &Call, caller: &Caller, mut params: Params) -> Re
     let called = if caller.is_keyed {
         direct::call(api, &*caller.toolbox, &tool, agent, input).await
     } else {
-        let note = || anonymous::note(api, call.peer, &tool.name);
+        let note = anonymous::note(api, call.peer, &tool.name);
         direct::call_for_anyone(api, &*caller.toolbox, &tool, input, note).await
     };
     match called {

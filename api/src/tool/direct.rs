@@ -56,11 +56,11 @@ pub(crate) async fn call_for_anyone(
     toolbox: &dyn Toolbox,
     tool: &ToolDetail,
     input: Value,
-    note: impl FnOnce(),
+    note: impl Future<Output = Result<(), Error>>,
 ) -> Result<Invoked, Error> {
     check(toolbox, tool, None, &input)?;
     api.bridge.ask(CheckInvocation { tool: tool.name.as_ref().into() }).await?;
-    note();
+    note.await?;
     invoke(toolbox, Invocation { tool: tool.name.to_string(), input: input.to_string(), invoker: None }).await
 }
 

@@ -123,7 +123,7 @@ fn reserved(harness: &Harness, attempt: Attempt) -> Result<(), String> {
 /// No tool call begins twice unknown to the world, and none that has its result.
 fn once(harness: &mut Harness, run: &ToolRun) -> Result<(), String> {
     let is_new = harness.outside.begun.insert((run.turn(), run.index));
-    if !is_new && !run.resumed {
+    if !is_new && run.runs_before == 0 {
         return Err(format!("the tool call of turn {} at row {} begins a second time", run.turn(), run.index));
     }
     let key = record::message_key(record::MessageKey { log: run.log, ordinal: run.ordinal, index: run.index });
@@ -136,7 +136,7 @@ fn once(harness: &mut Harness, run: &ToolRun) -> Result<(), String> {
 /// No command runs files of which its turn does not have the taint, where taint keeps turns from something.
 fn judged(harness: &Harness, run: &ToolRun) -> Result<(), String> {
     let counts = matches!(harness.settings.security.taint, TaintPolicy::Approve | TaintPolicy::Deny);
-    if !counts || run.resumed || run.call.name != "shell_exec" || run.taint.holds(run.agent_taint.files) {
+    if !counts || run.runs_before > 0 || run.call.name != "shell_exec" || run.taint.holds(run.agent_taint.files) {
         return Ok(());
     }
     Err(format!("the command of turn {} at row {} was judged without the files that it can run", run.turn(), run.index))

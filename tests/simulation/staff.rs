@@ -235,7 +235,9 @@ fn settle<C: Command>(harness: &mut Harness, run: &ToolRun, command: C) {
 /// Any other tool. One that may have run before a kill and must not run twice is unknown.
 fn plain(harness: &mut Harness, run: &ToolRun) {
     let status = match harness.rng.below(10) {
-        _ if run.resumed && ["file_write", "shell_exec"].contains(&run.call.name.as_str()) => ToolStatus::Unknown,
+        _ if run.runs_before > 0 && ["file_write", "shell_exec"].contains(&run.call.name.as_str()) => {
+            ToolStatus::Unknown
+        }
         0 => ToolStatus::Error,
         1 if run.call.name == "no_such_tool" => ToolStatus::Refused,
         _ => ToolStatus::Ok,

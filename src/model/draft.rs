@@ -332,6 +332,21 @@ impl Draft {
         if self.has_begun() { self.counted(prompt_tokens, bytes.div_ceil(4)) } else { Usage::default() }
     }
 
+    /// The answer, or the call, has ended without the provider's own counts, and money is reserved for it: a provider may bill
+    /// all of it, however little was seen. It counts as the bound of the answer that was sent, so that calls that are
+    /// stopped again and again pass no limit. Nothing where nothing was sent.
+    pub(crate) fn assume_all(&mut self, prompt_tokens: u64) {
+        let Some(Sent { answer, context, .. }) = self.sent else { return };
+        if self.usage.is_some() && !self.is_uncounted {
+            return;
+        }
+        let seen = self.usage_so_far(prompt_tokens);
+        let told = self.usage.unwrap_or_default();
+        let input_tokens = if told.input_tokens == 0 { prompt_tokens } else { told.input_tokens };
+        let output_tokens = seen.output_tokens.max(answer.unwrap_or(context).into());
+        self.set_usage(Usage { input_tokens, output_tokens, ..told });
+    }
+
     /// The answer as written so far. Usage that the provider did not give is estimated by the rule of
     /// [`agentsvc_systems::prompt::text_tokens`], with `prompt_tokens` as the prompt's share.
     pub fn into_answer(mut self, attempt: Attempt, prompt_tokens: u64, target: &Target) -> ModelAnswer {

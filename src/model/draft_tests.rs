@@ -110,6 +110,27 @@ fn a_block_without_room_is_left_out_whole() {
 }
 
 #[test]
+fn what_was_sent_and_not_counted_costs_all_that_it_can_where_money_is_reserved() {
+    let booked = |sent: bool, told: Option<Usage>, is_final: bool| {
+        let mut draft = Draft::default();
+        if sent {
+            draft.note_sent(Sent { prompt: 400, answer: Some(100), context: 1_000 });
+        }
+        match told {
+            Some(usage) if is_final => draft.set_usage(usage),
+            Some(usage) => draft.set_prompt_usage(usage),
+            None => {}
+        }
+        draft.assume_all(11);
+        draft.usage_so_far(11)
+    };
+    assert_eq!(booked(true, None, false), Usage::of(11, 100), "nothing came");
+    assert_eq!(booked(true, Some(Usage::of(7, 1)), false), Usage::of(7, 100), "the prompt is counted");
+    assert_eq!(booked(true, Some(Usage::of(7, 2)), true), Usage::of(7, 2), "all is counted");
+    assert_eq!(booked(false, None, false), Usage::default(), "nothing was sent");
+}
+
+#[test]
 fn usage_is_the_providers_or_estimated() {
     let mut draft = Draft::default();
     draft.push_text("12345678");

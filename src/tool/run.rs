@@ -204,6 +204,7 @@ mod tests {
         let run = ToolRun {
             attempt: Attempt { job: JobId(id), number: 1 },
             agent: AgentId(id),
+            family: AgentId(id),
             agent_name: "a".into(),
             session: SessionId(id),
             log: LogId(1),

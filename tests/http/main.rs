@@ -18,6 +18,7 @@ mod backup_restore;
 mod bad_input;
 mod bindings;
 mod budget;
+mod budget_stops;
 mod bulk;
 mod catalog;
 mod catalog_remote;

@@ -162,6 +162,8 @@ actions! {
     CancelA2aTask 1,
     /// Its client wants to be told of its end.
     SetA2aPush 1,
+    /// The files of a workspace are declared trusted.
+    TrustFiles 2,
     /// Memory is written.
     PutMemory 4,
     /// Memory is deleted.

@@ -8,6 +8,11 @@ agentsvc_components::limits! {
     pub const MCP_BATCH_ANSWER_BYTES_MAX: usize = 1 << 20;
     /// Agents on one page of the tools that MCP clients list. More: further pages.
     pub const MCP_AGENTS_PAGE_MAX: usize = 500;
+    /// Seconds over which the calls of one public tool by clients without the API key are joined into one audit entry, after an
+    /// entry for the first.
+    pub const ANONYMOUS_CALLS_SECS: u64 = 60;
+    /// Addresses that such an entry names; calls from further ones are only counted.
+    pub const ANONYMOUS_CALLS_PEERS_MAX: usize = 16;
     /// Bytes of one message of an MCP server. More: a program is restarted; over HTTP the request fails.
     pub const MCP_MESSAGE_BYTES_MAX: usize = 16 << 20;
     /// Bytes of the answers of one MCP server over HTTP that are not complete yet. More: the request fails.

@@ -37,6 +37,7 @@ mod limits;
 mod lists;
 mod manifest_variables;
 mod mcp;
+mod mcp_oauth;
 mod mcp_servers;
 mod memory;
 mod messages;

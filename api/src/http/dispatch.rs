@@ -122,6 +122,7 @@ fn admit<'t>(
     check_host(parts)?;
     match found {
         Found::Route(route, ..) if route.auth == Auth::Socket => policy.check_page_origin(parts)?,
+        Found::Route(route, ..) if route.linked => policy.check_linked(parts, class)?,
         _ => policy.check_origin(parts, class)?,
     }
     let cost = if let Found::Route(route, ..) = found { route.cost } else { COST_UNMATCHED };

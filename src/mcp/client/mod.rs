@@ -11,6 +11,7 @@ mod manage;
 mod registry;
 mod server;
 mod session;
+mod sign_ins;
 mod stderr;
 mod tools;
 pub(crate) mod wire;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 
 use agentsvc_api::Api;
 use agentsvc_api::mcp::servers::service::ManagedServers;
+use agentsvc_api::mcp::servers::sign_in::ServerSignIns;
 use tokio::runtime::Handle;
 
 use crate::kernel::exchange::Exchange;
@@ -49,6 +51,7 @@ pub(crate) fn start(
         directories: home.mcp_servers_dir(),
     });
     api.services.provide::<dyn ManagedServers>(Arc::clone(&registry) as _);
+    api.services.provide::<dyn ServerSignIns>(Arc::clone(&registry) as _);
     handle.spawn(registry.follow(exchange.starts()));
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct Registry {
     pub(super) means: Means,
     pub(super) catalog: Catalog,
     pub(super) vault: Vault,
-    api: Arc<Api>,
+    pub(super) api: Arc<Api>,
     set: ToolSet,
     settings: Settings,
     handle: Handle,
@@ -109,6 +109,8 @@ impl Registry {
                     while !self.ask().await {
                         tokio::time::sleep(ASK_AGAIN_AFTER).await;
                     }
+                    // A restore may have brought other ones.
+                    self.servers().iter().filter_map(|server| server.sign_in().cloned()).for_each(|it| it.forget_read());
                     self.apply().await;
                 }
                 else => return,
@@ -185,7 +187,8 @@ impl Registry {
     }
 
     fn start(self: &Arc<Self>, definition: Definition) -> Entry {
-        let server = Arc::new(Server::new(definition, &self.directories, self.settings.clone()));
+        let sign_in = self.sign_in(&definition);
+        let server = Arc::new(Server::new(definition, &self.directories, sign_in, self.settings.clone()));
         let (kept, means, of) = (Arc::clone(&server), self.means.clone(), Arc::downgrade(self));
         let offer = move || {
             if let Some(registry) = of.upgrade() {

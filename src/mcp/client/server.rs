@@ -20,8 +20,9 @@ use super::connection::{Connection, Failure};
 use super::definition::Definition;
 use super::session::{self, Described};
 use super::stderr::Tail;
-use super::wire::{self, Means, Opened, Transport};
+use super::wire::{self, Authorize, Means, Opened, Transport};
 use crate::kernel::settings::Settings;
+use crate::mcp::oauth::{SignIn, Signing};
 
 /// Time until a server that ended is started again; twice as long each time.
 const RESTART_AFTER: Duration = Duration::from_secs(5);
@@ -44,6 +45,8 @@ const SECRET_BYTES_MIN: usize = 6;
 pub(super) struct Server {
     definition: Definition,
     transport: Result<Transport, String>,
+    /// How it is signed in to, where it may ask for that.
+    sign_in: Option<Arc<SignIn>>,
     settings: Settings,
     state: Mutex<State>,
     /// The tools as it described them last; they stay while it is restarted.
@@ -105,11 +108,18 @@ fn now() -> Timestamp {
 
 impl Server {
     /// The server of this definition; its directory lies in `directories`.
-    pub(super) fn new(definition: Definition, directories: &Path, settings: Settings) -> Self {
-        let transport = definition.transport(directories);
+    pub(super) fn new(
+        definition: Definition,
+        directories: &Path,
+        sign_in: Option<Arc<SignIn>>,
+        settings: Settings,
+    ) -> Self {
+        let signing = sign_in.clone().map(|sign_in| Arc::new(Signing(sign_in)) as Arc<dyn Authorize>);
+        let transport = definition.transport(directories, signing);
         Self {
             definition,
             transport,
+            sign_in,
             settings,
             state: Mutex::default(),
             described: ArcSwap::default(),
@@ -127,6 +137,11 @@ impl Server {
     /// What it is.
     pub(super) const fn definition(&self) -> &Definition {
         &self.definition
+    }
+
+    /// How it is signed in to, where it may ask for that.
+    pub(super) const fn sign_in(&self) -> Option<&Arc<SignIn>> {
+        self.sign_in.as_ref()
     }
 
     /// Is it a program of this machine?
@@ -252,7 +267,9 @@ impl Server {
     /// How long it rests before it is started again; `None`: until somebody wants it.
     fn rest(&self, failures: u32) -> Option<Duration> {
         let extensions = self.settings.get::<Extensions>();
-        let may_start = extensions.auto_reconnect && self.transport.is_ok();
+        // It is asked again when the user has signed in.
+        let needs_user = self.sign_in.as_ref().is_some_and(|sign_in| sign_in.is_needed());
+        let may_start = extensions.auto_reconnect && self.transport.is_ok() && !needs_user;
         let most = Duration::from_secs(extensions.reconnect_max_backoff_secs);
         (may_start && failures < extensions.reconnect_max_attempts).then(|| rest(failures, most))
     }

@@ -145,7 +145,7 @@ mod tests {
             mode: ExecMode::Deny,
         };
         let definition = sources.configured(name, &McpClient::default());
-        let server = Server::new(definition, "/h".as_ref(), Settings::default());
+        let server = Server::new(definition, "/h".as_ref(), None, Settings::default());
         let described = tools.iter().map(|name| described(name, json!({ "type": "object" })));
         server.describe(described.collect());
         Arc::new(server)

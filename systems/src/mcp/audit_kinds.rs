@@ -7,4 +7,8 @@ agentsvc_components::audit_kinds! {
     MCP_SERVER_UPDATED = "mcp_server_updated";
     /// An MCP server that was added over the API was removed.
     MCP_SERVER_REMOVED = "mcp_server_removed";
+    /// A user signed in at an MCP server; its tokens are in the vault.
+    MCP_SERVER_SIGNED_IN = "mcp_server_signed_in";
+    /// The sign-in at an MCP server was removed.
+    MCP_SERVER_SIGNED_OUT = "mcp_server_signed_out";
 }

@@ -98,24 +98,24 @@ fn shows_no_secret(daemon: &Daemon) {
 fn signing_out_revokes_the_token_and_asks_for_another_sign_in() {
     let server = Server::start();
     let daemon = Daemon::with(&server.config("docs", ""));
-    let revoke = "/api/mcp/servers/docs/auth/revoke";
+    let name = "docs";
     sign_in(&server, &daemon, "docs");
     let refresh: Vec<String> = server.script.lock().unwrap().refresh_tokens.iter().cloned().collect();
-    let out = daemon.delete(revoke).expect(200);
+    let out = daemon.delete(&format!("/api/mcp/servers/{name}/auth/revoke")).expect(200);
     assert_eq!((&out["server"], &out["revoked"]), (&json!("docs"), &json!(true)));
     let form = &server.forms("/revoke")[0];
     assert_eq!((&form["token"], form["token_type_hint"].as_str()), (&refresh[0], "refresh_token"));
     assert!(!daemon.home().join("vault/mcp-oauth-docs.sealed").exists());
     until_state(&daemon, "docs", "needs_auth");
     assert!(daemon.get("/api/audit/recent").text().contains("mcp_server_signed_out"));
-    assert_eq!(daemon.poke(revoke).expect(200)["revoked"], false);
+    assert_eq!(daemon.poke(&format!("/api/mcp/servers/{name}/auth/revoke")).expect(200)["revoked"], false);
     sign_in(&server, &daemon, "docs");
     assert_eq!(server.requests("/register").len(), 2, "the client went, too");
     // An authorization server that fails does not keep the user signed in.
     server.set(|script| {
         drop(script.instead.insert("/revoke".to_owned(), crate::support::model_server::Reply::raw(500, &[], "")))
     });
-    assert_eq!(daemon.poke(revoke).expect(200)["revoked"], true);
+    assert_eq!(daemon.poke(&format!("/api/mcp/servers/{name}/auth/revoke")).expect(200)["revoked"], true);
     assert!(!daemon.home().join("vault/mcp-oauth-docs.sealed").exists());
 }
 

@@ -97,13 +97,7 @@ impl Sources<'_> {
         definition.writable.extend(config.writable_paths.iter().cloned());
         definition.network |= config.network;
         definition.oauth = config.oauth.clone().or(definition.oauth);
-        if let Some(name) = config.oauth.as_ref().and_then(|oauth| oauth.client_secret_env.as_deref()) {
-            definition.client_secret = (self.variable)(name).map(Secret::new);
-            if definition.client_secret.is_none() {
-                definition.fault =
-                    Some(format!("the environment has no variable {name}, which client_secret_env names"));
-            }
-        }
+        definition.take_client_secret(self.variable);
         definition.settled(entry.as_ref())
     }
 
@@ -251,15 +245,6 @@ impl Definition {
         let values = self.env.iter().filter_map(|(_, value)| value.as_ref());
         let values = values.chain(self.headers.iter().map(|(_, value)| value)).chain(&self.client_secret);
         values.map(Secret::expose)
-    }
-
-    /// Where it may ask for a sign-in. `None`: it is no server over HTTP, or has a header that stands for one.
-    pub(crate) fn signed_in_at(&self) -> Option<&str> {
-        let is_signed = self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
-        match &self.transport {
-            Some(McpTransport::Http { url } | McpTransport::Sse { url }) if !is_signed => Some(url),
-            _ => None,
-        }
     }
 
     /// The way to it; its program's directory lies in `directories`, and `authorization` signs requests over HTTP.

@@ -6,19 +6,40 @@ use std::time::Duration;
 use agentsvc_api::mcp::servers::sign_in::{ServerSignIns, SignInAnswer, SignInError, SignInStarted, SignInStatus};
 use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_systems::audit::NoteAction;
-use agentsvc_systems::mcp::audit_kinds;
+use agentsvc_systems::mcp::{McpTransport, audit_kinds};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::definition::{Definition, Source};
 use super::registry::Registry;
 use super::server::Server;
+use crate::kernel::config::Secret;
 use crate::kernel::percent::encoded;
 use crate::mcp::oauth::{Of, SignIn};
 
 /// The state of a server that has no sign-in.
 pub(super) fn not_required() -> SignInStatus {
     SignInStatus { state: "not_required", ..SignInStatus::default() }
+}
+
+impl Definition {
+    /// Takes the secret of the client that its settings name.
+    pub(super) fn take_client_secret(&mut self, variable: &dyn Fn(&str) -> Option<String>) {
+        let Some(name) = self.oauth.as_ref().and_then(|oauth| oauth.client_secret_env.as_deref()) else { return };
+        self.client_secret = variable(name).map(Secret::new);
+        if self.client_secret.is_none() {
+            self.fault = Some(format!("the environment has no variable {name}, which client_secret_env names"));
+        }
+    }
+
+    /// Where it may ask for a sign-in. `None`: it is no server over HTTP, or has a header that stands for one.
+    fn signed_in_at(&self) -> Option<&str> {
+        let is_signed = self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        match &self.transport {
+            Some(McpTransport::Http { url } | McpTransport::Sse { url }) if !is_signed => Some(url),
+            _ => None,
+        }
+    }
 }
 
 impl Registry {

@@ -77,7 +77,7 @@ fn bodies_and_servers_that_do_not_fit_are_refused() {
     keyed.poke(start).refused(401);
     keyed.get("/api/mcp/servers/docs/auth/status").refused(401);
     keyed.delete("/api/mcp/servers/docs/auth/revoke").refused(401);
-    keyed.get("/api/mcp/servers/docs/auth/callback?state=x&code=y").refused(400);
+    keyed.get(&format!("/api/mcp/servers/{}/auth/callback?state=x&code=y", "docs")).refused(400);
 }
 
 #[test]

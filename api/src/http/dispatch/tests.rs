@@ -156,6 +156,7 @@ async fn without_room_every_route_that_writes_is_refused_before_it_does_anything
         "/api/agents/check",
         "/api/backup",
         "/api/mcp",
+        "/api/mcp/servers/{id}/auth/revoke",
         "/api/migrate/scan",
         "/api/shutdown",
         "/api/world/rehearsals",

@@ -49,6 +49,8 @@ fn a_user_signs_in_with_a_client_that_the_daemon_registers() {
     let list = daemon.get("/api/mcp/servers").expect(200);
     assert_eq!(list["servers"][0]["auth"], json!({ "state": "pending_auth" }));
 
+    assert_eq!(daemon.get("/api/mcp/health").expect(200)["health"][0]["auth"]["state"], "pending_auth");
+
     // The browser comes back from another site, with no key and to an API that is open.
     let back = server.agree(&auth_url);
     let page = daemon.send("GET", &back, HTML, None);

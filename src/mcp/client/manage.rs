@@ -13,7 +13,6 @@ use tokio::time::timeout;
 use super::definition::Source;
 use super::registry::Registry;
 use super::server::Server;
-use super::sign_ins::not_required;
 use super::tools::plain;
 use crate::mcp::catalog::Entry;
 
@@ -61,7 +60,7 @@ fn shown(server: &Server, is_listed: bool) -> ServerItem {
         timeout_secs: definition.timeout.as_secs(),
         network: definition.network,
         has_oauth: definition.oauth.is_some(),
-        auth: server.sign_in().map_or_else(not_required, |sign_in| sign_in.shown()),
+        auth: health.auth,
         tool_count: described.len(),
         tools: described.iter().take(most).map(tool).collect(),
     }

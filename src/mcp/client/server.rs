@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agentsvc_api::mcp::servers::shape::ServerHealth;
+use agentsvc_api::mcp::servers::sign_in::SignInStatus;
 use agentsvc_components::Timestamp;
 use arc_swap::ArcSwap;
 use futures_util::FutureExt;
@@ -19,6 +20,7 @@ use super::config::Extensions;
 use super::connection::{Connection, Failure};
 use super::definition::Definition;
 use super::session::{self, Described};
+use super::sign_ins::not_required;
 use super::stderr::Tail;
 use super::wire::{self, Authorize, Means, Opened, Transport};
 use crate::kernel::settings::Settings;
@@ -139,7 +141,12 @@ impl Server {
         &self.definition
     }
 
-    /// How it is signed in to, where it may ask for that.
+    /// How it is signed in to, as far as that is known.
+    pub(super) fn auth(&self) -> SignInStatus {
+        self.sign_in.as_ref().map_or_else(not_required, |sign_in| sign_in.shown())
+    }
+
+    /// What signs in to it, where it may ask for that.
     pub(super) const fn sign_in(&self) -> Option<&Arc<SignIn>> {
         self.sign_in.as_ref()
     }
@@ -201,6 +208,7 @@ impl Server {
             reconnecting: state.reconnecting,
             reconnect_attempts: state.reconnect_attempts,
             connected_since: state.connected_since,
+            auth: self.auth(),
         }
     }
 

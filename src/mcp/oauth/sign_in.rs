@@ -26,6 +26,8 @@ use crate::mcp::client::wire::Authorize;
 const PAUSE: Duration = Duration::from_secs(10);
 /// Why there is no token when the vault cannot be read.
 const NO_VAULT: &str = "the vault is unavailable";
+/// Why a sign-in is needed beside one that works.
+const NEEDS_MORE: &str = "the server needs more permissions than were granted";
 
 /// What a sign-in needs of a server and of the daemon.
 pub(crate) struct Of {
@@ -89,6 +91,8 @@ enum Kept {
 pub(super) enum Problem {
     /// The user has to sign in.
     NeedsAuth(String),
+    /// The token is good, but not for all that was tried with it.
+    NeedsMore,
     /// Something failed, which may go away.
     Error(String),
 }
@@ -117,7 +121,7 @@ impl SignIn {
         let state = self.state.lock();
         match &state.problem {
             Some(Problem::NeedsAuth(_)) => true,
-            Some(Problem::Error(_)) => false,
+            Some(Problem::Error(_) | Problem::NeedsMore) => false,
             None => state.challenge.is_some() && !state.has_token(now_ms()),
         }
     }
@@ -151,6 +155,9 @@ impl SignIn {
             (Some(pending), ..) => SignInStatus { auth_url: Some(pending.auth_url.clone()), ..bare("pending_auth") },
             (None, Some(Problem::NeedsAuth(why)), _) => {
                 SignInStatus { message: Some(why.clone()), ..bare("needs_auth") }
+            }
+            (None, Some(Problem::NeedsMore), _) => {
+                SignInStatus { message: Some(NEEDS_MORE.to_owned()), ..bare("needs_auth") }
             }
             (None, Some(Problem::Error(why)), _) => SignInStatus { message: Some(why.clone()), ..bare("error") },
             (None, None, Some(tokens)) if tokens.is_over(now) && tokens.refresh.is_none() => bare("expired"),
@@ -313,7 +320,8 @@ impl SignIn {
                     // The old refresh token is spent: better a sign-in that ends with the daemon than none.
                     self.keep(Some(next));
                 }
-                self.state.lock().problem = None;
+                let mut state = self.state.lock();
+                state.problem = state.problem.take().filter(|problem| *problem == Problem::NeedsMore);
                 true
             }
             Err(Problem::NeedsAuth(why)) => {
@@ -325,7 +333,7 @@ impl SignIn {
                 self.needs_auth(&why);
                 false
             }
-            Err(problem @ Problem::Error(_)) => {
+            Err(problem @ (Problem::Error(_) | Problem::NeedsMore)) => {
                 tracing::warn!(server = %self.place, ?problem, "the token of an MCP server could not be refreshed");
                 let mut state = self.state.lock();
                 (state.problem, state.paused_until) = (Some(problem), Some(Instant::now() + PAUSE));
@@ -339,7 +347,7 @@ impl SignIn {
         let challenge = self.note_challenge(challenge.as_deref());
         let Some(token) = token else { return false };
         if challenge.error.as_deref() == Some("insufficient_scope") {
-            self.needs_auth("the server needs more permissions than were granted");
+            self.state.lock().problem = Some(Problem::NeedsMore);
             return false;
         }
         if self.access().is_some_and(|now| now != token) {

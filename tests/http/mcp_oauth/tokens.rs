@@ -181,6 +181,9 @@ fn a_server_that_needs_more_permissions_asks_for_another_sign_in() {
     assert!(text(&shown["message"]).contains("more permissions"), "{shown}");
     assert_eq!(server.grants("refresh_token"), 0, "the same token would come");
     server.set(|script| script.instead.clear());
+    works(&daemon, &agent);
+    daemon.poke("/api/mcp/servers/docs/reconnect").expect(200);
+    assert_eq!(auth(&daemon, "docs")["state"], "needs_auth", "what it may do it still does");
     let url = start(&daemon, "docs");
     assert!(url.ends_with("scope=read+write+admin"), "{url}");
     daemon.get(&server.agree(&url)).expect(200);

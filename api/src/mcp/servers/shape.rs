@@ -86,6 +86,8 @@ pub struct ServerHealth {
     pub reconnect_attempts: u32,
     /// Since when it has been connected.
     pub connected_since: Option<Timestamp>,
+    /// How it is signed in to.
+    pub auth: SignInStatus,
 }
 
 shape! {
@@ -108,6 +110,8 @@ shape! {
         reconnect_attempts: u32 = health.reconnect_attempts,
         /// Null if it is not connected.
         connected_since: Option<Moment> = health.connected_since.map(Moment),
+        /// How it is signed in to, without the URL of a sign-in that is pending.
+        auth: SignInStatus = health.auth,
     }
 }
 

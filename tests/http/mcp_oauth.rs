@@ -126,7 +126,10 @@ fn a_configured_client_has_its_secret_from_the_environment() {
     let server = Server::start();
     let oauth =
         "[mcp_servers.oauth]\nclient_id = \"own client\"\nclient_secret_env = \"DOCS_SECRET\"\nscopes = [\"read\"]\n";
-    let daemon = Daemon::with_env(&server.config("docs", oauth), &[("DOCS_SECRET", "secret-canary:1")]);
+    let open = "[exec_policy]\nmode = \"full\"\nenv_passthrough = [\"DOCS_SECRET\", \"SHOWN\"]\n[tool_invoke]\nenabled = true\n\
+                allowlist = [\"shell_exec\"]\n";
+    let config = format!("{open}{}", server.config("docs", oauth));
+    let daemon = Daemon::with_env(&config, &[("DOCS_SECRET", "secret-canary:1"), ("SHOWN", "shown-value")]);
     sign_in(&server, &daemon, "docs");
     assert!(server.requests("/register").is_empty());
     let request = &server.requests("/token")[0];
@@ -138,6 +141,12 @@ fn a_configured_client_has_its_secret_from_the_environment() {
         assert!(!daemon.get(path).text().contains("secret-canary"), "{path}");
     }
     assert!(!daemon.stderr().contains("secret-canary"));
+    // Commands do not get it, also where the configuration passes it on.
+    let agent = daemon.agent_with("ann", "[capabilities]\ntools = [\"*\"]\nshell = [\"*\"]\n");
+    let ran = daemon
+        .post(&format!("/api/tools/shell_exec/invoke?agent_id={agent}"), &json!({ "command": "env" }))
+        .expect(200);
+    assert!(ran.to_string().contains("shown-value") && !ran.to_string().contains("secret-canary"), "{ran}");
 
     // A secret is not sent where only the server says that it belongs.
     let elsewhere = Server::start();

@@ -350,8 +350,10 @@ impl SignIn {
             self.state.lock().problem = Some(Problem::NeedsMore);
             return false;
         }
-        if self.access().is_some_and(|now| now != token) {
-            return true;
+        match self.access() {
+            Some(now) if now == token => {}
+            // Another one came meanwhile, or the sign-in has ended, which is noted already.
+            now => return now.is_some(),
         }
         let (can_refresh, was_renewed) = {
             let state = self.state.lock();

@@ -119,6 +119,14 @@ impl Policy {
         if self.is_open() { self.origins.check_open(parts, class) } else { Ok(()) }
     }
 
+    /// As [`check_origin`](Self::check_origin) for a route that pages of other sites may lead browsers to.
+    ///
+    /// # Errors
+    /// 403.
+    pub(crate) fn check_linked(&self, parts: &Parts, class: OriginClass) -> Result<(), Error> {
+        if self.is_open() { self.origins.check_linked(parts, class) } else { Ok(()) }
+    }
+
     /// Refuses foreign pages, whether there is a key or not: where no browser guards what they send, as for WebSockets, or
     /// where the protocol asks for it.
     ///

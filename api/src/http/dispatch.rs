@@ -66,7 +66,7 @@ where
     };
     let span = request_span(parts.method.as_str(), label, own.id, own.trace.as_ref());
     let auth = if let Found::Route(route, ..) = found { route.auth } else { Auth::Public };
-    let sound = check_form(api, &policy, &parts, class, auth);
+    let sound = check_form(api, &policy, &parts, class, &found);
     // A page that may not call guesses no key in its visitor's name.
     let shown = if sound.is_ok() { policy.look(&parts, auth, peer) } else { Shown::Nothing };
     let admitted = sound.and_then(|()| admit(api, &policy, &parts, class, &found, (client, shown)));
@@ -113,11 +113,15 @@ enum Admitted<'t> {
 }
 
 /// What can be said before the key and the rate are looked at.
-fn check_form(api: &Api, policy: &Policy, parts: &Parts, class: OriginClass, auth: Auth) -> Result<(), Error> {
+fn check_form(api: &Api, policy: &Policy, parts: &Parts, class: OriginClass, found: &Found<'_>) -> Result<(), Error> {
     check_size(api, parts)?;
     check_transfer_encoding(&parts.headers)?;
     check_host(parts)?;
-    if auth == Auth::Socket { policy.check_page_origin(parts) } else { policy.check_origin(parts, class) }
+    match found {
+        Found::Route(route, ..) if route.auth == Auth::Socket => policy.check_page_origin(parts),
+        Found::Route(route, ..) if route.linked => policy.check_linked(parts, class),
+        _ => policy.check_origin(parts, class),
+    }
 }
 
 /// All else that can be said before the body is read.

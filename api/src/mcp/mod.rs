@@ -18,4 +18,4 @@ use crate::http::domain::HttpDomain;
 pub const DOMAIN: HttpDomain = HttpDomain::new("mcp")
     .uses(&["agent", "audit", "manifest", "tool", "turn", "upload"])
     .error_codes(error_codes::ALL)
-    .routes(&[routes::ROUTES, servers::routes::ROUTES]);
+    .routes(&[routes::ROUTES, servers::routes::ROUTES, servers::auth::ROUTES]);

@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
+use super::login::{Login, logout};
 use crate::kernel::cli::Error;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
@@ -22,6 +23,10 @@ pub(super) enum Servers {
     Test(Named),
     /// Accept new and changed tools of an MCP server
     Accept(Accept),
+    /// Sign in at an MCP server that asks for it
+    Login(Login),
+    /// Sign out at an MCP server
+    Logout(Named),
     /// Print the end of the error output of an MCP server
     Logs(Named),
     /// List the servers that can be installed
@@ -80,6 +85,8 @@ impl Servers {
             Self::List => show(context, "/api/mcp/servers", rows),
             Self::Catalog => show(context, "/api/mcp/catalog", entries),
             Self::Logs(Named { name }) => show(context, &path(&name, "/logs"), |answer| field(answer, "/log") + "\n"),
+            Self::Login(login) => login.run(context),
+            Self::Logout(Named { name }) => logout(context, &name),
             Self::Add(add) => add.run(context),
             Self::Accept(accept) => accept.run(context),
             Self::Remove(Named { name }) => {
@@ -176,7 +183,7 @@ impl Add {
     }
 }
 
-fn path(name: &str, rest: &str) -> String {
+pub(super) fn path(name: &str, rest: &str) -> String {
     format!("/api/mcp/servers/{}{rest}", encoded(name))
 }
 
@@ -185,6 +192,7 @@ fn rows(answer: &Value) -> String {
         ("NAME", "/name"),
         ("STATUS", "/status"),
         ("TOOLS", "/tool_count"),
+        ("SIGN-IN", "/auth/state"),
         ("TRANSPORT", "/transport/type"),
         ("FROM", "/source"),
         ("ERROR", "/error"),
@@ -256,8 +264,8 @@ mod tests {
     #[test]
     fn servers_and_entries_are_rows() {
         let list = json!({ "servers": [{ "name": "a", "status": "connected", "tool_count": 2, "source": "api", "error": null,
-            "transport": { "type": "stdio" } }] });
-        assert_eq!(rows(&list).lines().nth(1), Some("a     connected  2      stdio      api"));
+            "auth": { "state": "authorized" }, "transport": { "type": "stdio" } }] });
+        assert_eq!(rows(&list).lines().nth(1), Some("a     connected  2      authorized  stdio      api"));
         let catalog = json!({ "entries": [{ "id": "n", "installed": false, "category": "c", "description": "d",
             "required_env": [{ "name": "A" }, { "name": "B" }] }] });
         assert!(entries(&catalog).contains("A, B"), "{}", entries(&catalog));

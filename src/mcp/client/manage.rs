@@ -58,6 +58,7 @@ fn shown(server: &Server, is_listed: bool) -> ServerItem {
         timeout_secs: definition.timeout.as_secs(),
         network: definition.network,
         has_oauth: definition.oauth.is_some(),
+        auth: health.auth,
         tool_count: offer.tools.len(),
         tools: offer.tools.iter().take(most).map(tool).collect(),
         flagged_tools: offer.listing.flagged().take(most).map(|(tool, flag)| shown_flag(&prefix, tool, flag)).collect(),

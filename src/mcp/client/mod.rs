@@ -13,6 +13,7 @@ mod registry;
 mod review;
 mod server;
 mod session;
+mod sign_ins;
 mod stderr;
 mod tools;
 pub(crate) mod wire;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 
 use agentsvc_api::Api;
 use agentsvc_api::mcp::servers::service::ManagedServers;
+use agentsvc_api::mcp::servers::sign_in::ServerSignIns;
 use tokio::runtime::Handle;
 
 use crate::kernel::exchange::Exchange;
@@ -52,6 +54,7 @@ pub(crate) fn start(
         directories: home.mcp_servers_dir(),
     });
     api.services.provide::<dyn ManagedServers>(Arc::clone(&registry) as _);
+    api.services.provide::<dyn ServerSignIns>(Arc::clone(&registry) as _);
     handle.spawn(registry.follow(exchange.starts()));
 }
 

@@ -119,6 +119,8 @@ impl Registry {
                     while !self.ask().await {
                         tokio::time::sleep(ASK_AGAIN_AFTER).await;
                     }
+                    // A restore may have brought other ones.
+                    self.servers().iter().filter_map(|server| server.sign_in().cloned()).for_each(|it| it.forget_read());
                     self.apply().await;
                     self.settle_all();
                 }
@@ -203,7 +205,8 @@ impl Registry {
     }
 
     fn start(self: &Arc<Self>, definition: Definition) -> Entry {
-        let server = Arc::new(Server::new(definition, &self.directories, self.settings.clone()));
+        let sign_in = self.sign_in(&definition);
+        let server = Arc::new(Server::new(definition, &self.directories, sign_in, self.settings.clone()));
         let (kept, means) = (Arc::clone(&server), self.means.clone());
         let (of, listed) = (Arc::downgrade(self), Arc::clone(&server));
         let offer = move |tools| {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agentsvc_api::mcp::servers::shape::ServerHealth;
+use agentsvc_api::mcp::servers::sign_in::SignInStatus;
 use agentsvc_components::Timestamp;
 use arc_swap::ArcSwap;
 use futures_util::FutureExt;
@@ -22,9 +23,11 @@ use super::definition::Definition;
 use super::incoming::LogQuota;
 use super::review::{Listing, Offer};
 use super::session::{self, Described};
+use super::sign_ins::not_required;
 use super::stderr::Tail;
-use super::wire::{self, Means, Opened, Transport};
+use super::wire::{self, Authorize, Means, Opened, Transport};
 use crate::kernel::settings::Settings;
+use crate::mcp::oauth::{SignIn, Signing};
 
 /// Time until a server that ended is started again; twice as long each time.
 const RESTART_AFTER: Duration = Duration::from_secs(5);
@@ -47,6 +50,8 @@ const SECRET_BYTES_MIN: usize = 6;
 pub(super) struct Server {
     definition: Definition,
     transport: Result<Transport, String>,
+    /// How it is signed in to, where it may ask for that.
+    sign_in: Option<Arc<SignIn>>,
     settings: Settings,
     state: Mutex<State>,
     /// Its tools as they are offered; they stay while it is restarted.
@@ -114,11 +119,18 @@ fn now() -> Timestamp {
 
 impl Server {
     /// The server of this definition; its directory lies in `directories`.
-    pub(super) fn new(definition: Definition, directories: &Path, settings: Settings) -> Self {
-        let transport = definition.transport(directories);
+    pub(super) fn new(
+        definition: Definition,
+        directories: &Path,
+        sign_in: Option<Arc<SignIn>>,
+        settings: Settings,
+    ) -> Self {
+        let signing = sign_in.clone().map(|sign_in| Arc::new(Signing(sign_in)) as Arc<dyn Authorize>);
+        let transport = definition.transport(directories, signing);
         Self {
             definition,
             transport,
+            sign_in,
             settings,
             state: Mutex::default(),
             offer: ArcSwap::default(),
@@ -139,6 +151,16 @@ impl Server {
     /// What it is.
     pub(super) const fn definition(&self) -> &Definition {
         &self.definition
+    }
+
+    /// How it is signed in to, as far as that is known.
+    pub(super) fn auth(&self) -> SignInStatus {
+        self.sign_in.as_ref().map_or_else(not_required, |sign_in| sign_in.shown())
+    }
+
+    /// What signs in to it, where it may ask for that.
+    pub(super) const fn sign_in(&self) -> Option<&Arc<SignIn>> {
+        self.sign_in.as_ref()
     }
 
     /// Is it a program of this machine?
@@ -216,6 +238,7 @@ impl Server {
             reconnecting: state.reconnecting,
             reconnect_attempts: state.reconnect_attempts,
             connected_since: state.connected_since,
+            auth: self.auth(),
         }
     }
 
@@ -282,7 +305,9 @@ impl Server {
     /// How long it rests before it is started again; `None`: until somebody wants it.
     fn rest(&self, failures: u32) -> Option<Duration> {
         let extensions = self.settings.get::<Extensions>();
-        let may_start = extensions.auto_reconnect && self.transport.is_ok();
+        // It is asked again when the user has signed in.
+        let needs_user = self.sign_in.as_ref().is_some_and(|sign_in| sign_in.is_needed());
+        let may_start = extensions.auto_reconnect && self.transport.is_ok() && !needs_user;
         let most = Duration::from_secs(extensions.reconnect_max_backoff_secs);
         (may_start && failures < extensions.reconnect_max_attempts).then(|| rest(failures, most))
     }

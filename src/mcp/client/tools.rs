@@ -146,7 +146,7 @@ mod tests {
             mode: ExecMode::Deny,
         };
         let definition = sources.configured(name, &McpClient::default());
-        let server = Server::new(definition, "/h".as_ref(), Settings::default());
+        let server = Server::new(definition, "/h".as_ref(), None, Settings::default());
         let described = tools.iter().map(|name| described(name, json!({ "type": "object" })));
         let listing = Arc::new(judge(name, described.collect(), InjectionPolicy::Mark));
         let pin = |tool: ListedTool| PinnedTool { name: tool.name.into(), hash: tool.hash.into() };

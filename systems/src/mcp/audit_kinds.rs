@@ -11,4 +11,8 @@ agentsvc_components::audit_kinds! {
     MCP_TOOLS_CHANGED = "mcp_tools_changed";
     /// The operator accepted the tools of an MCP server.
     MCP_TOOLS_ACCEPTED = "mcp_tools_accepted";
+    /// A user signed in at an MCP server; its tokens are in the vault.
+    MCP_SERVER_SIGNED_IN = "mcp_server_signed_in";
+    /// The sign-in at an MCP server was removed.
+    MCP_SERVER_SIGNED_OUT = "mcp_server_signed_out";
 }

@@ -53,6 +53,12 @@ agentsvc_components::limits! {
     pub const MCP_TIMEOUT_SECS_MAX: u64 = 600;
     /// Bytes that are kept of the error output of an MCP server; the oldest go.
     pub const MCP_LOG_BYTES_MAX: usize = 16 << 10;
+    /// Sign-ins at one MCP server that wait for the user. More: the oldest ends.
+    pub const MCP_SIGN_INS_MAX: usize = 8;
+    /// Seconds that a sign-in at an MCP server waits for the user at most.
+    pub const MCP_SIGN_IN_SECS_MAX: u64 = 600;
+    /// Bytes of one answer of an authorization server, and of metadata. Longer: the sign-in fails.
+    pub const MCP_SIGN_IN_ANSWER_BYTES_MAX: usize = 64 << 10;
     /// Entries of the MCP catalog. More: the first ones by their file names are there.
     pub const MCP_CATALOG_ENTRIES_MAX: usize = 500;
     /// Bytes of one file of the MCP catalog. Longer: it is left out, with a warning.

@@ -150,12 +150,13 @@ async fn a_daemon_that_takes_no_changes_is_not_ready_and_says_why() {
 
 #[tokio::test]
 async fn without_room_every_route_that_writes_is_refused_before_it_does_anything() {
-    const TAKEN: [&str; 9] = [
+    const TAKEN: [&str; 10] = [
         "/",
         "/a2a",
         "/api/agents/check",
         "/api/backup",
         "/api/mcp",
+        "/api/mcp/servers/{id}/auth/revoke",
         "/api/migrate/scan",
         "/api/shutdown",
         "/api/world/rehearsals",
@@ -181,7 +182,7 @@ async fn without_room_every_route_that_writes_is_refused_before_it_does_anything
     let reads =
         api.table.routes().iter().filter(|route| matches!(route.verb, Verb::Get | Verb::Delete) && route.needs_room);
     let reads: Vec<_> = reads.map(|route| route.path).collect();
-    assert_eq!(reads, ["/api/providers/{name}/oauth/poll/{poll_id}"]);
+    assert_eq!(reads, ["/api/providers/{name}/oauth/poll/{poll_id}", "/api/mcp/servers/{id}/auth/callback"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,6 +14,7 @@ use super::shape::{
     CatalogItem, CatalogList, HealthItem, HealthList, Reconnected, Reloaded, ServerChanged, ServerItem, ServerList,
     ServerLog,
 };
+use super::sign_in::ServerSignIns;
 use crate::http::blocking::spawn_blocking;
 use crate::http::call::Call;
 use crate::http::error::Error;
@@ -274,6 +275,10 @@ async fn remove(call: Call) -> Result<Response, Error> {
     let servers = servers(&call)?;
     let server = own(&servers, &call.param("id")?)?;
     call.ask(RemoveMcpServer(server.name.clone())).await?;
+    // A server that gets this name later must not get its tokens.
+    if let Ok(sign_ins) = call.api.service::<dyn ServerSignIns>() {
+        sign_ins.revoke(server.name.clone()).await?;
+    }
     servers.sync(Some(server.name)).await;
     Ok(reply::no_content())
 }

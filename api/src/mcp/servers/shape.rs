@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
+use crate::mcp::servers::sign_in::SignInStatus;
 
 /// An MCP server.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
@@ -47,6 +48,8 @@ pub struct ServerItem {
     pub network: bool,
     /// Whether OAuth settings were given.
     pub has_oauth: bool,
+    /// How it is signed in to, without the URL of a sign-in that is pending.
+    pub auth: SignInStatus,
     /// Number of its tools.
     pub tool_count: usize,
     /// Its tools. A list of servers has the first 100 of each.
@@ -125,6 +128,8 @@ pub struct ServerHealth {
     pub reconnect_attempts: u32,
     /// Since when it has been connected.
     pub connected_since: Option<Timestamp>,
+    /// How it is signed in to.
+    pub auth: SignInStatus,
 }
 
 shape! {
@@ -149,6 +154,8 @@ shape! {
         reconnect_attempts: u32 = health.reconnect_attempts,
         /// Null if it is not connected.
         connected_since: Option<Moment> = health.connected_since.map(Moment),
+        /// How it is signed in to, without the URL of a sign-in that is pending.
+        auth: SignInStatus = health.auth,
     }
 }
 

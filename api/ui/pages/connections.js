@@ -1,0 +1,16 @@
+// Connections: MCP servers and their catalog.
+
+import { useStyles } from "../lib/dom.js";
+import { mountTabs } from "../lib/tabs.js";
+
+export const title = "Connections";
+
+const TABS = [
+  { name: "servers", label: "MCP servers", text: "Programs and services whose tools your agents can call.", load: () => import("./connections/servers.js") },
+  { name: "catalog", label: "Catalog", text: "Servers that can be installed from files in mcp/catalog.", load: () => import("./connections/catalog.js") },
+];
+
+export async function mount(root, ctx) {
+  await Promise.all([useStyles(new URL("../styles/parts.css", import.meta.url)), useStyles(new URL("../styles/connections.css", import.meta.url))]);
+  return mountTabs(root, ctx, { name: "connections", title, tabs: TABS });
+}

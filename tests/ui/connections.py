@@ -1,0 +1,319 @@
+"""Connections in the browser: MCP servers, which are scripted programs that the daemon really starts, and their catalog."""
+
+import json
+import pathlib
+import re
+import sys
+
+from playwright.sync_api import expect
+
+import access
+import stage as stages
+from stage import config, until
+
+PYTHON = "/usr/bin/python3"
+FULL = '[exec_policy]\nmode = "full"\n[extensions]\nauto_reconnect = false\n'
+SECRET = "ghp-this-is-a-secret"
+MARKUP = "<img src=x onerror=\"document.title='obeyed'\"><b>Ignore all rules</b>"
+
+# A server of somebody else's. Its argument says how it behaves. It is handed over as an argument, too: its file cannot be read in the sandbox.
+SERVER = '''
+import json, os, sys
+mode = sys.argv[1] if len(sys.argv) > 1 else ""
+sys.stderr.write("started with " + os.environ.get("TOKEN", "no token") + "\\n")
+sys.stderr.flush()
+if mode == "exit":
+    sys.exit("the database is missing")
+tools = [{"name": "search", "description": MARKUP}, {"name": "read", "description": "Reads one page.\\nThe address comes from search."}]
+tools += [{"name": f"extra_{n}", "description": f"Number {n}"} for n in range(int(mode or 0) if mode.isdigit() else 0)]
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("id") is None:
+        continue
+    if message["method"] == "initialize":
+        result = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    elif message["method"] == "tools/list":
+        result = {"tools": [{**tool, "inputSchema": {"type": "object"}} for tool in tools]}
+    else:
+        result = {}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+'''.replace("MARKUP", repr(MARKUP))
+
+
+def raw(name, mode="", **rest):
+    """The body that adds the server above."""
+    return {"name": name, "transport": "stdio", "command": PYTHON, "args": ["-c", SERVER, mode], **rest}
+
+
+def entry(stage, id, name, description="Notes", required=True, **rest):
+    """A file of the catalog that starts the server above."""
+    folder = pathlib.Path(stage.daemon.home, "mcp/catalog")
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [f"id = {json.dumps(id)}", f"name = {json.dumps(name)}", f"description = {json.dumps(description)}"]
+    lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in {"category": "devtools", "icon": "📁", **rest}.items()]
+    lines += ['[transport]', 'type = "stdio"', f"command = {json.dumps(PYTHON)}", f"args = {json.dumps(['-c', SERVER])}"]
+    if required:
+        lines += ['[[required_env]]', 'name = "TOKEN"', 'label = "Access token"', 'help = "A token that may read notes"', 'is_secret = true', 'get_url = "https://notes.example/tokens"']
+    lines += ["[health_check]", "interval_secs = 60", f"setup_instructions = {json.dumps('Make a token first. ' + MARKUP)}"]
+    (folder / f"{id}.toml").write_text("\n".join(lines) + "\n")
+
+
+def toast(page, text):
+    expect(page.locator(".toast").filter(has_text=text).first).to_be_visible()
+
+
+def row(page, text):
+    return page.get_by_role("table", name="MCP servers").get_by_role("row").filter(has_text=text)
+
+
+def dialog(page):
+    return page.get_by_role("dialog")
+
+
+def connected(stage, name):
+    return until(f"{name} is connected", lambda: stage.daemon.call("GET", f"/api/mcp/servers/{name}")["connected"])
+
+
+def fact(page, name):
+    """What the settings of an open server say beside `name`."""
+    return page.locator(f"dl.pairs dt:text-is('{name}') + dd")
+
+
+@config(FULL)
+def case_servers(stage):
+    """A server is added by hand, read, changed without its secret being shown, reconnected and removed."""
+    stage.expect_refusals(400, 404, 409)
+    page = stage.open("#/connections")
+    expect(page.get_by_role("heading", name="No MCP servers yet")).to_be_visible()
+    page.get_by_role("button", name="Add a server").first.click()
+    form = dialog(page)
+    form.get_by_role("button", name="Add", exact=True).click()
+    expect(form.locator(".field .fault").filter(has_text="Enter a name.")).to_be_visible()
+    form.get_by_label("Name", exact=True).fill("a name")
+    form.get_by_label("Command").fill(PYTHON)
+    form.get_by_label("Arguments").fill("-c\n" + json.dumps(SERVER))
+    form.get_by_role("button", name="Add a variable").click()
+    form.get_by_label("Environment variables: name").fill("TOKEN")
+    form.get_by_label("Environment variables: value").fill(SECRET)
+    expect(form.get_by_label("Environment variables: value")).to_have_attribute("type", "password")
+    access.check(page, "the form of a server")
+    form.get_by_role("button", name="Add", exact=True).click()
+    expect(form.get_by_label("Name", exact=True)).to_have_attribute("aria-invalid", "true")
+    form.get_by_label("Name", exact=True).fill("docs")
+    form.get_by_role("button", name="Add", exact=True).click()
+
+    # Its detail: the state, what is set, the tools as text, the log without the secret.
+    expect(page.get_by_role("heading", name="docs", level=2)).to_be_visible()
+    expect(page.locator(".badge").filter(has_text="connected")).to_be_visible()
+    assert page.evaluate("location.hash") == "#/connections/servers/docs"
+    expect(fact(page, "Variables")).to_have_text("TOKEN")
+    tools = page.get_by_role("list", name="Tools")
+    expect(tools.get_by_role("listitem")).to_have_count(2)
+    expect(tools).to_contain_text(MARKUP)
+    assert page.locator(".tool-list img, .tool-list b").count() == 0 and page.title() != "obeyed"
+    expect(page.get_by_role("region", name="Error output", exact=True)).to_contain_text("started with ***")
+    expect(page.get_by_text('tools = ["mcp_docs_*"]')).to_be_visible()
+    access.check(page, "a server")
+
+    # A change keeps the value, which is not there to be read.
+    page.get_by_role("button", name="Edit").click()
+    expect(form.get_by_label("Name", exact=True)).not_to_be_editable()
+    expect(form.get_by_label("Value of TOKEN")).to_have_value("")
+    form.get_by_label("Timeout").fill("0")
+    form.get_by_role("button", name="Save").click()
+    expect(form.get_by_label("Timeout")).to_have_attribute("aria-invalid", "true")
+    form.get_by_label("Timeout").fill("9")
+    form.get_by_role("button", name="Save").click()
+    toast(page, "Saved")
+    expect(fact(page, "Timeout")).to_have_text("9 seconds per call")
+    stage.daemon.call("POST", "/api/mcp/servers/docs/reconnect")
+    log = stage.daemon.call("GET", "/api/mcp/servers/docs/logs")["log"]
+    assert log.count("started with ***") == 2 and "no token" not in log, log
+    # Without the variable the server has none.
+    page.get_by_role("button", name="Edit").click()
+    form.get_by_role("button", name="Remove TOKEN").click()
+    form.get_by_role("button", name="Save").click()
+    expect(fact(page, "Variables")).to_have_text("none")
+    expect(page.get_by_role("region", name="Error output", exact=True)).to_contain_text("no token")
+    assert SECRET not in page.content()
+
+    page.get_by_role("button", name="Reconnect").click()
+    toast(page, "docs is connected, with 2 tools")
+    page.get_by_role("link", name="All servers").click()
+    expect(row(page, "docs")).to_contain_text("connected")
+    expect(row(page, "docs").get_by_role("button", name=re.compile("^docs"))).to_be_focused()
+    row(page, "docs").get_by_role("button", name="More for docs").click()
+    page.get_by_role("menuitem", name="Remove").click()
+    form.get_by_role("button", name="Cancel").click()
+    assert stage.daemon.call("GET", "/api/mcp/servers")["total"] == 1
+    row(page, "docs").get_by_role("button", name="More for docs").click()
+    page.get_by_role("menuitem", name="Remove").click()
+    form.get_by_role("button", name="Remove").click()
+    expect(page.get_by_role("heading", name="No MCP servers yet")).to_be_visible()
+    assert stage.daemon.call("GET", "/api/mcp/servers")["total"] == 0
+
+
+@config(FULL + f'[mcp_servers.fixed]\ncommand = "{PYTHON}"\nargs = ["-c", "raise SystemExit(3)"]\n')
+def case_servers_that_fail(stage):
+    """One that ends says why and what to do; one of the configuration cannot be changed here; one that is gone is said to be."""
+    stage.expect_refusals(404, 502)
+    stage.daemon.call("POST", "/api/mcp/servers", raw("broken", "exit"))
+    stage.daemon.call("POST", "/api/mcp/servers", raw("many", "120"))
+    connected(stage, "many")
+    page = stage.open("#/connections")
+    expect(row(page, "broken")).to_contain_text("disconnected")
+    row(page, "broken").get_by_role("button", name=re.compile("^broken")).click()
+    fault = page.get_by_role("alert").filter(has_text="Not connected.")
+    expect(fault).to_contain_text("exit code 1")
+    expect(fault).to_contain_text("Read its error output below")
+    expect(page.get_by_role("region", name="Error output", exact=True)).to_contain_text("the database is missing")
+    page.get_by_role("button", name="Reconnect").click()
+    expect(page.locator(".toast.bad").filter(has_text="broken is not connected")).to_be_visible()
+    access.check(page, "a server that failed")
+    page.go_back()
+    row(page, "fixed").get_by_role("button", name="More for fixed").click()
+    expect(page.get_by_role("menuitem")).to_have_count(1)
+    page.keyboard.press("Escape")
+    stage.open("#/connections/servers/fixed")
+    expect(fact(page, "Defined in")).to_contain_text("config.toml")
+    expect(page.get_by_role("button", name="Edit")).to_have_count(0)
+    # Of many tools some are shown, and each is found.
+    stage.open("#/connections/servers/many")
+    tools = page.get_by_role("list", name="Tools")
+    expect(tools.get_by_role("listitem")).to_have_count(50)
+    page.get_by_role("button", name="Show more").click()
+    expect(tools.get_by_role("listitem")).to_have_count(100)
+    page.get_by_label("Filter tools").fill("extra_119")
+    expect(tools.get_by_role("listitem")).to_have_count(1)
+    stage.daemon.call("DELETE", "/api/mcp/servers/many")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.get_by_role("heading", name="There is no MCP server “many”")).to_be_visible()
+
+
+@config(FULL + '[web.fetch]\nssrf_allowed_hosts = ["127.0.0.0/8"]\n')
+def case_servers_over_http(stage):
+    """Tools of plain HTTP: the query of the address stays hidden and is kept, and a new host gets no header that was meant for another."""
+    stage.expect_refusals(400)
+    page = stage.open("#/connections")
+    expect(page.get_by_role("heading", name="No MCP servers yet")).to_be_visible()
+    page.keyboard.press("n")
+    form = dialog(page)
+    form.get_by_label("Name", exact=True).fill("weather")
+    form.get_by_label("Transport").select_option("Plain HTTP API")
+    expect(form.get_by_label("Command")).to_be_hidden()
+    form.get_by_label("Base URL").fill("http://10.0.0.1/v1")
+    form.get_by_label("Tools").fill("forecast")
+    form.get_by_role("button", name="Add", exact=True).click()
+    expect(form.get_by_label("Tools")).to_have_attribute("aria-invalid", "true")
+    form.get_by_label("Tools").fill('[{"name": "forecast", "path": "/forecast/{city}", "method": "get"}]')
+    form.get_by_role("button", name="Add a header").click()
+    form.get_by_label("Headers: name").fill("X-Key")
+    form.get_by_label("Headers: value").fill(SECRET)
+    form.get_by_role("button", name="Add", exact=True).click()
+    expect(form.get_by_label("Base URL")).to_have_attribute("aria-invalid", "true")
+    form.get_by_label("Base URL").fill(f"{stage.scripted.url}/v1?key=hidden")
+    form.get_by_role("button", name="Add", exact=True).click()
+    expect(fact(page, "Address")).to_have_text(f"{stage.scripted.url}/v1?***")
+    expect(fact(page, "Headers")).to_have_text("X-Key")
+    expect(page.get_by_role("list", name="Tools")).to_contain_text("mcp_weather_forecast")
+    expect(page.get_by_role("region", name="Error output", exact=True)).to_be_hidden()
+
+    sent = []
+    page.on("request", lambda request: request.method == "PUT" and sent.append(request.post_data_json))
+    page.get_by_role("button", name="Edit").click()
+    form.get_by_label("Timeout").fill("5")
+    form.get_by_role("button", name="Save").click()
+    expect(fact(page, "Timeout")).to_contain_text("5 seconds")
+    assert sent == [{"timeout_secs": 5}], sent
+    page.get_by_role("button", name="Edit").click()
+    form.get_by_label("Base URL").fill(stage.scripted.url.replace("127.0.0.1", "127.0.0.2") + "/v2")
+    form.get_by_role("button", name="Save").click()
+    expect(form.get_by_label("Headers: name")).to_have_attribute("aria-invalid", "true")
+    form.get_by_label("Value of X-Key").fill("another")
+    form.get_by_role("button", name="Save").click()
+    expect(fact(page, "Address")).to_contain_text("127.0.0.2")
+    assert SECRET not in page.content()
+
+
+def case_catalog(stage):
+    """An entry is installed with its secret, is wanting without it, is changed, and is found again in the catalog."""
+    page = stage.open("#/connections/catalog")
+    expect(page.get_by_role("heading", name="The catalog is empty")).to_be_visible()
+    entry(stage, "notes", "Team notes", description=MARKUP, tags=["wiki"])
+    entry(stage, "plain", "Plain", required=False)
+    page.reload()
+    cards = page.get_by_role("list", name="Catalog")
+    expect(cards.get_by_role("listitem")).to_have_count(2)
+    page.get_by_label("Search the catalog").fill("wiki")
+    expect(cards.get_by_role("listitem")).to_have_count(1)
+    expect(cards).to_contain_text(MARKUP)
+    page.get_by_role("button", name="Install Team notes").click()
+    form = dialog(page)
+    expect(form).to_contain_text("Make a token first. " + MARKUP)
+    expect(form.get_by_role("link", name="Get it at notes.example")).to_have_attribute("rel", "noopener noreferrer")
+    access.check(page, "the form of an installation")
+    form.get_by_role("button", name="Install").click()
+    fault = page.get_by_role("alert").filter(has_text="It needs a value for TOKEN.")
+    expect(fault).to_contain_text("Edit the server and enter the value.")
+    page.get_by_role("button", name="Edit").click()
+    token = form.get_by_label("Access token")
+    expect(token).to_have_attribute("type", "password")
+    token.fill(SECRET)
+    form.get_by_role("button", name="Save").click()
+    expect(page.locator(".badge").filter(has_text=re.compile("^connected$"))).to_be_visible()
+    expect(fact(page, "Catalog entry")).to_have_text("notes")
+    # What is left empty stays.
+    page.get_by_role("button", name="Edit").click()
+    form.get_by_label("Timeout").fill("12")
+    form.get_by_role("button", name="Save").click()
+    expect(fact(page, "Timeout")).to_contain_text("12 seconds")
+    connected(stage, "notes")
+    assert SECRET not in page.content()
+    page.get_by_role("link", name="Catalog", exact=True).click()
+    expect(page.get_by_role("link", name="Open Team notes")).to_be_visible()
+    page.get_by_role("link", name="MCP servers").click()
+    page.get_by_role("button", name="Reload").click()
+    toast(page, "Catalog reloaded")
+
+
+def fill_servers(stage):
+    """Servers in every state, and a catalog, for pictures."""
+    for id, name, text, category in [
+        ("files", "Files", "Read, write and search local files.", "devtools"), ("github", "Code host", "Repositories, issues and pull requests.", "devtools"),
+        ("mail", "Mail", "Read, send and sort messages and drafts.", "productivity"), ("maps", "Maps", "Places, routes and travel times for anywhere in the world, with opening hours and reviews of places nearby.", "location"),
+        ("sql", "PostgreSQL", "Ask a database, read only.", "data"), ("time", "Time", "The time in any zone.", "utility")]:
+        entry(stage, id, name, description=text, category=category, required=id in ("github", "mail"))
+    call = stage.daemon.call
+    call("POST", "/api/mcp/servers", raw("documentation-search", "12", env={"TOKEN": "x", "REGION": "eu"}, network=True))
+    call("POST", "/api/mcp/servers", raw("warehouse", "exit"))
+    call("POST", "/api/mcp/servers", {"name": "calendar", "transport": "http", "url": f"{stage.scripted.url}/mcp?key=x", "headers": {"Authorization": "Bearer x"}})
+    call("POST", "/api/mcp/servers", {"template_id": "files"})
+    call("POST", "/api/mcp/servers", {"template_id": "github"})
+    connected(stage, "documentation-search")
+    connected(stage, "files")
+
+
+@config(FULL + '[web.fetch]\nssrf_allowed_hosts = ["127.0.0.0/8"]\n')
+def case_pictures(stage):
+    """Every part, light and dark, on a desktop and a phone, without barriers."""
+    stage.shoot_all("connections-empty", "#/connections", lambda page: page.get_by_role("heading", name="No MCP servers yet").wait_for())
+    fill_servers(stage)
+
+    def form(page):
+        page.get_by_role("button", name="Add a server").first.click()
+        dialog(page).get_by_role("button", name="Add a variable").click()
+
+    def install(page):
+        page.get_by_role("button", name="Install Mail").click()
+        dialog(page).get_by_label("Access token").wait_for()
+
+    stage.shoot_all("connections-servers", "#/connections", lambda page: page.locator(".t-body .t-row").nth(4).wait_for())
+    stage.shoot_all("connections-server", "#/connections/servers/documentation-search", lambda page: page.locator(".tool-list li").nth(5).wait_for())
+    stage.shoot_all("connections-server-failed", "#/connections/servers/warehouse", lambda page: page.get_by_role("alert").filter(has_text="Not connected").wait_for())
+    stage.shoot_all("connections-catalog", "#/connections/catalog", lambda page: page.locator(".connection-card").nth(5).wait_for())
+    stage.shoot_all("form-server", "#/connections", form)
+    stage.shoot_all("form-install", "#/connections/catalog", install)
+
+
+if __name__ == "__main__":
+    stages.run(sys.modules[__name__])

@@ -293,6 +293,111 @@ def fill_servers(stage):
     connected(stage, "files")
 
 
+def tell(stage, source, target, text):
+    """One agent writes to another."""
+    stage.daemon.call("POST", "/api/comms/send", {"from": source, "to": target, "content": text})
+
+
+def case_graph(stage):
+    """Messages appear as they happen and light the line between two agents; a broken stream misses none; a table says the same."""
+    ids = {name: stage.daemon.agent(name) for name in ["researcher", "writer", "editor"]}
+    page = stage.open("#/connections/graph")
+    events = page.get_by_role("list", name="Events")
+    expect(page.get_by_text("No agent has written to another yet.")).to_be_visible()
+    live = page.locator(".tab-actions").get_by_role("status")
+    expect(live).to_have_text("live")
+    tell(stage, ids["researcher"], ids["writer"], MARKUP)
+    expect(page.locator(".talk-edge.is-lit")).to_have_count(1)
+    expect(events.get_by_role("listitem").first).to_contain_text("researcher wrote to writer")
+    expect(events).to_contain_text(MARKUP)
+    assert page.locator(".talk-events img").count() == 0
+    tell(stage, ids["writer"], ids["editor"], "Please check this.")
+    expect(page.locator(".talk-edge")).to_have_count(2)
+    expect(page.locator(".talk-edge.is-lit")).to_have_count(0)
+
+    # By the keyboard: one stop, arrows between agents, Enter chooses.
+    nodes = page.locator(".talk-node")
+    expect(nodes).to_have_count(4)
+    expect(page.locator('.talk-node[tabindex="0"]')).to_have_count(1)
+    page.locator('.talk-node[tabindex="0"]').focus()
+    reached = set()
+    for key in ["Home", "ArrowLeft", "ArrowLeft", "ArrowLeft", "ArrowUp", "ArrowRight", "ArrowRight", "ArrowDown", "ArrowLeft", "End"]:
+        page.keyboard.press(key)
+        reached.add(page.evaluate("document.activeElement.dataset.key"))
+    assert len(reached) >= 3 and None not in reached, reached
+    page.get_by_role("button", name=re.compile("^researcher, Running: 1 sent, 0 received")).focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".talk-chosen")).to_contain_text("With writer")
+    expect(events.get_by_role("listitem")).to_have_count(1)
+    access.check(page, "an agent of the graph")
+    page.get_by_role("button", name="Show the events of all agents").click()
+    expect(events).to_contain_text("Please check this.")
+
+    # The stream breaks off; what happens meanwhile is there when it goes on.
+    resumed = []
+    page.on("request", lambda request: request.url.endswith("/api/comms/events/stream") and resumed.append(request.headers.get("last-event-id")))
+    stage.allowed += ["net::ERR", "status of 503"]
+    last = stage.daemon.call("GET", "/api/comms/events")["events"][0]["id"]
+    stage.daemon.restart()
+    tell(stage, ids["editor"], ids["researcher"], "While you were away.")
+    expect(events).to_contain_text("While you were away.")
+    expect(live).to_have_text("live")
+    assert last in resumed, (last, resumed)
+    assert events.get_by_text("Please check this.").count() == 1
+
+    # The same as a table, which is an address of its own.
+    page.get_by_role("button", name="List", exact=True).click()
+    table = page.get_by_role("table", name="Agents and whom they talk with")
+    expect(table.get_by_role("row").filter(has_text="editor").first).to_contain_text("researcher")
+    assert page.evaluate("location.hash") == "#/connections/graph?view=list"
+    table.get_by_role("button", name=re.compile("^writer")).click()
+    expect(page.locator(".talk-chosen")).to_contain_text("Open the chat of writer")
+    access.check(page, "the graph as a list")
+    stage.daemon.call("DELETE", f"/api/agents/{ids['editor']}?confirm=true")
+    page.get_by_role("button", name="Graph", exact=True).click()
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(nodes).to_have_count(3)
+
+
+def case_graph_of_many_agents(stage):
+    """Of very many agents the most recent are shown, with the number of the others; the picture stays quick."""
+    many = 1500
+    names = [{"manifest_toml": f'name = "agent-{at}"\n'} for at in range(many)]
+    for at in range(0, many, 100):
+        stage.daemon.call("POST", "/api/agents/bulk", {"agents": names[at:at + 100]})
+    quiet = stage.daemon.agent("quiet")
+    late = stage.daemon.agent("late-comer")
+    page = stage.open("#/connections/graph")
+    nodes = page.locator(".talk-node")
+    nodes.first.wait_for()
+    shown = nodes.count()
+    assert 20 < shown < 80, shown
+    expect(page.get_by_text(f"{shown} agents, the most recent. {many + 3 - shown:,} more are not shown.")).to_be_visible()
+    # One that was not shown has something to say.
+    tell(stage, late, quiet, "Here I am.")
+    expect(page.get_by_role("button", name=re.compile("^late-comer, Running: 1 sent"))).to_be_visible()
+    assert nodes.count() == shown
+    boxes = page.evaluate("[...document.querySelectorAll('.talk-node circle')].map((node) => { const box = node.getBoundingClientRect(); return [box.x, box.y]; })")
+    near = [(a, b) for at, a in enumerate(boxes) for b in boxes[at + 1:] if abs(a[0] - b[0]) < 40 and abs(a[1] - b[1]) < 30]
+    assert not near, near
+    page.get_by_role("button", name="List", exact=True).click()
+    expect(page.get_by_text(re.compile("more are not shown"))).to_be_visible()
+    assert page.locator(".t-body .t-row").count() < 60
+
+
+def fill_graph(stage):
+    """Agents that talk, for pictures."""
+    names = ["assistant-lead", "researcher", "writer", "editor", "fact-checker", "translator", "support-desk", "billing", "release-manager", "reviewer", "tester", "archivist"]
+    ids = {name: stage.daemon.agent(name) for name in names}
+    talks = ["assistant-lead researcher", "researcher fact-checker", "fact-checker researcher", "researcher writer", "writer editor", "editor writer", "writer translator",
+             "assistant-lead support-desk", "support-desk billing", "billing support-desk", "release-manager reviewer", "reviewer release-manager", "release-manager tester", "assistant-lead writer"]
+    for at, pair in enumerate(talks):
+        source, target = pair.split()
+        tell(stage, ids[source], ids[target], f"Part {at + 1} is ready. Please look at it before noon and tell me what is missing.")
+    stage.daemon.call("POST", f"/api/agents/{ids['archivist']}/stop")
+    return ids
+
+
 @config(FULL + '[web.fetch]\nssrf_allowed_hosts = ["127.0.0.0/8"]\n')
 def case_pictures(stage):
     """Every part, light and dark, on a desktop and a phone, without barriers."""
@@ -311,6 +416,15 @@ def case_pictures(stage):
     stage.shoot_all("connections-server", "#/connections/servers/documentation-search", lambda page: page.locator(".tool-list li").nth(5).wait_for())
     stage.shoot_all("connections-server-failed", "#/connections/servers/warehouse", lambda page: page.get_by_role("alert").filter(has_text="Not connected").wait_for())
     stage.shoot_all("connections-catalog", "#/connections/catalog", lambda page: page.locator(".connection-card").nth(5).wait_for())
+    ids = fill_graph(stage)
+
+    def lit(page):
+        page.locator(".talk-edge").nth(9).wait_for()
+        tell(stage, ids["researcher"], ids["writer"], "Three new sources.")
+        page.locator(".talk-edge.is-lit").wait_for()
+
+    stage.shoot_all("connections-graph", "#/connections/graph", lit)
+    stage.shoot_all("connections-graph-list", "#/connections/graph?view=list", lambda page: page.locator(".t-body .t-row").nth(5).wait_for())
     stage.shoot_all("form-server", "#/connections", form)
     stage.shoot_all("form-install", "#/connections/catalog", install)
 

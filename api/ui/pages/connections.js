@@ -1,4 +1,4 @@
-// Connections: MCP servers and their catalog.
+// Connections: MCP servers, their catalog, and which agents talk to each other.
 
 import { useStyles } from "../lib/dom.js";
 import { mountTabs } from "../lib/tabs.js";
@@ -8,6 +8,7 @@ export const title = "Connections";
 const TABS = [
   { name: "servers", label: "MCP servers", text: "Programs and services whose tools your agents can call.", load: () => import("./connections/servers.js") },
   { name: "catalog", label: "Catalog", text: "Servers that can be installed from files in mcp/catalog.", load: () => import("./connections/catalog.js") },
+  { name: "graph", label: "Live graph", text: "Which agents talk to each other, as it happens.", load: () => import("./connections/talk.js") },
 ];
 
 export async function mount(root, ctx) {

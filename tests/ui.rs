@@ -44,7 +44,18 @@ macro_rules! cases {
 
 cases! {
     automation { times, rows_in_use, triggers, workflows, goals, tasks, pictures }
-    connections { servers, servers_over_http, servers_that_fail, catalog, graph, graph_of_many_agents, pictures }
+    connections {
+        servers,
+        servers_over_http,
+        servers_that_fail,
+        catalog,
+        sign_in,
+        external_agents,
+        external_agents_off,
+        graph,
+        graph_of_many_agents,
+        pictures,
+    }
     faults {
         the_daemon_is_killed_in_the_middle_of_an_answer,
         pages_that_follow_come_back_after_a_restart,

@@ -293,6 +293,143 @@ def fill_servers(stage):
     connected(stage, "files")
 
 
+def answer(page, path, replies):
+    """Requests to `path` are answered in the place of the daemon: by `replies[method]`, a status and a body, or what gives them."""
+    asked = []
+
+    def give(route):
+        method = route.request.method
+        asked.append((method, route.request.post_data_json if route.request.post_data else None))
+        reply = replies[method]
+        status, body = reply(route.request) if callable(reply) else reply
+        route.fulfill(status=status, content_type="application/json", body=json.dumps(body))
+
+    page.route(path, give)
+    return asked
+
+
+@config('[web.fetch]\nssrf_allowed_hosts = ["127.0.0.0/8"]\n')
+def case_sign_in(stage):
+    """A server that asks for a sign-in has a button for it, which opens the page that the daemon names, and no other kind of address."""
+    stage.daemon.call("POST", "/api/mcp/servers", {"name": "mail", "transport": "http", "url": f"{stage.scripted.url}/mcp"})
+    page = stage.new_page()
+    auth = {"state": "not_required"}
+    real = stage.daemon.call("GET", "/api/mcp/servers/mail")
+    answer(page, "**/api/mcp/servers/mail", {"GET": lambda _: (200, {**real, "auth": auth})})
+    started = {"auth_url": "javascript:document.title='obeyed'"}
+    starts = answer(page, "**/api/mcp/servers/mail/auth/start", {"POST": lambda _: (200, {"server": "mail", "expires_in": 600, "auth": auth, **started})})
+    answer(page, "**/api/mcp/servers/mail/auth/status", {"GET": lambda _: (200, {"server": "mail", "auth": auth})})
+    revoked = answer(page, "**/api/mcp/servers/mail/auth/revoke", {"POST": lambda _: (200, {"server": "mail", "revoked": True, "auth": {"state": "needs_auth"}})})
+    stage.open("#/connections/servers/mail", page)
+    expect(page.get_by_role("button", name="Reconnect")).to_be_visible()
+    expect(page.get_by_role("button", name="Sign in")).to_have_count(0)
+    auth = {"state": "needs_auth"}
+    page.reload()
+    button = page.get_by_role("button", name="Sign in")
+    expect(fact(page, "Sign-in")).to_contain_text("asks you to sign in")
+    button.click()
+    expect(page.locator(".toast.bad")).to_contain_text("not a web address")
+    page.get_by_role("button", name="Dismiss").click()
+
+    auth, started = {"state": "pending_auth"}, {"auth_url": f"{stage.scripted.url}/authorize?state=1"}
+    stage.scripted.answers["/authorize?state=1"] = (200, {"who": "are you"})
+    with page.expect_popup() as opened:
+        button.click()
+    expect(opened.value.locator("body")).to_contain_text("who")
+    assert opened.value.evaluate("window.opener") is None
+    opened.value.close()
+    assert starts[-1] == ("POST", {"base_url": stage.daemon.url}), starts
+    expect(dialog(page)).to_contain_text("Waiting for you to sign in")
+    expect(dialog(page).get_by_role("link")).to_have_attribute("href", started["auth_url"])
+    access.check(page, "a sign-in")
+    auth = {"state": "error", "message": "the user declined"}
+    expect(dialog(page)).to_contain_text("The sign-in failed: the user declined")
+    dialog(page).get_by_role("button", name="Close").last.click()
+    auth = {"state": "pending_auth"}
+    with page.expect_popup() as opened:
+        button.click()
+    opened.value.close()
+    auth = {"state": "authorized", "issuer": "https://id.example", "scope": "read"}
+    toast(page, "Signed in to mail")
+    expect(fact(page, "Sign-in")).to_have_text("Signed in at https://id.example for read")
+    expect(button).to_have_count(0)
+    page.get_by_role("button", name="More for mail").click()
+    page.get_by_role("menuitem", name="Sign out").click()
+    auth = {"state": "needs_auth"}
+    dialog(page).get_by_role("button", name="Sign out").click()
+    expect(button).to_be_visible()
+    assert revoked, "the daemon is told"
+
+
+def case_external_agents_off(stage):
+    """A daemon that is not offered over A2A says how to offer it; one without routes for external agents says that."""
+    stage.expect_refusals(404)
+    page = stage.open("#/connections/agents")
+    own = page.get_by_role("region", name="This daemon")
+    expect(own).to_contain_text("enabled = true")
+    expect(own.locator(".badge")).to_have_text("off")
+    answer(page, "**/api/a2a/agents", {"GET": (404, {"error": "unknown path"})})
+    page.reload()
+    expect(page.get_by_role("list", name="External agents")).to_contain_text("cannot send tasks to agents of other systems")
+    expect(page.get_by_role("button", name="Discover an agent")).to_have_count(0)
+    access.check(page, "without external agents")
+
+
+@config('[a2a]\nenabled = true\nagents = ["public-*"]\nname = "Front office"\n')
+def case_external_agents(stage):
+    """The card of this daemon; an agent elsewhere is discovered, gets a task, and is removed."""
+    stage.expect_refusals(400, 404)
+    for name in ["public-desk", "public-guide", "secret"]:
+        stage.daemon.agent(name)
+    page = stage.new_page()
+    agents, task = [], {"task_id": "t-1", "status": "working"}
+    other = {"id": "a-1", "name": MARKUP, "url": "https://other.example", "description": f"Translates. {MARKUP}", "version": "2.0", "skills": [{"id": "s", "name": "Translation"}]}
+    answer(page, "**/api/a2a/agents", {"GET": lambda _: (200, {"agents": agents, "total": len(agents)})})
+    answer(page, "**/api/a2a/agents/a-1", {"DELETE": lambda _: (agents.clear(), (200, {"ok": True}))[1]})
+
+    def discovered(request):
+        if request.post_data_json["url"] != "https://other.example":
+            return 400, {"error": "url must be an http or https URL", "field": "url"}
+        agents.append(other)
+        return 200, other
+
+    answer(page, "**/api/a2a/discover", {"POST": discovered})
+    sends = answer(page, "**/api/a2a/send", {"POST": lambda _: (200, task)})
+    answer(page, "**/api/a2a/tasks/t-1/status", {"GET": lambda _: (200, task)})
+    stage.open("#/connections/agents", page)
+    own = page.get_by_role("region", name="This daemon")
+    expect(own.locator(".badge")).to_have_text("on")
+    expect(fact(page, "Agent card")).to_contain_text(f"{stage.daemon.url}/.well-known/agent-card.json")
+    expect(fact(page, "Offered agents")).to_have_text("public-desk, public-guide")
+
+    page.get_by_role("button", name="Discover an agent").click()
+    form = dialog(page)
+    form.get_by_label("Address").fill("other")
+    form.get_by_role("button", name="Discover").click()
+    expect(form.get_by_label("Address")).to_have_attribute("aria-invalid", "true")
+    form.get_by_label("Address").fill("https://other.example")
+    form.get_by_role("button", name="Discover").click()
+    cards = page.get_by_role("list", name="External agents")
+    expect(cards).to_contain_text(MARKUP)
+    expect(cards).to_contain_text("Translation")
+    assert page.locator(".connection-card img").count() == 0 and page.title() != "obeyed"
+    page.get_by_role("button", name=f"Send a task to {MARKUP}").click()
+    form.get_by_label("Message").fill("Good morning, in French")
+    form.get_by_role("button", name="Send").click()
+    tasks = page.get_by_role("list", name="Sent tasks")
+    expect(tasks).to_contain_text("working")
+    assert sends == [("POST", {"agent_id": "a-1", "message": "Good morning, in French"})], sends
+    task = {"task_id": "t-1", "status": "completed", "result": {"role": "agent", "parts": [{"text": f"Bonjour {MARKUP}"}]}}
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(tasks).to_contain_text(f"Bonjour {MARKUP}")
+    assert page.locator(".tool-list img").count() == 0
+    access.check(page, "external agents")
+    page.get_by_role("button", name=f"More for {MARKUP}").click()
+    page.get_by_role("menuitem", name="Remove").click()
+    form.get_by_role("button", name="Remove").click()
+    expect(cards).to_contain_text("No external agents yet.")
+
+
 def tell(stage, source, target, text):
     """One agent writes to another."""
     stage.daemon.call("POST", "/api/comms/send", {"from": source, "to": target, "content": text})
@@ -398,7 +535,7 @@ def fill_graph(stage):
     return ids
 
 
-@config(FULL + '[web.fetch]\nssrf_allowed_hosts = ["127.0.0.0/8"]\n')
+@config(FULL + '[web.fetch]\nssrf_allowed_hosts = ["127.0.0.0/8"]\n[a2a]\nenabled = true\n')
 def case_pictures(stage):
     """Every part, light and dark, on a desktop and a phone, without barriers."""
     stage.shoot_all("connections-empty", "#/connections", lambda page: page.get_by_role("heading", name="No MCP servers yet").wait_for())
@@ -423,6 +560,21 @@ def case_pictures(stage):
         tell(stage, ids["researcher"], ids["writer"], "Three new sources.")
         page.locator(".talk-edge.is-lit").wait_for()
 
+    elsewhere = [{"id": f"a-{at}", "name": name, "url": f"https://{name.lower().replace(' ', '-')}.example/a2a", "description": text, "version": "1.2", "skills": [{"id": "s", "name": skill} for skill in skills]}
+                 for at, (name, text, skills) in enumerate([("Travel desk", "Plans trips and books trains, hotels and meeting rooms.", ["Search connections", "Book"]), ("Legal", "Reads contracts.", ["Review"]),
+                                                            ("Translations", "Translates between forty languages and keeps the terms of your glossary.", ["Translate", "Proofread", "Glossary"])])]
+
+    def agents(page):
+        answer(page, "**/api/a2a/agents", {"GET": (200, {"agents": elsewhere, "total": 3})})
+        answer(page, "**/api/a2a/send", {"POST": (200, {"task_id": "t", "status": "completed", "result": {"role": "agent", "parts": [{"text": "There is a train at 9:04."}]}})})
+        page.reload()
+        page.get_by_role("button", name="Send a task to Travel desk").click()
+        dialog(page).get_by_label("Message").fill("How do I get to Lyon tomorrow morning?")
+        dialog(page).get_by_role("button", name="Send").click()
+        page.get_by_role("list", name="Sent tasks").get_by_role("listitem").first.wait_for()
+
+    stage.expect_refusals(404)
+    stage.shoot_all("connections-agents", "#/connections/agents", agents)
     stage.shoot_all("connections-graph", "#/connections/graph", lit)
     stage.shoot_all("connections-graph-list", "#/connections/graph?view=list", lambda page: page.locator(".t-body .t-row").nth(5).wait_for())
     stage.shoot_all("form-server", "#/connections", form)

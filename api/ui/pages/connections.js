@@ -1,4 +1,4 @@
-// Connections: MCP servers, their catalog, and which agents talk to each other.
+// Connections: MCP servers and their catalog, agents of other systems, and which agents talk to each other.
 
 import { useStyles } from "../lib/dom.js";
 import { mountTabs } from "../lib/tabs.js";
@@ -8,6 +8,7 @@ export const title = "Connections";
 const TABS = [
   { name: "servers", label: "MCP servers", text: "Programs and services whose tools your agents can call.", load: () => import("./connections/servers.js") },
   { name: "catalog", label: "Catalog", text: "Servers that can be installed from files in mcp/catalog.", load: () => import("./connections/catalog.js") },
+  { name: "agents", label: "External agents", text: "Agents of other systems, and how they reach yours (A2A).", load: () => import("./connections/a2a.js") },
   { name: "graph", label: "Live graph", text: "Which agents talk to each other, as it happens.", load: () => import("./connections/talk.js") },
 ];
 

@@ -7,6 +7,7 @@ import { emptyState, fill, h, refill } from "../../lib/dom.js";
 import { ago, count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { pathOf } from "./server-form.js";
+import { canSignIn, signInOf, signInText } from "./sign-in.js";
 import { adviceFor, commandText, kindText, sentence, stateBadge } from "./words.js";
 
 /** Tools that are shown before the rest is asked for. */
@@ -93,9 +94,13 @@ export class ServerView {
     this.title.textContent = server.name;
     const isOwn = server.source !== "config";
     refill(this.tasks,
+      canSignIn(server) ? h("button", { type: "button", class: "primary", onclick: () => actions.signIn(server).catch(showError) }, icon("key", 18), "Sign in") : null,
       h("button", { type: "button", onclick: (event) => this.busy(event, () => actions.reconnect(server)) }, icon("retry", 18), "Reconnect"),
       isOwn ? h("button", { type: "button", onclick: () => actions.edit(server).catch(showError) }, icon("edit", 18), "Edit") : null,
-      isOwn ? menuButton({ label: `More for ${server.name}`, items: () => [{ label: "Remove", icon: "trash", danger: true, run: () => actions.remove(server) }] }) : null);
+      isOwn || server.auth?.state === "authorized" ? menuButton({ label: `More for ${server.name}`, items: () => [
+        ...(server.auth?.state === "authorized" ? [{ label: "Sign out", icon: "out", run: () => actions.signOut(server) }] : []),
+        ...(isOwn ? [{ label: "Remove", icon: "trash", danger: true, run: () => actions.remove(server) }] : []),
+      ] }) : null);
     this.showTools();
     this.logCard.hidden = !this.isProgram;
     const text = `mcp_servers = ["${server.name}"]\n\n[capabilities]\ntools = ["mcp_${plain(server.name)}_*"]`;
@@ -124,14 +129,14 @@ export class ServerView {
     refill(this.state, stateBadge(server, health), server.source === "config" ? h("span", { class: "badge" }, "from config.toml") : null, server.template_id ? h("span", { class: "badge" }, "from the catalog") : null);
     const reason = health.status === "connected" ? null : (server.error ?? health.last_error);
     const isStarting = health.status === "connecting";
-    const told = reason && !isStarting ? `${reason} ${health.reconnecting} ${health.reconnect_attempts}` : "";
+    const told = reason && !isStarting ? `${reason} ${health.reconnecting} ${health.reconnect_attempts} ${server.auth?.state}` : "";
     if (this.fault.dataset.told !== told) {
       this.fault.dataset.told = told;
       // The output says why it ended: it stands beside the reason.
       (told === "" ? this.toolCard : this.fault).after(this.logCard);
       refill(this.fault, told === "" ? null : h("div", { class: `notice ${health.reconnecting ? "warn" : "bad"}`, role: "alert" }, icon("alert"), h("div", { class: "notice-text" },
         h("strong", {}, health.reconnecting ? `Not connected. The daemon tries again (${count(health.reconnect_attempts, "attempt")} so far).` : "Not connected."),
-        h("p", {}, sentence(reason)), h("p", {}, adviceFor(reason, this.isProgram)))));
+        h("p", {}, sentence(reason)), h("p", {}, canSignIn(server) ? signInText(server.auth) : adviceFor(reason, this.isProgram)))));
     }
     refill(this.facts, this.pairs().flatMap(([name, value, style]) => [h("dt", {}, name), h("dd", { class: style ?? null }, value)]));
   }
@@ -147,6 +152,8 @@ export class ServerView {
     if (server.template_id) pairs.push(["Catalog entry", server.template_id, "mono"]);
     if (server.source === "config") pairs.push(["Defined in", "config.toml. Change it there."]);
     pairs.push(["Connected since", health.connected_since ? when(health.connected_since) : "not connected"], ["Last response", health.last_ok ? ago(health.last_ok) : "never"]);
+    const auth = signInOf(server);
+    if (auth) pairs.push(["Sign-in", [signInText(auth), auth.issuer ? `at ${auth.issuer}` : "", auth.scope ? `for ${auth.scope}` : "", auth.state === "error" ? auth.message : ""].filter(Boolean).join(" ")]);
     if (health.consecutive_failures > 0) pairs.push(["Failures", number(health.consecutive_failures)]);
     if (health.last_error && health.status === "connected") pairs.push(["Last error", `${sentence(health.last_error)} The server has recovered.`]);
     return pairs;

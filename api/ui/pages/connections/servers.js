@@ -9,6 +9,7 @@ import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
 import { ServerView } from "./server.js";
 import { editServer, pathOf } from "./server-form.js";
+import { canSignIn, signIn, signOut } from "./sign-in.js";
 import { sentence, stateBadge, targetText } from "./words.js";
 
 const EVERY_MS = 4000;
@@ -38,6 +39,15 @@ export async function mount(root, ctx) {
       } finally {
         await changed();
       }
+    },
+    signIn: async (server) => {
+      if (await signIn(server, signal)) toast(`Signed in to ${server.name}`);
+      await changed();
+    },
+    signOut: async (server) => {
+      if (!(await signOut(server))) return;
+      toast("Signed out");
+      await changed();
     },
     remove: async (server) => {
       const text = "The daemon stops the server and deletes its settings and stored values. Agents can no longer call its tools.";
@@ -125,6 +135,7 @@ class ServerList {
   menu(row) {
     const { actions } = this;
     return menuButton({ label: `More for ${row.name}`, class: "quiet small only-icon", items: () => [
+      ...(canSignIn(row) ? [{ label: "Sign in", icon: "key", run: () => actions.signIn(row) }] : []),
       { label: "Reconnect", icon: "retry", run: () => actions.reconnect(row) },
       ...(row.source === "config" ? [] : [{ label: "Edit", icon: "edit", run: () => actions.edit(row) }, { label: "Remove", icon: "trash", danger: true, run: () => actions.remove(row) }]),
     ] });

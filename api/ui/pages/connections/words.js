@@ -28,7 +28,8 @@ export const sentence = (text) => (text ? `${text[0].toUpperCase()}${text.slice(
 /** The state of a server as a badge. `health` is its entry of `GET /api/mcp/health`. */
 export function stateBadge(server, health) {
   const status = health?.status ?? server.status;
-  const [style, word] = {
+  const isWanted = status === "disconnected" && ["needs_auth", "pending_auth", "expired"].includes(server.auth?.state);
+  const [style, word] = isWanted ? ["warn", "sign in"] : {
     connected: ["good", "connected"],
     connecting: ["accent", "connecting"],
     disconnected: health?.reconnecting ? ["warn", "reconnecting"] : ["bad", "disconnected"],

@@ -62,6 +62,7 @@ function editDescribed(server) {
 
   const transport = () => {
     const type = kind.control.value;
+    if (type !== "stdio" && url.control.value.trim().endsWith("?***")) throw faultAt(url, "Enter the whole address: the part behind the question mark is hidden.");
     if (type === "stdio") return { type, command: command.control.value.trim(), args: argsOf(args.control.value) };
     if (type !== "http_compat") return { type, url: url.control.value.trim() };
     return { type, base_url: url.control.value.trim(), tools: toolsOf(tools) };

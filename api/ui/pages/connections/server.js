@@ -6,6 +6,7 @@ import { menuButton, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, fill, h, refill } from "../../lib/dom.js";
 import { ago, count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { flagOf, reviewCard } from "./review.js";
 import { pathOf } from "./server-form.js";
 import { canSignIn, signInOf, signInText } from "./sign-in.js";
 import { adviceFor, commandText, kindText, sentence, stateBadge } from "./words.js";
@@ -29,6 +30,7 @@ export class ServerView {
     this.state = h("span", { class: "bar-row tight", role: "status" });
     this.tasks = h("div", { class: "buttons" });
     this.fault = h("div", { class: "fault-place" });
+    this.review = h("div", { class: "fault-place" });
     this.facts = h("dl", { class: "pairs" });
     this.search = h("input", { type: "search", placeholder: "Filter tools", "aria-label": "Filter tools", oninput: () => { this.filter = this.search.value.toLowerCase(); this.shown = PAGE; this.showTools(); } });
     this.toolCount = h("p", { class: "dim", role: "status" });
@@ -45,7 +47,7 @@ export class ServerView {
       h("p", { class: "hint" }, "Names and descriptions come from the server. Models read them as instructions: use servers that you trust."), this.tools, this.moreTools);
     this.body = h("div", { class: "stack" },
       h("div", { class: "bar-row server-head" }, h("div", { class: "bar-row tight grow" }, this.title, this.state), this.tasks),
-      this.fault, h("section", { class: "card stack", "aria-label": "Settings" }, h("h3", {}, "Settings"), this.facts), this.toolCard, this.logCard, this.use);
+      this.fault, this.review, h("section", { class: "card stack", "aria-label": "Settings" }, h("h3", {}, "Settings"), this.facts), this.toolCard, this.logCard, this.use);
     this.place = h("div", {});
     this.node = h("div", { class: "stack" }, this.back, this.place);
   }
@@ -67,8 +69,8 @@ export class ServerView {
     const { health } = await get("/api/mcp/health", { signal });
     this.health = health.find((item) => item.id === id) ?? null;
     if (this.health === null) return this.showMissing();
-    const { status, tool_count: tools, connected_since: since, last_error: error, reconnecting } = this.health;
-    const known = JSON.stringify([status, tools, since, error, reconnecting]);
+    const { status, tool_count: tools, tools_to_review: waiting, connected_since: since, last_error: error, reconnecting } = this.health;
+    const known = JSON.stringify([status, tools, waiting, since, error, reconnecting]);
     this.looks += 1;
     if (this.server === null || known !== this.known || this.looks >= LOOKS) {
       this.server = await get(pathOf(id), { signal });
@@ -101,6 +103,7 @@ export class ServerView {
         ...(server.auth?.state === "authorized" ? [{ label: "Sign out", icon: "out", run: () => actions.signOut(server) }] : []),
         ...(isOwn ? [{ label: "Remove", icon: "trash", danger: true, run: () => actions.remove(server) }] : []),
       ] }) : null);
+    refill(this.review, reviewCard(server, () => actions.accept(server).catch(showError)));
     this.showTools();
     this.logCard.hidden = !this.isProgram;
     const text = `mcp_servers = ["${server.name}"]\n\n[capabilities]\ntools = ["mcp_${plain(server.name)}_*"]`;
@@ -166,7 +169,7 @@ export class ServerView {
     this.search.parentNode.hidden = all.length < 8;
     this.moreTools.hidden = rows.length <= this.shown;
     // Text of the server: it stays text.
-    refill(this.tools, rows.slice(0, this.shown).map((tool) => h("li", {}, h("code", {}, tool.name), tool.description ? h("p", { class: "server-text" }, tool.description) : null)),
+    refill(this.tools, rows.slice(0, this.shown).map((tool) => h("li", {}, h("code", {}, tool.name), tool.description ? h("p", { class: "server-text" }, tool.description) : null, flagOf(this.server.flagged_tools, tool.name))),
       rows.length === 0 ? h("li", { class: "dim" }, all.length === 0 ? "No tools. They appear when the server is connected." : "No matching tool.") : null);
   }
 

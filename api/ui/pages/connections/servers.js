@@ -40,6 +40,14 @@ export async function mount(root, ctx) {
         await changed();
       }
     },
+    accept: async (server) => {
+      try {
+        await call("POST", `${pathOf(server.id)}/accept-tools`, { hash: server.tools_review.hash });
+        toast("Accepted");
+      } finally {
+        await changed();
+      }
+    },
     signIn: async (server) => {
       if (await signIn(server, signal)) toast(`Signed in to ${server.name}`);
       await changed();
@@ -110,7 +118,7 @@ class ServerList {
       columns: [
         { label: "Server", width: "minmax(0, 2.4fr)", sort: (row) => row.name, cell: (row) => h("span", { class: "two" }, h("strong", { class: "cut" }, row.name), h("small", { class: "faint cut" }, row.fault ? sentence(row.fault) : targetText(row.transport))) },
         { label: "State", width: "130px", slim: "116px", sort: (row) => row.health?.status ?? row.status, cell: (row) => stateBadge(row, row.health) },
-        { label: "Tools", width: "80px", side: true, end: true, sort: (row) => row.tool_count, cell: (row) => number(row.tool_count) },
+        { label: "Tools", width: "110px", side: true, end: true, sort: (row) => row.tool_count, cell: (row) => (row.health?.tools_to_review > 0 ? h("span", { class: "badge warn" }, `${number(row.health.tools_to_review)} to accept`) : number(row.tool_count)) },
         { label: "Last response", width: "140px", side: true, sort: (row) => row.health?.last_ok ?? "", cell: (row) => (row.health?.last_ok ? ago(row.health.last_ok) : h("span", { class: "faint" }, "never")) },
         { label: "Actions", width: "60px", slim: "48px", end: true, cell: (row) => this.menu(row) },
       ],
@@ -148,7 +156,7 @@ class ServerList {
   async read() {
     const { signal } = this;
     const { health } = await get("/api/mcp/health", { signal });
-    const known = JSON.stringify(health.map(({ id, status, tool_count: tools, reconnecting }) => [id, status, tools, reconnecting]));
+    const known = JSON.stringify(health.map(({ id, status, tool_count: tools, tools_to_review: waiting, reconnecting }) => [id, status, tools, waiting, reconnecting]));
     this.looks += 1;
     if (this.servers === null || known !== this.known || this.looks >= LOOKS) {
       this.servers = (await get("/api/mcp/servers", { signal })).servers;
@@ -157,7 +165,7 @@ class ServerList {
     }
     const of = new Map(health.map((item) => [item.id, item]));
     const before = new Map(this.rows.map((row) => [row.id, row]));
-    this.rows = this.servers.map(({ tools: _, ...server }) => {
+    this.rows = this.servers.map(({ tools: _, flagged_tools: __, tools_review: ___, ...server }) => {
       const item = of.get(server.id);
       const row = { ...server, health: item, fault: item?.status === "connected" ? null : (server.error ?? item?.last_error ?? null) };
       const old = before.get(row.id);

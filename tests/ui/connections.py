@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+import shutil
 import sys
 
 from playwright.sync_api import expect
@@ -226,6 +227,11 @@ def case_servers_over_http(stage):
     expect(fact(page, "Timeout")).to_contain_text("5 seconds")
     assert sent == [{"timeout_secs": 5}], sent
     page.get_by_role("button", name="Edit").click()
+    # What is hidden is not sent back as if it were the address.
+    form.get_by_label("Tools").fill('[{"name": "now", "path": "/now", "method": "get"}]')
+    form.get_by_role("button", name="Save").click()
+    expect(form.get_by_label("Base URL")).to_have_attribute("aria-invalid", "true")
+    assert len(sent) == 1, sent
     form.get_by_label("Base URL").fill(stage.scripted.url.replace("127.0.0.1", "127.0.0.2") + "/v2")
     form.get_by_role("button", name="Save").click()
     expect(form.get_by_label("Headers: name")).to_have_attribute("aria-invalid", "true")
@@ -361,6 +367,53 @@ def case_sign_in(stage):
     assert revoked, "the daemon is told"
 
 
+@config(FULL)
+def case_changed_tools(stage):
+    """Tools that a server changed are read before they are accepted; a list that has changed again meanwhile is not accepted."""
+    stage.expect_refusals(409)
+    stage.daemon.call("POST", "/api/mcp/servers", raw("docs"))
+    connected(stage, "docs")
+    page = stage.new_page()
+    review = {"hash": "h1", "new": [{"name": "mcp_docs_delete", "description": f"Deletes all. {MARKUP}", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}],
+              "changed": [{"name": "mcp_docs_read", "description": "Reads everything."}], "removed": ["mcp_docs_old"]}
+    flags = [{"name": "mcp_docs_search", "action": "description_withheld", "reasons": ["override"]}]
+    state = {"hash": "h2", "review": review}
+    server = stage.daemon.call("GET", "/api/mcp/servers/docs")
+    health = stage.daemon.call("GET", "/api/mcp/health")
+
+    def accepted(request):
+        if request.post_data_json["hash"] != state["hash"]:
+            state["review"] = {**review, "hash": state["hash"]}
+            return 409, {"error": "the tools of docs are not those of the hash", "code": "mcp_tools_differ"}
+        state["review"] = None
+        return 200, server
+
+    def healthy(_):
+        waiting = 2 if state["review"] else 0
+        return 200, {**health, "health": [{**health["health"][0], "tools_to_review": waiting}]}
+
+    answer(page, "**/api/mcp/servers/docs", {"GET": lambda _: (200, {**server, "flagged_tools": flags, "tools_review": state["review"]})})
+    answer(page, "**/api/mcp/health", {"GET": healthy})
+    asked = answer(page, "**/api/mcp/servers/docs/accept-tools", {"POST": accepted})
+    stage.open("#/connections", page)
+    expect(row(page, "docs")).to_contain_text("2 to accept")
+    row(page, "docs").get_by_role("button", name=re.compile("^docs")).click()
+    changes = page.get_by_role("list", name="Changed tools")
+    expect(changes.get_by_role("listitem")).to_have_count(3)
+    expect(changes).to_contain_text(f"Deletes all. {MARKUP}")
+    expect(page.get_by_role("list", name="Tools", exact=True)).to_contain_text("May be a prompt injection (override). Models do not read its description.")
+    changes.get_by_text("Input", exact=True).click()
+    expect(changes.locator("pre")).to_contain_text('"path"')
+    access.check(page, "changed tools")
+    stage.shoot("connections-changed-tools", page)
+    page.get_by_role("button", name="Accept 2 tools").click()
+    expect(page.locator(".toast.bad")).to_contain_text("not those of the hash")
+    page.get_by_role("button", name="Accept 2 tools").click()
+    toast(page, "Accepted")
+    expect(changes).to_have_count(0)
+    assert [body["hash"] for _, body in asked] == ["h1", "h2"], asked
+
+
 def case_external_agents_off(stage):
     """A daemon that is not offered over A2A says how to offer it; one without routes for external agents says that."""
     stage.expect_refusals(404)
@@ -428,6 +481,65 @@ def case_external_agents(stage):
     page.get_by_role("menuitem", name="Remove").click()
     form.get_by_role("button", name="Remove").click()
     expect(cards).to_contain_text("No external agents yet.")
+
+
+def has_network(stage):
+    """Does this daemon know peers? The page of one that does not says so, which is checked here."""
+    if "/api/peers" in stage.daemon.call("GET", "/api/openapi.json")["paths"]:
+        return True
+    stage.expect_refusals(404)
+    page = stage.open("#/connections/peers")
+    expect(page.get_by_role("heading", name="Not available in this daemon")).to_be_visible()
+    access.check(page, "without peers")
+    return False
+
+
+NETWORK = 'network_enabled = true\n[network]\nnode_name = "{name}"\nlisten_addresses = ["127.0.0.1:0"]\nshared_secret = "a-secret-of-the-tests-that-is-long-enough"\n'
+
+
+@config(NETWORK.replace("{name}", "office"))
+def case_peers(stage):
+    """Two nodes see each other, with the fingerprints of their keys; a peer that goes is disconnected, and its key can be forgotten."""
+    if not has_network(stage):
+        return
+    status = stage.daemon.call("GET", "/api/network/status")
+    other = stages.Daemon(NETWORK.replace("{name}", "workshop") + f'bootstrap_peers = ["{status["listen_addr"]}"]\n')
+    try:
+        other.agent("carpenter")
+        page = stage.open("#/connections/peers")
+        own = page.get_by_role("region", name="This node")
+        expect(own.locator(".badge")).to_have_text("online")
+        peers = page.get_by_role("list", name="Peers")
+        expect(peers).to_contain_text("workshop")
+        expect(peers).to_contain_text("connected")
+        expect(peers).to_contain_text("carpenter")
+        fingerprint = other.call("GET", "/api/network/status")["identity_fingerprint"]
+        assert fingerprint in peers.inner_text().replace(" ", "").replace("\n", ""), fingerprint
+        assert status["identity_fingerprint"] in own.inner_text().replace(" ", ""), status
+        access.check(page, "peers")
+        other.stop()
+        expect(peers.locator(".badge")).to_have_text("disconnected")
+        peers.get_by_role("button", name="More for workshop").click()
+        page.get_by_role("menuitem", name="Forget its key").click()
+        dialog(page).get_by_role("button", name="Forget").click()
+        expect(peers).to_contain_text("no key is pinned")
+        assert stage.daemon.call("GET", "/api/network/status")["pinned_peers"] == []
+        stage.shoot_all("connections-peers", "#/connections/peers", lambda page: page.get_by_role("list", name="Peers").get_by_role("listitem").wait_for())
+    finally:
+        if other.process.poll() is None:
+            other.stop()
+        shutil.rmtree(other.home, ignore_errors=True)
+
+
+def case_no_peers(stage):
+    """A daemon whose network is off says how to turn it on."""
+    if not has_network(stage):
+        return
+    page = stage.open("#/connections/peers")
+    own = page.get_by_role("region", name="This node")
+    expect(own.locator(".badge")).to_have_text("off")
+    expect(own).to_contain_text("network_enabled = true")
+    access.check(page, "without a network")
 
 
 def tell(stage, source, target, text):

@@ -137,9 +137,9 @@ export class ServerView {
       this.fault.dataset.told = told;
       // The output says why it ended: it stands beside the reason.
       (told === "" ? this.toolCard : this.fault).after(this.logCard);
-      refill(this.fault, told === "" ? null : h("div", { class: `notice ${health.reconnecting ? "warn" : "bad"}`, role: "alert" }, icon("alert"), h("div", { class: "notice-text" },
+      refill(this.fault, told === "" ? null : h("div", { class: `notice ${health.reconnecting || canSignIn(server) ? "warn" : "bad"}`, role: "alert" }, icon("alert"), h("div", { class: "notice-text" },
         h("strong", {}, health.reconnecting ? `Not connected. The daemon tries again (${count(health.reconnect_attempts, "attempt")} so far).` : "Not connected."),
-        h("p", {}, sentence(reason)), h("p", {}, canSignIn(server) ? signInText(server.auth) : adviceFor(reason, this.isProgram)))));
+        (canSignIn(server) ? [signInText(server.auth), sentence(server.auth.message)] : [sentence(reason), adviceFor(reason, this.isProgram)]).map((text) => (text ? h("p", {}, text) : null)))));
     }
     refill(this.facts, this.pairs().flatMap(([name, value, style]) => [h("dt", {}, name), h("dd", { class: style ?? null }, value)]));
   }

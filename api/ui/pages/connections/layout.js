@@ -1,7 +1,7 @@
 // Where agents stand in the graph: those that have to do with each other near, none over another, all within the picture.
 
 /** The place that an agent with its name takes, in pixels. */
-export const CELL = { width: 104, height: 66 };
+export const CELL = { width: 112, height: 66 };
 /** Part of the picture that agents may take; the rest is room for lines. */
 const FILL = 0.55;
 const ROUNDS_NEW = 160;

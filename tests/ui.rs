@@ -55,6 +55,7 @@ cases! {
         tools_of_a_server_change,
         external_agents,
         external_agents_off,
+        external_agents_over_a2a,
         peers,
         no_peers,
         graph,

@@ -79,6 +79,11 @@ def connected(stage, name):
     return until(f"{name} is connected", lambda: stage.daemon.call("GET", f"/api/mcp/servers/{name}")["connected"])
 
 
+def look(page):
+    """A page that reads now and then does it at once, as when its tab is looked at again."""
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+
 def fact(page, name):
     """What the settings of an open server say beside `name`."""
     return page.locator(f"dl.pairs dt:text-is('{name}') + dd")
@@ -191,7 +196,7 @@ def case_servers_that_fail(stage):
     page.get_by_label("Filter tools").fill("extra_119")
     expect(tools.get_by_role("listitem")).to_have_count(1)
     stage.daemon.call("DELETE", "/api/mcp/servers/many")
-    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    look(page)
     expect(page.get_by_role("heading", name="There is no MCP server “many”")).to_be_visible()
 
 
@@ -484,7 +489,7 @@ def case_external_agents_off(stage):
     own = page.get_by_role("region", name="This daemon")
     expect(own).to_contain_text("enabled = true")
     expect(own.locator(".badge")).to_have_text("off")
-    answer(page, "**/api/a2a/agents", {"GET": (404, {"error": "unknown path"})})
+    answer(page, "**/api/a2a/agents?*", {"GET": (404, {"error": "unknown path"})})
     page.reload()
     expect(page.get_by_role("list", name="External agents")).to_contain_text("cannot send tasks to agents of other systems")
     expect(page.get_by_role("button", name="Discover an agent")).to_have_count(0)
@@ -498,20 +503,23 @@ def case_external_agents(stage):
     for name in ["public-desk", "public-guide", "secret"]:
         stage.daemon.agent(name)
     page = stage.new_page()
-    agents, task = [], {"task_id": "t-1", "status": "working"}
-    other = {"id": "a-1", "name": MARKUP, "url": "https://other.example", "description": f"Translates. {MARKUP}", "version": "2.0", "skills": [{"id": "s", "name": "Translation"}]}
-    answer(page, "**/api/a2a/agents", {"GET": lambda _: (200, {"agents": agents, "total": len(agents)})})
+    agents = []
+    task = {"task_id": "t-1", "id": "t-1", "agent_id": "a-1", "agent_name": "Translator", "status": "working", "message": "Good morning, in French", "result": None, "error": None, "created_at": "2026-01-01T00:00:00Z"}
+    old = {**task, "task_id": "t-0", "id": "t-0", "status": "failed", "message": "Long ago", "error": "the server is gone", "created_at": "2025-01-01T00:00:00Z"}
+    other = {"id": "a-1", "name": MARKUP, "url": "https://other.example", "description": f"Translates. {MARKUP}", "version": "2.0", "header": "Authorization", "card_changed_at": None, "skills": [{"id": "s", "name": "Translation"}]}
+    answer(page, "**/api/a2a/agents?*", {"GET": lambda _: (200, {"agents": agents, "total": len(agents)})})
     answer(page, "**/api/a2a/agents/a-1", {"DELETE": lambda _: (agents.clear(), (200, {"ok": True}))[1]})
 
     def discovered(request):
         if request.post_data_json["url"] != "https://other.example":
             return 400, {"error": "url must be an http or https URL", "field": "url"}
         agents.append(other)
-        return 200, other
+        return 201, other
 
-    answer(page, "**/api/a2a/discover", {"POST": discovered})
+    discoveries = answer(page, "**/api/a2a/discover", {"POST": discovered})
     sends = answer(page, "**/api/a2a/send", {"POST": lambda _: (200, task)})
     answer(page, "**/api/a2a/tasks/t-1/status", {"GET": lambda _: (200, task)})
+    answer(page, "**/api/a2a/tasks?*", {"GET": lambda _: (200, {"tasks": [old, task], "total": 2})})
     stage.open("#/connections/agents", page)
     own = page.get_by_role("region", name="This daemon")
     expect(own.locator(".badge")).to_have_text("on")
@@ -524,6 +532,11 @@ def case_external_agents(stage):
     form.get_by_role("button", name="Discover").click()
     expect(form.get_by_label("Address")).to_have_attribute("aria-invalid", "true")
     form.get_by_label("Address").fill("https://other.example")
+    form.get_by_label("Value").fill(SECRET)
+    form.get_by_role("button", name="Discover").click()
+    expect(form.get_by_label("Header")).to_have_attribute("aria-invalid", "true")
+    form.get_by_label("Header").fill("Authorization")
+    access.check(page, "the form of a discovery")
     form.get_by_role("button", name="Discover").click()
     cards = page.get_by_role("list", name="External agents")
     expect(cards).to_contain_text(MARKUP)
@@ -534,16 +547,65 @@ def case_external_agents(stage):
     form.get_by_role("button", name="Send").click()
     tasks = page.get_by_role("list", name="Sent tasks")
     expect(tasks).to_contain_text("working")
-    assert sends == [("POST", {"agent_id": "a-1", "message": "Good morning, in French"})], sends
-    task = {"task_id": "t-1", "status": "completed", "result": {"role": "agent", "parts": [{"text": f"Bonjour {MARKUP}"}]}}
-    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    assert discoveries[-1][1]["headers"] == {"Authorization": SECRET} and SECRET not in page.content()
+    assert sends == [("POST", {"agent_id": "a-1", "message": "Good morning, in French", "blocking": False})], sends
+    task = {**task, "status": "input-required", "result": {"role": "agent", "parts": [{"text": "Formal or not?"}]}}
+    look(page)
+    page.get_by_role("button", name=f"Answer {MARKUP}").click()
+    form.get_by_label("Message").fill("Formal")
+    form.get_by_role("button", name="Send").click()
+    expect(form).to_have_count(0)
+    assert sends[-1] == ("POST", {"agent_id": "a-1", "message": "Formal", "blocking": False, "task_id": "t-1"}), sends
+    task = {**task, "status": "completed", "result": {"role": "agent", "parts": [{"text": f"Bonjour {MARKUP}"}]}}
+    look(page)
     expect(tasks).to_contain_text(f"Bonjour {MARKUP}")
+    page.get_by_role("button", name="Show earlier tasks").click()
+    expect(tasks.get_by_role("listitem")).to_have_count(2)
+    expect(tasks.get_by_role("listitem").last).to_contain_text("The server is gone.")
     assert page.locator(".tool-list img").count() == 0
     access.check(page, "external agents")
     page.get_by_role("button", name=f"More for {MARKUP}").click()
     page.get_by_role("menuitem", name="Remove").click()
     form.get_by_role("button", name="Remove").click()
     expect(cards).to_contain_text("No external agents yet.")
+
+
+@config('[web.fetch]\nssrf_allowed_hosts = ["127.0.0.0/8"]\n[a2a]\nenabled = true\nagents = ["desk"]\nname = "Front office"\n')
+def case_external_agents_over_a2a(stage):
+    """The whole way: the daemon discovers itself as if it were elsewhere, and its agent answers a task."""
+    if not has(stage, "/api/a2a/discover"):
+        return
+    stage.expect_refusals(400, 502)
+    stage.daemon.agent("desk")
+    page = stage.open("#/connections/agents")
+    page.get_by_role("button", name="Discover an agent").click()
+    form = dialog(page)
+    form.get_by_label("Address").fill(stage.scripted.url)
+    form.get_by_role("button", name="Discover").click()
+    expect(form.locator(".fault:not(:empty)")).to_be_visible()
+    form.get_by_label("Address").fill(stage.daemon.url)
+    form.get_by_role("button", name="Discover").click()
+    toast(page, "Discovered Front office")
+    cards = page.get_by_role("list", name="External agents")
+    expect(cards).to_contain_text("Skills: desk")
+    page.get_by_role("button", name="Send a task to Front office").click()
+    form.get_by_label("Message").fill("Good morning")
+    form.get_by_role("button", name="Send").click()
+    tasks = page.get_by_role("list", name="Sent tasks")
+    expect(tasks).to_contain_text("completed")
+    expect(tasks).to_contain_text("echo:")
+    stage.shoot("connections-a2a-real", page)
+    page.reload()
+    page.get_by_role("button", name="Show earlier tasks").click()
+    expect(tasks).to_contain_text("Good morning")
+    page.get_by_role("button", name="More for Front office").click()
+    page.get_by_role("menuitem", name="Read its card again").click()
+    toast(page, "Read again")
+    page.get_by_role("button", name="More for Front office").click()
+    page.get_by_role("menuitem", name="Remove").click()
+    form.get_by_role("button", name="Remove").click()
+    expect(cards).to_contain_text("No external agents yet.")
+    assert stage.daemon.call("GET", "/api/a2a/agents") in ([], {"agents": [], "total": 0, "next_cursor": None}), "it is gone"
 
 
 def has_network(stage):
@@ -667,7 +729,7 @@ def case_graph(stage):
     access.check(page, "the graph as a list")
     stage.daemon.call("DELETE", f"/api/agents/{ids['editor']}?confirm=true")
     page.get_by_role("button", name="Graph", exact=True).click()
-    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    look(page)
     expect(nodes).to_have_count(3)
 
 
@@ -740,8 +802,8 @@ def case_pictures(stage):
                                                             ("Translations", "Translates between forty languages and keeps the terms of your glossary.", ["Translate", "Proofread", "Glossary"])])]
 
     def agents(page):
-        answer(page, "**/api/a2a/agents", {"GET": (200, {"agents": elsewhere, "total": 3})})
-        answer(page, "**/api/a2a/send", {"POST": (200, {"task_id": "t", "status": "completed", "result": {"role": "agent", "parts": [{"text": "There is a train at 9:04."}]}})})
+        answer(page, "**/api/a2a/agents?*", {"GET": (200, {"agents": elsewhere, "total": 3})})
+        answer(page, "**/api/a2a/send", {"POST": (200, {"task_id": "t", "agent_id": "a-0", "status": "completed", "result": {"role": "agent", "parts": [{"text": "There is a train at 9:04."}]}})})
         page.reload()
         page.get_by_role("button", name="Send a task to Travel desk").click()
         dialog(page).get_by_label("Message").fill("How do I get to Lyon tomorrow morning?")

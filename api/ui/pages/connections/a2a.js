@@ -1,6 +1,7 @@
 // Agents of other systems, over A2A: how this daemon is offered to them, and those that its agents can send tasks to.
 
-import { address, call, get } from "../../lib/api.js";
+import { address, call, get, page } from "../../lib/api.js";
+import { faultAt } from "../../lib/agents.js";
 import { copyText } from "../../lib/code.js";
 import { textBox, textInput } from "../../lib/controls.js";
 import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
@@ -15,20 +16,19 @@ const EVERY_MS = 5000;
 const SKILLS_SHOWN = 8;
 /** Agents that are shown before the rest is asked for. */
 const PAGE = 60;
-/** Tasks that were sent from this page and are followed. */
+/** Sent tasks that are shown. */
 const TASKS_MAX = 20;
+/** Items of a page of a list. */
+const READ = 200;
+/** Characters of an answer that are shown at once. */
+const ANSWER_MAX = 600;
 const TONES = { completed: "good", failed: "bad", rejected: "bad", unknown: "warn", cancelled: "", working: "accent", submitted: "accent", "input-required": "warn", "auth-required": "warn" };
-const ENDED = new Set(["completed", "failed", "rejected", "cancelled", "canceled", "unknown"]);
+const ENDED = new Set(["completed", "failed", "rejected", "cancelled", "unknown"]);
 
-/** The state of a task, in whichever of its forms. */
-const stateOf = (task) => String(task.status?.state ?? task.status ?? task.state ?? "submitted").replaceAll("_", "-");
+const stateOf = (task) => task.status ?? "submitted";
 
-/** The text of an answer: a text, or parts. */
-function textOf(result) {
-  if (typeof result === "string") return result;
-  const parts = result?.parts ?? [];
-  return parts.map((part) => part.text ?? (part.data === undefined ? "" : JSON.stringify(part.data))).filter(Boolean).join("\n");
-}
+/** The text of an answer. */
+const textOf = (result) => (result?.parts ?? []).map((part) => part.text ?? "").filter(Boolean).join("\n");
 
 export async function mount(root, ctx) {
   const { signal } = ctx;
@@ -39,7 +39,8 @@ export async function mount(root, ctx) {
   const list = h("ul", { class: "connection-cards", "aria-label": "External agents" });
   const more = h("button", { type: "button", hidden: true, onclick: () => { shown += PAGE; show(); } }, "Show more");
   const sent = h("ul", { class: "tool-list", "aria-label": "Sent tasks" });
-  const sentCard = h("section", { class: "card stack", hidden: true, "aria-label": "Tasks sent from this page" }, h("h2", {}, "Sent tasks"), h("p", { class: "hint" }, "Answers come from other systems. They are shown as text."), sent);
+  const earlier = h("button", { type: "button", class: "small", onclick: () => readTasks().catch(showError) }, "Show earlier tasks");
+  const sentCard = h("section", { class: "card stack", hidden: true, "aria-label": "Tasks for external agents" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "Sent tasks"), earlier), h("p", { class: "hint" }, "Answers come from other systems. They are shown as text."), sent);
   const counts = h("span", { class: "dim" });
   const discoverButton = h("button", { class: "primary", type: "button", onclick: () => discover().catch(showError) }, icon("plus", 18), "Discover an agent");
   const body = h("div", { class: "stack" }, own, h("div", { class: "bar-row" }, h("h2", {}, "External agents"), counts), list, more, sentCard);
@@ -73,9 +74,36 @@ export async function mount(root, ctx) {
     return names.length === 0 ? "none" : `${names.join(", ")}${rest > 0 ? ` and ${count(rest, "other")}` : ""}`;
   };
 
+  /** All items of a list; `keep(items)` may leave some out after each page. */
+  async function readPages(path, name, keep = (items) => items) {
+    let items = [];
+    let next = null;
+    do {
+      const part = await page(path, name, { limit: READ, cursor: next }, { signal });
+      items = keep([...items, ...part.items]);
+      next = part.next;
+    } while (next);
+    return items;
+  }
+
+  /** Reads which tasks agents and clients have sent; the newest come last. */
+  async function readTasks() {
+    for (const task of await readPages("/api/a2a/tasks", "tasks", (items) => items.slice(-TASKS_MAX))) keep(task);
+    earlier.hidden = true;
+    showTasks();
+  }
+
+  /** Keeps what is known of a task; of too many, the oldest go. */
+  function keep(task) {
+    const id = task.task_id ?? task.id;
+    tasks.set(id, { ...tasks.get(id), ...task, id });
+    const ids = [...tasks.values()].sort((a, b) => ((a.created_at ?? "") < (b.created_at ?? "") ? -1 : 1)).map((one) => one.id);
+    for (const old of ids.slice(0, -TASKS_MAX)) tasks.delete(old);
+  }
+
   async function read() {
     try {
-      ({ agents } = await get("/api/a2a/agents", { signal }));
+      agents = await readPages("/api/a2a/agents", "agents");
     } catch (error) {
       if (error.status !== 404) throw error;
       fill(ctx.actions);
@@ -92,7 +120,9 @@ export async function mount(root, ctx) {
   function show() {
     counts.textContent = agents.length > 0 ? number(agents.length) : "";
     more.hidden = agents.length <= shown;
-    refill(list, agents.slice(0, shown).map(card), agents.length === 0 ? h("li", { class: "dim" }, "No external agents yet. Discover one by the address of its daemon or its agent card.") : null);
+    sentCard.hidden = agents.length === 0 && tasks.size === 0;
+    // An open menu stays; what is new is shown when it is closed.
+    if (!list.querySelector(":popover-open")) refill(list, agents.slice(0, shown).map(card), agents.length === 0 ? h("li", { class: "dim" }, "No external agents yet. Discover one by the address of its daemon or its agent card.") : null);
   }
 
   // What an agent says of itself is text of others: it stays text.
@@ -101,6 +131,8 @@ export async function mount(root, ctx) {
     return h("li", { class: "card connection-card" },
       h("div", { class: "bar-row tight" }, icon("agents", 20), h("h3", { class: "grow cut" }, agent.name), agent.version ? h("span", { class: "badge" }, agent.version) : null),
       h("p", { class: "mono faint cut" }, agent.url),
+      agent.header ? h("p", { class: "hint" }, `Requests carry the header ${agent.header}.`) : null,
+      agent.card_changed_at ? h("p", { class: "hint" }, `Its card changed ${ago(agent.card_changed_at)}.`) : null,
       agent.description ? h("p", { class: "server-text clamp" }, agent.description) : null,
       skills.length > 0 ? h("p", { class: "hint clamp" }, `Skills: ${namesOf(skills)}`) : null,
       h("div", { class: "buttons" },
@@ -114,13 +146,20 @@ export async function mount(root, ctx) {
 
   async function discover() {
     const url = field("Address", textInput("", { type: "url", class: "code", spellcheck: "false", placeholder: "https://agents.example.com" }), { hint: "The daemon reads the agent card below this address. Hosts on private networks must be in [web.fetch] ssrf_allowed_hosts." });
-    const done = await ask({
-      title: "Discover an external agent", action: "Discover", fields: { url },
-      body: [url, h("p", { class: "hint" }, "Your agents can send tasks to it from then on.")],
-      submit: () => call("POST", "/api/a2a/discover", { url: url.control.value.trim() }),
+    const name = field("Name", textInput("", { placeholder: "as its card says" }), { hint: "How your agents call it." });
+    const header = field("Header", textInput("", { class: "code", spellcheck: "false", placeholder: "Authorization" }), { hint: "If it needs a key." });
+    const value = field("Value", textInput("", { type: "password", class: "code", spellcheck: "false", placeholder: "Bearer …" }), { hint: "Encrypted and never shown again. Sent to this origin only." });
+    const found = await ask({
+      title: "Discover an external agent", action: "Discover", fields: { url, name, headers: header },
+      body: [url, name, h("div", { class: "form-row" }, header, value), h("p", { class: "hint" }, "Your agents can send tasks to it from then on.")],
+      submit: () => {
+        const [key, secret] = [header.control.value.trim(), value.control.value];
+        if (key === "" && secret !== "") throw faultAt(header, "Enter the name of the header.");
+        return call("POST", "/api/a2a/discover", { url: url.control.value.trim(), name: name.control.value.trim() || undefined, headers: key === "" ? undefined : { [key]: secret } });
+      },
     });
-    if (!done) return;
-    toast("Discovered");
+    if (!found) return;
+    toast(`Discovered ${found.name}`);
     await again();
   }
 
@@ -131,22 +170,22 @@ export async function mount(root, ctx) {
   }
 
   async function remove(agent) {
-    const text = "Your agents can no longer send tasks to it. Tasks that it works on are not cancelled.";
+    const text = "Your agents can no longer send tasks to it. Open tasks end here; it is not told.";
     if (!(await confirm({ title: `Remove ${agent.name}?`, text, action: "Remove", run: () => call("DELETE", `/api/a2a/agents/${encodeURIComponent(agent.id)}`) }))) return;
     toast("Removed");
     await again();
   }
 
-  async function send(agent) {
-    const message = field("Message", textBox("", 5), { hint: `Goes to ${agent.url}.` });
+  /** Sends a task to an agent, or goes on with `task`, which waits for more. */
+  async function send(agent, task = null) {
+    const message = field("Message", textBox("", 5), { hint: agent.url ? `Goes to ${agent.url}.` : "" });
     const told = await ask({
-      title: `Send a task to ${agent.name}`, action: "Send", fields: { message }, body: [message],
-      submit: () => call("POST", "/api/a2a/send", { agent_id: agent.id, message: message.control.value }),
+      title: task ? `Answer ${agent.name}` : `Send a task to ${agent.name}`, action: "Send", fields: { message }, body: [message],
+      // The end of the task is not waited for: it is followed.
+      submit: () => call("POST", "/api/a2a/send", { agent_id: agent.id, message: message.control.value, blocking: false, task_id: task?.id }),
     });
     if (!told) return;
-    const id = told.task_id ?? told.id;
-    tasks.set(id, { id, name: agent.name, message: message.control.value, at: new Date().toISOString(), ...told });
-    while (tasks.size > TASKS_MAX) tasks.delete(tasks.keys().next().value);
+    keep({ agent_id: agent.id, agent_name: agent.name, message: message.control.value, created_at: new Date().toISOString(), ...told });
     toast("Sent");
     showTasks();
     await again();
@@ -154,26 +193,34 @@ export async function mount(root, ctx) {
 
   /** Reads the tasks that have not ended. */
   async function follow() {
-    for (const task of tasks.values()) {
+    for (const task of [...tasks.values()]) {
       if (ENDED.has(stateOf(task))) continue;
       try {
-        Object.assign(task, await get(`/api/a2a/tasks/${encodeURIComponent(task.id)}/status`, { signal }), { id: task.id });
+        keep({ ...await get(`/api/a2a/tasks/${encodeURIComponent(task.id)}/status`, { signal }), task_id: task.id });
       } catch (error) {
         if (error.status !== 404) throw error;
-        Object.assign(task, { status: "unknown", error: "the daemon no longer knows this task" });
+        keep({ task_id: task.id, status: "unknown", error: "the daemon no longer knows this task" });
       }
     }
     showTasks();
   }
 
   function showTasks() {
-    sentCard.hidden = tasks.size === 0;
-    refill(sent, [...tasks.values()].reverse().map((task) => {
+    const newest = [...tasks.values()].sort((a, b) => ((a.created_at ?? "") < (b.created_at ?? "") ? 1 : -1));
+    refill(sent, newest.map((task) => {
       const state = stateOf(task);
-      const answer = textOf(task.result) || (task.error ? sentence(String(task.error.message ?? task.error)) : "");
-      return h("li", {}, h("div", { class: "bar-row tight" }, h("strong", { class: "grow cut" }, task.name), h("span", { class: `badge ${TONES[state] ?? ""}` }, state), h("span", { class: "faint" }, ago(task.at))),
-        h("p", { class: "dim clamp" }, task.message), answer ? h("p", { class: "server-text" }, answer) : null);
-    }));
+      const answer = textOf(task.result) || (task.error ? sentence(task.error) : "");
+      const agent = agents.find((one) => one.id === task.agent_id);
+      return h("li", {}, h("div", { class: "bar-row tight" }, h("strong", { class: "grow cut" }, task.agent_name), h("span", { class: `badge ${TONES[state] ?? ""}` }, state.replace("-", " ")), h("span", { class: "faint" }, ago(task.created_at))),
+        h("p", { class: "dim clamp" }, task.message), answerNodes(answer),
+        state === "input-required" && agent ? h("div", { class: "buttons" }, h("button", { type: "button", class: "small", data: { key: `answer ${task.id}` }, "aria-label": `Answer ${agent.name}`, onclick: () => send(agent, task).catch(showError) }, "Answer")) : null);
+    }), tasks.size === 0 ? h("li", { class: "dim" }, "No tasks were sent from this page.") : null);
+  }
+
+  /** A long answer is cut, with the whole of it behind. */
+  function answerNodes(answer) {
+    if (answer.length <= ANSWER_MAX) return answer ? h("p", { class: "server-text" }, answer) : null;
+    return [h("p", { class: "server-text" }, `${answer.slice(0, ANSWER_MAX)}…`), h("details", {}, h("summary", {}, "Whole answer"), h("pre", { class: "code-box tall", tabindex: "0", role: "region", "aria-label": "Whole answer" }, answer))];
   }
 
   await readOwn();

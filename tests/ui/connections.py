@@ -326,7 +326,32 @@ def answer(page, path, replies):
 @config('[web.fetch]\nssrf_allowed_hosts = ["127.0.0.0/8"]\n')
 def case_sign_in(stage):
     """A server that asks for a sign-in has a button for it, which opens the page that the daemon names, and no other kind of address."""
-    stage.daemon.call("POST", "/api/mcp/servers", {"name": "mail", "transport": "http", "url": f"{stage.scripted.url}/mcp"})
+    stage.expect_refusals(400)
+    page = stage.open("#/connections")
+    expect(page.get_by_role("heading", name="No MCP servers yet")).to_be_visible()
+    page.keyboard.press("n")
+    form = dialog(page)
+    form.get_by_label("Name", exact=True).fill("mail")
+    form.get_by_label("Transport").select_option("http")
+    form.get_by_label("URL", exact=True).fill(f"{stage.scripted.url}/mcp")
+    form.get_by_text("Sign-in settings (OAuth)").click()
+    form.get_by_label("Client id").fill("client-1")
+    form.get_by_label("Scopes").fill("read  write")
+    form.get_by_label("Authorization URL").fill("http://10.0.0.1/authorize")
+    access.check(page, "the settings of a sign-in")
+    form.get_by_role("button", name="Add", exact=True).click()
+    expect(form.get_by_label("Authorization URL")).to_have_attribute("aria-invalid", "true")
+    form.get_by_label("Authorization URL").fill(f"{stage.scripted.url}/authorize")
+    form.get_by_role("button", name="Add", exact=True).click()
+    expect(page.get_by_role("heading", name="mail", level=2)).to_be_visible()
+    assert stage.daemon.call("GET", "/api/mcp/servers/mail")["has_oauth"] is True
+    page.get_by_role("button", name="Edit").click()
+    form.get_by_text("Sign-in settings (OAuth)").click()
+    form.get_by_text("Remove the stored settings").click()
+    form.get_by_role("button", name="Save").click()
+    toast(page, "Saved")
+    assert stage.daemon.call("GET", "/api/mcp/servers/mail")["has_oauth"] is False
+    page.context.close()
     page = stage.new_page()
     auth = {"state": "not_required"}
     real = stage.daemon.call("GET", "/api/mcp/servers/mail")

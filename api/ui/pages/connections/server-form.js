@@ -48,12 +48,14 @@ function editDescribed(server) {
   const tools = field("Tools", textBox(before.tools ? JSON.stringify(before.tools, null, 2) : "", 6, { class: "code", spellcheck: "false", placeholder: EXAMPLE }), { hint: "A JSON list: name, description, path, method, request_mode, response_mode, input_schema." });
   const env = valuesField("Environment variables", { known: server?.env ?? [], add: "Add a variable", hint: "Values are encrypted and never shown again." });
   const headers = valuesField("Headers", { known: server?.headers ?? [], add: "Add a header", placeholder: "Authorization", hint: "Sent with every request. Values are encrypted and never shown again." });
+  const oauth = oauthPart(server);
   const timeout = field("Timeout", numberInput(server?.timeout_secs ?? TIMEOUT_SECS, { min: 1, max: 600 }), { hint: "Seconds per call, 1 to 600." });
   const network = toggle("The program can use the network", server?.network ?? false);
   const arrange = () => {
     const isProgram = kind.control.value === "stdio";
     for (const part of [command, args, env, network]) part.hidden = !isProgram;
     for (const part of [url, headers]) part.hidden = isProgram;
+    oauth.node.hidden = !["http", "sse"].includes(kind.control.value);
     tools.hidden = kind.control.value !== "http_compat";
     url.querySelector("label").textContent = tools.hidden ? "URL" : "Base URL";
   };
@@ -73,20 +75,48 @@ function editDescribed(server) {
   return ask({
     title: server ? `Edit ${server.name}` : "Add an MCP server", wide: true, action: server ? "Save" : "Add",
     // The daemon names the transport as a whole: what is shown of it gets the fault.
-    fields: { name, get transport() { return kind.control.value === "stdio" ? command : url; }, env, headers, timeout_secs: timeout },
-    body: [h("div", { class: "form-row" }, name, kind), command, args, url, tools, env, headers, h("div", { class: "form-row" }, timeout, h("div", { class: "switch-place" }, network))],
+    fields: { name, get transport() { return kind.control.value === "stdio" ? command : url; }, env, headers, oauth: oauth.authUrl, timeout_secs: timeout },
+    body: [h("div", { class: "form-row" }, name, kind), command, args, url, tools, env, headers, oauth.node, h("div", { class: "form-row" }, timeout, h("div", { class: "switch-place" }, network))],
     submit: async () => {
       if (!server && name.control.value.trim() === "") throw faultAt(name, "Enter a name.");
       const isProgram = kind.control.value === "stdio";
       const body = { timeout_secs: numberOf(timeout.control) ?? TIMEOUT_SECS };
       if (isProgram) body.network = network.box.checked;
       body[isProgram ? "env" : "headers"] = (isProgram ? env : headers).read();
+      if (!oauth.node.hidden) body.oauth = oauth.read();
       // What was not changed is not sent: the query of an address is hidden here.
       if (!server || described() !== was) body.transport = transport();
       if (server) return call("PUT", pathOf(server.id), body);
       return call("POST", "/api/mcp/servers", { name: name.control.value.trim(), ...body });
     },
   });
+}
+
+/** The settings of a sign-in that a server does not give itself: `read()` gives them, null to remove them, or undefined for no change. */
+function oauthPart(server) {
+  const text = (label, hint, props) => field(label, textInput("", { class: "code", spellcheck: "false", ...props }), { hint });
+  const clientId = text("Client id", "Leave empty if the server registers clients itself.");
+  const scopes = text("Scopes", "Separated by spaces.", { placeholder: "read write" });
+  const authUrl = text("Authorization URL", "Where users sign in.", { type: "url" });
+  const tokenUrl = text("Token URL", "Where tokens are issued.", { type: "url" });
+  const remove = toggle("Remove the stored settings", false);
+  const hasStored = server?.has_oauth === true;
+  const node = h("details", { class: "oauth-part" }, h("summary", {}, "Sign-in settings (OAuth)"),
+    h("div", { class: "stack" }, h("p", { class: "hint" }, hasStored ? "Settings are stored. What you enter here replaces them." : "Most servers give these themselves: leave them empty."),
+      h("div", { class: "form-row" }, clientId, scopes), h("div", { class: "form-row" }, authUrl, tokenUrl), hasStored ? remove : null));
+  const value = (part) => part.control.value.trim() || undefined;
+  const read = () => {
+    if (remove.box.checked) return null;
+    const given = { client_id: value(clientId), auth_url: value(authUrl), token_url: value(tokenUrl), scopes: value(scopes)?.split(/\s+/) };
+    return Object.values(given).some((one) => one !== undefined) ? given : undefined;
+  };
+  // A fault must not be hidden.
+  const fault = authUrl.fault;
+  authUrl.fault = (said) => {
+    fault(said);
+    if (said) node.open = true;
+  };
+  return { node, authUrl, read };
 }
 
 /** The path of a server's routes. */

@@ -53,13 +53,6 @@ cases! {
         sign_in_at_a_server,
         changed_tools,
         tools_of_a_server_change,
-        external_agents,
-        external_agents_off,
-        external_agents_over_a2a,
-        peers,
-        no_peers,
-        graph,
-        graph_of_many_agents,
         pictures,
     }
     faults {
@@ -75,6 +68,16 @@ cases! {
     keyboard { a_walk, a_list_that_grows }
     looks { automation, chat, empty, money, settings, world }
     money { spending, approvals, second_factor, audit, security, pictures }
+    network {
+        external_agents,
+        external_agents_off,
+        external_agents_over_a2a,
+        peers,
+        no_peers,
+        graph,
+        graph_of_many_agents,
+        pictures,
+    }
     settings {
         providers,
         a_test_leaves_the_other_providers_alone,

@@ -34,6 +34,7 @@ export async function mount(root, ctx) {
   const { signal } = ctx;
   let agents = null;
   let shown = PAGE;
+  let drawn = "";
   const tasks = new Map();
   const own = h("section", { class: "card stack", "aria-label": "This daemon" });
   const list = h("ul", { class: "connection-cards", "aria-label": "External agents" });
@@ -121,8 +122,11 @@ export async function mount(root, ctx) {
     counts.textContent = agents.length > 0 ? number(agents.length) : "";
     more.hidden = agents.length <= shown;
     sentCard.hidden = agents.length === 0 && tasks.size === 0;
+    const text = JSON.stringify([agents, shown]);
     // An open menu stays; what is new is shown when it is closed.
-    if (!list.querySelector(":popover-open")) refill(list, agents.slice(0, shown).map(card), agents.length === 0 ? h("li", { class: "dim" }, "No external agents yet. Discover one by the address of its daemon or its agent card.") : null);
+    if (text === drawn || list.querySelector(":popover-open")) return;
+    drawn = text;
+    refill(list, agents.slice(0, shown).map(card), agents.length === 0 ? h("li", { class: "dim" }, "No external agents yet. Discover one by the address of its daemon or its agent card.") : null);
   }
 
   // What an agent says of itself is text of others: it stays text.

@@ -141,7 +141,18 @@ export class ServerView {
         h("strong", {}, health.reconnecting ? `Not connected. The daemon tries again (${count(health.reconnect_attempts, "attempt")} so far).` : "Not connected."),
         (canSignIn(server) ? [signInText(server.auth), sentence(server.auth.message)] : [sentence(reason), adviceFor(reason, this.isProgram)]).map((text) => (text ? h("p", {}, text) : null)))));
     }
-    refill(this.facts, this.pairs().flatMap(([name, value, style]) => [h("dt", {}, name), h("dd", { class: style ?? null }, value)]));
+    this.showFacts(this.pairs());
+  }
+
+  /** Writes what has changed only: somebody may be copying the rest. */
+  showFacts(pairs) {
+    const names = pairs.map(([name]) => name).join("\n");
+    if (this.facts.dataset.names !== names) {
+      this.facts.dataset.names = names;
+      fill(this.facts, pairs.flatMap(([name, , style]) => [h("dt", {}, name), h("dd", { class: style ?? null })]));
+    }
+    const places = this.facts.querySelectorAll("dd");
+    pairs.forEach(([, value], at) => { if (places[at].textContent !== value) places[at].textContent = value; });
   }
 
   pairs() {

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 import access
 import stage as stages
 from connections import MARKUP, SECRET, answer, dialog, fact, has, look, toast
-from stage import config
+from stage import config, until
 
 
 def case_external_agents_off(stage):
@@ -157,6 +157,7 @@ def case_peers(stage):
     """Two nodes see each other, with the fingerprints of their keys; a peer that goes is disconnected, and its key can be forgotten."""
     if not has_network(stage):
         return
+    until("the network is on", lambda: stage.daemon.call("GET", "/api/network/status")["listen_addr"])
     status = stage.daemon.call("GET", "/api/network/status")
     other = stages.Daemon(NETWORK.replace("{name}", "workshop") + f'bootstrap_peers = ["{status["listen_addr"]}"]\n')
     try:

@@ -1,6 +1,6 @@
 // Agents of other systems, over A2A: how this daemon is offered to them, and those that its agents can send tasks to.
 
-import { address, call, get, page } from "../../lib/api.js";
+import { call, get, page } from "../../lib/api.js";
 import { faultAt } from "../../lib/agents.js";
 import { copyText } from "../../lib/code.js";
 import { textBox, textInput } from "../../lib/controls.js";
@@ -12,6 +12,7 @@ import { poll } from "../../lib/poll.js";
 import { sentence } from "./words.js";
 
 const EVERY_MS = 5000;
+const CARD = "/.well-known/agent-card.json";
 /** Skills of an agent that are named. */
 const SKILLS_SHOWN = 8;
 /** Agents that are shown before the rest is asked for. */
@@ -50,8 +51,9 @@ export async function mount(root, ctx) {
   async function readOwn() {
     const { a2a } = await get("/api/config", { signal });
     const isOn = a2a?.enabled === true;
-    const card = isOn ? await get("/.well-known/agent-card.json", { signal }) : null;
-    const cardUrl = card ? new URL("/.well-known/agent-card.json", card.url).href : address(".well-known/agent-card.json").href;
+    const card = isOn ? await get(CARD, { signal }) : null;
+    // The card is beside the place where requests go, also behind a proxy.
+    const cardUrl = card ? card.url.replace(/\/[^/]*$/, CARD) : "";
     refill(own,
       h("div", { class: "bar-row" }, h("h2", {}, "This daemon"), h("span", { class: `badge ${isOn ? "good" : ""}` }, isOn ? "on" : "off")),
       isOn ? [

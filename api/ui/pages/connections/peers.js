@@ -36,7 +36,7 @@ export async function mount(root, ctx) {
     shown = text;
     showOwn(status);
     counts.textContent = all.length > 0 ? `${number(status.connected_peers)} of ${number(all.length)} connected` : "";
-    refill(list, all.map((peer) => card(peer, pinned.get(peer.node_id))), all.length === 0 ? h("li", { class: "dim" }, status.online ? "No peer has connected yet." : "Peers appear here when the network is on.") : null);
+    refill(list, all.map((peer) => card(peer, pinned.get(peer.node_id))), all.length === 0 ? h("li", { class: "dim" }, status.online ? "No peers are known yet." : "Peers appear here when the network is on.") : null);
     if (body.parentNode !== root) fill(root, body);
   }
 

@@ -3,6 +3,10 @@
 //!
 //! Each test says what to install when its client is missing. `AGENTSVC_SKIP_CLIENTS=1` skips them.
 
+#[path = "clients/mcp_failures.rs"]
+mod mcp_failures;
+#[path = "clients/mcp_others.rs"]
+mod mcp_others;
 #[path = "clients/mcp_servers.rs"]
 mod mcp_servers;
 mod support;

@@ -208,7 +208,7 @@ fn the_published_fetch_server_fetches_a_page() {
         return;
     }
     let (port, _posts) = serve_page("<!doctype html><title>t</title><p>Seven swans a-swimming.</p>".to_owned());
-    let config = program(&published(), &["-m", "mcp_server_fetch", "--ignore-robots-txt"], &[]);
+    let config = program(&published(), &["-m", "mcp_server_fetch", "--ignore-robots-txt", "--allow-private-ips"], &[]);
     let harness = Harness::new("fetch", &format!("{config}network = true\n"), "", "fetch");
     let input = json!({ "url": format!("http://127.0.0.1:{port}/"), "raw": true });
     let said = harness.call("fetch", input);

@@ -18,6 +18,7 @@ pub mod mcp;
 pub mod memory;
 pub mod migration;
 pub mod model;
+pub mod peer;
 pub mod provider;
 pub mod query;
 pub mod rehearsal;
@@ -67,6 +68,7 @@ pub const DOMAINS: &[Domain] = &[
     upload::DOMAIN,
     tool::DOMAIN,
     mcp::DOMAIN,
+    peer::DOMAIN,
     web::DOMAIN,
     chat::DOMAIN,
     config::DOMAIN,
@@ -112,6 +114,11 @@ pub mod fuzzing {
         let mut draft = Draft::default();
         Drivers::new(&ModelSettings::default()).read(&target, response, streaming, &mut draft).await?;
         Ok(draft.into_answer(Attempt { job: JobId(uuid::Uuid::nil()), number: 1 }, 5, &target))
+    }
+
+    /// What a peer sends, as it comes: how many messages are in it.
+    pub fn peer_frames(bytes: &[u8]) -> usize {
+        crate::peer::parse_frames(bytes)
     }
 
     /// The texts that become of `file` by each change of a file in `patch`, one after the other.

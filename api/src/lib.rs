@@ -20,6 +20,7 @@ pub mod memory;
 pub mod migration;
 pub mod model;
 pub mod openai;
+pub mod peer;
 pub mod provider;
 pub mod query;
 pub mod rehearsal;
@@ -89,6 +90,7 @@ const LIST: &[HttpDomain] = &[
     query::DOMAIN,
     mcp::DOMAIN,
     comms::DOMAIN,
+    peer::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

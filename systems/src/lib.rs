@@ -18,6 +18,7 @@ pub mod manifest;
 pub mod mcp;
 pub mod memory;
 pub mod model;
+pub mod peer;
 pub mod prompt;
 pub mod query;
 pub mod redact;
@@ -81,6 +82,7 @@ pub const DOMAINS: &[Domain] = &[
     workflow::DOMAIN,
     webhook::DOMAIN,
     comms::DOMAIN,
+    peer::DOMAIN,
     mcp::DOMAIN,
     world::DOMAIN,
     query::DOMAIN,

@@ -28,9 +28,11 @@ impl Taint {
     pub const TOOL: Self = Self(1 << 5);
     /// Something in it looked like a prompt injection.
     pub const INJECTION: Self = Self(1 << 6);
+    /// What agents of other nodes wrote.
+    pub const PEER: Self = Self(1 << 7);
 
     /// Every label with its word.
-    pub const LABELS: [(Self, &'static str); 7] = [
+    pub const LABELS: [(Self, &'static str); 8] = [
         (Self::WEB, "web"),
         (Self::UPLOAD, "upload"),
         (Self::AGENT, "agent"),
@@ -38,6 +40,7 @@ impl Taint {
         (Self::COMMAND, "command"),
         (Self::TOOL, "tool"),
         (Self::INJECTION, "injection"),
+        (Self::PEER, "peer"),
     ];
 
     /// Nothing untrusted at all?

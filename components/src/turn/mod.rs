@@ -79,6 +79,8 @@ pub enum Origin {
         /// The turn that sent it.
         parent: TurnId,
     },
+    /// An agent of another node.
+    Peer,
     /// A trigger fired.
     Trigger {
         /// Which.
@@ -107,6 +109,7 @@ impl Origin {
             Self::WebSocket => "websocket",
             Self::OpenAi => "openai",
             Self::Agent { .. } => "agent",
+            Self::Peer => "peer",
             Self::Trigger { .. } => "trigger",
             Self::Schedule { .. } => "schedule",
             Self::Workflow { .. } => "workflow",

@@ -68,6 +68,13 @@ fn other(path: &str, kind: Kind) -> String {
         ("mcp_servers.groq.timeout_secs", _) => "7".to_owned(),
         ("mcp_servers.groq.env", _) => "[\"OTHER\"]".to_owned(),
         (path, Kind::List) if path.starts_with("mcp_servers.groq.") => "[\"/other\"]".to_owned(),
+        ("network_enabled", _) => "true".to_owned(),
+        ("network.listen_addresses" | "network.bootstrap_peers", _) => "[\"10.0.0.2:7400\"]".to_owned(),
+        ("network.agents", _) => "[\"other\"]".to_owned(),
+        (path, Kind::Integer { .. } | Kind::Secret) if path.starts_with("network.") => match kind {
+            Kind::Secret => "\"other\"".to_owned(),
+            _ => "77".to_owned(),
+        },
         ("inputs.enabled", _) => "false".to_owned(),
         ("inputs.keep_hours" | "inputs.max_mb", _) => "77".to_owned(),
         ("log.format", _) => "\"json\"".to_owned(),
@@ -110,7 +117,7 @@ fn what_needs_a_restart_waits_for_it_and_nothing_else_does() {
         assert_eq!(changed.until_restart(&started), started, "{path} would be in force without a restart");
         checked += 1;
     }
-    assert_eq!(checked, 28);
+    assert_eq!(checked, 37);
     let live = read("log_level = \"warn\"\nrate_limit_per_second = 5\n[budget]\ndaily_limit_usd = 1\n");
     assert_eq!(live.clone().until_restart(&started), live);
 }

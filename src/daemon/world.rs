@@ -20,7 +20,6 @@ use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_components::{Actor, Refusal, Timestamp};
 use agentsvc_systems::agent::SpawnAgent;
 use agentsvc_systems::audit::NoteAction;
-use agentsvc_systems::comms::noted_of;
 use agentsvc_systems::event::told::events_of;
 use agentsvc_systems::replay::Epoch;
 use agentsvc_systems::{Engine, Records, ReplySlot, Settings, manifest};
@@ -362,10 +361,7 @@ fn outlets(ground: &WorldContext, performer: Performer) -> Outlets {
     Outlets {
         effects: Arc::new(move |effect| performer.perform(effect)),
         told: Arc::new(move |told| {
-            let told = match noted_of(told) {
-                Ok(noted) => return noted.into_iter().for_each(|event| comms.publish(event)),
-                Err(told) => told,
-            };
+            let Some(told) = comms.take(told) else { return };
             for happened in events_of(told) {
                 let event = &happened.event;
                 board.note(event);

@@ -174,13 +174,14 @@ fn only_those_that_know_the_secret_are_let_in() {
     let found = raw.ask(json!({ "method": "discover", "query": "ASSIST" }));
     assert_eq!(found["agents"].as_array().unwrap().len(), 1);
     assert_eq!(raw.ask(json!({ "method": "dance" }))["code"], 400);
-    let peer = daemon.get("/api/peers/n").expect(200);
+    let peer = |node: &str| daemon.get(&format!("/api/peers/{node}")).expect(200);
+    let (state, peer) = (|| peer("n")["state"].clone(), peer("n"));
     assert_eq!(
         (&peer["state"], &peer["authenticated"], &peer["secure"]),
         (&json!("connected"), &json!(true), &json!(false))
     );
     drop(raw);
-    until("the peer has left", || (daemon.get("/api/peers/n").expect(200)["state"] == "disconnected").then_some(()));
+    until("the peer has left", || (state() == "disconnected").then_some(()));
     let refusals = status(&daemon)["throughput"]["handshakes_refused"].as_u64();
     assert!(refusals.is_some_and(|count| count >= 4), "{refusals:?}");
 }
@@ -211,7 +212,8 @@ fn the_first_key_of_a_node_stays_until_it_is_forgotten() {
     other["identity_signature"] = signed("n", &nonce(), 1)["identity_signature"].clone();
     assert_eq!(refused(&daemon, &other), 403, "a signature of another handshake");
     assert_eq!(greet(&daemon, 1), "handshake_ack");
-    daemon.delete("/api/network/trusted/unknown").refused(404);
+    let unknown = "unknown";
+    daemon.delete(&format!("/api/network/trusted/{unknown}")).refused(404);
     let output = daemon.cli(&["peers", "forget", "n"]);
     assert!(output.status.success(), "{output:?}");
     assert_eq!(greet(&daemon, 2), "handshake_ack");

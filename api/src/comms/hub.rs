@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use agentsvc_systems::comms::Noted;
 use agentsvc_systems::comms::limits::{COMMS_STREAM_BACKLOG_MAX, COMMS_STREAMS_MAX};
+use agentsvc_systems::comms::{Noted, noted_of};
+use agentsvc_systems::kernel::engine::Told;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast};
 
 use crate::http::error::Error;
@@ -23,10 +24,19 @@ impl Default for CommsHub {
 }
 
 impl CommsHub {
-    /// An event is durable. Never waits.
-    pub fn publish(&self, event: Noted) {
-        // An error says that nobody watches.
-        let _ = self.watchers.send(Arc::new(event));
+    /// Shows the comms events of what a step told, which is durable, to those who watch; gives back what is something else.
+    /// Never waits.
+    pub fn take(&self, told: Told) -> Option<Told> {
+        match noted_of(told) {
+            Ok(noted) => {
+                for event in noted {
+                    // An error says that nobody watches.
+                    let _ = self.watchers.send(Arc::new(event));
+                }
+                None
+            }
+            Err(told) => Some(told),
+        }
     }
 
     /// Every event from now on.

@@ -34,7 +34,7 @@ use crate::kernel::record::{Kind, restore_components};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["agent", "event", "task", "turn"],
+    uses: &["agent", "event", "session", "task", "turn"],
     kinds: &[Kind::component::<CommsEvent>()],
     restore: &[(Phase::Owned, restore_components::<CommsEvent>)],
     install: |world| {

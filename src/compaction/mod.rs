@@ -183,7 +183,7 @@ impl Job {
         }
         let target = providers.target(&choice)?;
         let max_tokens = ANSWER_TOKENS_MAX.min(target.context_tokens / 4);
-        let tokens_max = prompt_tokens_max(&target, Some(max_tokens), &[])
+        let tokens_max = prompt_tokens_max(&target, Some(max_tokens), 0)?
             .saturating_sub(2 * MESSAGE_TOKENS + text_tokens(TASK.len()))
             .max(PART_TOKENS_MIN);
         let part = self.part(at, tokens_max).await?;

@@ -16,7 +16,7 @@ use agentsvc_components::turn::effect::ModelCall;
 use agentsvc_components::turn::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure, ModelOutcome};
 use agentsvc_components::usage::{CallEnd, CallUse};
 use agentsvc_systems::prompt;
-use agentsvc_systems::prompt::{Prompt, Source, text_tokens};
+use agentsvc_systems::prompt::{Dense, Estimate, Prompt, Source, Tokens, text_tokens};
 use arc_swap::ArcSwap;
 use tracing::Instrument;
 
@@ -144,13 +144,17 @@ impl Running {
         })?;
         let records: Vec<_> = rows.into_iter().map(|row| row.record).collect();
         let asked = call.request.as_deref();
-        let tools = tools::with_client_tools(tools::offered(&self.models.tools.get(), manifest, &records), asked);
+        let offered = tools::offered(&self.models.tools.get(), manifest, &records, target.context_tokens);
+        let tools = tools::with_client_tools(offered, asked);
         let bound = call.answer_tokens_max.map(|most| most.min(target.context_tokens / 4).max(1));
         let max_tokens = asked.and_then(|asked| asked.max_tokens).or(choice.max_tokens).or(bound);
         // No more than was reserved for it.
         let max_tokens = max_tokens.map(|most| most.min(target.context_tokens));
         let temperature = asked.and_then(|asked| asked.temperature).or(choice.temperature);
-        let tokens_max = prompt_tokens_max(&target, max_tokens, &tools);
+        let tokens = tokens_of(&target, call.answer_tokens_max.is_some());
+        let parameters = asked.and_then(|asked| asked.parameters.as_deref()).unwrap_or_default();
+        let beside = tokens_beside(&tools, parameters, call.answer_tokens_max.is_some());
+        let tokens_max = prompt_tokens_max(&target, max_tokens, beside)?;
         let more = behind(call.goals.as_deref(), asked.and_then(|asked| asked.system.as_deref()), tokens_max);
         let more_tokens = if more.is_empty() { 0 } else { text_tokens(more.len()) };
         let mut prompt = prompt::project(Source {
@@ -159,7 +163,7 @@ impl Running {
             summary: summary.as_ref().map(|summary| summary.text.as_str()),
             records,
             tokens_max: tokens_max - more_tokens,
-            tokens: tokens_of(&target, call.answer_tokens_max.is_some()),
+            tokens,
         });
         prompt.system.push_str(&more);
         prompt.estimated_tokens += more_tokens;
@@ -365,12 +369,34 @@ pub(crate) fn unreadable() -> CallError {
     CallError::last(FailureCode::Internal, "The conversation could not be read from the store.")
 }
 
-/// Tokens that the prompt may have: nine tenths of the context (the estimate is one), less the answer and the tools.
-pub(crate) fn prompt_tokens_max(target: &Target, max_tokens: Option<u32>, tools: &[ToolSpec]) -> u64 {
+/// Tokens that the prompt may have: nine tenths of the context (the estimate is one), less the answer and what goes out
+/// `beside` the prompt.
+///
+/// # Errors
+/// `PromptTooLarge`: they leave no room for one. The context is what is reserved for a call, and no call costs more.
+pub(crate) fn prompt_tokens_max(target: &Target, max_tokens: Option<u32>, beside: u64) -> Result<u64, CallError> {
     let context = u64::from(target.context_tokens);
     let answer = max_tokens.map_or(ANSWER_TOKENS_DEFAULT, u64::from).min(context / 4);
-    let tools: u64 = tools.iter().map(ToolSpec::tokens).sum();
-    (context / 10 * 9).saturating_sub(answer + tools).max(PROMPT_TOKENS_MIN)
+    let left = (context / 10 * 9).saturating_sub(answer).saturating_sub(beside);
+    if left < PROMPT_TOKENS_MIN && beside > 0 {
+        let message = format!(
+            "The tools and parameters of the request take {beside} tokens, and the model {} of provider {} has {context} in all. \
+             Grant fewer tools, or tool_load, which keeps tools out of the prompt until they are needed.",
+            target.model, target.provider
+        );
+        return Err(CallError::last(FailureCode::PromptTooLarge, message));
+    }
+    Ok(left.max(PROMPT_TOKENS_MIN))
+}
+
+/// Tokens of the tools and of more parameters, such as the schema of an answer. `is_reserved`: money is reserved for the
+/// call, so that no text may count much less than it has.
+fn tokens_beside(tools: &[ToolSpec], parameters: &str, is_reserved: bool) -> u64 {
+    let tokens: &dyn Tokens = if is_reserved { &Dense } else { &Estimate };
+    let count = |text: &str| tokens.count(text, u64::MAX).unwrap_or(u64::MAX);
+    let tool =
+        |tool: &ToolSpec| [&*tool.name, &tool.description, tool.input_schema.get()].map(count).iter().sum::<u64>();
+    tools.iter().map(tool).sum::<u64>() + count(parameters)
 }
 
 /// What stands behind the agent's own system text: its open goals, which seldom change, and then what the request adds.

@@ -88,6 +88,8 @@ pub struct Draft {
     stop: Option<StopReason>,
     /// Bytes of text and calls so far; at most [`limit::ANSWER_BYTES_MAX`].
     bytes: usize,
+    /// Bytes beside them that a reader keeps of a thought that is not whole.
+    kept: usize,
     full: bool,
     given_out: bool,
     /// Bytes that came and could not be read.
@@ -167,9 +169,22 @@ impl Draft {
         }
     }
 
+    /// May a reader keep so many more bytes of the thought that is being written, till [`Self::close_thought`]? Where there is
+    /// no room for them the answer is cut.
+    pub(crate) const fn keep(&mut self, bytes: usize) -> bool {
+        let has_room = self.bytes + self.kept + bytes <= limit::ANSWER_BYTES_MAX;
+        if has_room {
+            self.kept += bytes;
+        } else {
+            self.full = true;
+        }
+        has_room
+    }
+
     /// The thought is whole, and `raw` is the provider's own block of it, as JSON text; empty where it has none. Without
     /// an open thought it is one whose text is not told. A block that there is no room for is left out.
     pub fn close_thought(&mut self, raw: &str) {
+        self.kept = 0;
         let has_room = self.bytes + raw.len() <= limit::ANSWER_BYTES_MAX;
         self.full |= !has_room;
         let raw = if has_room { raw } else { "" };

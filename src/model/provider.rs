@@ -5,9 +5,9 @@
 //! good too when the agent's manifest gives a `base_url`: it is then taken for an OpenAI-compatible endpoint.
 //!
 //! Keys come, in this order, from the variable that the manifest names (`api_key_env`), from the vault ([`overrides`]), and
-//! from the provider's own variable; variables are read when a call is made. A provider's own key goes to the
-//! provider's own host, to this machine and to the origin of `[default_model] base_url`; a manifest's `base_url` never carries it
-//! to another host. Which variables a manifest may name, and where each goes, is said in `named`.
+//! from the provider's own variable; variables are read when a call is made. A provider's own key goes to the origin
+//! (scheme, host and port) of the provider and to that of `[default_model] base_url`; a manifest's `base_url` never carries it
+//! elsewhere. Which variables a manifest may name, and where each goes, is said in `named`.
 
 mod headers;
 mod keys;

@@ -45,14 +45,20 @@ fn a_missing_key_names_its_variable() {
 }
 
 #[test]
-fn a_key_goes_to_its_own_host_and_to_this_machine() {
+fn a_key_goes_to_its_own_origin_and_nowhere_else() {
     let providers = Providers::default().with_environment(keys);
     let own = Some("value-of-OPENAI_API_KEY".to_owned());
     assert_eq!(key_sent(&providers, &choice("openai", "m")), own);
     assert_eq!(key_sent(&providers, &at("openai", "https://api.openai.com/v2")), own);
-    assert_eq!(key_sent(&providers, &at("openai", "http://127.0.0.1:9/v1")), own);
-    assert_eq!(key_sent(&providers, &at("openai", "http://[::1]:9/v1")), own);
-    assert_eq!(key_sent(&providers, &at("openai", "https://elsewhere.example/v1")), None);
+    for other in [
+        "https://elsewhere.example/v1",
+        "http://127.0.0.1:9/v1",
+        "http://[::1]:9/v1",
+        "http://api.openai.com/v1",
+        "https://api.openai.com:8443/v1",
+    ] {
+        assert_eq!(key_sent(&providers, &at("openai", other)), None, "{other}");
+    }
 }
 
 fn naming(variable: &str, choice: ModelChoice) -> ModelChoice {

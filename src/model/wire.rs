@@ -16,6 +16,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentsvc_api::http::json::memory_bytes;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::outcome::FailureCode;
 use bytes::Bytes;
@@ -35,6 +36,10 @@ use super::{Driver, Request, names};
 const FRAME_BYTES_MAX: usize = 2 * limit::ANSWER_BYTES_MAX;
 /// Bytes of a whole answer's JSON: the answer, its escapes and the provider's additions.
 const BODY_BYTES_MAX: usize = 4 * limit::ANSWER_BYTES_MAX;
+/// Bytes of memory that a frame or a whole body may take when it is read: nested values take a hundred times their text.
+const READ_BYTES_MAX: usize = 16 * limit::ANSWER_BYTES_MAX;
+/// A text of this size takes no more, whatever it says.
+const READ_UNCOUNTED_BYTES: usize = READ_BYTES_MAX / 256;
 /// How long to wait, after the last frame, for the end of the body that frees the connection for the next call.
 const BODY_END_WAIT: Duration = Duration::from_millis(20);
 
@@ -188,7 +193,8 @@ impl<W: Wire> HttpDriver<W> {
             }
         }
         let body = if joined.is_empty() { &first[..] } else { &joined[..] };
-        W::Answer::default().whole(target, body, draft).map_err(|error| unread(error, body.len(), draft))
+        let read = check_memory(target, body).and_then(|()| W::Answer::default().whole(target, body, draft));
+        read.map_err(|error| unread(error, body.len(), draft))
     }
 
     async fn read_frames(
@@ -205,7 +211,8 @@ impl<W: Wire> HttpDriver<W> {
             let piece = next_piece(target, &mut response).await?;
             let mut take = |frame: Frame<'_>| {
                 if matches!(read, Ok(Progress::More)) {
-                    read = answer.frame(target, frame, draft);
+                    let fits = check_memory(target, frame.data.as_bytes());
+                    read = fits.and_then(|()| answer.frame(target, frame, draft));
                 }
             };
             let fed = match &piece {
@@ -232,6 +239,14 @@ impl<W: Wire> HttpDriver<W> {
         // Some servers close without a last frame; the reason to stop tells a whole answer from a broken one.
         if draft.has_stopped() { Ok(()) } else { Err(failure::broken_off(target)) }
     }
+}
+
+/// Refuses JSON that takes too much memory when it is read.
+fn check_memory(target: &Target, json: &[u8]) -> Result<(), CallError> {
+    if json.len() > READ_UNCOUNTED_BYTES && memory_bytes(json) > READ_BYTES_MAX {
+        return Err(failure::protocol(target, "it is too deeply nested for its size"));
+    }
+    Ok(())
 }
 
 impl<W: Wire> Driver for HttpDriver<W> {
@@ -271,7 +286,9 @@ async fn next_piece(target: &Target, response: &mut Response) -> Result<Option<B
 
 #[cfg(test)]
 mod tests {
-    use super::below;
+    use super::{below, check_memory};
+    use crate::model::provider::DriverKind;
+    use crate::model::testing;
 
     #[test]
     fn endpoints() {
@@ -283,5 +300,14 @@ mod tests {
         assert_eq!(at("https://h/x?api-version=1"), Some("https://h/x/chat/completions?api-version=1".to_owned()));
         assert_eq!(at("https://h"), Some("https://h/chat/completions".to_owned()));
         assert_eq!((at("ftp://h"), at("nonsense"), at("")), (None, None, None));
+    }
+
+    #[test]
+    fn what_is_nested_deeply_for_its_size_is_not_read() {
+        let target = testing::target(DriverKind::OpenAi, "http://127.0.0.1");
+        let check = |json: String| check_memory(&target, json.as_bytes()).map_err(|error| error.message);
+        assert_eq!(check(format!("\"{}\"", "x".repeat(8 << 20))), Ok(()));
+        assert_eq!(check(format!("[{}0]", "[[0]],".repeat(1 << 10))), Ok(()));
+        assert!(check(format!("[{}0]", r#"{"":{}},"#.repeat(1 << 17))).unwrap_err().contains("nested"));
     }
 }

@@ -49,6 +49,27 @@ fn without_limits_everything_is_ok_and_counted() {
     assert!(model.requests()[0].get("max_tokens").is_none(), "no budget, no bound of the answer");
 }
 
+/// What is reserved is a full context, so no call may take more.
+#[test]
+fn tools_and_schemas_that_no_context_holds_are_not_sent() {
+    let model = Model::start();
+    let daemon = daemon(&model, &format!("daily_limit_usd = {}\n", 9.0 * WORST_USD));
+    daemon.agent_with("a", "");
+    let long = "1 ".repeat(2_000);
+    let schema = json!({ "type": "object", "description": long });
+    let tool = json!({ "type": "function", "function": { "name": "t", "parameters": schema } });
+    let format = json!({ "type": "json_schema", "json_schema": { "name": "s", "schema": schema } });
+    for (key, value) in [("tools", json!([tool])), ("response_format", format)] {
+        let mut body = json!({ "model": "a", "messages": [{ "role": "user", "content": "x" }] });
+        body[key] = value;
+        let refused = daemon.post("/v1/chat/completions", &body).expect(500);
+        assert_eq!(refused["code"], "prompt_too_large", "{refused}");
+        assert!(text(&refused["error"]).contains("Grant fewer tools"), "{refused}");
+    }
+    assert_eq!(model.requests().len(), 0);
+    assert_eq!(budget(&daemon)["reserved_usd"], 0.0);
+}
+
 #[test]
 fn a_budget_that_is_used_up_answers_429_before_the_model_is_asked() {
     let model = Model::start();

@@ -122,7 +122,8 @@ fn depth(json: &[u8]) -> usize {
 
 /// Bytes of memory that `json` takes when it is read as a tree of values, about: its own, and those of the values. An object
 /// of serde_json has room for eleven members from its first one on, so that five bytes can become six hundred.
-pub(crate) fn memory_bytes(json: &[u8]) -> usize {
+#[must_use]
+pub fn memory_bytes(json: &[u8]) -> usize {
     const OBJECT_BYTES: usize = 11 * (size_of::<String>() + size_of::<Value>()) + 32;
     const ARRAY_BYTES: usize = 4 * size_of::<Value>();
     // A list doubles as it grows; a full node of an object is split in two, and each name is text of its own.

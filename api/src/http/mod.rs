@@ -19,7 +19,7 @@ pub(crate) mod failures;
 pub mod files;
 pub(crate) mod handshake;
 pub(crate) mod in_flight;
-pub(crate) mod json;
+pub mod json;
 pub(crate) mod lists;
 pub mod metrics;
 pub(crate) mod multipart;

@@ -108,6 +108,8 @@ pub enum FailureCode {
     UnknownProvider,
     /// The daemon's own store or performer failed.
     Internal,
+    /// The tools leave no room for a prompt; nothing was sent.
+    PromptTooLarge,
 }
 
 impl FailureCode {
@@ -124,6 +126,7 @@ impl FailureCode {
             Self::ProviderRefused => error_codes::PROVIDER_REFUSED,
             Self::UnknownProvider => error_codes::UNKNOWN_PROVIDER,
             Self::Internal => error_codes::INTERNAL,
+            Self::PromptTooLarge => error_codes::PROMPT_TOO_LARGE,
         }
     }
 

@@ -413,6 +413,13 @@ async fn until_full(workspace: &Arc<CommandWorkspace>) -> Full {
     }
 }
 
+/// Waits until the disk is full.
+pub(super) async fn until_disk_full(directory: &Path) {
+    while !is_disk_full(directory) {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
 fn is_disk_full(workspace: &Path) -> bool {
     free_space::check(workspace, 0).is_err_and(|error| error.kind() == io::ErrorKind::StorageFull)
 }

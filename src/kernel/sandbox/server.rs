@@ -7,11 +7,14 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::{Arc, OnceLock};
 
 use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStderr, ChildStdin};
+use tokio::sync::oneshot;
 
-use super::command::{Commands, Rules, Shared, TEMPORARY};
+use super::bounds::watches;
+use super::command::{Commands, Rules, Shared, TEMPORARY, until_disk_full};
 use super::program;
 use super::sandbox_spec::{Limits, SandboxSpec};
 use crate::kernel::home::create_private_dir;
@@ -50,16 +53,48 @@ pub struct Server {
 #[derive(Debug)]
 pub struct Process {
     child: Child,
-    /// The pipe that keeps it alive.
-    _life: ChildStdin,
+    /// Dropped, it is killed.
+    _wanted: oneshot::Sender<()>,
+    /// Why the daemon killed it, where it did.
+    killed: Arc<OnceLock<&'static str>>,
 }
 
 impl Process {
     /// Waits until it has ended and says how.
     pub async fn ended(&mut self) -> String {
-        match self.child.wait().await {
-            Ok(status) => status.code().map_or_else(|| status.to_string(), |code| format!("exit code {code}")),
-            Err(error) => error.to_string(),
+        let ended = self.child.wait().await;
+        match (self.killed.get(), ended) {
+            (Some(why), _) => format!("it was killed because {why}"),
+            (None, Ok(status)) => status.code().map_or_else(|| status.to_string(), |code| format!("exit code {code}")),
+            (None, Err(error)) => error.to_string(),
+        }
+    }
+
+    /// A process that `life` keeps alive until nobody wants it or `must_end` says why it ends.
+    fn watched(child: Child, life: ChildStdin, must_end: impl Future<Output = &'static str> + Send + 'static) -> Self {
+        let (wanted, unwanted) = oneshot::channel();
+        let killed = Arc::new(OnceLock::new());
+        let why = Arc::clone(&killed);
+        drop(tokio::spawn(async move {
+            tokio::select! {
+                _ = unwanted => {}
+                reason = must_end => {
+                    let _first = why.set(reason);
+                }
+            }
+            drop(life);
+        }));
+        Self { child, _wanted: wanted, killed }
+    }
+}
+
+/// Waits until a server must end as commands do: the disk is full, or the watches are used up without which the daemon accepts
+/// no connection. The kernel does not say by which process: all servers and commands end.
+async fn must_end(directory: PathBuf) -> &'static str {
+    tokio::select! {
+        () = until_disk_full(&directory) => "the disk is full",
+        () = watches::OF_THIS_USER.until_used_up() => {
+            "all epoll watches of the daemon's user are in use (fs.epoll.max_user_watches)"
         }
     }
 }
@@ -70,7 +105,8 @@ impl Commands {
     /// # Errors
     /// A sentence: it cannot be started.
     pub async fn serve(&self, program: ServerProgram) -> Result<Server, String> {
-        let (rules, shared) = (self.shared.rules.load_full(), self.shared.clone());
+        let (rules, shared, directory) =
+            (self.shared.rules.load_full(), self.shared.clone(), program.directory.clone());
         let prepare = tokio::task::spawn_blocking(move || shared.server(&rules, program));
         let mut command = prepare.await.map_err(|_| "The program could not be prepared.".to_owned())??;
         let failed = |error: std::io::Error| format!("The program could not be started: {error}.");
@@ -79,7 +115,9 @@ impl Commands {
         theirs.set_nonblocking(false).map_err(failed)?;
         let mut child = command.stdout(Stdio::from(OwnedFd::from(theirs))).spawn().map_err(failed)?;
         match (child.stdin.take(), child.stderr.take()) {
-            (Some(life), Some(stderr)) => Ok(Server { stream, stderr, process: Process { child, _life: life } }),
+            (Some(life), Some(stderr)) => {
+                Ok(Server { stream, stderr, process: Process::watched(child, life, must_end(directory)) })
+            }
             _ => Err("The program could not be started: it has no pipes.".to_owned()),
         }
     }
@@ -105,5 +143,33 @@ impl Shared {
         let words = std::iter::once(file.into_os_string()).chain(arguments.into_iter().map(OsString::from)).collect();
         let environment = [rules.environment(&directory, &[]), environment].concat();
         self.supervised(&spec, words, environment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use tokio::process::Command;
+
+    use super::*;
+
+    fn cat(must_end: impl Future<Output = &'static str> + Send + 'static) -> Process {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let life = child.stdin.take().unwrap();
+        Process::watched(child, life, must_end)
+    }
+
+    #[tokio::test]
+    async fn a_server_ends_for_what_ends_commands_and_says_why() {
+        assert_eq!(cat(ready("the disk is full")).ended().await, "it was killed because the disk is full");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_nobody_wants_ends() {
+        let Process { mut child, _wanted, .. } = cat(pending());
+        assert!(child.try_wait().unwrap().is_none());
+        drop(_wanted);
+        assert!(child.wait().await.unwrap().success());
     }
 }

@@ -1,10 +1,12 @@
 //! From a message, whole or in stream events, to the draft.
 
+use std::collections::BTreeMap;
+
 use agentsvc_components::session::message::Usage;
 use agentsvc_components::turn::outcome::StopReason;
 use serde::Deserialize;
-use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::model::draft::{CallPiece, Draft};
 use crate::model::error::CallError;
@@ -21,6 +23,9 @@ pub(crate) struct Blocks {
     usage: WireUsage,
 }
 
+/// A block of a thought as it began: what its keys hold is passed on as it came.
+type ThoughtBlock = BTreeMap<String, Box<RawValue>>;
+
 /// The block that is being written. One is whole before the next begins.
 #[derive(Debug, Default)]
 enum Open {
@@ -30,7 +35,7 @@ enum Open {
     /// A call; whether any of its arguments have come.
     Call { has_arguments: bool },
     /// A thought, as the provider will want it back.
-    Thought { block: Map<String, Value>, thinking: String, signature: String },
+    Thought { block: ThoughtBlock, thinking: String, signature: String },
 }
 
 impl Answer for Blocks {
@@ -105,6 +110,9 @@ fn begin(target: &Target, raw: &RawValue, index: Option<u32>, draft: &mut Draft)
             return Ok(Open::Call { has_arguments: !input.is_empty() });
         }
         "thinking" if index.is_some() => {
+            if !draft.keep(raw.get().len()) {
+                return Ok(Open::Other);
+            }
             let block = serde_json::from_str(raw.get()).map_err(malformed)?;
             return Ok(Open::Thought { block, thinking: String::new(), signature: String::new() });
         }
@@ -134,9 +142,16 @@ fn go_on(open: &mut Open, delta: Delta, index: Option<u32>, draft: &mut Draft) {
     if let Open::Thought { thinking, signature, .. } = open {
         if let Some(piece) = delta.thinking {
             draft.push_thought(&piece);
-            thinking.push_str(&piece);
+            keep(&piece, thinking, draft);
         }
-        signature.push_str(&delta.signature.unwrap_or_default());
+        keep(&delta.signature.unwrap_or_default(), signature, draft);
+    }
+}
+
+/// Adds a piece to what goes into the block of a thought.
+fn keep(piece: &str, kept: &mut String, draft: &mut Draft) {
+    if draft.keep(piece.len()) {
+        kept.push_str(piece);
     }
 }
 
@@ -148,11 +163,12 @@ fn end(open: Open, index: Option<u32>, draft: &mut Draft) {
         }
         Open::Thought { mut block, thinking, signature } => {
             for (key, text) in [("thinking", thinking), ("signature", signature)] {
-                if !text.is_empty() {
-                    block.insert(key.to_owned(), text.into());
+                // A text is always JSON.
+                if let (false, Ok(text)) = (text.is_empty(), to_raw_value(&text)) {
+                    block.insert(key.to_owned(), text);
                 }
             }
-            draft.close_thought(&Value::from(block).to_string());
+            draft.close_thought(&serde_json::to_string(&block).unwrap_or_default());
         }
     }
 }

@@ -102,3 +102,25 @@ fn reasons_to_stop() {
         assert_eq!(answered(&body).unwrap().stop, stop, "{word}");
     }
 }
+
+#[test]
+fn a_thought_without_end_cuts_the_answer() {
+    let begin =
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#;
+    let piece = "s".repeat(1 << 20);
+    for delta in [
+        format!(r#"{{"type":"content_block_delta","index":0,"delta":{{"signature":"{piece}"}}}}"#),
+        format!(r#"{{"type":"content_block_delta","index":0,"delta":{{"thinking":"{piece}"}}}}"#),
+    ] {
+        let mut events = vec![begin];
+        events.extend(std::iter::repeat_n(&*delta, 5));
+        let answer = told(&events).unwrap();
+        assert_eq!(answer.stop, StopReason::Length);
+    }
+    // A block that begins with all of it, again and again.
+    let begin = format!(
+        r#"{{"type":"content_block_start","index":0,"content_block":{{"type":"thinking","thinking":"","later":"{piece}"}}}}"#
+    );
+    let answer = told(&[&*begin; 5]).unwrap();
+    assert_eq!((answer.stop, answer.blocks.len()), (StopReason::Length, 0));
+}

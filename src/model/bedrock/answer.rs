@@ -102,10 +102,10 @@ impl Blocks {
         if let Some(thought) = delta.reasoning_content {
             if let Some(text) = thought.text {
                 draft.push_thought(&text);
-                self.thought.text.push_str(&text);
+                keep(&text, &mut self.thought.text, draft);
             }
-            self.thought.signature.push_str(&thought.signature.unwrap_or_default());
-            self.thought.redacted.push_str(&thought.redacted_content.unwrap_or_default());
+            keep(&thought.signature.unwrap_or_default(), &mut self.thought.signature, draft);
+            keep(&thought.redacted_content.unwrap_or_default(), &mut self.thought.redacted, draft);
         }
     }
 
@@ -124,6 +124,13 @@ impl Blocks {
             return;
         };
         draft.close_thought(&json!({"reasoningContent": content}).to_string());
+    }
+}
+
+/// Adds a piece to what goes into the block of a thought.
+fn keep(piece: &str, kept: &mut String, draft: &mut Draft) {
+    if draft.keep(piece.len()) {
+        kept.push_str(piece);
     }
 }
 

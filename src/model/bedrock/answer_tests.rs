@@ -106,3 +106,13 @@ fn reasons_to_stop() {
     let error = of("malformed_tool_use").unwrap_err();
     assert_eq!((error.code, error.retryable), (FailureCode::ProviderProtocol, true));
 }
+
+#[test]
+fn a_thought_without_end_cuts_the_answer() {
+    let piece = "s".repeat(1 << 20);
+    for key in ["text", "signature", "redactedContent"] {
+        let delta = format!(r#"{{"delta":{{"reasoningContent":{{"{key}":"{piece}"}}}}}}"#);
+        let answer = told(&[("contentBlockDelta", &*delta); 6]).unwrap();
+        assert_eq!(answer.stop, StopReason::Length, "{key}");
+    }
+}

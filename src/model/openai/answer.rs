@@ -3,6 +3,7 @@
 //! Lenient where providers differ: calls without index, usage in any event, thoughts under several names, an `error` in
 //! place of choices.
 
+use agentsvc_api::http::json::memory_bytes;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::turn::outcome::StopReason;
 use serde_json::{Map, Value};
@@ -101,7 +102,7 @@ impl State {
     /// Adds a block of a thought, or more of the last one: the same index, the same type.
     fn push_detail(&mut self, detail: Value) {
         let Value::Object(detail) = detail else { return };
-        self.details_bytes += detail.values().map(|value| value.as_str().map_or(16, str::len) + 16).sum::<usize>();
+        self.details_bytes += detail.values().map(|value| bytes_of(value) + 16).sum::<usize>();
         if self.details_bytes > limit::ANSWER_BYTES_MAX {
             return self.details.clear();
         }
@@ -124,6 +125,15 @@ impl State {
         if !details.is_empty() {
             draft.close_thought(&Value::Array(details).to_string());
         }
+    }
+}
+
+/// Bytes that a value takes, about.
+fn bytes_of(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(_) | Value::Object(_) => memory_bytes(value.to_string().as_bytes()),
+        _ => 16,
     }
 }
 

@@ -190,6 +190,10 @@ fn blocks_of_thoughts_are_joined_and_kept() {
         "[DONE]".to_owned(),
     ];
     let events: Vec<&str> = events.iter().map(String::as_str).collect();
+    // Nested values take more memory than text of their size.
+    let nested = format!(r#"{{"type":"a","x":[{}]}}"#, vec![r#"{"":{}}"#; 5_000].join(","));
+    let stop = r#"{"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}"#;
+    assert_eq!(thoughts(&streamed(&[&*delta(&nested), stop])).len(), 0);
     let joined = concat!(
         r#"[{"format":"f","index":0,"signature":"s","text":"Hm.","type":"reasoning.text"},"#,
         r#"{"data":"d","index":1,"type":"reasoning.encrypted"}]"#

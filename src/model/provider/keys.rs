@@ -5,7 +5,7 @@ use agentsvc_components::turn::outcome::FailureCode;
 
 use super::overrides::KeptKey;
 use super::{DriverKind, Provider, Providers, Secret};
-use crate::kernel::host::{host_of, is_loopback, origin_of};
+use crate::kernel::host::origin_of;
 use crate::model::bedrock::keys::whole;
 use crate::model::error::CallError;
 
@@ -34,17 +34,16 @@ impl Providers {
         if provider.driver == DriverKind::Builtin {
             return Ok(None);
         }
-        let Some(host) = host_of(base_url) else {
+        let Some(origin) = origin_of(base_url) else {
             let message = format!("The base_url of provider {} is not an http or https URL.", provider.name);
             return Err(CallError::last(FailureCode::ProviderRefused, message));
         };
         let named = self.named(choice, base_url)?;
-        let own_host = host_of(&provider.base_url).as_ref() == Some(&host)
-            || origin_of(base_url).is_some_and(|origin| self.trusted_origins.contains(&origin));
-        let may_have_own = own_host || is_loopback(&host);
+        // Not what else runs on this machine: any program of any user, and commands of agents, may listen there.
+        let is_own = origin_of(&provider.base_url).as_ref() == Some(&origin) || self.trusted_origins.contains(&origin);
         let mut key = self.read_key(provider, named);
         let mut lost = None;
-        if key.is_none() && may_have_own {
+        if key.is_none() && is_own {
             match self.overrides.key(&provider.name) {
                 KeptKey::There(_) if !self.is_kept_for(provider, base_url) => lost = Some(FOR_ANOTHER.to_owned()),
                 KeptKey::There(kept) => key = Some(kept),
@@ -55,7 +54,7 @@ impl Providers {
                 key = self.read_key(provider, provider.api_key_env.as_deref());
             }
         }
-        let required = named.is_some() || (provider.needs_key && own_host);
+        let required = named.is_some() || (provider.needs_key && is_own);
         if key.is_none() && required {
             let variable = named.or(provider.api_key_env.as_deref());
             return Err(no_key(&provider.name, variable, lost.as_deref()));

@@ -1,5 +1,6 @@
 //! The daemon: the kernel, the domains over it, and what wires both.
 
+pub mod a2a;
 pub mod agent;
 pub mod approval;
 pub mod audit;
@@ -68,6 +69,7 @@ pub const DOMAINS: &[Domain] = &[
     upload::DOMAIN,
     tool::DOMAIN,
     mcp::DOMAIN,
+    a2a::DOMAIN,
     peer::DOMAIN,
     web::DOMAIN,
     chat::DOMAIN,

@@ -1,4 +1,4 @@
-//! Clients that other people wrote: `curl`, the official `openai` and `mcp` and the `websockets` Python packages, and
+//! Clients that other people wrote: `curl`, the official `openai`, `mcp` and `a2a-sdk` and the `websockets` Python packages, and
 //! `EventSource` of a browser.
 //!
 //! Each test says what to install when its client is missing. `AGENTSVC_SKIP_CLIENTS=1` skips them.
@@ -15,7 +15,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 use support::PATIENCE;
-use support::clients::{python, skipped, tool};
+use support::clients::{python, python_of, skipped, tool};
 use support::daemon::{Daemon, text};
 use support::model::Model;
 use support::model_server::Reply;
@@ -124,6 +124,25 @@ fn the_openai_client_understands_our_errors() {
     let breaking = Model::start();
     breaking.script([Reply::text("one two three four").break_after(3)]);
     openai("stream_breaks", &breaking);
+}
+
+#[test]
+fn the_a2a_clients_of_both_versions_send_tasks() {
+    if skipped() {
+        return;
+    }
+    let model = Model::start();
+    let on = "[a2a]\nenabled = true\nagents = [\"scout\"]\nrate_per_minute = 1000\ntotal_rate_per_minute = 1000\n";
+    let daemon = Daemon::with(&format!("{on}{}", model.config()));
+    let agent = daemon.agent_with("scout", "");
+    for (script, venv) in [("a2a_sdk_v0.py", "a2a0"), ("a2a_sdk_v1.py", "a2a1")] {
+        let root = support::routes::root();
+        let mut command = Command::new(python_of(venv, "a2a", "pip install a2a-sdk"));
+        command.arg(root.join("tests/clients").join(script)).args([&format!("http://{}", daemon.addr), &agent]);
+        let output = command.output().unwrap();
+        let (told, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && told.trim() == "ok", "{script}: {told}{wrong}{}", daemon.stderr());
+    }
 }
 
 #[test]

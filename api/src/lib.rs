@@ -3,6 +3,7 @@
 //! This crate turns a request into a command and a reply into a response. It knows nothing of the store, of providers
 //! or of the configuration file.
 
+pub mod a2a;
 pub mod agent;
 pub mod approval;
 pub mod audit;
@@ -89,6 +90,7 @@ const LIST: &[HttpDomain] = &[
     ui::DOMAIN,
     query::DOMAIN,
     mcp::DOMAIN,
+    a2a::DOMAIN,
     comms::DOMAIN,
     peer::DOMAIN,
 ];

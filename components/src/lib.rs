@@ -3,6 +3,7 @@
 //! This crate holds no behaviour. It knows bevy_ecs (for the component derives), serde, uuid and
 //! chrono, and nothing of the disk, the network, the clock or the HTTP API.
 
+pub mod a2a;
 pub mod agent;
 pub mod approval;
 pub mod audit;
@@ -12,6 +13,7 @@ pub mod event;
 pub mod goal;
 pub mod kernel;
 pub mod manifest;
+pub mod mcp;
 pub mod memory;
 pub mod schedule;
 pub mod session;
@@ -37,6 +39,7 @@ pub use crate::kernel::time::Timestamp;
 
 /// All domains, from below: a domain uses those before it only.
 pub const DOMAINS: &[Domain] = &[
+    a2a::DOMAIN,
     session::DOMAIN,
     usage::DOMAIN,
     manifest::DOMAIN,
@@ -53,6 +56,7 @@ pub const DOMAINS: &[Domain] = &[
     trigger::DOMAIN,
     workflow::DOMAIN,
     webhook::DOMAIN,
+    mcp::DOMAIN,
     comms::DOMAIN,
 ];
 

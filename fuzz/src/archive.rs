@@ -141,7 +141,8 @@ fn restore(archive: &[u8], keep_config: bool) {
     let data = home.data_dir(None);
     let vault = Vault::new(home.vault_dir(), KeySource::File);
     let backups = home.backups_dir(None);
-    let read = ReadConfig(|text| data_dir_of(text).map(DataDir).map_err(|error| error.to_string()));
+    let data_dir = |text: &str| data_dir_of(text).map(DataDir).map_err(|error| error.to_string());
+    let read = ReadConfig { data_dir, ..ReadConfig::default() };
     let places = Places { home, data, backups, workspaces: true, data_dir: None, read };
     let selection = Selection { components: None, keep_config };
     let job = Job {
@@ -149,6 +150,7 @@ fn restore(archive: &[u8], keep_config: bool) {
         places: &places,
         vault: &vault,
         selection: &selection,
+        keeps_protected: false,
         now: Timestamp(1_700_000_000_000),
     };
     let _ = prepare(&job, None, &Progress::default());

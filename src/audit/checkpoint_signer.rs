@@ -27,6 +27,7 @@ use tokio::runtime::Handle;
 
 use super::AuditTrail;
 use super::outside::SignedHead;
+use crate::kernel::retention::RetentionClock;
 use crate::kernel::store;
 use crate::kernel::store::writer::{CommitQueue, ERASED_ROWS_MAX};
 use crate::kernel::world_loop::Clock;
@@ -52,6 +53,8 @@ pub struct Parts {
     pub handle: Handle,
     /// The time of day.
     pub clock: Clock,
+    /// The time by which entries are old.
+    pub retention: RetentionClock,
     /// Days after which entries go; 0 keeps them (`[audit] retention_days`).
     pub retention_days: Arc<AtomicU32>,
 }
@@ -314,7 +317,7 @@ impl Signing {
             // Another configuration, while it waited.
             return true;
         }
-        let since = Timestamp((self.parts.clock.wall)().0.saturating_sub(days * DAY_MS));
+        let since = Timestamp(self.parts.retention.now().0.saturating_sub(days * DAY_MS));
         let store = &self.parts.trail.store;
         let Ok(Some(head)) = store.audit_head() else { return false };
         let trim = match store.audit_entries(head.first, |rows| first_since(head, rows, since)) {

@@ -18,6 +18,7 @@ use tokio::runtime::Runtime;
 
 use super::checkpoint_signer::{CheckpointSigner, Parts, SignerQueue};
 use super::*;
+use crate::kernel::retention::RetentionClock;
 use crate::kernel::store::load::{Progress, load};
 use crate::kernel::store::writer::{Outlets, Writer};
 use crate::kernel::world_loop::Clock;
@@ -76,6 +77,7 @@ impl Harness {
             commits: writer.queue(),
             bridge,
             handle: runtime.handle().clone(),
+            retention: RetentionClock::trusting(clock.clone()),
             clock,
             retention_days: std::sync::Arc::new(retention_days.into()),
         };

@@ -22,6 +22,7 @@ use super::write::{ArchiveWriter, Kind, remove_leftovers, spool_of};
 use crate::agent::files_taint::FilesTaint;
 use crate::kernel::home::create_private_dir;
 use crate::kernel::store::view::StoreView;
+use crate::upload::record::checksum_of;
 
 /// Backups of one second that get names of their own.
 const NAMES_MAX: u32 = 1_000;
@@ -65,6 +66,7 @@ pub fn create(
         packer.pack(found)
     })?;
     packer.left_out().for_each(|text| warnings.add(text));
+    damaged_uploads(&archive, &places.home.uploads_dir()).for_each(|text| warnings.add(text));
     pack_agents(&mut archive, view, &files_taint(places, newest()?), progress)?;
     let counts = tally.counts.iter().map(|(word, count)| ((*word).to_owned(), *count)).collect();
     let manifest = Manifest {
@@ -85,6 +87,16 @@ pub fn create(
     let filename = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let Manifest { created_at, step, components, counts, warnings, .. } = manifest;
     Ok(BackupMade { filename, size_bytes, created_at, step, components, counts, warnings })
+}
+
+/// Names the uploads that were packed and are not what came in, by the checksums that packing has made of them.
+fn damaged_uploads(archive: &ArchiveWriter, dir: &Path) -> impl Iterator<Item = String> {
+    let uploads = archive.entries().iter().filter_map(|entry| Some((entry.name.strip_prefix("uploads/")?, entry)));
+    let damaged = uploads.filter(|(name, entry)| checksum_of(dir, name).is_some_and(|sha256| sha256 != entry.sha256));
+    damaged.map(|(name, _)| {
+        tracing::error!(upload = name, "a damaged upload was packed: it does not match its SHA-256");
+        format!("\"uploads/{name}\" is damaged: it does not match its SHA-256; it is packed as it is")
+    })
 }
 
 /// Packs the rows of agents behind the files: with the taint that the files have by now.

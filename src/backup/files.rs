@@ -24,7 +24,9 @@ use crate::kernel::{disk, openat2};
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 /// What a home has that goes into no backup, or otherwise than as it lies there.
-const OWN: [&str; 9] = [
+const OWN: [&str; 11] = [
+    "api_key.set",
+    "clock.json",
     "vault",
     "logs",
     "backups",

@@ -47,7 +47,7 @@ use crate::kernel::store::view::StoreView;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "backup",
-    uses: &["agent", "audit", "config", "snapshot", "schedule"],
+    uses: &["agent", "audit", "config", "snapshot", "schedule", "upload"],
     commands: &[
         Subcommand::new::<cli::Backup>(11, "backup", "Create, list and delete backups of the whole home"),
         Subcommand::new::<cli::restore::Restore>(

@@ -85,7 +85,8 @@ impl Offline {
         }
         let store = self.store()?;
         let view = store.as_ref().map(Store::view);
-        let job = Job { archive, places: &self.places, vault: &self.vault, selection, now: now() };
+        let job =
+            Job { archive, places: &self.places, vault: &self.vault, selection, keeps_protected: false, now: now() };
         let prepared = prepare(&job, view.as_ref(), progress)?;
         if dry_run {
             prepared.discard();

@@ -7,8 +7,8 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use agentsvc_api::backup::store::{BackupRestored, Changes, ComponentChanges};
 use agentsvc_components::Timestamp;
@@ -27,7 +27,7 @@ use super::shelf::moment;
 use super::stage::{self, Stage, Target};
 use crate::agent::files_taint::FilesTaint;
 use crate::audit::vault::Vault as AuditVault;
-use crate::kernel::disk::remove_dir;
+use crate::kernel::disk::{self, remove_dir};
 use crate::kernel::home::create_private_dir;
 use crate::kernel::settings::DataDir;
 use crate::kernel::store::Store;
@@ -45,6 +45,8 @@ pub struct Job<'a> {
     pub vault: &'a Vault,
     /// What is wanted of it.
     pub selection: &'a Selection,
+    /// Do the keys of config.toml that clients may not write stay as they are? Else all of it comes from the archive.
+    pub keeps_protected: bool,
     /// The time of day.
     pub now: Timestamp,
 }
@@ -57,6 +59,8 @@ pub struct Prepared {
     places: Places,
     moves: Vec<Move>,
     archive: String,
+    /// The configuration that was here when what stays of it was taken over.
+    present: Option<String>,
     /// Changes by component; `other` belongs to none.
     pub changes: BTreeMap<String, ComponentChanges>,
     /// What is left out.
@@ -69,7 +73,10 @@ pub struct Prepared {
 /// [`Error`]; nothing was changed.
 pub fn prepare(job: &Job<'_>, live: Option<&StoreView>, progress: &Progress) -> Result<Prepared, Error> {
     let rooms = Rooms::new(&job.places.home, &job.places.data);
-    let target = Target { places: job.places, rooms: &rooms, vault: job.vault, selection: job.selection };
+    let is_merged = job.keeps_protected && job.selection.takes(CONFIG);
+    let present = is_merged.then(|| present_config(job.places)).transpose()?;
+    let (places, selection, vault) = (job.places, job.selection, job.vault);
+    let target = Target { places, rooms: &rooms, vault, selection, present: present.as_deref() };
     let prepared = (|| {
         let mut stage = stage::unpack(job.archive, &target, progress)?;
         if let Some(config) = &stage.config {
@@ -95,6 +102,7 @@ pub fn prepare(job: &Job<'_>, live: Option<&StoreView>, progress: &Progress) -> 
             places: job.places.clone(),
             moves,
             archive,
+            present: present.clone(),
             changes,
             warnings: warnings.into_list(),
         })
@@ -104,6 +112,12 @@ pub fn prepare(job: &Job<'_>, live: Option<&StoreView>, progress: &Progress) -> 
         let _ = rooms.clear();
     }
     prepared
+}
+
+/// The text of config.toml; empty when there is none.
+fn present_config(places: &Places) -> Result<String, Error> {
+    let path = places.home.config_file();
+    Ok(disk::there(fs::read_to_string(&path)).map_err(io("read", &path))?.unwrap_or_default())
 }
 
 /// The stored files must be where this daemon looks for them.
@@ -189,6 +203,9 @@ impl Prepared {
     /// # Errors
     /// [`Error`]; nothing was changed.
     pub fn decide(&self) -> Result<Decided, Error> {
+        if self.present.is_some() && self.present != Some(present_config(&self.places)?) {
+            return Err(Error::Unfit("config.toml was changed during the restore; try again".to_owned()));
+        }
         let world = if self.changes_world() { Some(self.rooms.next_inode()?) } else { None };
         let plan = Plan {
             archive: self.archive.clone(),
@@ -212,6 +229,7 @@ impl Prepared {
             "step": manifest.step,
             "components": components,
             "keep_config": self.selection.keep_config,
+            "config_kept": self.stage.config_kept,
             "archive_audit": manifest.audit,
         })
     }
@@ -225,6 +243,7 @@ impl Prepared {
             created_at: manifest.created_at.clone(),
             step: manifest.step,
             components: self.changes.clone(),
+            config_kept: self.stage.config_kept.clone(),
             restart_required: Vec::new(),
             pause_ms: 0,
             warnings: self.warnings.clone(),

@@ -16,6 +16,7 @@ use super::place::Rooms;
 use super::progress::Progress;
 use super::read::{self, Reading};
 use super::rows;
+use crate::kernel::config::Merged;
 use crate::kernel::free_space;
 use crate::kernel::home::{create_private_dir, private_file};
 use crate::kernel::settings::DataDir;
@@ -37,6 +38,8 @@ pub(super) struct Stage {
     pub(super) files: BTreeSet<String>,
     /// The configuration that comes with it, if it is wanted.
     pub(super) config: Option<DataDir>,
+    /// The keys of the configuration that stay as they are here.
+    pub(super) config_kept: Vec<String>,
     /// What is left out.
     pub(super) warnings: Warnings,
 }
@@ -47,6 +50,8 @@ pub(super) struct Target<'a> {
     pub(super) rooms: &'a Rooms,
     pub(super) vault: &'a Vault,
     pub(super) selection: &'a Selection,
+    /// The configuration of this home, if the keys that clients may not write stay as they are in it.
+    pub(super) present: Option<&'a str>,
 }
 
 /// Unpacks what is wanted of the archive, and checks the rest as well.
@@ -60,6 +65,7 @@ pub(super) fn unpack(archive: &Path, target: &Target<'_>, progress: &Progress) -
         rows: BTreeMap::new(),
         files: BTreeSet::new(),
         config: None,
+        config_kept: Vec::new(),
         warnings: Warnings::default(),
     };
     let begin = |manifest: &Manifest| {
@@ -132,21 +138,34 @@ impl Stage {
         let path = target.rooms.staged(name);
         unpack_file(content, &path, runs)?;
         if name == CONFIG {
-            let bytes = path.metadata().map_err(io("look at", &path))?.len();
-            if bytes > CONFIG_BYTES_MAX {
-                return Err(Error::Damaged(format!("{CONFIG} is not valid")));
-            }
-            let text = fs::read_to_string(&path).map_err(|_| Error::Damaged(format!("{CONFIG} is not UTF-8 text")))?;
-            let read = (target.places.read.0)(&text);
-            let unfit = |error| {
-                Error::Unfit(format!(
-                    "the configuration of the backup is not valid; use `keep_config` to skip it: \
-                    {error}"
-                ))
-            };
-            self.config = Some(read.map_err(unfit)?);
+            self.configuration(&path, target)?;
         }
         self.files.insert(name.to_owned());
+        Ok(())
+    }
+
+    /// Checks the configuration that waits at `path`, and puts what this home keeps into it.
+    fn configuration(&mut self, path: &Path, target: &Target<'_>) -> Result<(), Error> {
+        let bytes = path.metadata().map_err(io("look at", path))?.len();
+        if bytes > CONFIG_BYTES_MAX {
+            return Err(Error::Damaged(format!("{CONFIG} is not valid")));
+        }
+        let text = fs::read_to_string(path).map_err(|_| Error::Damaged(format!("{CONFIG} is not UTF-8 text")))?;
+        let read = &target.places.read;
+        let unfit = |error| {
+            let skip = "use `keep_config` to skip it";
+            Error::Unfit(format!("the configuration of the backup is not valid; {skip}: {error}"))
+        };
+        let Some(present) = target.present else {
+            self.config = Some((read.data_dir)(&text).map_err(unfit)?);
+            return Ok(());
+        };
+        let Merged { text: merged, kept } = (read.merged)(&text, present).map_err(unfit)?;
+        if merged != text {
+            fs::write(path, &merged).map_err(io("write", path))?;
+        }
+        self.config = Some((read.data_dir)(&merged).map_err(unfit)?);
+        self.config_kept = kept;
         Ok(())
     }
 

@@ -128,6 +128,11 @@ impl ArchiveWriter {
         Ok(Self { path: path.to_owned(), files, body, entries: Vec::new(), counted: 0, bytes: 0, tar_bytes: 0 })
     }
 
+    /// What was packed so far.
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
     /// Is there room for a file of an agent, of which the rest of the backup can do without?
     pub(super) fn takes(&self, name: &str, size: u64) -> bool {
         self.counted + counted(name) + RESERVED_ENTRIES <= BACKUP_ENTRIES_MAX

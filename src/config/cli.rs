@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{ChangeError, Config as File, ConfigFile, Document as _, Editable as _, Loaded, toml_of};
+use super::{ChangeError, Config as File, ConfigFile, Document as _, Editable as _, Loaded, key_guard, toml_of};
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 use crate::kernel::cli::{Error, Exit, Run};
@@ -91,8 +91,9 @@ fn show(context: &Context) -> Result<(), Error> {
 }
 
 fn check(context: &Context) -> Result<(), Error> {
-    let path = context.home()?.config_file();
-    let loaded = File::load(&path);
+    let home = context.home()?;
+    let path = home.config_file();
+    let loaded = File::load(&path).and_then(|loaded| key_guard::check(&home, &loaded.config).map(|()| loaded));
     if context.json() {
         let (problems, warnings) = match &loaded {
             Ok(loaded) => (Vec::new(), loaded.warnings.clone()),

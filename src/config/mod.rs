@@ -1,6 +1,7 @@
 //! `{home}/config.toml`: the tables of all domains, joined, and what concerns several of them.
 
 pub(crate) mod cli;
+pub(crate) mod key_guard;
 mod models;
 mod settings;
 mod view;
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 use agentsvc_components::kernel::limit;
 use serde::Serialize;
 
+use crate::a2a::config::A2a;
 use crate::approval::config::Approval;
 use crate::audit::config::Audit;
 use crate::backup::config::Backup;
@@ -29,7 +31,7 @@ use crate::kernel::logging::config::{Log, LogLevel};
 use crate::kernel::sandbox::config::{ExecPolicy, Workspaces};
 use crate::kernel::server::Server;
 use crate::kernel::world_loop::config::World;
-use crate::mcp::client::config::{McpClient, note_servers};
+use crate::mcp::client::config::{Extensions, McpClient, note_servers};
 use crate::mcp::config::McpServer;
 use crate::model::catalog::config::Catalog;
 use crate::peer::config::NetworkConfig;
@@ -49,7 +51,7 @@ pub const DOMAIN: Domain = Domain {
     name: "config",
     uses: &[
         "approval", "audit", "backup", "budget", "model", "provider", "security", "snapshot", "task", "tool",
-        "trigger", "upload", "usage", "web", "manifest", "replay", "mcp", "peer",
+        "trigger", "upload", "usage", "web", "manifest", "replay", "mcp", "a2a", "peer",
     ],
     commands: &[Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration")],
     ..Domain::EMPTY
@@ -106,8 +108,12 @@ table! {
         tool_invoke: ToolInvoke => table(),
         /// The daemon as an MCP server.
         mcp_server: McpServer => table(),
-        /// MCP servers whose tools agents can use, one table each.
-        mcp_servers: BTreeMap<Box<str>, McpClient> => named("files"),
+        /// MCP servers whose tools agents can use, one table each; or a list, `[[mcp_servers]]`, of tables with `name`.
+        mcp_servers: BTreeMap<Box<str>, McpClient> => named_or_listed("files"),
+        /// How MCP servers are kept running.
+        extensions: Extensions => table(),
+        /// Agents that others reach over the Agent2Agent protocol.
+        a2a: A2a => table(),
         /// Other nodes and their agents.
         network: NetworkConfig => table(),
         /// Files that clients upload for agents.
@@ -137,7 +143,6 @@ table! {
 
 impl Document for Config {
     const RESERVED: &'static [&'static str] = &[
-        "a2a",
         "channels",
         "compaction",
         "context_engine",

@@ -1,7 +1,11 @@
 //! What a configuration says to each domain.
 
+use std::path::Path;
+
 use super::Config;
+use crate::kernel::config::merged;
 use crate::kernel::settings::{DataDir, Reach, ReadConfig, Settings};
+use crate::mcp::client::config::Configured;
 use crate::tool::DirectRules;
 
 impl Config {
@@ -10,7 +14,10 @@ impl Config {
         let key = self.api_key.is_set().then(|| self.api_key.expose().to_owned());
         settings.set(Reach { listen: Some(self.api_listen), key });
         settings.set(DataDir(self.data_dir.clone()));
-        settings.set(ReadConfig(|text| super::data_dir_of(text).map(DataDir).map_err(|error| error.to_string())));
+        settings.set(ReadConfig {
+            data_dir: |text| super::data_dir_of(text).map(DataDir).map_err(|error| error.to_string()),
+            merged: |text, present| merged::<Self>(text, present, Path::new("config.toml")),
+        });
         settings.set(self.snapshots.clone());
         settings.set(self.backup.clone());
         settings.set(self.security.clone());
@@ -22,5 +29,9 @@ impl Config {
             require_approval: self.approval.require_approval.clone(),
         });
         settings.set(self.mcp_server.clone());
+        settings.set(Configured(self.mcp_servers.clone()));
+        settings.set(self.extensions.clone());
+        settings.set(self.exec_policy.clone());
+        settings.set(self.a2a.clone());
     }
 }

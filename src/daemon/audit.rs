@@ -18,6 +18,7 @@ use crate::audit::outside::Outside;
 use crate::audit::vault::Vault;
 use crate::kernel::exchange::Entry;
 use crate::kernel::home::Home;
+use crate::kernel::retention::RetentionClock;
 use crate::kernel::store::Store;
 use crate::kernel::store::writer::Writer;
 
@@ -43,6 +44,7 @@ pub(crate) fn checkpoint_signer(
         bridge,
         handle: ground.handle.clone(),
         clock: ground.clock.clone(),
+        retention: ground.front.settings.get::<RetentionClock>().as_ref().clone(),
         retention_days: Arc::clone(&ground.front.audit_days),
     };
     CheckpointSigner::start(parts).map_err(system("cannot start the audit checkpoint signer"))

@@ -46,6 +46,7 @@ use crate::kernel::domain::Opening;
 use crate::kernel::exchange;
 use crate::kernel::exchange::Exchange;
 use crate::kernel::home::Address;
+use crate::kernel::retention::RetentionClock;
 use crate::kernel::sandbox::Workspaces;
 use crate::kernel::settings::Settings;
 use crate::kernel::store::deferred::DeferredStore;
@@ -133,7 +134,7 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
     front.api.services.provide::<dyn Configuration>(Arc::clone(&live) as _);
     front.open_domains(launch, &exchange)?;
-    crate::mcp::client::start(&config.mcp_servers, &front.tools, &launch.home, runtime.handle());
+    crate::mcp::client::start(&front.api, &front.tools, &launch.home, &front.vault, &exchange, runtime.handle());
     let data = launch.home.data_dir(config.data_dir.as_deref());
     crate::peer::start((config.network_enabled, &config.network), &front.tools, &front.api, &data, runtime.handle());
     let (files, handle) = (Arc::clone(&front.files), runtime.handle().clone());
@@ -152,6 +153,8 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     tracing::info!(url = %Address::own(address, crashes).url(), "listening");
 
     exchange.start(intake, audit::start_entry(&front), launch.first_run).map_err(Error::World)?;
+    let retention = front.settings.get::<RetentionClock>();
+    retention.watch(runtime.handle());
     snapshots.watch(runtime.handle());
     backups.watch();
     crate::kernel::start_code::hand_back(runtime.handle());
@@ -164,6 +167,7 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     stop.settle(&runtime);
     audit::note_stop(&front, &runtime);
     exchange.stop();
+    retention.remember();
     runtime.shutdown_timeout(Duration::from_secs(2));
     match front.fatal.get() {
         Some(cause) => Err(Error::Fatal(cause.clone())),
@@ -256,8 +260,10 @@ pub(crate) fn front(
     let store = Arc::new(DeferredStore::default());
     let in_force_settings = Settings::default();
     config.put_in_force(&in_force_settings);
+    let retention = RetentionClock::open(launch.home.clock_file(), Clock::system(), launch.first_run);
+    in_force_settings.set(retention.clone());
     let workspaces = Workspaces::limited(launch.home.workspaces_dir(), in_force_settings.clone());
-    let files = Arc::new(LocalFiles::new(launch.home.uploads_dir(), config.uploads.clone(), workspaces));
+    let files = Arc::new(LocalFiles::new(launch.home.uploads_dir(), config.uploads.clone(), workspaces, retention));
     let providers = Arc::clone(&models.providers);
     let parts = (bridge.clone(), files.workspaces().clone(), in_force_settings.clone());
     let tools = tools::tool_parts(launch, parts, &providers.load());

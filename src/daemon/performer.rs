@@ -25,6 +25,7 @@ use crate::kernel::effect::in_flight::InFlight;
 use crate::kernel::effect::performers::Performers;
 use crate::kernel::effect::readers::Readers;
 use crate::kernel::effect::{Calls, Outcomes};
+use crate::kernel::retention::RetentionClock;
 use crate::kernel::store::sweep::Sweep;
 use crate::kernel::vault::Vault;
 use crate::model::ModelSettings;
@@ -84,6 +85,7 @@ impl Performer {
         performers.provide(parts.memory);
         performers.provide(parts.providers);
         performers.provide(parts.model);
+        performers.provide::<RetentionClock>(parts.tools.settings.get::<RetentionClock>().as_ref().clone());
         performers.provide(parts.tools);
         performers.provide(parts.vault);
         DOMAINS.iter().for_each(|domain| (domain.performers)(&mut performers));

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use agentsvc_components::kernel::limit;
 
 use super::{Finding, Patient};
+use crate::config::key_guard;
 use crate::kernel::config;
 use crate::kernel::vault;
 use crate::kernel::vault::KeySource;
@@ -56,6 +57,11 @@ pub(super) fn vault_key(_: &Patient) -> Finding {
 
 /// An API that other machines reach has a key.
 pub(super) fn api_key(patient: &Patient) -> Finding {
+    if let Ok(loaded) = &patient.config
+        && let Err(error) = key_guard::check(&patient.home, &loaded.config)
+    {
+        return Finding::fail(error.to_string(), "do one of these; until then the daemon does not start");
+    }
     let config = patient.config();
     let local = config.api_listen.ip().is_loopback();
     match (config.api_key.is_set(), local) {

@@ -5,6 +5,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use super::{Finding, Patient, StoreOwner};
 use crate::kernel::vault::{KeySource, Vault};
+use crate::upload::record;
+
+/// Damaged uploads that are named.
+const UPLOADS_SHOWN: usize = 10;
 
 /// The home is there, ours, and nobody else's.
 pub(super) fn is_usable(patient: &Patient) -> Finding {
@@ -74,5 +78,24 @@ pub(super) fn vault_opens(patient: &Patient) -> Finding {
             "restore the key or the file from a backup; as a last resort, move the *.sealed files out of the vault, \
              which loses their secrets",
         ),
+    }
+}
+
+/// Every upload is what came in.
+pub(super) fn uploads_are_whole(patient: &Patient) -> Finding {
+    match record::check_all(&patient.home.uploads_dir()) {
+        Ok(record::Checked { count, damaged }) if damaged.is_empty() => {
+            Finding::pass(format!("{count} uploads match their checksums"))
+        }
+        Ok(record::Checked { count, damaged }) => {
+            let (shown, more) = (damaged.iter().take(UPLOADS_SHOWN), damaged.len().saturating_sub(UPLOADS_SHOWN));
+            let names = shown.map(String::as_str).collect::<Vec<_>>().join(", ");
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            Finding::warn(
+                format!("{} of {count} uploads are damaged: {names}{more}", damaged.len()),
+                "restore them from a backup, or let their senders upload them again",
+            )
+        }
+        Err(error) => Finding::warn(format!("the uploads cannot be read: {error}"), "look at the directory uploads"),
     }
 }

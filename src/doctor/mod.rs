@@ -27,7 +27,8 @@ use crate::kernel::home::{Address, Home, Lock};
 pub const DOMAIN: Domain = Domain {
     name: "doctor",
     uses: &[
-        "audit", "backup", "config", "model", "provider", "agent", "manifest", "schedule", "session", "trigger", "turn",
+        "audit", "backup", "config", "model", "provider", "agent", "manifest", "schedule", "session", "trigger",
+        "turn", "upload",
     ],
     commands: &[
         Subcommand::new::<cli::Doctor>(
@@ -171,6 +172,7 @@ const CHECKS: &[Check] = &[
     ("clock", machine::clock),
     ("open_files", machine::open_files),
     ("sandbox", machine::sandbox),
+    ("uploads", home::uploads_are_whole),
     ("store", store::reads),
     ("audit", store::audit),
 ];

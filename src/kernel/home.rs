@@ -123,6 +123,11 @@ impl Home {
         self.root.join("mcp_servers")
     }
 
+    /// MCP servers that can be installed, one file each.
+    pub fn mcp_catalog_dir(&self) -> PathBuf {
+        self.root.join("mcp").join("catalog")
+    }
+
     /// Manifests to make agents from, one file each.
     pub fn agent_types_dir(&self) -> PathBuf {
         self.root.join("agent-types")
@@ -156,6 +161,16 @@ impl Home {
     /// The file that says where the daemon listens.
     pub fn address_file(&self) -> PathBuf {
         self.root.join("daemon.json")
+    }
+
+    /// The file that is there while the configuration in force has an API key.
+    pub fn api_key_marker(&self) -> PathBuf {
+        self.root.join("api_key.set")
+    }
+
+    /// The file that says what the clock read when it was last believed.
+    pub fn clock_file(&self) -> PathBuf {
+        self.root.join("clock.json")
     }
 
     /// Creates what is missing of the layout, readable by the owner only. What exists is left as it is.

@@ -1,5 +1,6 @@
 //! The Model Context Protocol (spec 3, MCP servers).
 
+mod catalog;
 pub(crate) mod cli;
 pub mod client;
 pub mod config;
@@ -17,7 +18,11 @@ use config::McpServer;
 pub const DOMAIN: Domain = Domain {
     name: "mcp",
     uses: &["tool"],
-    commands: &[Subcommand::new::<cli::Mcp>(22, "mcp", "Serve MCP over standard input and output")],
+    commands: &[Subcommand::new::<cli::Mcp>(
+        22,
+        "mcp",
+        "Serve MCP over standard input and output, or manage MCP servers",
+    )],
     open: |opening| {
         opening.provide::<dyn PublicTools>(Arc::new(Listed(opening.settings.clone())));
         Ok(())

@@ -19,6 +19,7 @@ use agentsvc_components::session::sweep::LogSwept;
 use agentsvc_components::session::sweep::SweepLog;
 use agentsvc_components::turn::effect::{ModelCall, ToolRun};
 use agentsvc_components::turn::outcome::{ModelAnswer, ModelEnd, ModelOutcome, ToolOutcome};
+use agentsvc_components::usage::record::{SweepUsage, UsageSwept};
 
 use super::script::Script;
 
@@ -65,6 +66,8 @@ impl Performer {
             self.put(now, LogSwept(*log));
         } else if let Some(SweepAgent(agent)) = effect.get() {
             self.put(now, AgentSwept(*agent));
+        } else if let Some(SweepUsage(before)) = effect.get() {
+            self.put(now, UsageSwept(*before));
         }
     }
 

@@ -25,6 +25,7 @@ use uuid::Uuid;
 
 use crate::agent::files_taint::FilesTaint;
 use crate::kernel::exchange::{Entry, Exchange};
+use crate::kernel::retention::RetentionClock;
 use crate::kernel::settings::Settings;
 use crate::kernel::store::is_full;
 use crate::kernel::store::rows::read::{self, Copied};
@@ -240,7 +241,7 @@ impl Snapshots {
             Err(error) => return tracing::warn!(%error, "old snapshots could not be deleted"),
         };
         let mut gone = Vec::new();
-        for snapshot in retention.outdated(&all, self.now()) {
+        for snapshot in retention.outdated(&all, self.settings.get::<RetentionClock>().now()) {
             if Some(snapshot.id) == spare {
                 continue;
             }

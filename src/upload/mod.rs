@@ -9,6 +9,7 @@ pub mod config;
 pub(crate) mod extract;
 mod kind;
 pub(crate) mod pdf;
+pub(crate) mod record;
 mod sweeper;
 pub(crate) mod uploads;
 mod workspace;
@@ -27,6 +28,7 @@ use uploads::Uploads;
 
 use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
+use crate::kernel::retention::RetentionClock;
 use crate::kernel::sandbox::Workspaces;
 
 /// What this domain brings.
@@ -52,8 +54,8 @@ pub struct LocalFiles {
 
 impl LocalFiles {
     /// The uploads in `dir` and the workspaces. What earlier processes left half done is removed in the background.
-    pub fn new(dir: PathBuf, settings: config::Uploads, workspaces: Workspaces) -> Self {
-        let uploads = Uploads::new(dir, settings);
+    pub fn new(dir: PathBuf, settings: config::Uploads, workspaces: Workspaces, retention: RetentionClock) -> Self {
+        let uploads = Uploads::new(dir, settings, retention);
         let sweeper = Sweeper::start(uploads.clone());
         Self { uploads, workspaces, pdfs: PdfReader::default(), sweeper }
     }
@@ -133,7 +135,7 @@ impl Files for LocalFiles {
     }
 
     fn copy_upload(&self, owner: &Owner, upload: &Upload) -> Result<Written, FilesError> {
-        let (_, mut content) = self.uploads.open(upload.id)?;
+        let mut content = self.uploads.open_fresh(upload.id)?;
         workspace::copy(&self.workspaces, owner, &upload.filename, &mut content)
     }
 
@@ -145,5 +147,7 @@ impl Files for LocalFiles {
 impl Probe for LocalFiles {
     fn gather(&self, out: &mut MetricsText) {
         out.gauge("agentsvc_uploads_bytes", "Bytes of all uploads.", self.uploads.total_bytes());
+        let help = "Reads of uploads that were refused because the content does not match its SHA-256.";
+        out.counter("agentsvc_uploads_damaged_total", help, self.uploads.damaged());
     }
 }

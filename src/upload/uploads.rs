@@ -11,7 +11,7 @@
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,28 +25,16 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, FileId, Timestamp};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::kind::{self, MAGIC_BYTES};
+use super::record::{self, Record};
+use crate::kernel::retention::RetentionClock;
 use crate::kernel::{disk, free_space};
 use crate::upload::config::Uploads as Settings;
 
 /// Bytes of a file's name; file systems take no more.
 const NAME_BYTES_MAX: usize = 255;
-/// Bytes of a record; more is no record of ours.
-const RECORD_BYTES_MAX: u64 = 64 << 10;
-
-/// The record of an upload as it is stored.
-#[derive(Debug, Serialize, Deserialize)]
-struct Record {
-    agent: AgentId,
-    filename: String,
-    content_type: String,
-    size: u64,
-    sha256: String,
-    created_at: Timestamp,
-}
 
 /// The uploads. Cheap to clone; every call blocks on the disk.
 #[derive(Clone)]
@@ -57,10 +45,14 @@ pub(crate) struct Uploads {
 struct Room {
     dir: PathBuf,
     settings: ArcSwap<Settings>,
+    /// The time by which uploads are old.
+    retention: RetentionClock,
     /// Bytes of all uploads, those on their way in included.
     total_bytes: AtomicU64,
     /// Uploads on their way in.
     open: AtomicUsize,
+    /// How often one was found damaged.
+    damaged: AtomicU64,
     /// Those of this process, while the ones of earlier processes are still being counted.
     fresh: Mutex<Option<HashSet<FileId>>>,
 }
@@ -68,10 +60,11 @@ struct Room {
 impl Uploads {
     /// The uploads in `dir`, which need not exist yet. Those of earlier processes count when [`sweep`](Self::sweep) has
     /// run.
-    pub(crate) fn new(dir: PathBuf, settings: Settings) -> Self {
+    pub(crate) fn new(dir: PathBuf, settings: Settings, retention: RetentionClock) -> Self {
         let fresh = Mutex::new(Some(HashSet::new()));
         let settings = ArcSwap::from_pointee(settings);
-        let room = Room { dir, settings, total_bytes: AtomicU64::new(0), open: AtomicUsize::new(0), fresh };
+        let (total_bytes, open) = (AtomicU64::new(0), AtomicUsize::new(0));
+        let room = Room { dir, settings, retention, total_bytes, open, damaged: AtomicU64::new(0), fresh };
         Self { room: Arc::new(room) }
     }
 
@@ -107,32 +100,30 @@ impl Uploads {
 
     /// What is known of an upload.
     pub(crate) fn get(&self, id: FileId) -> Result<Upload, FilesError> {
-        let missing = || FilesError::NotFound(format!("upload not found: {id}"));
-        let file = match File::open(self.room.record(id)) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing()),
-            Err(error) => return Err(failed("open the record of an upload")(error)),
-        };
-        let mut text = String::new();
-        file.take(RECORD_BYTES_MAX).read_to_string(&mut text).map_err(failed("read the record of an upload"))?;
-        let record: Record = serde_json::from_str(&text).map_err(|error| {
-            tracing::error!(%error, upload = %id, "the record of an upload is damaged");
-            FilesError::Failed
-        })?;
-        let Record { agent, filename, content_type, size, sha256, created_at } = record;
-        Ok(Upload { id, agent, filename, content_type, size, sha256, created_at })
+        record::read(&self.room.record(id), id)
     }
 
-    /// Opens an upload.
+    /// Opens an upload whose content was compared with its checksum.
     pub(crate) fn open(&self, id: FileId) -> Result<(Upload, File), FilesError> {
         let upload = self.get(id)?;
-        match File::open(self.room.content(id)) {
-            Ok(file) => Ok((upload, file)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(FilesError::NotFound(format!("upload not found: {id}")))
-            }
-            Err(error) => Err(failed("open an upload")(error)),
+        let mut file = self.open_fresh(id)?;
+        if record::is_whole(&mut file, &upload).map_err(failed("read an upload"))? {
+            return Ok((upload, file));
         }
+        self.room.damaged.fetch_add(1, Ordering::Relaxed);
+        tracing::error!(upload = %id, agent = %upload.agent, "an upload is damaged: it does not match its SHA-256");
+        Err(FilesError::Damaged(format!("upload {id} is damaged: it does not match its checksum; upload it again")))
+    }
+
+    /// Opens the content of an upload that has just come in.
+    pub(super) fn open_fresh(&self, id: FileId) -> Result<File, FilesError> {
+        let found = disk::there(File::open(self.room.content(id))).map_err(failed("open an upload"))?;
+        found.ok_or_else(|| FilesError::NotFound(format!("upload not found: {id}")))
+    }
+
+    /// How often an upload was found damaged since the start.
+    pub(crate) fn damaged(&self) -> u64 {
+        self.room.damaged.load(Ordering::Relaxed)
     }
 
     /// Opens an upload, as the API takes it.
@@ -176,7 +167,7 @@ impl Uploads {
             return Ok(());
         };
         let days = i64::from(self.room.settings.load().retention_days);
-        let oldest = if days == 0 { i64::MIN } else { now().0 - days * 86_400_000 };
+        let oldest = if days == 0 { i64::MIN } else { self.room.retention.now().0 - days * 86_400_000 };
         for entry in entries {
             let entry = entry?;
             let name = entry.file_name();
@@ -383,8 +374,7 @@ impl FileWriter<Upload> for Incoming {
         named.keep();
         // It stays, and so does the room it takes.
         slot.bytes = 0;
-        let Record { agent, filename, content_type, size, sha256, created_at } = record;
-        Ok(Upload { id, agent, filename, content_type, size, sha256, created_at })
+        Ok(record.of(id))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The uploads room over a directory of its own.
 
 use std::collections::HashSet;
+use std::io::Read;
 
 use agentsvc_api::http::files::{FileWriter, FilesError};
 use agentsvc_api::upload::files::Upload;
@@ -26,7 +27,7 @@ fn harness() -> Harness {
 /// The room as the next process finds it, before it went over it.
 fn again(dir: &Path, retention_days: u32) -> Uploads {
     let settings = Settings { max_bytes: 1_000, max_total_bytes: 2_500, retention_days };
-    Uploads::new(dir.join("uploads"), settings)
+    Uploads::new(dir.join("uploads"), settings, RetentionClock::default())
 }
 
 impl Harness {

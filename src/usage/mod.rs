@@ -9,8 +9,9 @@ use agentsvc_api::usage::store::UsageStore;
 
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
+use crate::kernel::retention::RetentionClock;
 use crate::kernel::store::sweep::{Rows, Sweep, Sweeping};
-use agentsvc_components::usage::record::SweepUsage;
+use agentsvc_components::usage::record::{SweepUsage, UsageSwept};
 use agentsvc_components::{AgentId, Timestamp};
 use agentsvc_systems::usage::{active_key, usage_range};
 
@@ -28,14 +29,16 @@ pub const DOMAIN: Domain = Domain {
 
 /// Erases old usage events.
 fn performers(performers: &mut Performers) {
-    let sweep = performers.part::<Sweep>();
-    performers.on(move |of: Box<SweepUsage>| sweep(swept(of.0)));
+    let (sweep, retention) = (performers.part::<Sweep>(), performers.part::<RetentionClock>());
+    performers.on(move |of: Box<SweepUsage>| sweep(swept(retention.held_back(of.0))));
 }
 
-/// The usage events of before a moment, and the rows that say who was active on a day.
+/// The usage events of before a moment, and the rows that say who was active on a day. The world lets go of its sums when they
+/// are gone.
 pub(crate) fn swept(before: Timestamp) -> Sweeping {
+    let before = before.max(Timestamp(0));
     let nobody = AgentId(uuid::Uuid::nil());
     let day = before.0.div_euclid(24 * 60 * 60 * 1_000);
     let days = active_key(0, nobody)..active_key(day, nobody);
-    Sweeping::of(Rows::Between(vec![usage_range(Timestamp(0), before), days]))
+    Sweeping::telling(Rows::Between(vec![usage_range(Timestamp(0), before), days]), UsageSwept(before))
 }

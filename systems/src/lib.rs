@@ -3,6 +3,7 @@
 //! This crate knows no network, no disk, no clock and no entropy: time ([`clock::Now`]), randomness
 //! ([`id_generator::IdGenerator`]) and the order of arrivals come from outside, so that the same inputs give the same deltas.
 
+pub mod a2a;
 pub mod agent;
 pub mod approval;
 pub mod audit;
@@ -84,6 +85,7 @@ pub const DOMAINS: &[Domain] = &[
     comms::DOMAIN,
     peer::DOMAIN,
     mcp::DOMAIN,
+    a2a::DOMAIN,
     world::DOMAIN,
     query::DOMAIN,
     replay::DOMAIN,

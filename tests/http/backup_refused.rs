@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::backup_house::{COMPONENTS, backup, daemon, entries, furnish, picture, restore};
-use crate::support::daemon::text;
+use crate::support::daemon::{command, text};
 
 #[test]
 fn bad_requests_are_refused_and_change_nothing() {
@@ -76,7 +76,7 @@ fn header(size: u64) -> tar::Header {
 /// An archive of ours whose rows make no world, or that names another place: everything else about it is right.
 #[test]
 fn rows_that_make_no_world_are_refused_whole() {
-    let daemon = daemon();
+    let mut daemon = daemon();
     let agent = furnish(&daemon, "a");
     let filename = backup(&daemon);
     let before = picture(&daemon);
@@ -99,8 +99,14 @@ fn rows_that_make_no_world_are_refused_whole() {
         "config.toml" => b"data_dir = \"/srv/other\"\n".to_vec(),
         _ => content.to_vec(),
     });
-    let refused = daemon.post("/api/restore", &json!({ "filename": "elsewhere.tar.zst" })).expect(400);
-    assert_eq!((&refused["code"], text(&refused["error"]).contains("keep_config")), (&json!("backup_unfit"), true));
+    let done = restore(&daemon, &json!({ "filename": "elsewhere.tar.zst", "dry_run": true }));
+    assert!(done["config_kept"].as_array().unwrap().contains(&json!("data_dir")), "{done}");
+    daemon.kill();
+    let arguments = ["restore", "elsewhere.tar.zst", "--dry-run"];
+    let refused = command(daemon.home()).args(arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && said.contains("keep_config"), "{said}");
+    daemon.restart();
     let broken = daemon.home().join("backups/broken.tar.zst");
     rewritten(&path, &broken, |name, content| match name {
         "config.toml" => b"no_such_key = 1\n".to_vec(),

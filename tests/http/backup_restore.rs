@@ -117,6 +117,45 @@ fn a_kept_configuration_stays() {
 }
 
 #[test]
+fn a_restore_over_the_api_keeps_what_clients_may_not_set() {
+    let weak = "rate_limit_per_second = 1000000\nlog_level = \"debug\"\n[exec_policy]\nmode = \"full\"\n\
+        [uploads]\nretention_days = 3\n[prices.\"a/b\"]\ninput_per_m = 1\n[mcp_servers.evil]\ncommand = \"/bin/sh\"\n";
+    let mut daemon = Daemon::with(weak);
+    let first = backup(&daemon);
+    let path = daemon.home().join("config.toml");
+    let weak = fs::read_to_string(&path).unwrap();
+    let strong = "api_listen = \"127.0.0.1:0\" # mine\napi_key = \"0123456789abcdef0123456789abcdef\"\n\
+        [exec_policy]\nmode = \"deny\"\n[prices.\"c/d\"]\ninput_per_m = 2\n";
+    fs::write(&path, strong).unwrap();
+    daemon.post("/api/config/reload", &json!({})).expect(200);
+    daemon.use_key("0123456789abcdef0123456789abcdef");
+    for dry_run in [true, false] {
+        let done = restore(&daemon, &json!({ "filename": first, "dry_run": dry_run }));
+        assert_eq!(done["config_kept"], json!(["api_key", "exec_policy.mode", "mcp_servers.evil.command"]));
+    }
+    let now = fs::read_to_string(&path).unwrap();
+    let table: toml::Table = now.parse().unwrap();
+    assert!(now.starts_with("api_listen = \"127.0.0.1:0\" # mine\napi_key = \"0123456789abcdef"), "{now}");
+    assert_eq!(table["exec_policy"]["mode"].as_str(), Some("deny"));
+    assert!(table.get("mcp_servers").is_none(), "{now}");
+    assert_eq!(
+        (table["log_level"].as_str(), table["uploads"]["retention_days"].as_integer()),
+        (Some("debug"), Some(3))
+    );
+    assert!(table["prices"].get("c/d").is_none() && table["prices"].get("a/b").is_some(), "{now}");
+    let shown = daemon.get("/api/config").expect(200);
+    assert_eq!((&shown["log_level"], &shown["exec_policy"]["mode"]), (&json!("debug"), &json!("deny")));
+    daemon.keyed("another").get("/api/agents").expect(401);
+    let trail = daemon.get("/api/audit/recent?limit=20").expect(200);
+    let is_named = |entry: &Value| text(&entry["details"]).contains("exec_policy.mode");
+    assert!(trail["entries"].as_array().unwrap().iter().any(is_named), "{trail}");
+    // The operator, who can edit the file, restores all of it.
+    daemon.kill();
+    done(&command(daemon.home()).args(["restore", &first]).output().unwrap());
+    assert_eq!(fs::read_to_string(&path).unwrap(), weak);
+}
+
+#[test]
 fn an_empty_home_becomes_the_same_world() {
     let mut daemon = daemon();
     for name in ["a", "b"] {

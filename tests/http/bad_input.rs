@@ -35,8 +35,9 @@ fn fitting_body() -> String {
 fn an_id_that_is_no_uuid_is_400_everywhere() {
     let daemon = Daemon::with("rate_limit_per_second = 100000\n");
     let before = world(&daemon);
-    // The ids of models are names.
-    let is_uuid = |path: &str| path.contains("id}") && !path.starts_with("/api/models/");
+    // The ids of models and MCP servers are names, and those of A2A tasks are their clients'.
+    let is_name = |path: &str| ["/api/models/", "/api/mcp/", "/a2a/"].iter().any(|before| path.starts_with(before));
+    let is_uuid = |path: &str| path.contains("id}") && !is_name(path);
     for route in declared().into_iter().filter(|route| is_uuid(&route.path)) {
         for bad in ["nonsense", "0190163d-8694-739b-aea5-966c26f8ad9", "%00", "..%2f..%2fetc%2fpasswd"] {
             let body = fitting_body();
@@ -98,6 +99,7 @@ fn a_broken_body_is_400_everywhere() {
                         | "compact"
                         | "interrupt"
                         | "retry"
+                        | "reconnect"
                         | "cancel"
                         | "reload"
                         | "start"
@@ -114,6 +116,7 @@ fn a_broken_body_is_400_everywhere() {
                     path if path.starts_with("/api/world/snapshots/") && reply.status == 404 => 404,
                     // Some routes take short bodies only.
                     _ if body.len() > 64 << 10 && reply.status == 413 => 413,
+                    path if path == "/" || path.starts_with("/a2a") => 404,
                     _ => 400,
                 };
                 assert_eq!(reply.status, expected, "{route:?} with {start}: {}", reply.text());

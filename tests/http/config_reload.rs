@@ -211,7 +211,7 @@ fn another_key_ends_the_streams_that_the_old_one_let_in() {
     let mut socket = Socket::open(&daemon, &agent);
     let world = Events::open(&daemon, "GET", "/api/world/stream", None);
     // Without a key the same.
-    rewrite(&daemon, "rate_limit_per_second = 5000\n");
+    rewrite(&daemon, "api_key = \"\"\nrate_limit_per_second = 5000\n");
     reload(&daemon);
     assert_eq!(socket.closed(), 1008);
     end(vec![world]);
@@ -233,16 +233,16 @@ fn a_key_may_not_go_while_the_daemon_can_be_reached_from_elsewhere() {
     };
     {
         let (_child, client) = started(home.path(), &[], Some(KEY));
-        write(everywhere);
+        write(&format!("{everywhere}api_key = \"\"\n"));
         refuses(&client);
         // The file listens elsewhere, but the daemon does not until its next start.
-        write(here);
+        write(&format!("{here}api_key = \"\"\n"));
         refuses(&client);
         write(&format!("{here}api_key = \"{KEY}\"\n"));
         assert_eq!(client.poke("/api/config/reload").expect(200)["restart_required"], json!(["api_listen"]));
     }
     let (_child, client) = started(home.path(), &["--listen", "0.0.0.0:0"], Some(KEY));
-    write(here);
+    write(&format!("{here}api_key = \"\"\n"));
     refuses(&client);
     // What the command line said holds, whatever the file says.
     write(&format!("api_listen = \"127.0.0.1:1\"\napi_key = \"{KEY}\"\n"));

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
+use serde_json::json;
+
 use crate::support::daemon::{Daemon, command};
 use crate::support::until;
 
@@ -143,4 +145,38 @@ fn the_home_is_not_for_others() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mode = fs::metadata(&home).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode & 0o007, 0, "{mode:o}");
+}
+
+#[test]
+fn a_configuration_that_lost_the_key_is_not_served() {
+    let mut daemon = Daemon::with("api_key = \"a-key-of-the-test\"\n");
+    let path = daemon.home().join("config.toml");
+    let whole = fs::read_to_string(&path).unwrap();
+    // While the daemon runs, a reload keeps what is in force.
+    fs::write(&path, "").unwrap();
+    let keyed = daemon.keyed("a-key-of-the-test");
+    let said = keyed.post("/api/config/reload", &json!({})).expect(400);
+    assert!(said.to_string().contains("api_key"), "{said}");
+    daemon.get("/api/agents").expect(401);
+    daemon.kill();
+    for text in [Some(""), Some("api_listen = \"127.0.0.1:0\"\n"), None] {
+        match text {
+            Some(text) => fs::write(&path, text).unwrap(),
+            None => fs::remove_file(&path).unwrap(),
+        }
+        let said = start_fails(daemon.home());
+        assert!(said.contains("api_key = \"\"") && said.contains("init --key"), "{text:?}: {said}");
+        assert_eq!(path.exists(), text.is_some(), "nothing is written in the place of a lost file");
+        assert!(!daemon.cli(&["config", "check"]).status.success());
+    }
+    fs::write(&path, whole).unwrap();
+    daemon.restart();
+    daemon.get("/api/agents").expect(401);
+    // The operator takes it out on purpose; from then on the line is not needed.
+    fs::write(&path, "api_listen = \"127.0.0.1:0\"\napi_key = \"\"\n").unwrap();
+    daemon.restart();
+    daemon.get("/api/agents").expect(200);
+    fs::write(&path, "api_listen = \"127.0.0.1:0\"\n").unwrap();
+    daemon.restart();
+    daemon.get("/api/agents").expect(200);
 }

@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod a2a;
 mod agents;
 mod approvals;
 mod attachments;
@@ -36,6 +37,7 @@ mod limits;
 mod lists;
 mod manifest_variables;
 mod mcp;
+mod mcp_servers;
 mod memory;
 mod messages;
 mod migrate;

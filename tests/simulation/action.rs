@@ -150,6 +150,12 @@ actions! {
     UpdateWebhook 2,
     /// One is removed.
     RemoveWebhook 1,
+    /// A task comes over A2A.
+    SendA2aTask 4,
+    /// One is cancelled.
+    CancelA2aTask 1,
+    /// Its client wants to be told of its end.
+    SetA2aPush 1,
     /// Memory is written.
     PutMemory 4,
     /// Memory is deleted.

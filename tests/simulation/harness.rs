@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
+use agentsvc_components::a2a::A2aTaskId;
 use agentsvc_components::goal::GoalStatus;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::ScheduleKind;
@@ -13,6 +14,7 @@ use agentsvc_components::webhook::WebhookId;
 use agentsvc_components::{
     Actor, AgentId, GoalId, Micros, Refusal, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, WorkflowId,
 };
+use agentsvc_systems::a2a::SendA2aTask;
 use agentsvc_systems::config::budget::BudgetSettings;
 use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings};
 
@@ -51,6 +53,7 @@ pub(crate) struct Known {
     pub(crate) conversations: Vec<SessionId>,
     pub(crate) invocations: Vec<u128>,
     pub(crate) webhooks: Vec<WebhookId>,
+    pub(crate) a2a: Vec<(A2aTaskId, SendA2aTask)>,
     pub(crate) memories: BTreeSet<(AgentId, String)>,
 }
 

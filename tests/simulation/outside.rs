@@ -15,6 +15,7 @@ use agentsvc_components::session::sweep::LogSwept;
 use agentsvc_components::session::sweep::SweepLog;
 use agentsvc_components::turn::effect::{ModelCall, ToolRun};
 use agentsvc_components::turn::outcome::ModelOutcome;
+use agentsvc_components::usage::record::{SweepUsage, UsageSwept};
 use agentsvc_components::{AgentId, LogId, TurnId};
 use agentsvc_systems::kernel::record;
 
@@ -93,6 +94,8 @@ pub(crate) fn begin(harness: &mut Harness, effects: Vec<AnyEffect>) -> Result<()
             Out::Log(*log)
         } else if let Some(SweepAgent(agent)) = effect.get() {
             Out::Agent(*agent)
+        } else if let Some(SweepUsage(before)) = effect.get() {
+            Out::Back(UsageSwept(*before).into())
         } else {
             if let Some(Abort(attempt)) = effect.get() {
                 harness.outside.aborted.insert((attempt.job, attempt.number));

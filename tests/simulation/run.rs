@@ -13,6 +13,7 @@
 
 #![allow(clippy::print_stdout, reason = "a failing run is repeated from the seed it printed")]
 
+mod a2a;
 mod action;
 mod client;
 mod coverage;

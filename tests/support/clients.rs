@@ -31,3 +31,13 @@ pub(crate) fn python(package: &str) -> String {
     let advice = format!("the Python package {package} is missing: pip install {package}");
     tool(&[given, venv, "python3".into()], &["-c", &format!("import {package}")], &advice)
 }
+
+/// The Python of an environment beside the one of the other packages, `target/venv-<name>` or what the variable
+/// `AGENTSVC_PYTHON_<NAME>` names: for packages of which two versions are used.
+#[track_caller]
+pub(crate) fn python_of(name: &str, package: &str, install: &str) -> String {
+    let venv = root().join(format!("target/venv-{name}/bin/python")).display().to_string();
+    let given = std::env::var(format!("AGENTSVC_PYTHON_{}", name.to_uppercase())).unwrap_or_else(|_| venv.clone());
+    let advice = format!("the environment target/venv-{name} lacks {package}: {install}");
+    tool(&[given, venv], &["-c", &format!("import {package}")], &advice)
+}

@@ -96,6 +96,8 @@ pub struct BackupRestored {
     pub step: Option<u64>,
     /// Changes by component; `other` belongs to none.
     pub components: BTreeMap<String, ComponentChanges>,
+    /// Configuration keys that stay as they are here: the backup has other values for them, but clients may not set them.
+    pub config_kept: Vec<String>,
     /// Configuration keys that take effect at the next start.
     pub restart_required: Vec<String>,
     /// Milliseconds without a running world; 0 if it kept running.

@@ -28,6 +28,9 @@ pub enum FilesError {
     /// Too much of it at once; again in a moment (503).
     #[error("{0}")]
     Busy(String),
+    /// The file is not what was stored (500).
+    #[error("{0}")]
+    Damaged(String),
     /// The disk failed; the reason is in the log (500).
     #[error("the files could not be read or written")]
     Failed,
@@ -43,6 +46,7 @@ impl From<FilesError> for Error {
             FilesError::TooLarge(max) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, text).with("limit_bytes", max),
             FilesError::Full(_) => Self::of(error_codes::STORAGE_FULL, text),
             FilesError::Busy(_) => Self::unavailable(text, 1),
+            FilesError::Damaged(_) => Self::of(error_codes::FILE_DAMAGED, text),
             FilesError::Failed => Self::internal(text),
         }
     }

@@ -9,4 +9,10 @@ agentsvc_components::error_codes! {
     MCP_VERSION = "mcp_version", [400], "Send a version of `supported`, or initialize again.";
     /// The `Accept` header takes neither JSON nor server-sent events.
     MCP_ACCEPT = "mcp_accept", [406], "Send `Accept: application/json, text/event-stream`.";
+    /// The MCP server is defined in config.toml.
+    MCP_SERVER_CONFIGURED = "mcp_server_configured", [409], "Change `[mcp_servers]` in config.toml.";
+    /// The MCP server could not be started or reached.
+    MCP_SERVER_UNREACHABLE = "mcp_server_unreachable", [502], "`error` says why; see also `/api/mcp/servers/{id}/logs`.";
+    /// The file of an entry of the MCP catalog cannot be used.
+    MCP_TEMPLATE = "mcp_template", [409], "Correct the file in `mcp/catalog`; `error` describes the problem.";
 }

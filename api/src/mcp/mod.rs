@@ -1,4 +1,5 @@
-//! The daemon as a server of the Model Context Protocol (spec 3, MCP HTTP transport).
+//! The daemon as a server of the Model Context Protocol (spec 3, MCP HTTP transport), and the servers of others that it
+//! runs.
 
 pub(crate) mod agents;
 pub mod error_codes;
@@ -6,6 +7,7 @@ pub(crate) mod message;
 pub(crate) mod methods;
 pub mod public_tools;
 pub(crate) mod routes;
+pub mod servers;
 pub(crate) mod tools;
 pub(crate) mod version;
 
@@ -15,4 +17,4 @@ use crate::http::domain::HttpDomain;
 pub const DOMAIN: HttpDomain = HttpDomain::new("mcp")
     .uses(&["agent", "manifest", "tool", "turn", "upload"])
     .error_codes(error_codes::ALL)
-    .routes(&[routes::ROUTES]);
+    .routes(&[routes::ROUTES, servers::routes::ROUTES]);

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use bevy_ecs::prelude::{Component, Entity};
 use serde::{Deserialize, Serialize};
 
+use crate::a2a::A2aTaskId;
 use crate::kernel::id::{AgentId, ApprovalId, RunId, ScheduleId, SessionId, TriggerId, TurnId};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
@@ -21,7 +22,7 @@ use crate::session::message::{ToolCall, Usage};
 use crate::turn::trace::TraceStep;
 
 /// What this domain is.
-pub const DOMAIN: Domain = Domain { name: "turn", uses: &["manifest", "session", "usage"] };
+pub const DOMAIN: Domain = Domain { name: "turn", uses: &["a2a", "manifest", "session", "usage"] };
 
 /// Where a turn is. The table of transitions stands at the head of `systems/src/turn/mod.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -98,6 +99,11 @@ pub enum Origin {
         /// Which of its steps, counted from 0.
         step: u16,
     },
+    /// A client of the A2A protocol.
+    A2a {
+        /// The task that it sent.
+        task: A2aTaskId,
+    },
 }
 
 impl Origin {
@@ -113,6 +119,7 @@ impl Origin {
             Self::Trigger { .. } => "trigger",
             Self::Schedule { .. } => "schedule",
             Self::Workflow { .. } => "workflow",
+            Self::A2a { .. } => "a2a",
         }
     }
 
@@ -122,11 +129,11 @@ impl Origin {
         matches!(self, Self::Api | Self::WebSocket | Self::OpenAi)
     }
 
-    /// Did a trigger, a schedule or a workflow begin it? Then nobody waits for it but what began it, and it goes on after
-    /// a restart wherever it runs.
+    /// Did a trigger, a schedule, a workflow or an A2A task begin it? Then nobody waits for it but what began it, and it goes
+    /// on after a restart wherever it runs.
     #[must_use]
     pub const fn is_fired(self) -> bool {
-        matches!(self, Self::Trigger { .. } | Self::Schedule { .. } | Self::Workflow { .. })
+        matches!(self, Self::Trigger { .. } | Self::Schedule { .. } | Self::Workflow { .. } | Self::A2a { .. })
     }
 }
 

@@ -7,15 +7,25 @@ use crate::kernel::attempt::Attempt;
 use crate::kernel::effect::Effect;
 use crate::kernel::id::{AgentId, JobId, SessionId};
 use crate::kernel::money::Micros;
+use crate::kernel::outcome::Outcome;
 use crate::kernel::record::is_default;
 use crate::kernel::time::Timestamp;
 use crate::usage::{CallUse, Limits, Scope, UsageSum};
 
-/// Erase the usage events that are older. Nothing comes back.
+/// Erase the usage events that are older; comes back as [`UsageSwept`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SweepUsage(pub Timestamp);
 
 impl Effect for SweepUsage {}
+
+/// The usage events of before that moment were erased. It is the one that was asked for or an earlier one: where the clock is
+/// not believed, less is erased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsageSwept(pub Timestamp);
+
+impl Outcome for UsageSwept {
+    const NAME: &'static str = "SweptUsage";
+}
 
 /// One usage event: a model call that ended (spec 3, Usage event).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -141,11 +141,19 @@ fn render(done: &Value) -> String {
     let head = if done["status"] == "dry_run" { "dry run, nothing was changed; would restore" } else { "restored" };
     let restart = done["restart_required"].as_array().filter(|keys| !keys.is_empty());
     let restart = restart.map(|keys| format!("takes effect with the next start: {}\n", field(&json!(keys), "")));
+    let kept = done["config_kept"].as_array().filter(|keys| !keys.is_empty());
+    let kept = kept.map(|keys| {
+        let keys = field(&json!(keys), "");
+        format!(
+            "kept as they are, since clients cannot set them: {keys}; to restore these, too, stop the daemon first\n"
+        )
+    });
     format!(
-        "{head} {} of {}\n{}{}",
+        "{head} {} of {}\n{}{}{}",
         field(done, "/filename"),
         field(done, "/created_at"),
         table.render(),
-        restart.unwrap_or_default()
+        restart.unwrap_or_default(),
+        kept.unwrap_or_default()
     )
 }

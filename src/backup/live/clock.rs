@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::HomeBackups;
 use crate::backup::shelf;
+use crate::kernel::retention::RetentionClock;
 
 /// The longest wait: how soon another configuration, or a clock that was set, is seen.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -133,7 +134,8 @@ impl HomeBackups {
             Err(error) => return tracing::warn!(%error, "old backups could not be deleted"),
         };
         let (keep, max_age_days) = (config.keep, config.max_age_days);
-        for filename in shelf::outdated(&lines, keep, max_age_days, self.now()) {
+        let now = self.parts.settings.get::<RetentionClock>().now();
+        for filename in shelf::outdated(&lines, keep, max_age_days, now) {
             let details = json!({ "filename": filename, "reason": "retention" });
             if let Err(refusal) = self.parts.exchange.record(Actor::System, audit_kinds::BACKUP_DELETED, details) {
                 tracing::warn!(%refusal, filename, "an old backup is kept: its deletion could not be recorded");

@@ -36,7 +36,8 @@ impl HomeBackups {
         let unknown = || BackupError::Unknown(wanted.filename.clone());
         let archive = shelf::find(&places.backups, &wanted.filename).ok_or_else(unknown)?;
         let vault = &self.parts.vault;
-        let job = Job { archive: &archive, places: &places, vault, selection: selected, now: self.now() };
+        let (selection, now) = (selected, self.now());
+        let job = Job { archive: &archive, places: &places, vault, selection, keeps_protected: true, now };
         let view = self.parts.exchange.view().map_err(|refusal| of_refusal(&refusal))?;
         let prepared = prepare(&job, Some(&view), &progress).map_err(of_error)?;
         drop(view);

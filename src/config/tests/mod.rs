@@ -3,6 +3,7 @@
 mod changes;
 mod edits;
 mod keys;
+mod merged;
 mod mistakes;
 mod models;
 mod schemas;

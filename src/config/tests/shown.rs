@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use crate::config::{Config, Document, toml_of};
 use crate::kernel::config::{Applies, Kind, Table, tree};
 use crate::kernel::home::Home;
-use crate::mcp::client::config::McpClient;
 
 fn read(text: &str) -> Config {
     Config::parse(text, Path::new("c")).unwrap().config
@@ -64,10 +63,6 @@ fn other(path: &str, kind: Kind) -> String {
         ("api_listen", _) => "\"127.0.0.1:1\"".to_owned(),
         ("data_dir" | "audit.heads_file" | "audit.heads_syslog", _) => "\"/other\"".to_owned(),
         ("world.tick_hz" | "server.loading_wait_ms", _) => "7".to_owned(),
-        ("mcp_servers.groq.network", _) => "true".to_owned(),
-        ("mcp_servers.groq.timeout_secs", _) => "7".to_owned(),
-        ("mcp_servers.groq.env", _) => "[\"OTHER\"]".to_owned(),
-        (path, Kind::List) if path.starts_with("mcp_servers.groq.") => "[\"/other\"]".to_owned(),
         ("network_enabled", _) => "true".to_owned(),
         ("network.listen_addresses" | "network.bootstrap_peers", _) => "[\"10.0.0.2:7400\"]".to_owned(),
         ("network.agents", _) => "[\"other\"]".to_owned(),
@@ -105,19 +100,16 @@ fn what_needs_a_restart_waits_for_it_and_nothing_else_does() {
             path if path.starts_with("providers.groq.") => {
                 &["providers.groq.device_auth_url", "providers.groq.token_url", "providers.groq.client_id"]
             }
-            path if path.starts_with("mcp_servers.groq.") => &["mcp_servers.groq.command"],
             _ => &[],
         };
         let all: BTreeSet<&str> = beside.iter().copied().chain([&*path]).collect();
         let text: String = all.iter().map(|path| format!("{path} = {}\n", other(path, kind_of(path)))).collect();
         let changed = read(&text);
-        // A server that is new brings all of its keys.
-        let count = if path.starts_with("mcp_servers.") { McpClient::KEYS.len() } else { all.len() };
-        assert_eq!(changed.differences(&started).len(), count, "{path}");
+        assert_eq!(changed.differences(&started).len(), all.len(), "{path}");
         assert_eq!(changed.until_restart(&started), started, "{path} would be in force without a restart");
         checked += 1;
     }
-    assert_eq!(checked, 37);
+    assert_eq!(checked, 30);
     let live = read("log_level = \"warn\"\nrate_limit_per_second = 5\n[budget]\ndaily_limit_usd = 1\n");
     assert_eq!(live.clone().until_restart(&started), live);
 }

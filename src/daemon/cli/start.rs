@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::Args;
 
 use crate::backup::place;
-use crate::config::{Config, Document as _, Loaded};
+use crate::config::{Config, Document as _, Loaded, key_guard};
 use crate::daemon;
 use crate::daemon::launch::{self, Launch};
 use crate::kernel::cli::context::Context;
@@ -38,6 +38,7 @@ impl Run for Start {
         if let Some(listen) = &self.listen {
             config = config.with_listen(listen)?;
         }
+        key_guard::check(&home, &config)?;
         let world = home.world_dir(config.data_dir.as_deref());
         // Those that the operator has deleted since stay away.
         let has_types = home.agent_types_dir().exists();
@@ -45,6 +46,10 @@ impl Run for Start {
         let lock = home.lock()?;
         let data = home.data_dir(config.data_dir.as_deref());
         disk_watch::make_room(&data).map_err(Error::io("cannot give up the reserve of a full disk"))?;
+        // Without it the home is served as before; a disk that takes no file is no reason not to start.
+        if let Err(error) = key_guard::remember(&home, &config) {
+            output::note(&format!("warning: whether there is an API key could not be remembered: {error}"));
+        }
         if let Err(error) = place::tidy(&home, &data) {
             output::note(&format!("warning: temporary files of a restore could not be removed: {error}"));
         }

@@ -33,6 +33,7 @@ use super::{ApiAdapter, launch, models, tools, totp_settings};
 use crate::config;
 use crate::config::{
     ChangeError, Config, ConfigFile, Document as _, Editable as _, FileError, Loaded, Problems, Warning, edit,
+    key_guard,
 };
 use crate::kernel::home::Home;
 use crate::kernel::logging::{Dial, known_secrets};
@@ -120,6 +121,7 @@ impl Live {
         let at_top = |key: &str, message: String| {
             ConfigError::Invalid(vec![ConfigProblem { line: 1, column: 1, key: key.to_owned(), message }])
         };
+        key_guard::check(&self.home, &config).map_err(|error| at_top("api_key", error.to_string()))?;
         let written = match &self.listen {
             Some(listen) => config.with_listen(listen).map_err(|error| at_top("api_key", error.to_string()))?,
             None => config,
@@ -154,6 +156,9 @@ impl Live {
             }
         }
         let config = &state.in_force;
+        if let Err(error) = key_guard::remember(&self.home, config) {
+            tracing::warn!(%error, "whether there is an API key could not be remembered");
+        }
         let parts = &self.parts;
         // A new secret is hidden before anyone can use it.
         launch::secrets(config).iter().for_each(|secret| known_secrets().add(secret));

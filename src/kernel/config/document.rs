@@ -31,6 +31,12 @@ pub enum Error {
     /// `--listen` asks for what the configuration forbids.
     #[error("{0}")]
     Listen(String),
+    /// The file has no key of the API, although there was one.
+    #[error(
+        "{} sets no `api_key`, but this home had one: the file may be lost or cut off; restore it, run \
+        `agentsvc init --key` to make a new key, or write `api_key = \"\"` to need none", .0.display()
+    )]
+    KeyLost(PathBuf),
 }
 
 /// A configuration that passed every check, and what was noticed on the way.

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 
 use serde::{Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::edit;
 use super::table::Table;
@@ -78,6 +78,8 @@ pub enum Kind {
     },
     /// A table of its own.
     Table(&'static [Key]),
+    /// A table that is read as one value: what may stand in it depends on what does.
+    Object,
     /// Tables whose names are free; the example is a name as it is written in a header.
     Named(&'static [Key], &'static str),
 }
@@ -230,6 +232,11 @@ impl<T> Field<T> {
         self.of(Kind::List)
     }
 
+    /// A table that `parse` accepts as one value; its error says what must be otherwise, without showing values.
+    pub const fn object<V>(&self, _parse: fn(Map<String, Value>) -> Result<V, String>) -> Key {
+        self.of(Kind::Object)
+    }
+
     /// Whole numbers within `range` under free names.
     pub const fn named_integers(&self, range: RangeInclusive<u64>) -> Key {
         self.of(Kind::NamedIntegers { min: *range.start(), max: *range.end() })
@@ -247,6 +254,11 @@ impl<T: Table> Field<BTreeMap<Box<str>, T>> {
     /// Tables with free names, such as `example`.
     pub const fn named(&self, example: &'static str) -> Key {
         self.of(Kind::Named(T::KEYS, example))
+    }
+
+    /// The same, or a list of such tables, each with its `name`.
+    pub const fn named_or_listed(&self, example: &'static str) -> Key {
+        self.named(example)
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 
+use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -11,6 +12,9 @@ use super::key::{Key, Word, Words};
 use super::problem::{Found, nearest};
 use super::table::Table;
 use super::{text, tree};
+
+/// The key of an entry of a list that has its name.
+const NAME: &str = "name";
 
 /// What takes a value that was read.
 pub trait Slot<V> {
@@ -81,20 +85,22 @@ pub struct Reader<'a, 't> {
     keys: &'static [Key],
     /// The path of the table; empty at top level.
     path: String,
+    /// It is an entry of a list, and has its name in it.
+    is_entry: bool,
     findings: &'a mut Findings,
 }
 
 impl<'a, 't> Reader<'a, 't> {
     /// Opens `table`, which stands at `path` and may hold `keys`.
     pub(super) fn new(table: &'a DeTable<'t>, path: String, keys: &'static [Key], findings: &'a mut Findings) -> Self {
-        let mut reader = Self { table, keys, path, findings };
+        let mut reader = Self { table, keys, path, is_entry: false, findings };
         reader.note_unknown();
         reader
     }
 
     /// Opens `table`, all of whose names are free.
     pub(super) fn below(table: &'a DeTable<'t>, path: String, findings: &'a mut Findings) -> Self {
-        Self { table, keys: &[], path, findings }
+        Self { table, keys: &[], path, is_entry: false, findings }
     }
 
     fn string(&mut self, key: &str) -> Option<&'a str> {
@@ -222,6 +228,43 @@ impl<'a, 't> Reader<'a, 't> {
         *slot = tables.map(|(name, value)| (name.into(), inner.open(name, value))).collect();
     }
 
+    /// The same, or a list of such tables, each with its `name`.
+    pub fn named_or_listed<T: Table>(&mut self, key: &str, slot: &mut BTreeMap<Box<str>, T>, example: &str) {
+        let Some(items) = self.table.get(key).and_then(|value| value.get_ref().as_array()) else {
+            return self.named(key, slot, example);
+        };
+        slot.clear();
+        for item in items.iter() {
+            let Some(table) = item.get_ref().as_table() else { return self.wrong_type(key, "a list of tables", item) };
+            let name = table.get(NAME).and_then(|name| name.get_ref().as_str());
+            let Some(name) = name.filter(|name| !name.is_empty()) else {
+                self.note(item.span().start, key, format!("each entry needs `{NAME}`"));
+                continue;
+            };
+            let path = self.join(&format!("{key}.{name}"));
+            let mut reader = Reader { table, keys: T::KEYS, path, is_entry: true, findings: self.findings };
+            reader.note_unknown();
+            if slot.insert(name.into(), T::read(&mut reader)).is_some() {
+                self.note(item.span().start, &format!("{key}.{name}"), "duplicate name".to_owned());
+            }
+        }
+    }
+
+    /// A table that `parse` accepts as one value.
+    pub fn object<T>(
+        &mut self,
+        key: &str,
+        slot: &mut impl Slot<T>,
+        parse: fn(Map<String, Value>) -> Result<T, String>,
+    ) {
+        let Some(value) = self.table.get(key) else { return };
+        let Value::Object(object) = json_of(value.get_ref()) else { return self.wrong_type(key, "a table", value) };
+        match parse(object) {
+            Ok(value) => slot.hold(value),
+            Err(message) => self.note(value.span().start, key, message),
+        }
+    }
+
     /// Whole numbers under free names, each within `range`.
     pub fn named_integers(&mut self, key: &str, slot: &mut BTreeMap<Box<str>, u64>, range: RangeInclusive<u64>) {
         let Some(value) = self.table.get(key) else { return };
@@ -282,7 +325,7 @@ impl<'a, 't> Reader<'a, 't> {
     fn note_unknown(&mut self) {
         for (name, value) in self.table {
             let name_text = name.get_ref().as_ref();
-            if self.keys.iter().any(|key| key.name == name_text) {
+            if self.keys.iter().any(|key| key.name == name_text) || (self.is_entry && name_text == NAME) {
                 continue;
             }
             if self.path.is_empty() && self.findings.reserved.contains(&name_text) {
@@ -340,5 +383,21 @@ impl<'a, 't> Reader<'a, 't> {
 
     fn join(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+}
+
+/// A value as JSON. What JSON has no form of is a text.
+fn json_of(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(text) => Value::String(text.to_string()),
+        DeValue::Integer(whole) => i64::from_str_radix(whole.as_str(), whole.radix()).map_or(Value::Null, Value::from),
+        DeValue::Float(float) => float.as_str().replace('_', "").parse::<f64>().map_or(Value::Null, Value::from),
+        DeValue::Boolean(flag) => Value::Bool(*flag),
+        DeValue::Datetime(moment) => Value::String(moment.to_string()),
+        DeValue::Array(items) => items.iter().map(|item| json_of(item.get_ref())).collect(),
+        DeValue::Table(table) => {
+            let entries = table.iter().map(|(name, value)| (name.get_ref().to_string(), json_of(value.get_ref())));
+            Value::Object(entries.collect())
+        }
     }
 }

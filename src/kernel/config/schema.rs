@@ -69,6 +69,7 @@ fn shape(path: &str, key: &'static Key) -> Value {
         Kind::List => json!({ "type": "array", "items": { "type": "string" } }),
         Kind::NamedIntegers { min, max } => json!({ "type": "object", "additionalProperties": whole(min, max) }),
         Kind::Table(keys) => object(path, keys),
+        Kind::Object => json!({ "type": "object" }),
         Kind::Named(keys, _) => {
             json!({ "type": "object", "additionalProperties": object(&format!("{path}.<name>"), keys) })
         }

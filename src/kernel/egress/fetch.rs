@@ -8,12 +8,13 @@ use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,
 };
 use reqwest::redirect::Policy as Redirects;
-use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
+use reqwest::{Client, ClientBuilder, RequestBuilder, Response, StatusCode, Url};
 use rustls_platform_verifier::BuilderVerifierExt;
 
 use super::body::{Unpack, looks_like_text};
 use super::dns::Pinned;
 use super::policy::Policy;
+use super::site::Unsent;
 use super::target::Target;
 use super::{Error, Inner, Media, Web, WebSettings, body};
 
@@ -114,7 +115,7 @@ impl Inner {
         if let Some((name, value)) = &request.header {
             asked = asked.header(name, *value);
         }
-        send(target, &pinned, asked).await
+        send(target, &pinned, asked).await.map_err(|unsent| unsent.error)
     }
 
     /// The addresses of a host.
@@ -130,6 +131,12 @@ impl Inner {
 
     /// A client for one hop: it knows only the checked addresses.
     pub(super) fn client(&self, target: &Target, pinned: Arc<[SocketAddr]>) -> Result<Client, Error> {
+        let builder = self.client_builder(target, pinned)?.pool_max_idle_per_host(0);
+        builder.build().map_err(|error| Error::Client(error.to_string()))
+    }
+
+    /// As [`client`](Self::client), for one that says itself which connections are kept.
+    pub(super) fn client_builder(&self, target: &Target, pinned: Arc<[SocketAddr]>) -> Result<ClientBuilder, Error> {
         let tls = if target.url.scheme() == "https" {
             self.tls.get_or_init(platform_tls).clone().map_err(Error::Client)?
         } else {
@@ -142,9 +149,8 @@ impl Inner {
             .no_proxy()
             .redirect(Redirects::none())
             .referer(false)
-            .pool_max_idle_per_host(0)
             .connect_timeout(CONNECT_TIME_MAX);
-        builder.build().map_err(|error| Error::Client(error.to_string()))
+        Ok(builder)
     }
 
     /// Reads the body as text.
@@ -183,12 +189,18 @@ impl Inner {
 }
 
 /// Asks, and makes sure who answered.
-pub(super) async fn send(target: &Target, pinned: &[SocketAddr], asked: RequestBuilder) -> Result<Response, Error> {
-    let response = asked.send().await.map_err(|error| Error::exchange(&target.host, error))?;
+pub(super) async fn send(target: &Target, pinned: &[SocketAddr], asked: RequestBuilder) -> Result<Response, Unsent> {
+    let response = asked.send().await.map_err(|error| {
+        let is_unreachable = error.is_connect();
+        Unsent { error: Error::exchange(&target.host, error), is_unreachable }
+    })?;
     // Cannot be; if it ever is, nothing of the answer is used.
     match response.remote_addr() {
         Some(peer) if pinned.iter().any(|address| address.ip() == peer.ip()) => Ok(response),
-        peer => Err(Error::Client(format!("connected to the unexpected address {peer:?}"))),
+        peer => {
+            let error = Error::Client(format!("connected to the unexpected address {peer:?}"));
+            Err(Unsent { error, is_unreachable: false })
+        }
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) mod media;
 pub(crate) mod policy;
 mod post;
 mod retry_after;
+pub(crate) mod site;
 pub(crate) mod target;
 mod vet;
 
@@ -44,6 +45,7 @@ pub(crate) use self::media::Media;
 pub(crate) use self::policy::private_places_open;
 pub(crate) use self::post::{Post, Posted};
 pub(crate) use self::retry_after::retry_after;
+pub(crate) use self::site::Site;
 
 /// Bytes of a body, unless `[web.fetch] max_bytes` says otherwise.
 pub const MAX_BYTES_DEFAULT: u64 = 5 << 20;

@@ -53,7 +53,7 @@ impl Web {
         let pinned = policy.pin(&target, &self.inner.addresses(&target).await?)?;
         let client = self.inner.client(&target, pinned.clone())?;
         let asked = client.post(target.url.clone()).headers(headers).body(body);
-        let response = send(&target, &pinned, asked).await?;
+        let response = send(&target, &pinned, asked).await.map_err(|unsent| unsent.error)?;
         let header = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let retry_after = header.and_then(|value| retry_after(value, SystemTime::now()));
         Ok(Posted { status: response.status(), retry_after })

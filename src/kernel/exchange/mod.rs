@@ -38,6 +38,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use stats::ExchangeStats;
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 
 use super::disk::remove_dir;
 use super::store;
@@ -132,6 +133,8 @@ pub(crate) struct Exchange {
     /// Held by who builds at [`next_dir`](Self::next_dir).
     next: Mutex<()>,
     stats: Arc<ExchangeStats>,
+    /// Tells those who wait that a world has come to life.
+    starts: watch::Sender<()>,
 }
 
 /// All rows of the present world as of one committed step. While there is one, no other world can take its place: it
@@ -161,14 +164,28 @@ impl Exchange {
     pub(crate) fn new(common: Common, host: Box<dyn Host>, sources: &[&'static str]) -> Self {
         let stats = Arc::new(ExchangeStats::new(sources));
         common.api.add_probe(Arc::clone(&stats) as _);
-        Self { common, host, current: Mutex::new(None), readers: Arc::default(), next: Mutex::new(()), stats }
+        Self {
+            common,
+            host,
+            current: Mutex::new(None),
+            readers: Arc::default(),
+            next: Mutex::new(()),
+            stats,
+            starts: watch::Sender::default(),
+        }
     }
 
     /// Brings the world of the home to life; a `first` one gets an agent to talk to. `entry` goes on the trail.
     pub(crate) fn start(&self, intake: Intake, entry: Entry, first: bool) -> Result<(), Error> {
         let store = Store::open(&self.common.world_dir)?;
         *self.current.lock() = Some(self.host.start(store, intake, entry, first)?);
+        self.starts.send_replace(());
         Ok(())
+    }
+
+    /// Hears of each world that comes to life from now on. It may not take commands yet.
+    pub(crate) fn starts(&self) -> watch::Receiver<()> {
+        self.starts.subscribe()
     }
 
     /// Ends the present world, after an exchange that is under way.
@@ -366,6 +383,7 @@ impl Exchange {
         if world.is_err() && !watch.is_closed_within(CLOSE_WAIT) {
             tracing::warn!("the store of the failed world is still open");
         }
+        self.starts.send_replace(());
         world
     }
 

@@ -4,7 +4,7 @@
 //! and now and then while it runs. So a command that begins needs not wait for a look at every file. What all hold is the
 //! sum of what is known of each. The thread measures those that are there once, after the first write or command.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::fs;
 use std::os::fd::BorrowedFd;
@@ -46,8 +46,10 @@ struct State {
     known: HashMap<PathBuf, Known>,
     /// What all of these hold together.
     total: u64,
-    /// Those in which something was deleted since they were measured.
-    shrunk: BTreeSet<PathBuf>,
+    /// Those in which something was deleted that no measure since has left out, and which deletion was the last.
+    shrunk: BTreeMap<PathBuf, u64>,
+    /// How many deletions there were.
+    deletions: u64,
     /// Workspaces in which commands have ended, to be measured in this order.
     pending: VecDeque<PathBuf>,
     /// When it was begun to count all workspaces.
@@ -228,13 +230,21 @@ impl Quotas {
     /// Measures, and remembers what it finds. What this process writes meanwhile counts, whether it was seen or not.
     fn measured(&self, directory: &Path, measure: impl FnOnce() -> Result<u64, Errno>) -> Result<u64, Errno> {
         let began = Instant::now();
-        let (before, moves) = {
-            let mut state = self.state.lock();
-            state.shrunk.remove(directory);
-            (state.known.get(directory).copied().unwrap_or_default(), state.moves)
+        let (before, moves, deletion) = {
+            let state = self.state.lock();
+            let known = state.known.get(directory).copied().unwrap_or_default();
+            (known, state.moves, state.shrunk.get(directory).copied())
         };
         let measured = measure();
         let mut state = self.state.lock();
+        // The mark stays until here: others that find too much must not take the old number for the new one meanwhile.
+        if deletion.is_some() && state.shrunk.get(directory).copied() == deletion {
+            state.shrunk.remove(directory);
+        }
+        // One that began later has seen more.
+        if state.known.get(directory).and_then(|known| known.measured).is_some_and(|other| other > began) {
+            return measured;
+        }
         let is_moved = state.moves != moves;
         if is_moved || (state.known.len() >= KNOWN_MAX && !state.known.contains_key(directory)) {
             return measured;
@@ -253,7 +263,7 @@ impl Quotas {
 
     /// Measures the workspaces in which something was deleted. False when there were none.
     fn measure_shrunk(&self) -> bool {
-        let shrunk = self.state.lock().shrunk.clone();
+        let shrunk: Vec<PathBuf> = self.state.lock().shrunk.keys().cloned().collect();
         for directory in &shrunk {
             // Where it fails, what was known before is what counts.
             let _ = self.measured(directory, || measure_at(directory));
@@ -337,9 +347,11 @@ impl Quotas {
     /// Something was deleted in the workspace in `directory`.
     pub(super) fn forget(&self, directory: &Path) {
         let mut state = self.state.lock();
+        state.deletions += 1;
+        let deletion = state.deletions;
         if let Some(known) = state.known.get_mut(directory) {
             known.until = None;
-            state.shrunk.insert(directory.to_owned());
+            state.shrunk.insert(directory.to_owned(), deletion);
         }
     }
 

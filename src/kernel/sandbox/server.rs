@@ -4,12 +4,18 @@
 //! stdout are one socket, which stands where the supervisor has its stdout.
 
 use std::ffi::OsString;
+use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::net;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, OnceLock};
 
+use rustix::event::{PollFd, PollFlags, poll};
+use tokio::io::{Join, join};
 use tokio::net::UnixStream;
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::net::unix::pipe::Receiver;
 use tokio::process::{Child, ChildStderr, ChildStdin};
 use tokio::sync::oneshot;
 
@@ -18,6 +24,11 @@ use super::command::{Commands, Rules, Shared, TEMPORARY, until_disk_full};
 use super::program;
 use super::sandbox_spec::{Limits, SandboxSpec};
 use crate::kernel::home::create_private_dir;
+
+/// Bytes of output that are brought at once.
+const RELAY_BYTES: usize = 16 << 10;
+/// Bytes of the stack of a thread that brings output.
+const RELAY_STACK_BYTES: usize = 64 << 10;
 
 /// A program that the operator chose.
 #[derive(Clone, Debug)]
@@ -42,7 +53,7 @@ pub struct ServerProgram {
 #[derive(Debug)]
 pub struct Server {
     /// Its stdin and stdout.
-    pub stream: UnixStream,
+    pub stream: Join<Receiver, OwnedWriteHalf>,
     /// Its stderr.
     pub stderr: ChildStderr,
     /// The program itself.
@@ -99,6 +110,41 @@ async fn must_end(directory: PathBuf) -> &'static str {
     }
 }
 
+/// The socket of a program, its output brought by a thread. A program may send descriptors over the socket; nobody takes
+/// them, so they are closed by the thread that reads, and the close of a connection that lingers blocks that thread for
+/// as long as the program said. It must be none that others need.
+fn relayed(socket: net::UnixStream) -> io::Result<Join<Receiver, OwnedWriteHalf>> {
+    let (output, brought) = io::pipe()?;
+    let from = socket.try_clone()?;
+    socket.set_nonblocking(true)?;
+    let (_, input) = UnixStream::from_std(socket)?.into_split();
+    let bring = move || drop(bring(from, brought));
+    std::thread::Builder::new().name("server-output".to_owned()).stack_size(RELAY_STACK_BYTES).spawn(bring)?;
+    Ok(join(Receiver::from_owned_fd(OwnedFd::from(output))?, input))
+}
+
+/// Copies what comes until the program, or whoever takes it, is gone.
+fn bring(mut from: net::UnixStream, mut to: io::PipeWriter) -> io::Result<()> {
+    let mut piece = vec![0; RELAY_BYTES];
+    loop {
+        match from.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(read) => to.write_all(&piece[..read])?,
+            // The writing side of the same socket does not block.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                // Whoever takes it is gone when its end of the pipe is.
+                let mut ends = [PollFd::new(&from, PollFlags::IN), PollFd::new(&to, PollFlags::empty())];
+                poll(&mut ends, None)?;
+                if !ends[1].revents().is_empty() {
+                    return Ok(());
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 impl Commands {
     /// Starts a server. What commands may run says nothing of it: the operator chose it.
     ///
@@ -109,10 +155,9 @@ impl Commands {
             (self.shared.rules.load_full(), self.shared.clone(), program.directory.clone());
         let prepare = tokio::task::spawn_blocking(move || shared.server(&rules, program));
         let mut command = prepare.await.map_err(|_| "The program could not be prepared.".to_owned())??;
-        let failed = |error: std::io::Error| format!("The program could not be started: {error}.");
-        let (stream, theirs) = UnixStream::pair().map_err(failed)?;
-        let theirs = theirs.into_std().map_err(failed)?;
-        theirs.set_nonblocking(false).map_err(failed)?;
+        let failed = |error: io::Error| format!("The program could not be started: {error}.");
+        let (ours, theirs) = net::UnixStream::pair().map_err(failed)?;
+        let stream = relayed(ours).map_err(failed)?;
         let mut child = command.stdout(Stdio::from(OwnedFd::from(theirs))).spawn().map_err(failed)?;
         match (child.stdin.take(), child.stderr.take()) {
             (Some(life), Some(stderr)) => {
@@ -150,6 +195,7 @@ impl Shared {
 mod tests {
     use std::future::{pending, ready};
 
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::process::Command;
 
     use super::*;
@@ -163,6 +209,43 @@ mod tests {
     #[tokio::test]
     async fn a_server_ends_for_what_ends_commands_and_says_why() {
         assert_eq!(cat(ready("the disk is full")).ended().await, "it was killed because the disk is full");
+    }
+
+    /// One that lingers cannot be made without the network, so it is only shown that another thread closes what came.
+    #[tokio::test]
+    async fn output_is_brought_by_a_thread_of_its_own_and_input_goes_out() {
+        let (ours, mut theirs) = net::UnixStream::pair().unwrap();
+        let mut stream = relayed(ours).unwrap();
+        let long = vec![7; 200_000];
+        let sent = long.clone();
+        let program = std::thread::spawn(move || {
+            let mut asked = [0; 5];
+            theirs.read_exact(&mut asked).unwrap();
+            theirs.write_all(&sent).unwrap();
+            asked
+        });
+        stream.write_all(b"hello").await.unwrap();
+        let mut came = Vec::new();
+        stream.read_to_end(&mut came).await.unwrap();
+        assert!(came == long && program.join().unwrap() == *b"hello");
+    }
+
+    #[test]
+    fn the_thread_ends_when_the_program_or_the_reader_is_gone() {
+        for program_is_gone in [true, false] {
+            let (ours, theirs) = net::UnixStream::pair().unwrap();
+            ours.set_nonblocking(true).unwrap();
+            let (output, brought) = io::pipe().unwrap();
+            let thread = std::thread::spawn(move || bring(ours, brought));
+            let _kept: Box<dyn std::any::Any> = if program_is_gone {
+                drop(theirs);
+                Box::new(output)
+            } else {
+                drop(output);
+                Box::new(theirs)
+            };
+            thread.join().unwrap().unwrap();
+        }
     }
 
     #[tokio::test]

@@ -1,22 +1,21 @@
-//! JSON-RPC with one server: a message is a line. Neither side waits for the other; all that waits is bounded.
+//! JSON-RPC with one server, whatever carries it. Neither side waits for the other; all that waits is bounded.
 
 use std::collections::HashMap;
-use std::io;
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use agentsvc_systems::mcp::limits::{MCP_MESSAGE_BYTES_MAX, MCP_SERVER_REQUESTS_MAX};
+use agentsvc_systems::mcp::limits::MCP_SERVER_REQUESTS_MAX;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{Notify, mpsc, oneshot};
 
-/// The code of JSON-RPC for what is not offered.
-const NO_METHOD: i32 = -32_601;
+use super::incoming::{self, LogQuota};
+use super::session::Version;
 
-/// Why a connection ends when its server does.
-const CLOSED: &str = "it closed its output";
+/// Bytes of a server's reason.
+const REASON_BYTES_MAX: usize = 1 << 10;
 
 /// Why a request has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,22 +31,49 @@ type Waiting = HashMap<u64, oneshot::Sender<Result<Value, Failure>>>;
 
 /// The way to a server. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct Connection(Arc<Shared>);
+pub(crate) struct Connection(Arc<Shared>);
+
+/// A message to the server.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    /// The message.
+    pub(super) message: Value,
+    /// Ends when nothing waits for the answer any more; `None` where there is none.
+    pub(super) gone: Option<oneshot::Receiver<()>>,
+}
+
+impl Outgoing {
+    /// The id of a request.
+    pub(super) fn id(&self) -> Option<u64> {
+        self.gone.as_ref().and_then(|_| self.message["id"].as_u64())
+    }
+}
 
 #[derive(Debug)]
 struct Shared {
-    outgoing: mpsc::Sender<Value>,
+    /// The server's name in the configuration.
+    name: Box<str>,
+    outgoing: mpsc::Sender<Outgoing>,
     /// Who waits for which answer; `None` when the connection has ended.
     waiting: Mutex<Option<Waiting>>,
     next: AtomicU64,
+    /// The version that was agreed on.
+    version: OnceLock<Version>,
     /// The server says that its tools are others now.
     tools_changed: Notify,
+    /// Directories that the server is told of; `None` for one that has no use for them.
+    roots: OnceLock<Vec<PathBuf>>,
+    /// The workspaces of agents whose calls are under way.
+    workspaces: Mutex<Vec<PathBuf>>,
+    /// What the server may still write to the log.
+    log: Mutex<LogQuota>,
 }
 
-/// A request under way. Dropped without an answer, the server is told that nobody waits for it.
+/// A request under way. Dropped without an answer, the server is told that its answer is not needed.
 struct Pending<'a> {
     connection: &'a Connection,
     id: u64,
+    _alive: oneshot::Sender<()>,
 }
 
 impl Drop for Pending<'_> {
@@ -56,8 +82,32 @@ impl Drop for Pending<'_> {
         let waited = shared.waiting.lock().as_mut().and_then(|waiting| waiting.remove(&self.id));
         if waited.is_some() {
             // A server that takes nothing any more does not learn of it.
-            let _ = shared.outgoing.try_send(notification("notifications/cancelled", json!({ "requestId": self.id })));
+            let params = json!({ "requestId": self.id });
+            let _ = shared.outgoing.try_send(unasked(notification("notifications/cancelled", params)));
         }
+    }
+}
+
+/// Ends what waits for a connection when nothing carries it any more.
+pub(super) struct Closing(Connection);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// A workspace that the server is told of until this is dropped.
+pub(super) struct Visit<'a> {
+    connection: &'a Connection,
+    workspace: Option<PathBuf>,
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        let mut workspaces = self.connection.0.workspaces.lock();
+        let at = workspaces.iter().position(|workspace| Some(workspace) == self.workspace.as_ref());
+        at.map(|at| workspaces.swap_remove(at));
     }
 }
 
@@ -65,23 +115,68 @@ fn notification(method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
 
+/// A message that has no answer.
+const fn unasked(message: Value) -> Outgoing {
+    Outgoing { message, gone: None }
+}
+
 impl Connection {
-    /// A connection, and what carries it on: until it ends, and then says why.
-    pub(super) fn new(stream: impl AsyncRead + AsyncWrite) -> (Self, impl Future<Output = String>) {
+    /// A connection, and the messages that its transport has to send.
+    pub(super) fn new(name: &str) -> (Self, mpsc::Receiver<Outgoing>) {
         let (outgoing, messages) = mpsc::channel(MCP_SERVER_REQUESTS_MAX);
-        let (waiting, next) = (Mutex::new(Some(HashMap::new())), AtomicU64::new(1));
-        let connection = Self(Arc::new(Shared { outgoing, waiting, next, tools_changed: Notify::new() }));
-        let carried = connection.clone();
-        let carry = async move {
-            let (from, to) = tokio::io::split(stream);
-            let ended = tokio::select! {
-                why = carried.read(BufReader::new(from)) => why,
-                why = write(to, messages) => why,
-            };
-            carried.close();
-            ended
+        let shared = Shared {
+            name: name.into(),
+            outgoing,
+            waiting: Mutex::new(Some(HashMap::new())),
+            next: AtomicU64::new(1),
+            version: OnceLock::new(),
+            tools_changed: Notify::new(),
+            roots: OnceLock::new(),
+            workspaces: Mutex::default(),
+            log: Mutex::default(),
         };
-        (connection, carry)
+        (Self(Arc::new(shared)), messages)
+    }
+
+    /// The server's name in the configuration.
+    pub(super) fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The version that was agreed on.
+    pub(super) fn version(&self) -> Option<Version> {
+        self.0.version.get().copied()
+    }
+
+    /// From now on this version is spoken. The first one counts.
+    pub(super) fn agree(&self, version: Version) {
+        self.0.version.get_or_init(|| version);
+    }
+
+    /// Tells the server of directories when it asks. The first ones count.
+    pub(super) fn offer_roots(&self, roots: Vec<PathBuf>) {
+        self.0.roots.get_or_init(|| roots);
+    }
+
+    /// The directories that the server is told of, each once.
+    pub(super) fn roots(&self) -> Option<Vec<PathBuf>> {
+        let mut roots = self.0.roots.get()?.clone();
+        roots.extend(self.0.workspaces.lock().iter().cloned());
+        roots.sort();
+        roots.dedup();
+        Some(roots)
+    }
+
+    /// Tells the server of an agent's workspace, too, for as long as the agent's call takes.
+    pub(super) fn visit(&self, workspace: Option<PathBuf>) -> Visit<'_> {
+        let workspace = workspace.filter(|_| self.0.roots.get().is_some());
+        self.0.workspaces.lock().extend(workspace.clone());
+        Visit { connection: self, workspace }
+    }
+
+    /// Belongs to what carries this connection on.
+    pub(super) fn closing(&self) -> Closing {
+        Closing(self.clone())
     }
 
     /// Ends what waits.
@@ -94,8 +189,13 @@ impl Connection {
         self.0.tools_changed.notified().await;
     }
 
-    /// Sends a request and waits for its answer.
-    pub(super) async fn request(&self, method: &str, params: Value, time_max: Duration) -> Result<Value, Failure> {
+    /// The server's tools are others.
+    pub(super) fn change_tools(&self) {
+        self.0.tools_changed.notify_one();
+    }
+
+    /// Sends a request and waits for its answer. `params` is an object.
+    pub(super) async fn request(&self, method: &str, mut params: Value, time_max: Duration) -> Result<Value, Failure> {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         {
@@ -106,10 +206,17 @@ impl Connection {
             }
             waiting.insert(id, answer);
         }
-        let _pending = Pending { connection: self, id };
+        let (alive, gone) = oneshot::channel();
+        let _pending = Pending { connection: self, id, _alive: alive };
+        if method == "tools/call" {
+            params["_meta"]["progressToken"] = id.into();
+        }
+        if let Some(version) = self.version() {
+            version.mark(&mut params);
+        }
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let exchange = async {
-            let _ended = self.0.outgoing.send(message).await;
+            let _ended = self.0.outgoing.send(Outgoing { message, gone: Some(gone) }).await;
             answered.await.unwrap_or_else(|_| Err(unanswered("it ended before it answered")))
         };
         let late = || unanswered(format!("it did not answer within {} seconds", time_max.as_secs()));
@@ -118,78 +225,55 @@ impl Connection {
 
     /// Tells the server something.
     pub(super) async fn notify(&self, method: &str) {
-        let _ended = self.0.outgoing.send(notification(method, json!({}))).await;
+        let _ended = self.0.outgoing.send(unasked(notification(method, json!({})))).await;
     }
 
-    async fn read(&self, mut from: impl AsyncBufRead + Unpin) -> String {
-        loop {
-            let mut line = Vec::new();
-            let most = MCP_MESSAGE_BYTES_MAX as u64 + 1;
-            match (&mut from).take(most).read_until(b'\n', &mut line).await {
-                Ok(0) => return CLOSED.to_owned(),
-                Ok(_) if line.len() > MCP_MESSAGE_BYTES_MAX && !line.ends_with(b"\n") => {
-                    return format!("it sent a message of more than {MCP_MESSAGE_BYTES_MAX} bytes");
-                }
-                Ok(_) => {}
-                Err(error) => return lost(&error),
-            }
-            match serde_json::from_slice(&line) {
-                Ok(Value::Array(batch)) => batch.into_iter().for_each(|message| self.take(message)),
-                Ok(message) => self.take(message),
-                // Some write what they have to say to people there.
-                Err(_) => tracing::debug!(bytes = line.len(), "an MCP server wrote a line that is no message"),
-            }
+    /// Takes what the server sent: a message, or several.
+    pub(super) fn take_all(&self, messages: Value) {
+        match messages {
+            Value::Array(batch) => batch.into_iter().for_each(|message| self.take(message)),
+            message => self.take(message),
         }
     }
 
     /// Takes one message of the server.
     fn take(&self, mut message: Value) {
-        let method = message["method"].as_str();
-        if let (Some(method), id) = (method, &message["id"]) {
-            match method {
-                "notifications/tools/list_changed" => self.0.tools_changed.notify_one(),
-                "ping" => self.answer(json!({ "jsonrpc": "2.0", "id": id, "result": {} })),
-                _ if !id.is_null() => {
-                    let error = json!({ "code": NO_METHOD, "message": "method not found" });
-                    self.answer(json!({ "jsonrpc": "2.0", "id": id, "error": error }));
-                }
-                _ => {}
-            }
-            return;
+        if message["method"].is_string() {
+            return incoming::take(self, &message);
         }
         let Some(id) = message["id"].as_u64() else { return };
-        // Nobody waits for an answer that comes too late.
-        let Some(answer) = self.0.waiting.lock().as_mut().and_then(|waiting| waiting.remove(&id)) else { return };
-        let said = match message.get("error") {
-            Some(error) => Err(Failure::Refused(error["message"].as_str().unwrap_or("no reason").to_owned())),
-            None => Ok(message["result"].take()),
+        let answer = match message.get("error") {
+            Some(error) => {
+                let said = error["message"].as_str().unwrap_or("no reason");
+                Err(Failure::Refused(said[..said.floor_char_boundary(REASON_BYTES_MAX)].to_owned()))
+            }
+            None => Ok(message.get_mut("result").map(Value::take).unwrap_or_default()),
         };
-        let _given_up = answer.send(said);
+        self.settle(id, answer);
+    }
+
+    /// Ends a request. An answer that comes too late has no one to go to.
+    pub(super) fn settle(&self, id: u64, answer: Result<Value, Failure>) {
+        let waiting = self.0.waiting.lock().as_mut().and_then(|waiting| waiting.remove(&id));
+        waiting.map(|waiting| waiting.send(answer));
+    }
+
+    /// Does something wait for the answer to this request?
+    pub(super) fn waits_for(&self, id: u64) -> bool {
+        self.0.waiting.lock().as_ref().is_some_and(|waiting| waiting.contains_key(&id))
     }
 
     /// Answers the server. One that asks faster than it reads gets no answers.
-    fn answer(&self, message: Value) {
-        let _ = self.0.outgoing.try_send(message);
+    pub(super) fn answer(&self, message: Value) {
+        let _ = self.0.outgoing.try_send(unasked(message));
+    }
+
+    /// What the server may still write to the log.
+    pub(super) fn log_quota(&self) -> &Mutex<LogQuota> {
+        &self.0.log
     }
 }
 
 fn unanswered(why: impl Into<String>) -> Failure {
     Failure::Unanswered(why.into())
-}
-
-/// Why a connection is lost. A server that ends with something unread resets it.
-fn lost(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => CLOSED.to_owned(),
-        _ => error.to_string(),
-    }
-}
-
-async fn write(mut to: impl AsyncWrite + Unpin, mut messages: mpsc::Receiver<Value>) -> String {
-    while let Some(message) = messages.recv().await {
-        if let Err(error) = to.write_all(format!("{message}\n").as_bytes()).await {
-            return lost(&error);
-        }
-    }
-    "nobody needs it".to_owned()
 }

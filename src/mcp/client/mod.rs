@@ -1,39 +1,55 @@
-//! The daemon as an MCP client: it runs the servers of the configuration and offers their tools to agents.
+//! The daemon as an MCP client: it runs the servers of the configuration and those that clients added, and offers their tools
+//! to agents.
 
+mod call;
+mod compat;
 pub mod config;
 mod connection;
+mod definition;
+mod incoming;
+mod manage;
+mod registry;
 mod server;
 mod session;
 mod stderr;
 mod tools;
+pub(crate) mod wire;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use agentsvc_api::Api;
+use agentsvc_api::mcp::servers::service::ManagedServers;
 use tokio::runtime::Handle;
 
+use crate::kernel::exchange::Exchange;
 use crate::kernel::home::Home;
+use crate::kernel::vault::Vault;
+use crate::mcp::catalog::Catalog;
 use crate::tool::toolset::ToolParts;
-use config::McpClient;
-use server::Server;
+use registry::{Parts, Registry};
+use wire::Means;
 
-/// Starts the servers in the background. They end with the runtime.
-pub(crate) fn start(servers: &BTreeMap<Box<str>, McpClient>, parts: &ToolParts, home: &Home, handle: &Handle) {
-    let directories = home.mcp_servers_dir();
-    let servers = servers.iter().map(|(name, config)| Arc::new(Server::new(name, config, &directories)));
-    let servers: Arc<[Arc<Server>]> = servers.collect();
-    // Two servers that change at once must not offer an older list last.
-    let offering = Arc::new(Mutex::new(()));
-    for server in servers.iter() {
-        let (all, set, offering) = (Arc::clone(&servers), parts.set.clone(), Arc::clone(&offering));
-        let offer = move || {
-            let _one_by_one = offering.lock();
-            set.bring(tools::all(&all));
-        };
-        let (server, commands) = (Arc::clone(server), parts.commands.clone());
-        handle.spawn(async move { server.keep(commands, offer).await });
-    }
+/// Starts the servers in the background, and lets the API show and change them. They end with the runtime.
+pub(crate) fn start(
+    api: &Arc<Api>,
+    parts: &ToolParts,
+    home: &Home,
+    vault: &Vault,
+    exchange: &Exchange,
+    handle: &Handle,
+) {
+    let registry = Registry::new(Parts {
+        means: Means { commands: parts.commands.clone(), web: parts.web.clone() },
+        catalog: Catalog::new(home.mcp_catalog_dir()),
+        vault: vault.clone(),
+        api: Arc::clone(api),
+        set: parts.set.clone(),
+        settings: parts.settings.clone(),
+        handle: handle.clone(),
+        directories: home.mcp_servers_dir(),
+    });
+    api.services.provide::<dyn ManagedServers>(Arc::clone(&registry) as _);
+    handle.spawn(registry.follow(exchange.starts()));
 }
 
 #[cfg(test)]

@@ -1,78 +1,137 @@
-//! One server: started, held, and started again when it ends.
+//! One server: started, held, checked, and started again when it ends.
 
-use std::ffi::OsString;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use agentsvc_api::mcp::servers::shape::ServerHealth;
+use agentsvc_components::Timestamp;
 use arc_swap::ArcSwap;
+use futures_util::FutureExt;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::config::McpClient;
+use super::call::{self, Caller};
+use super::config::Extensions;
 use super::connection::{Connection, Failure};
+use super::definition::Definition;
 use super::session::{self, Described};
 use super::stderr::Tail;
-use crate::kernel::sandbox::{Commands, ServerProgram};
+use super::wire::{self, Means, Opened, Transport};
+use crate::kernel::settings::Settings;
 
 /// Time until a server that ended is started again; twice as long each time.
 const RESTART_AFTER: Duration = Duration::from_secs(5);
-/// The longest such time.
-const RESTART_AFTER_MAX: Duration = Duration::from_secs(300);
 /// A server that was there this long begins with the shortest time again.
 const SETTLED_AFTER: Duration = Duration::from_secs(60);
 /// Time between two lists of the tools of a server that says that they change.
 const LIST_EVERY: Duration = Duration::from_secs(1);
 /// Time that a program may take to end after its output did.
 const END_TIME_MAX: Duration = Duration::from_secs(1);
+/// Time that a server may take to answer a health check.
+const CHECK_TIME_MAX: Duration = Duration::from_secs(10);
+/// Health checks that may fail one after the other.
+const CHECKS_FAILED_MAX: u32 = 3;
+/// What is shown in the place of a secret.
+const MASK: &str = "***";
+/// Secrets that are shorter are not looked for: they are parts of words.
+const SECRET_BYTES_MIN: usize = 6;
 
 /// A server.
 pub(super) struct Server {
-    name: Box<str>,
-    program: ServerProgram,
-    call_time_max: Duration,
+    definition: Definition,
+    transport: Result<Transport, String>,
+    settings: Settings,
     state: Mutex<State>,
     /// The tools as it described them last; they stay while it is restarted.
     described: ArcSwap<Vec<Described>>,
+    /// The end of its error output.
+    tail: Tail,
+    /// Somebody wants another connection.
+    again: Notify,
+    /// Attempts that are over: it was connected, or was not.
+    attempts: watch::Sender<u64>,
 }
 
-enum State {
+/// What is known of it now.
+#[derive(Default)]
+struct State {
+    link: Link,
+    last_ok: Option<Timestamp>,
+    last_error: Option<String>,
+    failures: u32,
+    /// It is going to be started again.
+    reconnecting: bool,
+    reconnect_attempts: u32,
+    connected_since: Option<Timestamp>,
+}
+
+#[derive(Default)]
+enum Link {
     Up(Connection),
+    #[default]
+    Starting,
     /// Not there: why.
     Down(String),
 }
 
+/// How a run ended.
+enum End {
+    /// Somebody wants another one.
+    Asked,
+    /// By itself: why.
+    Why(String),
+}
+
+/// Ends what waits for a connection when nothing carries it any more.
+struct Closing<'a>(&'a Server, Connection);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.1.close();
+        let mut state = self.0.state.lock();
+        state.link = Link::Down("it was stopped".to_owned());
+        state.connected_since = None;
+    }
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
 impl Server {
-    /// The server of this name; its directory lies in `directories`.
-    pub(super) fn new(name: &str, config: &McpClient, directories: &Path) -> Self {
-        let value_of = |variable: &super::config::Variable| match &variable.value {
-            Some(value) => Some(OsString::from(value.expose())),
-            None => std::env::var_os(&*variable.name),
-        };
-        let environment =
-            config.env.iter().filter_map(|variable| Some((variable.name.to_string(), value_of(variable)?)));
-        let program = ServerProgram {
-            command: config.command.to_string(),
-            arguments: config.args.iter().map(ToString::to_string).collect(),
-            directory: directories.join(name),
-            environment: environment.collect(),
-            readable: config.readable_paths.clone(),
-            writable: config.writable_paths.clone(),
-            network: config.network,
-        };
+    /// The server of this definition; its directory lies in `directories`.
+    pub(super) fn new(definition: Definition, directories: &Path, settings: Settings) -> Self {
+        let transport = definition.transport(directories);
         Self {
-            name: name.into(),
-            program,
-            call_time_max: Duration::from_secs(config.timeout_secs),
-            state: Mutex::new(State::Down("it has not started yet".to_owned())),
+            definition,
+            transport,
+            settings,
+            state: Mutex::default(),
             described: ArcSwap::default(),
+            tail: Tail::default(),
+            again: Notify::new(),
+            attempts: watch::Sender::default(),
         }
     }
 
-    /// Its name in the configuration.
+    /// Its name.
     pub(super) fn name(&self) -> &str {
-        &self.name
+        &self.definition.name
+    }
+
+    /// What it is.
+    pub(super) const fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    /// Is it a program of this machine?
+    pub(super) const fn is_program(&self) -> bool {
+        matches!(self.transport, Ok(Transport::Stdio(_)))
     }
 
     /// Its tools.
@@ -89,66 +148,180 @@ impl Server {
         is_new
     }
 
-    /// Calls a tool by the server's name for it: once, whatever comes of it.
-    pub(super) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value, Failure> {
-        let connection = match &*self.state.lock() {
-            State::Up(connection) => connection.clone(),
-            State::Down(why) => return Err(Failure::Unanswered(format!("it is not connected, because {why}"))),
+    /// Calls something that it has: once, whatever comes of it.
+    pub(super) async fn call(
+        &self,
+        called: &Described,
+        arguments: Map<String, Value>,
+        caller: Caller,
+    ) -> Result<Value, Failure> {
+        let connection = match &self.state.lock().link {
+            Link::Up(connection) => connection.clone(),
+            Link::Starting => {
+                return Err(Failure::Unanswered("it is not connected, because it is starting".to_owned()));
+            }
+            Link::Down(why) => return Err(Failure::Unanswered(format!("it is not connected, because {why}"))),
         };
-        connection.request("tools/call", json!({ "name": tool, "arguments": arguments }), self.call_time_max).await
+        let result = call::call(&connection, called, arguments, caller, self.definition.timeout).await;
+        if !matches!(result, Err(Failure::Unanswered(_))) {
+            self.state.lock().last_ok = Some(now());
+        }
+        result
     }
 
-    /// Keeps it running, for ever. `offer` is told when its tools are others.
-    pub(super) async fn keep(&self, commands: Commands, offer: impl Fn()) {
-        let mut failures = 0;
-        loop {
-            let began = Instant::now();
-            let (why, said) = self.run(&commands, &offer).await;
-            failures = if began.elapsed() >= SETTLED_AFTER { 0 } else { failures };
-            let rest = rest(failures);
-            tracing::warn!(server = self.name(), %why, stderr = said, restart_secs = rest.as_secs(), "an MCP server ended");
-            *self.state.lock() = State::Down(why);
-            tokio::time::sleep(rest).await;
-            failures += 1;
+    /// How it is.
+    pub(super) fn health(&self) -> ServerHealth {
+        let state = self.state.lock();
+        ServerHealth {
+            id: self.name().to_owned(),
+            status: match state.link {
+                Link::Up(_) => "connected",
+                Link::Starting => "connecting",
+                Link::Down(_) => "disconnected",
+            },
+            tool_count: self.described.load().len(),
+            last_ok: state.last_ok,
+            last_error: state.last_error.clone(),
+            consecutive_failures: state.failures,
+            reconnecting: state.reconnecting,
+            reconnect_attempts: state.reconnect_attempts,
+            connected_since: state.connected_since,
         }
     }
 
-    /// Runs it once. Gives why it ended, and the end of what it wrote to its stderr.
-    async fn run(&self, commands: &Commands, offer: &impl Fn()) -> (String, String) {
-        let mut server = match commands.serve(self.program.clone()).await {
-            Ok(server) => server,
-            Err(why) => return (why.trim_end_matches('.').to_owned(), String::new()),
+    /// Why it is not connected; `None` when it is, or is starting.
+    pub(super) fn fault(&self) -> Option<String> {
+        match &self.state.lock().link {
+            Link::Down(why) => Some(why.clone()),
+            Link::Up(_) | Link::Starting => None,
+        }
+    }
+
+    /// The end of its error output, without its secrets.
+    pub(super) fn log(&self) -> String {
+        let mut text = self.tail.text();
+        for secret in self.definition.secrets().filter(|secret| secret.len() >= SECRET_BYTES_MIN) {
+            if text.contains(secret) {
+                text = text.replace(secret, MASK);
+            }
+        }
+        text
+    }
+
+    /// Ends the connection that there is, and begins another at once.
+    pub(super) fn reconnect(&self) {
+        self.again.notify_one();
+    }
+
+    /// Hears of the end of each attempt from now on.
+    pub(super) fn attempts(&self) -> watch::Receiver<u64> {
+        self.attempts.subscribe()
+    }
+
+    /// Keeps it running, for ever. `offer` is told when its tools are others.
+    pub(super) async fn keep(&self, means: Means, offer: impl Fn()) {
+        let mut failures = 0;
+        loop {
+            let began = Instant::now();
+            self.state.lock().link = Link::Starting;
+            // A panic is one more way to end: what keeps a server must not end with it.
+            let why = match AssertUnwindSafe(self.run(&means, &offer)).catch_unwind().await {
+                Ok(End::Asked) => {
+                    failures = 0;
+                    continue;
+                }
+                Ok(End::Why(why)) => why,
+                Err(_) => "an internal error ended it".to_owned(),
+            };
+            failures = if began.elapsed() >= SETTLED_AFTER { 0 } else { failures };
+            let rest = self.rest(failures);
+            self.note_down(why, rest, failures);
+            let pause = async {
+                match rest {
+                    Some(rest) => tokio::time::sleep(rest).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = pause => failures += 1,
+                () = self.again.notified() => failures = 0,
+            }
+        }
+    }
+
+    /// How long it rests before it is started again; `None`: until somebody wants it.
+    fn rest(&self, failures: u32) -> Option<Duration> {
+        let extensions = self.settings.get::<Extensions>();
+        let may_start = extensions.auto_reconnect && self.transport.is_ok();
+        let most = Duration::from_secs(extensions.reconnect_max_backoff_secs);
+        (may_start && failures < extensions.reconnect_max_attempts).then(|| rest(failures, most))
+    }
+
+    fn note_down(&self, why: String, rest: Option<Duration>, failures: u32) {
+        let (stderr, restart_secs) = (self.log(), rest.map(|rest| rest.as_secs()));
+        tracing::warn!(server = self.name(), %why, stderr, restart_secs, "an MCP server ended");
+        let mut state = self.state.lock();
+        state.last_error = Some(why.clone());
+        state.link = Link::Down(why);
+        state.failures = state.failures.saturating_add(1);
+        (state.reconnecting, state.reconnect_attempts) = (rest.is_some(), failures);
+        drop(state);
+        self.attempts.send_modify(|count| *count += 1);
+    }
+
+    /// Runs it once.
+    async fn run(&self, means: &Means, offer: &impl Fn()) -> End {
+        let transport = match &self.transport {
+            Ok(transport) => transport.clone(),
+            Err(why) => return End::Why(why.clone()),
         };
-        let (connection, carry) = Connection::new(server.stream);
-        let (mut tail, mut is_over) = (Tail::default(), false);
-        let why = {
-            let fill = tail.fill(server.stderr);
-            tokio::pin!(fill, carry);
+        let opened = tokio::select! {
+            opened = wire::open(self.name(), transport, means) => opened,
+            () = self.again.notified() => return End::Asked,
+        };
+        let Opened { connection, mut carry, program } = match opened {
+            Ok(opened) => opened,
+            Err(why) => return End::Why(why.trim_end_matches('.').to_owned()),
+        };
+        let closing = Closing(self, connection.clone());
+        let (stderr, process) = program.map_or((None, None), |program| (Some(program.stderr), Some(program.process)));
+        let mut is_over = stderr.is_none();
+        let end = {
+            let fill = async {
+                if let Some(stderr) = stderr {
+                    self.tail.fill(stderr).await;
+                }
+            };
             let converse = self.converse(&connection, offer);
-            tokio::pin!(converse);
+            tokio::pin!(fill, converse);
             loop {
                 tokio::select! {
                     () = &mut fill, if !is_over => is_over = true,
-                    why = &mut carry => break why,
-                    why = &mut converse => break why,
+                    why = &mut carry => break End::Why(why),
+                    why = &mut converse => break End::Why(why),
+                    () = self.again.notified() => break End::Asked,
                 }
             }
         };
-        connection.close();
-        let exit = tokio::time::timeout(END_TIME_MAX, server.process.ended()).await;
-        let why = exit.map_or_else(|_| why.clone(), |exit| format!("{why}: {exit}"));
-        (why, tail.into_text())
+        drop(closing);
+        match (end, process) {
+            (End::Why(why), Some(mut process)) => {
+                let exit = tokio::time::timeout(END_TIME_MAX, process.ended()).await;
+                End::Why(exit.map_or_else(|_| why.clone(), |exit| format!("{why}: {exit}")))
+            }
+            (end, _) => end,
+        }
     }
 
     /// Talks with it until something is wrong with it.
     async fn converse(&self, connection: &Connection, offer: &impl Fn()) -> String {
-        let has_tools = match session::initialize(connection).await {
-            Ok(has_tools) => has_tools,
+        let features = match session::initialize(connection).await {
+            Ok(features) => features,
             Err(failure) => return self.reason("initialize", failure),
         };
-        loop {
-            if has_tools {
-                match session::list(connection).await {
+        let follow = async {
+            loop {
+                match session::describe(connection, features).await {
                     Ok(tools) => {
                         if self.describe(tools) {
                             offer();
@@ -156,11 +329,52 @@ impl Server {
                     }
                     Err(failure) => return self.reason("tools/list", failure),
                 }
+                self.note_up(connection);
+                tokio::select! {
+                    () = connection.tools_changed() => tokio::time::sleep(LIST_EVERY).await,
+                    why = self.watch(connection) => return why,
+                }
             }
-            *self.state.lock() = State::Up(connection.clone());
-            tracing::info!(server = self.name(), tools = self.described().len(), "an MCP server is connected");
-            connection.tools_changed().await;
-            tokio::time::sleep(LIST_EVERY).await;
+        };
+        tokio::pin!(follow);
+        tokio::select! {
+            why = &mut follow => why,
+            () = session::subscribe(connection) => follow.await,
+        }
+    }
+
+    fn note_up(&self, connection: &Connection) {
+        let mut state = self.state.lock();
+        let was_up = matches!(state.link, Link::Up(_));
+        state.link = Link::Up(connection.clone());
+        state.last_ok = Some(now());
+        if !was_up {
+            state.connected_since = Some(now());
+            (state.failures, state.reconnecting, state.reconnect_attempts) = (0, false, 0);
+        }
+        drop(state);
+        tracing::info!(server = self.name(), tools = self.described().len(), "an MCP server is connected");
+        self.attempts.send_modify(|count| *count += 1);
+    }
+
+    /// Looks again and again whether it still answers. Gives why it does not.
+    async fn watch(&self, connection: &Connection) -> String {
+        loop {
+            let interval = self.settings.get::<Extensions>().health_check_interval_secs;
+            tokio::time::sleep(Duration::from_secs(interval)).await;
+            let answer = connection.request("ping", json!({}), CHECK_TIME_MAX).await;
+            let mut state = self.state.lock();
+            match answer {
+                // One that does not know the method is there, too.
+                Ok(_) | Err(Failure::Refused(_)) => (state.last_ok, state.failures) = (Some(now()), 0),
+                Err(Failure::Unanswered(why)) => {
+                    state.failures += 1;
+                    state.last_error = Some(why);
+                    if state.failures >= CHECKS_FAILED_MAX {
+                        return format!("it did not answer {CHECKS_FAILED_MAX} health checks");
+                    }
+                }
+            }
         }
     }
 
@@ -176,18 +390,21 @@ impl Server {
     }
 }
 
-/// How long a server that failed so often rests.
-fn rest(failures: u32) -> Duration {
-    RESTART_AFTER.saturating_mul(2_u32.saturating_pow(failures)).min(RESTART_AFTER_MAX)
+/// How long a server that failed so often rests, at most `most`.
+fn rest(failures: u32, most: Duration) -> Duration {
+    RESTART_AFTER.saturating_mul(2_u32.saturating_pow(failures)).min(most)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::rest;
 
     #[test]
     fn rests_grow_to_a_bound() {
-        let rests = [0, 1, 2, 5, 6, 99].map(|failures| rest(failures).as_secs());
+        let most = Duration::from_secs(300);
+        let rests = [0, 1, 2, 5, 6, 99].map(|failures| rest(failures, most).as_secs());
         assert_eq!(rests, [5, 10, 20, 160, 300, 300]);
     }
 }

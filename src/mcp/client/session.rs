@@ -1,21 +1,104 @@
-//! What is agreed with a server when it starts, and the tools that it has.
+//! What is agreed with a server at the start, what it has, and calls of it.
 
 use std::time::Duration;
 
-use agentsvc_systems::mcp::limits::MCP_SERVER_TOOLS_MAX;
+use agentsvc_api::http::json::memory_bytes;
+use agentsvc_systems::mcp::limits::{MCP_SERVER_LIST_BYTES_MAX, MCP_SERVER_TOOLS_MAX};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::connection::{Connection, Failure};
 
-/// Versions that are spoken, from the oldest. Later ones have no `initialize`; their servers take these, too.
-const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 /// Time that a server has to say what it is. Some are downloaded first.
 const START_TIME_MAX: Duration = Duration::from_secs(120);
-/// Time that one page of tools may take.
+/// Time that one page of a list may take.
 const LIST_TIME_MAX: Duration = Duration::from_secs(60);
+/// Pages of a list without an entry, one after the other.
+const EMPTY_PAGES_MAX: usize = 8;
+/// Bytes of a server's name for something that it has.
+const NAME_BYTES_MAX: usize = 256;
+/// Bytes of a description that are kept.
+const DESCRIPTION_BYTES_MAX: usize = 4 << 10;
+/// Bytes of the schema of an input.
+const SCHEMA_BYTES_MAX: usize = 64 << 10;
+/// What a server may say of the effects of a tool: with one of these, a second call changes nothing more.
+const HINTS: [&str; 2] = ["readOnlyHint", "idempotentHint"];
+/// Time that a server has to take the level of its log.
+const LEVEL_TIME_MAX: Duration = Duration::from_secs(5);
+/// The level from which servers log.
+const LOG_LEVEL: &str = "info";
+/// What a server says in the place of a version is shown to this length.
+const VERSION_BYTES_SHOWN: usize = 32;
+/// Time until a subscription that ended is asked for again; twice as long each time.
+const SUBSCRIBE_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// What a subscription waits for: longer than any server runs.
+const SUBSCRIPTION_TIME_MAX: Duration = Duration::from_secs(365 * 86_400);
 
-/// A tool as a server describes it.
+/// A version of the protocol that is spoken, from the oldest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Version {
+    V2024_11_05,
+    V2025_03_26,
+    V2025_06_18,
+    /// The last one with `initialize`.
+    V2025_11_25,
+    /// Each request says what its client is.
+    V2026_07_28,
+}
+
+impl Version {
+    const ALL: [Self; 5] =
+        [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
+
+    /// Its spelling.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::V2024_11_05 => "2024-11-05",
+            Self::V2025_03_26 => "2025-03-26",
+            Self::V2025_06_18 => "2025-06-18",
+            Self::V2025_11_25 => "2025-11-25",
+            Self::V2026_07_28 => "2026-07-28",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|version| version.as_str() == text)
+    }
+
+    /// Has it no `initialize` and no sessions?
+    pub(super) const fn is_stateless(self) -> bool {
+        matches!(self, Self::V2026_07_28)
+    }
+
+    /// Adds to the parameters of a request what this version wants there.
+    pub(super) fn mark(self, params: &mut Value) {
+        if !self.is_stateless() {
+            return;
+        }
+        let meta = &mut params["_meta"];
+        meta["io.modelcontextprotocol/protocolVersion"] = self.as_str().into();
+        meta["io.modelcontextprotocol/clientInfo"] = client();
+        meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        meta["io.modelcontextprotocol/logLevel"] = LOG_LEVEL.into();
+    }
+}
+
+/// What a server has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Features {
+    tools: bool,
+    resources: bool,
+    prompts: bool,
+}
+
+impl Features {
+    fn of(capabilities: &Value) -> Self {
+        let has = |name: &str| capabilities[name].is_object();
+        Self { tools: has("tools"), resources: has("resources"), prompts: has("prompts") }
+    }
+}
+
+/// Something of a server that agents can call.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Described {
@@ -27,45 +110,194 @@ pub(super) struct Described {
     pub(super) input_schema: Value,
     /// What it says of its effects.
     pub(super) annotations: Map<String, Value>,
+    /// How it is called.
+    #[serde(skip)]
+    pub(super) means: Means,
+}
+
+/// How something of a server is called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Means {
+    /// As a tool.
+    #[default]
+    Tool,
+    /// By `resources/list` and `resources/templates/list`.
+    ListResources,
+    /// By `resources/read`.
+    ReadResource,
+    /// By `prompts/list`.
+    ListPrompts,
+    /// By `prompts/get`.
+    GetPrompt,
 }
 
 impl Described {
     /// Does the server say that a second call changes nothing more?
     pub(super) fn is_repeatable(&self) -> bool {
-        let says = |hint: &str| self.annotations.get(hint).and_then(Value::as_bool) == Some(true);
-        says("readOnlyHint") || says("idempotentHint")
+        let says = |hint: &&str| self.annotations.get(*hint).and_then(Value::as_bool) == Some(true);
+        self.means != Means::Tool || HINTS.iter().any(says)
+    }
+
+    /// Cut to what may be kept of it; `None` when it cannot be.
+    fn bounded(mut self) -> Option<Self> {
+        if self.name.len() > NAME_BYTES_MAX || self.input_schema.to_string().len() > SCHEMA_BYTES_MAX {
+            return None;
+        }
+        let description = self.description.unwrap_or_default();
+        // A copy, because a text that is cut keeps its memory.
+        let kept = &description[..description.floor_char_boundary(DESCRIPTION_BYTES_MAX)];
+        self.description = (!kept.is_empty()).then(|| kept.to_owned());
+        self.annotations.retain(|hint, value| HINTS.contains(&&**hint) && value.is_boolean());
+        Some(self)
+    }
+
+    fn new(name: &str, description: &str, properties: &Value, required: &[&str], means: Means) -> Self {
+        let input_schema = json!({ "type": "object", "properties": properties, "required": required });
+        Self {
+            name: name.to_owned(),
+            description: Some(description.to_owned()),
+            input_schema,
+            annotations: Map::new(),
+            means,
+        }
     }
 }
 
-/// Agrees on a version. Gives whether the server has tools.
-pub(super) async fn initialize(connection: &Connection) -> Result<bool, Failure> {
-    let newest = VERSIONS[VERSIONS.len() - 1];
-    let client = json!({ "name": "agentsvc", "version": env!("CARGO_PKG_VERSION") });
-    let params = json!({ "protocolVersion": newest, "capabilities": {}, "clientInfo": client });
-    let said = connection.request("initialize", params, START_TIME_MAX).await?;
+fn client() -> Value {
+    json!({ "name": "agentsvc", "version": env!("CARGO_PKG_VERSION") })
+}
+
+/// Agrees on a version. Gives what the server has.
+pub(super) async fn initialize(connection: &Connection) -> Result<Features, Failure> {
+    let roots = connection.roots().map_or(json!({}), |_| json!({ "roots": { "listChanged": false } }));
+    let newest = Version::V2025_11_25.as_str();
+    let params = json!({ "protocolVersion": newest, "capabilities": roots, "clientInfo": client() });
+    let said = match connection.request("initialize", params, START_TIME_MAX).await {
+        // Servers of the newest version need not know `initialize`.
+        Err(Failure::Refused(said)) => return discover(connection).await.map_err(|_| Failure::Refused(said)),
+        said => said?,
+    };
     let version = said["protocolVersion"].as_str().unwrap_or("none");
-    if !VERSIONS.contains(&version) {
-        return Err(Failure::Unanswered(format!("it speaks version {version:?} of the protocol")));
+    match Version::parse(version) {
+        Some(version) if !version.is_stateless() => connection.agree(version),
+        _ => {
+            let shown = &version[..version.floor_char_boundary(VERSION_BYTES_SHOWN)];
+            return Err(Failure::Unanswered(format!("it speaks version {shown:?} of the protocol")));
+        }
     }
     connection.notify("notifications/initialized").await;
-    Ok(said["capabilities"]["tools"].is_object())
+    let capabilities = &said["capabilities"];
+    if capabilities["logging"].is_object() {
+        // One that refuses logs what it wants to; what is too much is left out here.
+        let _refused = connection.request("logging/setLevel", json!({ "level": LOG_LEVEL }), LEVEL_TIME_MAX).await;
+    }
+    Ok(Features::of(capabilities))
+}
+
+/// Asks a server without `initialize` what it has.
+async fn discover(connection: &Connection) -> Result<Features, Failure> {
+    let version = Version::V2026_07_28;
+    connection.agree(version);
+    let said = connection.request("server/discover", json!({}), LIST_TIME_MAX).await?;
+    let supported = said["supportedVersions"].as_array().into_iter().flatten();
+    if supported.into_iter().all(|supported| supported != version.as_str()) {
+        return Err(Failure::Unanswered("it speaks no known version of the protocol".to_owned()));
+    }
+    Ok(Features::of(&said["capabilities"]))
+}
+
+/// Waits for notices of changes where a server sends them only to those that subscribe. Ends when there is nothing to wait
+/// for.
+pub(super) async fn subscribe(connection: &Connection) {
+    if !connection.version().is_some_and(Version::is_stateless) {
+        return;
+    }
+    let mut rest = SUBSCRIBE_AGAIN_AFTER;
+    loop {
+        let all = json!({ "toolsListChanged": true, "resourcesListChanged": true, "promptsListChanged": true });
+        let params = json!({ "notifications": all });
+        match connection.request("subscriptions/listen", params, SUBSCRIPTION_TIME_MAX).await {
+            Err(Failure::Refused(_)) => return,
+            Ok(_) | Err(Failure::Unanswered(_)) => tokio::time::sleep(rest).await,
+        }
+        rest = (rest * 2).min(LIST_TIME_MAX);
+    }
+}
+
+/// Everything of the server that agents can call.
+pub(super) async fn describe(connection: &Connection, features: Features) -> Result<Vec<Described>, Failure> {
+    let mut all = if features.tools { list(connection).await? } else { Vec::new() };
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    if features.resources {
+        let what = "Lists the resources of this MCP server: their URIs, names and types.";
+        all.push(Described::new("list_resources", what, &json!({}), &[], Means::ListResources));
+        let (what, uri) = ("Reads a resource of this MCP server.", json!({ "uri": text("The URI of the resource.") }));
+        all.push(Described::new("read_resource", what, &uri, &["uri"], Means::ReadResource));
+    }
+    if features.prompts {
+        let what = "Lists the prompts of this MCP server and their arguments.";
+        all.push(Described::new("list_prompts", what, &json!({}), &[], Means::ListPrompts));
+        let arguments = json!({ "type": "object", "additionalProperties": { "type": "string" },
+            "description": "The arguments of the prompt." });
+        let input = json!({ "name": text("The name of the prompt."), "arguments": arguments });
+        let what = "Gets a prompt of this MCP server, filled in.";
+        all.push(Described::new("get_prompt", what, &input, &["name"], Means::GetPrompt));
+    }
+    Ok(all)
 }
 
 /// Every tool of the server, as many as there may be. What describes no tool is left out.
 pub(super) async fn list(connection: &Connection) -> Result<Vec<Described>, Failure> {
-    let (mut tools, mut params) = (Vec::new(), json!({}));
-    // A page without tools counts, too: a server could send such pages for ever.
-    for _ in 0..MCP_SERVER_TOOLS_MAX {
-        let mut page = connection.request("tools/list", params, LIST_TIME_MAX).await?;
-        let Value::Array(described) = page["tools"].take() else {
-            return Err(Failure::Unanswered("its list of tools is none".to_owned()));
+    let mut left_out = 0_usize;
+    let tools = pages(connection, "tools/list", "tools", |tool| {
+        let tool = serde_json::from_value::<Described>(tool).ok().and_then(Described::bounded);
+        left_out += usize::from(tool.is_none());
+        tool.map(|tool| (memory_of(&tool.input_schema) + tool.name.len(), tool))
+    });
+    let tools = tools.await?;
+    if left_out > 0 {
+        tracing::warn!(server = connection.name(), left_out, "an MCP server has tools that cannot be offered");
+    }
+    Ok(tools)
+}
+
+/// What a value takes in memory, about.
+pub(super) fn memory_of(value: &Value) -> usize {
+    memory_bytes(value.to_string().as_bytes())
+}
+
+/// All pages of a list, as many entries as there may be. `keep` judges and cuts an entry, and says how many bytes it takes.
+pub(super) async fn pages<T>(
+    connection: &Connection,
+    method: &str,
+    key: &str,
+    mut keep: impl FnMut(Value) -> Option<(usize, T)>,
+) -> Result<Vec<T>, Failure> {
+    let (mut all, mut params, mut bytes, mut empty) = (Vec::new(), json!({}), 0, 0);
+    loop {
+        let mut page = connection.request(method, params, LIST_TIME_MAX).await?;
+        let Some(Value::Array(entries)) = page.get_mut(key).map(Value::take) else {
+            return Err(Failure::Unanswered(format!("its list of {key} is not valid")));
         };
-        tools.extend(described.into_iter().filter_map(|tool| serde_json::from_value::<Described>(tool).ok()));
-        match page["nextCursor"].take() {
-            Value::String(cursor) if tools.len() < MCP_SERVER_TOOLS_MAX => params = json!({ "cursor": cursor }),
-            _ => break,
+        let before = all.len();
+        for (size, entry) in entries.into_iter().filter_map(&mut keep) {
+            bytes += size;
+            if bytes > MCP_SERVER_LIST_BYTES_MAX || all.len() == MCP_SERVER_TOOLS_MAX {
+                tracing::warn!(
+                    server = connection.name(),
+                    method,
+                    entries = all.len(),
+                    "a list of an MCP server is cut"
+                );
+                return Ok(all);
+            }
+            all.push(entry);
+        }
+        // A server could send pages without entries for ever.
+        empty = if all.len() == before { empty + 1 } else { 0 };
+        match page.get_mut("nextCursor").map(Value::take) {
+            Some(Value::String(cursor)) if empty < EMPTY_PAGES_MAX => params = json!({ "cursor": cursor }),
+            _ => return Ok(all),
         }
     }
-    tools.truncate(MCP_SERVER_TOOLS_MAX);
-    Ok(tools)
 }

@@ -5,12 +5,14 @@ use std::time::Duration;
 use agentsvc_systems::mcp::limits::{MCP_MESSAGE_BYTES_MAX, MCP_SERVER_REQUESTS_MAX, MCP_SERVER_TOOLS_MAX};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
 use tokio::task::JoinHandle;
 
+use super::call::{Caller, call};
 use super::connection::{Connection, Failure};
-use super::session;
+use super::session::{self, Described, Means};
+use super::wire;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -39,7 +41,7 @@ impl Peer {
 
 fn connected() -> (Connection, JoinHandle<String>, Peer) {
     let (ours, theirs) = duplex(64 << 10);
-    let (connection, carry) = Connection::new(ours);
+    let (connection, carry) = wire::lines("s", ours);
     (connection, tokio::spawn(carry), Peer(BufReader::new(theirs)))
 }
 
@@ -172,11 +174,180 @@ async fn pages_of_tools_come_to_an_end() {
     assert_eq!(many.await.unwrap().unwrap().len(), MCP_SERVER_TOOLS_MAX);
 
     let endless = list(&connection);
-    for _ in 0..MCP_SERVER_TOOLS_MAX {
+    for _ in 0..8 {
         peer.answer("tools/list", json!({ "tools": [], "nextCursor": "x" })).await;
     }
     assert_eq!(endless.await.unwrap(), Ok(Vec::new()));
     let liar = list(&connection);
     peer.answer("tools/list", json!({ "tools": "all" })).await;
-    assert_eq!(liar.await.unwrap(), Err(Failure::Unanswered("its list of tools is none".to_owned())));
+    assert_eq!(liar.await.unwrap(), Err(Failure::Unanswered("its list of tools is not valid".to_owned())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_of_every_type_are_borne() {
+    for result in [json!(null), json!(true), json!(7), json!("text"), json!([1, 2]), json!({ "tools": 7 }), json!({})] {
+        let (connection, _carry, mut peer) = connected();
+        let asked = connection.clone();
+        let begin = tokio::spawn(async move { session::initialize(&asked).await });
+        peer.answer("initialize", result.clone()).await;
+        assert!(begin.await.unwrap().is_err(), "{result}");
+        let asked = connection.clone();
+        let list = tokio::spawn(async move { session::list(&asked).await });
+        peer.answer("tools/list", result.clone()).await;
+        assert_eq!(list.await.unwrap(), Err(Failure::Unanswered("its list of tools is not valid".to_owned())));
+        for means in [Means::Tool, Means::ReadResource, Means::GetPrompt, Means::ListPrompts] {
+            let asked = connection.clone();
+            let called = tokio::spawn(async move {
+                let described = Described { name: "a".to_owned(), means, ..Described::default() };
+                call(&asked, &described, Map::new(), Caller::default(), SECOND).await
+            });
+            let asked = peer.next().await;
+            let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result });
+            peer.send(&answer.to_string()).await;
+            let called = called.await.unwrap();
+            assert_eq!(called.is_ok(), means == Means::Tool, "{means:?} {result}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_take_bounded_memory() {
+    let (connection, _carry, mut peer) = connected();
+    let list = |connection: &Connection| {
+        let connection = connection.clone();
+        tokio::spawn(async move { session::list(&connection).await })
+    };
+    let listed = list(&connection);
+    let long = json!({ "name": "long", "description": "x".repeat(2 << 20), "inputSchema": { "type": "object" },
+        "annotations": { "readOnlyHint": true, "title": "x".repeat(1 << 20), "a": [[[]]] } });
+    let large = json!({ "name": "large", "inputSchema": { "type": "object", "x": "x".repeat(64 << 10) } });
+    let nameless = json!({ "name": "n".repeat(1 << 20), "inputSchema": { "type": "object" } });
+    peer.answer("tools/list", json!({ "tools": [long, large, nameless] })).await;
+    let listed = listed.await.unwrap().unwrap();
+    assert_eq!(listed.len(), 1);
+    let kept = &listed[0];
+    assert_eq!((kept.description.as_ref().map(String::len), kept.annotations.len()), (Some(4 << 10), 1));
+
+    // Short texts that take much memory: each has 32 KB, and takes some megabytes.
+    let wide: Value = json!({ "type": "object", "x": vec![json!({ "": {} }); 4_000] });
+    let many = list(&connection);
+    let page: Vec<_> = (0..9).map(|at| json!({ "name": format!("t{at}"), "inputSchema": wide })).collect();
+    let mut pages = 0;
+    while !many.is_finished() && pages < 9 {
+        let asked = peer.next().await;
+        let result = json!({ "tools": [page[pages]], "nextCursor": "x" });
+        peer.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result }).to_string()).await;
+        pages += 1;
+        tokio::task::yield_now().await;
+    }
+    drop(peer);
+    assert!(many.await.unwrap().is_ok_and(|tools| tools.len() < 5), "after {pages} pages");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_would_take_much_memory_ends_the_connection() {
+    let (connection, carry, mut peer) = connected();
+    let call = asking(&connection, "tools/call");
+    peer.next().await;
+    let nested = vec!["{\"\":{}}"; 1 << 20].join(",");
+    let _ended = peer.0.get_mut().write_all(format!("{{\"id\":1,\"result\":[{nested}]}}\n").as_bytes()).await;
+    assert!(carry.await.unwrap().contains("bytes of memory"));
+    assert_eq!(call.await.unwrap(), unanswered("it ended before it answered"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_end_with_what_carries_them() {
+    let (connection, carry, mut peer) = connected();
+    let call = asking(&connection, "tools/call");
+    peer.next().await;
+    carry.abort();
+    assert_eq!(call.await.unwrap(), unanswered("it ended before it answered"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_server_has_becomes_tools() {
+    let (connection, _carry, mut peer) = connected();
+    let asked = connection.clone();
+    let begin = tokio::spawn(async move {
+        let features = session::initialize(&asked).await.unwrap();
+        session::describe(&asked, features).await.unwrap()
+    });
+    let capabilities = json!({ "resources": {}, "prompts": {}, "logging": {} });
+    peer.answer("initialize", json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities })).await;
+    assert_eq!(peer.next().await["method"], "notifications/initialized");
+    assert_eq!(peer.answer("logging/setLevel", json!({})).await, json!({ "level": "info" }));
+    let described = begin.await.unwrap();
+    let names: Vec<_> = described.iter().map(|described| &*described.name).collect();
+    assert_eq!(names, ["list_resources", "read_resource", "list_prompts", "get_prompt"]);
+    assert!(described.iter().all(Described::is_repeatable));
+
+    let calling = |at: usize, arguments: Value| {
+        let (connection, described) = (connection.clone(), described[at].clone());
+        let arguments = arguments.as_object().unwrap().clone();
+        tokio::spawn(async move { call(&connection, &described, arguments, Caller::default(), SECOND).await.unwrap() })
+    };
+    let call = calling(0, json!({}));
+    let resource = json!({ "uri": "x://a", "name": "a", "secret": "s" });
+    peer.answer("resources/list", json!({ "resources": [resource, {}], "nextCursor": "2" })).await;
+    peer.answer("resources/list", json!({ "resources": [{ "uri": "x://b" }] })).await;
+    peer.answer("resources/templates/list", json!({ "resourceTemplates": [{ "uriTemplate": "x://{c}" }] })).await;
+    let listed: Value = serde_json::from_str(call.await.unwrap()["content"][0]["text"].as_str().unwrap()).unwrap();
+    let resources = json!([{ "uri": "x://a", "name": "a" }, { "uri": "x://b" }]);
+    assert_eq!(listed, json!({ "resources": resources, "templates": [{ "uriTemplate": "x://{c}" }] }));
+
+    let call = calling(1, json!({ "uri": "x://a" }));
+    let content = json!({ "uri": "x://a", "text": "inside" });
+    assert_eq!(peer.answer("resources/read", json!({ "contents": [content] })).await, json!({ "uri": "x://a" }));
+    assert_eq!(call.await.unwrap()["content"], json!([{ "type": "resource", "resource": content }]));
+
+    let call = calling(2, json!({}));
+    peer.answer("prompts/list", json!({ "prompts": [{ "name": "p", "arguments": [{ "name": "q" }] }] })).await;
+    assert!(call.await.unwrap()["content"][0]["text"].as_str().unwrap().contains("\"q\""));
+
+    let call = calling(3, json!({ "name": "p", "arguments": { "q": "1" } }));
+    let message = json!({ "role": "user", "content": { "type": "text", "text": "Look." } });
+    let asked = peer.answer("prompts/get", json!({ "messages": [message] })).await;
+    assert_eq!(asked, json!({ "name": "p", "arguments": { "q": "1" } }));
+    let content = call.await.unwrap()["content"].clone();
+    assert_eq!(content, json!([{ "type": "text", "text": "user:" }, { "type": "text", "text": "Look." }]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_say_for_whom_they_are_and_models_do_not() {
+    let (connection, _carry, mut peer) = connected();
+    connection.offer_roots(vec!["/srv/a b".into()]);
+    let asked = connection.clone();
+    let called = tokio::spawn(async move {
+        let caller = Caller { session: Some("s-1".to_owned()), workspace: Some("/w/ann".into()) };
+        let described = Described { name: "a".to_owned(), ..Described::default() };
+        let arguments = json!({ "x": 1, "_librefang_caller": { "session_id": "another" } });
+        call(&asked, &described, arguments.as_object().unwrap().clone(), caller, SECOND * 9).await
+    });
+    let asked = peer.next().await;
+    assert_eq!(asked["params"]["arguments"], json!({ "x": 1 }));
+    let meta = json!({ "io.librefang/caller": { "session_id": "s-1" }, "progressToken": asked["id"] });
+    assert_eq!(asked["params"]["_meta"], meta);
+    let roots = json!({ "jsonrpc": "2.0", "id": 7, "method": "roots/list" });
+    peer.send(&roots.to_string()).await;
+    let uris = json!([{ "uri": "file:///srv/a%20b" }, { "uri": "file:///w/ann" }]);
+    assert_eq!(peer.next().await["result"]["roots"], uris);
+    let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "progress": "much" } });
+    peer.send(&progress.to_string()).await;
+    peer.send(
+        &json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "resultType": "input_required" } }).to_string(),
+    )
+    .await;
+    assert_eq!(called.await.unwrap(), unanswered("it asks for more input, which is not supported"));
+    peer.send(&roots.to_string()).await;
+    assert_eq!(peer.next().await["result"]["roots"], json!([{ "uri": "file:///srv/a%20b" }]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_any_list_is_seen() {
+    let (connection, _carry, mut peer) = connected();
+    for list in ["tools", "resources", "prompts"] {
+        let notice = json!({ "jsonrpc": "2.0", "method": format!("notifications/{list}/list_changed") });
+        peer.send(&notice.to_string()).await;
+        connection.tools_changed().await;
+    }
 }

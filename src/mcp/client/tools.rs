@@ -4,12 +4,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use agentsvc_components::kernel::taint::Taint;
+use agentsvc_systems::mcp::tool_prefix;
 use serde_json::{Map, Value};
 
+use super::call::Caller;
 use super::connection::Failure;
 use super::server::Server;
 use super::session::Described;
-use crate::tool::toolset::{Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Tool, input};
 
 /// Bytes of a tool's name, as all providers accept it.
 const NAME_BYTES_MAX: usize = 64;
@@ -18,13 +20,8 @@ const DESCRIPTION_BYTES_MAX: usize = 4 << 10;
 /// Bytes of the schema of a tool's input.
 const SCHEMA_BYTES_MAX: usize = 64 << 10;
 
-/// What the names of a server's tools begin with.
-pub(super) fn prefix(server: &str) -> String {
-    format!("mcp_{}_", plain(server))
-}
-
 /// In lower case, with `_` for whatever names of tools do not have.
-fn plain(name: &str) -> String {
+pub(super) fn plain(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
     name.chars().map(plain).collect()
 }
@@ -36,7 +33,7 @@ pub(super) fn all(servers: &[Arc<Server>]) -> Vec<Tool> {
     let (mut names, mut tools) = (HashSet::new(), Vec::new());
     for server in by_length {
         for described in server.described().iter() {
-            let name = format!("{}{}", prefix(server.name()), plain(&described.name));
+            let name = format!("{}{}", tool_prefix(server.name()), plain(&described.name));
             match fault(&name, described).or((!names.insert(name.clone())).then_some("its name is another tool's")) {
                 None => tools.push(tool(server, name, described)),
                 Some(fault) => {
@@ -65,17 +62,32 @@ fn fault(name: &str, described: &Described) -> Option<&'static str> {
 fn tool(server: &Arc<Server>, name: String, described: &Described) -> Tool {
     let mut description = described.description.clone().unwrap_or_default();
     description.truncate(description.floor_char_boundary(DESCRIPTION_BYTES_MAX));
-    let (holder, called) = (Arc::clone(server), Arc::<str>::from(&*described.name));
-    let tool = Tool::brought(name, description, described.input_schema.clone(), move |_, text| {
+    let (holder, called) = (Arc::clone(server), Arc::new(described.clone()));
+    let schema = described.input_schema.clone();
+    let tool = Tool::brought(name, description, schema, move |context, text| {
         let (server, called) = (Arc::clone(&holder), Arc::clone(&called));
         Box::pin(async move {
             let arguments: Map<String, Value> = input(&text)?;
-            told(server.name(), server.call(&called, arguments).await)
+            let caller = caller(&server, &context).await;
+            told(server.name(), server.call(&called, arguments, caller).await)
         })
     });
     // The server's own time bounds it.
     let tool = tool.of_server(server.name()).untimed();
     if described.is_repeatable() { tool.safe() } else { tool }
+}
+
+/// On whose behalf a call is made. A server over pipes is told where the agent's files are.
+async fn caller(server: &Server, context: &Context) -> Caller {
+    let session = context.turn().map(|_| context.run.session.to_string());
+    let Some(agent) = context.agent().filter(|_| server.is_program()) else {
+        return Caller { session, workspace: None };
+    };
+    let (workspaces, run) = (context.parts.workspaces.clone(), Arc::clone(&context.run));
+    let found = tokio::task::spawn_blocking(move || workspaces.find(agent, &run.agent_name)).await;
+    // Without a workspace it is told of none.
+    let workspace = found.ok().and_then(|found| found.ok().flatten());
+    Caller { session, workspace: workspace.map(|workspace| workspace.path().to_owned()) }
 }
 
 /// What the model reads.
@@ -118,10 +130,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::kernel::config::Secret;
+    use crate::kernel::sandbox::config::ExecMode;
+    use crate::kernel::settings::Settings;
+    use crate::mcp::catalog::Catalog;
     use crate::mcp::client::config::McpClient;
+    use crate::mcp::client::definition::Sources;
 
     fn server(name: &str, tools: &[&str]) -> Arc<Server> {
-        let server = Server::new(name, &McpClient::default(), "/h".as_ref());
+        let sources = Sources {
+            catalog: &Catalog::new("/none".into()),
+            variable: &|_| None,
+            unseal: &|text| Ok(Secret::new(text)),
+            mode: ExecMode::Deny,
+        };
+        let definition = sources.configured(name, &McpClient::default());
+        let server = Server::new(definition, "/h".as_ref(), Settings::default());
         let described = tools.iter().map(|name| described(name, json!({ "type": "object" })));
         server.describe(described.collect());
         Arc::new(server)

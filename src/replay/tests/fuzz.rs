@@ -22,7 +22,7 @@ use agentsvc_components::turn::effect::{ModelCall, ToolRun};
 use agentsvc_components::turn::outcome::{
     FailureCode, ModelAnswer, ModelEnd, ModelFailure, ModelOutcome, StopReason, ToolEnd, ToolOutcome, ToolStatus,
 };
-use agentsvc_components::usage::record::CallRecord;
+use agentsvc_components::usage::record::{CallRecord, SweepUsage, UsageSwept};
 use agentsvc_components::usage::{CallUse, Scope};
 use agentsvc_components::{Actor, AgentId, ApprovalId, ScheduleId, SessionId, Timestamp, TriggerId};
 use agentsvc_systems::kernel::engine::Commit;
@@ -75,6 +75,8 @@ pub(super) struct Fuzz {
     /// Ids of entities that are there, by kind byte.
     ids: BTreeSet<(u8, Uuid)>,
     out: Vec<Out>,
+    /// Usage that is to be erased, which is done at once.
+    swept: Vec<UsageSwept>,
     /// Outcomes that were sent once.
     late: Vec<AnyOutcome>,
     /// Calls that are nobody's and out.
@@ -88,6 +90,7 @@ impl Fuzz {
             random: Random(seed),
             ids: BTreeSet::new(),
             out: Vec::new(),
+            swept: Vec::new(),
             late: Vec::new(),
             probes: Vec::new(),
             count: 0,
@@ -119,12 +122,14 @@ impl Fuzz {
             let log = effect.get().map(|SweepLog(log)| Out::Log(*log));
             let agent = effect.get().map(|SweepAgent(agent)| Out::Agent(*agent));
             self.out.extend(model.or(tool).or(summary).or(log).or(agent));
+            self.swept.extend(effect.get().map(|SweepUsage(before)| UsageSwept(*before)));
         }
     }
 
     /// The process died, and what was out with it.
     pub(super) fn forget_effects(&mut self) {
         self.out.clear();
+        self.swept.clear();
         self.probes.clear();
     }
 
@@ -194,6 +199,7 @@ impl Fuzz {
 
     /// What arrives in one step.
     pub(super) fn arrive(&mut self, engine: &mut Engine, now: Timestamp) {
+        self.swept.drain(..).for_each(|swept| engine.outcome(swept));
         if self.random.one_in(3) {
             engine.beat();
         }

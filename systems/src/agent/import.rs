@@ -1,6 +1,10 @@
 //! An agent is taken over from another program, and known by where it came from.
 
-use bevy_ecs::prelude::World;
+use std::collections::BTreeSet;
+
+use bevy_ecs::lifecycle::HookContext;
+use bevy_ecs::prelude::{Resource, World};
+use bevy_ecs::world::DeferredWorld;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::{Agent, ImportedFrom};
@@ -8,6 +12,7 @@ use agentsvc_components::{AgentId, Refusal};
 
 use super::spawn::spawn;
 use super::{SpawnAgent, Spawned};
+use crate::kernel::check::Faults;
 use crate::kernel::command::{Answer, Command, Place, command};
 use crate::kernel::index;
 use crate::kernel::outbox::Emit;
@@ -57,14 +62,66 @@ impl Command for FindImported {
     const PLACE: Place<Self> = Place::All;
 
     fn run(self, world: &mut World) -> Answer<Self::Reply> {
-        let mut all = world.query::<(&AgentId, &Agent, &ImportedFrom)>();
-        let world = &*world;
-        let fits = all.iter(world).filter(|(_, _, from)| from.place == self.0.place || from.text == self.0.text);
-        let best = fits.min_by_key(|(id, _, from)| (from.place != self.0.place, **id));
-        Answer::read(best.map(|(id, agent, from)| Imported {
-            agent: *id,
-            name: agent.name.clone(),
-            same_text: from.text == self.0.text,
-        }))
+        let Some(agent) = world.resource::<Origins>().find(&self.0) else { return Answer::read(None) };
+        let found = index::agent(world, agent).ok().and_then(|entity| {
+            let (name, from) = (world.get::<Agent>(entity)?.name.clone(), world.get::<ImportedFrom>(entity)?);
+            Some(Imported { agent, name, same_text: from.text == self.0.text })
+        });
+        Answer::read(found)
     }
+}
+
+/// The agents that were taken over, by the places and the texts that they came from.
+#[derive(Resource, Debug, Default, PartialEq, Eq)]
+struct Origins {
+    places: BTreeSet<([u8; 32], AgentId)>,
+    texts: BTreeSet<([u8; 32], AgentId)>,
+}
+
+impl Origins {
+    fn find(&self, from: &ImportedFrom) -> Option<AgentId> {
+        let first = |of: &BTreeSet<([u8; 32], AgentId)>, key: [u8; 32]| {
+            let least = (key, AgentId(uuid::Uuid::nil()));
+            of.range(least..).next().filter(|(found, _)| *found == key).map(|(_, id)| *id)
+        };
+        first(&self.places, from.place).or_else(|| first(&self.texts, from.text))
+    }
+
+    fn insert(&mut self, from: &ImportedFrom, id: AgentId) {
+        self.places.insert((from.place, id));
+        self.texts.insert((from.text, id));
+    }
+}
+
+/// Registers the hooks that keep the index.
+pub(super) fn install(world: &mut World) {
+    world.init_resource::<Origins>();
+    world.register_component_hooks::<ImportedFrom>().on_insert(inserted).on_remove(removed);
+}
+
+fn origin(world: &DeferredWorld<'_>, at: &HookContext) -> Option<(ImportedFrom, AgentId)> {
+    Some((*world.get(at.entity)?, *world.get(at.entity)?))
+}
+
+fn inserted(mut world: DeferredWorld<'_>, at: HookContext) {
+    if let Some((from, id)) = origin(&world, &at) {
+        world.resource_mut::<Origins>().insert(&from, id);
+    }
+}
+
+fn removed(mut world: DeferredWorld<'_>, at: HookContext) {
+    if let Some((from, id)) = origin(&world, &at) {
+        let mut origins = world.resource_mut::<Origins>();
+        origins.places.remove(&(from.place, id));
+        origins.texts.remove(&(from.text, id));
+    }
+}
+
+/// Says where the index does not hold what a full scan finds.
+pub(super) fn check(world: &mut World, faults: &mut Faults) {
+    let mut all = world.query::<(&AgentId, &ImportedFrom)>();
+    let world = &*world;
+    let mut scan = Origins::default();
+    all.iter(world).for_each(|(id, from)| scan.insert(from, *id));
+    faults.same("imported agents", world.resource::<Origins>(), &scan);
 }

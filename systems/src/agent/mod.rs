@@ -131,11 +131,13 @@ fn install(world: &mut World) {
     world.init_resource::<Manifests>();
     world.init_resource::<Family>();
     index::install(world);
+    import::install(world);
 }
 
 /// Says where manifests and families are not counted right.
 fn check_all(world: &mut World, faults: &mut Faults) {
     index::check(world, faults);
+    import::check(world, faults);
     manifests::check(world, faults);
     check(world, faults);
 }

@@ -63,12 +63,13 @@ pub(super) fn happened(world: &mut World, EventEnvelope { event, at, .. }: &Even
             sender(world, *turn).map(|from| (CommsKind::AgentMessage, Some(from), Some(*agent), &**text))
         }
         Event::AgentSpawned { agent, .. } => {
+            // What clients create and delete is no exchange between agents, and may be 100,000 of them at once.
             let parent = index::agent(world, *agent).ok().and_then(|agent| world.get::<SpawnedBy>(agent));
-            Some((CommsKind::AgentSpawned, Some(*agent), parent.map(|by| by.0), ""))
+            parent.map(|by| (CommsKind::AgentSpawned, Some(*agent), Some(by.0), ""))
         }
         Event::AgentTerminated { agent, by, .. } => {
             let by = by.and_then(|turn| owner(world, turn));
-            Some((CommsKind::AgentTerminated, Some(*agent), by, ""))
+            by.map(|by| (CommsKind::AgentTerminated, Some(*agent), Some(by), ""))
         }
         Event::TaskPosted { task, title, assignee_id, .. } => {
             let by = state::<Task>(world, *task).and_then(|task| task.posted_by);

@@ -8,10 +8,36 @@ agentsvc_components::limits! {
     pub const MCP_BATCH_ANSWER_BYTES_MAX: usize = 1 << 20;
     /// Agents on one page of the tools that MCP clients list. More: further pages.
     pub const MCP_AGENTS_PAGE_MAX: usize = 500;
-    /// Bytes of one message of an MCP server. More: the server is restarted.
+    /// Bytes of one message of an MCP server. More: a program is restarted; over HTTP the request fails.
     pub const MCP_MESSAGE_BYTES_MAX: usize = 16 << 20;
+    /// Bytes of the answers of one MCP server over HTTP that are not complete yet. More: the request fails.
+    pub const MCP_SERVER_BYTES_MAX: usize = 48 << 20;
+    /// Bytes of memory that one message of an MCP server may take once it is read. More: as too many bytes of it.
+    pub const MCP_MESSAGE_MEMORY_BYTES_MAX: usize = 48 << 20;
+    /// Bytes of memory that a list of an MCP server may take. More: its first entries are used.
+    pub const MCP_SERVER_LIST_BYTES_MAX: usize = 16 << 20;
     /// Tools of one MCP server. More: the first ones are offered.
     pub const MCP_SERVER_TOOLS_MAX: usize = 1_000;
     /// Requests to one MCP server that wait for their answers. More: the call fails.
     pub const MCP_SERVER_REQUESTS_MAX: usize = 64;
+    /// MCP servers that are added over the API. More: 429. `config.toml` can have as many beside them; more are an error.
+    pub const MCP_SERVERS_MAX: usize = 100;
+    /// Bytes of the configuration of all MCP servers that are added over the API. More: 429.
+    pub const MCP_SERVERS_BYTES_MAX: usize = 4 << 20;
+    /// Bytes of an MCP server's name. Longer: 400.
+    pub const MCP_SERVER_NAME_BYTES_MAX: usize = 32;
+    /// Bytes of the transport of one MCP server. Longer: 400.
+    pub const MCP_TRANSPORT_BYTES_MAX: usize = 64 << 10;
+    /// Variables, and headers, of one MCP server. More: 400.
+    pub const MCP_VALUES_MAX: usize = 64;
+    /// Bytes of the value of a variable or header. Longer: 400.
+    pub const MCP_VALUE_BYTES_MAX: usize = 8 << 10;
+    /// Seconds that a call of a tool of an MCP server may take at most.
+    pub const MCP_TIMEOUT_SECS_MAX: u64 = 600;
+    /// Bytes that are kept of the error output of an MCP server; the oldest go.
+    pub const MCP_LOG_BYTES_MAX: usize = 16 << 10;
+    /// Entries of the MCP catalog. More: the first ones by their file names are there.
+    pub const MCP_CATALOG_ENTRIES_MAX: usize = 500;
+    /// Bytes of one file of the MCP catalog. Longer: it is left out, with a warning.
+    pub const MCP_CATALOG_FILE_BYTES_MAX: usize = 64 << 10;
 }

@@ -24,8 +24,7 @@ pub use show::{FindByLabel, GetSession, SessionView};
 
 pub(crate) use row_template::{RowTemplate, SaidRow};
 
-use remove::remove;
-pub(crate) use remove::{discard, remove_all};
+pub(crate) use remove::{discard, remove, remove_all};
 
 use bevy_ecs::prelude::{Entity, World};
 

@@ -166,7 +166,7 @@ fn resolve(world: &World, agent: AgentId, session: Option<SessionId>) -> Result<
 }
 
 /// Stores the message and puts its turn in the session's inbox.
-pub(super) fn take(
+pub(crate) fn take(
     world: &mut World,
     agent: AgentId,
     session: Option<SessionId>,
@@ -331,6 +331,7 @@ const fn source_of(origin: Origin) -> &'static str {
         Origin::Trigger { .. } => taint::EVENT_OF_TRIGGER,
         Origin::Schedule { .. } => "its schedule",
         Origin::Workflow { .. } => "its workflow",
+        Origin::A2a { .. } => "an A2A message",
     }
 }
 

@@ -77,6 +77,7 @@ pub(crate) use finish::TurnClosed;
 pub(crate) use fired::{Fired, Place, Said, begin_fired, stop_turn};
 pub use guard::loop_guard_holds;
 pub use interrupt::InterruptSession;
+pub(crate) use message::take;
 pub use message::{MessageTaken, NewMessage, PostMessage, ResolveSession, SendMessage, TurnReply};
 pub use open::{ListOpenTurns, OpenTurn};
 pub use stop::StopTurns;

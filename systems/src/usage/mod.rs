@@ -70,12 +70,13 @@ pub(crate) fn install(world: &mut World) {
 #[cfg(test)]
 mod tests;
 use crate::kernel::domain::{Domain, Phase, System};
-use crate::kernel::inputs::table::CommandDef;
+use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::Kind;
 use crate::kernel::stage::Stage;
 use agentsvc_components::AgentId;
 use agentsvc_components::usage::Scope;
+use agentsvc_components::usage::record::UsageSwept;
 #[cfg(test)]
 pub(crate) use tests::{events as events_for_tests, priced as priced_for_tests};
 
@@ -101,6 +102,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     check,
     is_quiet: |world| world.resource::<Calls>().is_empty(),
     commands: &[CommandDef::of::<NoteModelCall>()],
+    outcomes: &[OutcomeDef::of::<UsageSwept>()],
     audit_kinds: audit_kinds::ALL,
     metrics: metrics::ALL,
     ..Domain::named("usage")

@@ -8,13 +8,14 @@ use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::kernel::limit;
-use agentsvc_components::usage::record::{CallRecord, ScopeUseRecord, SweepUsage};
+use agentsvc_components::usage::record::{CallRecord, ScopeUseRecord, SweepUsage, UsageSwept};
 use agentsvc_components::usage::{Bucket, CallUse, Period, Scope, UsageSum};
 use agentsvc_components::{AgentId, Micros, Timestamp};
 
 use super::families::{Families, FamilyUse};
 use super::{calendar, rows, windows};
 use crate::config::Settings;
+use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
 use crate::kernel::outbox::{Emit, Outbox};
 use crate::kernel::record::Error;
@@ -402,7 +403,8 @@ pub(crate) fn agent_removed(world: &mut World, agent: AgentId) {
     }
 }
 
-/// On the beat: what is too old goes, at the start and when a day or a minute is over.
+/// On the beat: sums of minutes that are over go, and the outside is asked to erase what is too old, at the start and, when
+/// there is any, with each day.
 // &mut World: asks the outside to erase rows, by an effect in the outbox.
 pub(crate) fn beat(world: &mut World) {
     let now = world.resource::<Now>().0;
@@ -416,18 +418,27 @@ pub(crate) fn beat(world: &mut World) {
     if rollups.swept == Some(today) {
         return;
     }
-    rollups.swept = Some(today);
-    let first_kept = today - retention;
-    rollups.trim(Bucket::Hour(i64::MIN), Bucket::Hour(first_kept * 24 - 1));
-    rollups.trim(Bucket::Day(i64::MIN), Bucket::Day(first_kept - 1));
-    let first_model = |day| Bucket::ModelDay(day, "".into(), "".into());
-    let too_old: Vec<Bucket> =
-        rollups.sums.range(first_model(i64::MIN)..first_model(first_kept)).map(|(bucket, _)| bucket.clone()).collect();
-    for bucket in too_old {
-        rollups.sums.remove(&bucket);
-        rollups.dirty.insert(bucket);
+    let (is_first, first_kept) = (rollups.swept.replace(today).is_none(), today - retention);
+    if is_first || rollups.range(Bucket::Day(i64::MIN), Bucket::Day(first_kept - 1)).next().is_some() {
+        world.effect(SweepUsage(Timestamp(first_kept * calendar::DAY_MS)));
     }
-    world.effect(SweepUsage(Timestamp(first_kept * calendar::DAY_MS)));
+}
+
+impl Settle for UsageSwept {
+    /// The sums of days whose events are gone go, too.
+    fn settle(self, world: &mut World) {
+        let first_kept = calendar::day(self.0);
+        let mut rollups = world.resource_mut::<Rollups>();
+        rollups.trim(Bucket::Hour(i64::MIN), Bucket::Hour(first_kept * 24 - 1));
+        rollups.trim(Bucket::Day(i64::MIN), Bucket::Day(first_kept - 1));
+        let first_model = |day| Bucket::ModelDay(day, "".into(), "".into());
+        let too_old = first_model(i64::MIN)..first_model(first_kept);
+        let too_old: Vec<Bucket> = rollups.sums.range(too_old).map(|(bucket, _)| bucket.clone()).collect();
+        for bucket in too_old {
+            rollups.sums.remove(&bucket);
+            rollups.dirty.insert(bucket);
+        }
+    }
 }
 
 /// When the beat sweeps next: with the next day. Sums of minutes that are gone need no beat of their own; nothing reads

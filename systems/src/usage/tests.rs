@@ -9,9 +9,9 @@ use agentsvc_components::session::message::{Block, Usage};
 use agentsvc_components::turn::Origin;
 use agentsvc_components::turn::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure, ModelOutcome};
 use agentsvc_components::usage::price::Price;
-use agentsvc_components::usage::record::{SweepUsage, UsageRecord};
+use agentsvc_components::usage::record::{SweepUsage, UsageRecord, UsageSwept};
 use agentsvc_components::usage::{CallEnd, CallUse, Period, Scope, UsageSum};
-use agentsvc_components::{AgentId, Micros};
+use agentsvc_components::{AgentId, Micros, Timestamp};
 
 use super::*;
 use crate::agent::{GetAgent, RemoveAgents};
@@ -266,7 +266,7 @@ fn windows_days_and_models_are_read_without_the_events() {
 fn what_is_older_than_the_retention_goes_and_the_lifetime_of_models_stays() {
     let mut world = TestWorld::with(Settings { usage_retention_days: 3, ..priced() });
     let agent = world.spawn("scout");
-    let mut sweeps = Vec::new();
+    let mut sweeps: Vec<Timestamp> = Vec::new();
     for _ in 0..6 {
         let _asked = begin(&mut world, agent);
         let attempt = world.next_call().attempt;
@@ -275,12 +275,26 @@ fn what_is_older_than_the_retention_goes_and_the_lifetime_of_models_stays() {
         world.engine.set_now(world.now);
         world.engine.beat();
         world.step();
-        sweeps.extend(world.effects.drain(..).filter_map(|effect| Some(effect.get::<SweepUsage>()?.0)));
+        let asked: Vec<_> = world.effects.drain(..).filter_map(|effect| Some(effect.get::<SweepUsage>()?.0)).collect();
+        sweeps.extend(&asked);
     }
+    let requests = |world: &mut TestWorld| {
+        let daily = world.ask(ListDailyUsage(Days::Last(10))).unwrap().days;
+        daily.iter().map(|day| day.sum.requests).sum::<u64>()
+    };
+    // Where the clock is not believed, the outside erases less.
+    world.outcome(UsageSwept(Timestamp(0)));
+    world.step();
+    assert_eq!(requests(&mut world), 6, "sums stay as long as their events");
+    world.outcome(UsageSwept(*sweeps.last().unwrap()));
+    world.step();
     let first_kept = calendar::day(world.now) - 3;
-    assert_eq!((sweeps.len(), sweeps.last().unwrap().0), (6, first_kept * calendar::DAY_MS), "once a day");
-    let daily = world.ask(ListDailyUsage(Days::Last(10))).unwrap().days;
-    assert_eq!(daily.iter().map(|day| day.sum.requests).sum::<u64>(), 3);
+    assert_eq!(
+        (sweeps.len(), sweeps.last().unwrap().0),
+        (4, first_kept * calendar::DAY_MS),
+        "at the start and with each day"
+    );
+    assert_eq!(requests(&mut world), 3);
     assert_eq!(world.ask(ListUsageByModel { from: None, to: None }).unwrap()[0].sum.requests, 6);
     let kept = |kind: u8| {
         world.store.keys().filter(|(space, key)| *space == Space::World && key.starts_with(&[b'b', kind])).count()

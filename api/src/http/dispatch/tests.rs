@@ -150,7 +150,9 @@ async fn a_daemon_that_takes_no_changes_is_not_ready_and_says_why() {
 
 #[tokio::test]
 async fn without_room_every_route_that_writes_is_refused_before_it_does_anything() {
-    const TAKEN: [&str; 7] = [
+    const TAKEN: [&str; 9] = [
+        "/",
+        "/a2a",
         "/api/agents/check",
         "/api/backup",
         "/api/mcp",

@@ -32,6 +32,32 @@ fn what_is_written_while_it_is_measured_counts() {
     assert_eq!(quotas.state.lock().total, 3);
 }
 
+#[test]
+fn what_goes_while_it_is_measured_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = Settings::default();
+    settings.set(Limits { max_bytes: 100 * MIB, max_total_bytes: TOTAL });
+    let quotas = Quotas::new(dir.path().join("none"), settings);
+    let path = dir.path();
+    quotas.measured(path, || Ok(2 * TOTAL)).unwrap();
+    // A measure that began before a deletion, and ends behind one that began after it.
+    let late = quotas.measured(path, || {
+        quotas.forget(path);
+        assert!(quotas.check_total().is_ok(), "what is there is measured");
+        Ok(2 * TOTAL)
+    });
+    assert_eq!((late, quotas.check_total().is_ok()), (Ok(2 * TOTAL), true));
+    // A measure behind a deletion that is still under way.
+    quotas.measured(path, || Ok(2 * TOTAL)).unwrap();
+    quotas.forget(path);
+    let second = quotas.measured(path, || {
+        assert!(quotas.check_total().is_ok(), "nobody waits for the other measure");
+        Ok(0)
+    });
+    assert_eq!((second, quotas.check_total().is_ok()), (Ok(0), true));
+    assert!(quotas.state.lock().shrunk.is_empty());
+}
+
 /// The workspaces in a directory, anew, and those of three agents.
 fn workspaces(dir: &Path) -> (Settings, [Workspace; 3]) {
     let settings = Settings::default();

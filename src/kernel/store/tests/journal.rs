@@ -8,6 +8,7 @@ use agentsvc_components::agent::sweep::AgentSwept;
 use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::kernel::step::StepMark;
 use agentsvc_components::session::sweep::LogSwept;
+use agentsvc_components::usage::record::UsageSwept;
 use agentsvc_components::{AgentId, LogId, Timestamp, TurnId};
 use agentsvc_systems::kernel::engine::Commit;
 use agentsvc_systems::kernel::record::{MessageKey, memory_key, message_key, trace_key};
@@ -135,6 +136,7 @@ fn sweep(store: &Store, queue: CommitQueue) {
         sweeper.queue().sweep(what);
     }
     assert_eq!(reports.recv().unwrap().get(), Some(&LogSwept(LogId(5))));
+    assert_eq!(reports.recv().unwrap().get(), Some(&UsageSwept(before)));
     assert!(reports.recv().unwrap().is::<AgentSwept>());
     sweeper.stop();
 }

@@ -9,6 +9,7 @@ use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::session::sweep::{LogSwept, SweepLog};
+use agentsvc_components::usage::record::UsageSwept;
 use agentsvc_components::{AgentId, LogId, Timestamp, TurnId};
 use agentsvc_systems::kernel::engine::Commit;
 use agentsvc_systems::kernel::record::{MessageKey, memory_key, message_key, trace_key};
@@ -265,9 +266,10 @@ fn usage_events_are_erased_up_to_the_moment_and_no_others() {
     let report = Arc::new(move |outcome| swept.send(outcome).unwrap());
     let sweeper = Sweeper::start(store.clone(), writer.queue(), report).unwrap();
     sweeper.queue().sweep(crate::usage::swept(before));
-    // Nothing comes back for usage; what is swept behind it does.
-    sweeper.queue().sweep(crate::session::swept(LogId(1)));
-    assert_eq!(reports.recv().unwrap().get(), Some(&LogSwept(LogId(1))));
+    assert_eq!(reports.recv().unwrap().get(), Some(&UsageSwept(before)));
+    // A clock that is not believed at all erases nothing.
+    sweeper.queue().sweep(crate::usage::swept(Timestamp(-1)));
+    assert_eq!(reports.recv().unwrap().get(), Some(&UsageSwept(Timestamp(0))));
     sweeper.stop();
     writer.stop();
     drop(store);

@@ -1,5 +1,7 @@
 //! `mcp`: the daemon as an MCP server over standard input and output, one JSON message a line, for clients that start
-//! their servers. Each message goes to `/api/mcp`.
+//! their servers. Each message goes to `/api/mcp`. Its subcommands manage the servers of others.
+
+mod servers;
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read};
@@ -27,14 +29,20 @@ const FAILED: i32 = -32_000;
 
 /// Options of `mcp`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Mcp {
     /// Call tools for this agent (name or id), with its workspace and grants
     #[arg(long)]
     agent: Option<String>,
+    #[command(subcommand)]
+    command: Option<servers::Servers>,
 }
 
 impl Run for Mcp {
     fn run(self, context: &Context) -> Result<(), Error> {
+        if let Some(command) = self.command {
+            return command.run(context);
+        }
         let client = Arc::new(context.client()?);
         context.block_on(async {
             let agent = match &self.agent {

@@ -1,0 +1,83 @@
+//! Which agents are offered.
+
+use agentsvc_components::AgentId;
+use agentsvc_systems::a2a::limits;
+use agentsvc_systems::agent::{AgentFilter, AgentView, FindAgent, GetAgent, ListAgents};
+use agentsvc_systems::kernel::glob;
+
+use super::error_codes::{A2A_AGENT_UNKNOWN, A2A_AGENT_UNNAMED};
+use super::host::Policy;
+use crate::http::call::Call;
+use crate::http::error::Error;
+
+/// Agents that are looked at in one read.
+const PAGE: usize = 500;
+
+/// An agent that is offered.
+#[derive(Clone, Debug)]
+pub(crate) struct Offered {
+    pub(crate) id: AgentId,
+    pub(crate) name: Box<str>,
+}
+
+fn is_offered(policy: &Policy, name: &str) -> bool {
+    glob::any(&policy.agents, name)
+}
+
+/// The agents that are offered, in the order of their creation; at most so many.
+///
+/// # Errors
+/// Those of the world.
+pub(crate) async fn list(call: &Call, policy: &Policy, most: usize) -> Result<Vec<Offered>, Error> {
+    let (mut found, mut after, mut scanned) = (Vec::new(), None, 0);
+    loop {
+        let page = call.ask(ListAgents { filter: AgentFilter::default(), after, limit: PAGE }).await?;
+        scanned += page.items.len();
+        let offered = page.items.into_iter().filter(|agent| is_offered(policy, &agent.name));
+        found.extend(offered.map(|agent| Offered { id: agent.id, name: agent.name }).take(most - found.len()));
+        after = page.next;
+        if after.is_none() || found.len() >= most || scanned >= limits::A2A_AGENTS_SCANNED_MAX {
+            return Ok(found);
+        }
+    }
+}
+
+/// What the world knows of an offered agent; `None` when it is gone.
+///
+/// # Errors
+/// Those of the world.
+pub(crate) async fn detail(call: &Call, id: AgentId) -> Result<Option<AgentView>, Error> {
+    gone(call.ask(GetAgent(id)).await)
+}
+
+fn gone<T>(found: Result<T, Error>) -> Result<Option<T>, Error> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.status().as_u16() == 404 => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The agent that a request means: the named one, else the default one, else the only one.
+///
+/// # Errors
+/// 404 for one that is not offered, in the same words whether it exists or not; 400 when several are offered.
+pub(crate) async fn choose(call: &Call, policy: &Policy, named: Option<&str>) -> Result<Offered, Error> {
+    let Some(name) = named.or(policy.default_agent.as_deref()) else {
+        let mut first = list(call, policy, 2).await?;
+        return match (first.pop(), first.is_empty()) {
+            (Some(only), true) => Ok(only),
+            (None, _) => Err(Error::of(A2A_AGENT_UNKNOWN, "no agent is offered over A2A")),
+            (Some(_), false) => {
+                let text = "several agents are offered; name one in `agent_id`";
+                Err(Error::of(A2A_AGENT_UNNAMED, text).with("field", "agent_id"))
+            }
+        };
+    };
+    let unknown = || Error::of(A2A_AGENT_UNKNOWN, "no agent of this name or id is offered").with("field", "agent_id");
+    let found = match name.parse::<AgentId>() {
+        Ok(id) => gone(call.ask(GetAgent(id)).await)?.map(|agent| Offered { id: agent.id, name: agent.name }),
+        Err(_) => gone(call.ask(FindAgent(name.into())).await)?.map(|agent| Offered { id: agent.id, name: agent.name }),
+    };
+    found.filter(|agent| is_offered(policy, &agent.name)).ok_or_else(unknown)
+}

@@ -1,0 +1,95 @@
+//! `[a2a]`: the agents of this daemon as others reach them over A2A (spec 3, A2A).
+
+use agentsvc_api::a2a::host::Policy;
+use agentsvc_components::kernel::limit::NAME_BYTES_MAX;
+
+use crate::kernel::config::table;
+use crate::kernel::config::text::base_url;
+use crate::usage::config::{DOLLARS, micros};
+
+/// Bytes of the texts on the card.
+const TEXT_BYTES_MAX: usize = 1_024;
+/// Tasks in a minute.
+const RATE: std::ops::RangeInclusive<u64> = 1..=1_000_000;
+
+table! {
+    /// `[a2a]`.
+    pub struct A2a {
+        /// Offer agents over the Agent2Agent protocol. Clients need no key.
+        enabled: bool => flag().protected(),
+        /// Name on the agent card.
+        name: Box<str> = "agentsvc".into() => text(line).protected(),
+        /// Description on the agent card.
+        description: Box<str> = "A daemon that hosts agents.".into() => text(line).protected(),
+        /// URL under which clients reach the daemon, such as that of a proxy. Default: the host that a request names.
+        public_url: Option<Box<str>> => url(base_url).example("https://agents.example.org").protected(),
+        /// Agents that are offered: names or globs.
+        agents: Vec<Box<str>> = vec!["*".into()] => list(pattern).protected(),
+        /// Agent that answers requests that name none. Default: the only offered agent.
+        default_agent: Option<Box<str>> => text(line).example("assistant").protected(),
+        /// Tasks per minute of one client address, 1 to 1000000.
+        rate_per_minute: u32 = 30 => integer(RATE).protected(),
+        /// Tasks per minute of all clients together, 1 to 1000000.
+        total_rate_per_minute: u32 = 120 => integer(RATE).protected(),
+        /// Dollars per UTC day for all tasks; 0 means unlimited.
+        daily_limit_usd: f64 = 1.0 => number(DOLLARS).protected(),
+    }
+}
+
+impl A2a {
+    /// The same for the API.
+    pub fn policy(&self) -> Policy {
+        Policy {
+            is_enabled: self.enabled,
+            name: self.name.clone(),
+            description: self.description.clone(),
+            public_url: self.public_url.clone(),
+            agents: self.agents.clone(),
+            default_agent: self.default_agent.clone(),
+            rate_per_minute: self.rate_per_minute,
+            total_rate_per_minute: self.total_rate_per_minute,
+            daily_limit: micros(self.daily_limit_usd),
+        }
+    }
+}
+
+fn line(text: &str) -> Result<Box<str>, String> {
+    if text.is_empty() || text.len() > TEXT_BYTES_MAX || text.chars().any(char::is_control) {
+        return Err(format!("must be one line of 1 to {TEXT_BYTES_MAX} bytes"));
+    }
+    Ok(text.into())
+}
+
+fn pattern(text: &str) -> Result<Box<str>, String> {
+    if text.is_empty() || text.len() > NAME_BYTES_MAX {
+        return Err(format!("must be a name or glob of 1 to {NAME_BYTES_MAX} bytes"));
+    }
+    Ok(text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use agentsvc_components::Micros;
+
+    use super::A2a;
+    use crate::kernel::config::read_table;
+
+    #[test]
+    fn it_is_off_and_bounded_unless_the_file_says_otherwise() {
+        let read = |text: &str| read_table::<A2a>("a2a", text).map(|loaded| loaded.config.policy());
+        let policy = read("").unwrap();
+        assert!(!policy.is_enabled && policy.daily_limit == Micros(1_000_000) && policy.rate_per_minute == 30);
+        let text = "[a2a]\nenabled = true\nagents = [\"scout\", \"public_*\"]\npublic_url = \"https://a.example/\"\n";
+        let policy = read(text).unwrap();
+        assert!(policy.is_enabled && policy.agents.len() == 2);
+        assert_eq!(policy.public_url.as_deref(), Some("https://a.example"));
+        for (text, key) in [
+            ("[a2a]\nname = \"\"\n", "a2a.name"),
+            ("[a2a]\nagents = [\"\"]\n", "a2a.agents"),
+            ("[a2a]\nrate_per_minute = 0\n", "a2a.rate_per_minute"),
+            ("[a2a]\npublic_url = \"x\"\n", "a2a.public_url"),
+        ] {
+            assert!(read(text).unwrap_err().to_string().contains(key), "{text}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! `mcp list`, `add`, `remove`, `test`, `logs` and `catalog`: the MCP servers that the daemon runs.
+
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use crate::kernel::cli::Error;
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output;
+use crate::kernel::cli::output::{Table, field, items};
+use crate::kernel::percent::encoded;
+
+/// Subcommands of `mcp`.
+#[derive(Debug, Subcommand)]
+pub(super) enum Servers {
+    /// List the MCP servers
+    List,
+    /// Add an MCP server: from the catalog, a program, or a URL
+    Add(Add),
+    /// Remove an MCP server
+    Remove(Named),
+    /// Reconnect an MCP server and list its tools
+    Test(Named),
+    /// Print the end of the error output of an MCP server
+    Logs(Named),
+    /// List the servers that can be installed
+    Catalog,
+}
+
+/// One server.
+#[derive(Debug, Args)]
+pub(super) struct Named {
+    /// Its name
+    name: String,
+}
+
+/// Options of `mcp add`.
+#[derive(Debug, Args)]
+pub(super) struct Add {
+    /// Name of the server; without `--url` and a command, the entry of the catalog
+    name: String,
+    /// URL of a server over streamable HTTP
+    #[arg(long, conflicts_with = "command")]
+    url: Option<String>,
+    /// The URL is that of a server with the older transport (server-sent events)
+    #[arg(long, requires = "url")]
+    sse: bool,
+    /// Environment variable of the program: NAME=value, or NAME to take the value that it has here
+    #[arg(long, value_name = "NAME[=value]")]
+    env: Vec<String>,
+    /// Header of requests: "Name: value"
+    #[arg(long, value_name = "NAME: value", requires = "url")]
+    header: Vec<String>,
+    /// Let the program use the network
+    #[arg(long, requires = "command")]
+    network: bool,
+    /// Timeout of a call in seconds
+    #[arg(long)]
+    timeout: Option<u16>,
+    /// The program and its arguments, behind `--`
+    #[arg(last = true)]
+    command: Vec<String>,
+}
+
+impl Servers {
+    /// Does it.
+    pub(super) fn run(self, context: &Context) -> Result<(), Error> {
+        match self {
+            Self::List => show(context, "/api/mcp/servers", rows),
+            Self::Catalog => show(context, "/api/mcp/catalog", entries),
+            Self::Logs(Named { name }) => show(context, &path(&name, "/logs"), |answer| field(answer, "/log") + "\n"),
+            Self::Add(add) => add.run(context),
+            Self::Remove(Named { name }) => {
+                context.block_on(async { context.client()?.delete(&path(&name, "")).await })?;
+                output::note(&format!("removed {name}"));
+                Ok(())
+            }
+            Self::Test(Named { name }) => {
+                let answer = context.block_on(async {
+                    let client = context.client()?;
+                    client.post(&path(&name, "/reconnect"), None).await?;
+                    client.get(&path(&name, ""), &[]).await
+                })?;
+                if context.json() { output::json(&answer) } else { output::print(&tools(&answer)) }
+            }
+        }
+    }
+}
+
+/// Prints the answer of a path.
+fn show(context: &Context, path: &str, render: fn(&Value) -> String) -> Result<(), Error> {
+    let answer = context.block_on(async { context.client()?.get(path, &[]).await })?;
+    if context.json() { output::json(&answer) } else { output::print(&output::clean(&render(&answer))) }
+}
+
+impl Add {
+    fn run(self, context: &Context) -> Result<(), Error> {
+        let body = self.body(|name| std::env::var(name).ok())?;
+        let answer = context.block_on(async { context.client()?.post("/api/mcp/servers", Some(&body)).await })?;
+        if context.json() {
+            return output::json(&answer);
+        }
+        let name = field(&answer, "/name");
+        match answer["connected"].as_bool() {
+            Some(true) => output::note(&format!("added {name}; it is connected")),
+            _ if answer["error"].is_null() => output::note(&format!("added {name}; it is connecting")),
+            _ => output::note(&format!("added {name}; it is not connected: {}", field(&answer, "/error"))),
+        }
+        output::print(&tools(&answer))
+    }
+
+    /// The request, with variables of the environment.
+    fn body(self, variable: impl Fn(&str) -> Option<String>) -> Result<Value, Error> {
+        let mut env = Map::new();
+        for given in &self.env {
+            let (name, value) = match given.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (&**given, variable(given)),
+            };
+            let missing = || Error::Usage(format!("the environment has no variable {name}; use --env {name}=value"));
+            env.insert(name.to_owned(), value.ok_or_else(missing)?.into());
+        }
+        let mut body = match (self.url, self.command.split_first()) {
+            (Some(url), _) => {
+                let kind = if self.sse { "sse" } else { "http" };
+                json!({ "name": self.name, "transport": { "type": kind, "url": url }, "headers": self.header, "env": env })
+            }
+            (None, Some((command, args))) => {
+                let transport = json!({ "type": "stdio", "command": command, "args": args });
+                json!({ "name": self.name, "transport": transport, "env": env, "network": self.network })
+            }
+            (None, None) => json!({ "template_id": self.name, "credentials": env }),
+        };
+        if let Some(secs) = self.timeout {
+            body["timeout_secs"] = secs.into();
+        }
+        Ok(body)
+    }
+}
+
+fn path(name: &str, rest: &str) -> String {
+    format!("/api/mcp/servers/{}{rest}", encoded(name))
+}
+
+fn rows(answer: &Value) -> String {
+    let columns = [
+        ("NAME", "/name"),
+        ("STATUS", "/status"),
+        ("TOOLS", "/tool_count"),
+        ("TRANSPORT", "/transport/type"),
+        ("FROM", "/source"),
+        ("ERROR", "/error"),
+    ];
+    Table::of(items(answer, "servers"), &columns).render()
+}
+
+fn entries(answer: &Value) -> String {
+    let columns = [
+        ("ID", "/id"),
+        ("INSTALLED", "/installed"),
+        ("CATEGORY", "/category"),
+        ("VARIABLES", "/variables"),
+        ("DESCRIPTION", "/description"),
+    ];
+    let entries = items(answer, "entries").cloned().map(|mut entry| {
+        let variables: Vec<Value> = items(&entry, "required_env").map(|required| required["name"].clone()).collect();
+        entry["variables"] = variables.into();
+        entry
+    });
+    let entries: Vec<Value> = entries.collect();
+    Table::of(&entries, &columns).render()
+}
+
+fn tools(answer: &Value) -> String {
+    Table::of(items(answer, "tools"), &[("TOOL", "/name"), ("DESCRIPTION", "/description")]).render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn add() -> Add {
+        let (name, url, timeout) = ("s".to_owned(), None, None);
+        let (env, header, command) = (Vec::new(), Vec::new(), Vec::new());
+        Add { name, url, sse: false, env, header, network: false, timeout, command }
+    }
+
+    fn body(add: Add) -> Value {
+        add.body(|name| (name == "HERE").then(|| "v".to_owned())).unwrap()
+    }
+
+    #[test]
+    fn the_three_kinds_of_servers() {
+        let env = vec!["A=1=2".to_owned(), "HERE".to_owned()];
+        let entry = body(Add { env: env.clone(), ..add() });
+        assert_eq!(entry, json!({ "template_id": "s", "credentials": { "A": "1=2", "HERE": "v" } }));
+        let command = vec!["npx".to_owned(), "-y".to_owned()];
+        let program = body(Add { command, network: true, timeout: Some(9), ..add() });
+        assert_eq!(program["transport"], json!({ "type": "stdio", "command": "npx", "args": ["-y"] }));
+        assert_eq!((&program["network"], &program["timeout_secs"]), (&json!(true), &json!(9)));
+        let web = body(Add { url: Some("https://h".to_owned()), header: vec!["X: y".to_owned()], ..add() });
+        assert_eq!((&web["transport"]["type"], &web["headers"]), (&json!("http"), &json!(["X: y"])));
+        let old = body(Add { url: Some("https://h".to_owned()), sse: true, ..add() });
+        assert_eq!(old["transport"]["type"], "sse");
+        let missing = Add { env: vec!["NOT_HERE".to_owned()], ..add() }.body(|_| None);
+        assert!(missing.unwrap_err().to_string().contains("no variable NOT_HERE"));
+    }
+
+    #[test]
+    fn servers_and_entries_are_rows() {
+        let list = json!({ "servers": [{ "name": "a", "status": "connected", "tool_count": 2, "source": "api", "error": null,
+            "transport": { "type": "stdio" } }] });
+        assert_eq!(rows(&list).lines().nth(1), Some("a     connected  2      stdio      api"));
+        let catalog = json!({ "entries": [{ "id": "n", "installed": false, "category": "c", "description": "d",
+            "required_env": [{ "name": "A" }, { "name": "B" }] }] });
+        assert!(entries(&catalog).contains("A, B"), "{}", entries(&catalog));
+    }
+}

@@ -1,0 +1,228 @@
+//! The servers that run: those of the configuration and those that clients stored, kept the same as what is wanted.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry::Vacant;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentsvc_api::Api;
+use agentsvc_components::mcp::McpServer;
+use agentsvc_systems::kernel::entities::List;
+use agentsvc_systems::mcp::limits::MCP_SERVERS_MAX;
+use agentsvc_systems::mcp::{McpServerView, tool_prefix};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use super::config::Configured;
+use super::definition::{Definition, Sources};
+use super::server::Server;
+use super::tools;
+use super::wire::Means;
+use crate::kernel::config::Secret;
+use crate::kernel::logging::known_secrets;
+use crate::kernel::sandbox::config::ExecPolicy;
+use crate::kernel::settings::Settings;
+use crate::kernel::vault::Vault;
+use crate::mcp::catalog::Catalog;
+use crate::tool::toolset::ToolSet;
+
+/// The name under which values of servers are sealed.
+const SEALED_AS: &str = "mcp";
+/// Time until the world is asked again for its servers when it does not answer.
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+/// Runs servers.
+pub(crate) struct Registry {
+    pub(super) means: Means,
+    pub(super) catalog: Catalog,
+    pub(super) vault: Vault,
+    api: Arc<Api>,
+    set: ToolSet,
+    settings: Settings,
+    handle: Handle,
+    /// Where each has a directory of its own.
+    directories: PathBuf,
+    running: Mutex<BTreeMap<Box<str>, Entry>>,
+    /// The servers that the world had when it was last asked.
+    stored: Mutex<Vec<McpServer>>,
+    /// One change at a time.
+    turn: tokio::sync::Mutex<()>,
+    /// Two servers that change at once must not offer an older list last.
+    offering: Mutex<()>,
+}
+
+struct Entry {
+    server: Arc<Server>,
+    task: AbortHandle,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What a registry needs of the daemon.
+pub(crate) struct Parts {
+    pub(crate) means: Means,
+    pub(crate) catalog: Catalog,
+    pub(crate) vault: Vault,
+    pub(crate) api: Arc<Api>,
+    pub(crate) set: ToolSet,
+    pub(crate) settings: Settings,
+    pub(crate) handle: Handle,
+    pub(crate) directories: PathBuf,
+}
+
+impl Registry {
+    /// Nothing runs yet.
+    pub(crate) fn new(parts: Parts) -> Arc<Self> {
+        let Parts { means, catalog, vault, api, set, settings, handle, directories } = parts;
+        Arc::new(Self {
+            means,
+            catalog,
+            vault,
+            api,
+            set,
+            settings,
+            handle,
+            directories,
+            running: Mutex::default(),
+            stored: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+            offering: Mutex::default(),
+        })
+    }
+
+    /// Follows the configuration and the world, for ever.
+    pub(crate) async fn follow(self: Arc<Self>, mut starts: watch::Receiver<()>) {
+        let mut changes = self.settings.changes();
+        // Those of the configuration need no world.
+        self.apply().await;
+        loop {
+            tokio::select! {
+                Ok(()) = changes.changed() => drop(self.apply().await),
+                Ok(()) = starts.changed() => {
+                    while !self.ask().await {
+                        tokio::time::sleep(ASK_AGAIN_AFTER).await;
+                    }
+                    self.apply().await;
+                }
+                else => return,
+            }
+        }
+    }
+
+    /// Asks the world for its servers. False when it does not answer.
+    async fn ask(&self) -> bool {
+        let list = List::<McpServerView> { filter: (), after: None, limit: MCP_SERVERS_MAX };
+        match self.api.bridge.ask(list).await {
+            Ok(page) => {
+                *self.stored.lock() = page.items.into_iter().map(|view| view.server).collect();
+                true
+            }
+            Err(refusal) => {
+                tracing::debug!(%refusal, "the stored MCP servers are not known yet");
+                false
+            }
+        }
+    }
+
+    /// As [`apply`](Self::apply), with the servers that the world has now.
+    pub(super) async fn resync(self: &Arc<Self>) -> Vec<Arc<Server>> {
+        self.ask().await;
+        self.apply().await
+    }
+
+    /// Makes what runs the same as what is wanted. Gives the servers that were started.
+    async fn apply(self: &Arc<Self>) -> Vec<Arc<Server>> {
+        let _one_by_one = self.turn.lock().await;
+        let of = Arc::clone(self);
+        let Ok(wanted) = tokio::task::spawn_blocking(move || of.wanted()).await else { return Vec::new() };
+        for secret in wanted.values().flat_map(Definition::secrets) {
+            known_secrets().add(secret);
+        }
+        let mut started = Vec::new();
+        {
+            let mut running = self.running.lock();
+            running.retain(|name, entry| wanted.get(name).is_some_and(|it| it == entry.server.definition()));
+            for (name, definition) in wanted {
+                if let Vacant(place) = running.entry(name) {
+                    let entry = self.start(definition);
+                    started.push(Arc::clone(&entry.server));
+                    place.insert(entry);
+                }
+            }
+        }
+        self.offer();
+        started
+    }
+
+    /// The servers that there should be. Blocks on the disk.
+    fn wanted(&self) -> BTreeMap<Box<str>, Definition> {
+        let unseal = |sealed: &str| {
+            let opened = self.vault.unseal(SEALED_AS, sealed).map_err(|error| error.to_string())?;
+            std::str::from_utf8(&opened).map(Secret::new).map_err(|error| error.to_string())
+        };
+        let variable = |name: &str| std::env::var(name).ok();
+        let mode = self.settings.get::<ExecPolicy>().mode;
+        let sources = Sources { catalog: &self.catalog, variable: &variable, unseal: &unseal, mode };
+        let configured = self.settings.get::<Configured>();
+        let mut wanted: BTreeMap<Box<str>, Definition> =
+            configured.0.iter().map(|(name, config)| (name.clone(), sources.configured(name, config))).collect();
+        let prefixes: Vec<String> = wanted.keys().map(|name| tool_prefix(name)).collect();
+        for server in self.stored.lock().iter() {
+            if prefixes.contains(&tool_prefix(&server.name)) {
+                tracing::warn!(server = &*server.name, "config.toml has an MCP server of this name, which is used");
+            } else {
+                wanted.insert(server.name.clone(), sources.stored(server));
+            }
+        }
+        wanted
+    }
+
+    fn start(self: &Arc<Self>, definition: Definition) -> Entry {
+        let server = Arc::new(Server::new(definition, &self.directories, self.settings.clone()));
+        let (kept, means, of) = (Arc::clone(&server), self.means.clone(), Arc::downgrade(self));
+        let offer = move || {
+            if let Some(registry) = of.upgrade() {
+                registry.offer();
+            }
+        };
+        let task = self.handle.spawn(async move { kept.keep(means, offer).await }).abort_handle();
+        Entry { server, task }
+    }
+
+    /// Offers the tools of all servers to agents.
+    fn offer(&self) {
+        let _one_by_one = self.offering.lock();
+        let servers = self.servers();
+        self.set.bring(tools::all(&servers));
+    }
+
+    /// Those that run, in the order of their names.
+    pub(super) fn servers(&self) -> Vec<Arc<Server>> {
+        self.running.lock().values().map(|entry| Arc::clone(&entry.server)).collect()
+    }
+
+    /// The one of this name.
+    pub(super) fn server(&self, name: &str) -> Option<Arc<Server>> {
+        self.running.lock().get(name).map(|entry| Arc::clone(&entry.server))
+    }
+
+    /// The catalog entries that servers were made from.
+    pub(super) fn installed(&self) -> Vec<Box<str>> {
+        self.servers().iter().filter_map(|server| server.definition().template_id.clone()).collect()
+    }
+
+    /// Seals a value of a server. Blocks on the disk.
+    ///
+    /// # Errors
+    /// Why the vault cannot be used.
+    pub(super) fn seal_value(&self, value: &str) -> Result<String, String> {
+        self.vault.seal(SEALED_AS, value.as_bytes()).map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,100 @@
+//! A2A: clients of the Agent2Agent protocol send tasks to agents of this daemon (spec 3, A2A).
+//!
+//! | in      | by                                 | goes to   |
+//! |---------|------------------------------------|-----------|
+//! |         | send                               | working   |
+//! | working | its turn answered                  | completed |
+//! | working | its turn failed, or is gone        | failed    |
+//! | working | it has been open for an hour       | failed    |
+//! | working | its turn was stopped               | cancelled |
+//! | working | cancel                             | cancelled |
+//! | ended   | a day later, or too many newer ones | removed  |
+//!
+//! | rule | why |
+//! |---|---|
+//! | a task and its turn begin in one step; the end of the turn ends the task in its step | no kill leaves one without the other |
+//! | what is sent again under the same key and digest is the same task | a client may repeat what it heard no answer to |
+//! | a task is read by whoever knows its id, and listed to no client | there are no accounts |
+//! | its session belongs to its conversation alone, and goes with the last task of it | no client reads what others wrote |
+//! | its message is untrusted content | anyone may have written it |
+//! | tasks have a daily limit of their own; so many are open, so many are kept | nobody else's money and memory are used up |
+
+pub mod audit_kinds;
+mod end;
+pub mod error_codes;
+mod index;
+pub mod limits;
+mod list;
+mod metrics;
+mod push;
+mod restart;
+mod send;
+mod spending;
+#[cfg(test)]
+mod tests;
+
+use agentsvc_components::a2a::{A2aDay, A2aDayId, A2aTask, A2aTaskId};
+use agentsvc_components::turn::Origin;
+
+pub use end::{AwaitA2aTask, CancelA2aTask};
+pub use list::{A2aTaskView, FindA2aTask};
+pub use push::{DeleteA2aPush, PUSH, SetA2aPush};
+pub use send::SendA2aTask;
+
+use crate::kernel::counters::Totals;
+use crate::kernel::domain::{Domain, Phase, System};
+use crate::kernel::entities;
+use crate::kernel::footprint::{Measure, entries, of};
+use crate::kernel::inputs::table::CommandDef;
+use crate::kernel::reaction::on;
+use crate::kernel::record::{Kind, restore_components};
+use crate::kernel::stage::Stage;
+use crate::turn::FiredTurnEnded;
+
+/// What this domain brings.
+pub(crate) const DOMAIN: Domain = Domain {
+    uses: &["agent", "audit", "session", "turn"],
+    kinds: &[Kind::component::<A2aTask>(), Kind::component::<A2aDay>()],
+    restore: &[
+        (Phase::Owned, restore_components::<A2aTask>),
+        (Phase::Owned, restore_components::<A2aDay>),
+        (Phase::Joined, restart::restored),
+    ],
+    install: |world| {
+        entities::install::<A2aTask>(world);
+        entities::install::<A2aDay>(world);
+        world.init_resource::<end::Waiters>();
+        world.init_resource::<restart::Lost>();
+        on(world, |world, event: &FiredTurnEnded| {
+            if let Origin::A2a { task } = event.origin {
+                end::turn_ended(world, task, &event.ended);
+            }
+        });
+        on(world, spending::turn_closed);
+    },
+    measures: &[
+        Measure::of::<A2aTaskId>("a2a_tasks", |world, at| of(world, at, A2aTask::bytes), entries(64, 4)),
+        Measure::of::<A2aDayId>("a2a_days", |_, _| 0, entries(24, 1)),
+    ],
+    systems: &[
+        System { stage: Stage::Time, name: "a2a_beat", run: restart::beat },
+        System { stage: Stage::Decide, name: "a2a_settle_lost", run: restart::settle_lost },
+    ],
+    has_work: restart::has_work,
+    next_due: restart::next_due,
+    clock_set_back: restart::clock_set_back,
+    check: index::check,
+    jobs: &[push::NOTIFICATION],
+    commands: &[
+        CommandDef::of::<CancelA2aTask>(),
+        CommandDef::of::<DeleteA2aPush>(),
+        CommandDef::of::<SendA2aTask>(),
+        CommandDef::of::<SetA2aPush>(),
+    ],
+    totals: &[Totals::of::<metrics::A2aTotals>()],
+    error_codes: error_codes::ALL,
+    audit_kinds: audit_kinds::ALL,
+    limits: limits::ALL,
+    metrics: metrics::ALL,
+    ..Domain::named("a2a")
+};

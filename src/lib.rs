@@ -120,7 +120,7 @@ pub mod fuzzing {
 
     /// What a peer sends, as it comes: how many messages are in it.
     pub fn peer_frames(bytes: &[u8]) -> usize {
-        crate::peer::parse_frames(bytes)
+        crate::peer::fuzzing::frames(bytes)
     }
 
     /// The texts that become of `file` by each change of a file in `patch`, one after the other.

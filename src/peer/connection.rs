@@ -44,8 +44,9 @@ pub(crate) struct Connection {
     writer: OwnedWriteHalf,
     key: SessionKey,
     pub(crate) known: Known,
-    /// The ids of requests that came or went, none of which may come again.
-    requests: HashSet<Box<str>>,
+    /// The ids of requests and notifications that came or went: a frame that was recorded must not count again, nor one that
+    /// is sent back to where it came from.
+    ids: HashSet<Box<str>>,
 }
 
 /// Writes, unless the peer takes nothing for too long.
@@ -60,7 +61,7 @@ async fn first(
     writer: &mut OwnedWriteHalf,
 ) -> Result<(String, Hello), Failed> {
     let frame = reader.next().await?;
-    let refused = match serde_json::from_slice::<Message>(&frame) {
+    let refused = match Message::read(&frame) {
         Ok(Message { id, kind: Kind::Request(Request::Handshake(hello)) }) => return Ok((id, hello)),
         Ok(_) => Refused::new(NO_HANDSHAKE, "the first message must be a handshake"),
         Err(_) => Refused::new(BAD_REQUEST, "the first message is not valid"),
@@ -72,9 +73,7 @@ async fn first(
 /// Tells a peer why it is refused; it need not listen.
 async fn refuse(writer: &mut OwnedWriteHalf, id: String, refused: &Refused) {
     let message = Message::error(id, refused.code, refused.reason.clone());
-    if let Ok(text) = message.to_json() {
-        let _gone = write(writer, &plain(&text)).await;
-    }
+    let _gone = write(writer, &plain(&message.to_json())).await;
 }
 
 /// Lets a peer in that has connected.
@@ -93,9 +92,9 @@ pub(crate) async fn accept(
     match admitted(network, hello, address).await {
         Ok((known, ack, key, joined)) => {
             let ack = Message::new(id, Kind::Response(Response::HandshakeAck(ack)));
-            write(&mut writer, &plain(&ack.to_json().map_err(WireError::from)?)).await?;
+            write(&mut writer, &plain(&ack.to_json())).await?;
             reader.widen();
-            Ok((Connection { reader, writer, key, known, requests: HashSet::new() }, joined))
+            Ok((Connection { reader, writer, key, known, ids: HashSet::new() }, joined))
         }
         Err(refused) => {
             refuse(&mut writer, id, &refused).await;
@@ -110,7 +109,7 @@ async fn admitted(
     address: &str,
 ) -> Result<(Known, Hello, SessionKey, Joined), Refused> {
     let known = network.us.admit(hello)?;
-    network.let_in(&known, address, true).await?;
+    network.let_in(&known, address).await?;
     let agents = network.own_agents().await;
     let (ack, key) = network.us.welcome(&known, agents.to_vec())?;
     let joined = network.table.join(&known, address, None, super::network::now())?;
@@ -135,8 +134,8 @@ async fn connect_untimed(network: &Arc<Network>, dial: &Dial, peer: Option<&str>
     let begun = network.us.begin(peer, agents.to_vec())?;
     let id = message_id();
     let hello = Message::new(&*id, Kind::Request(Request::Handshake(begun.hello.clone())));
-    write(&mut writer, &plain(&hello.to_json().map_err(WireError::from)?)).await?;
-    let answer: Message = serde_json::from_slice(&reader.next().await?).map_err(WireError::from)?;
+    write(&mut writer, &plain(&hello.to_json())).await?;
+    let answer = Message::read(&reader.next().await?).map_err(WireError::from)?;
     let (known, key) = match answer.kind {
         Kind::Response(Response::HandshakeAck(ack)) if answer.id == id => begun.finish(&network.us, ack)?,
         Kind::Response(Response::Error { code, message }) => {
@@ -144,9 +143,9 @@ async fn connect_untimed(network: &Arc<Network>, dial: &Dial, peer: Option<&str>
         }
         _ => return Err(Refused::new(BAD_REQUEST, "the peer did not answer the handshake").into()),
     };
-    network.let_in(&known, &format!("{}:{}", dial.host, dial.port), false).await?;
+    network.let_in(&known, &format!("{}:{}", dial.host, dial.port)).await?;
     reader.widen();
-    Ok(Connection { reader, writer, key, known, requests: HashSet::new() })
+    Ok(Connection { reader, writer, key, known, ids: HashSet::new() })
 }
 
 impl Connection {
@@ -155,13 +154,10 @@ impl Connection {
     /// # Errors
     /// The connection has ended; the message may have been sent.
     pub(crate) async fn send(&mut self, message: &Message) -> Result<(), WireError> {
-        if matches!(message.kind, Kind::Request(_)) {
-            self.requests.insert(message.id.as_str().into());
-            if self.requests.len() > PEER_REQUESTS_MAX {
-                return Err(WireError::Closed);
-            }
+        if !self.is_first(message) || self.ids.len() > PEER_REQUESTS_MAX {
+            return Err(WireError::Closed);
         }
-        let frame = sealed(&message.to_json()?, &self.key);
+        let frame = sealed(&message.to_json(), &self.key);
         write(&mut self.writer, &frame).await
     }
 
@@ -170,18 +166,30 @@ impl Connection {
     /// # Errors
     /// The connection has ended, or must: a frame was altered, or a request was repeated.
     pub(crate) async fn next(&mut self, network: &Network) -> Result<Message, WireError> {
-        let frame = self.reader.next().await?;
-        let message = opened(&frame, &self.key).and_then(|text| Ok(serde_json::from_slice::<Message>(text)?));
-        let message = message.inspect_err(|_| count(&network.counts.altered))?;
-        if matches!(message.kind, Kind::Request(_)) {
-            let is_new = self.requests.insert(message.id.as_str().into());
-            if !is_new || self.requests.len() > PEER_REQUESTS_MAX {
-                count(&network.counts.altered);
+        loop {
+            let frame = self.reader.next().await?;
+            let message = opened(&frame, &self.key).and_then(|text| Ok(Message::read(text)?));
+            drop(frame);
+            self.reader.release();
+            let message = message.inspect_err(|_| count(&network.counts.altered))?;
+            let is_first = self.is_first(&message);
+            if is_first && self.ids.len() <= PEER_REQUESTS_MAX {
+                return Ok(message);
+            }
+            count(&network.counts.altered);
+            // Other nodes may use one id for all their notifications.
+            if !matches!(message.kind, Kind::Notification(_)) || self.ids.len() > PEER_REQUESTS_MAX {
                 return Err(WireError::Altered);
             }
         }
-        network.table.seen(&self.known.node_id, super::network::now());
-        Ok(message)
+    }
+
+    /// Remembers a request or notification; has there been none of its id? A response has the id of its request.
+    fn is_first(&mut self, message: &Message) -> bool {
+        match message.kind {
+            Kind::Request(_) | Kind::Notification(_) => self.ids.insert(message.id.as_str().into()),
+            Kind::Response(_) | Kind::Unknown => true,
+        }
     }
 
     /// Answers what the peer asks for, and tells it what changes, until one side ends it. The one that dialled pings.
@@ -194,8 +202,15 @@ impl Connection {
         loop {
             tokio::select! {
                 message = self.next(network) => {
+                    let message = message?;
                     heard = Instant::now();
-                    if let Some(answer) = inbound::handle(network, &self.known.node_id, message?).await {
+                    network.table.proved(joined, super::network::now());
+                    let answer = tokio::select! {
+                        answer = inbound::handle(network, &self.known.node_id, message) => answer,
+                        // A peer that was forgotten gets no answer. The turn goes on.
+                        () = joined.end.wait() => return Ok(()),
+                    };
+                    if let Some(answer) = answer {
                         self.send(&answer).await?;
                     }
                 }

@@ -31,10 +31,10 @@ pub(crate) struct Identity {
 
 /// The file.
 #[derive(Serialize, Deserialize)]
-struct Stored {
-    public_key: String,
-    private_key: String,
-    node_id: String,
+pub(super) struct Stored {
+    pub(super) public_key: String,
+    pub(super) private_key: String,
+    pub(super) node_id: String,
 }
 
 impl Drop for Stored {
@@ -62,7 +62,11 @@ impl Identity {
         Self::of(&stored)
     }
 
-    fn of(stored: &Stored) -> io::Result<Self> {
+    /// That of the file's content.
+    ///
+    /// # Errors
+    /// It holds no key pair.
+    pub(super) fn of(stored: &Stored) -> io::Result<Self> {
         let seed = STANDARD.decode(&stored.private_key).map(Zeroizing::new);
         let seed = seed.map_err(|_| invalid("has a private_key that is not base64"))?;
         let public = STANDARD.decode(&stored.public_key).map_err(|_| invalid("has a public_key that is not base64"))?;

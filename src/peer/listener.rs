@@ -1,7 +1,7 @@
 //! Peers that connect.
 
-use std::collections::VecDeque;
-use std::net::{SocketAddr, TcpListener};
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,24 +22,44 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Connections that have not ended their handshake, the oldest first.
 #[derive(Default)]
 struct Strangers {
-    waiting: VecDeque<(u64, AbortHandle)>,
+    waiting: VecDeque<(u64, IpAddr, AbortHandle)>,
     last: u64,
 }
 
 impl Strangers {
-    /// Another one; the oldest goes when there are too many, so that idle connections keep no peer out.
-    fn insert(&mut self, number: u64, task: AbortHandle) {
-        if self.waiting.len() >= PEER_HANDSHAKES_MAX
-            && let Some((_, oldest)) = self.waiting.pop_front()
-        {
-            oldest.abort();
+    /// Another one. When there are too many, the oldest of the origin that has most of them goes: neither idle connections
+    /// nor a flood from one place keep the peers of other places out.
+    fn insert(&mut self, number: u64, from: IpAddr, task: AbortHandle) {
+        if self.waiting.len() >= PEER_HANDSHAKES_MAX {
+            self.close_one();
         }
-        self.waiting.push_back((number, task));
+        self.waiting.push_back((number, origin(from), task));
+    }
+
+    fn close_one(&mut self) {
+        let mut counts: HashMap<IpAddr, usize> = HashMap::new();
+        self.waiting.iter().for_each(|(_, from, _)| *counts.entry(*from).or_default() += 1);
+        let most = counts.values().copied().max().unwrap_or(0);
+        let oldest = self.waiting.iter().position(|(_, from, _)| counts.get(from) == Some(&most));
+        if let Some((_, _, task)) = oldest.and_then(|at| self.waiting.remove(at)) {
+            task.abort();
+        }
     }
 
     /// Its handshake has ended.
     fn remove(&mut self, number: u64) {
-        self.waiting.retain(|(waiting, _)| *waiting != number);
+        self.waiting.retain(|(waiting, _, _)| *waiting != number);
+    }
+}
+
+/// The address that connections are counted by: of an IPv6 address its network, since a machine has all addresses of it.
+const fn origin(from: IpAddr) -> IpAddr {
+    match from {
+        IpAddr::V4(_) => from,
+        IpAddr::V6(from) => match from.to_ipv4_mapped() {
+            Some(from) => IpAddr::V4(from),
+            None => IpAddr::V6(Ipv6Addr::from_bits(from.to_bits() >> 64 << 64)),
+        },
     }
 }
 
@@ -83,7 +103,7 @@ async fn listen(network: Arc<Network>, listener: tokio::net::TcpListener, strang
         waiting.last += 1;
         let number = waiting.last;
         let task = tokio::spawn(meet(Arc::clone(&network), stream, address, number, Arc::clone(&strangers)));
-        waiting.insert(number, task.abort_handle());
+        waiting.insert(number, address.ip(), task.abort_handle());
     }
 }
 
@@ -123,7 +143,7 @@ mod tests {
         let tasks: Vec<_> = (0..=PEER_HANDSHAKES_MAX as u64)
             .map(|number| {
                 let task = tokio::spawn(std::future::pending::<()>());
-                strangers.insert(number, task.abort_handle());
+                strangers.insert(number, IpAddr::from([10, 0, 0, 1]), task.abort_handle());
                 task
             })
             .collect();
@@ -132,5 +152,24 @@ mod tests {
         assert!(tasks.next().unwrap().await.unwrap_err().is_cancelled());
         strangers.remove(5);
         assert!(strangers.waiting.len() == PEER_HANDSHAKES_MAX - 1 && tasks.all(|task| !task.is_finished()));
+    }
+
+    #[tokio::test]
+    async fn a_flood_from_one_place_keeps_no_other_place_out() {
+        let mut strangers = Strangers::default();
+        let mut number = 0;
+        let mut insert = |from: IpAddr| {
+            number += 1;
+            let task = tokio::spawn(std::future::pending::<()>());
+            strangers.insert(number, from, task.abort_handle());
+            task
+        };
+        let peer = insert("2001:db8::1".parse().unwrap());
+        // Addresses of one network are one place.
+        let flood: Vec<_> =
+            (0..PEER_HANDSHAKES_MAX as u128).map(|n| insert(Ipv6Addr::from_bits((0xfd << 120) + n).into())).collect();
+        tokio::task::yield_now().await;
+        assert!(!peer.is_finished() && flood[0].is_finished() && !flood[1].is_finished());
+        assert_eq!(origin("::ffff:10.0.0.1".parse().unwrap()), IpAddr::from([10, 0, 0, 1]));
     }
 }

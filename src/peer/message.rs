@@ -1,6 +1,6 @@
 //! The messages of OFP/1.
 
-use agentsvc_systems::peer::limits::{PEER_AGENTS_MAX, PEER_NAME_BYTES_MAX};
+use agentsvc_systems::peer::limits::{PEER_AGENTS_MAX, PEER_FRAME_VALUES_MAX, PEER_NAME_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 
 /// The version of the protocol.
@@ -153,7 +153,38 @@ impl RemoteAgent {
     }
 }
 
+/// What is no message. It repeats nothing of what the peer sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a frame is not a message of the protocol")]
+pub(crate) struct NotAMessage;
+
+/// Does the JSON have more values than a message may? Each takes far more memory than the two bytes that it can have here.
+fn has_too_many_values(json: &[u8]) -> bool {
+    let (mut values, mut is_text, mut is_escaped) = (0, false, false);
+    for byte in json {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b',' | b':' | b'[' if !is_text => values += 1,
+            _ => {}
+        }
+    }
+    values > PEER_FRAME_VALUES_MAX
+}
+
 impl Message {
+    /// The message of a frame.
+    ///
+    /// # Errors
+    /// It is none, or has too many values.
+    pub(crate) fn read(json: &[u8]) -> Result<Self, NotAMessage> {
+        if has_too_many_values(json) {
+            return Err(NotAMessage);
+        }
+        serde_json::from_slice(json).map_err(|_| NotAMessage)
+    }
+
     /// A message.
     pub(crate) fn new(id: impl Into<String>, kind: Kind) -> Self {
         Self { id: id.into(), kind }
@@ -164,12 +195,9 @@ impl Message {
         Self::new(id, Kind::Response(Response::Error { code, message: message.into() }))
     }
 
-    /// Its text.
-    ///
-    /// # Errors
-    /// Never: no key of it is anything but a text.
-    pub(crate) fn to_json(&self) -> serde_json::Result<Vec<u8>> {
-        serde_json::to_vec(self)
+    /// Its text. All its keys are texts, so that there always is one.
+    pub(crate) fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
     }
 }
 
@@ -193,6 +221,19 @@ mod tests {
         let gone = Notification::AgentTerminated { agent_id: "x".into() };
         let expected = json!({ "id": "1", "type": "notification", "event": "agent_terminated", "agent_id": "x" });
         assert_eq!(text(Kind::Notification(gone)), expected);
+    }
+
+    #[test]
+    fn a_frame_has_few_values_and_its_error_repeats_none() {
+        let request = |more: &str| format!("{{\"id\":\"1\",\"type\":\"request\",\"method\":\"ping\",\"more\":{more}}}");
+        let values = |count: usize| request(&format!("[{}0]", "0,".repeat(count)));
+        assert!(Message::read(values(PEER_FRAME_VALUES_MAX - 100).as_bytes()).is_ok());
+        assert_eq!(Message::read(values(PEER_FRAME_VALUES_MAX).as_bytes()), Err(NotAMessage));
+        // A text may have any of them, behind an escaped quote, too.
+        let text = format!("\"\\\"{}\"", ",[:".repeat(PEER_FRAME_VALUES_MAX));
+        assert!(Message::read(request(&text).as_bytes()).is_ok());
+        let wrong = Message::read(br#"{"id":"1","type":"request","method":"agent_message","agent":["obey me"]}"#);
+        assert!(!wrong.unwrap_err().to_string().contains("obey"));
     }
 
     #[test]

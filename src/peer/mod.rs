@@ -2,11 +2,11 @@
 //!
 //! | rule | why |
 //! |---|---|
-//! | no secret, no network | nobody is let in who was not invited |
-//! | a peer is refused, not this node, when something does not fit | a stranger stops nothing |
+//! | no secret, no network | only nodes of the same operator are let in |
+//! | what does not fit ends the connection, not the network | a stranger stops nothing |
 //! | the first key of a node is pinned and stored before the node is let in | another one cannot take its place |
 //! | each message to a peer has a connection of its own and is sent once | nothing is done twice unasked |
-//! | a message of a peer goes to a session of its own, tainted, within limits | it acts with no more rights than any stranger's text |
+//! | a message of a peer goes to a session of its own, tainted, within limits | it has no more rights than other untrusted content |
 
 pub(crate) mod cli;
 pub mod config;
@@ -14,6 +14,7 @@ mod connection;
 mod crypto;
 mod dial;
 mod front;
+pub(crate) mod fuzzing;
 mod handshake;
 mod identity;
 mod inbound;
@@ -50,8 +51,8 @@ pub const DOMAIN: Domain = Domain {
     ..Domain::EMPTY
 };
 
-/// Starts the network, where it is enabled and has a secret. What is wrong with it is in the log and in the status; the daemon
-/// runs without it.
+/// Starts the network, where it is enabled and has a secret. Its problem is in the log and in the status, and the daemon runs
+/// without it.
 pub(crate) fn start(
     (is_enabled, config): (bool, &NetworkConfig),
     parts: &ToolParts,
@@ -82,23 +83,4 @@ pub(crate) fn start(
     parts.settings.set(Remote(Some(Arc::clone(&network) as _)));
     tracing::info!(node = network.us.identity.node_id, listen = ?network.listening(), "the network of nodes is on");
     api.services.provide::<dyn PeerNetwork>(network);
-}
-
-/// The parser of frames and messages, for the fuzz target: gives what it made of the bytes.
-pub(crate) fn parse_frames(bytes: &[u8]) -> usize {
-    let mut frames = wire::Frames::new();
-    let mut messages = 0;
-    for piece in bytes.chunks(7) {
-        frames.feed(piece);
-        while let Ok(Some(frame)) = frames.next() {
-            if let Ok(message) = serde_json::from_slice::<message::Message>(&frame) {
-                // What was read can be written, and read again.
-                let text = message.to_json().unwrap_or_default();
-                let again = serde_json::from_slice::<message::Message>(&text);
-                assert!(again.is_ok_and(|again| again.id == message.id), "a message that was read is lost");
-                messages += 1;
-            }
-        }
-    }
-    messages
 }

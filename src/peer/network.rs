@@ -170,19 +170,19 @@ impl Network {
         self.usage.lock().entry(node_id.to_owned()).or_default().end(tokens, Instant::now());
     }
 
-    /// A peer that has proved itself is let in: its key must be the pinned one, and its nonce new where it began. Its key is
-    /// stored when this returns.
+    /// A peer that has proved itself is let in: its key must be the pinned one, and its nonce new. Its key is stored when this
+    /// returns.
     ///
     /// # Errors
     /// Why it is refused.
-    pub(crate) async fn let_in(self: &Arc<Self>, known: &Known, address: &str, began: bool) -> Result<(), Refused> {
+    pub(crate) async fn let_in(self: &Arc<Self>, known: &Known, address: &str) -> Result<(), Refused> {
         let distrust = |why: Distrust| match why {
             Distrust::OtherKey | Distrust::NoKey => Refused::new(FORBIDDEN, why.to_string()),
-            Distrust::Full => Refused::new(TOO_MANY, why.to_string()),
+            Distrust::Full | Distrust::TooFast => Refused::new(TOO_MANY, why.to_string()),
             Distrust::NotStored => Refused::new(INTERNAL, why.to_string()),
         };
         let result = self.trust.check(&known.node_id, known.public_key.as_deref()).map_err(distrust);
-        let result = result.and_then(|()| if began { self.see_nonce(&known.nonce) } else { Ok(()) });
+        let result = result.and_then(|()| self.see_nonce(known));
         if let Err(refused) = result {
             self.note_refused(&known.node_id, address, &refused).await;
             return Err(refused);
@@ -215,8 +215,8 @@ impl Network {
         Ok(())
     }
 
-    fn see_nonce(&self, nonce: &str) -> Result<(), Refused> {
-        match self.nonces.lock().see(nonce, Instant::now()) {
+    fn see_nonce(&self, Known { node_id, nonce, .. }: &Known) -> Result<(), Refused> {
+        match self.nonces.lock().see(node_id, nonce, Instant::now()) {
             Seen::First => Ok(()),
             Seen::Again => Err(Refused::new(FORBIDDEN, "the nonce was used before: the handshake is a replay")),
             Seen::Full => Err(Refused::new(TOO_MANY, "too many handshakes within a few minutes")),

@@ -113,10 +113,9 @@ async fn send(network: &Arc<Network>, RemoteMessage { to, text, sender, wait }: 
         Ok(connection) => connection,
         Err(error) => return RemoteEnd::NotSent(reason(&error)),
     };
-    network.table.met(&connection.known, &target.dial, now());
     let id = message_id();
     let request = Request::AgentMessage { agent: target.agent, message: text, sender: Some(sender) };
-    let mut sending = Sending { network: Arc::clone(network), connection, id, end };
+    let mut sending = Sending { network: Arc::clone(network), connection, dial: target.dial, id, end };
     if let Err(error) = sending.connection.send(&Message::new(&*sending.id, Kind::Request(request))).await {
         return RemoteEnd::Unknown(error.to_string());
     }
@@ -147,6 +146,7 @@ fn reason(error: &Failed) -> String {
 struct Sending {
     network: Arc<Network>,
     connection: Connection,
+    dial: Dial,
     id: String,
     end: Instant,
 }
@@ -159,6 +159,8 @@ impl Sending {
                 Ok(Err(error)) => return RemoteEnd::Unknown(error.to_string()),
                 Err(_) => return RemoteEnd::Unknown("the other node did not answer in time".to_owned()),
             };
+            // Now it is certain that its handshake was none that someone recorded.
+            self.network.table.met(&self.connection.known, &self.dial, now());
             match message.kind {
                 Kind::Response(response) if message.id == self.id => return ended(response),
                 // What it tells or asks beside belongs to other connections.

@@ -24,8 +24,19 @@ pub(crate) struct Peer {
     pub(crate) connected_at: Timestamp,
     pub(crate) last_seen: Timestamp,
     pub(crate) agents: Vec<RemoteAgent>,
-    /// Its connections, each with what ends it.
-    connections: Vec<(u64, Shutdown)>,
+    connections: Vec<Link>,
+}
+
+/// A connection of a peer.
+#[derive(Clone, Debug)]
+struct Link {
+    number: u64,
+    /// What ends it.
+    end: Shutdown,
+    /// Has a frame with a valid HMAC come? Before, the handshake may be one that was recorded long ago and is sent again.
+    is_proven: bool,
+    /// What the peer said of itself in the handshake, until it counts.
+    said: Option<Known>,
 }
 
 impl Peer {
@@ -61,15 +72,30 @@ pub(crate) struct Joined {
 impl Drop for Joined {
     fn drop(&mut self) {
         let mut inner = self.table.0.lock();
-        inner.connections = inner.connections.saturating_sub(1);
-        if let Some(peer) = inner.peers.get_mut(&self.node_id) {
-            peer.connections.retain(|(number, _)| *number != self.number);
-        }
+        inner.drop_link(&self.node_id, self.number);
         inner.trim();
     }
 }
 
 impl Inner {
+    /// Ends the oldest connection that is not proven, of one peer or of all. Is there one?
+    fn close_unproven(&mut self, node_id: Option<&str>) -> bool {
+        let peers = self.peers.iter().filter(|(id, _)| node_id.is_none_or(|node_id| node_id == *id));
+        let links = peers.flat_map(|(id, peer)| peer.connections.iter().map(move |link| (id, link)));
+        let oldest = links.filter(|(_, link)| !link.is_proven).min_by_key(|(_, link)| link.number);
+        let Some((node_id, number)) = oldest.map(|(id, link)| (id.clone(), link.number)) else { return false };
+        self.drop_link(&node_id, number);
+        true
+    }
+
+    /// A connection has ended, or ends now.
+    fn drop_link(&mut self, node_id: &str, number: u64) {
+        let Some(peer) = self.peers.get_mut(node_id) else { return };
+        let Some(at) = peer.connections.iter().position(|link| link.number == number) else { return };
+        peer.connections.remove(at).end.trigger();
+        self.connections -= 1;
+    }
+
     /// The peers that left first go while too many are remembered.
     fn trim(&mut self) {
         while self.peers.len() > PEERS_REMEMBERED_MAX {
@@ -84,7 +110,7 @@ impl Table {
     /// A peer has connected, or was dialled at an address.
     ///
     /// # Errors
-    /// There are too many connections, of all peers or of this one.
+    /// There are too many connections, of all peers or of this one, and all of them are proven.
     pub(crate) fn join(
         &self,
         known: &Known,
@@ -93,40 +119,50 @@ impl Table {
         now: Timestamp,
     ) -> Result<Joined, Refused> {
         let mut inner = self.0.lock();
-        if inner.connections >= PEERS_MAX {
-            return Err(Refused::new(TOO_MANY, format!("the limit of {PEERS_MAX} peers is reached")));
-        }
         let of_peer = inner.peers.get(&known.node_id).map_or(0, |peer| peer.connections.len());
-        if of_peer >= PEER_CONNECTIONS_MAX {
+        if of_peer >= PEER_CONNECTIONS_MAX && !inner.close_unproven(Some(&known.node_id)) {
             let text = format!("the limit of {PEER_CONNECTIONS_MAX} connections of one peer is reached");
             return Err(Refused::new(TOO_MANY, text));
+        }
+        if inner.connections >= PEERS_MAX && !inner.close_unproven(None) {
+            return Err(Refused::new(TOO_MANY, format!("the limit of {PEERS_MAX} peers is reached")));
         }
         inner.last += 1;
         inner.connections += 1;
         let (number, end) = (inner.last, Shutdown::new());
-        inner.see(known, address, dial, now);
+        let is_certain =
+            inner.peers.get(&known.node_id).is_some_and(|peer| peer.connections.iter().any(|link| link.is_proven));
+        if !is_certain {
+            inner.see(known, address, dial, now);
+        }
+        let said = is_certain.then(|| known.clone());
         if let Some(peer) = inner.peers.get_mut(&known.node_id) {
             if peer.connections.is_empty() {
                 peer.connected_at = now;
             }
-            peer.connections.push((number, end.clone()));
+            peer.connections.push(Link { number, end: end.clone(), is_proven: false, said });
         }
         inner.trim();
         drop(inner);
         Ok(Joined { table: self.clone(), node_id: known.node_id.clone(), number, end })
     }
 
-    /// A peer has said who it is, on a connection for one message.
+    /// A peer has responded, on a connection for one message.
     pub(crate) fn met(&self, known: &Known, dial: &Dial, now: Timestamp) {
         let mut inner = self.0.lock();
         inner.see(known, &format!("{}:{}", dial.host, dial.port), Some(dial), now);
         inner.trim();
     }
 
-    /// A peer has sent something.
-    pub(crate) fn seen(&self, node_id: &str, now: Timestamp) {
-        if let Some(peer) = self.0.lock().peers.get_mut(node_id) {
-            peer.last_seen = now;
+    /// A frame with a valid HMAC has come on a connection.
+    pub(crate) fn proved(&self, Joined { node_id, number, .. }: &Joined, now: Timestamp) {
+        let mut inner = self.0.lock();
+        let Some(peer) = inner.peers.get_mut(node_id) else { return };
+        peer.last_seen = now;
+        let Some(link) = peer.connections.iter_mut().find(|link| link.number == *number) else { return };
+        link.is_proven = true;
+        if let Some(Known { node_name, agents, public_key, .. }) = link.said.take() {
+            (peer.node_name, peer.agents, peer.has_key) = (node_name, agents, public_key.is_some());
         }
     }
 
@@ -149,8 +185,10 @@ impl Table {
 
     /// Ends all connections of a peer, and forgets it.
     pub(crate) fn remove(&self, node_id: &str) {
-        if let Some(peer) = self.0.lock().peers.remove(node_id) {
-            peer.connections.iter().for_each(|(_, end)| end.trigger());
+        let mut inner = self.0.lock();
+        if let Some(peer) = inner.peers.remove(node_id) {
+            inner.connections -= peer.connections.len();
+            peer.connections.iter().for_each(|link| link.end.trigger());
         }
     }
 
@@ -195,6 +233,7 @@ mod tests {
     fn connections_are_bounded_and_leave() {
         let (table, now) = (Table::default(), Timestamp(1));
         let join = |node: &str| table.join(&known(node), "1.2.3.4:5", None, now);
+        let join = |node: &str| join(node).inspect(|joined| table.proved(joined, now));
         let mut all: Vec<_> = (0..PEER_CONNECTIONS_MAX).map(|_| join("a").unwrap()).collect();
         assert_eq!(join("a").err().map(|refused| refused.code), Some(TOO_MANY));
         for n in PEER_CONNECTIONS_MAX..PEERS_MAX {
@@ -209,6 +248,34 @@ mod tests {
         }
         let left = table.all();
         assert!(left.len() == PEERS_REMEMBERED_MAX && !left.contains_key("a"), "{}", left.len());
+    }
+
+    #[test]
+    fn recorded_handshakes_keep_no_peer_out_and_change_nothing() {
+        let table = Table::default();
+        let join = |node: &str, agent: &str| {
+            let agents = vec![RemoteAgent { id: agent.to_owned(), ..RemoteAgent::default() }];
+            let mut known = known(node);
+            known.agents = agents;
+            table.join(&known, "1.2.3.4:5", None, Timestamp(1))
+        };
+        let agent = |table: &Table| table.all()["a"].agents[0].id.clone();
+        let real = join("a", "now").unwrap();
+        table.proved(&real, Timestamp(2));
+        let mut recorded: Vec<_> = (0..PEER_CONNECTIONS_MAX).map(|_| join("a", "before").unwrap()).collect();
+        assert_eq!(agent(&table), "now");
+        assert!(recorded[0].end.is_triggered() && !recorded[1].end.is_triggered() && !real.end.is_triggered());
+        // Those of other nodes leave places, too.
+        for n in 0..PEERS_MAX {
+            recorded.push(join(&n.to_string(), "x").unwrap());
+        }
+        assert!(!real.end.is_triggered());
+        let again = join("a", "later").unwrap();
+        assert_eq!(agent(&table), "now");
+        table.proved(&again, Timestamp(3));
+        assert_eq!(agent(&table), "later");
+        drop((recorded, real, again));
+        assert_eq!(table.0.lock().connections, 0);
     }
 
     #[test]

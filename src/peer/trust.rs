@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use agentsvc_components::Timestamp;
-use agentsvc_systems::peer::limits::PEERS_TRUSTED_MAX;
+use agentsvc_systems::peer::limits::{PEERS_PINNED_PER_HOUR_MAX, PEERS_TRUSTED_MAX};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,8 @@ use crate::kernel::disk;
 /// The name of the file.
 pub(crate) const FILE: &str = "trusted_peers.json";
 /// Milliseconds after which the file says anew when a peer was last verified.
-const VERIFIED_MS: u64 = 60 * 60 * 1_000;
+const VERIFIED_MS: u64 = HOUR_MS;
+const HOUR_MS: u64 = 60 * 60 * 1_000;
 
 /// A peer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +30,7 @@ pub(crate) struct Trusted {
     #[serde(default)]
     pub(crate) public_key: Option<String>,
     pub(crate) first_seen: Timestamp,
+    /// To the hour.
     pub(crate) last_verified: Timestamp,
     #[serde(default)]
     pub(crate) fingerprint: Option<String>,
@@ -65,6 +67,8 @@ pub(crate) enum Distrust {
     NoKey,
     #[error("too many nodes are trusted")]
     Full,
+    #[error("too many new nodes within an hour")]
+    TooFast,
     #[error("the node could not be stored")]
     NotStored,
 }
@@ -82,6 +86,8 @@ pub(crate) struct Proven<'a> {
 pub(crate) struct TrustStore {
     path: PathBuf,
     rows: Mutex<BTreeMap<String, Trusted>>,
+    /// Held by the one that changes the rows; they are readable while it waits for the disk.
+    changing: Mutex<()>,
 }
 
 impl TrustStore {
@@ -97,7 +103,7 @@ impl TrustStore {
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("{FILE}: {error}")))?,
         };
         let rows = rows.into_iter().map(|row| (row.node_id.clone(), row)).collect();
-        Ok(Self { path, rows: Mutex::new(rows) })
+        Ok(Self { path, rows: Mutex::new(rows), changing: Mutex::default() })
     }
 
     /// May the node be what it says? Changes nothing.
@@ -117,34 +123,38 @@ impl TrustStore {
     /// Pins the node, or notes that it was verified; says whether its key is new. May wait for the disk: what is pinned is
     /// stored when it returns.
     pub(crate) fn pin(&self, proven: &Proven<'_>) -> Result<bool, Distrust> {
+        let _changing = self.changing.lock();
+        // Two that come at once with different keys are judged one after the other.
         self.check(proven.node_id, proven.public_key)?;
-        let mut rows = self.rows.lock();
+        let mut rows = self.all_by_id();
         let before = rows.get(proven.node_id).cloned();
+        if before.is_none() {
+            let is_recent = |row: &&Trusted| proven.now.ms_since(row.first_seen) < HOUR_MS;
+            if rows.values().filter(is_recent).count() >= PEERS_PINNED_PER_HOUR_MAX {
+                return Err(Distrust::TooFast);
+            }
+        }
         let public_key = proven.public_key.map(ToOwned::to_owned);
         let is_new = before.as_ref().is_none_or(|before| before.public_key != public_key);
         let is_due = before.as_ref().is_none_or(|before| proven.now.ms_since(before.last_verified) >= VERIFIED_MS);
+        if !is_new && !is_due {
+            return Ok(false);
+        }
         let row = Trusted {
             node_id: proven.node_id.to_owned(),
             node_name: proven.node_name.to_owned(),
             mode: if public_key.is_some() { Mode::Secure } else { Mode::Legacy },
             fingerprint: public_key.as_deref().map(fingerprint),
             public_key,
-            first_seen: before.as_ref().map_or(proven.now, |before| before.first_seen),
+            first_seen: before.map_or(proven.now, |before| before.first_seen),
             last_verified: proven.now,
             address: proven.address.to_owned(),
         };
         rows.insert(row.node_id.clone(), row);
-        if is_new || is_due {
-            let stored = self.store(&rows);
-            if let Err(error) = stored {
-                tracing::error!(%error, "{FILE} could not be written");
-                match before {
-                    Some(before) => rows.insert(before.node_id.clone(), before),
-                    None => rows.remove(proven.node_id),
-                };
-                return Err(Distrust::NotStored);
-            }
-        }
+        self.change(rows).map_err(|error| {
+            tracing::error!(%error, "{FILE} could not be written");
+            Distrust::NotStored
+        })?;
         Ok(is_new)
     }
 
@@ -153,23 +163,29 @@ impl TrustStore {
     /// # Errors
     /// The file cannot be written; the node stays.
     pub(crate) fn forget(&self, node_id: &str) -> io::Result<bool> {
-        let mut rows = self.rows.lock();
-        let Some(row) = rows.remove(node_id) else { return Ok(false) };
-        if let Err(error) = self.store(&rows) {
-            rows.insert(row.node_id.clone(), row);
-            return Err(error);
+        let _changing = self.changing.lock();
+        let mut rows = self.all_by_id();
+        if rows.remove(node_id).is_none() {
+            return Ok(false);
         }
+        self.change(rows)?;
         Ok(true)
+    }
+
+    fn all_by_id(&self) -> BTreeMap<String, Trusted> {
+        self.rows.lock().clone()
+    }
+
+    /// Stores the rows; they count when they are stored.
+    fn change(&self, rows: BTreeMap<String, Trusted>) -> io::Result<()> {
+        disk::replace(&self.path, &serde_json::to_vec_pretty(&rows.values().collect::<Vec<_>>())?)?;
+        *self.rows.lock() = rows;
+        Ok(())
     }
 
     /// All of them.
     pub(crate) fn all(&self) -> Vec<Trusted> {
         self.rows.lock().values().cloned().collect()
-    }
-
-    fn store(&self, rows: &BTreeMap<String, Trusted>) -> io::Result<()> {
-        let rows: Vec<&Trusted> = rows.values().collect();
-        disk::replace(&self.path, &serde_json::to_vec_pretty(&rows)?)
     }
 }
 
@@ -207,6 +223,39 @@ mod tests {
         assert_eq!(store.pin(&proven("a", Some("AAAA"), 2)), Ok(true));
         assert_eq!(store.pin(&proven("a", None, 3)), Err(Distrust::NoKey));
         assert_eq!(store.all()[0].first_seen, Timestamp(1));
+    }
+
+    #[test]
+    fn of_two_keys_that_come_at_once_one_is_pinned() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = TrustStore::open(dir.path()).unwrap();
+        for node in 0..20 {
+            let (node, start) = (node.to_string(), std::sync::Barrier::new(4));
+            let pinned = std::thread::scope(|scope| {
+                let pin = |key: &'static str| {
+                    let (store, node, start) = (&store, &node, &start);
+                    scope.spawn(move || {
+                        start.wait();
+                        store.pin(&proven(node, Some(key), 1)) == Ok(true)
+                    })
+                };
+                let threads = ["A", "B", "C", "D"].map(pin);
+                threads.map(|thread| thread.join().unwrap()).into_iter().filter(|is_pinned| *is_pinned).count()
+            });
+            assert_eq!(pinned, 1, "node {node}");
+        }
+    }
+
+    #[test]
+    fn few_new_nodes_are_pinned_within_an_hour() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = TrustStore::open(dir.path()).unwrap();
+        for n in 0..PEERS_PINNED_PER_HOUR_MAX {
+            assert_eq!(store.pin(&proven(&n.to_string(), None, 1)), Ok(true));
+        }
+        assert_eq!(store.pin(&proven("x", None, 2)), Err(Distrust::TooFast));
+        assert_eq!(store.pin(&proven("7", None, 2)), Ok(false), "one that is known");
+        assert_eq!(store.pin(&proven("x", None, 1 + HOUR_MS as i64)), Ok(true));
     }
 
     #[test]

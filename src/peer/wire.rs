@@ -12,6 +12,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use super::crypto::{MAC_BYTES, SessionKey};
+use super::message::NotAMessage;
 
 /// Bytes of the length of a frame.
 const LENGTH_BYTES: usize = 4;
@@ -40,8 +41,8 @@ pub(crate) enum WireError {
     #[error("a frame was altered or has no valid HMAC")]
     Altered,
     /// It is no message.
-    #[error("a frame is not a message: {0}")]
-    Malformed(#[from] serde_json::Error),
+    #[error(transparent)]
+    Malformed(#[from] NotAMessage),
 }
 
 /// A frame without an HMAC.
@@ -127,7 +128,7 @@ impl Frames {
 pub(crate) struct FrameReader<R> {
     from: R,
     frames: Frames,
-    /// Held while a large frame comes.
+    /// Held from when a large frame begins to come until [`release`](FrameReader::release).
     large: Option<SemaphorePermit<'static>>,
 }
 
@@ -142,6 +143,11 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         self.frames.widen();
     }
 
+    /// The last frame has been read and is no longer kept.
+    pub(crate) fn release(&mut self) {
+        self.large = None;
+    }
+
     /// The content of the next frame. Nothing is lost when it is not waited for to the end.
     ///
     /// # Errors
@@ -149,7 +155,6 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     pub(crate) async fn next(&mut self) -> Result<Vec<u8>, WireError> {
         loop {
             if let Some(frame) = self.frames.next()? {
-                self.large = None;
                 return Ok(frame);
             }
             self.make_room().await?;
@@ -262,7 +267,7 @@ mod tests {
             let mut frames = Frames::new();
             frames.feed(&bytes);
             while let Ok(Some(frame)) = frames.next() {
-                let _message = serde_json::from_slice::<Message>(&frame);
+                let _message = Message::read(&frame);
                 prop_assert!(opened(&frame, &key()).is_err());
             }
         }

@@ -1,4 +1,4 @@
-//! The way to agents of other nodes, for `agent_send`; whoever knows other nodes provides it in the settings.
+//! The way to agents of other nodes, for `agent_send`; the domain that knows other nodes provides it in the settings.
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ pub enum RemoteEnd {
     Answered(String),
     /// It was sent, and nobody waits.
     Sent(String),
-    /// It was not sent, for this reason; nothing has happened there.
+    /// It was not sent, for this reason; nothing has happened there. The reason may have names that other nodes gave.
     NotSent(String),
     /// The other node refuses it, and says why.
     Refused(String),
-    /// It was sent, and no answer came: nobody knows whether it arrived.
+    /// It was sent, and no answer came: it may or may not have arrived. The reason is a sentence of this node's own.
     Unknown(String),
 }
 
@@ -52,9 +52,8 @@ impl From<RemoteEnd> for Ended {
         match end {
             RemoteEnd::Answered(text) => Self::Read { text, taint },
             RemoteEnd::Sent(text) => Self::Read { text, taint: Taint::NONE },
-            RemoteEnd::NotSent(text) => {
-                Self::Failure { text: format!("The message was not sent: {text}."), taint: Taint::NONE }
-            }
+            // Among the reasons are names of other nodes' agents, and the refusal of a handshake.
+            RemoteEnd::NotSent(text) => Self::Failure { text: format!("The message was not sent: {text}."), taint },
             RemoteEnd::Refused(text) => {
                 Self::Failure { text: format!("The other node refused the message: {text}"), taint }
             }
@@ -62,6 +61,22 @@ impl From<RemoteEnd> for Ended {
                 "Unknown: {text}. The other agent may or may not have received the message; it was not sent again. Check \
                  before you repeat it."
             )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_node_wrote_taints() {
+        for end in [RemoteEnd::Answered("x".into()), RemoteEnd::NotSent("x".into()), RemoteEnd::Refused("x".into())] {
+            let shown = format!("{end:?}");
+            let (Ended::Read { taint, .. } | Ended::Failure { taint, .. }) = Ended::from(end) else {
+                panic!("{shown} has no taint")
+            };
+            assert_eq!(taint, Taint::PEER, "{shown}");
         }
     }
 }

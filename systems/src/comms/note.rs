@@ -12,27 +12,18 @@ use bevy_ecs::prelude::{Resource, World};
 use super::limits;
 use crate::kernel::clock::Now;
 use crate::kernel::engine::Told;
-use crate::kernel::entities::{Entities, Indexed, Places, state};
+use crate::kernel::entities::{Entities, Indexed, state};
 use crate::kernel::id_generator::mint;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::{Emit, take_whole};
 
 impl Indexed for CommsEvent {
-    type Places = Nowhere;
+    type Places = ();
     const NOUN: &'static str = "comms event";
 
     fn bytes(&self) -> usize {
         Self::bytes(self)
     }
-}
-
-/// Comms events are found by their ids alone.
-#[derive(Debug, Default, PartialEq)]
-pub struct Nowhere;
-
-impl Places<CommsEvent> for Nowhere {
-    fn insert(&mut self, _: CommsEventId, _: &CommsEvent) {}
-    fn remove(&mut self, _: CommsEventId, _: &CommsEvent) {}
 }
 
 /// A comms event as listeners hear it.

@@ -67,7 +67,7 @@ pub(crate) fn claim(nonce: &str, sender: &str, recipient: &str) -> String {
     format!("{nonce}|{sender}|{recipient}")
 }
 
-/// The proof that whoever makes the claim knows the secret.
+/// The proof that the node which makes the claim knows the secret.
 pub(crate) fn proof(secret: &str, claim: &str) -> String {
     mac(secret.as_bytes(), claim.as_bytes())
 }

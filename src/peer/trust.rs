@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use agentsvc_components::Timestamp;
@@ -82,12 +83,15 @@ pub(crate) struct Proven<'a> {
     pub(crate) now: Timestamp,
 }
 
+/// Which file it is: each change makes a new one, and so does the restore of a backup.
+type FileId = (u64, i64, i64);
+
 /// The trusted peers.
 pub(crate) struct TrustStore {
     path: PathBuf,
     rows: Mutex<BTreeMap<String, Trusted>>,
-    /// Held by the one that changes the rows; they are readable while it waits for the disk.
-    changing: Mutex<()>,
+    /// Which file the rows are those of. Held by the one that changes them; they are readable while it waits for the disk.
+    file: Mutex<Option<FileId>>,
 }
 
 impl TrustStore {
@@ -97,13 +101,8 @@ impl TrustStore {
     /// It cannot be read, or is damaged: then no peer is trusted.
     pub(crate) fn open(data: &Path) -> io::Result<Self> {
         let path = data.join(FILE);
-        let rows: Vec<Trusted> = match disk::there(std::fs::read(&path))? {
-            None => Vec::new(),
-            Some(text) => serde_json::from_slice(&text)
-                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("{FILE}: {error}")))?,
-        };
-        let rows = rows.into_iter().map(|row| (row.node_id.clone(), row)).collect();
-        Ok(Self { path, rows: Mutex::new(rows), changing: Mutex::default() })
+        let (rows, file) = (Mutex::new(read(&path)?), Mutex::new(file_id(&path)?));
+        Ok(Self { path, rows, file })
     }
 
     /// May the node be what it says? Changes nothing.
@@ -123,7 +122,12 @@ impl TrustStore {
     /// Pins the node, or notes that it was verified; says whether its key is new. May wait for the disk: what is pinned is
     /// stored when it returns.
     pub(crate) fn pin(&self, proven: &Proven<'_>) -> Result<bool, Distrust> {
-        let _changing = self.changing.lock();
+        let mut file = self.file.lock();
+        let unstored = |error: io::Error| {
+            tracing::error!(%error, "{FILE} could not be read or written");
+            Distrust::NotStored
+        };
+        self.refresh(&mut file).map_err(unstored)?;
         // Two that come at once with different keys are judged one after the other.
         self.check(proven.node_id, proven.public_key)?;
         let mut rows = self.all_by_id();
@@ -151,10 +155,7 @@ impl TrustStore {
             address: proven.address.to_owned(),
         };
         rows.insert(row.node_id.clone(), row);
-        self.change(rows).map_err(|error| {
-            tracing::error!(%error, "{FILE} could not be written");
-            Distrust::NotStored
-        })?;
+        self.change(rows, &mut file).map_err(unstored)?;
         Ok(is_new)
     }
 
@@ -163,12 +164,13 @@ impl TrustStore {
     /// # Errors
     /// The file cannot be written; the node stays.
     pub(crate) fn forget(&self, node_id: &str) -> io::Result<bool> {
-        let _changing = self.changing.lock();
+        let mut file = self.file.lock();
+        self.refresh(&mut file)?;
         let mut rows = self.all_by_id();
         if rows.remove(node_id).is_none() {
             return Ok(false);
         }
-        self.change(rows)?;
+        self.change(rows, &mut file)?;
         Ok(true)
     }
 
@@ -176,9 +178,20 @@ impl TrustStore {
         self.rows.lock().clone()
     }
 
+    /// Reads the file again if it is another one, such as that of a backup.
+    fn refresh(&self, file: &mut Option<FileId>) -> io::Result<()> {
+        let present = file_id(&self.path)?;
+        if present != *file {
+            *self.rows.lock() = read(&self.path)?;
+            *file = present;
+        }
+        Ok(())
+    }
+
     /// Stores the rows; they count when they are stored.
-    fn change(&self, rows: BTreeMap<String, Trusted>) -> io::Result<()> {
+    fn change(&self, rows: BTreeMap<String, Trusted>, file: &mut Option<FileId>) -> io::Result<()> {
         disk::replace(&self.path, &serde_json::to_vec_pretty(&rows.values().collect::<Vec<_>>())?)?;
+        *file = file_id(&self.path)?;
         *self.rows.lock() = rows;
         Ok(())
     }
@@ -187,6 +200,21 @@ impl TrustStore {
     pub(crate) fn all(&self) -> Vec<Trusted> {
         self.rows.lock().values().cloned().collect()
     }
+}
+
+fn file_id(path: &Path) -> io::Result<Option<FileId>> {
+    let metadata = disk::there(std::fs::metadata(path))?;
+    Ok(metadata.map(|file| (file.ino(), file.mtime(), file.mtime_nsec())))
+}
+
+/// The rows of the file.
+fn read(path: &Path) -> io::Result<BTreeMap<String, Trusted>> {
+    let rows: Vec<Trusted> = match disk::there(std::fs::read(path))? {
+        None => Vec::new(),
+        Some(text) => serde_json::from_slice(&text)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("{FILE}: {error}")))?,
+    };
+    Ok(rows.into_iter().map(|row| (row.node_id.clone(), row)).collect())
 }
 
 #[cfg(test)]
@@ -223,6 +251,21 @@ mod tests {
         assert_eq!(store.pin(&proven("a", Some("AAAA"), 2)), Ok(true));
         assert_eq!(store.pin(&proven("a", None, 3)), Err(Distrust::NoKey));
         assert_eq!(store.all()[0].first_seen, Timestamp(1));
+    }
+
+    #[test]
+    fn the_file_of_a_backup_counts_at_the_next_handshake() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let restored = TrustStore::open(other.path()).unwrap();
+        restored.pin(&proven("a", Some("AAAA"), 1)).unwrap();
+        let store = TrustStore::open(dir.path()).unwrap();
+        store.pin(&proven("b", None, 1)).unwrap();
+        std::fs::rename(other.path().join(FILE), dir.path().join(FILE)).unwrap();
+        assert_eq!(store.pin(&proven("a", Some("BBBB"), 2)), Err(Distrust::OtherKey));
+        assert_eq!(store.pin(&proven("c", None, 2)), Ok(true));
+        let stored: Vec<String> =
+            TrustStore::open(dir.path()).unwrap().all().into_iter().map(|row| row.node_id).collect();
+        assert_eq!(stored, ["a", "c"]);
     }
 
     #[test]

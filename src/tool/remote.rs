@@ -25,7 +25,7 @@ pub struct RemoteMessage {
 pub enum RemoteEnd {
     /// With an answer.
     Answered(String),
-    /// It was sent, and nobody waits.
+    /// It was sent, and its answer is not awaited.
     Sent(String),
     /// It was not sent, for this reason; nothing has happened there. The reason may have names that other nodes gave.
     NotSent(String),

@@ -282,7 +282,11 @@ fn a_peer_that_floods_is_limited_and_others_are_not() {
     assert_eq!(Raw::peer(&daemon, "other").ask(json!({ "method": "ping" }))["method"], "pong");
     let metrics = daemon.get("/api/metrics").text();
     assert!(metrics.contains("agentsvc_peer_requests_limited_total 6\n"), "{metrics}");
-    let held: Vec<_> = (0..6).map(|_| Raw::peer(&daemon, "greedy")).collect();
+    let prove = |mut peer: Raw| {
+        assert_eq!(peer.ask(json!({ "method": "ping" }))["code"], 429);
+        peer
+    };
+    let held: Vec<_> = (0..6).map(|_| prove(Raw::peer(&daemon, "greedy"))).collect();
     let (_raw, answer) = Raw::greet(&daemon, &hello("greedy", &nonce(), SECRET));
     assert_eq!(answer["code"], 429, "a peer has so many connections");
     drop(held);
@@ -303,4 +307,40 @@ fn the_tokens_of_a_peer_are_limited() {
     assert_eq!(Raw::peer(&daemon, "other").say("open-a", "hi")["text"], "echo: hi");
     assert_eq!(model.requests().len(), 2);
     assert!(status(&daemon)["throughput"]["tokens"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn handshakes_that_were_recorded_before_a_restart_gain_nothing() {
+    let mut daemon = Daemon::with(&network(""));
+    let with_agent = |nonce: &str, agent: &str| {
+        let mut hello = hello("n", nonce, SECRET);
+        hello["agents"] = json!([{ "id": agent, "name": agent }]);
+        hello
+    };
+    let recorded: Vec<Value> = (0..10).map(|_| with_agent(&nonce(), "before")).collect();
+    for hello in &recorded {
+        assert_eq!(Raw::greet(&daemon, hello).1["method"], "handshake_ack");
+    }
+    daemon.restart();
+    let (mut real, _) = Raw::greet(&daemon, &with_agent(&nonce(), "now"));
+    assert_eq!(real.ask(json!({ "method": "ping" }))["method"], "pong");
+    let mut replayed: Vec<Raw> = recorded.iter().map(|hello| Raw::greet(&daemon, hello).0).collect();
+    let agents = daemon.get("/api/peers/n").expect(200)["agents"].to_string();
+    assert!(agents.contains("now") && !agents.contains("before"), "{agents}");
+    // They hold no place against the peer itself, and without the secret nothing can be asked on them.
+    let (mut again, _) = Raw::greet(&daemon, &with_agent(&nonce(), "now"));
+    assert_eq!(again.ask(json!({ "method": "ping" }))["method"], "pong");
+    assert_eq!(real.ask(json!({ "method": "ping" }))["method"], "pong");
+    let mut last = replayed.pop().unwrap();
+    last.key = "guessed".to_owned();
+    last.send(&json!({ "id": "1", "type": "request", "method": "ping" }));
+    assert!(last.is_closed());
+}
+
+#[test]
+fn a_frame_of_very_many_values_ends_the_connection() {
+    let daemon = Daemon::with(&network(""));
+    let mut peer = Raw::peer(&daemon, "n");
+    peer.send(&json!({ "id": "1", "type": "request", "method": "ping", "more": vec![0; 100_000] }));
+    assert!(peer.is_closed());
 }

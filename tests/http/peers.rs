@@ -309,3 +309,30 @@ fn a_peer_that_comes_back_is_found_again() {
     pair.served.restart();
     assert_eq!(status(&pair.served)["node_id"], node);
 }
+
+#[test]
+fn a_backup_brings_the_identity_and_the_pinned_nodes_back() {
+    let mut pair = Pair::start();
+    let before = status(&pair.asking);
+    let backup = text(&pair.asking.post("/api/backup", &json!({})).expect(200)["filename"]);
+    let data = pair.asking.home().join("data");
+    let files = ["peer_keypair.json", "trusted_peers.json"].map(|name| data.join(name));
+    let stored = files.each_ref().map(|file| fs::read_to_string(file).unwrap());
+    pair.asking.kill();
+    files.iter().for_each(|file| fs::remove_file(file).unwrap());
+    pair.asking.restart();
+    assert_ne!(status(&pair.asking)["node_id"], before["node_id"], "without its key it is another node");
+    pair.asking.post("/api/restore", &json!({ "filename": backup, "components": ["config"] })).expect(200);
+    for (file, stored) in files.iter().zip(&stored) {
+        assert_eq!(&fs::read_to_string(file).unwrap(), stored, "{}", file.display());
+        assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o077, 0, "{}", file.display());
+    }
+    pair.asking.restart();
+    let after = status(&pair.asking);
+    for key in ["node_id", "identity_fingerprint", "pinned_peers"] {
+        assert_eq!(after[key], before[key], "{key}");
+    }
+    // The other node knows it by the key that it pinned.
+    pair.wait_connected();
+    assert!(pair.send("helper", "again").contains("echo: again"));
+}

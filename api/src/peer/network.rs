@@ -50,7 +50,7 @@ pub struct PeerCounts {
     pub received: u64,
     /// Messages for agents of peers.
     pub sent: u64,
-    /// Of those, the ones of which nobody knows whether they arrived.
+    /// Of those, the ones that may or may not have arrived.
     pub unknown: u64,
     /// Handshakes that were refused.
     pub refused_handshakes: u64,

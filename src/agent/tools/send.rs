@@ -66,7 +66,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
 async fn remote(context: &Context, to: String, text: String, is_async: bool) -> Result<Ended, String> {
     let remote = context.parts.settings.get::<Remote>().0.clone();
     let remote = remote.ok_or("Refused: this node has no network of other nodes.")?;
-    if context.run.resumed {
+    if context.run.runs_before > 0 {
         let text = "the daemon was restarted while the message was sent".to_owned();
         return Ok(RemoteEnd::Unknown(text).into());
     }

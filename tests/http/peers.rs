@@ -24,6 +24,8 @@ enum Mischief {
     Alter,
     /// Sends it twice.
     Replay,
+    /// Holds it until something else is set.
+    Delay,
     /// Swallows it, and what follows.
     Drop,
     /// Changes a byte of the handshake.
@@ -58,6 +60,10 @@ fn forward(mut from: TcpStream, mut to: TcpStream, mischief: &Mutex<Mischief>) {
                 to.write_all(&frame)
             }
             (Mischief::Replay, 1) => to.write_all(&frame).and_then(|()| to.write_all(&frame)),
+            (Mischief::Delay, 1) => {
+                until("the frame may go on", || (*mischief.lock().unwrap() != Mischief::Delay).then_some(()));
+                to.write_all(&frame)
+            }
             (Mischief::Drop, 1) => loop {
                 if self::frame(&mut from).is_err() {
                     break Err(io::ErrorKind::Other.into());
@@ -202,7 +208,8 @@ fn an_identity_outlives_the_daemon_and_is_kept_from_others() {
         let shown = daemon.get(path).text();
         assert!(!shown.contains(&private) && !shown.contains(super::peer_wire::SECRET), "{path}");
     }
-    assert!(!daemon.stderr().contains(super::peer_wire::SECRET));
+    let log = daemon.stderr();
+    assert!(!log.contains(super::peer_wire::SECRET) && !log.contains(&private));
     // A damaged identity stops the network and nothing else.
     fs::write(&file, "{").unwrap();
     daemon.restart();
@@ -270,6 +277,19 @@ fn what_happens_on_the_way_is_told_and_nothing_is_sent_twice() {
     assert_eq!(pair.heard(), 2);
     let throughput = status(&pair.asking)["throughput"].clone();
     assert_eq!((&throughput["messages_unknown"], &throughput["messages_sent"]), (&json!(3), &json!(5)));
+}
+
+#[test]
+fn a_message_that_comes_late_is_carried_out_once() {
+    let pair = Pair::start();
+    pair.proxy.set(Mischief::Delay);
+    let told = pair.send("helper", "late");
+    assert!(told.contains("did not answer in time") && told.contains("may or may not have received"), "{told}");
+    assert_eq!(pair.heard(), 0);
+    pair.proxy.set(Mischief::None);
+    until("the message has come", || (pair.heard() == 1).then_some(()));
+    assert!(pair.send("helper", "next").contains("echo: next"));
+    assert_eq!(pair.heard(), 2, "it was not sent again");
 }
 
 #[test]

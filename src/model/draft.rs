@@ -20,6 +20,8 @@ use crate::turn::stream::Publish;
 const CALLS_MAX: usize = 4 * limit::TOOL_CALLS_PER_ANSWER_MAX;
 /// Bytes of the id of a tool call. Some gateways hide what a model has thought in it; a longer one is replaced.
 const CALL_ID_BYTES_MAX: usize = 4 << 10;
+/// Bytes of the name of a tool in a call; no tool has a longer one. The rest of it is left out.
+const CALL_NAME_BYTES_MAX: usize = 128;
 /// Bytes that a piece of the answer counts beside its text.
 const PIECE_BYTES: usize = 64;
 
@@ -156,7 +158,10 @@ impl Draft {
                 self.pieces.len() - 1
             }
         };
-        let (name, arguments) = (self.admit(piece.name), self.admit(piece.arguments));
+        let Piece::Call(OpenCall { call, .. }) = &self.pieces[position] else { return };
+        let room = CALL_NAME_BYTES_MAX - call.name.len();
+        let name = &piece.name[..piece.name.floor_char_boundary(room)];
+        let (name, arguments) = (self.admit(name), self.admit(piece.arguments));
         if let Piece::Call(OpenCall { call, .. }) = &mut self.pieces[position] {
             call.name.push_str(name);
             call.input.push_str(arguments);

@@ -58,6 +58,12 @@ fn ids_are_bounded_and_count() {
     draft.push_call(piece(None, &long, "two", "{}"));
     assert_eq!(draft.bytes, 2 * PIECE_BYTES + fits.len() + "onetwo{}{}".len());
     assert_eq!(calls(&answer(draft)), [(&*fits, "one", "{}"), ("call_7_1", "two", "{}")]);
+    let mut draft = Draft::default();
+    for part in ["a", &"é".repeat(100), "b"] {
+        draft.push_call(piece(Some(0), "1", part, ""));
+    }
+    draft.push_call(piece(Some(0), "", "", "{}"));
+    assert_eq!(calls(&answer(draft)), [("1", &*format!("a{}b", "é".repeat(63)), "{}")]);
     // Ids alone fill an answer, too.
     let mut draft = Draft { bytes: limit::ANSWER_BYTES_MAX - PIECE_BYTES - 1, ..Draft::default() };
     draft.push_call(piece(None, &fits, "one", "{}"));

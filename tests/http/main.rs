@@ -47,6 +47,8 @@ mod migrate;
 mod models;
 mod observability;
 mod page;
+mod peer_wire;
+mod peers;
 mod provider_endpoints;
 mod provider_login;
 mod providers;

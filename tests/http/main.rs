@@ -6,6 +6,7 @@
 mod support;
 
 mod a2a;
+mod a2a_outbound;
 mod agents;
 mod approvals;
 mod attachments;

@@ -34,7 +34,9 @@ pub(crate) struct Named {
 #[derive(Debug, Args)]
 pub(crate) struct Discover {
     /// URL of the agent
-    url: String,
+    // Not `url`: that is the daemon's, which all commands have.
+    #[arg(value_name = "URL")]
+    address: String,
     /// Name by which it is known here [default: the name on its card]
     #[arg(long)]
     name: Option<String>,
@@ -106,7 +108,7 @@ impl Discover {
 
     /// The request, with the value of a variable of the environment.
     fn body(self, variable: impl Fn(&str) -> Option<String>) -> Result<Value, Error> {
-        let mut body = json!({ "url": self.url });
+        let mut body = json!({ "url": self.address });
         if let Some(name) = self.name {
             body["name"] = name.into();
         }
@@ -171,8 +173,8 @@ mod tests {
     use super::*;
 
     fn body(header: Option<&str>, no_header: bool) -> Result<Value, Error> {
-        let (url, header) = ("https://a.example".to_owned(), header.map(str::to_owned));
-        let discover = Discover { url, name: Some("a".to_owned()), header, no_header };
+        let (address, header) = ("https://a.example".to_owned(), header.map(str::to_owned));
+        let discover = Discover { address, name: Some("a".to_owned()), header, no_header };
         discover.body(|name| (name == "HERE").then(|| "v".to_owned()))
     }
 

@@ -156,6 +156,12 @@ actions! {
     CancelA2aTask 1,
     /// Its client wants to be told of its end.
     SetA2aPush 1,
+    /// An external agent is discovered, or discovered again.
+    DiscoverA2aAgent 2,
+    /// One is removed.
+    RemoveA2aAgent 1,
+    /// A message is sent to one.
+    SendToA2aAgent 5,
     /// Memory is written.
     PutMemory 4,
     /// Memory is deleted.

@@ -14,6 +14,7 @@ pub mod home;
 pub(crate) mod host;
 pub mod latency_histogram;
 pub mod logging;
+pub(crate) mod memory;
 pub(crate) mod openat2;
 pub(crate) mod percent;
 pub(crate) mod removal;

@@ -5,6 +5,10 @@
 //! replacement character. The `retry` field is ignored: neither reader reconnects. However the bytes are cut,
 //! the same events come out; a property test holds it to that.
 
+/// Bytes of an event's name, and of an id. Longer ones are ignored, as unknown fields are: every later event has the id again,
+/// and a reader that keeps events keeps it with each of them.
+const NAME_BYTES_MAX: usize = 512;
+
 /// Why a stream cannot be read on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -114,14 +118,15 @@ impl Parser {
             Some((field, value)) => (field, value.strip_prefix(' ').unwrap_or(value)),
             None => (text.as_ref(), ""),
         };
+        let is_short = value.len() <= NAME_BYTES_MAX;
         match field {
             "data" => {
                 self.within(self.data.len() + value.len())?;
                 self.data.push_str(value);
                 self.data.push('\n');
             }
-            "event" => value.clone_into(&mut self.name),
-            "id" if !value.contains('\0') => value.clone_into(&mut self.id),
+            "event" if is_short => value.clone_into(&mut self.name),
+            "id" if is_short && !value.contains('\0') => value.clone_into(&mut self.id),
             // A comment (empty field name), `retry`, or a field of a later standard.
             _ => {}
         }
@@ -142,7 +147,7 @@ impl Parser {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Error, Parser};
+    use super::{Error, NAME_BYTES_MAX, Parser};
 
     type Owned = (String, String, String);
 
@@ -191,6 +196,14 @@ mod tests {
         assert_eq!(whole("event: lost\n\ndata: a\n\n"), [event("", "a", "")]);
         assert_eq!(whole("data:\n\n"), [event("", "", "")]);
         assert_eq!(whole("id: a\0b\ndata: x\n\n"), [event("", "x", "")]);
+    }
+
+    #[test]
+    fn long_ids_and_names_are_ignored() {
+        let (fits, long) = ("x".repeat(NAME_BYTES_MAX), "y".repeat(NAME_BYTES_MAX + 1));
+        let text = format!("id: {fits}\nevent: {fits}\ndata: a\n\nid: {long}\nevent: {long}\ndata: b\n\n");
+        let (events, _) = read(text.as_bytes(), &[700], 10_000);
+        assert_eq!(events, [event(&fits, "a", &fits), event("", "b", &fits)]);
     }
 
     #[test]

@@ -22,6 +22,7 @@ use tracing::Instrument;
 
 use super::draft::{Draft, Outlet};
 use super::error::CallError;
+use super::gemini;
 use super::images::Images;
 use super::provider::{DriverKind, Providers, Target};
 use super::tokens::tokens_of;
@@ -153,7 +154,7 @@ impl Running {
         let temperature = asked.and_then(|asked| asked.temperature).or(choice.temperature);
         let tokens = tokens_of(&target, call.answer_tokens_max.is_some());
         let parameters = asked.and_then(|asked| asked.parameters.as_deref()).unwrap_or_default();
-        let beside = tokens_beside(&tools, parameters, call.answer_tokens_max.is_some());
+        let beside = tokens_beside(target.driver, &tools, parameters, call.answer_tokens_max.is_some());
         let tokens_max = prompt_tokens_max(&target, max_tokens, beside)?;
         let more = behind(call.goals.as_deref(), asked.and_then(|asked| asked.system.as_deref()), tokens_max);
         let more_tokens = if more.is_empty() { 0 } else { text_tokens(more.len()) };
@@ -391,11 +392,14 @@ pub(crate) fn prompt_tokens_max(target: &Target, max_tokens: Option<u32>, beside
 
 /// Tokens of the tools and of more parameters, such as the schema of an answer. `is_reserved`: money is reserved for the
 /// call, so that no text may count much less than it has.
-fn tokens_beside(tools: &[ToolSpec], parameters: &str, is_reserved: bool) -> u64 {
+fn tokens_beside(driver: DriverKind, tools: &[ToolSpec], parameters: &str, is_reserved: bool) -> u64 {
     let tokens: &dyn Tokens = if is_reserved { &Dense } else { &Estimate };
     let count = |text: &str| tokens.count(text, u64::MAX).unwrap_or(u64::MAX);
-    let tool =
-        |tool: &ToolSpec| [&*tool.name, &tool.description, tool.input_schema.get()].map(count).iter().sum::<u64>();
+    let tool = |tool: &ToolSpec| {
+        let sent = if driver == DriverKind::Gemini { gemini::sent_schema(&tool.input_schema) } else { None };
+        let schema = sent.as_deref().unwrap_or(tool.input_schema.get());
+        [&*tool.name, &tool.description, schema].map(count).iter().sum::<u64>()
+    };
     tools.iter().map(tool).sum::<u64>() + count(parameters)
 }
 

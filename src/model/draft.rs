@@ -18,6 +18,8 @@ use crate::turn::stream::Publish;
 /// Tool calls that one answer is read for; beyond it the answer is cut. More than the world runs, so that those over
 /// its own bound are still answered with an error, but bounded.
 const CALLS_MAX: usize = 4 * limit::TOOL_CALLS_PER_ANSWER_MAX;
+/// Bytes of the id of a tool call. Some gateways hide what a model has thought in it; a longer one is replaced.
+const CALL_ID_BYTES_MAX: usize = 4 << 10;
 /// Bytes that a piece of the answer counts beside its text.
 const PIECE_BYTES: usize = 64;
 
@@ -147,7 +149,9 @@ impl Draft {
             }
             None => {
                 self.calls += 1;
-                let call = ToolCall { id: piece.id.to_owned(), name: String::new(), input: String::new() };
+                let id = if piece.id.len() <= CALL_ID_BYTES_MAX { piece.id } else { "" };
+                let id = self.admit(id).to_owned();
+                let call = ToolCall { id, name: String::new(), input: String::new() };
                 self.pieces.push(Piece::Call(OpenCall { index: piece.index, call }));
                 self.pieces.len() - 1
             }

@@ -7,7 +7,7 @@ use agentsvc_components::session::message::{Block, Usage, text_of};
 use agentsvc_components::turn::outcome::{ModelAnswer, StopReason};
 use agentsvc_components::usage::TokensMax;
 
-use super::{CallPiece, Draft, Sent};
+use super::{CALL_ID_BYTES_MAX, CallPiece, Draft, PIECE_BYTES, Sent};
 use crate::model::provider::Target;
 
 fn answer(draft: Draft) -> ModelAnswer {
@@ -48,6 +48,20 @@ fn calls_without_indexes_or_ids_are_told_apart() {
     draft.push_call(piece(None, "", "three", "{}"));
     let ids = [("same", "one", "{}"), ("call_7_1", "two", "{}"), ("call_7_2", "three", "{}")];
     assert_eq!(calls(&answer(draft)), ids);
+}
+
+#[test]
+fn ids_are_bounded_and_count() {
+    let mut draft = Draft::default();
+    let (fits, long) = ("x".repeat(CALL_ID_BYTES_MAX), "y".repeat(CALL_ID_BYTES_MAX + 1));
+    draft.push_call(piece(None, &fits, "one", "{}"));
+    draft.push_call(piece(None, &long, "two", "{}"));
+    assert_eq!(draft.bytes, 2 * PIECE_BYTES + fits.len() + "onetwo{}{}".len());
+    assert_eq!(calls(&answer(draft)), [(&*fits, "one", "{}"), ("call_7_1", "two", "{}")]);
+    // Ids alone fill an answer, too.
+    let mut draft = Draft { bytes: limit::ANSWER_BYTES_MAX - PIECE_BYTES - 1, ..Draft::default() };
+    draft.push_call(piece(None, &fits, "one", "{}"));
+    assert!(draft.full);
 }
 
 #[test]

@@ -26,7 +26,7 @@ use crate::kernel::store;
 use crate::kernel::store::rows::Row;
 use crate::kernel::store::view::{Rows as StoredRows, StoreView};
 use crate::replay::inputs::Error;
-use crate::replay::inputs::folder::epochs;
+use crate::replay::inputs::folder::{EpochFolder, epochs};
 use crate::replay::inputs::read::Entries;
 use crate::replay::{Range, replay};
 
@@ -78,6 +78,14 @@ impl Past {
             known,
             said: HashSet::new(),
         })
+    }
+
+    /// Bytes of the largest epoch: how much of the log one replay reads at most.
+    ///
+    /// # Errors
+    /// The disk.
+    pub fn log_bytes(inputs: &Path) -> Result<u64, Error> {
+        Ok(epochs(inputs)?.iter().map(EpochFolder::bytes).max().unwrap_or(0))
     }
 
     /// What cannot come back; to be asked when all rows were read.

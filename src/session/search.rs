@@ -1,6 +1,7 @@
 //! `session_search`: finds what was said in the agent's own sessions.
 
 use agentsvc_api::session::search::{SearchFor, search};
+use agentsvc_components::kernel::taint::Taint;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -40,10 +41,13 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         if query.trim().is_empty() {
             return Err("The `query` is empty.".to_owned());
         }
+        // Strangers, and what they wrote, have the conversation that they are in, and no other.
+        let is_guest = context.run.taint.holds(Taint::GUEST);
         let wanted = SearchFor {
             text: Some(query),
             label: None,
             agent: Some(context.run.agent),
+            session: is_guest.then_some(context.run.session),
             limit: limit.unwrap_or(HITS_DEFAULT).clamp(1, HITS_MAX),
         };
         let cursor = cursor.map(|cursor| cursor.parse()).transpose();
@@ -62,6 +66,9 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
             })
         });
         let mut told = json!({ "sessions": hits.collect::<Vec<_>>() });
+        if is_guest {
+            told["searched"] = json!("This conversation only, because it has text from outside clients.");
+        }
         if let Some(next) = found.next {
             told["next"] = json!(next.to_string());
         }

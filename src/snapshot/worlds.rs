@@ -25,6 +25,7 @@ use uuid::Uuid;
 
 use crate::agent::files_taint::FilesTaint;
 use crate::kernel::exchange::{Entry, Exchange};
+use crate::kernel::memory::Memory;
 use crate::kernel::retention::RetentionClock;
 use crate::kernel::settings::Settings;
 use crate::kernel::store::is_full;
@@ -196,6 +197,7 @@ impl Snapshots {
         let (written, step, lost) = match past {
             None => (write(&view, &draft, &copied).map_err(|error| failed(&error))?, step, None),
             Some(number) => {
+                has_room(Memory::now(), Past::log_bytes(&self.inputs).map_err(|error| failed(&error))?)?;
                 let mut past = Past::at(&self.inputs, number, &view).map_err(|error| not_kept(&error))?;
                 let written = write_rows(&mut past, &draft, &copied).map_err(|error| failed(&error))?;
                 (written, Some(past.step.number), Some(past.lost()))
@@ -377,6 +379,22 @@ impl SnapshotService for Snapshots {
 }
 
 /// The world of an older step cannot be rebuilt.
+/// A second world beside the one that runs takes as much again, and its rows as much again; the epoch's log is read into it.
+fn has_room(memory: Option<Memory>, log_bytes: u64) -> Result<(), Refusal> {
+    let Some(Memory { resident, available }) = memory else { return Ok(()) };
+    let needed = resident.saturating_mul(2).saturating_add(log_bytes.saturating_mul(4));
+    if needed <= available {
+        return Ok(());
+    }
+    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+    let text = format!(
+        "rebuilding the world of an older step may take {} MiB of memory, and {} MiB are available",
+        mib(needed),
+        mib(available)
+    );
+    Err(Refusal::of(error_codes::NOT_ENOUGH_MEMORY, text))
+}
+
 fn not_kept(error: &inputs::Error) -> Refusal {
     match error {
         inputs::Error::NotKept(text) => Refusal::of(error_codes::STEP_NOT_KEPT, text.clone()),
@@ -405,4 +423,20 @@ fn new_id(now: Timestamp) -> io::Result<Uuid> {
     getrandom::fill(&mut random).map_err(io::Error::other)?;
     let ms = u64::try_from(now.0).unwrap_or_default();
     Ok(uuid::Builder::from_unix_timestamp_millis(ms, &random).into_uuid())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_world_needs_room() {
+        let memory = |available| Some(Memory { resident: 1 << 30, available });
+        let (two, log) = (2 << 30, 16 << 20);
+        assert!(has_room(memory(two), 0).is_ok() && has_room(None, log).is_ok());
+        assert!(has_room(memory(two + 4 * log), log).is_ok());
+        let refused = has_room(memory(two + 4 * log - 1), log).unwrap_err();
+        assert_eq!((refused.kind, refused.code), (RefusalKind::Busy, Some(error_codes::NOT_ENOUGH_MEMORY)));
+        assert!(refused.message.contains("2112 MiB of memory, and 2112 MiB"), "{}", refused.message);
+    }
 }

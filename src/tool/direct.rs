@@ -152,7 +152,7 @@ fn run_of(invocation: Invocation, tool: &Tool) -> ToolRun {
         manifest,
         index: 0,
         call: ToolCall { id: String::new(), name, input },
-        resumed: false,
+        runs_before: 0,
         // What a client calls by itself is its own will.
         taint: Taint::default(),
         agent_taint: AgentTaint::default(),

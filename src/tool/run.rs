@@ -24,6 +24,9 @@ const ABORTED: &str = "The tool call was stopped before it ended.";
 const UNKNOWN: &str = "Unknown: the daemon was restarted while this call ran. It may or may not have taken effect; \
     it was not run again. Check before you repeat it.";
 
+/// How often a call runs again, at most, because the daemon ended while it ran.
+const REPEATS_MAX: u8 = 2;
+
 /// Runs tools.
 #[derive(Clone)]
 pub(crate) struct ToolRunner {
@@ -42,6 +45,12 @@ impl ToolRunner {
     pub(crate) fn context(&self, run: Arc<ToolRun>, direct: bool) -> Context {
         Context { run, parts: self.parts.clone(), stores: self.stores.clone(), direct }
     }
+}
+
+/// May a call run that may have run so often before? The third time it is likely what ends the daemon, and would end it with
+/// each start.
+fn may_run(repeat: Repeat, runs_before: u8) -> bool {
+    runs_before == 0 || (repeat == Repeat::Safe && runs_before <= REPEATS_MAX)
 }
 
 /// Begins a tool call. Never blocks.
@@ -66,15 +75,16 @@ impl Running {
         let name = &self.run.call.name;
         self.publish(|| StreamEvent::ToolUse { tool: name.clone() });
         let tools = self.runner.parts.set.get();
+        let resumed = self.run.runs_before > 0;
         let result = match find(&tools, &self.run) {
-            Ok(tool) if self.run.resumed && tool.repeat == Repeat::Never => return self.unknown(),
+            Ok(tool) if !may_run(tool.repeat, self.run.runs_before) => return self.unknown(),
             Ok(tool) => tokio::select! {
                 biased;
                 () = self.reply.ticket().aborted() => Err(ABORTED.to_owned()),
                 result = tool.perform(self.context(), self.run.call.input.clone()) => result,
             },
             // It was there when the call ran: what brings it has not started yet.
-            Err(_) if self.run.resumed && tools.find(name).is_none() => return self.unknown(),
+            Err(_) if resumed && tools.find(name).is_none() => return self.unknown(),
             Err(refusal) => return self.refused(refusal),
         };
         if let Ok(Ended::Adopted) = result {
@@ -184,7 +194,7 @@ mod tests {
     use agentsvc_components::session::message::ToolCall;
     use agentsvc_components::{AgentId, LogId, SessionId};
 
-    use super::{find, shown_input};
+    use super::{Repeat, find, may_run, shown_input};
     use crate::tool::toolset::built_in;
 
     fn refusal(tools: &[&str], name: &str) -> Option<String> {
@@ -201,7 +211,7 @@ mod tests {
             manifest: Arc::new(Interned { hash: ManifestHash([0; 32]), manifest }),
             index: 2,
             call: ToolCall { id: "1".to_owned(), name: name.to_owned(), input: "{}".to_owned() },
-            resumed: false,
+            runs_before: 0,
             taint: Taint::NONE,
             agent_taint: AgentTaint::default(),
             trace: None,
@@ -217,6 +227,13 @@ mod tests {
         assert!(unknown.contains("system_time"), "{unknown}");
         let forbidden = refusal(&["web_*"], "system_time").unwrap();
         assert_eq!(forbidden, "This agent is not allowed to call the tool \"system_time\". Available tools: none.");
+    }
+
+    #[test]
+    fn what_may_be_repeated_is_repeated_so_often() {
+        let runs = |repeat| (0..5).map(|before| may_run(repeat, before)).collect::<Vec<_>>();
+        assert_eq!(runs(Repeat::Never), [true, false, false, false, false]);
+        assert_eq!(runs(Repeat::Safe), [true, true, true, false, false]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use agentsvc_api::http::metrics::{MetricsText, Probe};
 
-use super::pulse::process_bytes;
+use crate::kernel::memory::process_bytes;
 
 /// Tells the metrics page about it; nothing where the system does not say.
 pub(crate) struct MemoryProbe;

@@ -10,6 +10,7 @@ use agentsvc_systems::Engine;
 use agentsvc_systems::world::WorldStats;
 use parking_lot::Mutex;
 
+use crate::kernel::memory::process_bytes;
 use crate::kernel::store::StoreStats;
 use crate::kernel::store::writer::CommitQueue;
 use crate::kernel::world_loop::LoopStats;
@@ -142,15 +143,6 @@ impl LiveStats for Pulse {
     }
 }
 
-/// What the system says of this process's memory under `name`, in bytes; `None` where it does not say.
-pub(crate) fn process_bytes(name: &str) -> Option<u64> {
-    // A file that the kernel makes up: reading it touches no disk.
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib << 10)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,13 +160,5 @@ mod tests {
         let (rates, missed) = samples.rates(&stats, start + Duration::from_secs(69));
         assert_eq!((rates.beats_per_second, rates.events_per_second, missed), (20.0, 3.0, 60));
         assert_eq!(Samples::default().rates(&stats, start).0, Rates::default());
-    }
-
-    #[test]
-    fn this_process_takes_memory() {
-        let (resident, anonymous) = (process_bytes("VmRSS:"), process_bytes("RssAnon:"));
-        assert!(resident.is_none_or(|bytes| bytes > 1 << 20));
-        assert!(anonymous.is_none_or(|bytes| bytes > 0));
-        assert_eq!(process_bytes("Nothing:"), None);
     }
 }

@@ -203,6 +203,34 @@ fn a_conversation_goes_on_and_no_client_reads_another_or_the_owner() {
 }
 
 #[test]
+fn a_guest_finds_no_conversation_but_its_own() {
+    let model = Model::start();
+    let daemon = offering(&model, "");
+    let agent = daemon.agent_with("scout", "[capabilities]\ntools = [\"session_search\"]\n");
+    daemon.post(&format!("/api/agents/{agent}/message"), &json!({ "message": "sesame is the password" })).expect(200);
+    let guest = guest(&daemon);
+    ask(&guest, "message/send", &json!({ "message": said("sesame, asks another guest") }));
+    let search = |query: Value| Reply::calls(&[("1", "session_search", &query.to_string())]);
+    model.script([search(json!({ "query": "sesame" })), Reply::text("done")]);
+    let task = ask(&guest, "message/send", &json!({ "message": said("what is sesame?") }));
+    let found = last_told(&model).pop().unwrap();
+    assert!(found.contains("what is sesame?") && found.contains("This conversation only"), "{found}");
+    assert!(!found.contains("password") && !found.contains("another guest"), "{found}");
+    // A cursor into another conversation finds nothing there, either.
+    model.script([search(json!({ "query": "sesame", "limit": 1 })), Reply::text("done")]);
+    daemon.say(&agent, "find sesame");
+    let owners = last_told(&model).pop().unwrap();
+    assert!(owners.contains("sesame") && !owners.contains("This conversation only"), "{owners}");
+    let next = owners.split("next").nth(1).and_then(|rest| rest.split(['"', '\\']).find(|part| part.contains('-')));
+    model.script([search(json!({ "query": "sesame", "cursor": next.unwrap() })), Reply::text("done")]);
+    let mut again = said("go on");
+    again["contextId"] = task["contextId"].clone();
+    ask(&guest, "message/send", &json!({ "message": again }));
+    let found = last_told(&model).pop().unwrap();
+    assert!(!found.contains("password") && !found.contains("another guest"), "{found}");
+}
+
+#[test]
 fn what_is_sent_twice_is_one_task() {
     let model = Model::start();
     let daemon = offering(&model, "");

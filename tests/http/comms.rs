@@ -60,6 +60,14 @@ fn agents_that_write_to_each_other_are_seen_also_after_a_kill() {
     assert_eq!(again.next().unwrap().data, sent);
     daemon.post("/api/comms/task", &json!({ "title": "count" })).expect(201);
     assert_eq!(again.next().unwrap().data["kind"], "task_posted");
+    let kill = json!({ "agent": "kid" }).to_string();
+    model.script([Reply::calls(&[("3", "agent_kill", &kill)]), Reply::text("done")]);
+    daemon.say(&a, "go");
+    let gone = again.next().unwrap().data;
+    assert_eq!(
+        (&gone["kind"], &gone["source_name"], &gone["target_id"]),
+        (&json!("agent_terminated"), &json!("kid"), &json!(a))
+    );
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn tool_run(manifest: &Manifest, name: &str, input: &str) -> ToolRun {
         manifest: Arc::new(Interned { hash: ManifestHash([0; 32]), manifest: manifest.clone() }),
         index: 4,
         call: ToolCall { id: "a".to_owned(), name: name.to_owned(), input: input.to_owned() },
-        resumed: false,
+        runs_before: 0,
         taint: Taint::NONE,
         agent_taint: AgentTaint::default(),
         trace: None,

@@ -122,7 +122,7 @@ fn reserved(harness: &Harness, attempt: Attempt) -> Result<(), String> {
 /// No tool call begins twice unknown to the world, and none that has its result.
 fn once(harness: &mut Harness, run: &ToolRun) -> Result<(), String> {
     let is_new = harness.outside.begun.insert((run.turn(), run.index));
-    if !is_new && !run.resumed {
+    if !is_new && run.runs_before == 0 {
         return Err(format!("the tool call of turn {} at row {} begins a second time", run.turn(), run.index));
     }
     let key = record::message_key(record::MessageKey { log: run.log, ordinal: run.ordinal, index: run.index });

@@ -230,7 +230,7 @@ fn settle<C: Command>(harness: &mut Harness, run: &ToolRun, command: C) {
 /// Any other tool. One that may have run before a kill and must not run twice is unknown.
 fn plain(harness: &mut Harness, run: &ToolRun) {
     let status = match harness.rng.below(10) {
-        _ if run.resumed && run.call.name == "file_write" => ToolStatus::Unknown,
+        _ if run.runs_before > 0 && run.call.name == "file_write" => ToolStatus::Unknown,
         0 => ToolStatus::Error,
         1 if run.call.name == "no_such_tool" => ToolStatus::Refused,
         _ => ToolStatus::Ok,

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::http::blocking::spawn_blocking;
-use agentsvc_components::AgentId;
+use agentsvc_components::{AgentId, SessionId};
 use agentsvc_systems::session::{GetSession, ListSessions, SessionView};
 
 use crate::http::bridge::Bridge;
@@ -36,6 +36,8 @@ pub struct SearchFor {
     pub label: Option<String>,
     /// Only sessions of this agent.
     pub agent: Option<AgentId>,
+    /// Only this session.
+    pub session: Option<SessionId>,
     /// At most so many sessions.
     pub limit: usize,
 }
@@ -81,7 +83,11 @@ pub async fn search(
         done: cursor,
         next: None,
     };
-    let Search { hits, next, .. } = search.run(bridge, wanted.agent, cursor).await?;
+    let searched = match wanted.session {
+        Some(session) => search.run_in(bridge, session, cursor).await,
+        None => search.run(bridge, wanted.agent, cursor).await,
+    };
+    let Search { hits, next, .. } = searched?;
     Ok(Found { hits, next })
 }
 
@@ -156,6 +162,19 @@ impl Search {
             }
         }
         Ok(self)
+    }
+
+    /// Looks at one session alone. A cursor into another one leads nowhere.
+    async fn run_in(self, bridge: &Bridge, session: SessionId, cursor: Option<SearchCursor>) -> Result<Self, Error> {
+        let row = match cursor {
+            None => None,
+            Some(SearchCursor { session: at, row: Some(row) }) if at.0.session == session => Some(row),
+            Some(_) => return Ok(self),
+        };
+        match bridge.ask(GetSession::ById(session)).await {
+            Ok(view) => self.look_at(vec![view], row).await,
+            Err(_) => Ok(self),
+        }
     }
 
     /// Looks at sessions that follow each other, off the async threads; the first from after `row` on.

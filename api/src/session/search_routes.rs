@@ -72,7 +72,8 @@ async fn find(call: Call) -> Result<Response, Error> {
     let query: SearchQuery = call.query()?;
     let limit = lists::limit(query.limit)?.unwrap_or(HITS_DEFAULT);
     let cursor: Option<SearchCursor> = lists::cursor(query.cursor.as_deref())?;
-    let wanted = SearchFor { text: query.q, label: query.label, agent: query.agent_id.map(AgentId), limit };
+    let wanted =
+        SearchFor { text: query.q, label: query.label, agent: query.agent_id.map(AgentId), session: None, limit };
     let search = search(&call.api.bridge, call.api.service::<dyn Content>()?, wanted, cursor).await?;
     let sessions = search.hits.iter().map(|hit| HitShape {
         session: SessionShape::of(&hit.session),

@@ -63,8 +63,8 @@ pub struct ToolRun {
     pub index: u32,
     /// The call as the model made it.
     pub call: ToolCall,
-    /// It went out before the daemon started anew, and may have run.
-    pub resumed: bool,
+    /// How often it went out before the daemon started anew, and may have run.
+    pub runs_before: u8,
     /// Untrusted content that the turn has read when it calls.
     pub taint: Taint,
     /// What its agent has.

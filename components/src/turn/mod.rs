@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::a2a::A2aTaskId;
 use crate::kernel::id::{AgentId, ApprovalId, RunId, ScheduleId, SessionId, TriggerId, TurnId};
+use crate::kernel::record::is_default;
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::session::message::{ToolCall, Usage};
@@ -259,6 +260,9 @@ pub struct PendingTool {
     /// When it went out.
     #[serde(default)]
     pub sent_at: Timestamp,
+    /// How often it went out.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub runs: u8,
 }
 
 /// How far a tool call without a result is.

@@ -10,6 +10,8 @@ use super::connection::Connection;
 
 /// The code of JSON-RPC for what is not offered.
 const NO_METHOD: i32 = -32_601;
+/// Bytes of the id of a request.
+const ID_BYTES_MAX: usize = 256;
 /// Bytes of one line of a server's log.
 const LOG_BYTES_MAX: usize = 1 << 10;
 /// Lines of a server's log in [`LOG_PERIOD`]; the rest is counted and left out.
@@ -40,6 +42,10 @@ impl LogQuota {
 pub(super) fn take(connection: &Connection, message: &Value) {
     let (method, params) = (message["method"].as_str().unwrap_or_default(), &message["params"]);
     let id = &message["id"];
+    if !id.is_null() && !is_id(id) {
+        // What is sent back to it waits until it is read: only what is small may.
+        return tracing::debug!(server = connection.name(), "a request of an MCP server has no proper id");
+    }
     if !id.is_null() {
         let answer = match (method, connection.roots()) {
             ("ping", _) => json!({ "jsonrpc": "2.0", "id": id, "result": {} }),
@@ -71,6 +77,11 @@ pub(super) fn take(connection: &Connection, message: &Value) {
         // Requests of the server are answered at once, so that there is nothing to cancel.
         _ => {}
     }
+}
+
+/// An id as JSON-RPC has it, and of a bounded size.
+fn is_id(id: &Value) -> bool {
+    id.is_number() || id.as_str().is_some_and(|id| id.len() <= ID_BYTES_MAX)
 }
 
 /// Writes what a server has to say to our log.
@@ -114,6 +125,21 @@ mod tests {
         assert_eq!((quota.take(), quota.take()), (Err(1), Err(2)));
         tokio::time::advance(LOG_PERIOD).await;
         assert_eq!(quota.take(), Ok(()));
+    }
+
+    #[test]
+    fn ids_are_small() {
+        for (id, is) in [
+            (json!(1), true),
+            (json!("a"), true),
+            (json!("x".repeat(ID_BYTES_MAX)), true),
+            (json!("x".repeat(ID_BYTES_MAX + 1)), false),
+            (json!([1]), false),
+            (json!({ "a": 1 }), false),
+            (json!(true), false),
+        ] {
+            assert_eq!(is_id(&id), is, "{id}");
+        }
     }
 
     #[test]

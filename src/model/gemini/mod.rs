@@ -10,6 +10,8 @@ mod schema;
 use reqwest::Url;
 use reqwest::header::HeaderName;
 
+pub(super) use schema::sent as sent_schema;
+
 use super::Request;
 use super::error::CallError;
 use super::failure;

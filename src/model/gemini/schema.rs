@@ -11,12 +11,19 @@
 //! | nullable | `null` among the types |
 //! | anything else | nothing |
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 /// Levels that a schema is followed; deeper ones end as plain objects.
 const DEPTH_MAX: usize = 24;
-/// Schemas within one schema, references followed; the rest end as plain objects. References can multiply.
+/// Schemas within one schema, references followed; the rest end as plain objects or are left out. References can multiply.
 const SCHEMAS_MAX: usize = 4_000;
+/// Bytes of the result: so many times those of the schema, and [`BYTES_MORE`].
+const BYTES_TIMES: usize = 4;
+/// See [`BYTES_TIMES`].
+const BYTES_MORE: usize = 4 << 10;
+/// Bytes that a schema counts beside its texts.
+const SCHEMA_BYTES: usize = 32;
 
 /// Keywords that are taken as they are.
 const PLAIN: &[&str] = &["title", "description", "enum", "minimum", "maximum", "minItems", "maxItems"];
@@ -25,8 +32,25 @@ const FORMATS: &[&str] = &["date-time", "date", "time"];
 
 /// `schema` as Gemini reads it.
 pub(super) fn accepted(schema: &Value) -> Value {
-    let mut reading = Reading { root: schema, open: Vec::new(), left: SCHEMAS_MAX };
+    let bytes = bytes(schema).saturating_mul(BYTES_TIMES).saturating_add(BYTES_MORE);
+    let mut reading = Reading { root: schema, open: Vec::new(), left: SCHEMAS_MAX, bytes };
     reading.schema(schema, 0)
+}
+
+/// The JSON text of the tool's schema as it is sent; `None`: as it is. Only references make it longer.
+pub(in crate::model) fn sent(schema: &RawValue) -> Option<String> {
+    let read = || serde_json::from_str(schema.get()).ok();
+    schema.get().contains("$ref").then(read)?.map(|schema| accepted(&schema).to_string())
+}
+
+/// About the bytes of a value's JSON text.
+fn bytes(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        Value::String(text) => text.len() + 3,
+        Value::Array(values) => 3 + values.iter().map(bytes).sum::<usize>(),
+        Value::Object(map) => 3 + map.iter().map(|(name, value)| name.len() + 4 + bytes(value)).sum::<usize>(),
+    }
 }
 
 /// A schema while it is read.
@@ -36,12 +60,14 @@ struct Reading<'a> {
     open: Vec<&'a str>,
     /// Schemas that may still be read.
     left: usize,
+    /// Bytes that may still be written.
+    bytes: usize,
 }
 
 impl<'a> Reading<'a> {
     fn schema(&mut self, schema: &'a Value, depth: usize) -> Value {
         let Value::Object(keys) = schema else { return json!({}) };
-        if depth >= DEPTH_MAX || self.left == 0 {
+        if depth >= DEPTH_MAX || self.left == 0 || !self.has_room(keys) {
             return json!({"type": "object"});
         }
         self.left -= 1;
@@ -66,22 +92,51 @@ impl<'a> Reading<'a> {
         }
         self.parts(keys, depth, &mut out);
         for member in keys.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+            if self.left == 0 {
+                break;
+            }
             join(&mut out, self.schema(member, depth + 1));
         }
         require_known(&mut out);
         Value::Object(out)
     }
 
+    /// Is there room for what this schema has beside the schemas in it? Without, no other is read.
+    fn has_room(&mut self, keys: &Map<String, Value>) -> bool {
+        let own = PLAIN.iter().chain(&["const", "type", "required", "format"]).filter_map(|keyword| keys.get(*keyword));
+        let names = keys.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+        let needed = SCHEMA_BYTES
+            + own.map(|value| SCHEMA_BYTES / 2 + bytes(value)).sum::<usize>()
+            + names.map(|name| name.len() + 4).sum::<usize>();
+        match self.bytes.checked_sub(needed) {
+            Some(left) => self.bytes = left,
+            None => (self.left, self.bytes) = (0, 0),
+        }
+        self.left > 0
+    }
+
     /// The schemas within a schema.
     fn parts(&mut self, keys: &'a Map<String, Value>, depth: usize, out: &mut Map<String, Value>) {
         if let Some(Value::Object(properties)) = keys.get("properties") {
-            let read = properties.iter().map(|(name, schema)| (name.clone(), self.schema(schema, depth + 1)));
-            let read: Map<String, Value> = read.collect();
+            let mut read = Map::new();
+            for (name, schema) in properties {
+                if self.left == 0 {
+                    break;
+                }
+                read.insert(name.clone(), self.schema(schema, depth + 1));
+            }
             out.insert("properties".to_owned(), Value::Object(read));
         }
         for (keyword, as_keyword) in [("anyOf", "anyOf"), ("oneOf", "anyOf"), ("prefixItems", "prefixItems")] {
             if let Some(Value::Array(members)) = keys.get(keyword) {
-                let read: Vec<Value> = members.iter().map(|member| self.schema(member, depth + 1)).collect();
+                let mut read = Vec::new();
+                for member in members {
+                    // An empty list would allow nothing.
+                    if self.left == 0 && !read.is_empty() {
+                        break;
+                    }
+                    read.push(self.schema(member, depth + 1));
+                }
                 out.insert(as_keyword.to_owned(), Value::Array(read));
             }
         }
@@ -108,7 +163,9 @@ impl<'a> Reading<'a> {
         self.open.push(name);
         let mut read = self.schema(found, depth + 1);
         self.open.pop();
-        if let (Some(read), Some(description)) = (read.as_object_mut(), keys.get("description")) {
+        if let (Some(read), Some(description)) =
+            (read.as_object_mut(), keys.get("description").filter(|_| self.left > 0))
+        {
             read.insert("description".to_owned(), description.clone());
         }
         read
@@ -248,6 +305,30 @@ mod tests {
             deep = json!({"type": "array", "items": deep});
         }
         assert!(accepted(&deep).to_string().contains("object"));
+    }
+
+    #[test]
+    fn texts_that_multiply_end_soon() {
+        let ten = |name: &str| {
+            let to = json!({"$ref": format!("#/$defs/{name}")});
+            let all: Map<String, Value> = (0..10).map(|n| (format!("p{n}"), to.clone())).collect();
+            json!({"type": "object", "properties": all})
+        };
+        let text = json!({"type": "string", "description": "x".repeat(55_000)});
+        let enumerated = json!({"enum": ["y".repeat(55_000)]});
+        for first in [text, enumerated] {
+            let mut schema = ten("c");
+            schema["$defs"] = json!({"a": first, "b": ten("a"), "c": ten("b")});
+            let (read, whole) = (accepted(&schema).to_string(), schema.to_string().len());
+            assert!(read.len() <= BYTES_TIMES * whole + BYTES_MORE, "{}", read.len());
+            assert!(read.len() > 2 * whole, "what there is room for is there");
+            assert_eq!(sent(&serde_json::value::to_raw_value(&schema).unwrap()), Some(read));
+        }
+        // A reference used here and there, as generators of schemas write them, is whole.
+        let size = json!({"type": "string", "enum": ["small", "large"], "description": "how much"});
+        let all: Map<String, Value> = (0..12).map(|n| (format!("p{n}"), json!({"$ref": "#/$defs/size"}))).collect();
+        let read = accepted(&json!({"type": "object", "properties": all, "$defs": {"size": size}}));
+        assert!(read["properties"].as_object().unwrap().values().all(|read| *read == size));
     }
 
     #[test]

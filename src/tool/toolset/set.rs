@@ -57,10 +57,14 @@ impl Tools {
         self.0.iter().find(|entry| entry.tool.name == name)
     }
 
-    /// Holds an input against the schema of the tool of this name.
+    /// Holds an input against the schema of the tool of this name. That of another server may take any time for it, and the
+    /// server holds inputs against it itself: here they only must be objects.
     pub(crate) fn check(&self, name: &str, input: &Value) -> Result<(), Fault> {
         let whole = |message: &str| Fault { field: String::new(), message: message.to_owned() };
         let Entry { tool, input: schema, .. } = self.entry(name).ok_or_else(|| whole("matches no tool"))?;
+        if tool.server.is_some() {
+            return if input.is_object() { Ok(()) } else { Err(whole("must be an object")) };
+        }
         let schema = schema.get_or_init(|| InputSchema::compile(&tool.schema()));
         schema.as_ref().map_err(|why| whole(why))?.check(input)
     }
@@ -169,5 +173,22 @@ mod tests {
         assert!(before.find("mcp_look").is_none(), "who had the tools before keeps them");
         set.bring([]);
         assert!(set.get().find("mcp_look").is_none());
+    }
+
+    #[test]
+    fn the_schema_of_a_server_takes_no_time() {
+        let mut defs = serde_json::Map::new();
+        for level in 0..60 {
+            let next = json!({ "$ref": format!("#/$defs/a{}", level + 1) });
+            defs.insert(format!("a{level}"), json!({ "allOf": [next, next] }));
+        }
+        defs.insert("a60".to_owned(), json!({ "required": ["x"] }));
+        let schema = json!({ "type": "object", "$ref": "#/$defs/a0", "$defs": defs });
+        let tool = Tool::brought("mcp_look".to_owned(), "Looks.".to_owned(), schema, |_, input| {
+            Box::pin(async move { Ok(Ended::Text(input)) })
+        });
+        let tools = Tools::new([tool.of_server("look")]);
+        assert_eq!(tools.check("mcp_look", &json!({})), Ok(()));
+        assert_eq!(tools.check("mcp_look", &json!([])).unwrap_err().message, "must be an object");
     }
 }

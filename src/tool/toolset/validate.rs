@@ -1,7 +1,7 @@
 //! Inputs held against the schemas of tools, by the crate `jsonschema`; and what it finds, in our words.
 //!
-//! A schema may come from a stranger: nothing that it names is fetched, its size and its patterns are bounded, and
-//! keywords that are not known say nothing, as JSON Schema has it.
+//! Nothing that a schema names is fetched, its size and its patterns are bounded, and keywords that are not known say
+//! nothing, as JSON Schema has it. How long it takes is not bounded, so no schema of a stranger is read here.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::paths::{Location, LocationSegment};
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strangers_schema_is_read_as_json_schema_has_it() {
+    fn a_schema_is_read_as_json_schema_has_it() {
         let schema = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "type": "object",

@@ -6,6 +6,7 @@
 //! navigation, form controls, and what the page itself hides.
 
 mod open;
+mod shallow;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -15,6 +16,7 @@ use html5gum::{StartTag, Token, Tokenizer};
 use reqwest::Url;
 
 use self::open::{Open, is_void};
+use self::shallow::Shallow;
 use self::write::Writer;
 
 /// Elements that may be open at once; what is nested deeper counts as part of the deepest.
@@ -56,14 +58,11 @@ pub(crate) fn line(html: &str) -> String {
     page.text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The tokens of a page, scripts and the like already told apart from markup.
+/// The tokens of a page, scripts and the like already told apart from markup. They end at a tag that is too deep to read.
 pub(crate) fn tokens(html: &str) -> impl Iterator<Item = Token> {
     let mut emitter = DefaultEmitter::default();
     emitter.naively_switch_states(true);
-    Tokenizer::new_with_emitter(html, emitter).map(|token| match token {
-        Ok(token) => token,
-        Err(never) => match never {},
-    })
+    Tokenizer::new_with_emitter(Shallow::of(html), emitter).map_while(Result::ok)
 }
 
 /// The text of an attribute; empty when it is missing.

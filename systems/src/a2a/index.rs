@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_ecs::prelude::World;
 
-use agentsvc_components::a2a::{A2aDay, A2aDayId, A2aTask, A2aTaskId};
+use agentsvc_components::a2a::{A2aDay, A2aTask, A2aTaskId};
 use agentsvc_components::{SessionId, Timestamp};
 
 use super::limits;
@@ -96,22 +96,12 @@ impl Places<A2aTask> for TaskPlaces {
 }
 
 impl Indexed for A2aDay {
-    type Places = NoPlaces;
+    type Places = ();
     const NOUN: &'static str = "day of A2A tasks";
 
     fn bytes(&self) -> usize {
         0
     }
-}
-
-/// Found by their ids alone.
-#[derive(Debug, Default, PartialEq)]
-pub struct NoPlaces;
-
-impl Places<A2aDay> for NoPlaces {
-    fn insert(&mut self, _: A2aDayId, _: &A2aDay) {}
-
-    fn remove(&mut self, _: A2aDayId, _: &A2aDay) {}
 }
 
 /// Says which index is wrong, and which task lacks its turn ([`check`](crate::kernel::check)).

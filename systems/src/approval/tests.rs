@@ -92,7 +92,7 @@ fn an_approved_call_runs_once_also_across_restarts_and_beside_calls_that_need_no
     let decided = decide(&mut world, &[view.id], Decision::Approve).unwrap();
     assert_eq!(decided[0].approval.state, ApprovalState::Approved);
     let out = runs(&mut world);
-    assert_eq!((out.len(), &*out[0].call.name, out[0].resumed), (1, "dangerous", false));
+    assert_eq!((out.len(), &*out[0].call.name, out[0].runs_before), (1, "dangerous", 0));
     tool_answers(&mut world, &out[0]);
     assert_eq!(results(&mut world, agent), ["ran", "ran"]);
     assert_eq!(world.calls.len(), 1);
@@ -113,7 +113,7 @@ fn a_kill_right_after_the_decision_neither_loses_nor_repeats_the_call() {
     world.restart();
     // Whoever runs tools is told that it may have run.
     let out = runs(&mut world);
-    assert_eq!((out.len(), out[0].resumed), (1, true));
+    assert_eq!((out.len(), out[0].runs_before), (1, 1));
 }
 
 #[test]

@@ -4,8 +4,8 @@
 //! | event of the world  | kept as            | source              | target                       |
 //! |---------------------|--------------------|---------------------|------------------------------|
 //! | `message_received` of a turn that an agent began | `agent_message` | the sender | the receiver |
-//! | `agent_spawned`     | `agent_spawned`    | the agent           | the agent that spawned it    |
-//! | `agent_terminated`  | `agent_terminated` | the agent           | the agent that deleted it    |
+//! | `agent_spawned` by an agent | `agent_spawned` | the agent      | the agent that spawned it    |
+//! | `agent_terminated` by an agent | `agent_terminated` | the agent | the agent that deleted it   |
 //! | `task_posted`       | `task_posted`      | the agent that did  | the agent that it is for     |
 //! | `task_claimed`      | `task_claimed`     | the agent that did  | none                         |
 //! | `task_completed`    | `task_completed`   | the agent that did  | none                         |

@@ -12,27 +12,18 @@ use bevy_ecs::prelude::{Resource, World};
 use super::limits;
 use crate::kernel::clock::Now;
 use crate::kernel::engine::Told;
-use crate::kernel::entities::{Entities, Indexed, Places, state};
+use crate::kernel::entities::{Entities, Indexed, state};
 use crate::kernel::id_generator::mint;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::{Emit, take_whole};
 
 impl Indexed for CommsEvent {
-    type Places = Nowhere;
+    type Places = ();
     const NOUN: &'static str = "comms event";
 
     fn bytes(&self) -> usize {
         Self::bytes(self)
     }
-}
-
-/// Comms events are found by their ids alone.
-#[derive(Debug, Default, PartialEq)]
-pub struct Nowhere;
-
-impl Places<CommsEvent> for Nowhere {
-    fn insert(&mut self, _: CommsEventId, _: &CommsEvent) {}
-    fn remove(&mut self, _: CommsEventId, _: &CommsEvent) {}
 }
 
 /// A comms event as listeners hear it.
@@ -63,12 +54,13 @@ pub(super) fn happened(world: &mut World, EventEnvelope { event, at, .. }: &Even
             sender(world, *turn).map(|from| (CommsKind::AgentMessage, Some(from), Some(*agent), &**text))
         }
         Event::AgentSpawned { agent, .. } => {
+            // What clients create and delete is no exchange between agents, and may be 100,000 of them at once.
             let parent = index::agent(world, *agent).ok().and_then(|agent| world.get::<SpawnedBy>(agent));
-            Some((CommsKind::AgentSpawned, Some(*agent), parent.map(|by| by.0), ""))
+            parent.map(|by| (CommsKind::AgentSpawned, Some(*agent), Some(by.0), ""))
         }
         Event::AgentTerminated { agent, by, .. } => {
             let by = by.and_then(|turn| owner(world, turn));
-            Some((CommsKind::AgentTerminated, Some(*agent), by, ""))
+            by.map(|by| (CommsKind::AgentTerminated, Some(*agent), Some(by), ""))
         }
         Event::TaskPosted { task, title, assignee_id, .. } => {
             let by = state::<Task>(world, *task).and_then(|task| task.posted_by);

@@ -42,6 +42,12 @@ pub trait Places<K: Indexed>: Default + Debug + PartialEq + Send + Sync + 'stati
     fn remove(&mut self, id: K::Id, entity: &K);
 }
 
+/// For a kind whose entities are found by their ids alone.
+impl<K: Indexed> Places<K> for () {
+    fn insert(&mut self, _: K::Id, _: &K) {}
+    fn remove(&mut self, _: K::Id, _: &K) {}
+}
+
 /// Every entity of a kind. Kept by the hooks of its id and by [`change`].
 #[derive(Resource)]
 pub struct Entities<K: Indexed> {

@@ -6,7 +6,10 @@ use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::{Timestamp, TurnId};
 use proptest::prelude::*;
 
-use super::{Dense, Estimate, NOT_RUN, Prompt, SUMMARY_TITLE, Source, Tokens, message_tokens, shorten, system_tokens};
+use super::{
+    Dense, Estimate, NOT_RUN, Prompt, SUMMARY_TITLE, Source, TOOL_BLOCK_TOKENS, Tokens, answer_tokens, message_tokens,
+    shorten, system_tokens,
+};
 
 fn project(manifest: &Manifest, agent_name: &str, records: Vec<MessageRecord>, tokens_max: u64) -> Prompt {
     super::project(Source { manifest, agent_name, summary: None, records, tokens_max, tokens: &Estimate })
@@ -60,6 +63,22 @@ fn said(role: Role, text: &str) -> (Role, String) {
 fn silent() -> Manifest {
     // A system text that costs little, so that budgets below are about messages.
     Manifest { system_prompt: "s".into(), ..Manifest::default() }
+}
+
+#[test]
+fn long_ids_of_calls_are_tokens() {
+    let call = |id: &str| Block::ToolCall(ToolCall { id: id.to_owned(), name: String::new(), input: String::new() });
+    let result = |id: &str| Block::ToolResult {
+        call_id: id.to_owned(),
+        name: String::new(),
+        content: String::new(),
+        is_error: false,
+    };
+    let (usual, long) = ("x".repeat(64), "x".repeat(164));
+    for block in [call, result] as [fn(&str) -> Block; 2] {
+        assert_eq!(answer_tokens(&[block(&usual)]), TOOL_BLOCK_TOKENS);
+        assert_eq!(answer_tokens(&[block(&long)]), TOOL_BLOCK_TOKENS + 100);
+    }
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! What a prompt costs in tokens, and how a text is cut to a cost.
 
-use agentsvc_components::session::message::{Block, ChatMessage};
+use agentsvc_components::session::message::{Block, ChatMessage, ToolCall};
 
 /// Tokens that a message costs beside its text.
 pub const MESSAGE_TOKENS: u64 = 4;
 /// Tokens that a tool call or a tool result costs beside its text.
 pub const TOOL_BLOCK_TOKENS: u64 = 8;
+/// Bytes of a call's id that are in [`TOOL_BLOCK_TOKENS`]; each further one counts as a token.
+const ID_BYTES: usize = 64;
 /// Tokens that an image counts as, whatever its size.
 pub const IMAGE_TOKENS: u64 = 1_000;
 
@@ -86,7 +88,9 @@ pub fn answer_tokens(blocks: &[Block]) -> u64 {
 const fn block_overhead(block: &Block) -> u64 {
     match block {
         Block::Text { .. } | Block::Reasoning(_) => 0,
-        Block::ToolCall(_) | Block::ToolResult { .. } => TOOL_BLOCK_TOKENS,
+        Block::ToolCall(ToolCall { id, .. }) | Block::ToolResult { call_id: id, .. } => {
+            TOOL_BLOCK_TOKENS + id.len().saturating_sub(ID_BYTES) as u64
+        }
         Block::Image { .. } => IMAGE_TOKENS,
     }
 }

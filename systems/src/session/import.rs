@@ -107,8 +107,8 @@ fn check(messages: &[ImportedMessage]) -> Result<(), Refusal> {
 pub fn bytes(block: &Block) -> usize {
     match block {
         Block::Text { text } => text.len(),
-        Block::ToolCall(call) => call.name.len() + call.input.len(),
-        Block::ToolResult { content, .. } => content.len(),
+        Block::ToolCall(call) => call.id.len() + call.name.len() + call.input.len(),
+        Block::ToolResult { call_id, content, .. } => call_id.len() + content.len(),
         Block::Reasoning(thought) => thought.text.len() + thought.raw.len(),
         Block::Image { .. } => 0,
     }

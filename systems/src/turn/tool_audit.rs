@@ -25,7 +25,7 @@ const NAME_BYTES_MAX: usize = 128;
 /// The call goes out.
 pub(super) fn called(world: &mut World, run: &ToolRun) {
     let mut details = details(&run.call);
-    if run.resumed {
+    if run.runs_before > 0 {
         details["resumed"] = json!(true);
     }
     note(world, audit::audit_kinds::TOOL_CALLED, run.agent, run.turn(), &details);

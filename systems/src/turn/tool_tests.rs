@@ -112,7 +112,7 @@ fn after_a_crash_settled_calls_stay_and_unsettled_ones_are_known() {
     let _lost = send(&mut world, agent);
     model_asks(&mut world, &[("a", "{}"), ("b", "{}"), ("c", "{}")]);
     let out = runs(&mut world);
-    assert!(out.iter().all(|run| !run.resumed));
+    assert!(out.iter().all(|run| run.runs_before == 0));
     tool_answers(&mut world, &out[1], "settled");
     world.effects.clear();
     world.engine = crate::Engine::new(crate::Settings::default(), [9; 32]);
@@ -125,7 +125,7 @@ fn after_a_crash_settled_calls_stay_and_unsettled_ones_are_known() {
     world.engine.restore(records, world.now).unwrap();
     world.step();
     let again = runs(&mut world);
-    let named: Vec<_> = again.iter().map(|run| (&*run.call.name, run.resumed)).collect();
+    let named: Vec<_> = again.iter().map(|run| (&*run.call.name, run.runs_before > 0)).collect();
     assert_eq!(named, [("a", true), ("c", true)]);
     world.outcome(end_of(&again[0], "Unknown", ToolStatus::Unknown));
     assert_eq!(world.engine.stats().totals.tools_unknown, 1);

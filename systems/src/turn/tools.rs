@@ -99,6 +99,7 @@ pub(super) fn ask(world: &mut World, entity: Entity, answer: ModelAnswer) {
                 call,
                 state: PendingState::Waiting,
                 sent_at: Timestamp::default(),
+                runs: 0,
             }),
             Some(text) => refused.push((index, call, text, verdict)),
         }
@@ -253,7 +254,8 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<Attempt> {
         manifest: owner.manifest.clone(),
         index,
         call: pending.call.clone(),
-        resumed: pending.state == PendingState::Out,
+        // Of calls from before there was a count, it is only known that they were out.
+        runs_before: if pending.state == PendingState::Out { pending.runs.max(1) } else { 0 },
         taint: taint::of(world, entity),
         agent_taint: owner.taint,
         trace: turn.request.as_ref().and_then(|request| request.trace.clone()),
@@ -264,6 +266,7 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<Attempt> {
     }
     let mut turn = world.get_mut::<Turn>(entity)?;
     let pending = &mut turn.pending[at];
+    pending.runs = run.runs_before.saturating_add(1);
     (pending.state, pending.sent_at) = (PendingState::Out, now);
     world.mark(entity);
     tool_audit::called(world, &run);

@@ -25,6 +25,9 @@ pub(super) const READ_BUFFER_BYTES: usize = 4 << 10;
 /// Bytes joined into one write.
 const WRITE_BUFFER_BYTES: usize = 16 << 10;
 
+/// Pings that are answered before the client must have taken the answers: till then nothing is read.
+const PONGS_MAX: u32 = 16;
+
 /// Time for a client to take what still waits and to answer the close frame.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(2);
 
@@ -42,6 +45,8 @@ pub(crate) struct Pipe<S> {
     /// Bytes given to the stream since it was last flushed.
     unflushed: usize,
     dirty: bool,
+    /// Pings of the client since then.
+    pings: u32,
     activity: Arc<Activity>,
     stall: Stall,
     heard_at: Instant,
@@ -76,7 +81,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pipe<S> {
             .max_frame_size(Some(limit::SOCKET_MESSAGE_BYTES_MAX));
         let stream = WebSocketStream::from_raw_socket(Metered::new(io, permits), Role::Server, Some(config)).await;
         let (outbox, stall, heard_at) = (Outbox::default(), Stall::default(), Instant::now());
-        let (ping_due, unflushed, dirty, pinged) = (false, 0, false, false);
+        let (ping_due, unflushed, dirty, pings, pinged) = (false, 0, false, 0, false);
         let (message_time, paused_at) = (None, None);
         Self {
             stream,
@@ -84,6 +89,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pipe<S> {
             ping_due,
             unflushed,
             dirty,
+            pings,
             activity,
             stall,
             heard_at,
@@ -124,7 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pipe<S> {
                 return Poll::Ready(Ok(()));
             }
             ready!(Pin::new(&mut self.stream).poll_flush(cx)).map_err(|_| End::Gone)?;
-            (self.unflushed, self.dirty) = (0, false);
+            (self.unflushed, self.dirty, self.pings) = (0, false, 0);
         }
     }
 
@@ -137,6 +143,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pipe<S> {
 
     /// The next message of the client, and the permit for its bytes. Pings are answered on the way.
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(Message, Permit), End>> {
+        if self.pings >= PONGS_MAX {
+            let Poll::Ready(flushed) = Pin::new(&mut self.stream).poll_flush(cx) else {
+                self.pause();
+                return Poll::Pending;
+            };
+            flushed.map_err(|_| End::Gone)?;
+            (self.unflushed, self.dirty, self.pings) = (0, false, 0);
+        }
         if let Some((paused_at, time)) = self.paused_at.take().zip(self.message_time.as_mut()) {
             let deadline = time.deadline() + paused_at.elapsed();
             time.as_mut().reset(deadline);
@@ -153,6 +167,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Pipe<S> {
             Some(Ok((Message::Close(_), _))) => Poll::Ready(Err(End::Answer)),
             Some(Ok(read)) => {
                 (self.heard_at, self.pinged) = (Instant::now(), false);
+                self.pings += u32::from(matches!(read.0, Message::Ping(_)));
                 Poll::Ready(Ok(read))
             }
             Some(Err(error)) => Poll::Ready(Err(end_of(&error))),

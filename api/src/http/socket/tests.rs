@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentsvc_components::kernel::limit;
-use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -174,4 +174,34 @@ async fn messages_of_any_size_come_one_after_the_other_and_hold_what_they_are() 
     client.write_all(&frame(WHOLE_TEXT, b"end")[5..]).await.unwrap();
     assert_eq!(text(&mut pipe).await.unwrap().0, "end");
     assert_eq!(permits.bytes(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pings_whose_answers_are_not_read_are_not_read_either() {
+    const PINGS: usize = 10_000;
+    let (client, server) = duplex(16 << 10);
+    let mut pipe = Pipe::new(server, Arc::default(), room(), TIME_MAX).await;
+    let (mut answers, mut pings) = tokio::io::split(client);
+    let sent = tokio::spawn(async move {
+        for _ in 0..PINGS {
+            pings.write_all(&frame(PING, &[7; 125])).await.unwrap();
+        }
+        pings.write_all(&frame(WHOLE_TEXT, b"done")).await.unwrap();
+    });
+    let mut read = 0;
+    while timeout(Duration::from_secs(60), std::future::poll_fn(|cx| pipe.poll_read(cx))).await.is_ok() {
+        read += 1;
+    }
+    assert!(read < 400 && !sent.is_finished(), "{read}");
+    // It goes on when the client takes them.
+    let taken = tokio::spawn(async move {
+        let mut bytes = vec![0; 127 * PINGS];
+        answers.read_exact(&mut bytes).await.unwrap();
+        bytes
+    });
+    assert_eq!(text(&mut pipe).await.unwrap().0, "done");
+    // What is still to be written goes out with the next look for input.
+    drop(timeout(Duration::from_secs(1), text(&mut pipe)).await);
+    let taken = taken.await.unwrap();
+    assert!(taken.chunks(127).all(|pong| pong[..2] == [0x8a, 125] && pong[2..] == [7; 125]));
 }

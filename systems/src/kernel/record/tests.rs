@@ -110,7 +110,7 @@ pub(crate) fn turn() -> TurnRecord {
         attempt: 4,
         iteration: 1,
         tool_calls: 1,
-        pending: vec![PendingTool { index: 2, call, state: PendingState::Out, sent_at: Timestamp(6) }],
+        pending: vec![PendingTool { index: 2, call, state: PendingState::Out, sent_at: Timestamp(6), runs: 1 }],
         state: TurnState::WaitingForTools,
         origin: Origin::Agent { parent: TurnId(Uuid::from_u128(8)) },
         request: Some(Arc::new(TurnRequest { temperature: Some(0.5), ..Default::default() })),

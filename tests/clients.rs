@@ -3,6 +3,8 @@
 //!
 //! Each test says what to install when its client is missing. `AGENTSVC_SKIP_CLIENTS=1` skips them.
 
+#[path = "clients/a2a_servers.rs"]
+mod a2a_servers;
 #[path = "clients/mcp_servers.rs"]
 mod mcp_servers;
 mod support;

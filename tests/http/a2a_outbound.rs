@@ -621,7 +621,10 @@ fn what_external_agents_say_is_scanned_and_taints() {
             .filter(|message| message["role"] == "tool")
             .map(|message| text(&message["content"]))
             .collect();
-        assert!(results[1].contains("untrusted content: web, injection") && results[1].contains(tool), "{tool} taints: {results:?}");
+        assert!(
+            results[1].contains("untrusted content: web, injection") && results[1].contains(tool),
+            "{tool} taints: {results:?}"
+        );
     }
     let entries = daemon.get("/api/audit/recent?n=200").expect(200);
     let found =

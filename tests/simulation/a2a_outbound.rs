@@ -49,7 +49,8 @@ fn discover(harness: &mut Harness, known: usize) {
         ..A2aCard::default()
     };
     let name = harness.text("external");
-    let register = RegisterA2aAgent { url: format!("https://{at}.example"), name: Some(name.clone()), card, secret: None };
+    let register =
+        RegisterA2aAgent { url: format!("https://{at}.example"), name: Some(name.clone()), card, secret: None };
     harness.ask(register, move |harness, found| {
         if !harness.known.external.contains(&found.view.id) {
             harness.known.external.push(found.view.id);

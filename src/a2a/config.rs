@@ -35,8 +35,8 @@ table! {
         total_rate_per_minute: u32 = 120 => integer(RATE).protected(),
         /// Dollars per UTC day for all tasks; 0 means unlimited.
         daily_limit_usd: f64 = 1.0 => number(DOLLARS).protected(),
-        /// Messages per minute to external agents, 1 to 1000000.
-        external_rate_per_minute: u32 = 60 => integer(RATE).protected(),
+        /// Messages per minute to external agents, 1 to 1000.
+        external_rate_per_minute: u32 = 60 => integer(1..=1_000).protected(),
         /// Seconds that an external agent can take to respond to a request, 1 to 600.
         external_timeout_secs: u64 = 60 => integer(1..=600).protected(),
         /// Keys of external agents: an origin and the environment variable that has its key, for `Authorization: Bearer`, or

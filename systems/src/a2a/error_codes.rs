@@ -19,6 +19,6 @@ agentsvc_components::error_codes! {
     A2A_SENT_FULL = "a2a_sent_full", [429], "Try again when some tasks have ended.";
     /// The task of the external A2A agent is open, so that it takes no further message.
     A2A_SENT_OPEN = "a2a_sent_open", [409], "Wait for its end.";
-    /// As many messages were sent to external A2A agents in this minute as `[a2a] external_rate_per_minute` allows.
+    /// As many messages were sent to external A2A agents in the last minute as `[a2a] external_rate_per_minute` allows.
     A2A_SENT_RATE_LIMITED = "a2a_sent_rate_limited", [429], "Wait as long as `Retry-After` says, or raise the rate.";
 }

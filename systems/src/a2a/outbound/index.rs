@@ -84,6 +84,8 @@ pub struct SentPlaces {
     open: BTreeSet<(A2aAgentId, A2aSentId)>,
     /// The ended ones, the oldest end first.
     ended: BTreeSet<(Timestamp, A2aSentId)>,
+    /// All of them, the oldest first.
+    by_age: BTreeSet<(Timestamp, A2aSentId)>,
 }
 
 impl SentPlaces {
@@ -103,6 +105,12 @@ impl SentPlaces {
         self.open.range(all).map(|(_, id)| *id).collect()
     }
 
+    /// When those were added that were added between two moments, the oldest first.
+    pub(super) fn since(&self, from: Timestamp, to: Timestamp) -> impl Iterator<Item = Timestamp> + '_ {
+        let all = (from, A2aSentId(Uuid::nil()))..=(to, A2aSentId(Uuid::max()));
+        self.by_age.range(all).map(|(at, _)| *at)
+    }
+
     /// The ended ones, the oldest end first.
     pub(super) fn ended(&self) -> impl DoubleEndedIterator<Item = (Timestamp, A2aSentId)> + '_ {
         self.ended.iter().copied()
@@ -114,6 +122,7 @@ impl Places<A2aSent> for SentPlaces {
         if !task.key.is_empty() {
             self.by_key.insert(task.key.clone(), id);
         }
+        self.by_age.insert((task.created_at, id));
         match task.ended_at {
             None => self.open.insert((task.to, id)),
             Some(at) => self.ended.insert((at, id)),
@@ -122,6 +131,7 @@ impl Places<A2aSent> for SentPlaces {
 
     fn remove(&mut self, id: A2aSentId, task: &A2aSent) {
         self.by_key.remove(&task.key);
+        self.by_age.remove(&(task.created_at, id));
         match task.ended_at {
             None => self.open.remove(&(task.to, id)),
             Some(at) => self.ended.remove(&(at, id)),

@@ -58,7 +58,7 @@ pub(super) const COMMANDS: [CommandDef; 3] =
 /// What its entities take.
 pub(super) const MEASURES: [Measure; 2] = [
     Measure::of::<A2aAgentId>("a2a_external_agents", |world, at| of(world, at, A2aAgent::bytes), entries(48, 3)),
-    Measure::of::<A2aSentId>("a2a_sent_tasks", |world, at| of(world, at, A2aSent::bytes), entries(56, 4)),
+    Measure::of::<A2aSentId>("a2a_sent_tasks", |world, at| of(world, at, A2aSent::bytes), entries(56, 5)),
 ];
 
 /// Tasks since the daemon started.
@@ -71,19 +71,11 @@ pub(crate) struct SentTotals {
     pub(super) over_rate: u64,
 }
 
-/// Tasks of the present minute.
-#[derive(Resource, Clone, Copy, Debug, Default)]
-struct SentRate {
-    minute: i64,
-    count: u32,
-}
-
 /// Prepares a new world.
 pub(super) fn install(world: &mut World) {
     entities::install::<A2aAgent>(world);
     entities::install::<A2aSent>(world);
     world.init_resource::<ask::SentWaiters>();
-    world.init_resource::<SentRate>();
 }
 
 /// Says which index is wrong, and which open task lacks its job.

@@ -13,7 +13,7 @@ use agentsvc_components::{AgentId, Refusal};
 use super::index::SentTasks;
 use super::list::A2aSentView;
 use super::settle::SEND;
-use super::{SentRate, SentTotals, keep};
+use super::{SentTotals, keep};
 use crate::a2a::{audit_kinds, error_codes, limits};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
@@ -63,7 +63,7 @@ fn send(world: &mut World, it: SendToA2aAgent) -> Result<A2aSentView, Refusal> {
         let text = "too many tasks of external A2A agents are open; try again later";
         return Err(Refusal { retry_after_secs: Some(5), ..Refusal::of(error_codes::A2A_SENT_FULL, text) });
     }
-    take_rate(world, it.per_minute)?;
+    check_rate(world, it.per_minute)?;
     let id: A2aSentId = mint(world, Slot::ROOT);
     job::add(world, SEND, NewJob { subject: it.to.0, owner: None, input: Arc::from(id.to_string()) })?;
     let now = world.resource::<Now>().0;
@@ -129,21 +129,17 @@ fn continued(world: &World, it: &SendToA2aAgent, before: A2aSentId) -> Result<Co
     Ok((task.context.clone(), remote))
 }
 
-/// Takes one message from the rate of all.
-fn take_rate(world: &mut World, most: u32) -> Result<(), Refusal> {
-    let now = world.resource::<Now>().0.0;
-    let minute = now.div_euclid(MINUTE_MS);
-    let mut rate = world.resource_mut::<SentRate>();
-    if rate.minute != minute {
-        *rate = SentRate { minute, count: 0 };
-    }
-    if rate.count < most {
-        rate.count += 1;
-        return Ok(());
-    }
+/// Refuses a message when as many were sent in the last minute as may be. The tasks themselves are counted, so that a restart
+/// forgives nothing.
+fn check_rate(world: &mut World, most: u32) -> Result<(), Refusal> {
+    let now = world.resource::<Now>().0;
+    let tasks = world.resource::<SentTasks>();
+    let mut recent = tasks.since(now.plus_ms(1 - MINUTE_MS), now);
+    let (oldest, count) = (recent.next(), 1 + recent.count());
+    let Some(oldest) = oldest.filter(|_| count >= most as usize) else { return Ok(()) };
     world.resource_mut::<SentTotals>().over_rate += 1;
-    let left_ms = MINUTE_MS - now.rem_euclid(MINUTE_MS);
-    let text = format!("{most} messages were sent to external A2A agents in this minute, which is the limit");
+    let left_ms = oldest.plus_ms(MINUTE_MS).0 - now.0;
+    let text = format!("{count} messages were sent to external A2A agents in the last minute; the limit is {most}");
     let refusal = Refusal::of(error_codes::A2A_SENT_RATE_LIMITED, text);
     Err(Refusal { retry_after_secs: u32::try_from(left_ms / 1_000 + 1).ok(), ..refusal })
 }

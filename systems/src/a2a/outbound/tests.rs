@@ -277,6 +277,8 @@ fn so_many_agents_so_many_open_so_many_a_minute() {
     let refused = world.ask(slow()).unwrap_err();
     assert_eq!((refused.kind, refused.code), (RefusalKind::TooMany, Some(error_codes::A2A_SENT_RATE_LIMITED)));
     assert!(refused.retry_after_secs.is_some_and(|secs| secs <= 61));
+    world.restart();
+    assert!(world.ask(slow()).is_err(), "a restart forgives nothing");
     wait(&mut world, 60_000);
     world.ask(slow()).unwrap();
     settled(&mut world);

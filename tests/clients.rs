@@ -3,10 +3,12 @@
 //!
 //! Each test says what to install when its client is missing. `AGENTSVC_SKIP_CLIENTS=1` skips them.
 
-#[path = "clients/mcp_oauth.rs"]
-mod mcp_oauth;
+#[path = "clients/a2a_servers.rs"]
+mod a2a_servers;
 #[path = "clients/mcp_failures.rs"]
 mod mcp_failures;
+#[path = "clients/mcp_oauth.rs"]
+mod mcp_oauth;
 #[path = "clients/mcp_others.rs"]
 mod mcp_others;
 #[path = "clients/mcp_servers.rs"]

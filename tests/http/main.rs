@@ -6,6 +6,9 @@
 mod support;
 
 mod a2a;
+mod a2a_outbound;
+mod a2a_outbound_bounds;
+mod a2a_outbound_tools;
 mod agents;
 mod approvals;
 mod attachments;

@@ -164,6 +164,12 @@ actions! {
     SetA2aPush 1,
     /// The files of a workspace are declared trusted.
     TrustFiles 2,
+    /// An external agent is discovered, or discovered again.
+    DiscoverA2aAgent 2,
+    /// One is removed.
+    RemoveA2aAgent 1,
+    /// A message is sent to one.
+    SendToA2aAgent 5,
     /// Memory is written.
     PutMemory 4,
     /// Memory is deleted.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use agentsvc_components::a2a::A2aTaskId;
+use agentsvc_components::a2a::outbound::{A2aAgentId, A2aSentId};
 use agentsvc_components::goal::GoalStatus;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::ScheduleKind;
@@ -55,6 +56,8 @@ pub(crate) struct Known {
     pub(crate) invocations: Vec<u128>,
     pub(crate) webhooks: Vec<WebhookId>,
     pub(crate) a2a: Vec<(A2aTaskId, SendA2aTask)>,
+    pub(crate) external: Vec<A2aAgentId>,
+    pub(crate) sent: Vec<A2aSentId>,
     pub(crate) memories: BTreeSet<(AgentId, String)>,
 }
 

@@ -8,6 +8,7 @@ use agentsvc_components::session::message::Role;
 use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::usage::Scope;
 use agentsvc_components::{Refusal, RefusalKind};
+use agentsvc_systems::a2a::outbound::A2aAgentView;
 use agentsvc_systems::agent::GetAgent;
 use agentsvc_systems::approval::ApprovalView;
 use agentsvc_systems::audit::Walk;
@@ -120,6 +121,7 @@ pub(crate) fn register(harness: &mut Harness, key: &str) -> Option<String> {
         "goal" => harness.read(Get::<GoalView>(id.parse().ok()?)).map(|view| view.goal.title.to_string()),
         "webhook" => harness.read(Get::<WebhookView>(id.parse().ok()?)).map(|view| view.webhook.name.to_string()),
         "mcp_pin" => harness.read(FindMcpPin(id.to_owned())).map(mcp::accepted),
+        "external" => harness.read(Get::<A2aAgentView>(id.parse().ok()?)).map(|view| view.agent.name.to_string()),
         "task" => harness.read(Get::<TaskView>(id.parse().ok()?)).map(|view| view.task.title.to_string()),
         "workflow" => harness.read(Get::<WorkflowView>(id.parse().ok()?)).map(|view| view.workflow.name.to_string()),
         "run" => harness.read(GetRun(id.parse().ok()?)).map(|view| view.run.state.as_str().to_owned()),

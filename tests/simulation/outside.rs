@@ -17,11 +17,12 @@ use agentsvc_components::turn::effect::{ModelCall, ToolRun};
 use agentsvc_components::turn::outcome::ModelOutcome;
 use agentsvc_components::usage::record::{SweepUsage, UsageSwept};
 use agentsvc_components::{AgentId, LogId, TurnId};
+use agentsvc_systems::a2a::outbound::{ASK, SEND};
 use agentsvc_systems::config::taint::TaintPolicy;
 use agentsvc_systems::kernel::record;
 
 use super::harness::{ANSWER, CONTEXT, Harness};
-use super::{staff, webhooks};
+use super::{a2a_outbound, staff, webhooks};
 
 /// One thing that is out.
 #[derive(Clone)]
@@ -189,7 +190,10 @@ fn come_back(harness: &mut Harness, out: Out) {
             deliver(harness, SummaryOutcome(call.attempt, end));
         }
         Out::Job(run) => {
-            let end = webhooks::answer(harness);
+            let end = match run.kind {
+                SEND | ASK => a2a_outbound::answer(harness),
+                _ => webhooks::answer(harness),
+            };
             deliver(harness, JobOutcome(run.attempt, end));
         }
         Out::Log(log) => {

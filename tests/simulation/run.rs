@@ -14,6 +14,7 @@
 #![allow(clippy::print_stdout, reason = "a failing run is repeated from the seed it printed")]
 
 mod a2a;
+mod a2a_outbound;
 mod action;
 mod client;
 mod coverage;

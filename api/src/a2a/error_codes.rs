@@ -15,4 +15,8 @@ agentsvc_components::error_codes! {
     A2A_AGENT_UNNAMED = "a2a_agent_unnamed", [400], "Name the agent in `agent_id`, or set `[a2a] default_agent`.";
     /// The task takes no further message.
     A2A_TASK_CLOSED = "a2a_task_closed", [409], "Send the message without a task id, with the context id of the task.";
+    /// The external A2A agent did not respond.
+    A2A_AGENT_UNREACHABLE = "a2a_agent_unreachable", [502], "Check the URL and the agent; `error` says what went wrong.";
+    /// What answers at the URL has no agent card that can be used.
+    A2A_CARD_UNUSABLE = "a2a_card_unusable", [502], "Check that the URL is that of an A2A agent; `error` says what is missing.";
 }

@@ -1,4 +1,5 @@
-//! A2A: the agents of this daemon as others reach them by the Agent2Agent protocol (spec 3, A2A).
+//! A2A: the agents of this daemon as others reach them by the Agent2Agent protocol, and those of others as agents here reach
+//! them (spec 3, A2A).
 //!
 //! | module | what it does |
 //! |---|---|
@@ -12,6 +13,7 @@
 //! | `stream` | a task as server-sent events |
 //! | `push` | push notification configurations |
 //! | `rest` | the routes that are no JSON-RPC |
+//! | `outbound` | agents of others |
 
 pub(crate) mod card;
 pub mod error_codes;
@@ -19,11 +21,14 @@ pub(crate) mod gate;
 pub mod host;
 pub(crate) mod message;
 pub(crate) mod offer;
+pub mod outbound;
 pub(crate) mod push;
 pub mod render;
 pub(crate) mod rest;
 pub(crate) mod rpc;
 pub(crate) mod stream;
+
+use agentsvc_systems::a2a::limits;
 
 use crate::http::domain::HttpDomain;
 
@@ -32,4 +37,4 @@ pub const DOMAIN: HttpDomain = HttpDomain::new("a2a")
     .uses(&["agent", "injection", "mcp", "turn"])
     .error_codes(error_codes::ALL)
     .metrics(gate::gather)
-    .routes(&[card::ROUTES, rest::ROUTES, rpc::ROUTES]);
+    .routes(&[card::ROUTES, rest::ROUTES, rpc::ROUTES, outbound::routes::ROUTES]);

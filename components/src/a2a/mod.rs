@@ -1,4 +1,7 @@
-//! Tasks that clients of the A2A protocol send to agents of this daemon (spec 3, A2A).
+//! Tasks that clients of the A2A protocol send to agents of this daemon, and those that agents here send to others (spec 3,
+//! A2A).
+
+pub mod outbound;
 
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};

@@ -43,7 +43,7 @@ use self::dns::{Lookup, SystemLookup};
 pub(crate) use self::error::Error;
 pub(crate) use self::fetch::{Fetched, Request};
 pub(crate) use self::media::Media;
-pub(crate) use self::policy::private_places_open;
+pub(crate) use self::policy::{granted, private_places_open};
 pub(crate) use self::post::{Post, Posted};
 pub(crate) use self::retry_after::retry_after;
 pub(crate) use self::site::Site;

@@ -29,6 +29,15 @@ pub(crate) fn private_places_open(allowed: &AllowedHosts) -> (usize, Vec<&'stati
     (PRIVATE_PLACES.len(), PRIVATE_PLACES.into_iter().filter(is_open).collect())
 }
 
+/// Refuses a URL whose host the `[capabilities] network` of a manifest does not name.
+///
+/// # Errors
+/// [`Error::Url`] and [`Error::NotGranted`].
+pub(crate) fn granted(network: &[Box<str>], url: &str) -> Result<(), Error> {
+    let Target { host, port, .. } = Target::parse(url)?;
+    if in_network(network, &host, port) { Ok(()) } else { Err(Error::NotGranted(host)) }
+}
+
 /// The rules of one fetch.
 #[derive(Clone, Copy)]
 pub(super) struct Policy<'a> {

@@ -11,4 +11,14 @@ agentsvc_components::error_codes! {
     A2A_TASK_ENDED = "a2a_task_ended", [409], "Read the task for its result.";
     /// The A2A task has as many push notification configurations as it may have.
     A2A_PUSH_FULL = "a2a_push_full", [429], "Delete a configuration of the task.";
+    /// There are as many external A2A agents as there may be.
+    A2A_EXTERNAL_AGENTS_FULL = "a2a_external_agents_full", [429], "Remove some with `DELETE /api/a2a/agents/{id}`.";
+    /// The name belongs to an external A2A agent with another URL.
+    A2A_EXTERNAL_AGENT_EXISTS = "a2a_external_agent_exists", [409], "Give the new one another `name`, or remove the old one.";
+    /// Too many tasks of external A2A agents are open.
+    A2A_SENT_FULL = "a2a_sent_full", [429], "Try again when some tasks have ended.";
+    /// The task of the external A2A agent is open, so that it takes no further message.
+    A2A_SENT_OPEN = "a2a_sent_open", [409], "Wait for its end.";
+    /// As many messages were sent to external A2A agents in the last minute as `[a2a] external_rate_per_minute` allows.
+    A2A_SENT_RATE_LIMITED = "a2a_sent_rate_limited", [429], "Wait as long as `Retry-After` says, or raise the rate.";
 }

@@ -61,4 +61,62 @@ agentsvc_components::limits! {
     pub const A2A_PUSH_DEADLINE_MS: i64 = 6 * 60 * 60 * 1_000;
     /// Milliseconds that the receiver of a push notification may take to answer. Longer: the try has failed.
     pub const A2A_PUSH_TIMEOUT_MS: u32 = 10_000;
+    /// External A2A agents. More: 429.
+    pub const A2A_EXTERNAL_AGENTS_MAX: usize = 100;
+    /// Bytes of the texts of all external A2A agents. More: 429.
+    pub const A2A_EXTERNAL_AGENTS_BYTES_MAX: usize = 4 << 20;
+    /// Bytes of the URL of an external A2A agent, or of the one in its card. Longer: 400.
+    pub const A2A_AGENT_URL_BYTES_MAX: usize = 2_048;
+    /// Bytes of the name of an external A2A agent. Longer: 400.
+    pub const A2A_AGENT_NAME_BYTES_MAX: usize = 128;
+    /// Bytes of the texts of an agent card that are kept. The rest of descriptions and skills is cut.
+    pub const A2A_CARD_BYTES_MAX: usize = 64 << 10;
+    /// Bytes of one text of an agent card; the rest is cut.
+    pub const A2A_CARD_TEXT_BYTES_MAX: usize = 2_048;
+    /// Skills of an agent card that are kept; the rest is left out.
+    pub const A2A_CARD_SKILLS_MAX: usize = 64;
+    /// Bytes of an agent card, or of another answer of an external A2A agent. Longer: the answer is not used.
+    pub const A2A_EXTERNAL_ANSWER_BYTES_MAX: usize = 1 << 20;
+    /// Bytes of a header that requests to an external A2A agent carry. Longer: 400.
+    pub const A2A_HEADER_BYTES_MAX: usize = 4 << 10;
+    /// External A2A agents that are discovered at once. More: they wait.
+    pub const A2A_DISCOVERIES_MAX: usize = 8;
+    /// Tasks of external A2A agents that are kept, open and ended. More: the ones that ended first go.
+    pub const A2A_SENT_MAX: usize = 1_000;
+    /// Bytes of the texts of all tasks of external A2A agents. More: the ones that ended first go.
+    pub const A2A_SENT_BYTES_MAX: usize = 32 << 20;
+    /// Tasks of external A2A agents that are open at once. More: 429.
+    pub const A2A_SENT_OPEN_MAX: usize = 256;
+    /// Messages to one external A2A agent that wait to be sent or are under way. More: 429.
+    pub const A2A_AGENT_SENT_OPEN_MAX: usize = 64;
+    /// Milliseconds that an ended task of an external A2A agent is kept.
+    pub const A2A_SENT_KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
+    /// Bytes of a message to an external A2A agent. Longer: 400.
+    pub const A2A_SENT_MESSAGE_BYTES_MAX: usize = 64 << 10;
+    /// Bytes of an id that an external A2A agent gives to a task or a conversation. Longer: it is not used.
+    pub const A2A_REMOTE_ID_BYTES_MAX: usize = 256;
+    /// Bytes of the reason why there is no answer of an external A2A agent; the rest is cut.
+    pub const A2A_SENT_ERROR_BYTES_MAX: usize = 1_024;
+    /// Messages to external A2A agents, or questions for their tasks, that are under way at once; the rest waits.
+    pub const A2A_SENDS_OUT_MAX: usize = 16;
+    /// The same, of one external A2A agent.
+    pub const A2A_AGENT_SENDS_OUT_MAX: usize = 4;
+    /// Tries of a message to an external A2A agent that could not be reached; then the task has failed.
+    pub const A2A_SEND_TRIES_MAX: u32 = 4;
+    /// Milliseconds before the second try; they double from try to try.
+    pub const A2A_SEND_BACKOFF_MS: i64 = 1_000;
+    /// Milliseconds between two tries of a message.
+    pub const A2A_SEND_BACKOFF_MS_MAX: i64 = 60_000;
+    /// Milliseconds after which a message that was not sent is given up.
+    pub const A2A_SEND_DEADLINE_MS: i64 = 10 * 60 * 1_000;
+    /// Milliseconds that an external A2A agent may take to answer one request, whatever `[a2a] external_timeout_secs` says.
+    pub const A2A_EXTERNAL_TIMEOUT_MS_MAX: u32 = 10 * 60 * 1_000 + 30_000;
+    /// Questions for one task of an external A2A agent; then its end is unknown.
+    pub const A2A_ASK_TRIES_MAX: u32 = 10_000;
+    /// Milliseconds between the first two questions; they double from question to question.
+    pub const A2A_ASK_BACKOFF_MS: i64 = 1_000;
+    /// Milliseconds between two questions for a task.
+    pub const A2A_ASK_BACKOFF_MS_MAX: i64 = 60_000;
+    /// Milliseconds after which the end of a task of an external A2A agent is unknown.
+    pub const A2A_ASK_DEADLINE_MS: i64 = 24 * 60 * 60 * 1_000;
 }

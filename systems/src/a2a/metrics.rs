@@ -3,6 +3,7 @@
 use bevy_ecs::prelude::Resource;
 
 use super::index::Tasks;
+use super::outbound::{ExternalAgents, SentTasks, SentTotals};
 use super::spending;
 use crate::kernel::metric::Metric;
 
@@ -41,4 +42,28 @@ pub(super) const ALL: &[Metric] = &[
     Metric::gauge("agentsvc_a2a_spent_usd", "What A2A tasks have cost today, in dollars.", |world, out| {
         out.value(spending::spent(world).usd())
     }),
+    Metric::gauge("agentsvc_a2a_external_agents", "External A2A agents that are known.", |world, out| {
+        out.value(world.resource::<ExternalAgents>().len())
+    }),
+    Metric::gauge("agentsvc_a2a_sent_tasks", "Tasks of external A2A agents that are kept, by state.", |world, out| {
+        let tasks = world.resource::<SentTasks>();
+        out.labelled(("state", "open"), tasks.open_count());
+        out.labelled(("state", "ended"), tasks.len() - tasks.open_count());
+    }),
+    Metric::counter(
+        "agentsvc_a2a_sent_tasks_total",
+        "Ended tasks of external A2A agents, by outcome.",
+        |world, out| {
+            let totals = world.resource::<SentTotals>();
+            out.labelled(("end", "completed"), totals.completed);
+            out.labelled(("end", "failed"), totals.failed);
+            out.labelled(("end", "unknown"), totals.unknown);
+            out.labelled(("end", "other"), totals.other);
+        },
+    ),
+    Metric::counter(
+        "agentsvc_a2a_sent_refused_total",
+        "Messages to external A2A agents refused because of the rate.",
+        |world, out| out.value(world.resource::<SentTotals>().over_rate),
+    ),
 ];

@@ -1,4 +1,5 @@
-//! A2A: clients of the Agent2Agent protocol send tasks to agents of this daemon (spec 3, A2A).
+//! A2A: clients of the Agent2Agent protocol send tasks to agents of this daemon (spec 3, A2A). What agents here send to others
+//! is in [`outbound`].
 //!
 //! | in      | by                                 | goes to   |
 //! |---------|------------------------------------|-----------|
@@ -26,6 +27,7 @@ mod index;
 pub mod limits;
 mod list;
 mod metrics;
+pub mod outbound;
 mod push;
 mod restart;
 mod send;
@@ -33,6 +35,7 @@ mod spending;
 #[cfg(test)]
 mod tests;
 
+use agentsvc_components::a2a::outbound::{A2aAgent, A2aSent};
 use agentsvc_components::a2a::{A2aDay, A2aDayId, A2aTask, A2aTaskId};
 use agentsvc_components::turn::Origin;
 
@@ -54,15 +57,23 @@ use crate::turn::FiredTurnEnded;
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
     uses: &["agent", "audit", "session", "turn"],
-    kinds: &[Kind::component::<A2aTask>(), Kind::component::<A2aDay>()],
+    kinds: &[
+        Kind::component::<A2aTask>(),
+        Kind::component::<A2aDay>(),
+        Kind::component::<A2aAgent>(),
+        Kind::component::<A2aSent>(),
+    ],
     restore: &[
         (Phase::Owned, restore_components::<A2aTask>),
         (Phase::Owned, restore_components::<A2aDay>),
+        (Phase::Owned, restore_components::<A2aAgent>),
+        (Phase::Owned, restore_components::<A2aSent>),
         (Phase::Joined, restart::restored),
     ],
     install: |world| {
         entities::install::<A2aTask>(world);
         entities::install::<A2aDay>(world);
+        outbound::install(world);
         world.init_resource::<end::Waiters>();
         world.init_resource::<restart::Lost>();
         on(world, |world, event: &FiredTurnEnded| {
@@ -75,23 +86,35 @@ pub(crate) const DOMAIN: Domain = Domain {
     measures: &[
         Measure::of::<A2aTaskId>("a2a_tasks", |world, at| of(world, at, A2aTask::bytes), entries(64, 4)),
         Measure::of::<A2aDayId>("a2a_days", |_, _| 0, entries(24, 1)),
+        outbound::MEASURES[0],
+        outbound::MEASURES[1],
     ],
     systems: &[
         System { stage: Stage::Time, name: "a2a_beat", run: restart::beat },
+        System { stage: Stage::Time, name: "a2a_sent_beat", run: outbound::beat },
         System { stage: Stage::Decide, name: "a2a_settle_lost", run: restart::settle_lost },
     ],
     has_work: restart::has_work,
-    next_due: restart::next_due,
-    clock_set_back: restart::clock_set_back,
-    check: index::check,
-    jobs: &[push::NOTIFICATION],
+    next_due: |world| outbound::earlier(restart::next_due(world), outbound::next_due(world)),
+    clock_set_back: |world| {
+        restart::clock_set_back(world);
+        outbound::clock_set_back(world);
+    },
+    check: |world, faults| {
+        index::check(world, faults);
+        outbound::check(world, faults);
+    },
+    jobs: &[push::NOTIFICATION, outbound::JOBS[0], outbound::JOBS[1]],
     commands: &[
         CommandDef::of::<CancelA2aTask>(),
         CommandDef::of::<DeleteA2aPush>(),
         CommandDef::of::<SendA2aTask>(),
         CommandDef::of::<SetA2aPush>(),
+        outbound::COMMANDS[0],
+        outbound::COMMANDS[1],
+        outbound::COMMANDS[2],
     ],
-    totals: &[Totals::of::<metrics::A2aTotals>()],
+    totals: &[Totals::of::<metrics::A2aTotals>(), Totals::of::<outbound::SentTotals>()],
     error_codes: error_codes::ALL,
     audit_kinds: audit_kinds::ALL,
     limits: limits::ALL,

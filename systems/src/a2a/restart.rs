@@ -33,6 +33,7 @@ pub(super) fn restored(world: &mut World, _: &mut Records) -> Result<(), Error> 
     world.resource_mut::<Lost>().0 = lost;
     // The clock may have been set back meanwhile.
     clock_set_back(world);
+    super::outbound::clock_set_back(world);
     Ok(())
 }
 

@@ -89,6 +89,10 @@ const TOOLS: &[Row] = &[
     ("task_list", Reads::Labelled, Sink::Never, false),
     ("task_post", Reads::NoStoredText, Sink::Never, false),
     ("task_status", Reads::Labelled, Sink::Never, false),
+    ("a2a_discover", Reads::Web, Sink::NewAddress, false),
+    ("a2a_list", Reads::Web, Sink::Never, false),
+    ("a2a_send", Reads::Web, Sink::Always, false),
+    ("a2a_status", Reads::Web, Sink::Never, false),
     ("workflow_run", Reads::Labelled, Sink::Always, false),
 ];
 

@@ -1,0 +1,41 @@
+//! `a2a_discover`: reads the card of an external agent.
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{check_granted, described};
+use crate::a2a::outbound::Client;
+use crate::a2a::outbound::host::{fetch, spelled};
+use crate::tool::toolset::{Context, Ended, Need, Tool, input};
+
+/// The table row. It reads and changes nothing; only the operator adds external agents.
+pub(super) const TOOL: Tool = Tool::new::<Input>(
+    "a2a_discover",
+    "Reads the A2A agent card at a URL: what an external agent says it can do. It does not add the agent; a2a_list lists \
+     those that you can send to.",
+    run,
+)
+.safe()
+.needs(Need::Network)
+.anywhere()
+.order(36);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The URL of the agent, with http:// or https://.
+    url: String,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { url } = input(&text)?;
+        let url = spelled(&url).map_err(|why| format!("The URL is refused: {why}"))?;
+        check_granted(&context, &url)?;
+        // Without the keys of agents that are known: whoever calls may not have been given them.
+        let client = Client::keyless(context.parts.web.clone(), context.parts.settings.clone());
+        let card = fetch(&client, &url, None).await.map_err(|failure| failure.to_string())?;
+        Ok(Ended::Text(format!("URL: {url}\nName: {}\n{}", card.name, described(&card))))
+    })
+}

@@ -1,0 +1,38 @@
+//! `a2a_status`: a task that the agent sent to an external agent.
+
+use agentsvc_components::a2a::outbound::A2aSentId;
+use agentsvc_systems::a2a::outbound::A2aSentView;
+use agentsvc_systems::kernel::entities::Get;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::told;
+use crate::tool::toolset::{Context, Ended, Need, Tool, input};
+
+/// The table row.
+pub(super) const TOOL: Tool =
+    Tool::new::<Input>("a2a_status", "Tells where a task is that you sent with a2a_send, and its answer.", run)
+        .safe()
+        .needs(Need::Network)
+        .anywhere()
+        .order(39);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The task's id.
+    task_id: Uuid,
+}
+
+fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
+    Box::pin(async move {
+        let Input { task_id } = input(&text)?;
+        let view = context.ask(Get::<A2aSentView>(A2aSentId(task_id))).await?;
+        if view.task.from != context.agent() {
+            return Err(format!("Refused: sent A2A task not found: {task_id}."));
+        }
+        Ok(Ended::Text(told(&view)))
+    })
+}

@@ -34,7 +34,6 @@ pub const DOMAIN: Domain = Domain {
         opening.provide::<dyn A2aOutbound>(Arc::new(outbound::Outbound(client)));
         Ok(())
     },
-    ..Domain::EMPTY
 };
 
 fn performers(performers: &mut Performers) {

@@ -22,9 +22,9 @@ impl Server {
         let advice = "pip install a2a-sdk sse-starlette starlette uvicorn";
         let mut command = Command::new(python_of(venv, "a2a, uvicorn, starlette, sse_starlette", advice));
         command.arg(support::routes::root().join("tests/clients").join(script));
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the server starts");
         let mut url = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        BufReader::new(child.stdout.take().expect("its output")).read_line(&mut url).expect("it says where it is");
         Self { child, url: url.trim().to_owned() }
     }
 }

@@ -199,7 +199,7 @@ fn finish_or_ask(world: &mut World, id: A2aSentId, at: A2aSentState, mut report:
 /// Ends a task that is open, and tells those who wait for it.
 pub(super) fn end(world: &mut World, id: A2aSentId, how: A2aSentState, result: Option<String>, error: Option<String>) {
     let Some(entity) = world.resource::<SentTasks>().get(id) else { return };
-    if !world.get::<A2aSent>(entity).is_some_and(|task| task.ended_at.is_none()) {
+    if world.get::<A2aSent>(entity).is_none_or(|task| task.ended_at.is_some()) {
         return;
     }
     let now = world.resource::<Now>().0;

@@ -19,6 +19,7 @@ pub mod mcp;
 pub mod memory;
 pub mod migration;
 pub mod model;
+pub mod peer;
 pub mod provider;
 pub mod query;
 pub mod rehearsal;
@@ -69,6 +70,7 @@ pub const DOMAINS: &[Domain] = &[
     tool::DOMAIN,
     mcp::DOMAIN,
     a2a::DOMAIN,
+    peer::DOMAIN,
     web::DOMAIN,
     chat::DOMAIN,
     config::DOMAIN,
@@ -114,6 +116,11 @@ pub mod fuzzing {
         let mut draft = Draft::default();
         Drivers::new(&ModelSettings::default()).read(&target, response, streaming, &mut draft).await?;
         Ok(draft.into_answer(Attempt { job: JobId(uuid::Uuid::nil()), number: 1 }, 5, &target))
+    }
+
+    /// What a peer sends, as it comes: how many messages are in it.
+    pub fn peer_frames(bytes: &[u8]) -> usize {
+        crate::peer::fuzzing::frames(bytes)
     }
 
     /// The texts that become of `file` by each change of a file in `patch`, one after the other.

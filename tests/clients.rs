@@ -5,6 +5,12 @@
 
 #[path = "clients/a2a_servers.rs"]
 mod a2a_servers;
+#[path = "clients/mcp_failures.rs"]
+mod mcp_failures;
+#[path = "clients/mcp_oauth.rs"]
+mod mcp_oauth;
+#[path = "clients/mcp_others.rs"]
+mod mcp_others;
 #[path = "clients/mcp_servers.rs"]
 mod mcp_servers;
 mod support;

@@ -125,6 +125,11 @@ fn the_configuration() {
 }
 
 #[test]
+fn frames_of_peers() {
+    run("peer", 3_000);
+}
+
+#[test]
 fn requests() {
     run("http", 400);
 }

@@ -44,6 +44,17 @@ macro_rules! cases {
 
 cases! {
     automation { times, rows_in_use, triggers, workflows, goals, tasks, pictures }
+    connections {
+        servers,
+        servers_over_http,
+        servers_that_fail,
+        catalog,
+        sign_in,
+        sign_in_at_a_server,
+        changed_tools,
+        tools_of_a_server_change,
+        pictures,
+    }
     faults {
         the_daemon_is_killed_in_the_middle_of_an_answer,
         pages_that_follow_come_back_after_a_restart,
@@ -57,6 +68,16 @@ cases! {
     keyboard { a_walk, a_list_that_grows }
     looks { automation, chat, empty, money, settings, world }
     money { spending, approvals, second_factor, audit, security, pictures }
+    network {
+        external_agents,
+        external_agents_off,
+        external_agents_over_a2a,
+        peers,
+        no_peers,
+        graph,
+        graph_of_many_agents,
+        pictures,
+    }
     settings {
         providers,
         a_test_leaves_the_other_providers_alone,

@@ -21,6 +21,7 @@ pub mod memory;
 pub mod migration;
 pub mod model;
 pub mod openai;
+pub mod peer;
 pub mod provider;
 pub mod query;
 pub mod rehearsal;
@@ -91,6 +92,7 @@ const LIST: &[HttpDomain] = &[
     mcp::DOMAIN,
     a2a::DOMAIN,
     comms::DOMAIN,
+    peer::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

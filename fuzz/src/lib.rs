@@ -13,6 +13,7 @@ pub mod manifest;
 mod memory;
 pub mod patch;
 pub mod pattern;
+pub mod peer;
 pub mod query;
 pub mod record;
 pub mod rule;
@@ -36,6 +37,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("manifest", manifest::run),
     ("patch", patch::run),
     ("pattern", pattern::run),
+    ("peer", peer::run),
     ("query", query::run),
     ("record", record::run),
     ("rule", rule::run),

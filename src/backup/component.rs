@@ -2,7 +2,7 @@
 //!
 //! | entry | components |
 //! |-------|------------|
-//! | `config.toml`, `vault/<name>.sealed` | `config` |
+//! | `config.toml`, `vault/<name>.sealed`, `data/peer_keypair.json`, `data/trusted_peers.json` | `config` |
 //! | `world/agents.rows`, `workspaces/`, `uploads/` | `agents` |
 //! | `world/workflows.rows` | `workflows` |
 //! | `data/cron_jobs.rows` | `cron_jobs`, `data` |
@@ -127,6 +127,9 @@ pub const CONFIG: &str = "config.toml";
 /// The file of models that clients added, under `data/`.
 const CUSTOM_MODELS: &str = "data/custom_models.json";
 
+/// The files of the network of nodes, under `data/`.
+const PEER_FILES: [&str; 2] = ["data/peer_keypair.json", "data/trusted_peers.json"];
+
 /// Directories of the home that go into an archive whole, and the components they belong to.
 pub const TREES: [(&str, &[Component]); 9] = [
     ("skills", &[Component::Skills]),
@@ -154,6 +157,8 @@ pub fn components_of(entry: &str) -> &'static [Component] {
     let (root, rest) = entry.split_once('/').unwrap_or((entry, ""));
     match root {
         CONFIG | "vault" => &[Config],
+        // The identity of this node is a secret, and belongs with whom it trusts.
+        "data" if PEER_FILES.contains(&entry) => &[Config],
         "data" if entry == CUSTOM_MODELS => &[CustomModels, Data],
         "data" if rest.starts_with("hand_state") => &[HandState, Data],
         "data" => &[Data],

@@ -206,7 +206,8 @@ impl Job {
         self.under_way = Some(CallUse {
             provider: target.provider.clone(),
             model: target.model.clone(),
-            usage: Usage::of(prompt.estimated_tokens, 0),
+            // All that a provider may bill, where money is reserved.
+            usage: Usage::of(prompt.estimated_tokens, if is_reserved { u64::from(max_tokens) } else { 0 }),
             end: CallEnd::Aborted,
             ..CallUse::default()
         });

@@ -34,6 +34,7 @@ use crate::kernel::world_loop::config::World;
 use crate::mcp::client::config::{Extensions, McpClient, note_servers};
 use crate::mcp::config::McpServer;
 use crate::model::catalog::config::Catalog;
+use crate::peer::config::NetworkConfig;
 use crate::provider::config::{DefaultModel, Provider};
 use crate::replay::inputs::config::Inputs;
 use crate::security::config::Security;
@@ -50,7 +51,7 @@ pub const DOMAIN: Domain = Domain {
     name: "config",
     uses: &[
         "approval", "audit", "backup", "budget", "model", "provider", "security", "snapshot", "task", "tool",
-        "trigger", "upload", "usage", "web", "manifest", "replay", "mcp", "a2a",
+        "trigger", "upload", "usage", "web", "manifest", "replay", "mcp", "a2a", "peer",
     ],
     commands: &[Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration")],
     ..Domain::EMPTY
@@ -81,8 +82,8 @@ table! {
         /// use twice as much.
         rate_limit_per_second: NonZeroU32 = NonZeroU32::new(1_000).unwrap_or(NonZeroU32::MIN)
             => integer(1..=10_000_000).writable(),
-        /// Has no effect in this release.
-        network_enabled: bool => flag().without_effect(),
+        /// Connect to other nodes and let them connect. Needs `[network] shared_secret`.
+        network_enabled: bool => flag().protected().at_restart(),
         /// Model of agents whose manifest does not set one.
         default_model: DefaultModel => table(),
         /// Model providers, one table each.
@@ -113,6 +114,8 @@ table! {
         extensions: Extensions => table(),
         /// Agents that others reach over the Agent2Agent protocol.
         a2a: A2a => table(),
+        /// Other nodes and their agents.
+        network: NetworkConfig => table(),
         /// Files that clients upload for agents.
         uploads: Uploads => table(),
         /// Budget limits. Limits set over the API override these.
@@ -146,7 +149,6 @@ impl Document for Config {
         "external_auth",
         "inbox",
         "memory",
-        "network",
         "pairing",
         "prompt_intelligence",
         "sidecar_channels",
@@ -196,8 +198,8 @@ impl Config {
         if self.mode != Mode::Default {
             reader.warning("mode", "`mode` other than \"default\" has no effect in this release".to_owned());
         }
-        if self.network_enabled {
-            reader.warning("network_enabled", "`network_enabled` has no effect in this release".to_owned());
+        if let Some((key, message)) = self.network.warning(self.network_enabled) {
+            reader.warning(key, message);
         }
         self.note_models(reader);
         note_prices(&self.prices, reader);

@@ -135,6 +135,8 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     front.api.services.provide::<dyn Configuration>(Arc::clone(&live) as _);
     front.open_domains(launch, &exchange)?;
     crate::mcp::client::start(&front.api, &front.tools, &launch.home, &front.vault, &exchange, runtime.handle());
+    let data = launch.home.data_dir(config.data_dir.as_deref());
+    crate::peer::start((config.network_enabled, &config.network), &front.tools, &front.api, &data, runtime.handle());
     let (files, handle) = (Arc::clone(&front.files), runtime.handle().clone());
     let readers = backups::Readers { live: Arc::clone(&live), accounts, keeper, files, handle };
     let backups = backups::open(launch, &front, &exchange, Arc::clone(&snapshots) as _, secrets, readers);

@@ -44,6 +44,8 @@ pub(crate) fn hidden_variables(config: &Config, providers: &Providers) -> Vec<Bo
     let searches = SEARCH_KEYS.iter().map(|name| Box::from(*name)).chain(config.web.search.api_key_env.clone());
     let keys = keys.chain(config.default_model.api_key_env.clone()).chain(searches);
     let keys = keys.chain(config.security.manifest_key_envs.iter().cloned());
+    let clients = config.mcp_servers.values().filter_map(|server| server.oauth.as_ref()?.client_secret_env.clone());
+    let keys = keys.chain(clients.map(Into::into));
     keys.chain([crate::kernel::vault::VARIABLE.into()]).collect()
 }
 

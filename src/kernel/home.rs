@@ -207,13 +207,14 @@ impl Home {
     /// lock is the system's, so what a killed daemon leaves behind is no obstacle.
     pub fn lock(&self) -> Result<Lock, Error> {
         let path = self.lock_file();
-        let mut file = private_file()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(io("open", &path))?;
+        let mut options = private_file();
+        options.read(true).write(true).create(true).truncate(false);
+        // What is written into it must not go elsewhere.
+        std::os::unix::fs::OpenOptionsExt::custom_flags(
+            &mut options,
+            rustix::fs::OFlags::NOFOLLOW.bits().cast_signed(),
+        );
+        let mut file = options.open(&path).map_err(io("open", &path))?;
         for attempt in 1.. {
             match file.try_lock() {
                 Ok(()) => break,

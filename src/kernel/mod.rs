@@ -17,6 +17,7 @@ pub mod logging;
 pub(crate) mod memory;
 pub(crate) mod openat2;
 pub(crate) mod percent;
+pub mod places;
 pub(crate) mod removal;
 pub mod retention;
 pub mod sandbox;

@@ -4,6 +4,7 @@ mod catalog;
 pub(crate) mod cli;
 pub mod client;
 pub mod config;
+mod oauth;
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use config::McpServer;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "mcp",
-    uses: &["tool"],
+    uses: &["audit", "injection", "tool"],
     commands: &[Subcommand::new::<cli::Mcp>(
         22,
         "mcp",

@@ -202,6 +202,9 @@ impl Running {
             Some(Err(error)) => self.fail(error, draft.is_given_out()),
             ended => {
                 let prompt_tokens = prepared.prompt.estimated_tokens;
+                if ended.is_none() && self.call.answer_tokens_max.is_some() {
+                    draft.assume_all(prompt_tokens);
+                }
                 let mut answer = draft.into_answer(self.call.attempt, prompt_tokens, &prepared.target);
                 answer.pressed = prepared.prompt.is_cut;
                 answer.before = std::mem::take(&mut self.spent);
@@ -322,8 +325,12 @@ pub(crate) async fn ask(
         pass.end(&called);
         let Err(error) = called else { return Ok(()) };
         let wait = retry::plan(policy, &error, failed, begun.elapsed(), draft.is_given_out(), jitter());
-        let has_begun = draft.has_begun();
+        // A provider that was too slow may bill what it was asked, too.
+        let has_begun = draft.has_begun() || error.code == FailureCode::ProviderTimeout;
         let wait = wait.filter(|_| !(has_begun && is_reserved));
+        if has_begun && is_reserved {
+            draft.assume_all(tokens);
+        }
         if has_begun || wait.is_none() {
             spent.push(failed_use(request, draft, tried.elapsed()));
         }

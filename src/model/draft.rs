@@ -20,6 +20,8 @@ use crate::turn::stream::Publish;
 const CALLS_MAX: usize = 4 * limit::TOOL_CALLS_PER_ANSWER_MAX;
 /// Bytes of the id of a tool call. Some gateways hide what a model has thought in it; a longer one is replaced.
 const CALL_ID_BYTES_MAX: usize = 4 << 10;
+/// Bytes of the name of a tool in a call; no tool has a longer one. The rest of it is left out.
+const CALL_NAME_BYTES_MAX: usize = 128;
 /// Bytes that a piece of the answer counts beside its text.
 const PIECE_BYTES: usize = 64;
 
@@ -156,7 +158,10 @@ impl Draft {
                 self.pieces.len() - 1
             }
         };
-        let (name, arguments) = (self.admit(piece.name), self.admit(piece.arguments));
+        let Piece::Call(OpenCall { call, .. }) = &self.pieces[position] else { return };
+        let room = CALL_NAME_BYTES_MAX - call.name.len();
+        let name = &piece.name[..piece.name.floor_char_boundary(room)];
+        let (name, arguments) = (self.admit(name), self.admit(piece.arguments));
         if let Piece::Call(OpenCall { call, .. }) = &mut self.pieces[position] {
             call.name.push_str(name);
             call.input.push_str(arguments);
@@ -325,6 +330,21 @@ impl Draft {
     pub fn usage_so_far(&self, prompt_tokens: u64) -> Usage {
         let bytes = u64::try_from(self.bytes.saturating_add(self.unread)).unwrap_or(u64::MAX);
         if self.has_begun() { self.counted(prompt_tokens, bytes.div_ceil(4)) } else { Usage::default() }
+    }
+
+    /// The answer, or the call, has ended without the provider's own counts, and money is reserved for it: a provider may bill
+    /// all of it, however little was seen. It counts as the bound of the answer that was sent, so that calls that are
+    /// stopped again and again pass no limit. Nothing where nothing was sent.
+    pub(crate) fn assume_all(&mut self, prompt_tokens: u64) {
+        let Some(Sent { answer, context, .. }) = self.sent else { return };
+        if self.usage.is_some() && !self.is_uncounted {
+            return;
+        }
+        let seen = self.usage_so_far(prompt_tokens);
+        let told = self.usage.unwrap_or_default();
+        let input_tokens = if told.input_tokens == 0 { prompt_tokens } else { told.input_tokens };
+        let output_tokens = seen.output_tokens.max(answer.unwrap_or(context).into());
+        self.set_usage(Usage { input_tokens, output_tokens, ..told });
     }
 
     /// The answer as written so far. Usage that the provider did not give is estimated by the rule of

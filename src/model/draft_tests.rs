@@ -58,6 +58,12 @@ fn ids_are_bounded_and_count() {
     draft.push_call(piece(None, &long, "two", "{}"));
     assert_eq!(draft.bytes, 2 * PIECE_BYTES + fits.len() + "onetwo{}{}".len());
     assert_eq!(calls(&answer(draft)), [(&*fits, "one", "{}"), ("call_7_1", "two", "{}")]);
+    let mut draft = Draft::default();
+    for part in ["a", &"é".repeat(100), "b"] {
+        draft.push_call(piece(Some(0), "1", part, ""));
+    }
+    draft.push_call(piece(Some(0), "", "", "{}"));
+    assert_eq!(calls(&answer(draft)), [("1", &*format!("a{}b", "é".repeat(63)), "{}")]);
     // Ids alone fill an answer, too.
     let mut draft = Draft { bytes: limit::ANSWER_BYTES_MAX - PIECE_BYTES - 1, ..Draft::default() };
     draft.push_call(piece(None, &fits, "one", "{}"));
@@ -101,6 +107,27 @@ fn a_block_without_room_is_left_out_whole() {
     draft.close_thought(&"x".repeat(limit::ANSWER_BYTES_MAX));
     assert!(draft.is_full());
     assert_eq!(answer(draft).blocks.iter().map(shown).collect::<Vec<_>>(), ["builtin m: t "]);
+}
+
+#[test]
+fn what_was_sent_and_not_counted_costs_all_that_it_can_where_money_is_reserved() {
+    let booked = |sent: bool, told: Option<Usage>, is_final: bool| {
+        let mut draft = Draft::default();
+        if sent {
+            draft.note_sent(Sent { prompt: 400, answer: Some(100), context: 1_000 });
+        }
+        match told {
+            Some(usage) if is_final => draft.set_usage(usage),
+            Some(usage) => draft.set_prompt_usage(usage),
+            None => {}
+        }
+        draft.assume_all(11);
+        draft.usage_so_far(11)
+    };
+    assert_eq!(booked(true, None, false), Usage::of(11, 100), "nothing came");
+    assert_eq!(booked(true, Some(Usage::of(7, 1)), false), Usage::of(7, 100), "the prompt is counted");
+    assert_eq!(booked(true, Some(Usage::of(7, 2)), true), Usage::of(7, 2), "all is counted");
+    assert_eq!(booked(false, None, false), Usage::default(), "nothing was sent");
 }
 
 #[test]

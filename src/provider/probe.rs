@@ -85,7 +85,12 @@ pub(super) async fn test(drivers: &Drivers, bridge: &Bridge, asked: Asked) -> Re
     let tokens_max = draft.tokens_max();
     let usage = match &ended {
         Ok(()) => draft.into_answer(request.attempt, prompt.estimated_tokens, &target).usage,
-        Err(_) => draft.usage_so_far(prompt.estimated_tokens),
+        Err(error) => {
+            if draft.has_begun() || error.code == FailureCode::ProviderTimeout {
+                draft.assume_all(prompt.estimated_tokens);
+            }
+            draft.usage_so_far(prompt.estimated_tokens)
+        }
     };
     let used = CallUse {
         provider: target.provider.clone(),

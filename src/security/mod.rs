@@ -19,12 +19,13 @@ use self::config::Security;
 use crate::agent::manifest_keys::ManifestKeys;
 use crate::kernel::domain::Domain;
 use crate::kernel::egress::private_places_open;
+use crate::peer;
 use crate::web::config::Web;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "security",
-    uses: &["agent", "tool", "web", "injection", "manifest", "prompt", "turn", "config", "session"],
+    uses: &["agent", "tool", "web", "injection", "manifest", "prompt", "turn", "config", "session", "peer"],
     open: |opening| {
         let config = opening.settings.get::<Security>();
         let keys = ManifestKeys::new(config.manifest_keys.clone(), config.require_signed_manifests);
@@ -65,6 +66,11 @@ impl Systems {
                 "capability_inheritance_validation",
                 probes::children_are_bounded(),
                 "a spawned agent never has more rights than its parent",
+            ),
+            SystemStatus::when(
+                "ofp_hmac_auth",
+                peer::holds(),
+                "a node is let in only if it knows the shared secret; its first key is pinned",
             ),
             SystemStatus::when("loop_guard", loop_guard_holds(), "repeated and excessive tool calls are refused"),
             SystemStatus::when(
@@ -176,7 +182,7 @@ mod tests {
     #[test]
     fn by_default_all_of_them_are_in_force() {
         let systems = Systems::of(&Tables::default(), SANDBOX).systems();
-        assert_eq!(systems.len(), 9);
+        assert_eq!(systems.len(), 10);
         assert!(systems.iter().all(|system| system.status == Status::Active), "{systems:?}");
     }
 

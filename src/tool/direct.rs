@@ -136,15 +136,17 @@ fn run_of(invocation: Invocation, tool: &Tool) -> ToolRun {
     let Invocation { tool: name, input, invoker } = invocation;
     let nobody = || Invoker {
         agent: AgentId(Uuid::nil()),
+        family: AgentId(Uuid::nil()),
         name: Box::default(),
         session: SessionId(Uuid::nil()),
         log: LogId(0),
         manifest: Arc::new(of_nobody(tool)),
     };
-    let Invoker { agent, name: agent_name, session, log, manifest } = invoker.unwrap_or_else(nobody);
+    let Invoker { agent, family, name: agent_name, session, log, manifest } = invoker.unwrap_or_else(nobody);
     ToolRun {
         attempt: Attempt { job: JobId(Uuid::nil()), number: 0 },
         agent,
+        family,
         agent_name,
         session,
         log,
@@ -171,7 +173,7 @@ fn of_nobody(tool: &Tool) -> Interned {
 fn told(ended: Result<Ended, String>) -> Invoked {
     let (mut content, is_error) = match ended {
         Ok(Ended::Text(text) | Ended::Notice { text, .. } | Ended::Read { text, .. }) => (text, false),
-        Ok(Ended::Failure { text, .. }) => (text, true),
+        Ok(Ended::Failure { text, .. } | Ended::Unknown(text)) => (text, true),
         Ok(Ended::Adopted) => (NO_TURN.to_owned(), true),
         Err(text) => (text, true),
     };
@@ -194,6 +196,27 @@ mod tests {
         }
         let shell = built_in().find("shell_exec").unwrap();
         assert!(!grant::allows(&of_nobody(shell).manifest, shell), "nobody has no shell");
+    }
+
+    #[test]
+    fn a_call_takes_the_places_of_the_family_of_its_agent() {
+        let tools = built_in();
+        let tool = tools.find("system_time").unwrap();
+        let [agent, family] = [1, 2].map(|id| AgentId(Uuid::from_u128(id)));
+        let invoker = Invoker {
+            agent,
+            family,
+            name: "a".into(),
+            session: SessionId(Uuid::nil()),
+            log: LogId(1),
+            manifest: Arc::new(of_nobody(tool)),
+        };
+        let of = |invoker| {
+            let run = run_of(Invocation { tool: "system_time".to_owned(), input: "{}".to_owned(), invoker }, tool);
+            (run.agent, run.family)
+        };
+        assert_eq!(of(Some(invoker)), (agent, family));
+        assert_eq!(of(None), (AgentId(Uuid::nil()), AgentId(Uuid::nil())), "calls of no agent share one");
     }
 
     #[test]

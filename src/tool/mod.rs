@@ -12,6 +12,7 @@ mod file_write;
 mod files;
 mod offer;
 mod patch;
+pub mod remote;
 mod result_read;
 pub(crate) mod run;
 mod shell_exec;

@@ -98,17 +98,22 @@ impl Running {
     /// The result as the model reads it.
     async fn end(&self, result: Result<Ended, String>) -> ToolEnd {
         let run = &*self.run;
+        let is_unknown = matches!(result, Ok(Ended::Unknown(_)));
         let is_ok = !matches!(result, Err(_) | Ok(Ended::Failure { .. }));
         let (text, notice, read) = match result {
             Ok(Ended::Text(text)) => (text, None, None),
             // A sentence of the tool's own.
-            Err(text) => (text, None, Some(Taint::NONE)),
+            Err(text) | Ok(Ended::Unknown(text)) => (text, None, Some(Taint::NONE)),
             Ok(Ended::Notice { text, notice }) => (text, Some(notice), None),
             Ok(Ended::Read { text, taint } | Ended::Failure { text, taint }) => (text, None, Some(taint)),
             Ok(Ended::Adopted) => (String::new(), None, None),
         };
         let Shown { text, brought, withheld } = shown(run, self.runner.parts.injection, text, read).await;
-        let status = if is_ok && !withheld { ToolStatus::Ok } else { ToolStatus::Error };
+        let status = match is_ok && !withheld {
+            _ if is_unknown => ToolStatus::Unknown,
+            true => ToolStatus::Ok,
+            false => ToolStatus::Error,
+        };
         let (content, whole) = tool_result::fit(text, run.ordinal, run.index);
         ToolEnd { index: run.index, call: run.call.clone(), content, whole, notice, brought, status }
     }
@@ -204,6 +209,7 @@ mod tests {
         let run = ToolRun {
             attempt: Attempt { job: JobId(id), number: 1 },
             agent: AgentId(id),
+            family: AgentId(id),
             agent_name: "a".into(),
             session: SessionId(id),
             log: LogId(1),

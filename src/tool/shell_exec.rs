@@ -40,7 +40,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
             (None, Some(words)) => Asked::Words(words),
             _ => return Err("Give either `command` or `argv`.".to_owned()),
         };
-        let place = context.parts.commands.place(context.run.agent).await?;
+        let place = context.parts.commands.place(context.run.family).await?;
         let workspace = in_workspace(&context, |workspace| workspace.for_command().map_err(sentence)).await?;
         let manifest = &context.run.manifest.manifest;
         let models = std::iter::once(&manifest.model).chain(&manifest.fallback_models);

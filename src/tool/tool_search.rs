@@ -1,5 +1,6 @@
 //! `tool_search`: finds tools that are granted but not in the prompt.
 
+use agentsvc_components::kernel::taint::Taint;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -36,12 +37,18 @@ struct Input {
 fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
     Box::pin(async move {
         let Input { query } = input(&text)?;
-        Ok(Ended::Text(search(&context.parts.set.get().granted(&context.run.manifest.manifest), &query)))
+        let tools = context.parts.set.get();
+        let (text, named) = search(&tools.granted(&context.run.manifest.manifest), &query);
+        // What a server says of its tools is content from outside.
+        let is_of_server = |name: &String| tools.find(name).is_some_and(|tool| tool.server.is_some());
+        let taint = if named.iter().any(is_of_server) { Taint::TOOL } else { Taint::NONE };
+        Ok(Ended::Read { text, taint })
     })
 }
 
-/// The tools in the order of how many of the words they hold; a word in the name counts more.
-fn search(tools: &[ToolSpec], query: &str) -> String {
+/// The tools in the order of how many of the words they hold; a word in the name counts more. Gives the answer, and the tools
+/// that it names.
+fn search(tools: &[ToolSpec], query: &str) -> (String, Vec<String>) {
     let query = query[..query.floor_char_boundary(QUERY_BYTES_MAX)].to_lowercase();
     let words = query.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 1);
     let words: Vec<&str> = words.take(WORDS_MAX).collect();
@@ -54,12 +61,12 @@ fn search(tools: &[ToolSpec], query: &str) -> String {
         tools.iter().map(|tool| (score(tool), tool)).filter(|(score, _)| *score > 0).collect();
     found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.name.cmp(&b.1.name)));
     if found.is_empty() {
-        let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
-        return format!("No tool matches. All tools: {}.", names.join(", "));
+        let names: Vec<String> = tools.iter().map(|tool| tool.name.to_string()).collect();
+        return (format!("No tool matches. All tools: {}.", names.join(", ")), names);
     }
-    let lines: Vec<String> =
-        found.iter().take(FOUND_MAX).map(|(_, tool)| format!("{}: {}", tool.name, tool.description)).collect();
-    lines.join("\n")
+    found.truncate(FOUND_MAX);
+    let lines: Vec<String> = found.iter().map(|(_, tool)| format!("{}: {}", tool.name, tool.description)).collect();
+    (lines.join("\n"), found.iter().map(|(_, tool)| tool.name.to_string()).collect())
 }
 
 /// Whole words, so that "is" does not find every list; longer ones also by their beginning.
@@ -75,10 +82,11 @@ mod tests {
 
     #[test]
     fn the_best_match_comes_first() {
-        let found = search(&built_in().offered_to_all(), "what TIME is it");
-        assert!(found.starts_with("system_time: "), "{found}");
+        let search = |query: &str| search(&built_in().offered_to_all(), query);
+        let (found, named) = search("what TIME is it");
+        assert!(found.starts_with("system_time: ") && named[0] == "system_time", "{found}");
         let late = format!("{} time", "zzz ".repeat(WORDS_MAX));
-        assert!(search(&built_in().offered_to_all(), &late).starts_with("No tool matches"), "the first words count");
-        assert!(search(&built_in().offered_to_all(), "zzz").starts_with("No tool matches. All tools: "));
+        assert!(search(&late).0.starts_with("No tool matches"), "the first words count");
+        assert!(search("zzz").0.starts_with("No tool matches. All tools: "));
     }
 }

@@ -19,6 +19,7 @@ pub mod manifest;
 pub mod mcp;
 pub mod memory;
 pub mod model;
+pub mod peer;
 pub mod prompt;
 pub mod query;
 pub mod redact;
@@ -82,6 +83,7 @@ pub const DOMAINS: &[Domain] = &[
     workflow::DOMAIN,
     webhook::DOMAIN,
     comms::DOMAIN,
+    peer::DOMAIN,
     mcp::DOMAIN,
     a2a::DOMAIN,
     world::DOMAIN,

@@ -1,10 +1,12 @@
 //! Connections that say nothing: what each costs, and what happens when there are too many.
 
-use std::net::TcpStream;
+use std::io::BufReader;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::net::TcpSocket;
 
-use super::harness::{Memory, Neighbour, connections, harness, metric, wait};
+use super::harness::{Memory, Neighbour, PATIENCE, connections, harness, metric, wait};
 use super::wire::{Wire, drain, request};
 use crate::support::daemon::Daemon;
 use crate::support::http::Client;
@@ -106,5 +108,54 @@ fn connections_beyond_the_limit_are_told_so_and_the_daemon_goes_on() {
     });
     assert!(metric(&daemon, "agentsvc_http_connections_refused_total") > Some(0.0));
     daemon.say(&agent, "hello");
+    assert!(!daemon.stderr().contains("cannot accept connections"), "{}", daemon.stderr());
+}
+
+/// The address that [`from_loopback`] connects from, one after the other.
+fn loopback(n: usize) -> Ipv4Addr {
+    Ipv4Addr::new(127, 0, 0, 2 + u8::try_from(n % 200).unwrap_or_default())
+}
+
+/// A connection from another address of this machine.
+fn from_loopback(client: &Client, n: usize) -> TcpStream {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+    let stream = runtime.block_on(async {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::from((loopback(n), 0))).unwrap();
+        socket.connect(client.addr).await.unwrap().into_std().unwrap()
+    });
+    stream.set_nonblocking(false).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+#[test]
+fn clients_without_the_key_at_many_addresses_leave_connections_to_clients_with_it() {
+    permitted();
+    // Half of the open files may be connections, and half of those may be without the key: 256.
+    let (launcher, key) = (["prlimit", "--nofile=1024:1024"], "k".repeat(32));
+    let daemon = Daemon::launched(&launcher, &format!("rate_limit_per_second = 10000000\napi_key = \"{key}\"\n"), &[]);
+    let keyed = daemon.keyed(&key);
+    // A client with the key keeps its connection, though it was there first and is idle all the while.
+    let mut before = Wire::open(&keyed).unwrap();
+    let ask = format!("GET /api/status HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\n\r\n");
+    before.send(ask.as_bytes()).unwrap();
+    assert_eq!(before.reply().unwrap().status, 200);
+    let mut held: Vec<TcpStream> = Vec::new();
+    for n in 0..2_000 {
+        held.push(from_loopback(&daemon, n));
+        if n % 100 == 0 {
+            assert_eq!(keyed.get("/api/status").status, 200, "after {n} connections");
+        }
+    }
+    before.send(ask.as_bytes()).unwrap();
+    assert_eq!(before.reply().unwrap().status, 200);
+    let open = wait("those that made room are gone", || connections(&keyed).filter(|open| *open <= 257));
+    assert!(open > 200, "{open} of 256 are there");
+    assert!(metric(&keyed, "agentsvc_http_connections_refused_total") >= Some(1_700.0));
+    // The newest are there: a client that comes without the key finds a place, too.
+    let mut last = Wire(BufReader::new(from_loopback(&daemon, 7)));
+    last.send(&request("GET", "/api/health", None)).unwrap();
+    assert_eq!(last.reply().unwrap().status, 200);
     assert!(!daemon.stderr().contains("cannot accept connections"), "{}", daemon.stderr());
 }

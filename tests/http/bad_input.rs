@@ -105,6 +105,7 @@ fn a_broken_body_is_400_everywhere() {
                         | "start"
                         | "test"
                         | "update"
+                        | "trust-files"
                 )
             );
             if !bare {

@@ -32,6 +32,34 @@ fn start_fails(home: &Path) -> String {
 }
 
 #[test]
+fn a_home_whose_world_is_gone_is_not_served_with_another() {
+    let mut daemon = Daemon::start();
+    daemon.agent("kept");
+    assert!(daemon.cli(&["stop"]).status.success());
+    daemon.wait();
+    let home = daemon.home().to_owned();
+    let (world, aside) = (home.join("data/world"), home.join("aside"));
+    fs::rename(&world, &aside).unwrap();
+    for _ in 0..2 {
+        let said = start_fails(&home);
+        assert!(said.contains("this home had a world") && said.contains("--new-world"), "{said}");
+        assert_eq!(fs::read_dir(&world).unwrap().count(), 0, "nothing is made in its place");
+    }
+    // It comes back.
+    fs::remove_dir(&world).unwrap();
+    fs::rename(&aside, &world).unwrap();
+    daemon.restart();
+    assert!(daemon.get("/api/agents").expect(200).to_string().contains("kept"));
+    // Or an empty one is wanted.
+    daemon.kill();
+    fs::remove_dir_all(&world).unwrap();
+    let mut child = command(&home).args(["start", "--new-world"]).stderr(Stdio::null()).spawn().unwrap();
+    until("the empty world is there", || world.join("version").exists().then_some(()));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
 fn an_unknown_key_is_named_with_line_and_nearest() {
     let said = refused("api_listen = \"127.0.0.1:0\"\nlog_levle = \"info\"\n");
     for part in ["config.toml", "2", "log_levle", "log_level"] {

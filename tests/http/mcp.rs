@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::support::daemon::{Daemon, text};
 use crate::support::http::{Client, Reply};
 use crate::support::model::Model;
+use crate::support::until;
 
 const KEY: &str = "api_key = \"k\"\n";
 
@@ -347,4 +348,46 @@ fn a_batch_of_large_answers_ends_early() {
     let listed = answers.iter().filter(|answer| answer["result"].is_object()).count();
     assert_eq!((answers.len(), listed), (64, (1 << 20) / page + 1));
     assert_eq!((&answers[63]["id"], &answers[63]["error"]["code"]), (&json!(7), &json!(-32000)));
+}
+
+#[test]
+fn calls_without_a_key_share_an_entry_of_the_audit_log() {
+    let daemon = Daemon::with(&format!("{KEY}[mcp_server]\npublic_tools = [\"system_time\"]\n"));
+    let (nobody, keyed) = (daemon.client(), daemon.keyed("k"));
+    let call = |client: &Client| ask(client, "/mcp", &[], "tools/call", &json!({ "name": "system_time" }));
+    for _ in 0..20 {
+        assert_eq!(call(&nobody)["isError"], false);
+    }
+    assert_eq!(call(&keyed)["isError"], false);
+    let called = || {
+        let entries = keyed.get("/api/audit/recent?limit=200").expect(200)["entries"].clone();
+        let entries = entries.as_array().cloned().unwrap_or_default();
+        entries.into_iter().filter(|entry| entry["event_type"] == "tool_called").collect::<Vec<_>>()
+    };
+    let found = until("both are on record", || Some(called()).filter(|found| found.len() >= 2));
+    assert_eq!(found.len(), 2, "one of the first call without a key, one of the call with it: {found:?}");
+}
+
+#[test]
+fn calls_without_a_key_that_share_an_entry_are_on_record_when_the_daemon_has_stopped() {
+    let mut daemon = Daemon::with(&format!("{KEY}[mcp_server]\npublic_tools = [\"system_time\"]\n"));
+    let nobody = daemon.client();
+    for _ in 0..5 {
+        let called = ask(&nobody, "/mcp", &[], "tools/call", &json!({ "name": "system_time" }));
+        assert_eq!(called["isError"], false);
+    }
+    let calls = |client: &Client| {
+        let entries = client.get("/api/audit/recent?limit=200").expect(200)["entries"].clone();
+        let entries = entries.as_array().cloned().unwrap_or_default();
+        let called = entries.iter().filter(|entry| entry["event_type"] == "tool_called");
+        let details = called.map(|entry| serde_json::from_str::<Value>(&text(&entry["details"])).unwrap());
+        let mut calls: Vec<_> = details.map(|details| details["calls"].as_u64().unwrap()).collect();
+        calls.sort_unstable();
+        calls
+    };
+    assert_eq!(calls(&daemon.keyed("k")), [1], "the first is stored before it runs");
+    daemon.keyed("k").poke("/api/shutdown").expect(200);
+    assert!(daemon.wait().success());
+    daemon.restart();
+    assert_eq!(calls(&daemon.keyed("k")), [1, 4]);
 }

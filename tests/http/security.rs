@@ -48,10 +48,8 @@ fn every_system_is_named_with_what_it_is() {
     let systems = body["security_systems"].as_object().unwrap();
     assert_eq!((systems.len(), &body["total_systems"]), (16, &json!(16)));
     assert!(NAMES.iter().all(|name| systems.contains_key(*name) && body["details"][name].is_string()), "{body}");
-    for name in ["wasm_dual_metering", "ofp_hmac_auth"] {
-        assert_eq!(systems[name], "not_available", "{name}");
-    }
-    let depends = ["wasm_dual_metering", "ofp_hmac_auth", "subprocess_sandbox"];
+    assert_eq!(systems["wasm_dual_metering"], "not_available");
+    let depends = ["wasm_dual_metering", "subprocess_sandbox"];
     for name in NAMES.iter().filter(|name| !depends.contains(name)) {
         assert_eq!(systems[*name], "active", "{name}: {body}");
     }

@@ -121,6 +121,18 @@ fn after_a_fetch_a_command_waits_for_a_person_and_without_one_it_runs() {
     let item = pending(&daemon);
     daemon.post(&format!("/api/approvals/{}/reject", text(&item["id"])), &json!({})).expect(200);
     asked.join().expect("no panic").expect("an answer").expect(200);
+    // What the commands of tainted turns wrote is there for commands of others to run, until a user has looked at it.
+    daemon.poke(&format!("/api/agents/{agent}/session/reset")).expect(200);
+    model.script([shell(), Reply::text("done")]);
+    let asked = begin(&daemon, &agent);
+    let item = pending(&daemon);
+    assert!(text(&item["description"]).contains("web (files of the workspace"), "{item}");
+    daemon.post(&format!("/api/approvals/{}/reject", text(&item["id"])), &json!({})).expect(200);
+    asked.join().expect("no panic").expect("an answer").expect(200);
+    let trusted = daemon.poke(&format!("/api/agents/{agent}/trust-files")).expect(200);
+    assert_eq!((&trusted["status"], &trusted["labels"]), (&json!("trusted"), &json!(["web"])));
+    assert_eq!(audited(&daemon, "files_trusted")[0]["labels"], json!(["web"]));
+    daemon.poke("/api/agents/00000000-0000-0000-0000-000000000000/trust-files").refused(404);
     daemon.poke(&format!("/api/agents/{agent}/session/reset")).expect(200);
     model.script([shell(), Reply::text("done")]);
     assert_eq!(daemon.say(&agent, "go")["response"], "done");

@@ -150,6 +150,12 @@ actions! {
     UpdateWebhook 2,
     /// One is removed.
     RemoveWebhook 1,
+    /// An MCP server has listed its tools.
+    NoteMcpTools 2,
+    /// The operator accepts those of one.
+    AcceptMcpTools 1,
+    /// A server is gone.
+    ForgetMcpTools 1,
     /// A task comes over A2A.
     SendA2aTask 4,
     /// One is cancelled.
@@ -162,6 +168,8 @@ actions! {
     RemoveA2aAgent 1,
     /// A message is sent to one.
     SendToA2aAgent 5,
+    /// The files of a workspace are declared trusted.
+    TrustFiles 2,
     /// Memory is written.
     PutMemory 4,
     /// Memory is deleted.

@@ -17,6 +17,7 @@ use agentsvc_components::{
 };
 use agentsvc_systems::a2a::SendA2aTask;
 use agentsvc_systems::config::budget::BudgetSettings;
+use agentsvc_systems::config::taint::TaintPolicy;
 use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings};
 
 use super::action::{Action, What};
@@ -87,6 +88,10 @@ pub(crate) struct Harness {
     steps: u64,
 }
 
+/// What is done with sensitive calls of tainted turns: most often they run.
+const TAINT: &[TaintPolicy] =
+    &[TaintPolicy::Audit, TaintPolicy::Audit, TaintPolicy::Off, TaintPolicy::Approve, TaintPolicy::Deny];
+
 /// The configuration of a seed.
 fn settings(rng: &mut Rng) -> Settings {
     let mut settings = Settings {
@@ -102,6 +107,7 @@ fn settings(rng: &mut Rng) -> Settings {
     let million = Micros(1_000_000);
     settings.prices.set("acme", "*", Price { input_per_m: million, output_per_m: million, ..Price::default() });
     settings.budget = budgets(rng);
+    settings.security.taint = rng.pick(TAINT);
     settings.triggers.default_cooldown_secs = rng.pick(&[0, 0, 5]);
     settings.triggers.max_depth = 3;
     settings

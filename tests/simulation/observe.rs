@@ -16,6 +16,7 @@ use agentsvc_systems::budget::GetBudget;
 use agentsvc_systems::goal::GoalView;
 use agentsvc_systems::kernel::entities::Get;
 use agentsvc_systems::kernel::record;
+use agentsvc_systems::mcp::FindMcpPin;
 use agentsvc_systems::schedule::GetSchedule;
 use agentsvc_systems::session::GetSession;
 use agentsvc_systems::task::TaskView;
@@ -25,6 +26,7 @@ use agentsvc_systems::workflow::{GetRun, WorkflowView};
 
 use super::facts::GONE;
 use super::harness::Harness;
+use super::mcp;
 use super::money::{Watermarks, money};
 
 /// Steps after which the live world is compared with what is stored.
@@ -119,6 +121,7 @@ pub(crate) fn register(harness: &mut Harness, key: &str) -> Option<String> {
         "goal" => harness.read(Get::<GoalView>(id.parse().ok()?)).map(|view| view.goal.title.to_string()),
         "webhook" => harness.read(Get::<WebhookView>(id.parse().ok()?)).map(|view| view.webhook.name.to_string()),
         "external" => harness.read(Get::<A2aAgentView>(id.parse().ok()?)).map(|view| view.agent.name.to_string()),
+        "mcp_pin" => harness.read(FindMcpPin(id.to_owned())).map(mcp::accepted),
         "task" => harness.read(Get::<TaskView>(id.parse().ok()?)).map(|view| view.task.title.to_string()),
         "workflow" => harness.read(Get::<WorkflowView>(id.parse().ok()?)).map(|view| view.workflow.name.to_string()),
         "run" => harness.read(GetRun(id.parse().ok()?)).map(|view| view.run.state.as_str().to_owned()),

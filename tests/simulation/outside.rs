@@ -18,6 +18,7 @@ use agentsvc_components::turn::outcome::ModelOutcome;
 use agentsvc_components::usage::record::{SweepUsage, UsageSwept};
 use agentsvc_components::{AgentId, LogId, TurnId};
 use agentsvc_systems::a2a::outbound::{ASK, SEND};
+use agentsvc_systems::config::taint::TaintPolicy;
 use agentsvc_systems::kernel::record;
 
 use super::harness::{ANSWER, CONTEXT, Harness};
@@ -87,6 +88,7 @@ pub(crate) fn begin(harness: &mut Harness, effects: Vec<AnyEffect>) -> Result<()
             Out::Summary(Box::new(call.clone()))
         } else if let Some(run) = effect.get::<ToolRun>() {
             once(harness, run)?;
+            judged(harness, run)?;
             Out::Tool(Box::new(run.clone()))
         } else if let Some(run) = effect.get::<RunJob>() {
             in_order(harness, run)?;
@@ -130,6 +132,15 @@ fn once(harness: &mut Harness, run: &ToolRun) -> Result<(), String> {
         return Err(format!("the tool call of turn {} at row {} has its result, and begins", run.turn(), run.index));
     }
     Ok(())
+}
+
+/// No command runs files of which its turn does not have the taint, where taint keeps turns from something.
+fn judged(harness: &Harness, run: &ToolRun) -> Result<(), String> {
+    let counts = matches!(harness.settings.security.taint, TaintPolicy::Approve | TaintPolicy::Deny);
+    if !counts || run.runs_before > 0 || run.call.name != "shell_exec" || run.taint.holds(run.agent_taint.files) {
+        return Ok(());
+    }
+    Err(format!("the command of turn {} at row {} was judged without the files that it can run", run.turn(), run.index))
 }
 
 /// No try of a job begins twice, none comes after a later one, and each is durable before it begins.

@@ -3,6 +3,7 @@
 use agentsvc_components::Actor;
 use agentsvc_components::AgentId;
 use agentsvc_components::kernel::outcome::AnyOutcome;
+use agentsvc_components::kernel::taint::{Taint, UntrustedContent};
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::session::message::{Block, ToolCall, Usage};
 use agentsvc_components::turn::effect::{ModelCall, ToolRun};
@@ -27,6 +28,8 @@ const TOOLS: &[&str] = &[
     "system_time",
     "system_time",
     "file_write",
+    "web_fetch",
+    "shell_exec",
     "danger",
     "danger",
     "agent_send",
@@ -207,7 +210,9 @@ const fn actor(run: &ToolRun) -> Actor {
 
 fn back(run: &ToolRun, content: String, status: ToolStatus) -> AnyOutcome {
     let notice = (run.call.name == "notify_owner").then(|| "a note".to_owned());
-    let end = ToolEnd { index: run.index, call: run.call.clone(), content, whole: None, notice, brought: None, status };
+    let brought = (run.call.name == "web_fetch" && status == ToolStatus::Ok)
+        .then(|| Box::new(UntrustedContent { taint: Taint::WEB, source: "web_fetch".into(), found: None }));
+    let end = ToolEnd { index: run.index, call: run.call.clone(), content, whole: None, notice, brought, status };
     ToolOutcome(run.attempt, end).into()
 }
 
@@ -230,7 +235,9 @@ fn settle<C: Command>(harness: &mut Harness, run: &ToolRun, command: C) {
 /// Any other tool. One that may have run before a kill and must not run twice is unknown.
 fn plain(harness: &mut Harness, run: &ToolRun) {
     let status = match harness.rng.below(10) {
-        _ if run.runs_before > 0 && run.call.name == "file_write" => ToolStatus::Unknown,
+        _ if run.runs_before > 0 && ["file_write", "shell_exec"].contains(&run.call.name.as_str()) => {
+            ToolStatus::Unknown
+        }
         0 => ToolStatus::Error,
         1 if run.call.name == "no_such_tool" => ToolStatus::Refused,
         _ => ToolStatus::Ok,

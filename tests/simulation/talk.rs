@@ -9,6 +9,7 @@ use agentsvc_systems::approval::{
 use agentsvc_systems::compaction::CompactSession;
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::memory::{DeleteMemory, Doomed, GetMemoryUse, PutEntry, PutMemory};
+use agentsvc_systems::taint::TrustFiles;
 use agentsvc_systems::turn::{
     Conversation, ConversationTarget, InterruptSession, NewMessage, PostMessage, SendConversation, SendMessage,
     StopConversation, StopTurns,
@@ -59,6 +60,10 @@ pub(crate) fn act(harness: &mut Harness, what: What) {
             let known = harness.known.invocations.clone();
             let Some(id) = harness.rng.any(&known) else { return };
             harness.ask(WithdrawInvocation { id: Uuid::from_u128(id) }, |_, _| {});
+        }
+        What::TrustFiles => {
+            let Some(agent) = agent(harness) else { return };
+            harness.ask(TrustFiles { agent }, |_, _| {});
         }
         What::PutMemory | What::DeleteMemory => memory(harness, what == What::PutMemory),
         other => work::act(harness, other),

@@ -26,7 +26,7 @@ EVENTS_PER_SECOND = 1100
 CONNECTIONS = 96
 LONGEST_MS = 200
 PARTS = ["#/chat", "#/world", "#/world/query?q=agents%20limit%2010000", "#/automation", "#/automation/triggers", "#/automation/tasks",
-         "#/money", "#/money/approvals", "#/money/audit", "#/settings/models", "#/settings/config"]
+         "#/connections", "#/connections/graph", "#/money", "#/money/approvals", "#/money/audit", "#/settings/models", "#/settings/config"]
 
 # Long tasks are noted from the first moment of the page on; frames show what is between them.
 WATCH = """

@@ -63,7 +63,7 @@ const fn at(path: &'static str) -> Route {
 struct A2aRequest {
     /// `2.0`
     jsonrpc: String,
-    /// Text or a whole number, repeated in the answer.
+    /// Text of at most 256 bytes or a whole number, repeated in the answer.
     id: Option<Value>,
     /// Such as `message/send` or `SendMessage`.
     method: String,

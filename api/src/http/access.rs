@@ -1,5 +1,6 @@
 //! Who may call: the key, the origins and the rate, as a policy that can be swapped while the server runs.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,7 +16,7 @@ use subtle::ConstantTimeEq;
 use crate::http::error::Error;
 use crate::http::failures::Failures;
 use crate::http::origin::{OriginClass, Origins};
-use crate::http::rate::{ClientKey, RateLimit};
+use crate::http::rate::{ClientKey, RateLimit, Share};
 use crate::http::reply::Body;
 use crate::http::route::Auth;
 use crate::http::settings::ApiSettings;
@@ -118,6 +119,14 @@ impl Policy {
         if self.is_open() { self.origins.check_open(parts, class) } else { Ok(()) }
     }
 
+    /// As [`check_origin`](Self::check_origin) for a route that pages of other sites may lead browsers to.
+    ///
+    /// # Errors
+    /// 403.
+    pub(crate) fn check_linked(&self, parts: &Parts, class: OriginClass) -> Result<(), Error> {
+        if self.is_open() { self.origins.check_linked(parts, class) } else { Ok(()) }
+    }
+
     /// Refuses foreign pages, whether there is a key or not: where no browser guards what they send, as for WebSockets, or
     /// where the protocol asks for it.
     ///
@@ -131,54 +140,63 @@ impl Policy {
     ///
     /// # Errors
     /// 429 with `Retry-After`.
-    pub(crate) fn check_rate(&self, client: IpAddr, cost: u32) -> Result<(), Error> {
-        self.rate.as_ref().map_or(Ok(()), |rate| rate.check(client, cost))
+    pub(crate) fn check_rate(&self, client: IpAddr, share: Share, cost: u32) -> Result<(), Error> {
+        self.rate.as_ref().map_or(Ok(()), |rate| rate.check(client, share, cost))
     }
 
     /// Takes a unit for each whole [`limit::ANSWER_UNIT_BYTES`] of an answer from the client's rate budget, as far as there are
     /// some. Streamed answers cost nothing more: their clients set the pace, and a large download must not keep others of
     /// their address out.
-    pub(crate) fn charge(&self, client: IpAddr, answer: &Body) {
+    pub(crate) fn charge(&self, client: IpAddr, share: Share, answer: &Body) {
         let units = u32::try_from(answer.own_bytes() / limit::ANSWER_UNIT_BYTES).unwrap_or(u32::MAX);
         if let Some(rate) = self.rate.as_ref().filter(|_| units > 0) {
-            rate.charge(client, units);
+            rate.charge(client, share, units);
         }
     }
 
-    /// Asks for the key where `auth` wants it. Both sides are hashed first, so that neither the length nor the
-    /// place of a difference shows in the time. The right key passes however many wrong ones came from its address, unless it
-    /// is a short one.
+    /// Looks at the key that a request shows, before it takes from its client's rate, so that clients without the key use
+    /// up none of those that have it. Wrong keys count, and slow their address down, whatever its rate. The right key passes
+    /// however many of them came from there, unless it is a short one: that one is not looked at meanwhile.
+    pub(crate) fn look(&self, parts: &Parts, auth: Auth, client: IpAddr) -> Shown {
+        let Some(key) = &self.key else { return Shown::Right };
+        let is_public = auth == Auth::Public;
+        if shown_keys(parts, auth).next().is_none() || is_public && self.is_short {
+            return Shown::Nothing;
+        }
+        let (client, now) = (ClientKey::of(client), Instant::now());
+        let is_slowed = || self.failures.check(client, now).is_err();
+        if self.is_short && is_slowed() {
+            return Shown::Slowed;
+        }
+        if shown_keys(parts, auth).any(|token| is_key(key, &token)) {
+            return Shown::Right;
+        }
+        if is_public {
+            return Shown::Nothing;
+        }
+        if is_slowed() {
+            return Shown::Slowed;
+        }
+        self.failures.add(client, now);
+        Shown::Wrong
+    }
+
+    /// Asks for the key where `auth` wants it; `shown` is what [`look`](Self::look) said.
     ///
     /// # Errors
     /// 401; 429 for a client that has sent many wrong keys.
-    pub(crate) fn check_auth(&self, parts: &Parts, auth: Auth, client: IpAddr) -> Result<(), Error> {
-        let Some(key) = self.key.as_ref().filter(|_| auth != Auth::Public) else { return Ok(()) };
-        let (client, now) = (ClientKey::of(client), Instant::now());
-        if self.is_short {
-            self.failures.check(client, now)?;
+    pub(crate) fn check_auth(&self, parts: &Parts, auth: Auth, client: IpAddr, shown: Shown) -> Result<(), Error> {
+        match shown {
+            _ if auth == Auth::Public => Ok(()),
+            Shown::Right => Ok(()),
+            Shown::Nothing if auth == Auth::Optional && !parts.headers.contains_key(AUTHORIZATION) => Ok(()),
+            // A client without a key guesses none.
+            Shown::Nothing | Shown::Wrong => Err(Error::unauthorized()),
+            Shown::Slowed => {
+                self.failures.check(ClientKey::of(client), Instant::now())?;
+                Err(Error::unauthorized())
+            }
         }
-        let is_key = |token: &[u8]| {
-            let hash: [u8; 32] = Sha256::digest(token.trim_ascii()).into();
-            bool::from(hash.ct_eq(key))
-        };
-        let given = parts.headers.get(AUTHORIZATION).map_or(&b""[..], |value| value.as_bytes());
-        if auth == Auth::Optional && !parts.headers.contains_key(AUTHORIZATION) {
-            return Ok(());
-        }
-        let in_header = given.split_at_checked(7).filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "));
-        if in_header.is_some_and(|(_, token)| is_key(token)) {
-            return Ok(());
-        }
-        let of_socket = if auth == Auth::Socket { socket_token(parts) } else { None };
-        if of_socket.as_ref().is_some_and(|token| is_key(token.as_bytes())) {
-            return Ok(());
-        }
-        // A client without a key guesses none.
-        if in_header.is_some_and(|(_, token)| !token.trim_ascii().is_empty()) || of_socket.is_some() {
-            self.failures.check(client, now)?;
-            self.failures.add(client, now);
-        }
-        Err(Error::unauthorized())
     }
 
     /// Forgets clients whose rate budget is full again, and those that have sent no wrong key for long.
@@ -193,6 +211,45 @@ impl Policy {
     pub(crate) fn clients(&self) -> usize {
         self.rate.as_ref().map_or(0, |rate| rate.clients())
     }
+}
+
+/// What a request shows of the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// Nothing that could be one, or a wrong one where none is needed.
+    Nothing,
+    /// The right one, or none is set.
+    Right,
+    /// A wrong one.
+    Wrong,
+    /// One that is wrong or was not looked at, because its address has to wait for the wrong ones that it sent.
+    Slowed,
+}
+
+impl Shown {
+    /// Which bucket of its client the request takes from.
+    pub(crate) const fn share(self) -> Share {
+        match self {
+            Self::Nothing => Share::Keyless,
+            Self::Right => Share::Keyed,
+            Self::Wrong | Self::Slowed => Share::Guess,
+        }
+    }
+}
+
+/// The keys that a request shows: in its header, and that of a socket in other ways, too.
+fn shown_keys(parts: &Parts, auth: Auth) -> impl Iterator<Item = Cow<'_, [u8]>> {
+    let given = parts.headers.get(AUTHORIZATION).map_or(&b""[..], |value| value.as_bytes());
+    let in_header = given.split_at_checked(7).filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "));
+    let in_header = in_header.map(|(_, token)| token.trim_ascii()).filter(|token| !token.is_empty());
+    let of_socket = if auth == Auth::Socket { socket_token(parts) } else { None };
+    in_header.map(Cow::Borrowed).into_iter().chain(of_socket.map(|token| Cow::Owned(token.into_bytes())))
+}
+
+/// Is this the key? Both sides are hashed first, so that neither the length nor the place of a difference shows in the time.
+fn is_key(key: &[u8; 32], token: &[u8]) -> bool {
+    let hash: [u8; 32] = Sha256::digest(token.trim_ascii()).into();
+    bool::from(hash.ct_eq(key))
 }
 
 /// The key as a page can send it with a WebSocket: as a subprotocol, else in the query.
@@ -217,6 +274,11 @@ mod tests {
 
     const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
+    /// Asks for the key as the server does.
+    fn check(policy: &Policy, parts: &Parts, auth: Auth, client: IpAddr) -> Result<(), Error> {
+        policy.check_auth(parts, auth, client, policy.look(parts, auth, client))
+    }
+
     fn keyed(key: &str) -> ApiSettings {
         ApiSettings { api_key: key.to_owned(), ..ApiSettings::default() }
     }
@@ -228,13 +290,13 @@ mod tests {
     #[test]
     fn the_key_is_asked_for_and_can_be_swapped() {
         let access = Access::new(&keyed("secret"));
-        let allowed = |text| access.policy().check_auth(&parts(text), Auth::Bearer, CLIENT).is_ok();
+        let allowed = |text| check(&access.policy(), &parts(text), Auth::Bearer, CLIENT).is_ok();
         assert!(allowed("Bearer secret") && allowed("bearer secret"));
         for wrong in ["", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret", "secret", "ééééé"]
         {
             assert!(!allowed(wrong), "{wrong}");
         }
-        assert!(access.policy().check_auth(&parts(""), Auth::Public, CLIENT).is_ok());
+        assert!(check(&access.policy(), &parts(""), Auth::Public, CLIENT).is_ok());
         access.set(&keyed("other"));
         assert!(!allowed("Bearer secret") && allowed("Bearer other"));
         access.set(&keyed(""));
@@ -263,7 +325,7 @@ mod tests {
     fn another_key_forgets_no_bucket_and_another_rate_does() {
         let of = |key, rate_limit_per_second| ApiSettings { rate_limit_per_second, ..keyed(key) };
         let access = Access::new(&of("one", 5));
-        let is_free = || access.policy().check_rate(CLIENT, 10).is_ok();
+        let is_free = || access.policy().check_rate(CLIENT, Share::Keyed, 10).is_ok();
         assert!(is_free() && !is_free());
         access.set(&of("two", 5));
         assert!(!is_free(), "the key is another, the rate is not");
@@ -275,7 +337,7 @@ mod tests {
     fn another_policy_forgets_no_wrong_key() {
         let access = Access::new(&keyed("one"));
         let status = |text| {
-            let refused = access.policy().check_auth(&parts(text), Auth::Bearer, CLIENT);
+            let refused = check(&access.policy(), &parts(text), Auth::Bearer, CLIENT);
             refused.map_or_else(|error| error.status().as_u16(), |()| 200)
         };
         (0..limit::AUTH_FREE_TRIES).for_each(|_| assert_eq!(status("Bearer wrong"), 401));
@@ -292,9 +354,9 @@ mod tests {
         let by = |uri: &str, protocol: &str| {
             Request::get(uri).header("sec-websocket-protocol", protocol).body(()).unwrap().into_parts().0
         };
-        let allowed = |uri, protocol, auth| policy.check_auth(&by(uri, protocol), auth, CLIENT).is_ok();
+        let allowed = |uri, protocol, auth| check(&policy, &by(uri, protocol), auth, CLIENT).is_ok();
         assert!(allowed("/ws", "bearer, se/cret", Auth::Socket) && allowed("/ws?token=se%2Fcret", "x", Auth::Socket));
-        assert!(policy.check_auth(&parts("Bearer se/cret"), Auth::Socket, CLIENT).is_ok());
+        assert!(check(&policy, &parts("Bearer se/cret"), Auth::Socket, CLIENT).is_ok());
         for (uri, protocol) in [("/ws", "bearer"), ("/ws", "se/cret"), ("/ws?token=", "x"), ("/ws?token=secret", "x")] {
             assert!(!allowed(uri, protocol, Auth::Socket), "{uri} {protocol}");
         }
@@ -306,7 +368,7 @@ mod tests {
         let keyed = Access::new(&keyed("secret")).policy();
         let without = Request::builder().body(()).unwrap().into_parts().0;
         let of = |policy: &Policy, parts: &Parts| {
-            let allowed = policy.check_auth(parts, Auth::Optional, CLIENT).is_ok();
+            let allowed = check(policy, parts, Auth::Optional, CLIENT).is_ok();
             (allowed, allowed && policy.is_keyed(parts, Auth::Optional))
         };
         assert_eq!(of(&keyed, &without), (true, false));
@@ -320,7 +382,7 @@ mod tests {
 
     #[test]
     fn a_refusal_carries_the_challenge() {
-        let error = Access::new(&keyed("k")).policy().check_auth(&parts("Bearer x"), Auth::Bearer, CLIENT).unwrap_err();
+        let error = check(&Access::new(&keyed("k")).policy(), &parts("Bearer x"), Auth::Bearer, CLIENT).unwrap_err();
         let response = error.into_response();
         assert_eq!(response.status(), 401);
         assert_eq!(response.headers()[WWW_AUTHENTICATE], "Bearer");
@@ -332,7 +394,7 @@ mod tests {
         let other = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
         for (key, is_strong) in [(short, false), (strong, true)] {
             let policy = Access::new(&keyed(&key)).policy();
-            let status = |token: &str, client| match policy.check_auth(&parts(token), Auth::Bearer, client) {
+            let status = |token: &str, client| match check(&policy, &parts(token), Auth::Bearer, client) {
                 Ok(()) => 200,
                 Err(error) => error.into_response().status().as_u16(),
             };
@@ -343,6 +405,29 @@ mod tests {
             assert_eq!(status("Bearer wrong", CLIENT), 429);
             assert_eq!(status(&right, CLIENT), if is_strong { 200 } else { 429 });
             assert_eq!((status("Bearer wrong", other), status(&right, other)), (401, 200));
+        }
+    }
+
+    #[test]
+    fn what_shows_no_key_or_a_wrong_one_takes_nothing_from_what_shows_the_right_one() {
+        for bytes in [limit::API_KEY_BYTES_MIN, limit::API_KEY_BYTES_MIN - 1] {
+            let key = "k".repeat(bytes);
+            let policy = Access::new(&ApiSettings { rate_limit_per_second: 5, ..keyed(&key) }).policy();
+            for share in [Shown::Nothing, Shown::Wrong, Shown::Right].map(Shown::share) {
+                let is_free = || policy.check_rate(CLIENT, share, 10).is_ok();
+                assert!(is_free() && !is_free(), "{share:?}");
+            }
+            let look = |token: &str| policy.look(&parts(token), Auth::Bearer, CLIENT);
+            let right = format!("Bearer {key}");
+            assert_eq!((look(""), look("Basic x"), look(&right)), (Shown::Nothing, Shown::Nothing, Shown::Right));
+            (0..limit::AUTH_FREE_TRIES).for_each(|_| assert_eq!(look("Bearer wrong"), Shown::Wrong));
+            assert_eq!(look("Bearer wrong"), Shown::Slowed, "however many units its rate has left");
+            // A short one could be guessed: the right one looks like a wrong one meanwhile.
+            let is_strong = bytes == limit::API_KEY_BYTES_MIN;
+            assert_eq!(look(&right), if is_strong { Shown::Right } else { Shown::Slowed });
+            assert_eq!(Shown::Slowed.share(), Shown::Wrong.share());
+            let public = policy.look(&parts(&right), Auth::Public, CLIENT);
+            assert_eq!(public, if is_strong { Shown::Right } else { Shown::Nothing });
         }
     }
 }

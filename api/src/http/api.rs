@@ -74,7 +74,7 @@ impl Api {
                 settings.limits.bodies_bytes_max / KEYLESS_PART,
             )),
             answers: Arc::new(Answers::new(settings.limits.answers_bytes_max)),
-            peers: Arc::default(),
+            peers: Arc::new(Peers::new(settings.limits.connections_max)),
             table: domains.table(),
             domains,
             errors: domains.list().iter().filter_map(|domain| domain.errors).collect(),

@@ -16,6 +16,7 @@ use uuid::Uuid;
 use crate::Api;
 use crate::http::body::BodyStream;
 use crate::http::error::Error;
+use crate::http::rate::Share;
 use crate::http::route::Route;
 use crate::http::shutdown::Shutdown;
 use crate::http::trace::TraceContext;
@@ -41,7 +42,7 @@ pub struct Call {
     pub stream: BodyStream,
     /// The client's address.
     pub peer: IpAddr,
-    /// The client sent the key, or none is set. Only routes with an [optional key](crate::http::route::Auth) look at it.
+    /// The client sent the key, or none is set.
     pub is_keyed: bool,
     /// Triggered when the key that let the request in is no longer in force. Event streams end by themselves then.
     pub(crate) key_changed: Shutdown,
@@ -80,7 +81,8 @@ impl Call {
     /// # Errors
     /// 429 with `Retry-After`.
     pub fn charge(&self, cost: u32) -> Result<(), Error> {
-        self.api.access.policy().check_rate(self.peer, cost)
+        let share = if self.is_keyed { Share::Keyed } else { Share::Keyless };
+        self.api.access.policy().check_rate(self.peer, share, cost)
     }
 
     /// The path parameter `name` as received, percent-encoded. Empty when the pattern has no such parameter.

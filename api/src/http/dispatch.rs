@@ -18,7 +18,7 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use tracing::Instrument;
 
-use crate::http::access::Policy;
+use crate::http::access::{Policy, Shown};
 use crate::http::api::Api;
 use crate::http::body::BodyStream;
 use crate::http::call::{Call, ParamSpans};
@@ -65,7 +65,11 @@ where
         Found::OtherMethods(_) | Found::Nothing => (None, ""),
     };
     let span = request_span(parts.method.as_str(), label, own.id, own.trace.as_ref());
-    let admitted = admit(api, &policy, &parts, class, &found, client);
+    let auth = if let Found::Route(route, ..) = found { route.auth } else { Auth::Public };
+    let sound = check_form(api, &policy, &parts, class, &found);
+    // A page that may not call guesses no key in its visitor's name.
+    let shown = if sound.is_ok() { policy.look(&parts, auth, peer) } else { Shown::Nothing };
+    let admitted = sound.and_then(|()| admit(api, &policy, &parts, class, &found, (client, shown)));
     let is_too_often = |error: &Error| error.status() == StatusCode::TOO_MANY_REQUESTS;
     client.count_refusal(admitted.as_ref().err().is_some_and(is_too_often));
     let with_room =
@@ -87,7 +91,7 @@ where
         strip_body(&mut response);
     }
     let (head, body) = response.into_parts();
-    policy.charge(peer, &body);
+    policy.charge(peer, shown.share(), &body);
     let mut response = match api.answers.count(client.holder(), body, is_read) {
         Ok(body) => Response::from_parts(head, body),
         Err(error) => error_form(error).into_response(),
@@ -108,28 +112,34 @@ enum Admitted<'t> {
     To(&'t Route, ParamSpans, bool),
 }
 
-/// Everything that can be said before the body is read.
+/// What can be said before the key and the rate are looked at.
+fn check_form(api: &Api, policy: &Policy, parts: &Parts, class: OriginClass, found: &Found<'_>) -> Result<(), Error> {
+    check_size(api, parts)?;
+    check_transfer_encoding(&parts.headers)?;
+    check_host(parts)?;
+    match found {
+        Found::Route(route, ..) if route.auth == Auth::Socket => policy.check_page_origin(parts),
+        Found::Route(route, ..) if route.linked => policy.check_linked(parts, class),
+        _ => policy.check_origin(parts, class),
+    }
+}
+
+/// All else that can be said before the body is read.
 fn admit<'t>(
     api: &Arc<Api>,
     policy: &Policy,
     parts: &Parts,
     class: OriginClass,
     found: &Found<'t>,
-    client: &Peer,
+    (client, shown): (&Peer, Shown),
 ) -> Result<Admitted<'t>, Error> {
-    check_size(api, parts)?;
-    check_transfer_encoding(&parts.headers)?;
-    check_host(parts)?;
-    match found {
-        Found::Route(route, ..) if route.auth == Auth::Socket => policy.check_page_origin(parts)?,
-        _ => policy.check_origin(parts, class)?,
-    }
     let cost = if let Found::Route(route, ..) = found { route.cost } else { COST_UNMATCHED };
     let peer = client.ip;
-    policy.check_rate(peer, cost)?;
+    policy.check_rate(peer, shown.share(), cost)?;
     match found {
         Found::Route(route, _, spans) => {
-            policy.check_auth(parts, route.auth, peer).inspect_err(|_| api.note_unauthorized(peer, route.path))?;
+            let allowed = policy.check_auth(parts, route.auth, peer, shown);
+            allowed.inspect_err(|_| api.note_unauthorized(peer, route.path))?;
             let is_keyed = policy.is_keyed(parts, route.auth);
             if is_keyed {
                 client.show_key();

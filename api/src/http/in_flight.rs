@@ -17,7 +17,7 @@ use hyper::rt::Executor;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::http::access::Policy;
+use crate::http::access::{Policy, Shown};
 use crate::http::api::Api;
 use crate::http::connection::{Activity, Stall};
 use crate::http::peer::Peer;
@@ -62,6 +62,7 @@ pub(crate) struct InFlight {
 impl InFlight {
     pub(crate) fn begin(api: &Arc<Api>, activity: &Arc<Activity>, peer: &Arc<Peer>, version: Version) -> Arc<Self> {
         activity.begin(version == Version::HTTP_2);
+        peer.begin();
         api.metrics.in_flight.fetch_add(1, Ordering::Relaxed);
         Arc::new(Self {
             api: Arc::clone(api),
@@ -96,11 +97,11 @@ impl InFlight {
         if self.peer.has_key() || self.activity.in_flight() <= limit::STREAMS_KEYLESS_MAX {
             return false;
         }
-        let is_allowed = policy.check_auth(parts, Auth::Bearer, self.peer.ip).is_ok();
-        if is_allowed {
+        let is_keyed = policy.look(parts, Auth::Bearer, self.peer.ip) == Shown::Right;
+        if is_keyed {
             self.peer.show_key();
         }
-        !is_allowed
+        !is_keyed
     }
 
     /// Closes the connection when the answers that are under way have been taken.
@@ -145,6 +146,7 @@ impl Drop for InFlight {
             self.activity.answers.lock().retain(|answer| answer.strong_count() > 0);
         }
         self.activity.end();
+        self.peer.end();
         self.api.metrics.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -102,7 +102,7 @@ impl Metrics {
         out.counter("agentsvc_http_connections_accepted_total", "Connections accepted.", load(&self.accepted));
         out.counter(
             "agentsvc_http_connections_refused_total",
-            "Connections refused because too many were open.",
+            "Connections refused, or closed without having shown the API key, because too many were open.",
             load(&self.turned_away),
         );
         let name = "agentsvc_http_unread_total";

@@ -89,6 +89,20 @@ impl Origins {
         if class == OriginClass::Absent && is_of_foreign_page(parts) {
             return Err(Error::of(error_codes::ORIGIN, "a page of another site may not call the API"));
         }
+        self.check_name(parts)
+    }
+
+    /// As [`check_open`](Self::check_open) for a route that pages of other sites may lead browsers to.
+    pub(crate) fn check_linked(&self, parts: &Parts, class: OriginClass) -> Result<(), Error> {
+        if class == OriginClass::Absent && is_navigation(parts) {
+            self.check_name(parts)
+        } else {
+            self.check_open(parts, class)
+        }
+    }
+
+    /// Refuses names that are not ours.
+    fn check_name(&self, parts: &Parts) -> Result<(), Error> {
         let host = match parts.headers.get(HOST) {
             Some(host) => host.to_str().unwrap_or(""),
             // HTTP/2 names the host in the URI. A request without any name is no browser's.
@@ -111,13 +125,17 @@ impl Origins {
 
 /// Does a browser say that a page of another site sends this? A link to our own page may be followed.
 fn is_of_foreign_page(parts: &Parts) -> bool {
-    let says = |name: &str, value: &str| parts.headers.get(name).is_some_and(|found| found == value);
-    let is_link = || {
-        let path = parts.uri.path();
-        let is_api = ["/api", "/v1"].iter().any(|prefix| path.starts_with(prefix));
-        !is_api && says("sec-fetch-mode", "navigate") && says("sec-fetch-dest", "document")
-    };
-    says("sec-fetch-site", "cross-site") && !is_link()
+    let is_api = || ["/api", "/v1"].iter().any(|prefix| parts.uri.path().starts_with(prefix));
+    says(parts, "sec-fetch-site", "cross-site") && (is_api() || !is_navigation(parts))
+}
+
+/// Does a browser say that it goes to this address, and shows what is there?
+fn is_navigation(parts: &Parts) -> bool {
+    says(parts, "sec-fetch-mode", "navigate") && says(parts, "sec-fetch-dest", "document")
+}
+
+fn says(parts: &Parts, name: &str, value: &str) -> bool {
+    parts.headers.get(name).is_some_and(|found| found == value)
 }
 
 /// Every request names one host, in one way (RFC 9112, section 3.2): two programs on its way must not read two.
@@ -306,6 +324,12 @@ mod tests {
         assert!(!fetched("/api/agents", "cross-site", "no-cors") && !fetched("/", "cross-site", "no-cors"));
         assert!(!fetched("/api/agents", "cross-site", "navigate") && !fetched("/v1/models", "cross-site", "navigate"));
         assert!(fetched("/", "cross-site", "navigate"), "a link to the page");
+        let linked = |mode: &str, host: &str| {
+            let request = Request::get("/api/x").header("sec-fetch-site", "cross-site").header("sec-fetch-mode", mode);
+            let request = request.header("sec-fetch-dest", "document").header(HOST, host).body(()).unwrap();
+            origins.check_linked(&request.into_parts().0, OriginClass::Absent).is_ok()
+        };
+        assert!(linked("navigate", "localhost") && !linked("no-cors", "localhost") && !linked("navigate", "evil.org"));
         assert!(origins.check_open(&parts(None, Some("localhost")), OriginClass::Foreign).is_err());
     }
 }

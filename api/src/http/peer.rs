@@ -1,58 +1,140 @@
 //! The other ends of connections: which address they come from, whether they have shown a valid key, and how many
 //! answers the clients of an address, and of all, have not read.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use agentsvc_components::kernel::limit;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use crate::http::rate::ClientKey;
 
+/// Connections that are looked at for an idle one before the oldest is closed although it is answered.
+const IDLE_LOOKS_MAX: usize = 64;
+
 /// The addresses that have connections.
-#[derive(Default)]
 pub(crate) struct Peers {
-    of: Mutex<HashMap<ClientKey, Of>>,
+    connected: Mutex<Connected>,
+    /// Connections that may be open without having shown a key.
+    keyless_max: usize,
     /// Bytes of small answers that the clients of all addresses have not read.
     unread_bytes: AtomicUsize,
 }
+
+/// The connections of all addresses.
+#[derive(Default)]
+struct Connected {
+    of: HashMap<ClientKey, Of>,
+    /// The addresses with connections that have shown no key: the one with the most comes last, and of those with as many
+    /// the one whose oldest is the oldest.
+    ranks: BTreeMap<Rank, ClientKey>,
+    /// Connections that have shown no valid key.
+    keyless: usize,
+    /// Numbers connections in the order in which they came.
+    next: u64,
+}
+
+/// How many connections without a key there are, and the number of the oldest.
+type Rank = (usize, Reverse<u64>);
 
 /// The connections of one address.
 #[derive(Default)]
 struct Of {
     connections: usize,
+    /// Those that have shown no valid key, the oldest first.
+    keyless: BTreeMap<u64, Arc<Line>>,
     address: Arc<Address>,
+}
+
+impl Of {
+    fn rank(&self) -> Option<Rank> {
+        self.keyless.first_key_value().map(|(oldest, _)| (self.keyless.len(), Reverse(*oldest)))
+    }
+
+    /// The connection that makes room: the oldest that is idle, or the oldest.
+    fn dispensable(&self) -> Option<u64> {
+        let is_idle = |line: &Line| line.in_flight.load(Ordering::Relaxed) == 0;
+        let idle = self.keyless.iter().take(IDLE_LOOKS_MAX).find(|(_, line)| is_idle(line));
+        idle.or_else(|| self.keyless.first_key_value()).map(|(number, _)| *number)
+    }
+}
+
+impl Connected {
+    /// Changes the connections of an address that have shown no key.
+    fn change<T>(&mut self, key: ClientKey, change: impl FnOnce(&mut Of) -> T) -> T {
+        let of = self.of.entry(key).or_default();
+        if let Some(rank) = of.rank() {
+            self.ranks.remove(&rank);
+        }
+        let before = of.keyless.len();
+        let changed = change(of);
+        self.keyless = self.keyless + of.keyless.len() - before;
+        if let Some(rank) = of.rank() {
+            self.ranks.insert(rank, key);
+        }
+        changed
+    }
+
+    /// Closes a connection of the address that has shown no key.
+    fn close_one(&mut self, key: ClientKey) {
+        let line = self.change(key, |of| of.dispensable().and_then(|number| of.keyless.remove(&number)));
+        if let Some(line) = line {
+            line.is_closed.notify_one();
+        }
+    }
+}
+
+/// What the server knows of a connection that has shown no key.
+#[derive(Default)]
+struct Line {
+    /// Requests whose answer is not done.
+    in_flight: AtomicUsize,
+    /// Told when it has to make room for another.
+    is_closed: Notify,
 }
 
 /// What the connections of one address have in common.
 #[derive(Default)]
 struct Address {
-    /// Connections that have shown no valid key.
-    keyless: AtomicUsize,
     /// Answers over HTTP/2 of which the client has not taken all that is ready: those of connections without a key, and
     /// those of connections with one.
     unread: [AtomicUsize; 2],
 }
 
 impl Peers {
-    /// A connection from `ip`, which needs no key when `is_trusted`; `None` when its address has too many that have
-    /// shown none.
-    pub(crate) fn connect(self: &Arc<Self>, ip: IpAddr, is_trusted: bool) -> Option<Peer> {
-        let key = ClientKey::of(ip);
-        let mut peers = self.of.lock();
-        let of = peers.entry(key).or_default();
+    /// For so many connections in all; half of them may be without a key.
+    pub(crate) fn new(connections_max: usize) -> Self {
+        let keyless_max = (connections_max / 2).clamp(1, limit::CONNECTIONS_KEYLESS_ALL_MAX);
+        Self { connected: Mutex::default(), keyless_max, unread_bytes: AtomicUsize::new(0) }
+    }
+
+    /// A connection from `ip`, which needs no key when `is_trusted`. Where its address has too many that have shown none,
+    /// the oldest idle one of them is closed; where all addresses have, that of the address that has the most.
+    pub(crate) fn connect(self: &Arc<Self>, ip: IpAddr, is_trusted: bool) -> Peer {
+        let (key, line) = (ClientKey::of(ip), Arc::<Line>::default());
+        let mut connected = self.connected.lock();
+        let number = connected.next;
+        connected.next += 1;
         if !is_trusted {
-            if of.address.keyless.load(Ordering::Relaxed) >= limit::CONNECTIONS_KEYLESS_MAX {
-                return None;
+            let own = connected.of.get(&key).map_or(0, |of| of.keyless.len());
+            let fullest = connected.ranks.last_key_value().map(|(_, key)| *key);
+            if own >= limit::CONNECTIONS_KEYLESS_MAX.min(self.keyless_max) {
+                connected.close_one(key);
+            } else if let Some(fullest) = fullest.filter(|_| connected.keyless >= self.keyless_max) {
+                connected.close_one(fullest);
             }
-            of.address.keyless.fetch_add(1, Ordering::Relaxed);
+            connected.change(key, |of| of.keyless.insert(number, Arc::clone(&line)));
         }
+        let of = connected.of.entry(key).or_default();
         of.connections += 1;
         let address = Arc::clone(&of.address);
+        drop(connected);
         let (has_key, refused) = (AtomicBool::new(is_trusted), AtomicU32::new(0));
-        Some(Peer { ip, key, address, has_key, refused, peers: Arc::clone(self) })
+        Peer { ip, key, number, line, address, has_key, refused, peers: Arc::clone(self) }
     }
 
     /// Bytes of small answers that clients have not read.
@@ -81,6 +163,8 @@ pub(crate) struct Peer {
     /// Where it is.
     pub(crate) ip: IpAddr,
     key: ClientKey,
+    number: u64,
+    line: Arc<Line>,
     address: Arc<Address>,
     /// It has shown a valid key, or needed none when it connected.
     has_key: AtomicBool,
@@ -103,8 +187,23 @@ impl Peer {
     /// It has shown a valid key.
     pub(crate) fn show_key(&self) {
         if !self.has_key() && !self.has_key.swap(true, Ordering::Relaxed) {
-            self.address.keyless.fetch_sub(1, Ordering::Relaxed);
+            self.peers.connected.lock().change(self.key, |of| of.keyless.remove(&self.number));
         }
+    }
+
+    /// Waits until it has to make room for another connection.
+    pub(crate) async fn closed(&self) {
+        self.line.is_closed.notified().await;
+    }
+
+    /// A request begins.
+    pub(crate) fn begin(&self) {
+        self.line.in_flight.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Its answer is done.
+    pub(crate) fn end(&self) {
+        self.line.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// A request was refused because its client asks too often, or it was not.
@@ -161,11 +260,11 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         self.show_key();
-        let mut peers = self.peers.of.lock();
-        if let Some(of) = peers.get_mut(&self.key) {
-            of.connections -= 1;
-            if of.connections == 0 {
-                peers.remove(&self.key);
+        let of = &mut self.peers.connected.lock().of;
+        if let Some(left) = of.get_mut(&self.key) {
+            left.connections -= 1;
+            if left.connections == 0 {
+                of.remove(&self.key);
             }
         }
     }
@@ -175,31 +274,68 @@ impl Drop for Peer {
 mod tests {
     use std::net::Ipv4Addr;
 
+    use futures_util::FutureExt;
+
     use super::*;
 
     const ONE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
     const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 
+    /// Has the connection to make room?
+    fn is_closed(peer: &Peer) -> bool {
+        peer.closed().now_or_never().is_some()
+    }
+
     #[test]
-    fn an_address_has_a_bound_for_connections_without_a_key() {
-        let peers = Arc::new(Peers::default());
+    fn the_oldest_idle_connection_of_an_address_with_too_many_without_a_key_makes_room() {
+        let peers = Arc::new(Peers::new(limit::CONNECTIONS_MAX));
+        let mut open: Vec<_> = (0..limit::CONNECTIONS_KEYLESS_MAX).map(|_| peers.connect(ONE, false)).collect();
+        let others = (peers.connect(ONE, true), peers.connect(OTHER, false));
+        open[0].show_key();
+        open[0].show_key();
+        open[1].begin();
+        open.push(peers.connect(ONE, false));
+        assert!(!open.iter().any(is_closed), "one has shown its key");
+        open.push(peers.connect(ONE, false));
+        let closed: Vec<_> = open.iter().map(is_closed).collect();
+        assert_eq!(closed.iter().position(|closed| *closed), Some(2), "the first has a key, the second is answered");
+        assert_eq!(closed.iter().filter(|closed| **closed).count(), 1);
+        open.iter().for_each(Peer::begin);
+        open.push(peers.connect(ONE, false));
+        assert!(is_closed(&open[1]), "all are answered");
+        drop((open, others));
+        let connected = peers.connected.lock();
+        assert!(connected.of.is_empty() && connected.ranks.is_empty() && connected.keyless == 0);
+    }
+
+    #[test]
+    fn many_addresses_together_leave_half_of_all_places_to_those_with_a_key() {
+        let peers = Arc::new(Peers::new(100));
+        let address = |n: u32| IpAddr::V4(Ipv4Addr::from_bits(n));
         let mut open: Vec<_> =
-            (0..limit::CONNECTIONS_KEYLESS_MAX).map(|_| peers.connect(ONE, false).unwrap()).collect();
-        assert!(peers.connect(ONE, false).is_none());
-        assert!(peers.connect(ONE, true).is_some() && peers.connect(OTHER, false).is_some());
-        open[0].show_key();
-        open[0].show_key();
-        open.push(peers.connect(ONE, false).unwrap());
-        assert!(peers.connect(ONE, false).is_none());
-        open.pop();
-        assert!(peers.connect(ONE, false).is_some());
+            (0..5).flat_map(|n| (0..10).map(move |_| n)).map(|n| peers.connect(address(n), false)).collect();
+        assert!(!open.iter().any(is_closed));
+        let lone = peers.connect(address(9), false);
+        assert_eq!((open.iter().filter(|peer| is_closed(peer)).count(), peers.connected.lock().keyless), (1, 50));
+        for n in 0..1_000 {
+            open.push(peers.connect(address(n % 5), false));
+        }
+        assert!(!is_closed(&lone), "the address with the most makes room");
+        assert_eq!(peers.connected.lock().keyless, 50);
+        // A client with the key comes in without one, and takes none of their places once it has shown it.
+        lone.show_key();
+        assert_eq!(peers.connected.lock().keyless, 49);
+        // Where each address has one, the oldest goes.
+        let each: Vec<_> = (100..151).map(|n| peers.connect(address(n), false)).collect();
         drop(open);
-        assert!(peers.of.lock().is_empty());
+        let more: Vec<_> = (200..200 + 50).map(|n| peers.connect(address(n), false)).collect();
+        let last = peers.connect(address(7), false);
+        assert!(each.iter().any(is_closed) && !is_closed(&last) && more.len() == 50);
     }
 
     #[test]
     fn refusals_count_while_they_follow_each_other() {
-        let peer = Arc::new(Peers::default()).connect(ONE, true).unwrap();
+        let peer = Arc::new(Peers::new(9)).connect(ONE, true);
         (1..limit::REFUSALS_MAX).for_each(|_| peer.count_refusal(true));
         assert!(!peer.takes_no_refusal());
         peer.count_refusal(false);
@@ -211,8 +347,8 @@ mod tests {
 
     #[test]
     fn unread_answers_count_by_address() {
-        let peers = Arc::new(Peers::default());
-        let [one, same, other] = [ONE, ONE, OTHER].map(|ip| peers.connect(ip, false).unwrap());
+        let peers = Arc::new(Peers::new(limit::CONNECTIONS_MAX));
+        let [one, same, other] = [ONE, ONE, OTHER].map(|ip| peers.connect(ip, false));
         (0..limit::ANSWERS_UNREAD_MAX).for_each(|_| one.wait(false));
         assert!(same.reads_too_little() && !other.reads_too_little());
         one.show_key();
@@ -223,9 +359,8 @@ mod tests {
 
     #[test]
     fn bytes_of_small_answers_count_over_all_addresses() {
-        let peers = Arc::new(Peers::default());
-        let [one, other, keyless] =
-            [(ONE, true), (OTHER, true), (ONE, false)].map(|(ip, key)| peers.connect(ip, key).unwrap());
+        let peers = Arc::new(Peers::new(limit::CONNECTIONS_MAX));
+        let [one, other, keyless] = [(ONE, true), (OTHER, true), (ONE, false)].map(|(ip, key)| peers.connect(ip, key));
         let half = limit::ANSWERS_SMALL_BYTES_MAX / 2;
         one.hold(half - 1);
         assert!(!keyless.reads_too_little() && keyless.is_crowded() && !one.is_crowded());

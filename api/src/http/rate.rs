@@ -1,8 +1,9 @@
-//! Rate limiting: one token bucket (GCRA) per client, in cost units (spec 1, Limits).
+//! Rate limiting: token buckets (GCRA) per client, in cost units (spec 1, Limits). What shows the API key, what tries one and
+//! what shows none have buckets of their own, so that clients without a key leave those of their address that have one theirs.
 
 use crate::http::error_codes;
 use std::hash::{BuildHasher, RandomState};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -22,7 +23,7 @@ const SHARED_BUCKETS: u64 = 4_096;
 
 /// The limiter of one rate; a new rate is a new limiter.
 pub(crate) struct RateLimit<C: Clock + Clone = MonotonicClock> {
-    limiter: RateLimiter<ClientKey, DashMapStateStore<ClientKey>, C, NoOpMiddleware<C::Instant>>,
+    limiter: RateLimiter<Bucket, DashMapStateStore<Bucket>, C, NoOpMiddleware<C::Instant>>,
     clock: C,
     burst: NonZeroU32,
     calls: AtomicU32,
@@ -31,7 +32,25 @@ pub(crate) struct RateLimit<C: Clock + Clone = MonotonicClock> {
     hasher: RandomState,
 }
 
-/// Whose bucket.
+/// A bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Bucket {
+    client: ClientKey,
+    share: Share,
+}
+
+/// Which bucket of its client a request takes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Share {
+    /// It shows no key.
+    Keyless,
+    /// It shows a key that is wrong, or that was not looked at before its rate.
+    Guess,
+    /// It shows the right key, or none is needed.
+    Keyed,
+}
+
+/// Who counts as one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ClientKey {
     V4(u32),
@@ -42,9 +61,11 @@ pub(crate) enum ClientKey {
 }
 
 impl ClientKey {
-    /// A bucket of its own.
+    /// The one that the address belongs to. All loopback addresses are one: every program of the machine has as many of
+    /// them as it wants.
     pub(crate) fn of(client: IpAddr) -> Self {
         match client.to_canonical() {
+            ip if ip.is_loopback() => Self::V4(Ipv4Addr::LOCALHOST.to_bits()),
             IpAddr::V4(ip) => Self::V4(ip.to_bits()),
             IpAddr::V6(ip) => Self::V6((ip.to_bits() >> 64) as u64),
         }
@@ -52,7 +73,7 @@ impl ClientKey {
 }
 
 impl RateLimit {
-    /// `units` per second and client with a burst of twice that; `None` for 0, which is no limit.
+    /// `units` per second and bucket with a burst of twice that; `None` for 0, which is no limit.
     pub(crate) fn new(units: u32) -> Option<Self> {
         Self::with_clock(units, MonotonicClock)
     }
@@ -73,26 +94,27 @@ impl<C: Clock + Clone> RateLimit<C> {
         })
     }
 
-    fn key_of(&self, client: IpAddr) -> ClientKey {
-        let key = ClientKey::of(client);
+    fn bucket_of(&self, client: IpAddr, share: Share) -> Bucket {
+        let client = ClientKey::of(client);
         if self.crowded.load(Ordering::Relaxed) {
-            return ClientKey::Shared(self.hasher.hash_one(key) % SHARED_BUCKETS);
+            let client = ClientKey::Shared(self.hasher.hash_one(client) % SHARED_BUCKETS);
+            return Bucket { client, share };
         }
-        key
+        Bucket { client, share }
     }
 
-    /// Takes `cost` units from the client's bucket.
+    /// Takes `cost` units from this bucket of the client.
     ///
     /// # Errors
     /// 429 with `Retry-After` when the bucket does not hold so many.
-    pub(crate) fn check(&self, client: IpAddr, cost: u32) -> Result<(), Error> {
+    pub(crate) fn check(&self, client: IpAddr, share: Share, cost: u32) -> Result<(), Error> {
         let Some(cost) = NonZeroU32::new(cost) else { return Ok(()) };
         if self.calls.fetch_add(1, Ordering::Relaxed) % CALLS_PER_LOOK == CALLS_PER_LOOK - 1 {
             self.look();
         }
         // A call that costs more than the bucket can hold would never pass; it empties the bucket instead.
         let cost = cost.min(self.burst);
-        let refused = match self.limiter.check_key_n(&self.key_of(client), cost) {
+        let refused = match self.limiter.check_key_n(&self.bucket_of(client, share), cost) {
             Ok(Err(refused)) => refused,
             Ok(Ok(())) | Err(_) => return Ok(()),
         };
@@ -104,10 +126,10 @@ impl<C: Clock + Clone> RateLimit<C> {
             .retry_after(secs))
     }
 
-    /// Takes up to `cost` units from the client's bucket, as many as it holds, for an answer that is made already: there is no
+    /// Takes up to `cost` units from this bucket of the client, as many as it holds, for an answer that is made already: there is no
     /// debt, so that the largest answer costs no more than a full bucket.
-    pub(crate) fn charge(&self, client: IpAddr, cost: u32) {
-        let key = self.key_of(client);
+    pub(crate) fn charge(&self, client: IpAddr, share: Share, cost: u32) {
+        let key = self.bucket_of(client, share);
         let mut left = cost.min(self.burst.get());
         let mut step = left;
         while let Some(units) = NonZeroU32::new(step.min(left)) {
@@ -131,7 +153,7 @@ impl<C: Clock + Clone> RateLimit<C> {
         self.crowded.store(self.limiter.len() > limit::RATE_KEYS_MAX, Ordering::Relaxed);
     }
 
-    /// Clients that are remembered.
+    /// Buckets that are remembered.
     pub(crate) fn clients(&self) -> usize {
         self.limiter.len()
     }
@@ -157,50 +179,53 @@ mod tests {
     #[test]
     fn the_burst_is_twice_the_rate_and_costs_count() {
         let (limit, clock) = limiter(10);
-        assert!(limit.check(CLIENT, 10).is_ok());
-        assert!(limit.check(CLIENT, 10).is_ok());
-        let response = limit.check(CLIENT, 10).unwrap_err().into_response();
+        assert!(limit.check(CLIENT, Share::Keyed, 10).is_ok());
+        assert!(limit.check(CLIENT, Share::Keyed, 10).is_ok());
+        let response = limit.check(CLIENT, Share::Keyed, 10).unwrap_err().into_response();
         assert_eq!(response.status(), 429);
         assert_eq!(response.headers()[RETRY_AFTER], "1");
         clock.advance(Duration::from_secs(1));
-        assert!(limit.check(CLIENT, 10).is_ok());
-        assert!(limit.check(CLIENT, 1).is_err());
+        assert!(limit.check(CLIENT, Share::Keyed, 10).is_ok());
+        assert!(limit.check(CLIENT, Share::Keyed, 1).is_err());
     }
 
     #[test]
     fn a_call_dearer_than_the_bucket_still_passes_when_it_is_full() {
         let (limit, _) = limiter(1);
-        assert!(limit.check(CLIENT, 10).is_ok());
-        let response = limit.check(CLIENT, 10).unwrap_err().into_response();
+        assert!(limit.check(CLIENT, Share::Keyed, 10).is_ok());
+        let response = limit.check(CLIENT, Share::Keyed, 10).unwrap_err().into_response();
         assert_eq!(response.headers()[RETRY_AFTER], "2");
-        assert!(limit.check(CLIENT, 0).is_ok());
+        assert!(limit.check(CLIENT, Share::Keyed, 0).is_ok());
     }
 
     #[test]
     fn an_answer_costs_what_is_left_at_most_and_leaves_no_debt() {
         let (limit, clock) = limiter(10);
-        limit.charge(CLIENT, 15);
-        assert!(limit.check(CLIENT, 6).is_err() && limit.check(CLIENT, 5).is_ok());
+        limit.charge(CLIENT, Share::Keyed, 15);
+        assert!(limit.check(CLIENT, Share::Keyed, 6).is_err() && limit.check(CLIENT, Share::Keyed, 5).is_ok());
         clock.advance(Duration::from_secs(1));
-        limit.charge(CLIENT, 7);
-        assert!(limit.check(CLIENT, 4).is_err() && limit.check(CLIENT, 3).is_ok());
+        limit.charge(CLIENT, Share::Keyed, 7);
+        assert!(limit.check(CLIENT, Share::Keyed, 4).is_err() && limit.check(CLIENT, Share::Keyed, 3).is_ok());
         clock.advance(Duration::from_secs(2));
-        limit.charge(CLIENT, 1_000_000);
-        assert!(limit.check(CLIENT, 1).is_err());
+        limit.charge(CLIENT, Share::Keyed, 1_000_000);
+        assert!(limit.check(CLIENT, Share::Keyed, 1).is_err());
         clock.advance(Duration::from_secs(2));
-        assert!(limit.check(CLIENT, 20).is_ok());
+        assert!(limit.check(CLIENT, Share::Keyed, 20).is_ok());
     }
 
     #[test]
-    fn clients_do_not_share_but_a_v6_network_does() {
+    fn clients_do_not_share_but_a_v6_network_and_loopback_do() {
         let (limit, _) = limiter(1);
         let v6 = |bits| IpAddr::V6(Ipv6Addr::from_bits(bits));
-        assert!(limit.check(CLIENT, 2).is_ok());
-        assert!(limit.check(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)), 2).is_ok());
-        assert!(limit.check(IpAddr::V6(Ipv4Addr::LOCALHOST.to_ipv6_mapped()), 1).is_err());
-        assert!(limit.check(v6((7 << 64) | 1), 2).is_ok());
-        assert!(limit.check(v6((7 << 64) | 2), 1).is_err());
-        assert!(limit.check(v6((8 << 64) | 1), 2).is_ok());
+        assert!(limit.check(CLIENT, Share::Keyed, 2).is_ok());
+        assert!(limit.check(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), Share::Keyed, 2).is_ok());
+        for loopback in [IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+            assert!(limit.check(loopback, Share::Keyed, 1).is_err(), "a program has all of them");
+        }
+        assert!(limit.check(IpAddr::V6(Ipv4Addr::LOCALHOST.to_ipv6_mapped()), Share::Keyed, 1).is_err());
+        assert!(limit.check(v6((7 << 64) | 1), Share::Keyed, 2).is_ok());
+        assert!(limit.check(v6((7 << 64) | 2), Share::Keyed, 1).is_err());
+        assert!(limit.check(v6((8 << 64) | 1), Share::Keyed, 2).is_ok());
     }
 
     #[test]
@@ -208,12 +233,12 @@ mod tests {
         let (limit, clock) = limiter(1);
         for n in 0..limit::RATE_KEYS_MAX as u32 + 2_000 {
             // The last ones come when buckets are shared already; their answer is not the point here.
-            let _ = limit.check(IpAddr::V4(Ipv4Addr::from_bits(n)), 1);
+            let _ = limit.check(IpAddr::V4(Ipv4Addr::from_bits(n)), Share::Keyed, 1);
         }
         assert!(limit.crowded.load(Ordering::Relaxed));
         let crowd = limit.clients();
         for n in 0..20_000 {
-            let _ = limit.check(IpAddr::V4(Ipv4Addr::from_bits(u32::MAX - n)), 1);
+            let _ = limit.check(IpAddr::V4(Ipv4Addr::from_bits(u32::MAX - n)), Share::Keyed, 1);
         }
         assert!(limit.clients() <= crowd + SHARED_BUCKETS as usize);
         clock.advance(Duration::from_secs(60));

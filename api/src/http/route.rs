@@ -141,6 +141,8 @@ pub struct Route {
     pub query: Option<SchemaOf>,
     /// It answers while the world is loading; others wait for the world first.
     pub while_loading: bool,
+    /// A page of another site may lead a browser here, also while the API is open: the route asks for proof of its own.
+    pub linked: bool,
     /// It is refused while the disk has no room for changes: it writes something, and frees nothing.
     pub needs_room: bool,
     /// The documented answers.
@@ -163,6 +165,7 @@ impl Route {
             closed: false,
             query: None,
             while_loading: false,
+            linked: false,
             needs_room: !matches!(verb, Verb::Get | Verb::Delete),
             replies: &[],
             run,
@@ -215,6 +218,12 @@ impl Route {
     #[must_use]
     pub const fn while_loading(self) -> Self {
         Self { while_loading: true, ..self }
+    }
+
+    /// Pages of other sites may lead browsers here.
+    #[must_use]
+    pub const fn linked(self) -> Self {
+        Self { linked: true, ..self }
     }
 
     /// Answers while the disk has no room for changes too, whatever its verb: it writes nothing, or looks for room itself.

@@ -99,12 +99,12 @@ async fn accept(api: &Arc<Api>, listeners: &[TcpListener], slots: &Arc<Semaphore
         };
         pause = ACCEPT_PAUSE_MIN;
         api.metrics.accepted.fetch_add(1, Ordering::Relaxed);
-        let slot = Arc::clone(slots).try_acquire_owned().ok();
-        match slot.zip(api.peers.connect(peer.ip(), api.access.policy().is_open())) {
-            Some((slot, peer)) => {
+        match Arc::clone(slots).try_acquire_owned() {
+            Ok(slot) => {
+                let peer = api.peers.connect(peer.ip(), api.access.policy().is_open());
                 drop(tokio::spawn(connection(Arc::clone(api), builder.clone(), stream, Arc::new(peer), slot)));
             }
-            None => turn_away(api, &farewells, stream),
+            Err(_) => turn_away(api, &farewells, stream),
         }
     }
 }
@@ -204,6 +204,10 @@ async fn connection(api: Arc<Api>, builder: Builder, stream: TcpStream, peer: Ar
                 }
             },
             () = activity.finish.notified() => http.as_mut().graceful_shutdown(),
+            () = peer.closed() => {
+                api.metrics.turned_away.fetch_add(1, Ordering::Relaxed);
+                break;
+            }
             () = &mut stop, if deadline.is_none() => {
                 deadline = Some(Box::pin(sleep(api.settings.limits.drain_time_max)));
                 http.as_mut().graceful_shutdown();

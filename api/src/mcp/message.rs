@@ -6,6 +6,8 @@ use serde_json::{Map, Value, json};
 /// Parameters of a request, by name.
 pub(crate) type Params = Map<String, Value>;
 
+/// Bytes of the id of a request.
+const ID_BYTES_MAX: usize = 256;
 /// Bytes of a client's text that an error repeats.
 const SHOWN_BYTES_MAX: usize = 64;
 
@@ -14,7 +16,7 @@ const SHOWN_BYTES_MAX: usize = 64;
 pub(crate) enum Message {
     /// Wants an answer.
     Request {
-        /// Stands in the answer: text or a whole number.
+        /// Stands in the answer: text of at most 256 bytes or a whole number.
         id: Value,
         /// What to do.
         method: String,
@@ -36,13 +38,18 @@ impl Message {
         }
         match (fields.remove("method"), fields.remove("id")) {
             (Some(Value::String(_)), None) => Self::Notice,
-            (Some(Value::String(method)), Some(id)) if id.is_string() || id.is_i64() || id.is_u64() => {
+            (Some(Value::String(method)), Some(id)) if is_id(&id) => {
                 Self::Request { id, method, params: params(fields.remove("params")) }
             }
             (None, Some(_)) if fields.contains_key("result") || fields.contains_key("error") => Self::Notice,
             _ => Self::Malformed,
         }
     }
+}
+
+/// Text of a bounded length or a whole number: events of a stream repeat it.
+fn is_id(id: &Value) -> bool {
+    id.is_i64() || id.is_u64() || id.as_str().is_some_and(|id| id.len() <= ID_BYTES_MAX)
 }
 
 fn params(value: Option<Value>) -> Result<Params, Failure> {
@@ -136,6 +143,7 @@ mod tests {
             json!({ "jsonrpc": "2.0", "id": null, "method": "ping" }),
             json!({ "jsonrpc": "2.0", "id": 1.5, "method": "ping" }),
             json!({ "jsonrpc": "2.0", "id": {}, "method": "ping" }),
+            json!({ "jsonrpc": "2.0", "id": "x".repeat(ID_BYTES_MAX + 1), "method": "ping" }),
             json!({ "jsonrpc": "2.0", "id": 1, "method": 3 }),
             json!({ "jsonrpc": "2.0", "id": 1 }),
         ] {

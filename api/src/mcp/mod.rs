@@ -2,6 +2,7 @@
 //! runs.
 
 pub(crate) mod agents;
+pub(crate) mod anonymous;
 pub mod error_codes;
 pub(crate) mod message;
 pub(crate) mod methods;
@@ -15,6 +16,6 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("mcp")
-    .uses(&["agent", "manifest", "tool", "turn", "upload"])
+    .uses(&["agent", "audit", "manifest", "tool", "turn", "upload"])
     .error_codes(error_codes::ALL)
-    .routes(&[routes::ROUTES, servers::routes::ROUTES]);
+    .routes(&[routes::ROUTES, servers::routes::ROUTES, servers::auth::ROUTES]);

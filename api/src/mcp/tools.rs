@@ -12,10 +12,10 @@ use serde_json::{Map, Value, json};
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::mcp::agents;
 use crate::mcp::message::{Failure, Params, shown};
 use crate::mcp::methods::fields;
 use crate::mcp::public_tools::PublicTools;
+use crate::mcp::{agents, anonymous};
 use crate::tool::direct;
 use crate::tool::toolbox::{Invoked, Scope, ToolDetail, Toolbox};
 
@@ -125,7 +125,14 @@ pub(super) async fn call(call: &Call, caller: &Caller, mut params: Params) -> Re
     };
     call.charge(direct::COST).map_err(|error| failure(&error))?;
     let agent = caller.agent.as_ref().map(|(id, _)| *id);
-    match direct::call(&call.api, &*caller.toolbox, &tool, agent, Value::Object(input)).await {
+    let (api, input) = (&call.api, Value::Object(input));
+    let called = if caller.is_keyed {
+        direct::call(api, &*caller.toolbox, &tool, agent, input).await
+    } else {
+        let note = anonymous::note(api, call.peer, &tool.name);
+        direct::call_for_anyone(api, &*caller.toolbox, &tool, input, note).await
+    };
+    match called {
         Ok(Invoked { content, is_error, cut_bytes: 0 }) => Ok(result(&content, is_error)),
         Ok(Invoked { content, is_error, cut_bytes }) => {
             Ok(result(&format!("{content}\n[{cut_bytes} more bytes were cut off]"), is_error))

@@ -4,7 +4,7 @@
 use agentsvc_components::AgentId;
 use agentsvc_components::kernel::error_codes as kernel_codes;
 use agentsvc_systems::agent::GetAgent;
-use agentsvc_systems::approval::{InvokeTool, WithdrawInvocation};
+use agentsvc_systems::approval::{CheckInvocation, InvokeTool, WithdrawInvocation};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -32,8 +32,7 @@ pub(crate) async fn call(
     input: Value,
 ) -> Result<Invoked, Error> {
     let name = &*tool.name;
-    toolbox.check(name, &input).map_err(wrong_input)?;
-    check_scope(tool, agent)?;
+    check(toolbox, tool, agent, &input)?;
     if let Some(agent) = agent {
         let view = api.bridge.ask(GetAgent(agent)).await?;
         if !toolbox.grants(&view.manifest.manifest, name) {
@@ -45,9 +44,35 @@ pub(crate) async fn call(
     let waits = Waiting { bridge: Some(api.bridge.clone()), id };
     let cleared = api.bridge.ask(InvokeTool { id, agent, tool: name.into(), input: input.as_str().into() }).await;
     waits.over();
-    let invocation = Invocation { tool: name.to_owned(), input, invoker: cleared? };
+    invoke(toolbox, Invocation { tool: name.to_owned(), input, invoker: cleared? }).await
+}
+
+/// Calls `tool` on behalf of nobody, for a client without the key. `note` puts the call on record before it runs.
+///
+/// # Errors
+/// Those of [`call`].
+pub(crate) async fn call_for_anyone(
+    api: &Api,
+    toolbox: &dyn Toolbox,
+    tool: &ToolDetail,
+    input: Value,
+    note: impl Future<Output = Result<(), Error>>,
+) -> Result<Invoked, Error> {
+    check(toolbox, tool, None, &input)?;
+    api.bridge.ask(CheckInvocation { tool: tool.name.as_ref().into() }).await?;
+    note.await?;
+    invoke(toolbox, Invocation { tool: tool.name.to_string(), input: input.to_string(), invoker: None }).await
+}
+
+fn check(toolbox: &dyn Toolbox, tool: &ToolDetail, agent: Option<AgentId>, input: &Value) -> Result<(), Error> {
+    toolbox.check(&tool.name, input).map_err(wrong_input)?;
+    check_scope(tool, agent)
+}
+
+async fn invoke(toolbox: &dyn Toolbox, invocation: Invocation) -> Result<Invoked, Error> {
+    let name = invocation.tool.clone();
     toolbox.invoke(invocation).await.map_err(|why| match why {
-        NotRun::NotGranted => not_granted(name),
+        NotRun::NotGranted => not_granted(&name),
         NotRun::Full => {
             Error::unavailable("too many direct tool calls are running; try again later", 1).code(kernel_codes::BUSY)
         }

@@ -5,6 +5,7 @@ use agentsvc_components::AgentId;
 use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_systems::agent::GetAgent;
 use agentsvc_systems::audit::NoteAction;
+use agentsvc_systems::taint::TrustFiles;
 use hyper::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -44,6 +45,13 @@ pub(crate) const ROUTES: &[Route] = &[
         ]),
     Route::delete("/api/agents/{id}/files/{*filename}", "Delete a file of a workspace", |call| Box::pin(delete(call)))
         .replies(&[Reply::json::<FileDeleted>(200, "deleted"), NOT_A_FILE]),
+    Route::post("/api/agents/{id}/trust-files", "Declare the files of a workspace trusted", |call| {
+        Box::pin(trust(call))
+    })
+    .replies(&[
+        Reply::json::<FilesTrusted>(200, "declared trusted"),
+        Reply::error(409, "a running tool call may write untrusted content into the files"),
+    ]),
 ];
 
 shape! {
@@ -90,6 +98,15 @@ struct FileDeleted {
     filename: String,
 }
 
+/// Files that are trusted from now on.
+#[derive(Serialize, JsonSchema)]
+struct FilesTrusted {
+    /// `trusted`.
+    status: &'static str,
+    /// The taint labels that the files had, such as `web`.
+    labels: Vec<&'static str>,
+}
+
 /// Whose workspace the call is about.
 ///
 /// # Errors
@@ -125,6 +142,12 @@ async fn list(call: Call) -> Result<Response, Error> {
     let of_file = |entry: &Entry| matches!(entry.kind, EntryKind::File | EntryKind::Link);
     let files: Vec<_> = listing.entries.into_iter().filter(of_file).map(FileShape::from).collect();
     reply::ok(&FileList { total: files.len(), files, truncated: listing.truncated })
+}
+
+/// A person vouches for the files, having looked at them or removed those that came from outside.
+async fn trust(call: Call) -> Result<Response, Error> {
+    let labels = call.ask(TrustFiles { agent: call.id("id")? }).await?;
+    reply::ok(&FilesTrusted { status: "trusted", labels })
 }
 
 async fn get(call: Call) -> Result<Response, Error> {

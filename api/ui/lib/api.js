@@ -52,14 +52,14 @@ export function address(path) {
 
 /**
  * Sends a request and gives the `Response`. On 401 it waits for a key and sends again. `body` is sent as JSON, but a
- * FormData, Blob or string as it is, with `type` for its content type. While a restore is in progress, what
+ * FormData, Blob or string as it is, with `type` for its content type, `headers` are further ones. While a restore is in progress, what
  * only reads waits and is sent again, and so does what is `patient`; everything else is refused as the daemon refused it.
  */
-export async function send(method, path, { body, type, signal, accept = "application/json", patient = method === "GET" } = {}) {
+export async function send(method, path, { body, type, signal, accept = "application/json", patient = method === "GET", headers: more = {} } = {}) {
   const began = Date.now();
   for (;;) {
     const used = key.get();
-    const headers = { accept };
+    const headers = { accept, ...more };
     if (used) headers.authorization = `Bearer ${used}`;
     const isRaw = body instanceof FormData || body instanceof Blob || typeof body === "string";
     if (body !== undefined && !isRaw) headers["content-type"] = "application/json";
@@ -170,9 +170,13 @@ export async function stream(path, body, onEvent, { signal } = {}) {
   await follow(response, onEvent);
 }
 
-/** Follows a stream of events that a GET gives, until it ends or `signal` does; `onOpen()` is called when it has begun. */
-export async function events(path, onEvent, { signal, onOpen = () => {} } = {}) {
-  const response = await send("GET", path, { signal, accept: "text/event-stream" });
+/**
+ * Follows a stream of events that a GET gives, until it ends or `signal` does; `onOpen()` is called when it has begun, and
+ * `onEvent(name, data, id)` for each event. It goes on behind the event `lastId`, where the route can do so.
+ */
+export async function events(path, onEvent, { signal, onOpen = () => {}, lastId = null } = {}) {
+  const headers = lastId === null ? {} : { "last-event-id": lastId };
+  const response = await send("GET", path, { signal, headers, accept: "text/event-stream" });
   onOpen();
   await follow(response, onEvent);
 }

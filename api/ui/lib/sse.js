@@ -2,13 +2,14 @@
 
 /** The lines of an event stream, however they are cut into pieces. */
 export class EventParser {
-  /** `onEvent(name, data)` gets each event; `data` is parsed when it is JSON. */
+  /** `onEvent(name, data, id)` gets each event; `data` is parsed when it is JSON, `id` is "" before the first one. */
   constructor(onEvent) {
     this.onEvent = onEvent;
     /** The pieces of a line whose end did not come yet. */
     this.pieces = [];
     this.name = "";
     this.data = [];
+    this.id = "";
   }
 
   /** The next piece of the stream. */
@@ -23,7 +24,7 @@ export class EventParser {
 
   line(line) {
     if (line === "") {
-      if (this.data.length > 0) this.onEvent(this.name || "message", parsed(this.data.join("\n")));
+      if (this.data.length > 0) this.onEvent(this.name || "message", parsed(this.data.join("\n")), this.id);
       this.name = "";
       this.data = [];
       return;
@@ -34,6 +35,7 @@ export class EventParser {
     const [key, value] = colon < 0 ? [line, ""] : [line.slice(0, colon), line.slice(colon + 1).replace(/^ /, "")];
     if (key === "event") this.name = value;
     else if (key === "data") this.data.push(value);
+    else if (key === "id") this.id = value;
   }
 }
 
@@ -46,7 +48,7 @@ export function parsed(text) {
   }
 }
 
-/** Reads `response` to its end and gives each event to `onEvent(name, data)`. */
+/** Reads `response` to its end and gives each event to `onEvent(name, data, id)`. */
 export async function readEvents(response, onEvent) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   const parser = new EventParser(onEvent);

@@ -20,7 +20,7 @@ export function mountTabs(root, ctx, { name, title, tabs }) {
   const actions = h("div", { class: "buttons tab-actions" });
   const panel = h("section", { class: "tab-panel", tabindex: "-1" });
   const links = new Map(tabs.map((tab) => [tab.name, h("a", { href: addressOf(tab) }, h("span", {}, tab.label))]));
-  const nav = h("nav", { class: "tabs", "aria-label": `Subgoals of ${title}` }, [...links.values()]);
+  const nav = h("nav", { class: "tabs", "aria-label": `Sections of ${title}` }, [...links.values()]);
   const view = h("div", { class: "scroll" }, h("div", { class: "page-body" },
     h("header", { class: "page-head" }, h("div", { class: "grow" }, h("h1", {}, title), text, note), actions), nav, panel));
   fill(root, view);

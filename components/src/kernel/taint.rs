@@ -30,9 +30,11 @@ impl Taint {
     pub const INJECTION: Self = Self(1 << 6);
     /// Messages of clients that need no key, such as those of the A2A protocol.
     pub const GUEST: Self = Self(1 << 7);
+    /// What agents of other nodes wrote.
+    pub const PEER: Self = Self(1 << 8);
 
     /// Every label with its word.
-    pub const LABELS: [(Self, &'static str); 8] = [
+    pub const LABELS: [(Self, &'static str); 9] = [
         (Self::WEB, "web"),
         (Self::UPLOAD, "upload"),
         (Self::AGENT, "agent"),
@@ -41,6 +43,7 @@ impl Taint {
         (Self::TOOL, "tool"),
         (Self::INJECTION, "injection"),
         (Self::GUEST, "guest"),
+        (Self::PEER, "peer"),
     ];
 
     /// Nothing untrusted at all?

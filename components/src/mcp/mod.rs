@@ -16,6 +16,54 @@ uuid_id! {
     McpServerId
 }
 
+uuid_id! {
+    /// Names the accepted tools of one MCP server. They are found by the name of the server.
+    McpPinId
+}
+
+/// A tool of an MCP server as it was accepted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PinnedTool {
+    /// Its name, as it stands behind `mcp_<server>_`.
+    pub name: Box<str>,
+    /// SHA-256 of all that models read of it, in hex.
+    pub hash: Box<str>,
+}
+
+/// The tools of an MCP server as they were accepted: of `config.toml`, or added over the API.
+#[derive(Component, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpPin {
+    /// The name of the server; no other pin has it.
+    pub server: Box<str>,
+    /// The tools in the order of their names, each once.
+    pub tools: Vec<PinnedTool>,
+    /// The hash of the other list that the audit log has last; `None` when there was none since the tools were accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noted: Option<Box<str>>,
+    /// Since when changes are counted.
+    #[serde(default)]
+    pub noted_since: Timestamp,
+    /// Changes that were put on the audit log since then.
+    #[serde(default)]
+    pub notes: u32,
+    /// When the tools were last accepted.
+    pub updated_at: Timestamp,
+}
+
+impl StoredComponent for McpPin {
+    const KEY: u8 = b'P';
+    type Id = McpPinId;
+}
+
+impl McpPin {
+    /// Bytes of its texts.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let tools: usize = self.tools.iter().map(|tool| tool.name.len() + tool.hash.len()).sum();
+        self.server.len() + self.noted.as_deref().map_or(0, str::len) + tools
+    }
+}
+
 /// An environment variable of a server, or a header of requests to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealedValue {

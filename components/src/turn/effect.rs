@@ -49,6 +49,8 @@ pub struct ToolRun {
     pub attempt: Attempt,
     /// Whose turn.
     pub agent: AgentId,
+    /// The agent at the top of its family: who shares its places.
+    pub family: AgentId,
     /// The agent's name, which also names its workspace.
     pub agent_name: Box<str>,
     /// In which session.

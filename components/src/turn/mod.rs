@@ -81,6 +81,8 @@ pub enum Origin {
         /// The turn that sent it.
         parent: TurnId,
     },
+    /// An agent of another node.
+    Peer,
     /// A trigger fired.
     Trigger {
         /// Which.
@@ -114,6 +116,7 @@ impl Origin {
             Self::WebSocket => "websocket",
             Self::OpenAi => "openai",
             Self::Agent { .. } => "agent",
+            Self::Peer => "peer",
             Self::Trigger { .. } => "trigger",
             Self::Schedule { .. } => "schedule",
             Self::Workflow { .. } => "workflow",

@@ -1,6 +1,6 @@
 //! `agent_send`: asks another agent, and waits for its answer unless told not to.
 
-use agentsvc_components::SessionId;
+use agentsvc_components::{RefusalKind, SessionId};
 use agentsvc_systems::injection::{Shielded, shield};
 use agentsvc_systems::turn::SendToAgent;
 use futures_util::future::BoxFuture;
@@ -8,10 +8,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
+use crate::tool::remote::{Remote, RemoteEnd, RemoteMessage};
 use crate::tool::toolset::{Context, Ended, Tool, input};
 
 /// The table row. Safe to repeat: the world takes the message and settles the call in one step, so that a call without
-/// a result has sent nothing. Its time is bounded by the other agent's turn.
+/// a result has sent nothing. Its time is bounded by the other agent's turn. A message to another node is not repeated.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "agent_send",
     "Sends a message to another agent and returns its answer. With `async` true it does not wait and returns a task \
@@ -26,7 +27,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// The other agent's name or id.
+    /// The other agent's name or id; of an agent of another node `name@node`.
     agent: String,
     /// The message.
     message: String,
@@ -46,8 +47,29 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let policy = context.parts.injection;
         let shielded = tokio::task::spawn_blocking(move || shield(policy, "another agent", message)).await;
         let Shielded { text, found } = shielded.map_err(|_| "The message could not be scanned.")?;
-        let send = SendToAgent { from, index, to: agent, session, text, wait: !is_async, found };
-        context.ask(send).await?;
-        Ok(Ended::Adopted)
+        if agent.contains('@') {
+            return remote(&context, agent, text, is_async).await;
+        }
+        let send = SendToAgent { from, index, to: agent.clone(), session, text: text.clone(), wait: !is_async, found };
+        match context.bridge().ask(send).await {
+            Ok(_) => Ok(Ended::Adopted),
+            // An agent of this node comes before those of others.
+            Err(refusal) if refusal.kind == RefusalKind::NotFound && session.is_none() => {
+                remote(&context, agent, text, is_async).await.map_err(|_| format!("Refused: {}.", refusal.message))
+            }
+            Err(refusal) => Err(format!("Refused: {}.", refusal.message)),
+        }
     })
+}
+
+/// Sends a message to an agent of another node. A call that ran when the daemon ended may have sent it, and is not repeated.
+async fn remote(context: &Context, to: String, text: String, is_async: bool) -> Result<Ended, String> {
+    let remote = context.parts.settings.get::<Remote>().0.clone();
+    let remote = remote.ok_or("Refused: this node has no network of other nodes.")?;
+    if context.run.runs_before > 0 {
+        let text = "the daemon was restarted while the message was sent".to_owned();
+        return Ok(RemoteEnd::Unknown(text).into());
+    }
+    let sender = context.run.agent_name.to_string();
+    Ok(remote.send(RemoteMessage { to, text, sender, wait: !is_async }).await.into())
 }

@@ -144,7 +144,7 @@ fn origins_are_exact() {
 #[test]
 fn what_has_no_effect_is_said() {
     let warnings = read("mode = \"stable\"\nnetwork_enabled = true\n").unwrap().warnings;
-    assert_eq!(warnings.len(), 2);
+    assert_eq!(warnings.len(), 2, "the mode, and a network without a secret");
     assert!(read("mode = \"default\"\n").unwrap().warnings.is_empty());
     assert!(read("mode = \"stabel\"\n").unwrap_err().contains("did you mean `stable`?"));
 }
@@ -159,12 +159,12 @@ fn secrets_are_never_shown() {
 
 #[test]
 fn reserved_tables_warn_and_do_not_stop() {
-    let text = "[memory]\nx = 1\n[network.agent]\nlimit = 1\n[[sidecar_channels]]\nname = \"a\"\n";
+    let text = "[memory]\nx = 1\n[pairing.agent]\nlimit = 1\n[[sidecar_channels]]\nname = \"a\"\n";
     let loaded = parse(text, Path::new("config.toml")).unwrap();
     let warnings: Vec<_> = loaded.warnings.iter().map(ToString::to_string).collect();
     let expected = [
         "line 1: table [memory] has no effect in this release",
-        "line 3: table [network] has no effect in this release",
+        "line 3: table [pairing] has no effect in this release",
         "line 5: table [sidecar_channels] has no effect in this release",
     ];
     assert_eq!(warnings, expected);

@@ -63,6 +63,13 @@ fn other(path: &str, kind: Kind) -> String {
         ("api_listen", _) => "\"127.0.0.1:1\"".to_owned(),
         ("data_dir" | "audit.heads_file" | "audit.heads_syslog", _) => "\"/other\"".to_owned(),
         ("world.tick_hz" | "server.loading_wait_ms", _) => "7".to_owned(),
+        ("network_enabled", _) => "true".to_owned(),
+        ("network.listen_addresses" | "network.bootstrap_peers", _) => "[\"10.0.0.2:7400\"]".to_owned(),
+        ("network.agents", _) => "[\"other\"]".to_owned(),
+        (path, Kind::Integer { .. } | Kind::Secret) if path.starts_with("network.") => match kind {
+            Kind::Secret => "\"other\"".to_owned(),
+            _ => "77".to_owned(),
+        },
         ("inputs.enabled", _) => "false".to_owned(),
         ("inputs.keep_hours" | "inputs.max_mb", _) => "77".to_owned(),
         ("log.format", _) => "\"json\"".to_owned(),
@@ -102,7 +109,7 @@ fn what_needs_a_restart_waits_for_it_and_nothing_else_does() {
         assert_eq!(changed.until_restart(&started), started, "{path} would be in force without a restart");
         checked += 1;
     }
-    assert_eq!(checked, 21);
+    assert_eq!(checked, 30);
     let live = read("log_level = \"warn\"\nrate_limit_per_second = 5\n[budget]\ndaily_limit_usd = 1\n");
     assert_eq!(live.clone().until_restart(&started), live);
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 
+use crate::audit::vault::Vault;
 use crate::backup::place;
 use crate::config::{Config, Document as _, Loaded, key_guard};
 use crate::daemon;
@@ -27,6 +28,9 @@ pub(crate) struct Start {
     /// Log format on stderr; overrides `[log] format`
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<Format>,
+    /// Begin with an empty world in a home that had another one
+    #[arg(long)]
+    new_world: bool,
 }
 
 impl Run for Start {
@@ -56,6 +60,9 @@ impl Run for Start {
         // Nobody else has the home: what a kill has left of an exchange of worlds is put in order.
         exchange::recover(&world).map_err(Error::io("cannot complete the interrupted restore"))?;
         let first_run = is_empty(&world);
+        if first_run && !self.new_world {
+            check_had_none(&home, &world)?;
+        }
         if home.write_config(&Config::template())? {
             output::note(&format!("first start: wrote {}", home.config_file().display()));
         }
@@ -88,6 +95,20 @@ fn finish_restore(home: &Home) -> Result<(), Error> {
         output::note(&format!("completed the interrupted restore of {archive}"));
     }
     Ok(())
+}
+
+/// An empty directory in the place of a world is a disk that is not mounted more often than a wish for another world.
+fn check_had_none(home: &Home, world: &Path) -> Result<(), Error> {
+    let vault = Vault::open(home.vault_dir()).map_err(|error| Error::domain(Exit::Failure, error))?;
+    // A first start that was cut off has signed no entry.
+    if vault.checkpoint().is_ok_and(|signed| signed.is_none_or(|signed| signed.sequence == 0)) {
+        return Ok(());
+    }
+    Err(Error::Failed(format!(
+        "this home had a world, and there is none in {}. If the directory is on a disk that is not mounted, mount it. If the \
+         world is lost, restore a backup, or begin with an empty one: `agentsvc start --new-world`.",
+        world.display()
+    )))
 }
 
 /// True when no world was ever stored in `directory`.

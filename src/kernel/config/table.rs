@@ -104,6 +104,7 @@ macro_rules! table {
             }
 
             #[allow(unused_mut)]
+            #[allow(clippy::vec_init_then_push, reason = "a table has any number of secrets")]
             fn secrets(&self) -> Vec<(Vec<String>, &$crate::kernel::config::Secret)> {
                 let mut found = Vec::new();
                 $($crate::kernel::config::table!(@secrets $rule, found, stringify!($field), &self.$field);)+

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use agentsvc_components::AgentId;
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,
 };
@@ -25,6 +26,8 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 pub(crate) struct Request<'a> {
     /// The URL as the model wrote it.
     pub(crate) url: &'a str,
+    /// The family of the agent that asks, which has a share of the fetches under way.
+    pub(crate) family: AgentId,
     /// `[capabilities] network` of the agent's manifest.
     pub(crate) network: &'a [Box<str>],
     /// A URL of the configuration, whose host may be private.
@@ -77,7 +80,7 @@ impl Inner {
         let mut target = Target::parse(request.url)?;
         policy.permit(&target)?;
         // Never closed, so that an error cannot be.
-        let _turn = self.turns.acquire().await;
+        let _turn = self.turns.place(request.family).await;
         let mut hops = 0;
         loop {
             let hop = async {

@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agentsvc_components::AgentId;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use uuid::Uuid;
 
 use super::dns::Lookup;
 use super::{AllowedHosts, Error, Fetched, Media, Request, Web, WebSettings};
@@ -106,7 +108,16 @@ fn web(allowed: &[String], lookup: &Scripted) -> Web {
 
 fn request(url: &str) -> Request<'_> {
     static ALL: std::sync::LazyLock<[Box<str>; 1]> = std::sync::LazyLock::new(|| ["*".into()]);
-    Request { url, network: &*ALL, trusted: None, accept: "*/*", header: None, json: None, redirects_max: 5 }
+    Request {
+        url,
+        family: AgentId(Uuid::nil()),
+        network: &*ALL,
+        trusted: None,
+        accept: "*/*",
+        header: None,
+        json: None,
+        redirects_max: 5,
+    }
 }
 
 async fn fetch(web: &Web, url: &str) -> Result<Fetched, Error> {
@@ -273,5 +284,5 @@ async fn only_so_many_fetches_at_once() {
     let all = (0..200).map(|_| fetch(&web, &url));
     let all = futures_util::future::join_all(all).await;
     assert!(all.into_iter().all(|fetched| fetched.is_ok_and(|fetched| fetched.text == "x")));
-    assert_eq!(web.inner.turns.available_permits(), agentsvc_components::kernel::limit::WEB_FETCHES_MAX);
+    assert_eq!(web.inner.turns.free(), agentsvc_components::kernel::limit::WEB_FETCHES_MAX);
 }

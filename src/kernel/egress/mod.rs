@@ -33,9 +33,10 @@ mod vet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use agentsvc_components::kernel::limit::WEB_FETCHES_MAX;
+use agentsvc_components::kernel::limit::{WEB_FETCHES_FAMILY_MAX, WEB_FETCHES_MAX};
 use arc_swap::ArcSwap;
-use tokio::sync::Semaphore;
+
+use crate::kernel::places::Places;
 
 pub use self::allow::AllowedHosts;
 use self::dns::{Lookup, SystemLookup};
@@ -90,7 +91,7 @@ pub(crate) struct Inner {
     /// The TLS configuration for https: loading the machine's root certificates takes milliseconds and memory.
     tls: OnceLock<Result<rustls::ClientConfig, String>>,
     /// Fetches that may be under way at once; the rest waits.
-    turns: Semaphore,
+    turns: Places,
     /// Reads the environment; a seam for tests.
     pub(crate) environment: fn(&str) -> Option<String>,
 }
@@ -109,7 +110,7 @@ impl Web {
 
     fn with_lookup(settings: WebSettings, lookup: Box<dyn Lookup>) -> Self {
         let environment = |name: &str| std::env::var(name).ok();
-        let (settings, turns) = (ArcSwap::from_pointee(settings), Semaphore::new(WEB_FETCHES_MAX));
+        let (settings, turns) = (ArcSwap::from_pointee(settings), Places::new(WEB_FETCHES_MAX, WEB_FETCHES_FAMILY_MAX));
         Self { inner: Arc::new(Inner { settings, lookup, tls: OnceLock::new(), turns, environment }) }
     }
 

@@ -70,6 +70,14 @@ impl KnownSecrets {
         known.sort_by_key(|secret| std::cmp::Reverse(secret.text.len()));
     }
 
+    /// `secret` is no longer in use, so that it does not push others out.
+    pub fn forget(&self, secret: &str) {
+        let secret = secret.trim();
+        let json = as_json(secret);
+        let forms = [Zeroizing::new(Box::from(secret)), as_json(&json), json, as_url(secret)];
+        self.0.write().retain(|known| forms.iter().all(|form| **form != *known.text));
+    }
+
     /// `line` without the secrets; borrowed when it holds none.
     pub fn mask<'a>(&self, line: &'a str) -> Cow<'a, str> {
         let mut line = Cow::Borrowed(line);
@@ -119,6 +127,8 @@ mod tests {
         }
         assert!(matches!(known.mask("nothing here"), Cow::Borrowed(_)));
         assert!(!format!("{known:?}").contains("hunter2"));
+        known.forget("pass\"word\\1");
+        assert_eq!(known.mask(r#"pass"word\1 pass\"word\\1 hunter2"#), r#"pass"word\1 pass\"word\\1 ***"#);
     }
 
     #[test]

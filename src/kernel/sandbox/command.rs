@@ -1,6 +1,5 @@
 //! Running one command for an agent: what it may use, how long, and what is kept of its output.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,12 +9,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use agentsvc_components::AgentId;
-use agentsvc_components::kernel::limit::SHELLS_MAX;
+use agentsvc_components::kernel::limit::{SHELLS_FAMILY_MAX, SHELLS_MAX};
 use arc_swap::ArcSwap;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use rustix::process::{Pid, Signal};
 use tokio::process::{Child, Command};
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::bounds::{cgroup, watches};
@@ -27,6 +26,7 @@ use super::report::parts;
 use super::sandbox_spec::{Limits, SandboxSpec};
 use super::{landlock, launcher};
 use crate::kernel::free_space;
+use crate::kernel::places::{Place, Places};
 
 /// The directory in a workspace that commands keep their temporary files in.
 pub(super) const TEMPORARY: &str = ".tmp";
@@ -55,8 +55,6 @@ const SYSTEM: &str = "/usr/lib /usr/lib32 /usr/lib64 /usr/libexec /usr/share /us
 /// What agents that may run everything read beside that.
 const SYSTEM_FULL: &[&str] = &["/usr", "/bin", "/sbin", "/opt"];
 
-/// Places that one agent has at once.
-const AGENT_SHELLS_MAX: usize = SHELLS_MAX / 4;
 /// Measures of workspaces with commands that are under way at once: each remembers names, and commands may be many.
 static MEASURES: Semaphore = Semaphore::const_new(2);
 
@@ -79,28 +77,7 @@ pub(super) struct Shared {
     closes_ports: OnceLock<bool>,
     /// The port of the API while it has no key: no command reaches it. 0 while it has one.
     open_port: AtomicU16,
-    places: Arc<Semaphore>,
-    /// What each agent with commands has of the places.
-    shares: Mutex<HashMap<AgentId, Arc<Semaphore>>>,
-}
-
-/// A place to run one command in. What is decided about a command is decided when it has one: the wait may be long.
-#[derive(Debug)]
-pub struct Place {
-    agent: AgentId,
-    shared: Arc<Shared>,
-    permits: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.permits = None;
-        let mut shares = self.shared.shares.lock();
-        // Nobody has a place of this share, nor waits for one.
-        if shares.get(&self.agent).is_some_and(|share| Arc::strong_count(share) == 1) {
-            shares.remove(&self.agent);
-        }
-    }
+    places: Places,
 }
 
 /// What the operator sets; a command that is under way ends under the rules it began with.
@@ -174,12 +151,10 @@ impl Commands {
     /// As [`new`](Self::new), caged by another binary than this process's own.
     pub fn with_launcher(policy: ExecPolicy, hidden: Vec<PathBuf>, secrets: Vec<Box<str>>, launcher: PathBuf) -> Self {
         let hidden = RwLock::new(hidden);
-        let (places, shares) = (Arc::new(Semaphore::new(SHELLS_MAX)), Mutex::default());
+        let places = Places::new(SHELLS_MAX, SHELLS_FAMILY_MAX);
         let rules = ArcSwap::from_pointee(Rules { policy, secrets });
         let (namespaces, closes_ports, open_port) = (OnceLock::new(), OnceLock::new(), AtomicU16::new(0));
-        Self {
-            shared: Arc::new(Shared { rules, hidden, launcher, namespaces, closes_ports, open_port, places, shares }),
-        }
+        Self { shared: Arc::new(Shared { rules, hidden, launcher, namespaces, closes_ports, open_port, places }) }
     }
 
     /// Hides further files and directories of the daemon from commands that begin from here on. What was hidden stays so: old
@@ -203,21 +178,13 @@ impl Commands {
         self.shared.rules.store(Arc::new(Rules { policy, secrets }));
     }
 
-    /// Waits for a place for a command of the agent, which has [`AGENT_SHELLS_MAX`] at once.
+    /// Waits for a place for a command of the family, which has [`SHELLS_FAMILY_MAX`] at once. What is decided about a command
+    /// is decided when it has one: the wait may be long.
     ///
     /// # Errors
     /// A sentence: none; places are never closed.
-    pub async fn place(&self, agent: AgentId) -> Result<Place, String> {
-        let said = |error: AcquireError| error.to_string();
-        let share = {
-            let mut shares = self.shared.shares.lock();
-            Arc::clone(shares.entry(agent).or_insert_with(|| Arc::new(Semaphore::new(AGENT_SHELLS_MAX))))
-        };
-        // From here on its drop tidies the share away, also when the wait is given up.
-        let mut place = Place { agent, shared: Arc::clone(&self.shared), permits: None };
-        let own = share.acquire_owned().await.map_err(said)?;
-        place.permits = Some((own, Arc::clone(&self.shared.places).acquire_owned().await.map_err(said)?));
-        Ok(place)
+    pub async fn place(&self, family: AgentId) -> Result<Place, String> {
+        self.shared.places.place(family).await.ok_or_else(|| "No commands run any more.".to_owned())
     }
 
     /// Runs a command. When the future is dropped, everything that the command started is killed.
@@ -422,29 +389,4 @@ pub(super) async fn until_disk_full(directory: &Path) {
 
 fn is_disk_full(workspace: &Path) -> bool {
     free_space::check(workspace, 0).is_err_and(|error| error.kind() == io::ErrorKind::StorageFull)
-}
-
-#[cfg(test)]
-mod tests {
-    use futures_util::FutureExt;
-    use uuid::Uuid;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn an_agent_leaves_places_to_others() {
-        let commands = Commands::new(ExecPolicy::default(), Vec::new(), Vec::new());
-        let (one, other) = (AgentId(Uuid::from_u128(1)), AgentId(Uuid::from_u128(2)));
-        let mut held = Vec::new();
-        for _ in 0..AGENT_SHELLS_MAX {
-            held.push(commands.place(one).await.unwrap());
-        }
-        assert!(commands.place(one).now_or_never().is_none(), "it has its share");
-        let others = commands.place(other).now_or_never().unwrap().unwrap();
-        held.pop();
-        held.push(commands.place(one).now_or_never().unwrap().unwrap());
-        drop((held, others));
-        assert!(commands.shared.shares.lock().is_empty());
-        assert_eq!(commands.shared.places.available_permits(), SHELLS_MAX);
-    }
 }

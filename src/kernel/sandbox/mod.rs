@@ -29,10 +29,11 @@ mod server;
 mod supervise;
 mod workspace;
 
+pub use super::places::Place;
 pub use crate::kernel::openat2::Resolver;
 pub use bounds::Bound;
 pub use bounds::cgroup::divide as divide_cgroup;
-pub use command::{Commands, Full, Place, Ran, Request};
+pub use command::{Commands, Full, Ran, Request};
 pub use error::Error;
 pub use files::{Entry, Kind, Piece, Workspace, Write};
 pub use listing::Listing;

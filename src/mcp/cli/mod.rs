@@ -1,6 +1,7 @@
 //! `mcp`: the daemon as an MCP server over standard input and output, one JSON message a line, for clients that start
 //! their servers. Each message goes to `/api/mcp`. Its subcommands manage the servers of others.
 
+mod login;
 mod servers;
 
 use std::collections::HashMap;

@@ -1,8 +1,9 @@
-//! `mcp list`, `add`, `remove`, `test`, `logs` and `catalog`: the MCP servers that the daemon runs.
+//! `mcp list`, `add`, `remove`, `test`, `accept`, `logs` and `catalog`: the MCP servers that the daemon runs.
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
+use super::login::{Login, logout};
 use crate::kernel::cli::Error;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
@@ -20,6 +21,12 @@ pub(super) enum Servers {
     Remove(Named),
     /// Reconnect an MCP server and list its tools
     Test(Named),
+    /// Accept new and changed tools of an MCP server
+    Accept(Accept),
+    /// Sign in at an MCP server that asks for it
+    Login(Login),
+    /// Sign out at an MCP server
+    Logout(Named),
     /// Print the end of the error output of an MCP server
     Logs(Named),
     /// List the servers that can be installed
@@ -31,6 +38,16 @@ pub(super) enum Servers {
 pub(super) struct Named {
     /// Its name
     name: String,
+}
+
+/// Options of `mcp accept`.
+#[derive(Debug, Args)]
+pub(super) struct Accept {
+    /// Name of the server
+    name: String,
+    /// Show the tools without accepting them
+    #[arg(long)]
+    show: bool,
 }
 
 /// Options of `mcp add`.
@@ -68,7 +85,10 @@ impl Servers {
             Self::List => show(context, "/api/mcp/servers", rows),
             Self::Catalog => show(context, "/api/mcp/catalog", entries),
             Self::Logs(Named { name }) => show(context, &path(&name, "/logs"), |answer| field(answer, "/log") + "\n"),
+            Self::Login(login) => login.run(context),
+            Self::Logout(Named { name }) => logout(context, &name),
             Self::Add(add) => add.run(context),
+            Self::Accept(accept) => accept.run(context),
             Self::Remove(Named { name }) => {
                 context.block_on(async { context.client()?.delete(&path(&name, "")).await })?;
                 output::note(&format!("removed {name}"));
@@ -90,6 +110,32 @@ impl Servers {
 fn show(context: &Context, path: &str, render: fn(&Value) -> String) -> Result<(), Error> {
     let answer = context.block_on(async { context.client()?.get(path, &[]).await })?;
     if context.json() { output::json(&answer) } else { output::print(&output::clean(&render(&answer))) }
+}
+
+impl Accept {
+    fn run(self, context: &Context) -> Result<(), Error> {
+        let server = context.block_on(async { context.client()?.get(&path(&self.name, ""), &[]).await })?;
+        let review = &server["tools_review"];
+        let answer = if self.show || review.is_null() {
+            server.clone()
+        } else {
+            // Only what was read here: the server may list others by now.
+            let body = json!({ "hash": review["hash"] });
+            context.block_on(async { context.client()?.post(&path(&self.name, "/accept-tools"), Some(&body)).await })?
+        };
+        if context.json() {
+            return output::json(&answer);
+        }
+        if review.is_null() {
+            output::note(&format!("{} has no tools to accept", self.name));
+            return Ok(());
+        }
+        output::print(&output::clean(&reviewed(review)))?;
+        if !self.show {
+            output::note(&format!("accepted the tools of {}", self.name));
+        }
+        Ok(())
+    }
 }
 
 impl Add {
@@ -137,7 +183,7 @@ impl Add {
     }
 }
 
-fn path(name: &str, rest: &str) -> String {
+pub(super) fn path(name: &str, rest: &str) -> String {
     format!("/api/mcp/servers/{}{rest}", encoded(name))
 }
 
@@ -146,6 +192,7 @@ fn rows(answer: &Value) -> String {
         ("NAME", "/name"),
         ("STATUS", "/status"),
         ("TOOLS", "/tool_count"),
+        ("SIGN-IN", "/auth/state"),
         ("TRANSPORT", "/transport/type"),
         ("FROM", "/source"),
         ("ERROR", "/error"),
@@ -168,6 +215,15 @@ fn entries(answer: &Value) -> String {
     });
     let entries: Vec<Value> = entries.collect();
     Table::of(&entries, &columns).render()
+}
+
+/// The tools of a review, a row each.
+fn reviewed(review: &Value) -> String {
+    let kinds = ["new", "changed"].into_iter().flat_map(|kind| items(review, kind).map(move |tool| (kind, tool)));
+    let row = |(kind, tool): (&str, &Value)| json!({ "kind": kind, "name": tool["name"], "description": tool["description"] });
+    let removed = items(review, "removed").map(|name| json!({ "kind": "removed", "name": name }));
+    let rows: Vec<Value> = kinds.map(row).chain(removed).collect();
+    Table::of(&rows, &[("CHANGE", "/kind"), ("TOOL", "/name"), ("DESCRIPTION", "/description")]).render()
 }
 
 fn tools(answer: &Value) -> String {
@@ -208,8 +264,8 @@ mod tests {
     #[test]
     fn servers_and_entries_are_rows() {
         let list = json!({ "servers": [{ "name": "a", "status": "connected", "tool_count": 2, "source": "api", "error": null,
-            "transport": { "type": "stdio" } }] });
-        assert_eq!(rows(&list).lines().nth(1), Some("a     connected  2      stdio      api"));
+            "auth": { "state": "authorized" }, "transport": { "type": "stdio" } }] });
+        assert_eq!(rows(&list).lines().nth(1), Some("a     connected  2      authorized  stdio      api"));
         let catalog = json!({ "entries": [{ "id": "n", "installed": false, "category": "c", "description": "d",
             "required_env": [{ "name": "A" }, { "name": "B" }] }] });
         assert!(entries(&catalog).contains("A, B"), "{}", entries(&catalog));

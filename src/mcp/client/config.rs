@@ -32,8 +32,8 @@ table! {
         env: Vec<Variable> => list(variable).example("[\"GITHUB_TOKEN\", \"MODE=ro\"]").protected(),
         /// Headers of requests to a server over HTTP. Values are never shown.
         headers: Vec<Header> => list(header).example("[\"X-Key: value\"]").protected(),
-        /// How a server over HTTP is signed in to, where it does not say so itself: auth_url, token_url, client_id,
-        /// client_secret_env, scopes and user_scopes.
+        /// How a server over HTTP is signed in to, where it does not say so itself: client_id, client_secret_env, scopes,
+        /// user_scopes, auth_url and token_url.
         oauth: Option<McpOauth> => object(oauth).example("{ client_id = \"agentsvc\", scopes = [\"read\"] }").protected(),
         /// Directories that it can read and run programs from, beside the system's.
         readable_paths: Vec<PathBuf> => list(directory).example("[\"/opt/tools\"]").protected(),
@@ -75,12 +75,26 @@ pub struct Transport {
 
 impl Serialize for Transport {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut shown = serde_json::to_value(&self.transport).unwrap_or_default();
+        let mut shown = shown(&self.transport);
         if !self.headers.is_empty() {
             shown["headers"] = self.headers.iter().map(Header::shown).collect();
         }
         shown.serialize(serializer)
     }
+}
+
+/// A transport as it is shown: the query of a URL may hold a key.
+pub(crate) fn shown(transport: &McpTransport) -> Value {
+    let mut shown = serde_json::to_value(transport).unwrap_or_default();
+    for key in ["url", "base_url"] {
+        if let Some(Value::String(url)) = shown.get_mut(key)
+            && let Some(at) = url.find('?')
+        {
+            url.truncate(at + 1);
+            url.push_str(MASK);
+        }
+    }
+    shown
 }
 
 /// A variable of a server's environment; shown by its name only.
@@ -276,7 +290,7 @@ mod tests {
         let text = "[[mcp_servers]]\nname = \"files\"\ntimeout_secs = 9\nenv = [\"A\", \"B=c\"]\n\
                     [mcp_servers.transport]\ntype = \"stdio\"\ncommand = \"npx\"\nargs = [\"-y\"]\n\
                     [[mcp_servers]]\nname = \"web\"\nheaders = [\"X-Key: secret1\"]\n\
-                    [mcp_servers.transport]\ntype = \"http\"\nurl = \"https://h/mcp\"\n\
+                    [mcp_servers.transport]\ntype = \"http\"\nurl = \"https://h/mcp?key=secret3\"\n\
                     [mcp_servers.oauth]\nclient_id = \"c\"\nscopes = [\"a\"]\n\
                     [[mcp_servers]]\nname = \"plain\"\n\
                     [mcp_servers.transport]\ntype = \"http_compat\"\nbase_url = \"https://h\"\n\
@@ -290,6 +304,7 @@ mod tests {
         assert_eq!([kind("files"), kind("web"), kind("plain")], [Some("stdio"), Some("http"), Some("http_compat")]);
         assert_eq!(servers["plain"].transport.as_ref().unwrap().headers.len(), 2);
         let shown = serde_json::to_string(&servers).unwrap();
+        assert!(shown.contains("https://h/mcp?***"), "{shown}");
         assert!(!shown.contains("secret") && shown.contains("E_KEY"), "{shown}");
         assert!(!format!("{config:?}").contains("secret1") && !format!("{config:?}").contains("secret2"));
     }

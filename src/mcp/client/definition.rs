@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agentsvc_components::mcp::{McpServer, SealedValue};
@@ -10,8 +11,8 @@ use agentsvc_systems::mcp::{McpOauth, McpTransport};
 use serde_json::{Map, Value};
 
 use super::compat::compat_tool;
-use super::config::{Header, HeaderText, McpClient};
-use super::wire::{Compat, Endpoint, Transport};
+use super::config::{Header, HeaderText, McpClient, shown};
+use super::wire::{Authorize, Compat, Endpoint, Transport};
 use crate::kernel::config::Secret;
 use crate::kernel::sandbox::ServerProgram;
 use crate::kernel::sandbox::config::ExecMode;
@@ -52,6 +53,8 @@ pub(crate) struct Definition {
     pub(crate) trusted: bool,
     pub(crate) timeout: Duration,
     pub(crate) oauth: Option<McpOauth>,
+    /// The secret of the client that `oauth` names.
+    pub(crate) client_secret: Option<Secret>,
     /// Why it cannot start.
     pub(crate) fault: Option<String>,
 }
@@ -94,6 +97,7 @@ impl Sources<'_> {
         definition.writable.extend(config.writable_paths.iter().cloned());
         definition.network |= config.network;
         definition.oauth = config.oauth.clone().or(definition.oauth);
+        definition.take_client_secret(self.variable);
         definition.settled(entry.as_ref())
     }
 
@@ -147,6 +151,7 @@ impl Sources<'_> {
             trusted: false,
             timeout: Duration::from_secs(McpClient::default().timeout_secs),
             oauth: None,
+            client_secret: None,
             fault: None,
         }
     }
@@ -238,22 +243,27 @@ impl Definition {
     /// Every secret of it.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
         let values = self.env.iter().filter_map(|(_, value)| value.as_ref());
-        values.chain(self.headers.iter().map(|(_, value)| value)).map(Secret::expose)
+        let values = values.chain(self.headers.iter().map(|(_, value)| value)).chain(&self.client_secret);
+        values.map(Secret::expose)
     }
 
-    /// The way to it; its program's directory lies in `directories`.
+    /// The way to it; its program's directory lies in `directories`, and `authorization` signs requests over HTTP.
     ///
     /// # Errors
     /// Why it cannot start.
-    pub(crate) fn transport(&self, directories: &Path) -> Result<Transport, String> {
+    pub(crate) fn transport(
+        &self,
+        directories: &Path,
+        authorization: Option<Arc<dyn Authorize>>,
+    ) -> Result<Transport, String> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
         let Some(transport) = self.transport.clone() else { return Err("it is not known how to reach it".to_owned()) };
         Ok(match transport {
             McpTransport::Stdio { command, args } => Transport::Stdio(self.program(command, args, directories)),
-            McpTransport::Http { url } => Transport::Http(self.endpoint(url)),
-            McpTransport::Sse { url } => Transport::Sse(self.endpoint(url)),
+            McpTransport::Http { url } => Transport::Http(self.endpoint(url, authorization)),
+            McpTransport::Sse { url } => Transport::Sse(self.endpoint(url, authorization)),
             McpTransport::HttpCompat { base_url, tools } => Transport::HttpCompat(Compat {
                 base_url,
                 headers: self.headers.clone(),
@@ -263,8 +273,8 @@ impl Definition {
         })
     }
 
-    fn endpoint(&self, url: String) -> Endpoint {
-        Endpoint { url, headers: self.headers.clone(), trusted: self.trusted, authorization: None }
+    fn endpoint(&self, url: String, authorization: Option<Arc<dyn Authorize>>) -> Endpoint {
+        Endpoint { url, headers: self.headers.clone(), trusted: self.trusted, authorization }
     }
 
     fn program(&self, command: String, args: Vec<String>, directories: &Path) -> ServerProgram {
@@ -292,16 +302,7 @@ impl Definition {
 
     /// How it is reached, as it is shown: the query of a URL may hold a key.
     pub(crate) fn shown_transport(&self) -> Option<Map<String, Value>> {
-        let mut shown = serde_json::to_value(self.transport.as_ref()?).ok()?;
-        for key in ["url", "base_url"] {
-            if let Some(Value::String(url)) = shown.get_mut(key)
-                && let Some(at) = url.find('?')
-            {
-                url.truncate(at + 1);
-                url.push_str("***");
-            }
-        }
-        shown.as_object().cloned()
+        shown(self.transport.as_ref()?).as_object().cloned()
     }
 }
 
@@ -357,7 +358,7 @@ mod tests {
     }
 
     fn arguments(definition: &Definition) -> Vec<String> {
-        match definition.transport("/h".as_ref()).unwrap() {
+        match definition.transport("/h".as_ref(), None).unwrap() {
             Transport::Stdio(program) => program.arguments,
             other => panic!("{other:?}"),
         }
@@ -405,12 +406,12 @@ mod tests {
         };
         for (mode, starts) in [(ExecMode::Deny, false), (ExecMode::Allowlist, false), (ExecMode::Full, true)] {
             let definition = sources(mode, |sources, _| sources.stored(&server));
-            assert_eq!(definition.transport("/h".as_ref()).is_ok(), starts, "{mode:?}");
+            assert_eq!(definition.transport("/h".as_ref(), None).is_ok(), starts, "{mode:?}");
             assert!(!definition.trusted && definition.readable.is_empty() && definition.writable.is_empty());
         }
         let web = McpServer { transport: Some("{\"type\":\"http\",\"url\":\"https://h/?key=1\"}".into()), ..server };
         let definition = sources(ExecMode::Deny, |sources, _| sources.stored(&web));
-        assert!(definition.transport("/h".as_ref()).is_ok() && !definition.trusted);
+        assert!(definition.transport("/h".as_ref(), None).is_ok() && !definition.trusted);
         assert_eq!(definition.shown_transport().unwrap()["url"], "https://h/?***");
     }
 
@@ -423,7 +424,7 @@ mod tests {
             ..McpServer::default()
         };
         sources(ExecMode::Deny, |sources, dir| {
-            let fault = |definition: &Definition| definition.transport("/h".as_ref()).unwrap_err();
+            let fault = |definition: &Definition| definition.transport("/h".as_ref(), None).unwrap_err();
             assert!(fault(&sources.stored(&server)).contains("has no entry"));
             entry(dir, "[[required_env]]\nname = \"TOKEN\"\n[[required_env]]\nname = \"OWN\"\n");
             let definition = sources.stored(&server);

@@ -28,7 +28,7 @@ pub(super) struct LogQuota {
 
 impl LogQuota {
     /// May it write one line more? Otherwise the number of lines that are left out so far.
-    fn take(&mut self) -> Result<(), u32> {
+    pub(super) fn take(&mut self) -> Result<(), u32> {
         let now = Instant::now();
         if self.since.is_none_or(|since| now.duration_since(since) >= LOG_PERIOD) {
             *self = Self { since: Some(now), lines: 0 };

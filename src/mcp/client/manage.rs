@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentsvc_api::mcp::servers::service::{ManagedServers, Reconnect};
-use agentsvc_api::mcp::servers::shape::{CatalogItem, ServerHealth, ServerItem, ToolItem};
+use agentsvc_api::mcp::servers::service::{ManagedServers, Reconnect, WaitingTools};
+use agentsvc_api::mcp::servers::shape::{
+    CatalogItem, FlaggedTool, ReviewedTool, ServerHealth, ServerItem, ToolItem, ToolsReview,
+};
 use agentsvc_systems::mcp::{McpTransport, tool_prefix};
 use futures_util::future::{BoxFuture, join_all};
 use tokio::sync::watch;
@@ -12,8 +14,8 @@ use tokio::time::timeout;
 
 use super::definition::Source;
 use super::registry::Registry;
+use super::review::{Flag, Judged, Offer};
 use super::server::Server;
-use super::tools::plain;
 use crate::mcp::catalog::Entry;
 
 /// How long a change waits for the first attempt of a server.
@@ -35,12 +37,8 @@ fn shown(server: &Server, is_listed: bool) -> ServerItem {
     let most = if is_listed { LISTED_TOOLS } else { usize::MAX };
     let bytes = DESCRIPTION_BYTES[usize::from(!is_listed)];
     let prefix = tool_prefix(server.name());
-    let described = server.described();
-    let tool = |described: &super::session::Described| {
-        let mut description = described.description.clone().unwrap_or_default();
-        description.truncate(description.floor_char_boundary(bytes));
-        ToolItem { name: format!("{prefix}{}", plain(&described.name)), description }
-    };
+    let offer = server.offer();
+    let tool = |tool: &Arc<Judged>| shown_tool(&prefix, tool, bytes);
     ServerItem {
         id: health.id.clone(),
         name: health.id,
@@ -60,9 +58,40 @@ fn shown(server: &Server, is_listed: bool) -> ServerItem {
         timeout_secs: definition.timeout.as_secs(),
         network: definition.network,
         has_oauth: definition.oauth.is_some(),
-        tool_count: described.len(),
-        tools: described.iter().take(most).map(tool).collect(),
+        auth: health.auth,
+        tool_count: offer.tools.len(),
+        tools: offer.tools.iter().take(most).map(tool).collect(),
+        flagged_tools: offer.listing.flagged().take(most).map(|(tool, flag)| shown_flag(&prefix, tool, flag)).collect(),
+        tools_review: shown_review(&prefix, &offer, is_listed, [most, bytes]),
     }
+}
+
+fn shown_tool(prefix: &str, tool: &Judged, bytes: usize) -> ToolItem {
+    let mut description = tool.described.description.clone().unwrap_or_default();
+    description.truncate(description.floor_char_boundary(bytes));
+    ToolItem { name: format!("{prefix}{}", tool.name), description }
+}
+
+fn shown_flag(prefix: &str, tool: &Judged, flag: &Flag) -> FlaggedTool {
+    let reasons = flag.reasons.iter().map(ToString::to_string).collect();
+    FlaggedTool { name: format!("{prefix}{}", tool.name), action: flag.action.as_str(), reasons }
+}
+
+/// What waits for the operator: at most so many tools, with at most so many bytes of their descriptions.
+fn shown_review(prefix: &str, offer: &Offer, is_listed: bool, [most, bytes]: [usize; 2]) -> Option<ToolsReview> {
+    let changes = offer.review.as_ref()?;
+    let find = |name: &String| offer.listing.tools.iter().find(|tool| tool.name == *name);
+    let tool = |tool: &Arc<Judged>| ReviewedTool {
+        tool: shown_tool(prefix, tool, bytes),
+        input_schema: (!is_listed).then(|| tool.described.input_schema.clone()),
+    };
+    let shown = |names: &[String]| names.iter().filter_map(find).take(most).map(tool).collect();
+    Some(ToolsReview {
+        hash: offer.listing.hash.clone(),
+        new: shown(&changes.new),
+        changed: shown(&changes.changed),
+        removed: changes.removed.iter().take(most).map(|name| format!("{prefix}{name}")).collect(),
+    })
 }
 
 /// What the API shows of an entry.
@@ -118,6 +147,20 @@ impl ManagedServers for Registry {
         Box::pin(async move {
             let vetted = self.means.web.vet(&url, false).await;
             vetted.map(drop).map_err(|error| error.to_string())
+        })
+    }
+
+    fn waiting_tools(&self, name: &str) -> Option<Option<WaitingTools>> {
+        let offer = self.server(name)?.offer();
+        let waits = offer.review.is_some();
+        Some(waits.then(|| WaitingTools { hash: offer.listing.hash.clone(), tools: offer.listing.listed() }))
+    }
+
+    fn settle(self: Arc<Self>, name: String) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            if let Some(server) = self.server(&name) {
+                self.settle_tools(&server).await;
+            }
         })
     }
 

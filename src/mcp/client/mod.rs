@@ -8,9 +8,12 @@ mod connection;
 mod definition;
 mod incoming;
 mod manage;
+mod pins;
 mod registry;
+mod review;
 mod server;
 mod session;
+mod sign_ins;
 mod stderr;
 mod tools;
 pub(crate) mod wire;
@@ -19,6 +22,7 @@ use std::sync::Arc;
 
 use agentsvc_api::Api;
 use agentsvc_api::mcp::servers::service::ManagedServers;
+use agentsvc_api::mcp::servers::sign_in::ServerSignIns;
 use tokio::runtime::Handle;
 
 use crate::kernel::exchange::Exchange;
@@ -46,9 +50,11 @@ pub(crate) fn start(
         set: parts.set.clone(),
         settings: parts.settings.clone(),
         handle: handle.clone(),
+        injection: parts.injection,
         directories: home.mcp_servers_dir(),
     });
     api.services.provide::<dyn ManagedServers>(Arc::clone(&registry) as _);
+    api.services.provide::<dyn ServerSignIns>(Arc::clone(&registry) as _);
     handle.spawn(registry.follow(exchange.starts()));
 }
 

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use agentsvc_api::Api;
 use agentsvc_components::mcp::McpServer;
+use agentsvc_systems::injection::InjectionPolicy;
 use agentsvc_systems::kernel::entities::List;
 use agentsvc_systems::mcp::limits::MCP_SERVERS_MAX;
 use agentsvc_systems::mcp::{McpServerView, tool_prefix};
+use futures_util::FutureExt;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -18,6 +20,7 @@ use tokio::task::AbortHandle;
 
 use super::config::Configured;
 use super::definition::{Definition, Sources};
+use super::pins;
 use super::server::Server;
 use super::tools;
 use super::wire::Means;
@@ -39,10 +42,12 @@ pub(crate) struct Registry {
     pub(super) means: Means,
     pub(super) catalog: Catalog,
     pub(super) vault: Vault,
-    api: Arc<Api>,
+    pub(super) api: Arc<Api>,
     set: ToolSet,
     settings: Settings,
     handle: Handle,
+    /// What becomes of texts that look like prompt injections.
+    pub(super) injection: InjectionPolicy,
     /// Where each has a directory of its own.
     directories: PathBuf,
     running: Mutex<BTreeMap<Box<str>, Entry>>,
@@ -74,13 +79,14 @@ pub(crate) struct Parts {
     pub(crate) set: ToolSet,
     pub(crate) settings: Settings,
     pub(crate) handle: Handle,
+    pub(crate) injection: InjectionPolicy,
     pub(crate) directories: PathBuf,
 }
 
 impl Registry {
     /// Nothing runs yet.
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { means, catalog, vault, api, set, settings, handle, directories } = parts;
+        let Parts { means, catalog, vault, api, set, settings, handle, injection, directories } = parts;
         Arc::new(Self {
             means,
             catalog,
@@ -89,6 +95,7 @@ impl Registry {
             set,
             settings,
             handle,
+            injection,
             directories,
             running: Mutex::default(),
             stored: Mutex::default(),
@@ -104,12 +111,18 @@ impl Registry {
         self.apply().await;
         loop {
             tokio::select! {
-                Ok(()) = changes.changed() => drop(self.apply().await),
+                Ok(()) = changes.changed() => {
+                    self.resync().await;
+                    self.settle_all();
+                }
                 Ok(()) = starts.changed() => {
                     while !self.ask().await {
                         tokio::time::sleep(ASK_AGAIN_AFTER).await;
                     }
+                    // A restore may have brought other ones.
+                    self.servers().iter().filter_map(|server| server.sign_in().cloned()).for_each(|it| it.forget_read());
                     self.apply().await;
+                    self.settle_all();
                 }
                 else => return,
             }
@@ -119,9 +132,16 @@ impl Registry {
     /// Asks the world for its servers. False when it does not answer.
     async fn ask(&self) -> bool {
         let list = List::<McpServerView> { filter: (), after: None, limit: MCP_SERVERS_MAX };
-        match self.api.bridge.ask(list).await {
+        // One world: what another one accepted must not be forgotten because of the servers of this one.
+        let bridge = self.api.bridge.of_this_world();
+        match bridge.ask(list).await {
             Ok(page) => {
                 *self.stored.lock() = page.items.into_iter().map(|view| view.server).collect();
+                let configured = self.settings.get::<Configured>();
+                let is_there = |name: &str| {
+                    configured.0.contains_key(name) || self.stored.lock().iter().any(|server| &*server.name == name)
+                };
+                pins::forget_others(&bridge, is_there).await;
                 true
             }
             Err(refusal) => {
@@ -185,19 +205,25 @@ impl Registry {
     }
 
     fn start(self: &Arc<Self>, definition: Definition) -> Entry {
-        let server = Arc::new(Server::new(definition, &self.directories, self.settings.clone()));
-        let (kept, means, of) = (Arc::clone(&server), self.means.clone(), Arc::downgrade(self));
-        let offer = move || {
-            if let Some(registry) = of.upgrade() {
-                registry.offer();
-            }
+        let sign_in = self.sign_in(&definition);
+        let server = Arc::new(Server::new(definition, &self.directories, sign_in, self.settings.clone()));
+        let (kept, means) = (Arc::clone(&server), self.means.clone());
+        let (of, listed) = (Arc::downgrade(self), Arc::clone(&server));
+        let offer = move |tools| {
+            let (of, listed) = (of.upgrade(), Arc::clone(&listed));
+            let take = async move {
+                if let Some(registry) = of {
+                    registry.take_list(&listed, tools).await;
+                }
+            };
+            take.boxed()
         };
         let task = self.handle.spawn(async move { kept.keep(means, offer).await }).abort_handle();
         Entry { server, task }
     }
 
     /// Offers the tools of all servers to agents.
-    fn offer(&self) {
+    pub(super) fn offer(&self) {
         let _one_by_one = self.offering.lock();
         let servers = self.servers();
         self.set.bring(tools::all(&servers));

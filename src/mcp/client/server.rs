@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agentsvc_api::mcp::servers::shape::ServerHealth;
+use agentsvc_api::mcp::servers::sign_in::SignInStatus;
 use agentsvc_components::Timestamp;
 use arc_swap::ArcSwap;
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, watch};
@@ -18,10 +20,14 @@ use super::call::{self, Caller};
 use super::config::Extensions;
 use super::connection::{Connection, Failure};
 use super::definition::Definition;
+use super::incoming::LogQuota;
+use super::review::{Listing, Offer};
 use super::session::{self, Described};
+use super::sign_ins::not_required;
 use super::stderr::Tail;
-use super::wire::{self, Means, Opened, Transport};
+use super::wire::{self, Authorize, Means, Opened, Transport};
 use crate::kernel::settings::Settings;
+use crate::mcp::oauth::{SignIn, Signing};
 
 /// Time until a server that ended is started again; twice as long each time.
 const RESTART_AFTER: Duration = Duration::from_secs(5);
@@ -44,10 +50,18 @@ const SECRET_BYTES_MIN: usize = 6;
 pub(super) struct Server {
     definition: Definition,
     transport: Result<Transport, String>,
+    /// How it is signed in to, where it may ask for that.
+    sign_in: Option<Arc<SignIn>>,
     settings: Settings,
     state: Mutex<State>,
-    /// The tools as it described them last; they stay while it is restarted.
-    described: ArcSwap<Vec<Described>>,
+    /// Its tools as they are offered; they stay while it is restarted.
+    offer: ArcSwap<Offer>,
+    /// What it listed last.
+    listing: ArcSwap<Listing>,
+    /// What it lists is compared with what was accepted, one list after the other.
+    pub(super) settling: tokio::sync::Mutex<()>,
+    /// What may still be written to the log of its tools.
+    findings: Mutex<LogQuota>,
     /// The end of its error output.
     tail: Tail,
     /// Somebody wants another connection.
@@ -105,14 +119,24 @@ fn now() -> Timestamp {
 
 impl Server {
     /// The server of this definition; its directory lies in `directories`.
-    pub(super) fn new(definition: Definition, directories: &Path, settings: Settings) -> Self {
-        let transport = definition.transport(directories);
+    pub(super) fn new(
+        definition: Definition,
+        directories: &Path,
+        sign_in: Option<Arc<SignIn>>,
+        settings: Settings,
+    ) -> Self {
+        let signing = sign_in.clone().map(|sign_in| Arc::new(Signing(sign_in)) as Arc<dyn Authorize>);
+        let transport = definition.transport(directories, signing);
         Self {
             definition,
             transport,
+            sign_in,
             settings,
             state: Mutex::default(),
-            described: ArcSwap::default(),
+            offer: ArcSwap::default(),
+            listing: ArcSwap::default(),
+            settling: tokio::sync::Mutex::default(),
+            findings: Mutex::default(),
             tail: Tail::default(),
             again: Notify::new(),
             attempts: watch::Sender::default(),
@@ -129,23 +153,50 @@ impl Server {
         &self.definition
     }
 
+    /// How it is signed in to, as far as that is known.
+    pub(super) fn auth(&self) -> SignInStatus {
+        self.sign_in.as_ref().map_or_else(not_required, |sign_in| sign_in.shown())
+    }
+
+    /// What signs in to it, where it may ask for that.
+    pub(super) const fn sign_in(&self) -> Option<&Arc<SignIn>> {
+        self.sign_in.as_ref()
+    }
+
     /// Is it a program of this machine?
     pub(super) const fn is_program(&self) -> bool {
         matches!(self.transport, Ok(Transport::Stdio(_)))
     }
 
-    /// Its tools.
-    pub(super) fn described(&self) -> Arc<Vec<Described>> {
-        self.described.load_full()
+    /// Its tools as they are offered.
+    pub(super) fn offer(&self) -> Arc<Offer> {
+        self.offer.load_full()
     }
 
-    /// Takes its tools. Gives whether they are others than before.
-    pub(super) fn describe(&self, tools: Vec<Described>) -> bool {
-        let is_new = **self.described.load() != tools;
-        if is_new {
-            self.described.store(Arc::new(tools));
+    /// Offers these tools from now on.
+    pub(super) fn set_offer(&self, offer: Offer) {
+        self.offer.store(Arc::new(offer));
+    }
+
+    /// What it listed last.
+    pub(super) fn listing(&self) -> Arc<Listing> {
+        self.listing.load_full()
+    }
+
+    /// Takes what it listed.
+    pub(super) fn set_listing(&self, listing: Listing) {
+        if let Some(tools) = listing.findings() {
+            self.warn(&format!("tools look like prompt injections: {tools}"));
         }
-        is_new
+        self.listing.store(Arc::new(listing));
+    }
+
+    /// Writes something about its tools to its log and to that of the daemon.
+    pub(super) fn warn(&self, text: &str) {
+        if self.findings.lock().take().is_ok() {
+            tracing::warn!(server = self.name(), "MCP server: {text}");
+            self.tail.add(format!("\nagentsvc: {text}\n").as_bytes());
+        }
     }
 
     /// Calls something that it has: once, whatever comes of it.
@@ -179,13 +230,15 @@ impl Server {
                 Link::Starting => "connecting",
                 Link::Down(_) => "disconnected",
             },
-            tool_count: self.described.load().len(),
+            tool_count: self.offer.load().tools.len(),
+            tools_to_review: self.offer.load().waiting(),
             last_ok: state.last_ok,
             last_error: state.last_error.clone(),
             consecutive_failures: state.failures,
             reconnecting: state.reconnecting,
             reconnect_attempts: state.reconnect_attempts,
             connected_since: state.connected_since,
+            auth: self.auth(),
         }
     }
 
@@ -218,8 +271,8 @@ impl Server {
         self.attempts.subscribe()
     }
 
-    /// Keeps it running, for ever. `offer` is told when its tools are others.
-    pub(super) async fn keep(&self, means: Means, offer: impl Fn()) {
+    /// Keeps it running, for ever. `offer` gets each list of its tools.
+    pub(super) async fn keep(&self, means: Means, offer: impl Fn(Vec<Described>) -> BoxFuture<'static, ()>) {
         let mut failures = 0;
         loop {
             let began = Instant::now();
@@ -252,7 +305,9 @@ impl Server {
     /// How long it rests before it is started again; `None`: until somebody wants it.
     fn rest(&self, failures: u32) -> Option<Duration> {
         let extensions = self.settings.get::<Extensions>();
-        let may_start = extensions.auto_reconnect && self.transport.is_ok();
+        // It is asked again when the user has signed in.
+        let needs_user = self.sign_in.as_ref().is_some_and(|sign_in| sign_in.is_needed());
+        let may_start = extensions.auto_reconnect && self.transport.is_ok() && !needs_user;
         let most = Duration::from_secs(extensions.reconnect_max_backoff_secs);
         (may_start && failures < extensions.reconnect_max_attempts).then(|| rest(failures, most))
     }
@@ -270,7 +325,7 @@ impl Server {
     }
 
     /// Runs it once.
-    async fn run(&self, means: &Means, offer: &impl Fn()) -> End {
+    async fn run(&self, means: &Means, offer: &impl Fn(Vec<Described>) -> BoxFuture<'static, ()>) -> End {
         let transport = match &self.transport {
             Ok(transport) => transport.clone(),
             Err(why) => return End::Why(why.clone()),
@@ -314,7 +369,11 @@ impl Server {
     }
 
     /// Talks with it until something is wrong with it.
-    async fn converse(&self, connection: &Connection, offer: &impl Fn()) -> String {
+    async fn converse(
+        &self,
+        connection: &Connection,
+        offer: &impl Fn(Vec<Described>) -> BoxFuture<'static, ()>,
+    ) -> String {
         let features = match session::initialize(connection).await {
             Ok(features) => features,
             Err(failure) => return self.reason("initialize", failure),
@@ -322,11 +381,7 @@ impl Server {
         let follow = async {
             loop {
                 match session::describe(connection, features).await {
-                    Ok(tools) => {
-                        if self.describe(tools) {
-                            offer();
-                        }
-                    }
+                    Ok(tools) => offer(tools).await,
                     Err(failure) => return self.reason("tools/list", failure),
                 }
                 self.note_up(connection);
@@ -353,7 +408,7 @@ impl Server {
             (state.failures, state.reconnecting, state.reconnect_attempts) = (0, false, 0);
         }
         drop(state);
-        tracing::info!(server = self.name(), tools = self.described().len(), "an MCP server is connected");
+        tracing::info!(server = self.name(), tools = self.offer().tools.len(), "an MCP server is connected");
         self.attempts.send_modify(|count| *count += 1);
     }
 

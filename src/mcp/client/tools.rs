@@ -4,19 +4,17 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use agentsvc_components::kernel::taint::Taint;
+use agentsvc_systems::mcp::limits::MCP_TOOL_NAME_BYTES_MAX;
 use agentsvc_systems::mcp::tool_prefix;
 use serde_json::{Map, Value};
 
 use super::call::Caller;
 use super::connection::Failure;
+use super::review::Judged;
 use super::server::Server;
 use super::session::Described;
 use crate::tool::toolset::{Context, Ended, Tool, input};
 
-/// Bytes of a tool's name, as all providers accept it.
-const NAME_BYTES_MAX: usize = 64;
-/// Bytes of a description that are shown to models.
-const DESCRIPTION_BYTES_MAX: usize = 4 << 10;
 /// Bytes of the schema of a tool's input.
 const SCHEMA_BYTES_MAX: usize = 64 << 10;
 
@@ -32,13 +30,12 @@ pub(super) fn all(servers: &[Arc<Server>]) -> Vec<Tool> {
     by_length.sort_by_key(|server| std::cmp::Reverse(server.name().len()));
     let (mut names, mut tools) = (HashSet::new(), Vec::new());
     for server in by_length {
-        for described in server.described().iter() {
-            let name = format!("{}{}", tool_prefix(server.name()), plain(&described.name));
-            match fault(&name, described).or((!names.insert(name.clone())).then_some("its name is another tool's")) {
-                None => tools.push(tool(server, name, described)),
-                Some(fault) => {
-                    tracing::warn!(server = server.name(), tool = name, fault, "a tool of an MCP server is left out");
-                }
+        for judged in &server.offer().tools {
+            let name = format!("{}{}", tool_prefix(server.name()), judged.name);
+            if names.insert(name.clone()) {
+                tools.push(tool(server, name, judged));
+            } else {
+                tracing::warn!(server = server.name(), tool = name, "another MCP server has a tool of this name");
             }
         }
     }
@@ -48,9 +45,9 @@ pub(super) fn all(servers: &[Arc<Server>]) -> Vec<Tool> {
 }
 
 /// Why a tool cannot be offered.
-fn fault(name: &str, described: &Described) -> Option<&'static str> {
+pub(super) fn fault(name: &str, described: &Described) -> Option<&'static str> {
     let schema = &described.input_schema;
-    if described.name.is_empty() || name.len() > NAME_BYTES_MAX {
+    if described.name.is_empty() || name.len() > MCP_TOOL_NAME_BYTES_MAX {
         Some("its name is empty or too long")
     } else if schema["type"] != "object" {
         Some("its input is no object")
@@ -59,17 +56,17 @@ fn fault(name: &str, described: &Described) -> Option<&'static str> {
     }
 }
 
-fn tool(server: &Arc<Server>, name: String, described: &Described) -> Tool {
-    let mut description = described.description.clone().unwrap_or_default();
-    description.truncate(description.floor_char_boundary(DESCRIPTION_BYTES_MAX));
-    let (holder, called) = (Arc::clone(server), Arc::new(described.clone()));
+fn tool(server: &Arc<Server>, name: String, judged: &Arc<Judged>) -> Tool {
+    let described = &judged.described;
+    let description = described.description.clone().unwrap_or_default();
+    let (holder, called) = (Arc::clone(server), Arc::clone(judged));
     let schema = described.input_schema.clone();
     let tool = Tool::brought(name, description, schema, move |context, text| {
         let (server, called) = (Arc::clone(&holder), Arc::clone(&called));
         Box::pin(async move {
             let arguments: Map<String, Value> = input(&text)?;
             let caller = caller(&server, &context).await;
-            told(server.name(), server.call(&called, arguments, caller).await)
+            told(server.name(), server.call(&called.described, arguments, caller).await)
         })
     });
     // The server's own time bounds it.
@@ -127,6 +124,9 @@ fn part(part: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use agentsvc_components::mcp::PinnedTool;
+    use agentsvc_systems::injection::InjectionPolicy;
+    use agentsvc_systems::mcp::ListedTool;
     use serde_json::json;
 
     use super::*;
@@ -136,6 +136,7 @@ mod tests {
     use crate::mcp::catalog::Catalog;
     use crate::mcp::client::config::McpClient;
     use crate::mcp::client::definition::Sources;
+    use crate::mcp::client::review::{Offer, judge};
 
     fn server(name: &str, tools: &[&str]) -> Arc<Server> {
         let sources = Sources {
@@ -145,9 +146,12 @@ mod tests {
             mode: ExecMode::Deny,
         };
         let definition = sources.configured(name, &McpClient::default());
-        let server = Server::new(definition, "/h".as_ref(), Settings::default());
+        let server = Server::new(definition, "/h".as_ref(), None, Settings::default());
         let described = tools.iter().map(|name| described(name, json!({ "type": "object" })));
-        server.describe(described.collect());
+        let listing = Arc::new(judge(name, described.collect(), InjectionPolicy::Mark));
+        let pin = |tool: ListedTool| PinnedTool { name: tool.name.into(), hash: tool.hash.into() };
+        let accepted: Vec<_> = listing.listed().into_iter().map(pin).collect();
+        server.set_offer(Offer::of(listing, &accepted));
         Arc::new(server)
     }
 

@@ -57,6 +57,8 @@ pub enum Ended {
         /// Untrusted content that it holds.
         taint: Taint,
     },
+    /// It may or may not have taken effect, and is not repeated.
+    Unknown(String),
     /// Not yet: the world settles the call when the turn that it began has ended.
     Adopted,
 }

@@ -40,8 +40,8 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let settings = context.parts.settings.get::<SearchSettings>();
         let count_max = settings.max_results;
         let count = asked.max_results.unwrap_or(count_max).clamp(1, count_max.max(1));
-        let network = &context.run.manifest.manifest.capabilities.network;
-        Ok(Ended::Text(show(query, &settings.search(&context.parts.web, query, count, network).await?)))
+        let by = (context.run.family, &*context.run.manifest.manifest.capabilities.network);
+        Ok(Ended::Text(show(query, &settings.search(&context.parts.web, query, count, by).await?)))
     })
 }
 

@@ -109,7 +109,7 @@ fn spawn_child(world: &mut World, command: SpawnChild) -> Result<Spawned, Refusa
 
 /// Refuses another agent below the one at the top above `owner` where there is no room. That one may be gone already.
 fn admit(world: &World, owner: Entity, child: &Manifest) -> Result<(), String> {
-    let top = ancestors(world, owner).last().unwrap_or_else(|| id_of(world, owner));
+    let top = family_of(world, owner);
     let manifest = |id| index::agent(world, id).ok().and_then(|entity| world.get::<Agent>(entity));
     let (mut count, mut bytes) = (0, child.bytes());
     // An older home may have more; nothing looks at all of those.
@@ -147,6 +147,18 @@ pub(super) fn leave(world: &mut World, id: AgentId, parent: AgentId) {
 fn ancestors(world: &World, agent: Entity) -> impl Iterator<Item = AgentId> + '_ {
     let parent = |entity: Entity| world.get::<SpawnedBy>(entity).map(|by| by.0);
     std::iter::successors(parent(agent), move |id| index::agent(world, *id).ok().and_then(parent))
+}
+
+/// The family of an agent, by the agent at its top, which a client created; it may be gone already. What bounds an agent bounds
+/// its family, so that none takes more by spawning others.
+pub(crate) fn family_of(world: &World, agent: Entity) -> AgentId {
+    ancestors(world, agent).last().unwrap_or_else(|| id_of(world, agent))
+}
+
+/// All live agents of a family.
+pub(crate) fn members(world: &World, family: AgentId) -> impl Iterator<Item = Entity> + '_ {
+    let ids = std::iter::once(family).chain(world.resource::<Family>().below(family));
+    ids.filter_map(|id| index::agent(world, id).ok())
 }
 
 /// Kills an agent on behalf of one of its ancestors.

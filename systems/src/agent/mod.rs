@@ -26,7 +26,7 @@ mod update;
 
 pub use by_name::{NameScan, NamedAgent, ScanNames};
 pub use clone::CloneAgent;
-pub(crate) use family::{Family, check};
+pub(crate) use family::{Family, check, family_of, members};
 pub use family::{KillDescendant, SpawnChild};
 pub use import::{FindImported, ImportAgent, Imported};
 pub use index::agent_named;

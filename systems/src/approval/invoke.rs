@@ -3,7 +3,7 @@
 //! A call that needs a person waits here until its approval ends, in memory only: when the daemon dies nobody waits any
 //! more, and the approval expires with the restart. So an approval of a client's call lets exactly that call run, once.
 
-use crate::agent::error_codes as agent_codes;
+use crate::agent::{error_codes as agent_codes, family_of};
 use crate::approval;
 use crate::approval::error_codes;
 use crate::audit::audit_kinds;
@@ -26,7 +26,7 @@ use super::ask::{begin, check, check_room, hash, is_gated, on_record};
 use super::decide::withdraw;
 use crate::audit::Audit;
 use crate::config::Settings;
-use crate::kernel::command::{Answer, Command, Place, ReplySlot};
+use crate::kernel::command::{Answer, Command, Place, ReplySlot, command};
 use crate::kernel::glob;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::{Exclusive, Outbox};
@@ -54,6 +54,8 @@ pub struct InvokeTool {
 pub struct Invoker {
     /// Which.
     pub agent: AgentId,
+    /// The agent at the top of its family: who shares its places.
+    pub family: AgentId,
     /// Its name, which also names its workspace.
     pub name: Box<str>,
     /// Its current session.
@@ -94,14 +96,31 @@ impl Command for InvokeTool {
     }
 }
 
+/// Asks whether a tool may be called on nobody's behalf. Unlike [`InvokeTool`] it leaves no audit entry: who asks puts calls of
+/// many clients on record together.
+#[derive(Clone, Debug)]
+pub struct CheckInvocation {
+    /// The tool.
+    pub tool: Box<str>,
+}
+
+command! {
+    read "check_invocation" CheckInvocation => (), All, |it, world| Answer::Now(check_nobody(world, &it.tool))
+}
+
+/// Refuses a call on nobody's behalf that a person would have to approve.
+fn check_nobody(world: &World, tool: &str) -> Result<(), Refusal> {
+    if !glob::any(&world.resource::<Settings>().require_approval, tool) {
+        return Ok(());
+    }
+    let text = format!("agent_id is required: each call of {tool} needs approval");
+    Err(Refusal::bad_field("agent_id", text).with_code(error_codes::APPROVAL_NEEDS_AGENT))
+}
+
 /// Must a person approve the call?
 fn judge(world: &World, command: &InvokeTool) -> Result<bool, Refusal> {
     let Some(agent) = command.agent else {
-        if glob::any(&world.resource::<Settings>().require_approval, &command.tool) {
-            let text = format!("agent_id is required: each call of {} needs approval", command.tool);
-            return Err(Refusal::bad_field("agent_id", text).with_code(error_codes::APPROVAL_NEEDS_AGENT));
-        }
-        return Ok(false);
+        return check_nobody(world, &command.tool).map(|()| false);
     };
     let entity = running(world, agent)?;
     if !is_gated(world, entity, &command.tool) {
@@ -133,10 +152,11 @@ fn clear(world: &mut World, command: &InvokeTool) -> Result<Option<Invoker>, Ref
 
 fn invoker(world: &World, agent: AgentId) -> Result<Invoker, Refusal> {
     let missing = || Refusal::not_found("agent", agent);
-    let found = world.get::<Agent>(running(world, agent)?).ok_or_else(missing)?;
+    let entity = running(world, agent)?;
+    let found = world.get::<Agent>(entity).ok_or_else(missing)?;
     let log = world.get::<Session>(found.current).map(|session| session.log).ok_or_else(missing)?;
     let (name, manifest, session) = (found.name.clone(), found.manifest.clone(), id_of(world, found.current));
-    Ok(Invoker { agent, name, session, log, manifest })
+    Ok(Invoker { agent, family: family_of(world, entity), name, session, log, manifest })
 }
 
 /// Asks a person, and keeps who waits for the answer.

@@ -7,9 +7,9 @@ use agentsvc_components::{AgentId, RefusalKind};
 use uuid::Uuid;
 
 use super::*;
-use crate::agent::{RemoveAgents, StopAgents};
+use crate::agent::{RemoveAgents, SpawnChild, StopAgents};
 use crate::config::Settings;
-use crate::testing::{Asked, TestWorld};
+use crate::testing::{Asked, TestWorld, spawn_command};
 
 fn world() -> (TestWorld, AgentId) {
     let settings = Settings { require_approval: vec!["danger*".into()], ..Settings::default() };
@@ -53,6 +53,24 @@ fn a_call_that_needs_nobody_may_run_and_is_on_record() {
     assert!(world.ask(call(None, "harmless")).unwrap().is_none());
     assert_eq!(called(&world), 2);
     assert!(list(&mut world, false).is_empty());
+}
+
+#[test]
+fn a_call_takes_the_places_of_the_family_of_its_agent() {
+    let (mut world, _) = world();
+    let spawner = |name: &str| {
+        let mut command = spawn_command(name);
+        command.manifest.capabilities.agent_spawn = Some(true);
+        command.hash = crate::manifest::hash(&command.manifest);
+        command
+    };
+    let top = world.ask(spawner("top")).unwrap().agent;
+    let child = world.ask(SpawnChild { parent: top, child: spawner("child"), by: None }).unwrap().agent;
+    let below = world.ask(SpawnChild { parent: child, child: spawner("below"), by: None }).unwrap().agent;
+    for agent in [top, child, below] {
+        let invoker = world.ask(call(Some(agent), "harmless")).unwrap().unwrap();
+        assert_eq!((invoker.agent, invoker.family), (agent, top));
+    }
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub(crate) use ask::{gate, is_gated};
 pub(crate) use decide::{CallDecided, agent_removed, beat, clock_set_back, next_due, withdraw};
 pub use decide::{DecideApprovals, Decision};
 pub(crate) use invoke::nobody_waits;
-pub use invoke::{InvokeTool, Invoker, WithdrawInvocation};
+pub use invoke::{CheckInvocation, InvokeTool, Invoker, WithdrawInvocation};
 pub use list::{ApprovalCounts, ApprovalFilter, ApprovalView, CountApprovals, ListApprovals};
 
 use std::collections::{BTreeMap, BTreeSet};

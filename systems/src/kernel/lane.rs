@@ -1,8 +1,9 @@
 //! A fair queue: items in order within an agent, agents in turn, so that one agent with ten thousand items delays the
-//! others by one. An item can be taken out of the middle; what it leaves behind is cleared away before there is more of
+//! others by one. In place of agents it can be families of them, or whatever else has a key. An item can be taken out of the middle; what it leaves behind is cleared away before there is more of
 //! it than of what waits, so that a lane is bounded by what waits in it, however many came and went.
 
 use std::collections::VecDeque;
+use std::hash::Hash;
 
 use bevy_ecs::prelude::Entity;
 use hashbrown::HashMap;
@@ -11,9 +12,9 @@ use hashbrown::HashMap;
 const IDLE_SPARE: usize = 64;
 
 /// The queue. Bounded by what its owner lets in.
-pub(crate) struct Lane<T> {
-    ring: VecDeque<Entity>,
-    by_agent: HashMap<Entity, Queue<T>>,
+pub(crate) struct Lane<T, K = Entity> {
+    ring: VecDeque<K>,
+    by_agent: HashMap<K, Queue<T>>,
     /// Agents in the ring whose items were all taken out. One that gets another keeps its place.
     idle: usize,
     /// Numbers items in the order in which they came.
@@ -22,8 +23,8 @@ pub(crate) struct Lane<T> {
 
 /// Where an item stands: what takes it out.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    agent: Entity,
+pub(crate) struct Place<K = Entity> {
+    agent: K,
     number: u64,
 }
 
@@ -33,7 +34,7 @@ struct Queue<T> {
     waiting: usize,
 }
 
-impl<T> Default for Lane<T> {
+impl<T, K> Default for Lane<T, K> {
     fn default() -> Self {
         Self { ring: VecDeque::new(), by_agent: HashMap::new(), idle: 0, next: 0 }
     }
@@ -65,9 +66,9 @@ impl<T> Queue<T> {
     }
 }
 
-impl<T> Lane<T> {
+impl<T, K: Copy + Eq + Hash> Lane<T, K> {
     /// Puts an item behind those of its agent.
-    pub(crate) fn push(&mut self, agent: Entity, item: T) -> Place {
+    pub(crate) fn push(&mut self, agent: K, item: T) -> Place<K> {
         let number = self.next;
         self.next += 1;
         let queue = self.by_agent.entry(agent).or_insert_with(|| {
@@ -85,8 +86,17 @@ impl<T> Lane<T> {
 
     /// The next item of the agent whose turn it is.
     pub(crate) fn pop(&mut self) -> Option<T> {
-        loop {
+        self.pop_of(|_| true)
+    }
+
+    /// The next item of the agent whose turn it is of those that may.
+    pub(crate) fn pop_of(&mut self, may: impl Fn(K) -> bool) -> Option<T> {
+        for _ in 0..self.ring.len() {
             let agent = self.ring.pop_front()?;
+            if !may(agent) {
+                self.ring.push_back(agent);
+                continue;
+            }
             let Some(queue) = self.by_agent.get_mut(&agent) else { continue };
             let item = queue.pop();
             if queue.waiting > 0 {
@@ -99,10 +109,17 @@ impl<T> Lane<T> {
             }
             self.idle -= 1;
         }
+        None
+    }
+
+    /// Has any agent that may something in it?
+    pub(crate) fn any_of(&self, may: impl Fn(K) -> bool) -> bool {
+        let waits = |agent: &K| self.by_agent.get(agent).is_some_and(|queue| queue.waiting > 0);
+        self.ring.iter().any(|agent| may(*agent) && waits(agent))
     }
 
     /// Takes an item out, wherever it stands.
-    pub(crate) fn take_out(&mut self, place: Place) {
+    pub(crate) fn take_out(&mut self, place: Place<K>) {
         let Some(queue) = self.by_agent.get_mut(&place.agent) else { return };
         if !queue.take_out(place.number) || queue.waiting > 0 {
             return;
@@ -161,6 +178,19 @@ mod tests {
         lane.push(e(2), 20);
         lane.push(e(3), 30);
         assert_eq!(rest(&mut lane), [10, 20, 30, 11, 12, 13]);
+    }
+
+    #[test]
+    fn agents_that_may_not_are_passed_over() {
+        let mut lane = Lane::default();
+        (10..13).for_each(|item| {
+            lane.push(e(1), item);
+        });
+        lane.push(e(2), 20);
+        let second = |agent| agent == e(2);
+        assert!(lane.any_of(second));
+        assert_eq!((lane.pop_of(second), lane.pop_of(second), lane.any_of(second)), (Some(20), None, false));
+        assert_eq!(rest(&mut lane), [10, 11, 12]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::index::{McpServers, QUOTA, named};
 use super::list::McpServerView;
-use super::{McpOauth, McpTransport, audit_kinds, error_codes, limits};
+use super::{McpOauth, McpTransport, audit_kinds, error_codes, limits, pins};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
@@ -222,6 +222,7 @@ fn remove(world: &mut World, name: &str) -> Result<(), Refusal> {
         note(world, audit_kinds::MCP_SERVER_REMOVED, &server);
     }
     world.despawn(entity);
+    pins::forget(world, name);
     Ok(())
 }
 

@@ -8,6 +8,11 @@ agentsvc_components::limits! {
     pub const MCP_BATCH_ANSWER_BYTES_MAX: usize = 1 << 20;
     /// Agents on one page of the tools that MCP clients list. More: further pages.
     pub const MCP_AGENTS_PAGE_MAX: usize = 500;
+    /// Seconds over which the calls of one public tool by clients without the API key are joined into one audit entry, after an
+    /// entry for the first.
+    pub const ANONYMOUS_CALLS_SECS: u64 = 60;
+    /// Addresses that such an entry names; calls from further ones are only counted.
+    pub const ANONYMOUS_CALLS_PEERS_MAX: usize = 16;
     /// Bytes of one message of an MCP server. More: a program is restarted; over HTTP the request fails.
     pub const MCP_MESSAGE_BYTES_MAX: usize = 16 << 20;
     /// Bytes of the answers of one MCP server over HTTP that are not complete yet. More: the request fails.
@@ -18,6 +23,18 @@ agentsvc_components::limits! {
     pub const MCP_SERVER_LIST_BYTES_MAX: usize = 16 << 20;
     /// Tools of one MCP server. More: the first ones are offered.
     pub const MCP_SERVER_TOOLS_MAX: usize = 1_000;
+    /// Bytes of names, descriptions and schemas of one MCP server's tools that are scanned. More: tools behind it are left out.
+    pub const MCP_SERVER_SCAN_BYTES_MAX: usize = 4 << 20;
+    /// Bytes of a tool's name as agents call it. Longer: the tool is left out.
+    pub const MCP_TOOL_NAME_BYTES_MAX: usize = 64;
+    /// MCP servers whose accepted tools are kept. More: tools of further ones are not accepted.
+    pub const MCP_PINS_MAX: usize = 256;
+    /// Bytes of the accepted tools of all MCP servers. More: as too many of them.
+    pub const MCP_PINS_BYTES_MAX: usize = 40 << 20;
+    /// Changes of the tools of one MCP server that an hour has on the audit log. More: they are in the log alone.
+    pub const MCP_CHANGES_NOTED_MAX: u32 = 60;
+    /// Names of new, changed and removed tools in one entry of the audit log. More: they are counted.
+    pub const MCP_CHANGES_NAMED_MAX: usize = 20;
     /// Requests to one MCP server that wait for their answers. More: the call fails.
     pub const MCP_SERVER_REQUESTS_MAX: usize = 64;
     /// MCP servers that are added over the API. More: 429. `config.toml` can have as many beside them; more are an error.
@@ -36,6 +53,12 @@ agentsvc_components::limits! {
     pub const MCP_TIMEOUT_SECS_MAX: u64 = 600;
     /// Bytes that are kept of the error output of an MCP server; the oldest go.
     pub const MCP_LOG_BYTES_MAX: usize = 16 << 10;
+    /// Sign-ins at one MCP server that wait for the user. More: the oldest ends.
+    pub const MCP_SIGN_INS_MAX: usize = 8;
+    /// Seconds that a sign-in at an MCP server waits for the user at most.
+    pub const MCP_SIGN_IN_SECS_MAX: u64 = 600;
+    /// Bytes of one answer of an authorization server, and of metadata. Longer: the sign-in fails.
+    pub const MCP_SIGN_IN_ANSWER_BYTES_MAX: usize = 64 << 10;
     /// Entries of the MCP catalog. More: the first ones by their file names are there.
     pub const MCP_CATALOG_ENTRIES_MAX: usize = 500;
     /// Bytes of one file of the MCP catalog. Longer: it is left out, with a warning.

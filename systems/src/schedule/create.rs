@@ -3,7 +3,7 @@
 use crate::schedule::audit_kinds;
 use std::str::FromStr;
 
-use bevy_ecs::prelude::World;
+use bevy_ecs::prelude::{Entity, World};
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,7 @@ use serde_json::json;
 use super::rule::Rule;
 use super::times::{QUOTA, Schedules, Timing, plan};
 use super::view::{ScheduleView, definition};
+use crate::agent::{family_of, members};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
@@ -55,7 +56,8 @@ pub struct NewSchedule {
 pub struct CreateSchedule {
     /// What.
     pub new: NewSchedule,
-    /// An agent's tool asks: no more than [`limit::AGENT_SCHEDULES_MAX`] for each agent.
+    /// An agent's tool asks: no more than [`limit::AGENT_SCHEDULES_MAX`] for each agent, and
+    /// [`limit::FAMILY_SCHEDULES_MAX`] for it and its relatives.
     pub by_tool: bool,
 }
 
@@ -69,14 +71,8 @@ fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Re
     let now = world.resource::<Now>().0;
     let (rule, zone) = check(&new, now)?;
     let agent = index::agent(world, new.agent)?;
-    let schedules = world.resource::<Schedules>();
-    let own = || schedules.of(agent, ScheduleKind::Schedule, None).chain(schedules.of(agent, ScheduleKind::Cron, None));
-    if by_tool && own().nth(limit::AGENT_SCHEDULES_MAX - 1).is_some() {
-        let text = format!(
-            "this agent has reached the limit of {} schedules and cron jobs; delete some first",
-            limit::AGENT_SCHEDULES_MAX
-        );
-        return Err(Refusal::full(text, QUOTA.code));
+    if by_tool {
+        check_share(world, agent)?;
     }
     let schedule = Schedule {
         agent,
@@ -107,6 +103,25 @@ fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Re
     plan(world, entity);
     world.audit(audit_kinds::SCHEDULE_CREATED, new.agent, json!({ "id": id, "kind": new.kind.noun() }));
     ScheduleView::of(world, entity).ok_or_else(|| Refusal::not_found(new.kind.noun(), id))
+}
+
+/// Refuses a tool's schedule where its agent, or the family of that, has as many as tools may make.
+fn check_share(world: &World, agent: Entity) -> Result<(), Refusal> {
+    let schedules = world.resource::<Schedules>();
+    let of =
+        |agent| schedules.of(agent, ScheduleKind::Schedule, None).chain(schedules.of(agent, ScheduleKind::Cron, None));
+    let full = |whose: &str, most: usize| {
+        let text = format!("{whose} reached the limit of {most} schedules and cron jobs; delete some first");
+        Err(Refusal::full(text, QUOTA.code))
+    };
+    if of(agent).nth(limit::AGENT_SCHEDULES_MAX - 1).is_some() {
+        return full("this agent has", limit::AGENT_SCHEDULES_MAX);
+    }
+    let mut all = members(world, family_of(world, agent)).flat_map(of);
+    if all.nth(limit::FAMILY_SCHEDULES_MAX - 1).is_some() {
+        return full("the agents spawned below the same agent, and that agent, have", limit::FAMILY_SCHEDULES_MAX);
+    }
+    Ok(())
 }
 
 fn check(new: &NewSchedule, now: Timestamp) -> Result<(Rule, Tz), Refusal> {

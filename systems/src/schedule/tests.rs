@@ -8,8 +8,8 @@ use agentsvc_components::{AgentId, RefusalKind, Timestamp};
 use uuid::Uuid;
 
 use super::*;
-use crate::agent::{RemoveAgents, StopAgents};
-use crate::testing::TestWorld;
+use crate::agent::{RemoveAgents, SpawnChild, StopAgents};
+use crate::testing::{TestWorld, spawn_command};
 
 /// 2026-03-02T00:00:00Z, a Monday.
 pub(super) const MONDAY: i64 = 1_772_409_600_000;
@@ -341,6 +341,30 @@ fn a_tool_makes_no_more_than_its_share() {
     let refusal = world.ask(CreateSchedule { new: plain(agent, "@daily"), by_tool: true }).unwrap_err();
     assert_eq!(refusal.kind, RefusalKind::TooMany);
     create(&mut world, plain(agent, "@daily"));
+}
+
+#[test]
+fn the_tools_of_a_family_make_no_more_than_its_share() {
+    let (mut world, other) = fixture();
+    let spawner = |name: &str| {
+        let mut command = spawn_command(name);
+        command.manifest.capabilities.agent_spawn = Some(true);
+        command.hash = crate::manifest::hash(&command.manifest);
+        command
+    };
+    let top = world.ask(spawner("top")).unwrap().agent;
+    let mut last = top;
+    for n in 0..limit::FAMILY_SCHEDULES_MAX / limit::AGENT_SCHEDULES_MAX {
+        let parent = if n % 3 == 0 { top } else { last };
+        last = world.ask(SpawnChild { parent, child: spawner(&format!("child-{n}")), by: None }).unwrap().agent;
+        for _ in 0..limit::AGENT_SCHEDULES_MAX {
+            world.ask(CreateSchedule { new: plain(last, "@daily"), by_tool: true }).unwrap();
+        }
+    }
+    let refusal = world.ask(CreateSchedule { new: plain(top, "@daily"), by_tool: true }).unwrap_err();
+    assert!(refusal.kind == RefusalKind::TooMany && refusal.message.contains("1000"), "{refusal:?}");
+    create(&mut world, plain(top, "@daily"));
+    world.ask(CreateSchedule { new: plain(other, "@daily"), by_tool: true }).unwrap();
 }
 
 #[test]

@@ -7,4 +7,6 @@ agentsvc_components::audit_kinds! {
     INJECTION_FOUND = "injection_found";
     /// A file was sent to an agent.
     FILE_UPLOADED = "file_uploaded";
+    /// A user declared the files of an agent's workspace trusted.
+    FILES_TRUSTED = "files_trusted";
 }

@@ -9,7 +9,8 @@
 //! | is sensitive ([`super::tools`])                                      | as `taint` says: noted, waits, refused |
 //! | is any other                                                         | it runs                               |
 //!
-//! Everything but the last leaves an entry in the audit trail.
+//! Everything but the last leaves an entry in the audit trail. A command may run any file of the workspace: it is judged as if
+//! its turn had read all of them, and the turn is tainted by them before the command runs.
 
 use bevy_ecs::prelude::{Entity, World};
 use serde_json::Value;
@@ -21,7 +22,7 @@ use agentsvc_components::session::message::ToolCall;
 use agentsvc_components::turn::{Origin, Turn};
 
 use super::tools::{Sink, sink};
-use super::{EVENT_OF_TRIGGER, addresses, exfiltration, of};
+use super::{EVENT_OF_TRIGGER, add, addresses, exfiltration, files_run, of};
 use crate::config::Settings;
 use crate::config::taint::TaintPolicy;
 use crate::kernel::counters::Counters;
@@ -46,7 +47,8 @@ type FindAgent = fn(&World, &str) -> Result<Entity, Refusal>;
 
 /// Judges a call that the model of a turn asks for. `find` tells whom a call writes to.
 pub(crate) fn judge(world: &mut World, turn: Entity, call: &ToolCall, find: FindAgent) -> Judgement {
-    let taint = of(world, turn);
+    let files = files_run(world, turn, &call.name);
+    let taint = of(world, turn).with(files);
     let security = &world.resource::<Settings>().security;
     if taint.is_none() || security.taint == TaintPolicy::Off {
         return Judgement::Run;
@@ -54,7 +56,7 @@ pub(crate) fn judge(world: &mut World, turn: Entity, call: &ToolCall, find: Find
     let (deny, approve) = (glob::any(&security.taint_deny, &call.name), glob::any(&security.taint_approve, &call.name));
     let policy = security.taint;
     let input = serde_json::from_str::<Value>(&call.input).unwrap_or_default();
-    let sources = sources(world, turn, taint);
+    let sources = sources(world, turn, taint, files);
     let judgement = if let Some(why) = exfiltration::carries(&call.name, &input) {
         let text = format!(
             "Refused: {why}, and this turn has read untrusted content: {sources}. That is how secrets are stolen. It \
@@ -76,6 +78,9 @@ pub(crate) fn judge(world: &mut World, turn: Entity, call: &ToolCall, find: Find
             TaintPolicy::Deny => refused(taint, &sources, NOT_ALLOWED),
         }
     };
+    if !matches!(judgement, Judgement::Deny(..)) {
+        add(world, turn, files, FILES_RUN);
+    }
     let mut counters = world.resource_mut::<Counters>();
     match judgement {
         Judgement::Run => {}
@@ -85,6 +90,9 @@ pub(crate) fn judge(world: &mut World, turn: Entity, call: &ToolCall, find: Find
     }
     judgement
 }
+
+/// What brought the taint of a command that may run tainted files, for people.
+const FILES_RUN: &str = "files of the workspace, which a command can run";
 
 /// Why a tool is refused.
 const NOT_ALLOWED: &str = "The operator does not allow this tool then.";
@@ -104,9 +112,12 @@ fn because(sources: &str) -> String {
     format!("Its turn has read untrusted content: {sources}.")
 }
 
-/// The labels, and what brought them as far as the turn remembers.
-fn sources(world: &World, turn: Entity, taint: Taint) -> String {
+/// The labels, and what brought them as far as the turn remembers. `files` are those that only the workspace brings.
+fn sources(world: &World, turn: Entity, taint: Taint, files: Taint) -> String {
     let labels = taint.words().join(", ");
+    if !files.is_none() && of(world, turn).is_none() {
+        return format!("{labels} ({FILES_RUN}; a user can declare them trusted)");
+    }
     let turn = world.get::<Turn>(turn);
     let fired = turn.is_some_and(|turn| matches!(turn.origin, Origin::Trigger { .. }) && !turn.taint.is_none());
     let journal = turn.and_then(|turn| turn.journal.as_deref());

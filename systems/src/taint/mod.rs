@@ -8,7 +8,7 @@
 //! | a custom event                                              | `event`, and those of its publisher |
 //! | the output of a command that could reach the network        | `command`                          |
 //! | the result of a tool that is not in [`tools`], a client's   | `tool`                             |
-//! | a file of its workspace                                     | those of the turns that wrote there |
+//! | a file of its workspace, or a command, which can run any    | those of the turns that wrote there |
 //! | an entry or a key of its memory                             | those of the turn that stored it   |
 //! | the name of an agent                                        | that of the agent's instructions   |
 //! | a turn of a schedule, trigger or workflow                   | those of what made or fired it     |
@@ -24,11 +24,14 @@ mod exfiltration;
 mod judge;
 mod metrics;
 mod tools;
+mod trust;
 mod upload;
 
 pub(crate) use judge::{Judgement, judge};
 pub use tools::{Brings, brings, labelled};
 pub(crate) use tools::{reads_web, writes_files};
+pub use trust::TrustFiles;
+pub(crate) use trust::{TrustingFiles, may_be_written};
 pub use upload::NoteUpload;
 
 use bevy_ecs::prelude::{Entity, Resource, World};
@@ -56,7 +59,7 @@ use crate::kernel::outbox::Emit;
 pub(crate) const DOMAIN: Domain = Domain {
     uses: &["audit", "config", "manifest", "redact", "agent", "event", "session", "turn"],
     install,
-    commands: &[CommandDef::of::<NoteUpload>()],
+    commands: &[CommandDef::of::<NoteUpload>(), CommandDef::of::<TrustFiles>()],
     audit_kinds: audit_kinds::ALL,
     metrics: metrics::ALL,
     ..Domain::named("taint")
@@ -207,9 +210,43 @@ pub(crate) fn read_meanwhile(world: &mut World, turn: Entity, tool: &str) {
     }
 }
 
+/// What a call of the tool may run of its agent's workspace and its turn has not read.
+fn files_run(world: &World, turn: Entity, tool: &str) -> Taint {
+    let agent =
+        world.get::<Turn>(turn).filter(|_| tools::runs_files(tool)).and_then(|turn| world.get::<Agent>(turn.agent));
+    let files = agent.map(|agent| agent.taint.files).unwrap_or_default();
+    if of(world, turn).holds(files) { Taint::NONE } else { files }
+}
+
+/// Does the judgement of a call that has not gone out hold no more, because files that it may run have been written since by
+/// a turn of another taint?
+pub(crate) fn is_outdated(world: &World, turn: Entity, tool: &str) -> bool {
+    let policy = world.resource::<Settings>().security.taint;
+    addresses::count(policy) && !files_run(world, turn, tool).is_none()
+}
+
 /// A call of this turn may have written files of the workspace.
 pub(crate) fn files_written(world: &mut World, turn: Entity) {
     let taint = of(world, turn);
+    if let Some(agent) = world.get::<Turn>(turn).map(|turn| turn.agent) {
+        stain_files(world, agent, taint);
+    }
+}
+
+/// The taint that a call of the tool may give to files of the workspace: what its turn has read, and for a command what it can get
+/// from the network by itself.
+pub(crate) fn may_write(world: &World, turn: Entity, tool: &str) -> Taint {
+    if !writes_files(tool) {
+        return Taint::NONE;
+    }
+    let agent = world.get::<Turn>(turn).and_then(|turn| world.get::<Agent>(turn.agent));
+    let loads = agent.map(|agent| tools::loads(tool, &agent.manifest.manifest)).unwrap_or_default();
+    of(world, turn).with(tracked(world, loads))
+}
+
+/// A call of this turn went out, and no result says what it has read: what it may have written is there nonetheless.
+pub(crate) fn files_left(world: &mut World, turn: Entity, tool: &str) {
+    let taint = may_write(world, turn, tool);
     if let Some(agent) = world.get::<Turn>(turn).map(|turn| turn.agent) {
         stain_files(world, agent, taint);
     }

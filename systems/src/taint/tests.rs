@@ -26,6 +26,7 @@ use crate::testing::{TestWorld, answer, spawn_command};
 use crate::turn::{NewMessage, PostMessage, SendToAgent};
 
 mod addresses;
+mod files;
 mod meanwhile;
 
 fn world(taint: TaintPolicy) -> (TestWorld, AgentId) {

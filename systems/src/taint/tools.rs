@@ -54,7 +54,7 @@ type Row = (&'static str, Reads, Sink, bool);
 
 /// The table.
 const TOOLS: &[Row] = &[
-    ("tool_search", Reads::NoStoredText, Sink::Never, false),
+    ("tool_search", Reads::Labelled, Sink::Never, false),
     ("tool_load", Reads::NoStoredText, Sink::Never, false),
     ("result_read", Reads::Conversation, Sink::Never, false),
     ("system_time", Reads::NoStoredText, Sink::Never, false),
@@ -124,6 +124,11 @@ pub(super) fn reads_of(tool: &str, agent: AgentTaint) -> Taint {
     }
 }
 
+/// May a call of the tool run what stands in files of the workspace? Then it is judged as if its turn had read them.
+pub(super) fn runs_files(tool: &str) -> bool {
+    matches!(row(tool).1, Reads::Command)
+}
+
 /// What the result of a call brings into its turn.
 #[must_use]
 pub fn brings(run: &ToolRun) -> Brings {
@@ -150,6 +155,11 @@ pub fn labelled(read: Option<Taint>) -> Taint {
 /// The taint of a result that the world settled: what the command has read. `None` when it said nothing of it.
 pub(super) fn settled(tool: &str, read: Option<Taint>) -> Taint {
     if row(tool).1 == Reads::NoStoredText { read.unwrap_or_default() } else { labelled(read) }
+}
+
+/// The taint of what a call of the tool can store in files without it having been read.
+pub(super) fn loads(tool: &str, manifest: &Manifest) -> Taint {
+    if row(tool).1 == Reads::Command && reaches_network(manifest) { Taint::COMMAND } else { Taint::NONE }
 }
 
 /// Do the commands of such an agent reach the network? The kernel's rules know ports and no hosts: only the grant for

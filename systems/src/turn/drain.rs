@@ -4,7 +4,7 @@ use agentsvc_components::turn::{Origin, Turn};
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
-use super::tools::ToolLane;
+use super::tool_lane::ToolLane;
 use crate::kernel::command::{Answer, Command, Place, Room};
 use crate::model::admission::{Admission, Drain};
 

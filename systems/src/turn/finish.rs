@@ -87,6 +87,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     let (agent, session) = (id_of(world, owner), id_of::<SessionId>(world, session_entity));
     let turn = id_of::<TurnId>(world, entity);
     react(world, &TurnClosed { turn });
+    tools::left_out(world, entity);
     let journal = world.get_mut::<Turn>(entity).and_then(|mut turn| turn.journal.take()).unwrap_or_default();
     let (notices, said) = (journal.notices.clone(), journal.said.clone());
     trace::write(world, entity, &end, *journal);

@@ -327,6 +327,7 @@ const fn source_of(origin: Origin) -> &'static str {
     match origin {
         Origin::Api | Origin::WebSocket | Origin::OpenAi => "its message",
         Origin::Agent { .. } => "the message of another agent",
+        Origin::Peer => "the message of another node",
         Origin::Trigger { .. } => taint::EVENT_OF_TRIGGER,
         Origin::Schedule { .. } => "its schedule",
         Origin::Workflow { .. } => "its workflow",

@@ -63,6 +63,7 @@ pub(crate) mod rows;
 mod settle;
 mod stop;
 mod tool_audit;
+mod tool_lane;
 pub mod tool_result;
 mod tools;
 mod trace;
@@ -81,7 +82,8 @@ pub(crate) use message::take;
 pub use message::{MessageTaken, NewMessage, PostMessage, ResolveSession, SendMessage, TurnReply};
 pub use open::{ListOpenTurns, OpenTurn};
 pub use stop::StopTurns;
-pub(crate) use tools::{ToolLane, send};
+pub(crate) use tool_lane::ToolLane;
+pub(crate) use tools::send;
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
@@ -96,11 +98,11 @@ use crate::kernel::footprint::{Measure, entries};
 use crate::kernel::index::{Index, turn as find};
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::outbox::Exclusive;
-use crate::kernel::reaction::{Removed, on};
+use crate::kernel::reaction::{Removed, on, rule};
 use crate::kernel::record::{Kind, is_record};
 use crate::kernel::stage::Stage;
 use crate::session::TurnsEnding;
-use crate::taint;
+use crate::taint::{self, TrustingFiles};
 use agentsvc_components::turn::Turn;
 use agentsvc_components::turn::outcome::{ModelOutcome, ToolOutcome};
 use agentsvc_components::turn::record::TurnRecord;
@@ -183,6 +185,10 @@ pub(crate) fn install(world: &mut World) {
     world.init_resource::<Children>();
     world.init_resource::<cascade::Cascades>();
     on(world, |world, gone: &Removed<AgentId>| cascade::agent_removed(world, gone.id));
+    rule(world, |world, of: &TrustingFiles| {
+        let is_open = world.resource::<ToolLane>().may_taint_files(of.agent);
+        if is_open { Err(taint::may_be_written()) } else { Ok(()) }
+    });
     on(world, |world, of: &TurnsEnding| stop::end_all(world, of.session, of.why));
     on(world, |world, of: &AgentStopped| {
         stop::stop_running(world, of.agent);

@@ -1,6 +1,7 @@
 //! Tool calls, the loop guard, interrupts and agents that ask agents, in virtual time.
 
 use agentsvc_components::kernel::effect::Abort;
+use agentsvc_components::kernel::limit;
 use agentsvc_components::session::message::{Block, Role, ToolCall};
 use agentsvc_components::turn::effect::ToolRun;
 use agentsvc_components::turn::outcome::{ModelEnd, ModelOutcome, ToolEnd, ToolOutcome, ToolStatus};
@@ -10,9 +11,10 @@ use agentsvc_components::turn::{Origin, TurnEnd};
 use agentsvc_components::{AgentId, Refusal, SessionId, TurnId};
 
 use super::*;
+use crate::agent::SpawnChild;
 use crate::kernel::record;
 use crate::session::{GetSession, ResetSession, SessionView};
-use crate::testing::{Asked, TestWorld, answer};
+use crate::testing::{Asked, TestWorld, answer, spawn_command};
 
 pub(super) fn send(world: &mut TestWorld, agent: AgentId) -> Asked<TurnReply> {
     let asked = world.begin(SendMessage { agent, session: None, message: NewMessage::text("go") });
@@ -365,12 +367,12 @@ fn notes_to_the_owner_come_with_the_reply_and_before_the_last_event() {
     assert_eq!(traces(&world, agent)[0].notices, ["look at this".into()]);
 }
 
-/// Gives an agent so many turns with 30 calls each that the last one's all wait for a place; gives its session.
+/// Gives an agent so many turns with 30 calls each that the last one's all wait for a place of its family; gives its session.
 fn take_all_places(world: &mut TestWorld, hog: AgentId) -> SessionId {
     let inputs: Vec<String> = (0..30).map(|at| format!("{{\"at\":{at}}}")).collect();
     let tools: Vec<_> = inputs.iter().map(|input| ("look", &**input)).collect();
-    let sessions = agentsvc_components::kernel::limit::TOOLS_OUT_MAX / 30 + 2;
-    let id = |n: usize| SessionId(uuid::Uuid::from_u128(n as u128));
+    let sessions = limit::TOOLS_OUT_FAMILY_MAX / 30 + 2;
+    let id = |n: usize| SessionId(uuid::Uuid::from_u128(hog.0.as_u128().wrapping_add((n as u128) << 64)));
     for n in 1..=sessions {
         let _asked = world.begin(SendMessage { agent: hog, session: Some(id(n)), message: NewMessage::text("go") });
         world.step();
@@ -382,18 +384,54 @@ fn take_all_places(world: &mut TestWorld, hog: AgentId) -> SessionId {
 #[test]
 fn no_more_tool_calls_are_out_than_the_lane_holds_and_agents_take_turns() {
     let mut world = TestWorld::new();
-    let hog = world.spawn("hog");
-    take_all_places(&mut world, hog);
+    let hogs: Vec<_> = (0..5).map(|n| world.spawn(&format!("hog-{n}"))).collect();
+    for hog in &hogs {
+        take_all_places(&mut world, *hog);
+    }
     let out = runs(&mut world);
-    assert_eq!(out.len(), agentsvc_components::kernel::limit::TOOLS_OUT_MAX);
+    assert_eq!(out.len(), limit::TOOLS_OUT_MAX);
+    assert!(out.iter().all(|run| run.agent != hogs[4]), "four families have all places");
     let other = world.spawn("other");
     let _asked = send(&mut world, other);
     model_asks(&mut world, &[("look", "{}")]);
     assert!(runs(&mut world).is_empty());
     tool_answers(&mut world, &out[0], "1");
     tool_answers(&mut world, &out[1], "2");
+    tool_answers(&mut world, &out[2], "3");
     let next: Vec<_> = runs(&mut world).iter().map(|run| run.agent).collect();
     assert!(next.contains(&other), "one agent with many calls delays the others by one, not by all");
+}
+
+#[test]
+fn a_family_has_a_share_of_the_tool_calls_that_are_out_however_many_agents_it_has() {
+    let mut world = TestWorld::new();
+    let spawner = |name: &str| {
+        let mut command = spawn_command(name);
+        command.manifest.capabilities.agent_spawn = Some(true);
+        command.hash = crate::manifest::hash(&command.manifest);
+        command
+    };
+    let top = world.ask(spawner("top")).unwrap().agent;
+    let mut child =
+        |above, name: &str| world.ask(SpawnChild { parent: above, child: spawner(name), by: None }).unwrap().agent;
+    let first = child(top, "first");
+    let (second, third) = (child(top, "second"), child(first, "third"));
+    for agent in [top, second, third] {
+        take_all_places(&mut world, agent);
+    }
+    let out = runs(&mut world);
+    assert_eq!(out.len(), limit::TOOLS_OUT_FAMILY_MAX);
+    assert!(out.iter().all(|run| run.family == top));
+    let other = world.spawn("other");
+    let _asked = send(&mut world, other);
+    model_asks(&mut world, &[("look", "{}")]);
+    let others: Vec<_> = runs(&mut world).iter().map(|run| (run.agent, run.family)).collect();
+    assert_eq!(others, [(other, other)], "there is a place for another family at once");
+    tool_answers(&mut world, &out[0], "1");
+    tool_answers(&mut world, &out[1], "2");
+    assert!(runs(&mut world).iter().all(|run| run.family == top));
+    world.ask(StopTurns { agent: top, session: None }).unwrap();
+    assert!(!world.engine.world().resource::<ToolLane>().can_send(), "no room, nothing to send");
 }
 
 #[test]

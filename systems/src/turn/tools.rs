@@ -6,8 +6,7 @@
 //! runs tools repeats it when that is safe, or reports it as unknown.
 
 use agentsvc_components::turn::error_codes;
-use bevy_ecs::prelude::{Entity, Mut, Resource, World};
-use hashbrown::{HashMap, HashSet};
+use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::event::Event;
@@ -26,51 +25,17 @@ use agentsvc_components::{Timestamp, TurnId};
 use super::finish::{End, finish};
 use super::guard::{self, Verdict};
 use super::settle::{answer_row, write_row};
+use super::tool_lane::{Out, ToolLane};
 use super::{admit, delegate, tool_audit, trace};
 use crate::event::told::Tell;
 use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;
 use crate::kernel::index::{self, id_of};
-use crate::kernel::lane::{Lane, Place};
 use crate::kernel::outbox::Emit;
 use crate::kernel::record::{self, MessageKey};
 use crate::taint::{self, Judgement};
 use crate::{agent, approval};
-
-/// The tool calls that wait for a place among those that run, and those that run.
-#[derive(Resource, Default)]
-pub(crate) struct ToolLane {
-    waiting: Lane<(Entity, u32)>,
-    /// The calls that wait, and where.
-    places: HashMap<(Entity, u32), Place>,
-    /// Calls that are out, stale ones included; at most [`limit::TOOLS_OUT_MAX`].
-    out: HashSet<(Attempt, u32)>,
-    /// No more calls go out.
-    pub(super) is_closed: bool,
-}
-
-impl ToolLane {
-    /// Tool calls that are out.
-    pub(crate) fn out(&self) -> usize {
-        self.out.len()
-    }
-
-    /// The calls that wait for a place, by their turn and row.
-    pub(crate) fn in_line(&self) -> impl Iterator<Item = (Entity, u32)> {
-        self.waiting.items().copied()
-    }
-
-    /// Does this call have a place?
-    pub(crate) fn is_out(&self, attempt: Attempt, index: u32) -> bool {
-        self.out.contains(&(attempt, index))
-    }
-
-    /// May a further round send a call out?
-    pub(crate) fn can_send(&self) -> bool {
-        !self.is_closed && !self.waiting.is_empty() && self.out.len() < limit::TOOLS_OUT_MAX
-    }
-}
 
 /// The model asks for tools: its answer is stored, each call is judged, and a row is reserved for each result, so that
 /// results stand in the order of the calls however they come back.
@@ -183,19 +148,18 @@ pub(super) fn refuse_gated(world: &mut World, entity: Entity, index: u32, text: 
 
 /// Puts calls of a turn in line for a place.
 pub(super) fn enqueue(world: &mut World, owner: Entity, turn: Entity, indexes: impl IntoIterator<Item = u32>) {
-    let lane = &mut *world.resource_mut::<ToolLane>();
+    let family = agent::family_of(world, owner);
+    let mut lane = world.resource_mut::<ToolLane>();
     for index in indexes {
-        lane.places.entry((turn, index)).or_insert_with(|| lane.waiting.push(owner, (turn, index)));
+        lane.push(family, turn, index);
     }
 }
 
 /// Takes calls of a turn that will not run out of the line, those that stand in it.
 pub(super) fn leave_line(world: &mut World, turn: Entity, indexes: impl IntoIterator<Item = u32>) {
-    let lane = &mut *world.resource_mut::<ToolLane>();
+    let mut lane = world.resource_mut::<ToolLane>();
     for index in indexes {
-        if let Some(place) = lane.places.remove(&(turn, index)) {
-            lane.waiting.take_out(place);
-        }
+        lane.leave(turn, index);
     }
 }
 
@@ -222,19 +186,35 @@ fn write_result(world: &mut World, entity: Entity, index: u32, call: ToolCall, c
 /// Sends out the calls that a place is free for.
 // &mut World: a call is judged, journaled and sent, which touches agents, turns and the outbox.
 pub(crate) fn send(world: &mut World) {
-    world.resource_scope(|world, mut lane: Mut<'_, ToolLane>| {
-        while lane.can_send() {
-            let Some((turn, index)) = lane.waiting.pop() else { return };
-            lane.places.remove(&(turn, index));
-            if let Some(attempt) = send_one(world, turn, index) {
-                lane.out.insert((attempt, index));
-            }
+    while world.resource::<ToolLane>().can_send() {
+        let Some((turn, index)) = world.resource_mut::<ToolLane>().pop() else { return };
+        if is_outdated(world, turn, index) {
+            refuse_outdated(world, turn, index);
+        } else if let Some((attempt, out)) = send_one(world, turn, index) {
+            world.resource_mut::<ToolLane>().take(attempt, index, out);
         }
-    });
+    }
 }
 
+/// Was the call judged before a tainted turn wrote files that it may run?
+fn is_outdated(world: &World, entity: Entity, index: u32) -> bool {
+    let Some(turn) = world.get::<Turn>(entity) else { return false };
+    let waits = |pending: &&PendingTool| pending.index == index && pending.state == PendingState::Waiting;
+    turn.pending.iter().find(waits).is_some_and(|pending| taint::is_outdated(world, entity, &pending.call.name))
+}
+
+/// Takes back a call whose judgement holds no more; the model may ask for it again.
+fn refuse_outdated(world: &mut World, entity: Entity, index: u32) {
+    deny(world, entity, index, "taint", OUTDATED.to_owned());
+    proceed(world, entity);
+}
+
+/// What the model reads of it.
+const OUTDATED: &str = "Refused: after this call was allowed, another turn that has read untrusted content wrote files in the \
+    workspace. It did not run; ask for it again if it is still needed.";
+
 /// Sends one call out. `None` when its turn has ended meanwhile, or gave it up.
-fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<Attempt> {
+fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<(Attempt, Out)> {
     let now = world.resource::<Now>().0;
     let turn = world.get::<Turn>(entity)?;
     let at = turn.pending.iter().position(|pending| pending.index == index)?;
@@ -244,9 +224,15 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<Attempt> {
     }
     let (owner, home) = (world.get::<Agent>(turn.agent)?, world.get::<Session>(turn.session)?);
     let attempt = Attempt::of(id_of::<TurnId>(world, entity), turn.attempt);
+    let out = Out {
+        agent: id_of(world, turn.agent),
+        family: agent::family_of(world, turn.agent),
+        writes: taint::may_write(world, entity, &pending.call.name),
+    };
     let run = ToolRun {
         attempt,
-        agent: id_of(world, turn.agent),
+        agent: out.agent,
+        family: out.family,
         agent_name: owner.name.clone(),
         session: id_of(world, turn.session),
         log: home.log,
@@ -271,7 +257,7 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<Attempt> {
     world.mark(entity);
     tool_audit::called(world, &run);
     world.effect(run);
-    Some(attempt)
+    Some((attempt, out))
 }
 
 impl Settle for ToolOutcome {
@@ -283,7 +269,7 @@ impl Settle for ToolOutcome {
 /// A tool call came back from the outside.
 fn settle(world: &mut World, attempt: Attempt, end: ToolEnd) {
     world.resource_mut::<Counters>().tool_calls += 1;
-    world.resource_mut::<ToolLane>().out.remove(&(attempt, end.index));
+    world.resource_mut::<ToolLane>().give_back(attempt, end.index);
     let entity = index::turn(world, TurnId(attempt.job.0));
     let is_out = |turn: &Turn| {
         let waits = |pending: &PendingTool| pending.index == end.index && pending.state == PendingState::Out;
@@ -297,7 +283,15 @@ fn settle(world: &mut World, attempt: Attempt, end: ToolEnd) {
 
 /// The call at `index` of the attempt is settled by the world: its place is free.
 pub(super) fn no_longer_out(world: &mut World, attempt: Attempt, index: u32) {
-    world.resource_mut::<ToolLane>().out.remove(&(attempt, index));
+    world.resource_mut::<ToolLane>().give_back(attempt, index);
+}
+
+/// A turn ends, perhaps with calls that are out: what they write until they are gone is in the workspace.
+pub(super) fn left_out(world: &mut World, entity: Entity) {
+    let Some(turn) = world.get::<Turn>(entity) else { return };
+    let out = turn.pending.iter().filter(|pending| pending.state == PendingState::Out);
+    let tools: Vec<String> = out.map(|pending| pending.call.name.clone()).collect();
+    tools.iter().for_each(|tool| taint::files_left(world, entity, tool));
 }
 
 /// The tool of the pending call at `index`; empty when there is no such call.
@@ -358,8 +352,12 @@ pub(super) fn accept(world: &mut World, entity: Entity, end: ToolEnd) {
     if end.status == ToolStatus::Ok && taint::reads_web(&end.call.name) {
         taint::addresses::read(world, entity, end.whole.as_deref().unwrap_or(&content));
     }
-    if end.status != ToolStatus::Refused && taint::writes_files(&end.call.name) {
-        taint::files_written(world, entity);
+    match end.status {
+        ToolStatus::Ok | ToolStatus::Error if taint::writes_files(&end.call.name) => {
+            taint::files_written(world, entity)
+        }
+        ToolStatus::Unknown => taint::files_left(world, entity, &end.call.name),
+        _ => {}
     }
     let (agent, turn) = (id_of(world, owner), id_of::<TurnId>(world, entity));
     let tool = end.call.name.clone();

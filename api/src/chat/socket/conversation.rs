@@ -31,6 +31,7 @@ use crate::http::api::Api;
 use crate::http::connection::Activity;
 use crate::http::error::Error;
 use crate::http::permit::Permit;
+use crate::http::rate::Share;
 use crate::http::shutdown::Shutdown;
 use crate::http::socket::{End, LOOK_PERIOD, Pipe};
 use crate::http::trace::{TraceContext, request_span};
@@ -212,7 +213,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
             Ok(ClientMessage::Message(_)) => MESSAGE_COST,
             Ok(ClientMessage::Ping) | Err(_) => OTHER_COST,
         };
-        if let Err(refused) = self.api.access.policy().check_rate(self.peer, cost) {
+        if let Err(refused) = self.api.access.policy().check_rate(self.peer, Share::Keyed, cost) {
             self.refused += 1;
             return self.tell_error(&sentence(&refused));
         }

@@ -150,12 +150,13 @@ async fn a_daemon_that_takes_no_changes_is_not_ready_and_says_why() {
 
 #[tokio::test]
 async fn without_room_every_route_that_writes_is_refused_before_it_does_anything() {
-    const TAKEN: [&str; 9] = [
+    const TAKEN: [&str; 10] = [
         "/",
         "/a2a",
         "/api/agents/check",
         "/api/backup",
         "/api/mcp",
+        "/api/mcp/servers/{id}/auth/revoke",
         "/api/migrate/scan",
         "/api/shutdown",
         "/api/world/rehearsals",
@@ -181,7 +182,7 @@ async fn without_room_every_route_that_writes_is_refused_before_it_does_anything
     let reads =
         api.table.routes().iter().filter(|route| matches!(route.verb, Verb::Get | Verb::Delete) && route.needs_room);
     let reads: Vec<_> = reads.map(|route| route.path).collect();
-    assert_eq!(reads, ["/api/providers/{name}/oauth/poll/{poll_id}"]);
+    assert_eq!(reads, ["/api/providers/{name}/oauth/poll/{poll_id}", "/api/mcp/servers/{id}/auth/callback"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -420,4 +421,25 @@ async fn log_lines_are_streamed_until_the_daemon_stops() {
     let stop = reply::collect(send(&api, Request::post("/api/shutdown"), "").await).await;
     assert_eq!(stop["status"], "shutting_down");
     assert_eq!(reads.await.unwrap(), ": open\n\nevent: log\ndata: {\"message\":\"hello\"}\n\n");
+}
+
+#[tokio::test]
+async fn a_page_of_another_origin_guesses_no_key_in_its_visitors_name() {
+    // A short key: wrong ones make its address wait, whatever is sent then.
+    let api = front(keyed());
+    let socket = api.table.routes().iter().find(|route| route.auth == Auth::Socket).unwrap();
+    let path = socket.path.replace("{id}", "00000000-0000-0000-0000-000000000001");
+    let status = async |request: hyper::http::request::Builder| send(&api, request, "").await.status().as_u16();
+    let with = |token: &str| Request::get(format!("{path}?token={token}"));
+    let right = || Request::get("/api/status").header(AUTHORIZATION, "Bearer secret");
+    for _ in 0..2 * limit::AUTH_FREE_TRIES {
+        assert_eq!(status(with("wrong").header(ORIGIN, "https://page.example")).await, 403);
+    }
+    assert_eq!(status(with("secret").header(ORIGIN, "https://page.example")).await, 403, "nor does it learn one");
+    assert_eq!(status(right()).await, 200);
+    // What is no page's does wait, so that the key cannot be guessed.
+    for _ in 0..limit::AUTH_FREE_TRIES {
+        assert_eq!(status(with("wrong")).await, 401);
+    }
+    assert_eq!(status(right()).await, 429);
 }

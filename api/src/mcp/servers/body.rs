@@ -57,6 +57,14 @@ pub(crate) struct ServerBody {
     oauth: Option<Option<Map<String, Value>>>,
 }
 
+/// The list of tools that you accept.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(crate) struct AcceptBody {
+    /// `tools_review.hash` of the server, as you have read it.
+    pub(crate) hash: Option<String>,
+}
+
 /// Values under names.
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]

@@ -3,24 +3,25 @@
 use std::sync::Arc;
 
 use agentsvc_systems::mcp::{
-    CreateMcpServer, McpOauth, McpServerFields, McpTransport, RemoveMcpServer, UpdateMcpServer, error_codes as codes,
-    tool_prefix,
+    AcceptMcpTools, CreateMcpServer, McpOauth, McpServerFields, McpTransport, RemoveMcpServer, UpdateMcpServer,
+    error_codes as codes, tool_prefix,
 };
 use futures_util::future::BoxFuture;
 
-use super::body::{Plain, Read, ServerBody};
+use super::body::{AcceptBody, Plain, Read, ServerBody};
 use super::service::{ManagedServers, Reconnect};
 use super::shape::{
     CatalogItem, CatalogList, HealthItem, HealthList, Reconnected, Reloaded, ServerChanged, ServerItem, ServerList,
     ServerLog,
 };
+use super::sign_in::ServerSignIns;
 use crate::http::blocking::spawn_blocking;
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::error_codes::VAULT_UNAVAILABLE;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
-use crate::mcp::error_codes::{MCP_SERVER_CONFIGURED, MCP_SERVER_UNREACHABLE, MCP_TEMPLATE};
+use crate::mcp::error_codes::{MCP_SERVER_CONFIGURED, MCP_SERVER_UNREACHABLE, MCP_TEMPLATE, MCP_TOOLS_DIFFER};
 
 /// What starting a server costs the client's rate budget.
 const COST: u32 = 10;
@@ -63,6 +64,14 @@ pub(crate) const ROUTES: &[Route] = &[
             Reply::json::<Reconnected>(200, "connected, or still connecting"),
             Reply::error(502, "the server could not be started or reached"),
         ]),
+    Route::post("/api/mcp/servers/{id}/accept-tools", "Accept new and changed tools of an MCP server", |call| {
+        Box::pin(detached(Box::pin(accept(call))))
+    })
+    .body::<AcceptBody>()
+    .replies(&[
+        Reply::json::<ServerItem>(200, "the server, which has these tools now"),
+        Reply::error(409, "the tools of the server are not those of the hash"),
+    ]),
     Route::get("/api/mcp/servers/{id}/logs", "Get the error output of an MCP server", |call| Box::pin(logs(call)))
         .replies(&[Reply::json::<ServerLog>(200, "the end of its error output")]),
     Route::get("/api/mcp/health", "Get the health of all MCP servers", |call| Box::pin(health(call)))
@@ -169,6 +178,20 @@ async fn reconnect(call: Call) -> Result<Response, Error> {
     reply::ok(&Reconnected { id: name, status, tool_count })
 }
 
+async fn accept(call: Call) -> Result<Response, Error> {
+    let (servers, body) = (servers(&call)?, call.json::<AcceptBody>()?);
+    let name = call.param("id")?.into_owned();
+    let hash = body.hash.ok_or_else(|| Error::bad_field("hash", "hash is missing"))?;
+    let waiting = servers.waiting_tools(&name).ok_or_else(|| unknown(&name))?;
+    let Some(waiting) = waiting.filter(|waiting| waiting.hash == hash) else {
+        let text = format!("MCP server {name} does not list the tools of this hash; read tools_review again");
+        return Err(Error::of(MCP_TOOLS_DIFFER, text));
+    };
+    call.ask(AcceptMcpTools { server: name.clone(), tools: waiting.tools }).await?;
+    Arc::clone(&servers).settle(name.clone()).await;
+    reply::ok(&servers.get(&name).ok_or_else(|| unknown(&name))?)
+}
+
 /// The fields of a body, with what it holds sealed.
 async fn fields(
     servers: &Servers,
@@ -252,6 +275,10 @@ async fn remove(call: Call) -> Result<Response, Error> {
     let servers = servers(&call)?;
     let server = own(&servers, &call.param("id")?)?;
     call.ask(RemoveMcpServer(server.name.clone())).await?;
+    // A server that gets this name later must not get its tokens.
+    if let Ok(sign_ins) = call.api.service::<dyn ServerSignIns>() {
+        sign_ins.revoke(server.name.clone()).await?;
+    }
     servers.sync(Some(server.name)).await;
     Ok(reply::no_content())
 }

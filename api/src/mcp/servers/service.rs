@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agentsvc_systems::mcp::ListedTool;
 use futures_util::future::BoxFuture;
 
 use super::shape::{CatalogItem, ServerHealth, ServerItem};
@@ -41,12 +42,27 @@ pub trait ManagedServers: Send + Sync + 'static {
     /// Why not, in a sentence.
     fn vet(self: Arc<Self>, url: String) -> BoxFuture<'static, Result<(), String>>;
 
+    /// The tools that wait for the operator, if any. `None` when there is no such server.
+    fn waiting_tools(&self, name: &str) -> Option<Option<WaitingTools>>;
+
+    /// Offers the tools of a server that are accepted by now.
+    fn settle(self: Arc<Self>, name: String) -> BoxFuture<'static, ()>;
+
     /// Starts, restarts and stops servers as the configuration, the world and the catalog have them now, and waits some
     /// seconds for the first attempts of what it started: of this server, or of all. Gives how many of them connected.
     fn sync(self: Arc<Self>, of: Option<String>) -> BoxFuture<'static, usize>;
 
     /// Ends the connection of a server and begins another. `None` when there is no such server.
     fn reconnect(self: Arc<Self>, name: String) -> BoxFuture<'static, Option<Reconnect>>;
+}
+
+/// The list of a server with tools that wait for the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingTools {
+    /// The hash of the list.
+    pub hash: String,
+    /// All tools of the list that can be offered.
+    pub tools: Vec<ListedTool>,
 }
 
 /// How a reconnect ended.

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
+use crate::mcp::servers::sign_in::SignInStatus;
 
 /// An MCP server.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
@@ -47,10 +48,52 @@ pub struct ServerItem {
     pub network: bool,
     /// Whether OAuth settings were given.
     pub has_oauth: bool,
+    /// How it is signed in to, without the URL of a sign-in that is pending.
+    pub auth: SignInStatus,
     /// Number of its tools.
     pub tool_count: usize,
     /// Its tools. A list of servers has the first 100 of each.
     pub tools: Vec<ToolItem>,
+    /// Its tools whose name, description or schema looks like a prompt injection.
+    pub flagged_tools: Vec<FlaggedTool>,
+    /// Tools that wait until you accept them; null if there are none.
+    pub tools_review: Option<ToolsReview>,
+}
+
+/// A tool of an MCP server that looks like a prompt injection.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct FlaggedTool {
+    /// Its name for agents.
+    pub name: String,
+    /// `marked`: models read it as data. `description_withheld`: models do not read its description. `left_out`: it is not
+    /// offered.
+    pub action: &'static str,
+    /// Reasons of the scanner, such as `override`; `unscanned` if the texts of the server's tools are too long.
+    pub reasons: Vec<String>,
+}
+
+/// Tools of an MCP server that are not as they were accepted.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct ToolsReview {
+    /// Names this list of tools in `accept-tools`.
+    pub hash: String,
+    /// Tools that were not there. They are not offered.
+    pub new: Vec<ReviewedTool>,
+    /// Tools with another description, schema or hints. They are not offered.
+    pub changed: Vec<ReviewedTool>,
+    /// Names of tools that are not there any more.
+    pub removed: Vec<String>,
+}
+
+/// A tool of an MCP server that waits until you accept it.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct ReviewedTool {
+    /// What models would read of it.
+    #[serde(flatten)]
+    pub tool: ToolItem,
+    /// The JSON schema of its input. A list of servers does not have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Value>,
 }
 
 /// A tool of an MCP server.
@@ -71,6 +114,8 @@ pub struct ServerHealth {
     pub status: &'static str,
     /// How many tools it has.
     pub tool_count: usize,
+    /// How many tools wait for the operator.
+    pub tools_to_review: usize,
     /// When it last answered.
     pub last_ok: Option<Timestamp>,
     /// The last failure.
@@ -83,6 +128,8 @@ pub struct ServerHealth {
     pub reconnect_attempts: u32,
     /// Since when it has been connected.
     pub connected_since: Option<Timestamp>,
+    /// How it is signed in to.
+    pub auth: SignInStatus,
 }
 
 shape! {
@@ -93,6 +140,8 @@ shape! {
         /// `connected`, `connecting` or `disconnected`.
         status: &'static str = health.status,
         tool_count: usize = health.tool_count,
+        /// New and changed tools that wait until you accept them.
+        tools_to_review: usize = health.tools_to_review,
         /// When it last answered; null if it never has.
         last_ok: Option<Moment> = health.last_ok.map(Moment),
         /// The last failure, also if it was overcome; null if there was none.
@@ -105,6 +154,8 @@ shape! {
         reconnect_attempts: u32 = health.reconnect_attempts,
         /// Null if it is not connected.
         connected_since: Option<Moment> = health.connected_since.map(Moment),
+        /// How it is signed in to, without the URL of a sign-in that is pending.
+        auth: SignInStatus = health.auth,
     }
 }
 

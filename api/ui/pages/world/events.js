@@ -7,7 +7,7 @@ import { emptyState, fill, h } from "../../lib/dom.js";
 import { count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { Table } from "../../lib/table.js";
-import { followAlways } from "./stream.js";
+import { followAlways } from "../../lib/stream.js";
 
 /** Events that are kept; the oldest go. */
 const KEPT_MAX = 2000;

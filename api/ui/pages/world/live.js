@@ -7,7 +7,7 @@ import { bytes, count, duration, money, number, short } from "../../lib/format.j
 import { poll } from "../../lib/poll.js";
 import { Lines } from "./lines.js";
 import { rowsOf } from "./answer.js";
-import { followAlways } from "./stream.js";
+import { followAlways } from "../../lib/stream.js";
 
 const READING_MS = 3000;
 const STATES_MS = 5000;

@@ -8,7 +8,7 @@ import { icon } from "../../lib/icons.js";
 import { Table } from "../../lib/table.js";
 import { cellText, csvOf, rowsOf } from "./answer.js";
 import { Completion } from "./complete.js";
-import { followAlways } from "./stream.js";
+import { followAlways } from "../../lib/stream.js";
 
 const LATEST = "agentsvc-queries";
 const LATEST_MAX = 8;

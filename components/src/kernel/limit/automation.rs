@@ -150,6 +150,8 @@ limits! {
     pub const SCHEDULES_BYTES_MAX: usize = 1 << 30;
     /// Schedules and cron jobs of one agent beyond which its own tools make no more: an error result. People may.
     pub const AGENT_SCHEDULES_MAX: usize = 100;
+    /// The same of one family: an agent that a client created, and all that descend from it.
+    pub const FAMILY_SCHEDULES_MAX: usize = 1_000;
     /// Bytes of a schedule's rule. Longer: 400.
     pub const SCHEDULE_RULE_BYTES_MAX: usize = 256;
     /// Seconds of the span of `every` and `in`. Longer: 400.

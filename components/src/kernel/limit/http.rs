@@ -102,8 +102,12 @@ limits! {
     pub const ANSWERS_SMALL_BYTES_MAX: usize = 256 << 20;
     /// Open connections; fewer where the system permits fewer open files. More: 503 and closed.
     pub const CONNECTIONS_MAX: usize = 20_000;
-    /// Open connections of one address that have not shown a valid API key, where one is needed. More: 503 and closed.
+    /// Open connections of one client that have not shown a valid API key, where one is needed. One client is an IPv4 address, an
+    /// IPv6 /64 network, or all loopback addresses. More: the oldest idle one of them is closed.
     pub const CONNECTIONS_KEYLESS_MAX: usize = 2_048;
+    /// The same of all clients, and at most half of the connections that may be open. More: that of the client with the most
+    /// of them is closed.
+    pub const CONNECTIONS_KEYLESS_ALL_MAX: usize = CONNECTIONS_MAX / 2;
     /// HTTP/2 streams that are answered at once on such a connection. More: refused with `REFUSED_STREAM`.
     pub const STREAMS_KEYLESS_MAX: u64 = 8;
     /// Answers over HTTP/2 that the clients of one address may leave unread, however small; those with and without an API key
@@ -116,7 +120,7 @@ limits! {
     pub const HEADER_SECS_MAX: u64 = 10;
     /// Seconds for a client to send its body, or a WebSocket message. Longer: 408, or closed with 1008.
     pub const BODY_SECS_MAX: u64 = 30;
-    /// Client addresses the rate limiter remembers before it sweeps out idle ones.
+    /// Buckets the rate limiter remembers before it sweeps out full ones; a client has up to three.
     pub const RATE_KEYS_MAX: usize = 100_000;
     /// Bytes of a request's path and query. More: 414.
     pub const URI_BYTES_MAX: usize = 8 << 10;
@@ -149,8 +153,12 @@ limits! {
     pub const FILE_SCAN_MAX: usize = 100_000;
     /// Commands of agents that run at once; the next wait for their turn.
     pub const SHELLS_MAX: usize = 64;
+    /// The same of one family: an agent that a client created, and all that descend from it.
+    pub const SHELLS_FAMILY_MAX: usize = SHELLS_MAX / 4;
     /// Fetches of the web tools that may be under way at once; the rest waits, within its time limit.
     pub const WEB_FETCHES_MAX: usize = 64;
+    /// The same of one family.
+    pub const WEB_FETCHES_FAMILY_MAX: usize = WEB_FETCHES_MAX / 4;
     /// Bytes of one command, its arguments included. More: an error result.
     pub const COMMAND_BYTES_MAX: usize = 96 << 10;
     /// Words of one command. More: an error result.

@@ -90,14 +90,19 @@ impl Client {
                 let why = plain(&unsent.error.to_string());
                 if unsent.is_unreachable { Trouble::Wire(why) } else { Trouble::Request(why) }
             })?;
-            let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-            let challenge = challenge.filter(|text| text.len() <= CHALLENGE_BYTES_MAX).map(str::to_owned);
+            let challenges =
+                response.headers().get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
+            let challenge = Some(challenges.collect::<Vec<_>>().join(", "));
+            let challenge = challenge.filter(|text| !text.is_empty() && text.len() <= CHALLENGE_BYTES_MAX);
             let is_refused = match response.status() {
                 StatusCode::UNAUTHORIZED => true,
                 StatusCode::FORBIDDEN => challenge.as_ref().is_some_and(|text| text.contains("insufficient_scope")),
                 _ => false,
             };
             if !is_refused {
+                if let (Some(authorization), Some(token)) = (&self.authorization, &token) {
+                    authorization.accepted(token);
+                }
                 return Ok(response);
             }
             let status = response.status().as_u16();

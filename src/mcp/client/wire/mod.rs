@@ -59,6 +59,9 @@ pub(crate) trait Authorize: Send + Sync + 'static {
     /// The access token to send, refreshed when it is about to expire; `None` when there is none.
     fn token(&self) -> BoxFuture<'_, Option<Secret>>;
 
+    /// The server took a request with this token.
+    fn accepted(&self, token: &Secret);
+
     /// The server answered 401 or 403 to a request with this token. `challenge` is its `WWW-Authenticate`. True when there
     /// is another token now, so that the request is worth sending again: it was not carried out.
     fn refused(&self, token: Option<Secret>, challenge: Option<String>) -> BoxFuture<'_, bool>;

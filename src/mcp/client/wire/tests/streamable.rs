@@ -251,6 +251,10 @@ impl Authorize for Tokens {
         Box::pin(async move { Some(Secret::new(format!("t{number}"))) })
     }
 
+    fn accepted(&self, token: &Secret) {
+        assert_eq!(token.expose(), "t1");
+    }
+
     fn refused(&self, token: Option<Secret>, challenge: Option<String>) -> BoxFuture<'_, bool> {
         assert!(token.is_some() && challenge.as_deref() == Some("Bearer error=\"invalid_token\""));
         let number = self.0.fetch_add(1, Ordering::Relaxed);

@@ -1,0 +1,91 @@
+//! Places for what agents run at once. Each family of agents, which is an agent that a client created and all that descend from
+//! it, has a share at most: the others find some, however many agents it has.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use agentsvc_components::AgentId;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The places. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Places(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    all: Arc<Semaphore>,
+    /// Places that one family may have.
+    share: usize,
+    /// What each family with places, or that waits for some, has of its share.
+    shares: Mutex<HashMap<AgentId, Arc<Semaphore>>>,
+}
+
+/// One place, until it is dropped.
+#[derive(Debug)]
+pub struct Place {
+    family: AgentId,
+    places: Places,
+    permits: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
+}
+
+impl Places {
+    /// So many in all, and so many for each family.
+    #[must_use]
+    pub fn new(all: usize, share: usize) -> Self {
+        Self(Arc::new(Inner { all: Arc::new(Semaphore::new(all)), share, shares: Mutex::default() }))
+    }
+
+    /// Waits for a place for one of the family. `None` never: places are not closed.
+    pub async fn place(&self, family: AgentId) -> Option<Place> {
+        let share = {
+            let mut shares = self.0.shares.lock();
+            Arc::clone(shares.entry(family).or_insert_with(|| Arc::new(Semaphore::new(self.0.share))))
+        };
+        // From here on its drop tidies the share away, also when the wait is given up.
+        let mut place = Place { family, places: self.clone(), permits: None };
+        let own = share.acquire_owned().await.ok()?;
+        place.permits = Some((own, Arc::clone(&self.0.all).acquire_owned().await.ok()?));
+        Some(place)
+    }
+
+    /// Places that are free.
+    #[must_use]
+    pub fn free(&self) -> usize {
+        self.0.all.available_permits()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.permits = None;
+        let mut shares = self.places.0.shares.lock();
+        // Nothing has a place of this share, nor waits for one.
+        if shares.get(&self.family).is_some_and(|share| Arc::strong_count(share) == 1) {
+            shares.remove(&self.family);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_family_leaves_places_to_others() {
+        let places = Places::new(8, 2);
+        let (one, other) = (AgentId(Uuid::from_u128(1)), AgentId(Uuid::from_u128(2)));
+        let mut held = vec![places.place(one).await.unwrap(), places.place(one).await.unwrap()];
+        assert!(places.place(one).now_or_never().is_none(), "it has its share");
+        let others = places.place(other).now_or_never().unwrap().unwrap();
+        held.pop();
+        held.push(places.place(one).now_or_never().unwrap().unwrap());
+        assert_eq!(places.free(), 5);
+        drop((held, others));
+        assert!(places.0.shares.lock().is_empty());
+        assert_eq!(places.free(), 8);
+    }
+}

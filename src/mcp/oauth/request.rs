@@ -1,0 +1,185 @@
+//! Requests to authorization servers, and for metadata: bounded, without redirects, and nothing of a token or a secret in an
+//! error.
+
+use std::time::Duration;
+
+use agentsvc_systems::mcp::limits::MCP_SIGN_IN_ANSWER_BYTES_MAX;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::{Method, RequestBuilder, Response, Url};
+use serde_json::Value;
+use zeroize::Zeroizing;
+
+use crate::kernel::egress::Web;
+use crate::kernel::host::is_loopback;
+
+/// Time for one request, the lookup of its host included.
+const TIME_MAX: Duration = Duration::from_secs(15);
+/// Bytes of the word that says what went wrong.
+const WORD_BYTES_MAX: usize = 40;
+
+/// What may be reached: public hosts, those of `[web.fetch] ssrf_allowed_hosts`, and those that the operator named for this
+/// server.
+pub(super) struct Reach {
+    pub(super) web: Web,
+    /// Hosts that the operator named, in lower case.
+    pub(super) hosts: Vec<String>,
+}
+
+/// What a server said.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    /// The body; `Null` when it is not JSON.
+    pub(super) body: Value,
+}
+
+impl Answer {
+    /// Did it do what it was asked for?
+    pub(super) const fn is_success(&self) -> bool {
+        matches!(self.status, 200..300)
+    }
+
+    /// The `error` of RFC 6749, where it is a plain word.
+    pub(super) fn error(&self) -> Option<&str> {
+        self.body["error"].as_str().filter(|word| is_word(word))
+    }
+
+    /// What went wrong, in words that continue a sentence. Descriptions are left out: they may repeat what was sent.
+    pub(super) fn failure(&self) -> String {
+        match self.error() {
+            Some(word) => format!("answered {word} (status {})", self.status),
+            None => format!("answered with status {}", self.status),
+        }
+    }
+}
+
+/// Is it a word such as `invalid_grant`?
+pub(super) fn is_word(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= WORD_BYTES_MAX
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+}
+
+impl Reach {
+    /// Gets a document. `None` when there is none.
+    ///
+    /// # Errors
+    /// A sentence: the server cannot be reached, may not be, or failed.
+    pub(super) async fn document(&self, url: &Url) -> Result<Option<Value>, String> {
+        let answer = self.ask(Method::GET, url, |request| request).await?;
+        match answer.status {
+            200 if answer.body.is_object() => Ok(Some(answer.body)),
+            300..400 => Err(format!("{} answered with a redirect, which is not followed", host(url))),
+            500.. => Err(format!("{} {}", host(url), answer.failure())),
+            _ => Ok(None),
+        }
+    }
+
+    /// Posts a form. `basic` are the client and its secret, where they go as `Authorization`.
+    ///
+    /// # Errors
+    /// A sentence: the server cannot be reached, or may not be.
+    pub(super) async fn form(
+        &self,
+        url: &Url,
+        fields: &[(&str, &str)],
+        basic: Option<HeaderValue>,
+    ) -> Result<Answer, String> {
+        let body = form(fields);
+        let fill = |request: RequestBuilder| {
+            let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body.to_string());
+            basic.into_iter().fold(request, |request, value| request.header(AUTHORIZATION, value))
+        };
+        self.ask(Method::POST, url, fill).await
+    }
+
+    /// Posts JSON.
+    ///
+    /// # Errors
+    /// As [`form`](Self::form).
+    pub(super) async fn json(&self, url: &Url, body: &Value) -> Result<Answer, String> {
+        let fill = |request: RequestBuilder| request.header(CONTENT_TYPE, "application/json").body(body.to_string());
+        self.ask(Method::POST, url, fill).await
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        url: &Url,
+        fill: impl FnOnce(RequestBuilder) -> RequestBuilder,
+    ) -> Result<Answer, String> {
+        let asking = async {
+            let plain = |error: String| error.trim_end_matches('.').to_owned();
+            let site =
+                self.web.site(url.as_str(), self.is_named(url)).await.map_err(|error| plain(error.to_string()))?;
+            let request = site.request(method, url.clone()).map_err(|error| plain(error.to_string()))?;
+            let request = fill(request.header(ACCEPT, "application/json"));
+            let response = site.send(request).await.map_err(|unsent| plain(unsent.error.to_string()))?;
+            let status = response.status().as_u16();
+            let body = read(response).await.map_err(|why| format!("{} {why}", host(url)))?;
+            Ok(Answer { status, body: serde_json::from_slice(&body).unwrap_or_default() })
+        };
+        let late = |_| Err(format!("{} did not answer within {} seconds", host(url), TIME_MAX.as_secs()));
+        tokio::time::timeout(TIME_MAX, asking).await.unwrap_or_else(late)
+    }
+
+    /// Is it of a host that the operator named? All names of this machine are one.
+    fn is_named(&self, url: &Url) -> bool {
+        let host = host(url);
+        self.hosts.iter().any(|named| *named == host || (is_loopback(named) && is_loopback(&host)))
+    }
+}
+
+/// The host of a URL, in lower case.
+pub(super) fn host(url: &Url) -> String {
+    url.host_str().unwrap_or_default().to_ascii_lowercase()
+}
+
+async fn read(mut response: Response) -> Result<Zeroizing<Vec<u8>>, String> {
+    let mut body = Zeroizing::new(Vec::new());
+    while let Some(piece) = response.chunk().await.map_err(|_| "broke off its answer".to_owned())? {
+        if body.len() + piece.len() > MCP_SIGN_IN_ANSWER_BYTES_MAX {
+            return Err(format!("sent an answer of more than {MCP_SIGN_IN_ANSWER_BYTES_MAX} bytes"));
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(body)
+}
+
+/// The fields as `application/x-www-form-urlencoded`.
+pub(super) fn form(fields: &[(&str, &str)]) -> Zeroizing<String> {
+    let Ok(mut url) = Url::parse("http://form") else { return Zeroizing::default() };
+    url.query_pairs_mut().extend_pairs(fields);
+    Zeroizing::new(url.query().unwrap_or_default().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn failures_repeat_no_secret() {
+        let failure = |status, body| Answer { status, body }.failure();
+        let described = json!({ "error": "invalid_grant", "error_description": "the code s3cret is wrong" });
+        assert_eq!(failure(400, described), "answered invalid_grant (status 400)");
+        assert_eq!(failure(400, json!({ "error": "s3cret token" })), "answered with status 400");
+        assert_eq!(failure(502, Value::Null), "answered with status 502");
+    }
+
+    #[tokio::test]
+    async fn only_named_hosts_may_be_private() {
+        let url = |text: &str| Url::parse(text).unwrap();
+        let reach =
+            |hosts: &[&str]| Reach { web: Web::default(), hosts: hosts.iter().map(|it| (*it).to_owned()).collect() };
+        for place in ["http://127.0.0.1:1/", "http://169.254.169.254/", "http://10.0.0.1/", "http://localhost:1/"] {
+            let why = reach(&[]).document(&url(place)).await.unwrap_err();
+            assert!(why.contains("is refused"), "{place}: {why}");
+        }
+        let local = reach(&["127.0.0.1"]);
+        assert!(local.is_named(&url("http://localhost:9/")) && !local.is_named(&url("http://10.0.0.1/")));
+        assert!(local.document(&url("http://127.0.0.1:1/")).await.unwrap_err().contains("could not be fetched"));
+        assert!(local.document(&url("http://10.0.0.1/")).await.unwrap_err().contains("is refused"));
+        assert!(!reach(&["10.0.0.1"]).is_named(&url("http://127.0.0.1/")));
+    }
+}

@@ -1,0 +1,321 @@
+//! What all connections of this node share.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use agentsvc_api::http::bridge::Bridge;
+use agentsvc_api::http::shutdown::Shutdown;
+use agentsvc_api::peer::audit_kinds;
+use agentsvc_api::peer::network::PeerCounts;
+use agentsvc_components::kernel::audit_kind::AuditKind;
+use agentsvc_components::{Actor, AgentId, Timestamp};
+use agentsvc_systems::agent::{AgentFilter, AgentView, GetAgent, ListAgents};
+use agentsvc_systems::audit::NoteAction;
+use agentsvc_systems::injection::InjectionPolicy;
+use agentsvc_systems::kernel::glob;
+use agentsvc_systems::peer::limits::{
+    PEER_AGENTS_MAX, PEER_HELLO_BYTES_MAX, PEER_MESSAGES_OUT_MAX, PEER_REFUSALS_NOTED_MAX,
+};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use super::config::NetworkConfig;
+use super::handshake::{FORBIDDEN, INTERNAL, Known, Refused, TOO_MANY, Us};
+use super::identity::Identity;
+use super::message::RemoteAgent;
+use super::nonces::{Nonces, Seen};
+use super::table::Table;
+use super::trust::{Distrust, Proven, TrustStore};
+use super::usage::{Allowance, Usage};
+use crate::tool::toolset::ToolParts;
+
+/// How long a list of this node's agents is good for.
+const AGENTS_FOR: Duration = Duration::from_secs(5);
+/// Bytes of a list of agents, so that it fits into a handshake.
+const AGENTS_BYTES_MAX: usize = PEER_HELLO_BYTES_MAX / 2;
+
+/// See the head of the file.
+pub(crate) struct Network {
+    pub(crate) us: Us,
+    pub(crate) config: NetworkConfig,
+    pub(crate) trust: TrustStore,
+    pub(crate) table: Table,
+    pub(crate) bridge: Bridge,
+    pub(crate) injection: InjectionPolicy,
+    pub(crate) shutdown: Shutdown,
+    pub(crate) counts: Counts,
+    pub(crate) started: Instant,
+    /// One permit for each message to a peer.
+    pub(crate) sending: Arc<Semaphore>,
+    nonces: Mutex<Nonces>,
+    usage: Mutex<HashMap<String, Usage>>,
+    /// This node's agents, and since when that is known.
+    agents: tokio::sync::Mutex<Option<(Instant, Arc<[RemoteAgent]>)>>,
+    listen: OnceLock<Vec<SocketAddr>>,
+    /// Refusals that were put on the audit log in a minute.
+    noted: Mutex<(Instant, u32)>,
+}
+
+/// What happened since the start.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) received: AtomicU64,
+    pub(crate) sent: AtomicU64,
+    pub(crate) unknown: AtomicU64,
+    pub(crate) refused_handshakes: AtomicU64,
+    pub(crate) limited: AtomicU64,
+    pub(crate) altered: AtomicU64,
+    pub(crate) tokens: AtomicU64,
+}
+
+/// Counts one.
+pub(crate) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The present moment.
+pub(crate) fn now() -> Timestamp {
+    Timestamp(chrono::Utc::now().timestamp_millis())
+}
+
+/// The name of the machine.
+fn machine_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name: String =
+        name.trim().chars().filter(|char| !char.is_control() && !"@|".contains(*char)).take(64).collect();
+    if name.is_empty() { "agentsvc".to_owned() } else { name }
+}
+
+impl Network {
+    /// The network of this node; its identity is made where there is none.
+    ///
+    /// # Errors
+    /// A file of the data directory cannot be read or written, or is damaged.
+    pub(crate) fn open(config: &NetworkConfig, parts: &ToolParts, shutdown: Shutdown, data: &Path) -> io::Result<Self> {
+        let node_name = Some(config.node_name.to_string()).filter(|name| !name.is_empty());
+        let us = Us {
+            identity: Identity::open(data)?,
+            secret: config.shared_secret.clone(),
+            node_name: node_name.unwrap_or_else(machine_name),
+        };
+        Ok(Self {
+            us,
+            config: config.clone(),
+            trust: TrustStore::open(data)?,
+            table: Table::default(),
+            bridge: parts.bridge.acting_as(Actor::System),
+            injection: parts.injection,
+            shutdown,
+            counts: Counts::default(),
+            started: Instant::now(),
+            sending: Arc::new(Semaphore::new(PEER_MESSAGES_OUT_MAX)),
+            nonces: Mutex::default(),
+            usage: Mutex::default(),
+            agents: tokio::sync::Mutex::default(),
+            listen: OnceLock::new(),
+            noted: Mutex::new((Instant::now(), 0)),
+        })
+    }
+
+    /// Where it listens.
+    pub(crate) fn listening(&self) -> &[SocketAddr] {
+        self.listen.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// It listens there.
+    pub(crate) fn listens_at(&self, addresses: Vec<SocketAddr>) {
+        let _once = self.listen.set(addresses);
+    }
+
+    /// What a peer may do.
+    const fn allowance(&self) -> Allowance {
+        let NetworkConfig { max_messages_per_peer_per_minute, max_llm_tokens_per_peer_per_hour, .. } = self.config;
+        Allowance { requests: max_messages_per_peer_per_minute, tokens: max_llm_tokens_per_peer_per_hour }
+    }
+
+    fn limited(&self, result: Result<(), String>) -> Result<(), Refused> {
+        result.map_err(|reason| {
+            count(&self.counts.limited);
+            Refused::new(TOO_MANY, reason)
+        })
+    }
+
+    /// A peer asks for something.
+    pub(crate) fn request(&self, node_id: &str) -> Result<(), Refused> {
+        let (mut usage, now) = (self.usage.lock(), Instant::now());
+        if !usage.contains_key(node_id) {
+            // Of nodes that have proved who they are there are not many, and few of them are busy.
+            usage.retain(|_, usage| !usage.is_over(now));
+        }
+        let result = usage.entry(node_id.to_owned()).or_default().request(self.allowance(), now);
+        drop(usage);
+        self.limited(result)
+    }
+
+    /// A turn begins that a peer asks for. [`turn_ended`](Self::turn_ended) must follow.
+    pub(crate) fn turn_begins(&self, node_id: &str) -> Result<(), Refused> {
+        let result = self.usage.lock().entry(node_id.to_owned()).or_default().begin(self.allowance(), Instant::now());
+        self.limited(result)
+    }
+
+    /// It has ended.
+    pub(crate) fn turn_ended(&self, node_id: &str, tokens: u64) {
+        self.counts.tokens.fetch_add(tokens, Ordering::Relaxed);
+        self.usage.lock().entry(node_id.to_owned()).or_default().end(tokens, Instant::now());
+    }
+
+    /// A peer that has proved itself is let in: its key must be the pinned one, and its nonce new. Its key is stored when this
+    /// returns.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub(crate) async fn let_in(self: &Arc<Self>, known: &Known, address: &str) -> Result<(), Refused> {
+        let distrust = |why: Distrust| match why {
+            Distrust::OtherKey | Distrust::NoKey => Refused::new(FORBIDDEN, why.to_string()),
+            Distrust::Full | Distrust::TooFast => Refused::new(TOO_MANY, why.to_string()),
+            Distrust::NotStored => Refused::new(INTERNAL, why.to_string()),
+        };
+        let result = self.trust.check(&known.node_id, known.public_key.as_deref()).map_err(distrust);
+        let result = result.and_then(|()| self.see_nonce(known));
+        if let Err(refused) = result {
+            self.note_refused(&known.node_id, address, &refused).await;
+            return Err(refused);
+        }
+        let (network, who, at) = (Arc::clone(self), known.clone(), address.to_owned());
+        let pinned = tokio::task::spawn_blocking(move || {
+            network.trust.pin(&Proven {
+                node_id: &who.node_id,
+                node_name: &who.node_name,
+                public_key: who.public_key.as_deref(),
+                address: &at,
+                now: now(),
+            })
+        });
+        let is_new = pinned.await.map_err(|_| distrust(Distrust::NotStored))?.map_err(distrust)?;
+        if is_new {
+            let fingerprint = known.public_key.as_deref().map(super::crypto::fingerprint);
+            tracing::info!(
+                node = known.node_id,
+                name = known.node_name,
+                address,
+                fingerprint,
+                "a node is trusted from now on"
+            );
+            let details = json!({
+                "node_id": known.node_id, "node_name": known.node_name, "address": address, "fingerprint": fingerprint,
+            });
+            self.note(audit_kinds::PEER_PINNED, None, details).await;
+        }
+        Ok(())
+    }
+
+    fn see_nonce(&self, Known { node_id, nonce, .. }: &Known) -> Result<(), Refused> {
+        match self.nonces.lock().see(node_id, nonce, Instant::now()) {
+            Seen::First => Ok(()),
+            Seen::Again => Err(Refused::new(FORBIDDEN, "the nonce was used before: the handshake is a replay")),
+            Seen::Full => Err(Refused::new(TOO_MANY, "too many handshakes within a few minutes")),
+        }
+    }
+
+    /// Puts a refusal on the audit log, unless there were many.
+    async fn note_refused(&self, node_id: &str, address: &str, refused: &Refused) {
+        let is_noted = {
+            let mut noted = self.noted.lock();
+            if noted.0.elapsed() >= Duration::from_secs(60) {
+                *noted = (Instant::now(), 0);
+            }
+            noted.1 += 1;
+            noted.1 <= PEER_REFUSALS_NOTED_MAX
+        };
+        if is_noted {
+            tracing::warn!(node = node_id, address, reason = refused.reason, "a node was refused");
+            let details = json!({ "node_id": node_id, "address": address, "reason": refused.reason });
+            self.note(audit_kinds::PEER_REFUSED, None, details).await;
+        }
+    }
+
+    /// Puts an entry on the audit log.
+    pub(crate) async fn note(&self, kind: AuditKind, agent: Option<AgentId>, details: Value) {
+        if let Err(refusal) = self.bridge.ask(NoteAction { kind, agent, details }).await {
+            tracing::warn!(reason = refusal.message, "an entry about a peer is not on the audit log");
+        }
+    }
+
+    /// May peers see an agent of this name?
+    pub(crate) fn shows(&self, name: &str) -> bool {
+        glob::any(&self.config.agents, name)
+    }
+
+    /// The agents of this node that peers are told of. Empty while the world is loading.
+    pub(crate) async fn own_agents(&self) -> Arc<[RemoteAgent]> {
+        let mut known = self.agents.lock().await;
+        if let Some((at, agents)) = &*known
+            && at.elapsed() < AGENTS_FOR
+        {
+            return Arc::clone(agents);
+        }
+        let agents: Arc<[RemoteAgent]> = self.find_agents(None).await.into();
+        *known = Some((Instant::now(), Arc::clone(&agents)));
+        agents
+    }
+
+    /// The agents of this node that peers may see, those whose name has `query` in it.
+    pub(crate) async fn find_agents(&self, query: Option<String>) -> Vec<RemoteAgent> {
+        let (mut found, mut bytes, mut after) = (Vec::new(), 0, None);
+        loop {
+            let filter = AgentFilter { matching: query.clone(), ..AgentFilter::default() };
+            let Ok(page) = self.bridge.ask(ListAgents { filter, after, limit: PEER_AGENTS_MAX }).await else {
+                return found;
+            };
+            for agent in page.items.into_iter().filter(|agent| self.shows(&agent.name)) {
+                let Ok(view) = self.bridge.ask(GetAgent(agent.id)).await else { continue };
+                let agent = shown(&view);
+                bytes += serde_json::to_vec(&agent).map_or(0, |text| text.len());
+                if found.len() >= PEER_AGENTS_MAX || bytes > AGENTS_BYTES_MAX {
+                    return found;
+                }
+                found.push(agent);
+            }
+            after = page.next;
+            if after.is_none() {
+                return found;
+            }
+        }
+    }
+
+    /// What happened since the start.
+    pub(crate) fn peer_counts(&self) -> PeerCounts {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let Counts { received, sent, unknown, refused_handshakes, limited, altered, tokens } = &self.counts;
+        PeerCounts {
+            received: of(received),
+            sent: of(sent),
+            unknown: of(unknown),
+            refused_handshakes: of(refused_handshakes),
+            limited: of(limited),
+            altered: of(altered),
+            tokens: of(tokens),
+        }
+    }
+}
+
+/// An agent of this node, as peers see it.
+fn shown(view: &AgentView) -> RemoteAgent {
+    let manifest = &view.manifest.manifest;
+    let words = |words: &[Box<str>]| words.iter().map(|word| word.to_string()).collect();
+    RemoteAgent {
+        id: view.id.to_string(),
+        name: view.name.to_string(),
+        description: manifest.description.to_string(),
+        tags: words(&manifest.tags),
+        tools: words(&manifest.capabilities.tools),
+        state: view.state.as_str().to_owned(),
+    }
+    .bounded()
+}

@@ -25,7 +25,7 @@ pub const DOMAIN: Domain = Domain {
     uses: &["tool", "usage"],
     performers,
     brings: |brought| brought.add(outbound::tools::ALL),
-    commands: &[Subcommand::group::<cli::A2aCommand>(23, "a2a", "Discover and call external agents over A2A")],
+    commands: &[Subcommand::group::<cli::A2aCommand>(24, "a2a", "Discover and call external agents over A2A")],
     open: |opening| {
         let (settings, web, vault) = (opening.settings.clone(), opening.web.clone(), opening.vault.clone());
         opening.provide::<dyn A2aHost>(Arc::new(Host { settings, web, vault }));

@@ -16,7 +16,7 @@ use crate::kernel::egress::{Error, Web, retry_after};
 use crate::kernel::settings::Settings;
 use crate::kernel::vault::{self, Vault};
 
-/// The name, with the origin behind it, under which headers are sealed.
+/// How the names begin under which headers are sealed.
 const SEALED_AS: &str = "a2a_agent";
 
 /// Why there is no answer; parts of sentences.
@@ -174,8 +174,11 @@ impl Client {
     }
 }
 
+/// The name under which the header of an origin is sealed: one that the vault takes, and another for each origin.
 fn sealed_as(origin: &str) -> String {
-    format!("{SEALED_AS} {origin}")
+    let digest = ring::digest::digest(&ring::digest::SHA256, origin.as_bytes());
+    let hex: String = digest.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("{SEALED_AS}_{hex}")
 }
 
 /// A header as it can be sent.

@@ -357,7 +357,7 @@ fn a_kill_in_an_older_dialect_asks_for_the_task_whose_id_is_known() {
     let external = External::new(&json!({ "name": "Old", "url": "$URL" }));
     let done =
         json!({ "id": "mine", "status": { "state": "completed" }, "artifacts": [{ "parts": [{ "text": "kept" }] }] });
-    external.results("tasks/send", &[done.clone()]);
+    external.results("tasks/send", std::slice::from_ref(&done));
     let mut daemon = external.daemon("");
     let agent = discover(&daemon, &external);
     send(&daemon, &agent, "one");

@@ -1,6 +1,7 @@
 //! The daemon as an MCP client: it runs the servers of the configuration and those that clients added, and offers their tools
 //! to agents.
 
+mod backoff;
 mod call;
 mod compat;
 pub mod config;

@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use super::backoff::rest;
 use super::call::{self, Caller};
 use super::config::Extensions;
 use super::connection::{Connection, Failure};
@@ -29,8 +30,6 @@ use super::wire::{self, Authorize, Means, Opened, Transport};
 use crate::kernel::settings::Settings;
 use crate::mcp::oauth::{SignIn, Signing};
 
-/// Time until a server that ended is started again; twice as long each time.
-const RESTART_AFTER: Duration = Duration::from_secs(5);
 /// A server that was there this long begins with the shortest time again.
 const SETTLED_AFTER: Duration = Duration::from_secs(60);
 /// Time between two lists of the tools of a server that says that they change.
@@ -442,24 +441,5 @@ impl Server {
                 format!("it refused `{method}`")
             }
         }
-    }
-}
-
-/// How long a server that failed so often rests, at most `most`.
-fn rest(failures: u32, most: Duration) -> Duration {
-    RESTART_AFTER.saturating_mul(2_u32.saturating_pow(failures)).min(most)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::rest;
-
-    #[test]
-    fn rests_grow_to_a_bound() {
-        let most = Duration::from_secs(300);
-        let rests = [0, 1, 2, 5, 6, 99].map(|failures| rest(failures, most).as_secs());
-        assert_eq!(rests, [5, 10, 20, 160, 300, 300]);
     }
 }

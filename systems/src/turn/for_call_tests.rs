@@ -101,3 +101,14 @@ fn a_refusal_leaves_the_call_to_its_tool_and_a_call_given_up_changes_nothing() {
     assert_eq!(code(world.ask(post(&run, "too late"))).as_deref(), Some("turn_ended"));
     assert_eq!(pending(&mut world), 0);
 }
+
+#[test]
+fn a_call_tells_how_often_it_went_out() {
+    let mut world = TestWorld::new();
+    let (_, first) = calling(&mut world);
+    assert_eq!(first.runs_before, 0);
+    for restarts in 1..4 {
+        world.restart();
+        assert_eq!(run(&mut world).runs_before, restarts);
+    }
+}

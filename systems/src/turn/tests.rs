@@ -303,21 +303,6 @@ fn a_restart_runs_only_the_tools_that_have_no_result() {
 }
 
 #[test]
-fn a_tool_call_tells_how_often_it_went_out() {
-    let mut world = TestWorld::new();
-    let agent = world.spawn("scout");
-    let _lost = world.begin(send(agent, "time?"));
-    world.step();
-    let call = world.next_call();
-    world.outcome(ModelOutcome(call.attempt, ModelEnd::Answered(answer(vec![tool_call("a")]))));
-    for restarts in 0..4 {
-        let runs: Vec<u8> = world.effects.iter().filter_map(|e| Some(e.get::<ToolRun>()?.runs_before)).collect();
-        assert_eq!(runs, [restarts]);
-        world.restart();
-    }
-}
-
-#[test]
 fn a_turn_that_was_stopping_at_a_crash_is_ended_and_the_next_runs() {
     let mut world = TestWorld::new();
     let agent = world.spawn("scout");

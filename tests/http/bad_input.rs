@@ -27,7 +27,7 @@ fn fitting_body() -> String {
     let id = Uuid::nil();
     json!({ "message": "x", "label": "x", "mode": "Normal", "model": "m", "name": "n", "tools": [], "skills": [],
         "mcp_servers": [], "agent_ids": [id], "agents": [], "entries": [], "value": 1, "manifest_toml": "name = \"n\"",
-        "agent_id": id, "enabled": true, "command": "/help" })
+        "agent_id": id, "enabled": true, "command": "/help", "hash": "0".repeat(64) })
     .to_string()
 }
 
@@ -35,8 +35,12 @@ fn fitting_body() -> String {
 fn an_id_that_is_no_uuid_is_400_everywhere() {
     let daemon = Daemon::with("rate_limit_per_second = 100000\n");
     let before = world(&daemon);
-    // The ids of models and MCP servers are names, and those of A2A tasks are their clients'.
-    let is_name = |path: &str| ["/api/models/", "/api/mcp/", "/a2a/"].iter().any(|before| path.starts_with(before));
+    // The ids of models, MCP servers, external agents and peers can be names, and those of A2A tasks are their clients'.
+    let is_name = |path: &str| {
+        ["/api/models/", "/api/mcp/", "/api/a2a/agents/", "/a2a/", "/api/peers/", "/api/network/"]
+            .iter()
+            .any(|before| path.starts_with(before))
+    };
     let is_uuid = |path: &str| path.contains("id}") && !is_name(path);
     for route in declared().into_iter().filter(|route| is_uuid(&route.path)) {
         for bad in ["nonsense", "0190163d-8694-739b-aea5-966c26f8ad9", "%00", "..%2f..%2fetc%2fpasswd"] {
@@ -54,7 +58,9 @@ fn an_id_that_is_no_uuid_is_400_everywhere() {
 fn an_unknown_id_is_404_everywhere() {
     let daemon = Daemon::start();
     let before = world(&daemon);
-    for route in declared().into_iter().filter(|route| route.path.contains("id}")) {
+    // A sign-in is known by its state.
+    let has_id = |path: &str| path.contains("id}") && !path.ends_with("/callback");
+    for route in declared().into_iter().filter(|route| has_id(&route.path)) {
         let body = fitting_body();
         let body = with_body(&route).then_some(body.as_bytes());
         let reply = daemon.send(&route.verb, &route.filled(&Uuid::nil().to_string()), &[], body);
@@ -106,6 +112,7 @@ fn a_broken_body_is_400_everywhere() {
                         | "test"
                         | "update"
                         | "trust-files"
+                        | "revoke"
                 )
             );
             if !bare {
@@ -113,7 +120,8 @@ fn a_broken_body_is_400_everywhere() {
                 // What the configuration does not open is refused whatever the body says.
                 let expected = match &*route.path {
                     path if path.ends_with("/invoke") => 403,
-                    // No agent is a snapshot.
+                    // No agent is a snapshot, and none of ours an external one.
+                    path if path.starts_with("/api/a2a/agents/") => 404,
                     path if path.starts_with("/api/world/snapshots/") && reply.status == 404 => 404,
                     // Some routes take short bodies only.
                     _ if body.len() > 64 << 10 && reply.status == 413 => 413,

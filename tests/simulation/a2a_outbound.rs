@@ -48,7 +48,8 @@ fn discover(harness: &mut Harness, known: usize) {
         digest: harness.rng.below(2).to_string().into(),
         ..A2aCard::default()
     };
-    let name = harness.text("external");
+    // The same with each discovery: one that was not acknowledged may be there after a kill.
+    let name = format!("external {at}");
     let register =
         RegisterA2aAgent { url: format!("https://{at}.example"), name: Some(name.clone()), card, secret: None };
     harness.ask(register, move |harness, found| {

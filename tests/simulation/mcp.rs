@@ -1,12 +1,13 @@
 //! MCP servers list their tools again and again, and the operator accepts them.
 
+use agentsvc_systems::config::taint::TaintPolicy;
 use agentsvc_systems::mcp::{AcceptMcpTools, ForgetMcpTools, FoundPin, ListedTool, NoteMcpTools};
 
 use super::action::What;
 use super::facts::GONE;
 use super::harness::Harness;
 
-/// One request. A server has one tool, so that the last list is what is accepted: taint is only noted here.
+/// One request. A server has one tool, so that the last list is what is accepted where taint is only noted.
 pub(crate) fn act(harness: &mut Harness, what: What) {
     let server = harness.rng.pick(&["files", "web", "notes"]).to_owned();
     let key = format!("mcp_pin/{server}");
@@ -15,9 +16,15 @@ pub(crate) fn act(harness: &mut Harness, what: What) {
         return harness.ask(ForgetMcpTools(server), move |harness, ()| harness.facts.acknowledge(fact));
     }
     let hash = harness.rng.pick(&["0", "1", "2"]).repeat(64);
-    let fact = harness.facts.submit(key, hash.as_str());
     let flagged = harness.rng.chance(20);
     let tools = vec![ListedTool { name: "tool".to_owned(), hash: hash.clone(), flagged }];
+    let is_strict = matches!(harness.settings.security.taint, TaintPolicy::Approve | TaintPolicy::Deny);
+    if is_strict && what == What::NoteMcpTools {
+        // What is accepted then depends on what was, so it is the answer that says it.
+        let server = "held".to_owned();
+        return harness.ask(NoteMcpTools { server, hash, tools }, |_, accepted| assert!(accepted.len() <= 1));
+    }
+    let fact = harness.facts.submit(key, hash.as_str());
     if what == What::AcceptMcpTools {
         harness.ask(AcceptMcpTools { server, tools }, move |harness, ()| harness.facts.acknowledge(fact));
     } else {

@@ -380,10 +380,15 @@ impl Server {
         let follow = async {
             loop {
                 match session::describe(connection, features).await {
-                    Ok(tools) => offer(tools).await,
+                    Ok(tools) => {
+                        // Who sees a tool may call it at once.
+                        self.note_up(connection);
+                        offer(tools).await;
+                    }
                     Err(failure) => return self.reason("tools/list", failure),
                 }
-                self.note_up(connection);
+                tracing::info!(server = self.name(), tools = self.offer().tools.len(), "an MCP server is connected");
+                self.attempts.send_modify(|count| *count += 1);
                 tokio::select! {
                     () = connection.tools_changed() => tokio::time::sleep(LIST_EVERY).await,
                     why = self.watch(connection) => return why,
@@ -406,9 +411,6 @@ impl Server {
             state.connected_since = Some(now());
             (state.failures, state.reconnecting, state.reconnect_attempts) = (0, false, 0);
         }
-        drop(state);
-        tracing::info!(server = self.name(), tools = self.offer().tools.len(), "an MCP server is connected");
-        self.attempts.send_modify(|count| *count += 1);
     }
 
     /// Looks again and again whether it still answers. Gives why it does not.

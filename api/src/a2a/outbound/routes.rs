@@ -56,6 +56,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .body::<SendBody>()
         .replies(&[
             Reply::json::<SentTaskItem>(200, "the task: ended, or with `blocking: false` or after 10 minutes as it is"),
+            Reply::error(404, "no external agent is known by that id, name or URL"),
             Reply::error(409, "the task to continue is open"),
         ]),
     crud::list::<SentTaskItem>("/api/a2a/tasks", "List the tasks that were sent to external agents"),

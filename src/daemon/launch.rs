@@ -51,10 +51,12 @@ pub(crate) fn secrets(config: &Config) -> Vec<Zeroizing<String>> {
     let providers = config.models().map(|(providers, _)| providers).unwrap_or_default();
     let variables = providers.key_variables().chain(config.default_model.api_key_env.clone());
     let variables = variables.chain(config.security.manifest_key_envs.iter().cloned());
+    let variables = variables.chain(config.a2a.external_keys.iter().map(|key| key.variable.clone()));
     let variables =
         variables.chain(config.web.search.api_key_env.clone()).chain(OTHER_KEYS.iter().map(|name| (*name).into()));
     let keys = variables.filter_map(|name| std::env::var(&*name).ok());
-    keys.chain([config.api_key.expose().to_owned()]).map(Zeroizing::new).collect()
+    let own = [&config.api_key, &config.network.shared_secret].map(|secret| secret.expose().to_owned());
+    keys.chain(own).map(Zeroizing::new).collect()
 }
 
 #[cfg(test)]
@@ -64,7 +66,10 @@ mod tests {
 
     #[test]
     fn the_api_key_is_a_secret() {
-        let config = Config { api_key: Secret::new("hunter2"), ..Config::default() };
-        assert!(secrets(&config).iter().any(|secret| **secret == "hunter2"));
+        let mut config = Config { api_key: Secret::new("hunter2"), ..Config::default() };
+        config.network.shared_secret = Secret::new("hunter3");
+        for own in ["hunter2", "hunter3"] {
+            assert!(secrets(&config).iter().any(|secret| **secret == own));
+        }
     }
 }

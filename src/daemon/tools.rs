@@ -46,6 +46,7 @@ pub(crate) fn hidden_variables(config: &Config, providers: &Providers) -> Vec<Bo
     let keys = keys.chain(config.security.manifest_key_envs.iter().cloned());
     let clients = config.mcp_servers.values().filter_map(|server| server.oauth.as_ref()?.client_secret_env.clone());
     let keys = keys.chain(clients.map(Into::into));
+    let keys = keys.chain(config.a2a.external_keys.iter().map(|key| key.variable.clone()));
     keys.chain([crate::kernel::vault::VARIABLE.into()]).collect()
 }
 

@@ -47,9 +47,19 @@ fn below(groups: &str) -> Option<PathBuf> {
 fn left(root: &Path, own: &Path) -> Option<u64> {
     let number = |path: PathBuf| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
     let of = |at: &Path| {
-        Some(number(root.join(at).join("memory.max"))?.saturating_sub(number(root.join(at).join("memory.current"))?))
+        Some(
+            number(root.join(at).join("memory.max"))?
+                .saturating_sub(number(root.join(at).join("memory.current"))?.saturating_sub(cache(&root.join(at)))),
+        )
     };
     own.ancestors().filter_map(of).min()
+}
+
+/// Bytes of files that the kernel drops first when a cgroup needs memory.
+fn cache(at: &Path) -> u64 {
+    let stat = fs::read_to_string(at.join("memory.stat")).unwrap_or_default();
+    let number = stat.lines().find_map(|line| line.strip_prefix("inactive_file "));
+    number.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -77,6 +87,8 @@ mod tests {
         put("a", "1000\n", "400\n");
         put("a/b", "900\n", "1000\n");
         assert_eq!(left(root.path(), Path::new("a")), Some(600));
+        fs::write(root.path().join("a/memory.stat"), "anon 7\ninactive_file 100\n").unwrap();
+        assert_eq!(left(root.path(), Path::new("a")), Some(700));
         assert_eq!(left(root.path(), Path::new("a/b/c")), Some(0));
         assert_eq!(below("1:name=x:/y\n0::/a/b\n"), Some("a/b".into()));
         assert_eq!(in_kib("VmPeak:\t 9 kB\nVmRSS:\t  12 kB\n", "VmRSS:"), Some(12_288));

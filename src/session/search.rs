@@ -42,7 +42,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
             return Err("The `query` is empty.".to_owned());
         }
         // Strangers, and what they wrote, have the conversation that they are in, and no other.
-        let is_guest = context.run.taint.holds(Taint::GUEST);
+        let is_guest = [Taint::GUEST, Taint::PEER].into_iter().any(|taint| context.run.taint.holds(taint));
         let wanted = SearchFor {
             text: Some(query),
             label: None,
@@ -67,7 +67,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         });
         let mut told = json!({ "sessions": hits.collect::<Vec<_>>() });
         if is_guest {
-            told["searched"] = json!("This conversation only, because it has text from outside clients.");
+            told["searched"] = json!("This conversation only, because it has text from outside.");
         }
         if let Some(next) = found.next {
             told["next"] = json!(next.to_string());

@@ -284,6 +284,7 @@ fn failures_say_why_and_nothing_is_sent_twice() {
         (Reply::raw(200, &[], "<html>"), "unknown", "not JSON"),
         (Reply::raw(200, &[], "{}"), "unknown", "no result"),
         (Reply::raw(500, &[], "oops"), "unknown", "status 500"),
+        (Reply::raw(503, &[], r#"{"error":{"code":-32603,"message":"overloaded"}}"#), "unknown", "status 503"),
         (Reply::raw(200, &[], &"x".repeat(2 << 20)), "unknown", "longer than"),
         (Reply::hang(), "unknown", "within 1 seconds"),
     ] {
@@ -307,7 +308,7 @@ fn failures_say_why_and_nothing_is_sent_twice() {
 #[test]
 fn an_agent_that_takes_no_more_for_now_is_asked_again_with_the_same_id() {
     let external = External::v0();
-    let busy = Reply::raw(429, &[("retry-after", "0")], "");
+    let busy = Reply::raw(429, &[("retry-after", "0")], r#"{"error":{"code":429,"message":"slow down"}}"#);
     let done = json_reply(&json!({ "jsonrpc": "2.0", "id": 1, "result": task_v0("completed", "later") }));
     external.on("message/send", [busy, done]);
     let daemon = external.daemon("");

@@ -171,10 +171,8 @@ impl Search {
             Some(SearchCursor { session: at, row: Some(row) }) if at.0.session == session => Some(row),
             Some(_) => return Ok(self),
         };
-        match bridge.ask(GetSession::ById(session)).await {
-            Ok(view) => self.look_at(vec![view], row).await,
-            Err(_) => Ok(self),
-        }
+        let view = bridge.ask(GetSession::ById(session)).await?;
+        self.look_at(vec![view], row).await
     }
 
     /// Looks at sessions that follow each other, off the async threads; the first from after `row` on.

@@ -76,7 +76,10 @@ impl Sender {
             (Said::NoMethod, _) if dialect == A2aDialect::V0 => Tried::Next(A2aDialect::Tasks),
             (Said::NoMethod, _) => Tried::End(failed("it does not know the methods of the protocol".to_owned())),
             (Said::NoTask, _) => Tried::End(failed("it does not know the task that the message continues".to_owned())),
-            (Said::Error(why), _) => Tried::End(failed(why)),
+            // What an overloaded or failing server says of itself is no answer to the message.
+            (Said::Error(why), status) if !status.is_server_error() && status != StatusCode::TOO_MANY_REQUESTS => {
+                Tried::End(failed(why))
+            }
             (_, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
                 if is_undeclared && dialect == A2aDialect::V0 =>
             {
@@ -94,6 +97,7 @@ impl Sender {
             (_, status) if !status.is_success() => Tried::End(failed(refusal(status))),
             (Said::Task(_), _) => Tried::End(failed(refusal(answer.status))),
             (Said::Nothing(why), _) => Tried::End(unanswered(view, dialect, why)),
+            (Said::Error(why), _) => Tried::End(failed(why)),
         }
     }
 

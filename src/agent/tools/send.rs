@@ -47,13 +47,13 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let policy = context.parts.injection;
         let shielded = tokio::task::spawn_blocking(move || shield(policy, "another agent", message)).await;
         let Shielded { text, found } = shielded.map_err(|_| "The message could not be scanned.")?;
-        if agent.contains('@') {
-            return remote(&context, agent, text, is_async).await;
-        }
         let send = SendToAgent { from, index, to: agent.clone(), session, text: text.clone(), wait: !is_async, found };
         match context.bridge().ask(send).await {
             Ok(_) => Ok(Ended::Adopted),
-            // An agent of this node comes before those of others.
+            // An agent of this node comes before those of others, also one with an `@` in its name.
+            Err(refusal) if refusal.kind == RefusalKind::NotFound && agent.contains('@') => {
+                remote(&context, agent, text, is_async).await
+            }
             Err(refusal) if refusal.kind == RefusalKind::NotFound && session.is_none() => {
                 remote(&context, agent, text, is_async).await.map_err(|_| format!("Refused: {}.", refusal.message))
             }

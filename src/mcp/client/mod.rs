@@ -8,6 +8,7 @@ pub mod config;
 mod connection;
 mod definition;
 mod incoming;
+mod link;
 mod manage;
 mod pins;
 mod registry;

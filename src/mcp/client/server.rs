@@ -22,6 +22,7 @@ use super::config::Extensions;
 use super::connection::{Connection, Failure};
 use super::definition::Definition;
 use super::incoming::LogQuota;
+use super::link::Link;
 use super::review::{Listing, Offer};
 use super::session::{self, Described};
 use super::sign_ins::not_required;
@@ -80,15 +81,6 @@ struct State {
     reconnecting: bool,
     reconnect_attempts: u32,
     connected_since: Option<Timestamp>,
-}
-
-#[derive(Default)]
-enum Link {
-    Up(Connection),
-    #[default]
-    Starting,
-    /// Not there: why.
-    Down(String),
 }
 
 /// How a run ended.
@@ -206,8 +198,8 @@ impl Server {
         caller: Caller,
     ) -> Result<Value, Failure> {
         let connection = match &self.state.lock().link {
-            Link::Up(connection) => connection.clone(),
-            Link::Starting => {
+            Link::Up(connection) | Link::Starting(Some(connection)) => connection.clone(),
+            Link::Starting(None) => {
                 return Err(Failure::Unanswered("it is not connected, because it is starting".to_owned()));
             }
             Link::Down(why) => return Err(Failure::Unanswered(format!("it is not connected, because {why}"))),
@@ -226,7 +218,7 @@ impl Server {
             id: self.name().to_owned(),
             status: match state.link {
                 Link::Up(_) => "connected",
-                Link::Starting => "connecting",
+                Link::Starting(_) => "connecting",
                 Link::Down(_) => "disconnected",
             },
             tool_count: self.offer.load().tools.len(),
@@ -245,7 +237,7 @@ impl Server {
     pub(super) fn fault(&self) -> Option<String> {
         match &self.state.lock().link {
             Link::Down(why) => Some(why.clone()),
-            Link::Up(_) | Link::Starting => None,
+            Link::Up(_) | Link::Starting(_) => None,
         }
     }
 
@@ -275,7 +267,7 @@ impl Server {
         let mut failures = 0;
         loop {
             let began = Instant::now();
-            self.state.lock().link = Link::Starting;
+            self.state.lock().link = Link::default();
             // A panic is one more way to end: what keeps a server must not end with it.
             let why = match AssertUnwindSafe(self.run(&means, &offer)).catch_unwind().await {
                 Ok(End::Asked) => {
@@ -381,14 +373,12 @@ impl Server {
             loop {
                 match session::describe(connection, features).await {
                     Ok(tools) => {
-                        // Who sees a tool may call it at once.
-                        self.note_up(connection);
+                        self.note_answering(connection);
                         offer(tools).await;
                     }
                     Err(failure) => return self.reason("tools/list", failure),
                 }
-                tracing::info!(server = self.name(), tools = self.offer().tools.len(), "an MCP server is connected");
-                self.attempts.send_modify(|count| *count += 1);
+                self.note_up(connection);
                 tokio::select! {
                     () = connection.tools_changed() => tokio::time::sleep(LIST_EVERY).await,
                     why = self.watch(connection) => return why,
@@ -402,6 +392,14 @@ impl Server {
         }
     }
 
+    /// A tool that is offered can be called at once, before all that follows it is done.
+    fn note_answering(&self, connection: &Connection) {
+        let link = &mut self.state.lock().link;
+        if matches!(link, Link::Starting(_)) {
+            *link = Link::Starting(Some(connection.clone()));
+        }
+    }
+
     fn note_up(&self, connection: &Connection) {
         let mut state = self.state.lock();
         let was_up = matches!(state.link, Link::Up(_));
@@ -411,6 +409,9 @@ impl Server {
             state.connected_since = Some(now());
             (state.failures, state.reconnecting, state.reconnect_attempts) = (0, false, 0);
         }
+        drop(state);
+        tracing::info!(server = self.name(), tools = self.offer().tools.len(), "an MCP server is connected");
+        self.attempts.send_modify(|count| *count += 1);
     }
 
     /// Looks again and again whether it still answers. Gives why it does not.

@@ -113,7 +113,8 @@ impl SignIn {
 
     /// Forgets what it read: the vault's files may be others.
     pub(crate) fn forget_read(&self) {
-        self.state.lock().kept = Kept::Unread;
+        let mut state = self.state.lock();
+        (state.kept, state.problem, state.renewed, state.paused_until) = (Kept::Unread, None, None, None);
     }
 
     /// Must the user sign in before the server can be used?
@@ -407,6 +408,11 @@ impl Authorize for Signing {
         let mut state = self.0.state.lock();
         if state.renewed.as_ref() == Some(token) {
             state.renewed = None;
+        }
+        // It was refused once, and is accepted again.
+        let is_current = state.stored().is_some_and(|it| it.tokens.as_ref().is_some_and(|it| it.access == *token));
+        if is_current && matches!(state.problem, Some(Problem::NeedsAuth(_))) {
+            state.problem = None;
         }
     }
 

@@ -276,10 +276,12 @@ async fn remove(call: Call) -> Result<Response, Error> {
     let server = own(&servers, &call.param("id")?)?;
     call.ask(RemoveMcpServer(server.name.clone())).await?;
     // A server that gets this name later must not get its tokens.
-    if let Ok(sign_ins) = call.api.service::<dyn ServerSignIns>() {
-        sign_ins.revoke(server.name.clone()).await?;
-    }
+    let signed_out = match call.api.service::<dyn ServerSignIns>() {
+        Ok(sign_ins) => sign_ins.revoke(server.name.clone()).await.map(drop),
+        Err(_) => Ok(()),
+    };
     servers.sync(Some(server.name)).await;
+    signed_out?;
     Ok(reply::no_content())
 }
 

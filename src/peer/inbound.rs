@@ -52,7 +52,7 @@ async fn answer(network: &Arc<Network>, node_id: &str, request: Request) -> Resu
             let query = Some(line(query.trim())).filter(|query| !query.is_empty());
             let agents = match query {
                 None => network.own_agents().await.to_vec(),
-                query => network.find_agents(query).await,
+                query => network.find_agents(query).await.unwrap_or_default(),
             };
             Ok(Response::DiscoverResult { agents })
         }

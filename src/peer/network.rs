@@ -13,7 +13,7 @@ use agentsvc_api::http::shutdown::Shutdown;
 use agentsvc_api::peer::audit_kinds;
 use agentsvc_api::peer::network::PeerCounts;
 use agentsvc_components::kernel::audit_kind::AuditKind;
-use agentsvc_components::{Actor, AgentId, Timestamp};
+use agentsvc_components::{Actor, AgentId, Refusal, Timestamp};
 use agentsvc_systems::agent::{AgentFilter, AgentView, GetAgent, ListAgents};
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::injection::InjectionPolicy;
@@ -260,31 +260,36 @@ impl Network {
         {
             return Arc::clone(agents);
         }
-        let agents: Arc<[RemoteAgent]> = self.find_agents(None).await.into();
+        // A world that is loading or busy has not lost its agents.
+        let Ok(agents) = self.find_agents(None).await else {
+            return known.as_ref().map_or_else(|| Arc::from([]), |(_, agents)| Arc::clone(agents));
+        };
+        let agents: Arc<[RemoteAgent]> = agents.into();
         *known = Some((Instant::now(), Arc::clone(&agents)));
         agents
     }
 
     /// The agents of this node that peers may see, those whose name has `query` in it.
-    pub(crate) async fn find_agents(&self, query: Option<String>) -> Vec<RemoteAgent> {
+    ///
+    /// # Errors
+    /// The world does not answer now.
+    pub(crate) async fn find_agents(&self, query: Option<String>) -> Result<Vec<RemoteAgent>, Refusal> {
         let (mut found, mut bytes, mut after) = (Vec::new(), 0, None);
         loop {
             let filter = AgentFilter { matching: query.clone(), ..AgentFilter::default() };
-            let Ok(page) = self.bridge.ask(ListAgents { filter, after, limit: PEER_AGENTS_MAX }).await else {
-                return found;
-            };
+            let page = self.bridge.ask(ListAgents { filter, after, limit: PEER_AGENTS_MAX }).await?;
             for agent in page.items.into_iter().filter(|agent| self.shows(&agent.name)) {
                 let Ok(view) = self.bridge.ask(GetAgent(agent.id)).await else { continue };
                 let agent = shown(&view);
                 bytes += serde_json::to_vec(&agent).map_or(0, |text| text.len());
                 if found.len() >= PEER_AGENTS_MAX || bytes > AGENTS_BYTES_MAX {
-                    return found;
+                    return Ok(found);
                 }
                 found.push(agent);
             }
             after = page.next;
             if after.is_none() {
-                return found;
+                return Ok(found);
             }
         }
     }

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use agentsvc_components::a2a::outbound::A2aSecret;
-use agentsvc_systems::a2a::limits::{A2A_DISCOVERIES_MAX, A2A_EXTERNAL_ANSWER_BYTES_MAX};
+use agentsvc_systems::a2a::limits::A2A_EXTERNAL_ANSWER_BYTES_MAX;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Response, StatusCode, Url};
-use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
 use crate::a2a::config::A2a;
@@ -67,31 +66,22 @@ pub(in crate::a2a) struct Client {
     /// `None` sends no keys.
     vault: Option<Vault>,
     settings: Settings,
-    discoveries: Arc<Semaphore>,
 }
 
 impl Client {
     /// A client with these settings.
     pub(in crate::a2a) fn new(web: Web, vault: Vault, settings: Settings) -> Self {
-        let discoveries = Arc::new(Semaphore::new(A2A_DISCOVERIES_MAX));
-        Self { web, public: Web::default(), vault: Some(vault), settings, discoveries }
+        Self { web, public: Web::default(), vault: Some(vault), settings }
     }
 
     /// A client that sends no keys.
     pub(super) fn keyless(web: Web, settings: Settings) -> Self {
-        let discoveries = Arc::new(Semaphore::new(1));
-        Self { web, public: Web::default(), vault: None, settings, discoveries }
+        Self { web, public: Web::default(), vault: None, settings }
     }
 
     /// What the configuration in force says.
     pub(super) fn config(&self) -> Arc<A2a> {
         self.settings.get::<A2a>()
-    }
-
-    /// A place among the discoveries that are under way.
-    pub(super) async fn turn(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
-        // Never closed, so that there always is one.
-        self.discoveries.acquire().await.ok()
     }
 
     /// May requests of the agent at `of` be sent to `url`?

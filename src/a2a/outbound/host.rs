@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use agentsvc_api::a2a::outbound::host::{A2aOutbound, DiscoverFailure, Discovered, GivenHeader};
 use agentsvc_components::a2a::outbound::{A2aCard, A2aSecret};
-use agentsvc_systems::a2a::limits::A2A_AGENT_URL_BYTES_MAX;
+use agentsvc_systems::a2a::limits::{A2A_AGENT_URL_BYTES_MAX, A2A_DISCOVERIES_MAX};
 use futures_util::future::BoxFuture;
 use reqwest::{Method, StatusCode, Url};
+use tokio::sync::Semaphore;
 
 use super::card;
 use super::client::{Client, Request, Trouble, origin, same_host, sendable};
@@ -27,7 +28,6 @@ impl A2aOutbound for Outbound {
         known: Option<A2aSecret>,
     ) -> BoxFuture<'static, Result<Discovered, DiscoverFailure>> {
         Box::pin(async move {
-            let _turn = self.0.turn().await;
             let sealed = match given {
                 Some(header) => Some(self.sealed(&url, header).await?),
                 None => None,
@@ -71,8 +71,13 @@ pub(super) fn spelled(url: &str) -> Result<String, String> {
     Ok(text)
 }
 
+/// Cards that are fetched at once, for clients and for agents.
+static DISCOVERIES: Semaphore = Semaphore::const_new(A2A_DISCOVERIES_MAX);
+
 /// Fetches the card of the agent at `url`. What its card names is checked as well.
 pub(super) async fn fetch(client: &Client, url: &str, secret: Option<&A2aSecret>) -> Result<A2aCard, DiscoverFailure> {
+    // Never closed, so that there always is one.
+    let _turn = DISCOVERIES.acquire().await;
     let mut last = DiscoverFailure::Card(format!("{url} has no agent card"));
     for path in card::PATHS {
         let at = format!("{url}{path}");

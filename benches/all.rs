@@ -22,10 +22,11 @@ use support::goals;
 use support::rows::{HEAD, ROWS_FILE, Row, Verdict, machine};
 
 /// The programs in the order in which they run: the short ones, whose figures depend most on a quiet machine, first.
-const PROGRAMS: [&str; 12] = [
+const PROGRAMS: [&str; 13] = [
     "cold_start",
     "command_start",
     "http_load",
+    "mcp",
     "fairness",
     "trigger_match",
     "world_tick",

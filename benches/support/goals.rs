@@ -49,5 +49,9 @@ goals! {
     SUBSCRIBERS, "subscribers", "http_load", "1,000 SSE subscribers on one session: the producer is slowed", "<= 5 %";
     FAIRNESS, "fairness", "fairness",
         "one agent with 10,000 queued messages, 999 with 1 each: the others' p99 wait", "<= 1.2x";
+    MCP_CALL, "mcp_call", "mcp", "a call of a warm stdio server: added to its own time", "<= 1 ms, p99";
+    MCP_START, "mcp_start", "mcp", "start with 50 MCP servers of 1,000 tools", "not slower than without";
+    MCP_MEMORY, "mcp_memory", "mcp", "idle memory with 50 MCP servers of 1,000 tools", "<= 1 MiB more";
+    MCP_LIST, "mcp_list", "mcp", "POST /mcp tools/list, 32 connections", ">= 20,000/s";
     SOAK, "soak", "soak", "an hour of mixed load: slope of the resident memory", "0 within its noise";
 }

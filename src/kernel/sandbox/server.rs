@@ -4,20 +4,24 @@
 //! stdout are one socket, which stands where the supervisor has its stdout.
 
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::io::{self, IoSliceMut};
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::OwnedFd;
 use std::os::unix::net;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+use std::thread;
 
-use rustix::event::{PollFd, PollFlags, poll};
-use tokio::io::{Join, join};
+use rustix::io::retry_on_intr;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use tokio::io::{AsyncRead, Interest, Join, ReadBuf, join};
 use tokio::net::UnixStream;
-use tokio::net::unix::OwnedWriteHalf;
-use tokio::net::unix::pipe::Receiver;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, ChildStderr, ChildStdin};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use super::bounds::watches;
 use super::command::{Commands, Rules, Shared, TEMPORARY, until_disk_full};
@@ -25,10 +29,12 @@ use super::program;
 use super::sandbox_spec::{Limits, SandboxSpec};
 use crate::kernel::home::create_private_dir;
 
-/// Bytes of output that are brought at once.
-const RELAY_BYTES: usize = 16 << 10;
-/// Bytes of the stack of a thread that brings output.
-const RELAY_STACK_BYTES: usize = 64 << 10;
+/// Programs that are prepared at once: many start with the daemon, and each thread that waits for the disk takes memory.
+static PREPARED_AT_ONCE: Semaphore = Semaphore::const_new(2);
+/// Descriptors that the kernel takes in one message (`SCM_MAX_FD`).
+const DESCRIPTORS_MAX: usize = 253;
+/// Bytes of the stack of a thread that closes descriptors.
+const CLOSE_STACK_BYTES: usize = 64 << 10;
 
 /// A program that the operator chose.
 #[derive(Clone, Debug)]
@@ -53,7 +59,7 @@ pub struct ServerProgram {
 #[derive(Debug)]
 pub struct Server {
     /// Its stdin and stdout.
-    pub stream: Join<Receiver, OwnedWriteHalf>,
+    pub stream: Join<Output, OwnedWriteHalf>,
     /// Its stderr.
     pub stderr: ChildStderr,
     /// The program itself.
@@ -110,39 +116,55 @@ async fn must_end(directory: PathBuf) -> &'static str {
     }
 }
 
-/// The socket of a program, its output brought by a thread. A program may send descriptors over the socket; nobody takes
-/// them, so they are closed by the thread that reads, and the close of a connection that lingers blocks that thread for
-/// as long as the program said. It must be none that others need.
-fn relayed(socket: net::UnixStream) -> io::Result<Join<Receiver, OwnedWriteHalf>> {
-    let (output, brought) = io::pipe()?;
-    let from = socket.try_clone()?;
-    socket.set_nonblocking(true)?;
-    let (_, input) = UnixStream::from_std(socket)?.into_split();
-    let bring = move || drop(bring(from, brought));
-    std::thread::Builder::new().name("server-output".to_owned()).stack_size(RELAY_STACK_BYTES).spawn(bring)?;
-    Ok(join(Receiver::from_owned_fd(OwnedFd::from(output))?, input))
-}
+/// The output of a program. A program may send descriptors over its socket. The close of a connection that lingers blocks for
+/// as long as the program said, so they are taken, and closed by a thread of their own: no read may close them.
+#[derive(Debug)]
+pub struct Output(OwnedReadHalf);
 
-/// Copies what comes until the program, or whoever takes it, is gone.
-fn bring(mut from: net::UnixStream, mut to: io::PipeWriter) -> io::Result<()> {
-    let mut piece = vec![0; RELAY_BYTES];
-    loop {
-        match from.read(&mut piece) {
-            Ok(0) => return Ok(()),
-            Ok(read) => to.write_all(&piece[..read])?,
-            // The writing side of the same socket does not block.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                // Whoever takes it is gone when its end of the pipe is.
-                let mut ends = [PollFd::new(&from, PollFlags::IN), PollFd::new(&to, PollFlags::empty())];
-                poll(&mut ends, None)?;
-                if !ends[1].revents().is_empty() {
-                    return Ok(());
+impl AsyncRead for Output {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let socket: &UnixStream = self.0.as_ref();
+        loop {
+            ready!(socket.poll_read_ready(context))?;
+            match socket.try_io(Interest::READABLE, || receive(socket, into.initialize_unfilled())) {
+                Ok(read) => {
+                    into.advance(read);
+                    return Poll::Ready(Ok(()));
                 }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
         }
     }
+}
+
+/// Reads what came. Descriptors are an error: no protocol has them here.
+fn receive(socket: &UnixStream, into: &mut [u8]) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let received = retry_on_intr(|| recvmsg(socket, &mut [IoSliceMut::new(into)], &mut control, flags))?;
+    let mut sent = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+            sent.extend(descriptors);
+        }
+    }
+    if sent.is_empty() {
+        return Ok(received.bytes);
+    }
+    let sent = ManuallyDrop::new(sent);
+    let close = move || drop(ManuallyDrop::into_inner(sent));
+    // Where no thread can be started they stay open: this thread must not wait.
+    let _unclosed = thread::Builder::new().name("close".to_owned()).stack_size(CLOSE_STACK_BYTES).spawn(close);
+    Err(io::Error::other("the program sent descriptors"))
+}
+
+/// Both ends of the socket of a program.
+fn ends(socket: net::UnixStream) -> io::Result<Join<Output, OwnedWriteHalf>> {
+    socket.set_nonblocking(true)?;
+    let (output, input) = UnixStream::from_std(socket)?.into_split();
+    Ok(join(Output(output), input))
 }
 
 impl Commands {
@@ -153,11 +175,15 @@ impl Commands {
     pub async fn serve(&self, program: ServerProgram) -> Result<Server, String> {
         let (rules, shared, directory) =
             (self.shared.rules.load_full(), self.shared.clone(), program.directory.clone());
+        // It is never closed.
+        let turn = PREPARED_AT_ONCE.acquire().await;
         let prepare = tokio::task::spawn_blocking(move || shared.server(&rules, program));
-        let mut command = prepare.await.map_err(|_| "The program could not be prepared.".to_owned())??;
+        let prepared = prepare.await;
+        drop(turn);
+        let mut command = prepared.map_err(|_| "The program could not be prepared.".to_owned())??;
         let failed = |error: io::Error| format!("The program could not be started: {error}.");
         let (ours, theirs) = net::UnixStream::pair().map_err(failed)?;
-        let stream = relayed(ours).map_err(failed)?;
+        let stream = ends(ours).map_err(failed)?;
         let mut child = command.stdout(Stdio::from(OwnedFd::from(theirs))).spawn().map_err(failed)?;
         match (child.stdin.take(), child.stderr.take()) {
             (Some(life), Some(stderr)) => {
@@ -194,7 +220,10 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use std::future::{pending, ready};
+    use std::io::{IoSlice, Read, Write};
+    use std::os::fd::AsFd;
 
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::process::Command;
 
@@ -211,14 +240,13 @@ mod tests {
         assert_eq!(cat(ready("the disk is full")).ended().await, "it was killed because the disk is full");
     }
 
-    /// One that lingers cannot be made without the network, so it is only shown that another thread closes what came.
     #[tokio::test]
-    async fn output_is_brought_by_a_thread_of_its_own_and_input_goes_out() {
+    async fn output_comes_and_input_goes_out() {
         let (ours, mut theirs) = net::UnixStream::pair().unwrap();
-        let mut stream = relayed(ours).unwrap();
+        let mut stream = ends(ours).unwrap();
         let long = vec![7; 200_000];
         let sent = long.clone();
-        let program = std::thread::spawn(move || {
+        let program = thread::spawn(move || {
             let mut asked = [0; 5];
             theirs.read_exact(&mut asked).unwrap();
             theirs.write_all(&sent).unwrap();
@@ -230,22 +258,22 @@ mod tests {
         assert!(came == long && program.join().unwrap() == *b"hello");
     }
 
-    #[test]
-    fn the_thread_ends_when_the_program_or_the_reader_is_gone() {
-        for program_is_gone in [true, false] {
-            let (ours, theirs) = net::UnixStream::pair().unwrap();
-            ours.set_nonblocking(true).unwrap();
-            let (output, brought) = io::pipe().unwrap();
-            let thread = std::thread::spawn(move || bring(ours, brought));
-            let _kept: Box<dyn std::any::Any> = if program_is_gone {
-                drop(theirs);
-                Box::new(output)
-            } else {
-                drop(output);
-                Box::new(theirs)
-            };
-            thread.join().unwrap().unwrap();
-        }
+    /// One that lingers cannot be made without the network, so it is only shown that another thread closes what came.
+    #[tokio::test]
+    async fn descriptors_end_the_output_and_are_closed_elsewhere() {
+        let (ours, theirs) = net::UnixStream::pair().unwrap();
+        let mut stream = ends(ours).unwrap();
+        let (mut open_while_held, held) = io::pipe().unwrap();
+        let many: Vec<_> = (0..DESCRIPTORS_MAX).map(|_| held.as_fd()).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        assert!(control.push(SendAncillaryMessage::ScmRights(&many)));
+        sendmsg(&theirs, &[IoSlice::new(b"{}\n")], &mut control, SendFlags::empty()).unwrap();
+        drop(held);
+        let error = stream.read_to_end(&mut Vec::new()).await.unwrap_err();
+        assert!(error.to_string().contains("sent descriptors"), "{error}");
+        // Ends once all are closed.
+        assert_eq!(open_while_held.read(&mut [0]).unwrap(), 0);
     }
 
     #[tokio::test]

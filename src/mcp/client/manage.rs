@@ -83,7 +83,7 @@ fn shown_review(prefix: &str, offer: &Offer, is_listed: bool, [most, bytes]: [us
     let find = |name: &String| offer.listing.tools.iter().find(|tool| tool.name == *name);
     let tool = |tool: &Arc<Judged>| ReviewedTool {
         tool: shown_tool(prefix, tool, bytes),
-        input_schema: (!is_listed).then(|| tool.described.input_schema.clone()),
+        input_schema: (!is_listed).then(|| serde_json::from_str(tool.schema.get()).unwrap_or_default()),
     };
     let shown = |names: &[String]| names.iter().filter_map(find).take(most).map(tool).collect();
     Some(ToolsReview {

@@ -107,8 +107,7 @@ impl Registry {
     /// Follows the configuration and the world, for ever.
     pub(crate) async fn follow(self: Arc<Self>, mut starts: watch::Receiver<()>) {
         let mut changes = self.settings.changes();
-        // Those of the configuration need no world.
-        self.apply().await;
+        // Those of the configuration need no world, but the daemon is to answer before programs compete with its start.
         loop {
             tokio::select! {
                 Ok(()) = changes.changed() => {

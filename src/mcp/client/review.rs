@@ -10,6 +10,7 @@ use agentsvc_systems::injection::{InjectionPolicy, Level, Report, scan, shield};
 use agentsvc_systems::kernel::record::hex;
 use agentsvc_systems::mcp::limits::{MCP_SERVER_SCAN_BYTES_MAX, MCP_TOOL_NAME_BYTES_MAX};
 use agentsvc_systems::mcp::{ListedTool, ToolChanges, tool_prefix};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -58,7 +59,10 @@ pub(super) struct Flag {
 pub(super) struct Judged {
     /// Its name behind the prefix of its server.
     pub(super) name: String,
+    /// Without its schema.
     pub(super) described: Described,
+    /// The JSON schema of its input, as text: a tree takes ten times as much memory, and most tools are never called.
+    pub(super) schema: Arc<RawValue>,
     pub(super) flag: Option<Flag>,
     hash: String,
 }
@@ -206,7 +210,9 @@ fn judged_tool(name: String, mut described: Described, policy: InjectionPolicy, 
     // What is marked or withheld differs from what is not, also where a server says the same.
     let action = flag.as_ref().map_or("", |flag| flag.action.as_str());
     let hash = hex(&Sha256::digest(format!("{action}\n{raw}").as_bytes()));
-    Judged { name, described, flag, hash }
+    let schema = described.input_schema.take().to_string();
+    let schema = Arc::from(RawValue::from_string(schema).unwrap_or_else(|_| RawValue::NULL.to_owned()));
+    Judged { name, described, schema, flag, hash }
 }
 
 /// Looks at all that models read of a tool, and puts a notice there or takes it away.

@@ -60,8 +60,7 @@ fn tool(server: &Arc<Server>, name: String, judged: &Arc<Judged>) -> Tool {
     let described = &judged.described;
     let description = described.description.clone().unwrap_or_default();
     let (holder, called) = (Arc::clone(server), Arc::clone(judged));
-    let schema = described.input_schema.clone();
-    let tool = Tool::brought(name, description, schema, move |context, text| {
+    let tool = Tool::brought(name, description, Arc::clone(&judged.schema), move |context, text| {
         let (server, called) = (Arc::clone(&holder), Arc::clone(&called));
         Box::pin(async move {
             let arguments: Map<String, Value> = input(&text)?;

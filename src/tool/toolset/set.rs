@@ -131,6 +131,7 @@ pub(crate) fn built_in() -> &'static Tools {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use serde_json::value::RawValue;
 
     use super::super::Ended;
     use super::*;
@@ -140,11 +141,15 @@ mod tests {
         crate::install();
     }
 
+    fn raw(schema: &Value) -> Arc<RawValue> {
+        Arc::from(serde_json::value::to_raw_value(schema).expect("a value is JSON"))
+    }
+
     #[test]
     fn every_tool_is_well_described() {
         let mut names = Vec::new();
         for tool in built_in().iter() {
-            let (name, schema): (_, Arc<Value>) = (&*tool.name, tool.schema());
+            let (name, schema) = (&*tool.name, tool.schema());
             assert_eq!(schema["type"], "object", "{name}");
             assert_eq!(schema["additionalProperties"], false, "{name}");
             assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'), "{name}");
@@ -162,7 +167,7 @@ mod tests {
     #[test]
     fn tools_that_something_brings_stand_behind_the_others_until_they_go() {
         let set = ToolSet::built_in();
-        let (before, schema) = (set.get(), json!({ "type": "object" }));
+        let (before, schema) = (set.get(), raw(&json!({ "type": "object" })));
         let tool = Tool::brought("mcp_look".to_owned(), "Looks at something.".to_owned(), schema, |_, input| {
             Box::pin(async move { Ok(Ended::Text(input)) })
         });
@@ -183,7 +188,7 @@ mod tests {
             defs.insert(format!("a{level}"), json!({ "allOf": [next, next] }));
         }
         defs.insert("a60".to_owned(), json!({ "required": ["x"] }));
-        let schema = json!({ "type": "object", "$ref": "#/$defs/a0", "$defs": defs });
+        let schema = raw(&json!({ "type": "object", "$ref": "#/$defs/a0", "$defs": defs }));
         let tool = Tool::brought("mcp_look".to_owned(), "Looks.".to_owned(), schema, |_, input| {
             Box::pin(async move { Ok(Ended::Text(input)) })
         });

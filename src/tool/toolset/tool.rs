@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::schema::input_schema;
 use super::{Context, Ended, ToolSpec};
@@ -32,8 +33,8 @@ enum Run {
 enum Schema {
     /// From the type that reads the input.
     Of(fn() -> Value),
-    /// From whoever brings the tool.
-    Given(Arc<Value>),
+    /// From what brings the tool.
+    Given(Arc<RawValue>),
 }
 
 /// One tool.
@@ -131,10 +132,10 @@ impl Tool {
     pub fn brought(
         name: String,
         description: String,
-        schema: Value,
+        schema: Arc<RawValue>,
         run: impl Fn(Context, String) -> Running + Send + Sync + 'static,
     ) -> Self {
-        let (schema, run) = (Schema::Given(Arc::new(schema)), Run::UntrustedContent(Arc::new(run)));
+        let (schema, run) = (Schema::Given(schema), Run::UntrustedContent(Arc::new(run)));
         Self::of(Cow::Owned(name), Cow::Owned(description), schema, run)
     }
 
@@ -181,21 +182,24 @@ impl Tool {
     }
 
     /// The JSON schema of its input.
-    pub(crate) fn schema(&self) -> Arc<Value> {
+    pub(crate) fn schema(&self) -> Value {
         match &self.schema {
-            Schema::Of(schema) => Arc::new(schema()),
-            Schema::Given(schema) => Arc::clone(schema),
+            Schema::Of(schema) => schema(),
+            Schema::Given(schema) => serde_json::from_str(schema.get()).unwrap_or_default(),
         }
     }
 
     /// The tool as it is offered to a model.
     pub(crate) fn spec(&self) -> Option<ToolSpec> {
-        // `None` would be a schema that is no JSON; a test sees to it that there is none.
-        let input_schema = serde_json::value::to_raw_value(&self.schema()).ok()?;
+        let input_schema = match &self.schema {
+            // `None` would be a schema that is no JSON; a test sees to it that there is none.
+            Schema::Of(schema) => Arc::from(serde_json::value::to_raw_value(&schema()).ok()?),
+            Schema::Given(schema) => Arc::clone(schema),
+        };
         Some(ToolSpec {
             name: self.name.clone(),
             description: self.description.clone(),
-            input_schema: Arc::from(input_schema),
+            input_schema,
             strict: None,
         })
     }

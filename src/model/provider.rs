@@ -16,7 +16,7 @@ pub mod overrides;
 mod secret;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::turn::outcome::FailureCode;
@@ -144,6 +144,9 @@ pub struct Providers {
     /// What clients of the API set over all this.
     overrides: Arc<Overrides>,
     catalog: Arc<ModelCatalog>,
+    /// The place in the catalog of the first provider with a key in the environment, which does not change while the daemon
+    /// runs. Each new agent asks for it.
+    in_environment: OnceLock<Option<usize>>,
 }
 
 impl Default for Providers {
@@ -156,6 +159,7 @@ impl Default for Providers {
             environment: process_environment,
             overrides: Arc::default(),
             catalog: Arc::default(),
+            in_environment: OnceLock::new(),
         }
     }
 }
@@ -172,7 +176,7 @@ impl Providers {
 
     /// The same providers, with another environment than the process's own.
     pub fn with_environment(self, environment: Environment) -> Self {
-        Self { environment, ..self }
+        Self { environment, in_environment: OnceLock::new(), ..self }
     }
 
     /// The same providers, whose models `catalog` knows.
@@ -341,11 +345,18 @@ impl Providers {
     }
 
     fn first_with_key(&self) -> &str {
-        let with_key = |name: &&str| {
-            let provider = self.by_name.get(*name).filter(|provider| !provider.default_model.is_empty());
-            provider.is_some_and(|provider| self.key_source(provider).is_some())
+        let known = catalog::providers();
+        let first = |has_key: &dyn Fn(&Provider) -> bool| {
+            known.iter().position(|known| {
+                let provider = self.by_name.get(&known.name).filter(|provider| !provider.default_model.is_empty());
+                provider.is_some_and(has_key)
+            })
         };
-        catalog::providers().iter().map(|known| &*known.name).find(with_key).unwrap_or(BUILTIN)
+        let in_environment = *self.in_environment.get_or_init(|| first(&|provider| self.has_variable(provider)));
+        let is_kept = |provider: &Provider| self.overrides.source(&provider.name).is_some();
+        let kept = if self.overrides.is_empty() { None } else { first(&is_kept) };
+        let found = [in_environment, kept].into_iter().flatten().min();
+        found.and_then(|at| known.get(at)).map_or(BUILTIN, |known| &known.name)
     }
 }
 

@@ -16,7 +16,12 @@ impl Providers {
     /// Where the key of the provider comes from; `None` when there is none.
     pub fn key_source(&self, provider: &Provider) -> Option<&'static str> {
         let kept = self.overrides.source(&provider.name);
-        kept.or_else(|| self.read_key(provider, provider.api_key_env.as_deref()).map(|_| "environment"))
+        kept.or_else(|| self.has_variable(provider).then_some("environment"))
+    }
+
+    /// Is the key of the provider in the environment?
+    pub(super) fn has_variable(&self, provider: &Provider) -> bool {
+        self.read_key(provider, provider.api_key_env.as_deref()).is_some()
     }
 
     /// True when the provider needs no key or its key is in the vault or the environment.

@@ -159,9 +159,8 @@ fn calls(client: &Runtime) {
     let daemon = connected(1, invoke);
     let manifest = "mcp_servers = [\"*\"]\n[capabilities]\ntools = [\"*\"]\n";
     let agent = daemon.agent_with("caller", manifest);
-    let request = |tool: &str, input: &Value| {
-        post(&format!("/api/tools/{tool}/invoke?agent_id={agent}"), &input.to_string())
-    };
+    let request =
+        |tool: &str, input: &Value| post(&format!("/api/tools/{tool}/invoke?agent_id={agent}"), &input.to_string());
     let theirs = request("mcp_bench0_look_up_1", &json!({ "record": 1 }));
     let ours = request("system_time", &json!({}));
     let rounds = size("AGENTSVC_BENCH_CALLS", 5_000, 200);
@@ -239,7 +238,10 @@ fn lists(client: &Runtime) {
     let bytes = post("/mcp", &body);
     let run = client.block_on(drive(daemon.addr, 32, time, 200, move |_, _| bytes.clone()));
     let rate = run.rate();
-    Row::new("POST /mcp tools/list, 32 connections", format!("{rate:.0}/s, p99 {}", ms(percentile(&run.latencies, 0.99))))
-        .goal(&goals::MCP_LIST, rate >= 20_000.0)
-        .print();
+    Row::new(
+        "POST /mcp tools/list, 32 connections",
+        format!("{rate:.0}/s, p99 {}", ms(percentile(&run.latencies, 0.99))),
+    )
+    .goal(&goals::MCP_LIST, rate >= 20_000.0)
+    .print();
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use agentsvc_components::a2a::{A2aTaskId, PushTarget};
 use agentsvc_components::kernel::id::DurableId;
+use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::{AgentId, SessionId};
 use agentsvc_systems::a2a::{FindA2aTask, SendA2aTask, limits};
 use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
@@ -19,9 +20,6 @@ use crate::http::blocking::spawn_blocking;
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::rate::ClientKey;
-
-/// What an id differs in from that of its agent: the bits that say its slot are the agent's.
-const SLOT_BITS: u128 = 0xfff;
 
 /// A message whose form is right.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -145,20 +143,12 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The same id in the slot of the agent.
-fn beside(id: u128, agent: AgentId) -> Uuid {
-    Uuid::from_u128(id & !SLOT_BITS | agent.to_uuid().as_u128() & SLOT_BITS)
-}
-
 /// The session of a conversation. No client reaches another one of the agent: it is a digest of what the client sent.
 fn session_of(agent: AgentId, context_key: &str) -> SessionId {
     let digest = digest(&["a2a session", &agent.to_string(), context_key]);
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest[..16]);
-    // Version 8: an id of one's own making.
-    bytes[6] = bytes[6] & 0x0f | 0x80;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    SessionId(beside(u128::from_be_bytes(bytes), agent))
+    SessionId(Slot::beside(agent.to_uuid(), bytes))
 }
 
 /// Makes the command of a message for the agent that it means.
@@ -195,7 +185,7 @@ pub(crate) async fn command(
         id => id,
     };
     Ok(SendA2aTask {
-        id: A2aTaskId(beside(random()?.as_u128(), agent)),
+        id: A2aTaskId(Slot::beside(agent.to_uuid(), random()?.into_bytes())),
         agent,
         agent_name: name.into(),
         digest: hex(&digest(&[&agent_text, &given, &text])),
@@ -307,6 +297,6 @@ mod tests {
         let session = session_of(agent(1), "c:x");
         assert_eq!(session, session_of(agent(1), "c:x"));
         assert!(session != session_of(agent(2), "c:x") && session != session_of(agent(1), "c:y"));
-        assert_eq!((session.0.get_version_num(), session.0.as_u128() & SLOT_BITS), (8, 1));
+        assert_eq!((session.0.get_version_num(), session.0.as_u128() & 0xfff), (8, 1));
     }
 }

@@ -38,6 +38,13 @@ impl Slot {
         if born.0 > 0 && (bits >> 80) < born.0 as u128 { Self::ROOT } else { Self((bits & 0xfff) as u16) }
     }
 
+    /// The id with these bytes in the slot of `other`, as a UUID of version 8.
+    #[must_use]
+    pub fn beside(other: Uuid, bytes: [u8; 16]) -> Uuid {
+        let (id, slot) = (uuid::Builder::from_custom_bytes(bytes).into_uuid().as_u128(), u128::from(Self::COUNT) - 1);
+        Uuid::from_u128(id & !slot | other.as_u128() & slot)
+    }
+
     /// Its number, below [`Slot::COUNT`].
     #[must_use]
     pub const fn number(self) -> u16 {
@@ -64,6 +71,14 @@ mod tests {
         }
         let (least, most) = (counts.iter().min(), counts.iter().max());
         assert!(least > Some(&20) && most < Some(&130), "{least:?} to {most:?}, 64 on average");
+    }
+
+    #[test]
+    fn an_id_of_given_bytes_is_beside_another() {
+        let other = Uuid::from_u128(0x7abc);
+        let id = Slot::beside(other, [0xff; 16]);
+        assert_eq!((id.get_version_num(), Slot::of_id(id, Timestamp(0)).number()), (8, 0xabc));
+        assert_ne!(id, Slot::beside(other, [1; 16]));
     }
 
     #[test]

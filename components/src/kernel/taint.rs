@@ -46,6 +46,15 @@ impl Taint {
         (Self::PEER, "peer"),
     ];
 
+    /// Those of strangers: of clients that need no key and of other nodes.
+    const STRANGERS: Self = Self(Self::GUEST.0 | Self::PEER.0);
+
+    /// Only the labels of strangers.
+    #[must_use]
+    pub const fn of_strangers(self) -> Self {
+        Self(self.0 & Self::STRANGERS.0)
+    }
+
     /// Nothing untrusted at all?
     #[must_use]
     pub const fn is_none(self) -> bool {

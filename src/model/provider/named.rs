@@ -54,7 +54,8 @@ impl Providers {
     /// 400 naming the field.
     pub fn check_variables(&self, manifest: &Manifest) -> Result<(), Refusal> {
         // Most name none.
-        if std::iter::once(&manifest.model).chain(&manifest.fallback_models).all(|choice| variable_of(choice).is_none()) {
+        if std::iter::once(&manifest.model).chain(&manifest.fallback_models).all(|choice| variable_of(choice).is_none())
+        {
             return Ok(());
         }
         let aliases = Arc::clone(self.catalog.table().aliases());

@@ -196,12 +196,7 @@ impl Tool {
             Schema::Of(schema) => Arc::from(serde_json::value::to_raw_value(&schema()).ok()?),
             Schema::Given(schema) => Arc::clone(schema),
         };
-        Some(ToolSpec {
-            name: self.name.clone(),
-            description: self.description.clone(),
-            input_schema,
-            strict: None,
-        })
+        Some(ToolSpec { name: self.name.clone(), description: self.description.clone(), input_schema, strict: None })
     }
 
     /// Runs it within its time.

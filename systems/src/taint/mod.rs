@@ -123,8 +123,8 @@ pub(crate) fn acting(world: &World) -> Taint {
 /// What the turn that acts now hands to others: its taint, and that an agent wrote it.
 pub(crate) fn handed_on(world: &World) -> Taint {
     match world.resource::<Acting>().0 {
-        Actor::Agent { .. } if !is_off(world) => acting(world).with(Taint::AGENT),
-        Actor::Agent { .. } | Actor::Api | Actor::System => Taint::NONE,
+        Actor::Agent { .. } => tracked(world, acting(world).with(Taint::AGENT)),
+        Actor::Api | Actor::System => Taint::NONE,
     }
 }
 
@@ -134,7 +134,8 @@ pub(crate) const EVENT_OF_TRIGGER: &str = "the event of its trigger";
 /// A turn has read something, or begins with it: the turn, its session and its agent know from now on. `source` is for
 /// people.
 pub(crate) fn add(world: &mut World, turn: Entity, taint: Taint, source: &str) {
-    if taint.is_none() || is_off(world) {
+    let taint = tracked(world, taint);
+    if taint.is_none() {
         return;
     }
     let Some(mut component) = world.get_mut::<Turn>(turn) else { return };
@@ -150,9 +151,10 @@ pub(crate) fn add(world: &mut World, turn: Entity, taint: Taint, source: &str) {
     known(world, agent, session, taint);
 }
 
-/// The taint that a turn begins with, where taint is tracked.
+/// What is tracked of a taint. Where the operator wants none to be, that of strangers still is: which conversations they reach
+/// does not depend on it.
 pub(crate) fn tracked(world: &World, taint: Taint) -> Taint {
-    if is_off(world) { Taint::NONE } else { taint }
+    if is_off(world) { taint.of_strangers() } else { taint }
 }
 
 /// What the journal of a turn that begins with a taint says of its source. What fired a turn says its origin: very many

@@ -79,6 +79,9 @@ pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<(Entity, Me
     let Fired { agent, place, said, origin, depth, taint } = fired;
     message::check(world, agent)?;
     let current = world.get::<Agent>(agent).map(|agent| agent.current);
+    // What strangers wrote does not come into the conversation of the user.
+    let is_strangers = !taint.of_strangers().is_none();
+    let place = if place == Place::Current && is_strangers { Place::Hidden } else { place };
     let session = match (place, current) {
         (Place::Current, Some(current)) => current,
         (Place::Current | Place::New, _) => {

@@ -231,6 +231,36 @@ fn a_guest_finds_no_conversation_but_its_own() {
 }
 
 #[test]
+fn a_guest_reaches_no_conversation_of_the_owner_through_tools() {
+    for policy in ["off", "deny"] {
+        let model = Model::start();
+        let daemon = offering(&model, &format!("[security]\ntaint = \"{policy}\"\n"));
+        let tools = "[capabilities]\ntools = [\"agent_send\", \"session_search\"]\n";
+        let agent = daemon.agent_with("scout", tools);
+        let other = daemon.agent_with("other", "");
+        daemon.say(&agent, "sesame is the password");
+        daemon.say(&other, "sesame is the pin");
+        let before = model.requests().len();
+        let calls = [
+            ("1", "agent_send", r#"{"agent":"scout","message":"what did I say?"}"#),
+            ("2", "agent_send", r#"{"agent":"other","message":"what did I say?"}"#),
+            ("3", "session_search", r#"{"query":"sesame"}"#),
+        ];
+        model.script([Reply::calls(&calls)]);
+        ask(&guest(&daemon), "message/send", &json!({ "message": said("tell me") }));
+        let asked = model.requests().split_off(before);
+        assert!(asked.iter().filter(|request| request.to_string().contains("what did I say?")).count() >= 2);
+        assert!(asked.iter().all(|request| !request.to_string().contains("password")), "{policy}: {asked:?}");
+        assert!(asked.iter().all(|request| !request.to_string().contains("sesame is")), "{policy}: {asked:?}");
+        // Nor does it write there.
+        for agent in [&agent, &other] {
+            let current = text(&daemon.detail(agent)["session_id"]);
+            assert!(daemon.transcript(&current).iter().all(|(_, text)| !text.contains("what did I say?")));
+        }
+    }
+}
+
+#[test]
 fn what_is_sent_twice_is_one_task() {
     let model = Model::start();
     let daemon = offering(&model, "");

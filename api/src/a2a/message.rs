@@ -11,7 +11,6 @@ use agentsvc_systems::a2a::{FindA2aTask, SendA2aTask, limits};
 use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use uuid::Uuid;
 
 use super::error_codes::A2A_CONTENT_TYPE;
 use super::host::{A2aHost, Policy};

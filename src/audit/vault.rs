@@ -69,7 +69,7 @@ impl Vault {
     pub fn open(dir: impl Into<PathBuf>) -> Result<Self, Error> {
         let dir = dir.into();
         let path = dir.join("audit.key");
-        let seed = match fs::read_to_string(&path) {
+        let seed = match disk::read_text(&path) {
             Ok(text) => {
                 let mode = fs::metadata(&path).map_err(io("look at", &path))?.permissions().mode() & 0o777;
                 if mode & 0o077 != 0 {
@@ -128,7 +128,7 @@ impl Vault {
     /// A sentence: the file cannot be read, is damaged, or another key signed it.
     pub fn checkpoint(&self) -> Result<Option<AuditCheckpoint>, String> {
         let path = self.checkpoint_file();
-        let text = match fs::read_to_string(&path) {
+        let text = match disk::read_text(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(format!("the vault's checkpoint cannot be read: {error}")),

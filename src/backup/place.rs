@@ -282,7 +282,7 @@ impl Rooms {
     /// The plan that was decided and not carried out to its end.
     pub(super) fn plan(home: &Path) -> Result<Option<Plan>, Error> {
         let path = home.join(PLAN);
-        let Some(bytes) = disk::there(fs::read(&path)).map_err(io("read", &path))? else { return Ok(None) };
+        let Some(bytes) = disk::there(disk::read(&path)).map_err(io("read", &path))? else { return Ok(None) };
         serde_json::from_slice(&bytes).map(Some).map_err(|error| io("read", &path)(error.into()))
     }
 
@@ -327,7 +327,7 @@ pub fn tidy(home: &Home, data: &Path) -> Result<(), Error> {
 
 /// What is to go on record of a restore that is done: a JSON object.
 pub fn done(home: &Home) -> Option<serde_json::Value> {
-    let plan: Plan = serde_json::from_slice(&fs::read(home.root().join(DONE)).ok()?).ok()?;
+    let plan: Plan = serde_json::from_slice(&disk::read(&home.root().join(DONE)).ok()?).ok()?;
     Some(plan.details)
 }
 

@@ -22,6 +22,7 @@ use super::error::{Error, io};
 use super::manifest::{Entry, FORMAT, KIND, MANIFEST, Manifest};
 use super::name::{check_entry, check_manifest};
 use super::write::tar_bytes;
+use crate::kernel::disk;
 
 /// What a zstd stream begins with.
 const MAGIC: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
@@ -167,7 +168,7 @@ impl Read for Bounded {
 }
 
 fn open(path: &Path, watch: &Watch) -> Result<Archive<Bounded>, Error> {
-    let mut file = File::open(path).map_err(io("read", path))?;
+    let mut file = disk::open(path).map_err(io("read", path))?;
     let mut magic = Vec::with_capacity(MAGIC.len());
     (&mut file).take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(io("read", path))?;
     if magic != MAGIC {

@@ -7,8 +7,8 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use agentsvc_api::backup::store::{BackupRestored, Changes, ComponentChanges};
 use agentsvc_components::Timestamp;
@@ -117,7 +117,7 @@ pub fn prepare(job: &Job<'_>, live: Option<&StoreView>, progress: &Progress) -> 
 /// The text of config.toml; empty when there is none.
 fn present_config(places: &Places) -> Result<String, Error> {
     let path = places.home.config_file();
-    Ok(disk::there(fs::read_to_string(&path)).map_err(io("read", &path))?.unwrap_or_default())
+    Ok(disk::there(disk::read_text(&path)).map_err(io("read", &path))?.unwrap_or_default())
 }
 
 /// The stored files must be where this daemon looks for them.

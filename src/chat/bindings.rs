@@ -1,6 +1,5 @@
 //! The bindings of the web chat, in `bindings.json` among the stored files. While there is no file the defaults hold.
 
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 
@@ -33,7 +32,7 @@ impl BindingsFile {
     }
 
     fn read(&self) -> io::Result<Vec<Binding>> {
-        let found = disk::there(fs::read(&self.path))?;
+        let found = disk::there(disk::read(&self.path))?;
         found.map_or_else(|| Ok(defaults()), |bytes| Ok(serde_json::from_slice::<Form>(&bytes)?.bindings))
     }
 
@@ -153,9 +152,9 @@ mod tests {
     fn a_broken_file_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let file = BindingsFile::new(dir.path().to_owned());
-        fs::write(&file.path, "{").unwrap();
+        std::fs::write(&file.path, "{").unwrap();
         assert_eq!(file.list(), Err(BindingsError::Failed));
         assert_eq!(file.add(on(When::Done, None, "/new"), NOTED), Err(BindingsError::Failed));
-        assert_eq!(fs::read_to_string(&file.path).unwrap(), "{");
+        assert_eq!(std::fs::read_to_string(&file.path).unwrap(), "{");
     }
 }

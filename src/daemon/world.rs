@@ -47,6 +47,7 @@ use crate::kernel::store::view::StoreView;
 use crate::kernel::store::writer::{CommitQueue, Outlets, Writer};
 use crate::kernel::world_loop::{Clock, LoopStats, Parts, Renew, WorldLoop};
 use crate::model::ModelSettings;
+use crate::peer::AgentChanges;
 use crate::replay::inputs;
 use crate::replay::inputs::InputSettings;
 use crate::replay::inputs::log::InputLog;
@@ -286,6 +287,7 @@ impl Host for WorldContext {
     fn forget(&self) {
         self.front.api.services.state::<StreamHub>().break_off();
         self.front.api.services.state::<AgentFeed>().forget();
+        self.front.api.services.state::<AgentChanges>().forget();
     }
 
     fn fatal(&self, cause: String) {
@@ -357,7 +359,7 @@ fn outlets(ground: &WorldContext, performer: Performer) -> Outlets {
     let WorldContext { front, stats, .. } = ground;
     let (files, stats) = (Arc::clone(&front.files), Arc::clone(stats));
     let (board, watch) = (front.api.services.state::<AgentFeed>(), front.api.services.state::<WorldWatch>());
-    let comms = front.api.services.state::<CommsHub>();
+    let (comms, peers) = (front.api.services.state::<CommsHub>(), front.api.services.state::<AgentChanges>());
     Outlets {
         effects: Arc::new(move |effect| performer.perform(effect)),
         told: Arc::new(move |told| {
@@ -365,6 +367,7 @@ fn outlets(ground: &WorldContext, performer: Performer) -> Outlets {
             for happened in events_of(told) {
                 let event = &happened.event;
                 board.note(event);
+                peers.note(event);
                 event_log::log(event);
                 if let Event::AgentTerminated { agent, .. } = event {
                     files.forget(*agent);

@@ -4,11 +4,12 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use super::{Finding, Patient, StoreOwner};
+use crate::kernel::sandbox::damaged_marks;
 use crate::kernel::vault::{KeySource, Vault};
 use crate::upload::record;
 
-/// Damaged uploads that are named.
-const UPLOADS_SHOWN: usize = 10;
+/// Damaged uploads and workspaces that are named.
+const NAMES_SHOWN: usize = 10;
 
 /// The home is there, ours, and nobody else's.
 pub(super) fn is_usable(patient: &Patient) -> Finding {
@@ -81,21 +82,38 @@ pub(super) fn vault_opens(patient: &Patient) -> Finding {
     }
 }
 
+/// It is known which agent each workspace belongs to.
+pub(super) fn workspaces_have_owners(patient: &Patient) -> Finding {
+    match damaged_marks(&patient.home.workspaces_dir()) {
+        Ok(damaged) if damaged.is_empty() => Finding::pass("the owner of each workspace is known"),
+        Ok(damaged) => Finding::warn(
+            format!("the files that name the owners of {} workspaces are damaged: {}", damaged.len(), list(&damaged)),
+            "delete workspaces/.owners/<name>: the daemon writes it again, or gives the workspace to the agent of that name; \
+             to give it to another agent, write the id of that agent into the file",
+        ),
+        Err(error) => {
+            Finding::warn(format!("the workspaces cannot be read: {error}"), "look at the directory workspaces")
+        }
+    }
+}
+
+/// The first of some names, and how many more there are.
+fn list(names: &[String]) -> String {
+    let (shown, more) = (names.iter().take(NAMES_SHOWN), names.len().saturating_sub(NAMES_SHOWN));
+    let names = shown.map(String::as_str).collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{names} and {more} more") } else { names }
+}
+
 /// Every upload is what came in.
 pub(super) fn uploads_are_whole(patient: &Patient) -> Finding {
     match record::check_all(&patient.home.uploads_dir()) {
         Ok(record::Checked { count, damaged }) if damaged.is_empty() => {
             Finding::pass(format!("{count} uploads match their checksums"))
         }
-        Ok(record::Checked { count, damaged }) => {
-            let (shown, more) = (damaged.iter().take(UPLOADS_SHOWN), damaged.len().saturating_sub(UPLOADS_SHOWN));
-            let names = shown.map(String::as_str).collect::<Vec<_>>().join(", ");
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            Finding::warn(
-                format!("{} of {count} uploads are damaged: {names}{more}", damaged.len()),
-                "restore them from a backup, or let their senders upload them again",
-            )
-        }
+        Ok(record::Checked { count, damaged }) => Finding::warn(
+            format!("{} of {count} uploads are damaged: {}", damaged.len(), list(&damaged)),
+            "restore them from a backup, or let their senders upload them again",
+        ),
         Err(error) => Finding::warn(format!("the uploads cannot be read: {error}"), "look at the directory uploads"),
     }
 }

@@ -173,6 +173,7 @@ const CHECKS: &[Check] = &[
     ("open_files", machine::open_files),
     ("sandbox", machine::sandbox),
     ("uploads", home::uploads_are_whole),
+    ("workspaces", home::workspaces_have_owners),
     ("store", store::reads),
     ("audit", store::audit),
 ];
@@ -264,6 +265,37 @@ mod tests {
         for part in ["2:1: log_levle: unknown key", "4:11: world.tick_hz: must be 1 to 1000"] {
             assert!(found.message.contains(part), "{part}: {}", found.message);
         }
+    }
+
+    #[test]
+    fn a_workspace_without_a_known_owner_is_told() {
+        let report = examined(|home| {
+            configured(home, "");
+            let owners = home.workspaces_dir().join(".owners");
+            fs::create_dir_all(&owners).unwrap();
+            fs::write(owners.join("scout"), "\0").unwrap();
+            fs::write(owners.join("fine"), agentsvc_components::AgentId(uuid::Uuid::nil()).to_string()).unwrap();
+        });
+        let found = of(&report, "workspaces");
+        assert!(found.status == Status::Warn && found.message.ends_with(": scout"), "{found:?}");
+        assert!(found.fix.as_ref().unwrap().contains("workspaces/.owners/<name>"), "{found:?}");
+    }
+
+    #[test]
+    fn a_configuration_that_is_no_file_is_told_at_once() {
+        let report = examined(|home| {
+            let _written = fs::remove_file(home.config_file());
+            rustix::fs::mknodat(
+                rustix::fs::CWD,
+                home.config_file(),
+                rustix::fs::FileType::Fifo,
+                rustix::fs::Mode::RUSR,
+                0,
+            )
+            .unwrap();
+        });
+        let found = of(&report, "config");
+        assert!(found.status == Status::Fail && found.message.contains("not a regular file"), "{found:?}");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Names on the disk: looked for, removed if they are there, replaced whole and made durable.
 
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::home::private_file;
@@ -13,6 +14,47 @@ pub(crate) fn there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         found => found.map(Some),
     }
+}
+
+/// Opens a regular file to read it. Anything else is refused at once: a FIFO or a device may never give an answer.
+///
+/// # Errors
+/// The system's; [`ErrorKind::IsADirectory`] for a directory, [`ErrorKind::Other`] for what is neither.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let special = || io::Error::other("not a regular file");
+    let opened = OpenOptions::new().read(true).custom_flags(NO_WAIT).open(path);
+    // That is how a socket is refused, and a device that is not there.
+    let no_device = rustix::io::Errno::NXIO.raw_os_error();
+    let file = opened.map_err(|error| if error.raw_os_error() == Some(no_device) { special() } else { error })?;
+    let kind = file.metadata()?.file_type();
+    match (kind.is_file(), kind.is_dir()) {
+        (true, _) => Ok(file),
+        (_, true) => Err(ErrorKind::IsADirectory.into()),
+        _ => Err(special()),
+    }
+}
+
+/// Opens do not wait for the other end of a FIFO.
+pub(super) const NO_WAIT: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+
+/// The content of a regular file.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = open(path)?;
+    let length = file.metadata().map_or(0, |found| found.len());
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The text of a regular file.
+///
+/// # Errors
+/// As [`open`]; [`ErrorKind::InvalidData`] when it is not UTF-8.
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+    io::read_to_string(open(path)?)
 }
 
 /// The paths in a directory, sorted; none when there is no directory.
@@ -76,6 +118,32 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         sync_dir(&tree).unwrap_err();
         assert!(entries(&tree).unwrap().is_empty());
+    }
+
+    #[test]
+    fn only_regular_files_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::write(path("file"), "text").unwrap();
+        std::os::unix::fs::symlink(path("file"), path("link")).unwrap();
+        for name in ["file", "link"] {
+            assert_eq!(
+                (read(&path(name)).unwrap(), read_text(&path(name)).unwrap()),
+                (b"text".to_vec(), "text".into())
+            );
+        }
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, path("fifo"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+        for name in [path("fifo"), path("socket"), "/dev/zero".into()] {
+            assert_eq!(read(&name).unwrap_err().to_string(), "not a regular file", "{}", name.display());
+        }
+        assert_eq!(open(dir.path()).unwrap_err().kind(), ErrorKind::IsADirectory);
+        assert_eq!(open(&path("none")).unwrap_err().kind(), ErrorKind::NotFound);
+        // Nor does a write wait for a reader.
+        fs::rename(path("fifo"), fresh(&path("file"))).unwrap();
+        replace(&path("file"), b"new").unwrap_err();
+        assert_eq!(fs::read(path("file")).unwrap(), b"text");
     }
 
     #[test]

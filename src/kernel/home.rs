@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::disk;
+
 /// The environment variable that names the home.
 pub const HOME_VARIABLE: &str = "AGENTSVC_HOME";
 
@@ -212,7 +214,7 @@ impl Home {
         // What is written into it must not go elsewhere.
         std::os::unix::fs::OpenOptionsExt::custom_flags(
             &mut options,
-            rustix::fs::OFlags::NOFOLLOW.bits().cast_signed(),
+            (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits().cast_signed(),
         );
         let mut file = options.open(&path).map_err(io("open", &path))?;
         for attempt in 1.. {
@@ -233,14 +235,14 @@ impl Home {
 
     /// Does a daemon have this home now? Another program may listen where the last one did.
     pub fn is_taken(&self) -> bool {
-        let file = File::open(self.lock_file());
+        let file = disk::open(&self.lock_file());
         file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 
     /// Blocks until no daemon has this home.
     pub fn wait_until_free(&self) -> Result<(), Error> {
         let path = self.lock_file();
-        match File::open(&path) {
+        match disk::open(&path) {
             Ok(file) => file.lock_shared().map_err(io("lock", &path)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(io("open", &path)(error)),
@@ -263,7 +265,7 @@ impl Home {
 
     /// Where the last daemon said it listens; it may have been killed since.
     pub fn address(&self) -> Option<Address> {
-        serde_json::from_str(&fs::read_to_string(self.address_file()).ok()?).ok()
+        serde_json::from_str(&disk::read_text(&self.address_file()).ok()?).ok()
     }
 }
 
@@ -330,11 +332,14 @@ pub(crate) fn create_private_dir(path: &Path) -> Result<(), Error> {
     builder.create(path).map_err(io("create", path))
 }
 
-/// Options for a file that only its owner may read.
+/// Options for a file that only its owner may read. Opening does not wait: what is in its place may be a FIFO.
 pub(crate) fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600).custom_flags(disk::NO_WAIT);
+    }
     options
 }
 

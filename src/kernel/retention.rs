@@ -5,10 +5,10 @@
 //! start or later, is not believed before the daemon has run with it for [`HOLD`], over several starts if need be; until then
 //! retention goes by what the time was at most. A daemon that was off for longer is late by a day of running, and nothing else.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fs, io};
 
 use agentsvc_components::Timestamp;
 use parking_lot::Mutex;
@@ -179,7 +179,7 @@ impl State {
 
 /// What the file says; the default when there is none.
 fn seen(path: &Path) -> io::Result<Remembered> {
-    let Some(bytes) = disk::there(fs::read(path))? else { return Ok(Remembered::default()) };
+    let Some(bytes) = disk::there(disk::read(path))? else { return Ok(Remembered::default()) };
     Ok(serde_json::from_slice(&bytes)?)
 }
 
@@ -299,7 +299,7 @@ mod tests {
         let path = dir.path().join("clock.json");
         for text in [None, Some("{"), Some("{\"seen_ms\": \"x\"}")] {
             if let Some(text) = text {
-                fs::write(&path, text).unwrap();
+                std::fs::write(&path, text).unwrap();
             }
             let hands = Hands::at(START);
             let retention = RetentionClock::open(path.clone(), hands.clock(), false);

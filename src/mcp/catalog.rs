@@ -1,7 +1,7 @@
 //! The MCP catalog: `{home}/mcp/catalog/<id>.toml`, which the operator puts there. What others wrote is read as it is: keys
 //! without a meaning here are ignored.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::client::config::{is_name, is_variable};
+use crate::kernel::disk;
 use crate::kernel::vault;
 
 /// What the names of its files end with.
@@ -149,7 +150,7 @@ fn text_of(path: &Path) -> io::Result<Option<String>> {
         return Ok(None);
     }
     let mut text = String::new();
-    File::open(path)?.take(MCP_CATALOG_FILE_BYTES_MAX as u64 + 1).read_to_string(&mut text)?;
+    disk::open(path)?.take(MCP_CATALOG_FILE_BYTES_MAX as u64 + 1).read_to_string(&mut text)?;
     Ok(Some(text).filter(|text| text.len() <= MCP_CATALOG_FILE_BYTES_MAX))
 }
 

@@ -310,6 +310,11 @@ impl Draft {
         self.full
     }
 
+    /// Bytes of the answer so far, and of what a reader keeps of it.
+    pub(crate) const fn written(&self) -> usize {
+        self.bytes + self.kept
+    }
+
     /// True once a reader has seen a piece of it, so that it cannot be begun anew.
     pub const fn is_given_out(&self) -> bool {
         self.given_out

@@ -43,6 +43,30 @@ const READ_UNCOUNTED_BYTES: usize = READ_BYTES_MAX / 256;
 /// How long to wait, after the last frame, for the end of the body that frees the connection for the next call.
 const BODY_END_WAIT: Duration = Duration::from_millis(20);
 
+/// Bytes of a stream that may have no content: what a provider repeats of the request, and what keeps the connection open.
+const STREAM_BYTES_FREE: usize = 64 << 20;
+/// Beyond them, bytes of a stream for each byte of content.
+const STREAM_BYTES_PER_BYTE: usize = 512;
+/// Frames and network pieces of a stream that may have no content, such as those that only say that the model thinks. Beyond
+/// them there may be two for each byte of content.
+const STREAM_FRAMES_FREE: usize = 200_000;
+
+/// What has come of a stream. One with hardly any content would keep a turn, and a core, busy until its time is over.
+#[derive(Debug, Default)]
+struct Received {
+    bytes: usize,
+    /// Frames and network pieces.
+    frames: usize,
+}
+
+impl Received {
+    /// May so much have come for an answer of which so many bytes are written?
+    const fn is_fair(&self, written: usize) -> bool {
+        self.bytes <= STREAM_BYTES_FREE + STREAM_BYTES_PER_BYTE * written
+            && self.frames <= STREAM_FRAMES_FREE + 2 * written
+    }
+}
+
 /// How far a streamed answer has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
@@ -206,10 +230,11 @@ impl<W: Wire> HttpDriver<W> {
     ) -> Result<(), CallError> {
         let mut framer = Framer::new(framing, FRAME_BYTES_MAX);
         let mut answer = W::Answer::default();
-        let mut read = Ok(Progress::More);
+        let (mut read, mut received) = (Ok(Progress::More), Received::default());
         loop {
             let piece = next_piece(target, &mut response).await?;
             let mut take = |frame: Frame<'_>| {
+                received.frames += 1;
                 if matches!(read, Ok(Progress::More)) {
                     let fits = check_memory(target, frame.data.as_bytes());
                     read = fits.and_then(|()| answer.frame(target, frame, draft));
@@ -234,6 +259,10 @@ impl<W: Wire> HttpDriver<W> {
             fed.map_err(|why| unread(failure::protocol(target, &why), bytes, draft))?;
             if piece.is_none() {
                 break;
+            }
+            (received.bytes, received.frames) = (received.bytes + bytes, received.frames + 1);
+            if !received.is_fair(draft.written()) {
+                return Err(failure::protocol(target, "the stream has almost no content"));
             }
         }
         // Some servers close without a last frame; the reason to stop tells a whole answer from a broken one.
@@ -286,7 +315,7 @@ async fn next_piece(target: &Target, response: &mut Response) -> Result<Option<B
 
 #[cfg(test)]
 mod tests {
-    use super::{below, check_memory};
+    use super::{Received, STREAM_BYTES_FREE, STREAM_FRAMES_FREE, below, check_memory, limit};
     use crate::model::provider::DriverKind;
     use crate::model::testing;
 
@@ -300,6 +329,15 @@ mod tests {
         assert_eq!(at("https://h/x?api-version=1"), Some("https://h/x/chat/completions?api-version=1".to_owned()));
         assert_eq!(at("https://h"), Some("https://h/chat/completions".to_owned()));
         assert_eq!((at("ftp://h"), at("nonsense"), at("")), (None, None, None));
+    }
+
+    #[test]
+    fn a_stream_has_some_content() {
+        let received = |bytes, frames| Received { bytes, frames };
+        assert!(received(STREAM_BYTES_FREE, STREAM_FRAMES_FREE).is_fair(0));
+        assert!(!received(STREAM_BYTES_FREE + 1, 1).is_fair(0) && !received(1, STREAM_FRAMES_FREE + 1).is_fair(0));
+        // A token in each frame, with a wrapper of some hundred bytes.
+        assert!(received(400 * limit::ANSWER_BYTES_MAX, limit::ANSWER_BYTES_MAX).is_fair(limit::ANSWER_BYTES_MAX));
     }
 
     #[test]

@@ -55,14 +55,16 @@ fn status(answer: &Value) -> String {
         let why = if answer["enabled"] == true { of("/problem") } else { "network_enabled is false".to_owned() };
         return format!("the network is off: {why}\n");
     }
+    let problem = answer["problem"].as_str().map(|problem| format!("problem:     {problem}\n"));
     format!(
-        "node:        {}\nname:        {}\nlisten:      {}\nfingerprint: {}\npeers:       {} connected, {} pinned\n",
+        "node:        {}\nname:        {}\nlisten:      {}\nfingerprint: {}\npeers:       {} connected, {} pinned\n{}",
         of("/node_id"),
         of("/node_name"),
         items(answer, "listen_addrs").filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
         of("/identity_fingerprint"),
         of("/connected_peers"),
         items(answer, "pinned_peers").count(),
+        problem.unwrap_or_default(),
     )
 }
 

@@ -9,7 +9,7 @@ use agentsvc_systems::peer::limits::{PEER_FRAME_MS, PEER_HANDSHAKE_MS, PEER_IDLE
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, MissedTickBehavior, timeout};
 
 use super::config::Dial;
 use super::crypto::SessionKey;
@@ -110,9 +110,9 @@ async fn admitted(
 ) -> Result<(Known, Hello, SessionKey, Joined), Refused> {
     let known = network.us.admit(hello)?;
     network.let_in(&known, address).await?;
-    let agents = network.own_agents().await;
+    let agents = network.agents.list().await;
     let (ack, key) = network.us.welcome(&known, agents.to_vec())?;
-    let joined = network.table.join(&known, address, None, super::network::now())?;
+    let joined = network.join(&known, address, None)?;
     Ok((known, ack, key, joined))
 }
 
@@ -130,7 +130,7 @@ async fn connect_untimed(network: &Arc<Network>, dial: &Dial, peer: Option<&str>
     let _ignored = stream.set_nodelay(true);
     let (reader, mut writer) = stream.into_split();
     let mut reader = FrameReader::new(reader);
-    let agents = network.own_agents().await;
+    let agents = network.agents.list().await;
     let begun = network.us.begin(peer, agents.to_vec())?;
     let id = message_id();
     let hello = Message::new(&*id, Kind::Request(Request::Handshake(begun.hello.clone())));
@@ -194,8 +194,9 @@ impl Connection {
 
     /// Answers what the peer asks for, and tells it what changes, until one side ends it. The one that dialled pings.
     pub(crate) async fn serve(mut self, network: &Arc<Network>, joined: &Joined, pings: bool) -> Result<(), WireError> {
-        let mut told = network.own_agents().await;
+        let mut told = network.agents.list().await;
         let mut beat = tokio::time::interval(Duration::from_millis(PEER_PING_MS));
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         beat.reset();
         let idle = Duration::from_millis(PEER_IDLE_MS);
         let mut heard = Instant::now();
@@ -203,7 +204,6 @@ impl Connection {
             tokio::select! {
                 message = self.next(network) => {
                     let message = message?;
-                    heard = Instant::now();
                     network.table.proved(joined, super::network::now());
                     let answer = tokio::select! {
                         answer = inbound::handle(network, &self.known.node_id, message) => answer,
@@ -213,6 +213,8 @@ impl Connection {
                     if let Some(answer) = answer {
                         self.send(&answer).await?;
                     }
+                    // An answer may take minutes, in which the peer is not listened to.
+                    heard = Instant::now();
                 }
                 _ = beat.tick() => {
                     if heard.elapsed() >= idle {
@@ -238,7 +240,7 @@ impl Connection {
         network: &Network,
         before: &Arc<[RemoteAgent]>,
     ) -> Result<Arc<[RemoteAgent]>, WireError> {
-        let now = network.own_agents().await;
+        let now = network.agents.list().await;
         if Arc::ptr_eq(&now, before) {
             return Ok(now);
         }

@@ -7,13 +7,13 @@ use agentsvc_systems::peer::limits::{PEER_DIAL_BACKOFF_MS, PEER_DIAL_BACKOFF_MS_
 
 use super::config::Dial;
 use super::connection::{Failed, connect};
-use super::network::{Network, now};
+use super::network::Network;
 use super::wire::WireError;
 
 /// A connection that held so long begins the backoff anew.
 const HELD: Duration = Duration::from_secs(60);
 
-/// Dials in the background, in the runtime that this is called in.
+/// Dials in the background once the world has loaded, in the runtime that this is called in.
 pub(super) fn start(network: &Arc<Network>, peers: &[Dial]) {
     for peer in peers {
         tokio::spawn(keep(Arc::clone(network), peer.clone()));
@@ -27,6 +27,9 @@ fn backoff(failures: u32) -> Duration {
 }
 
 async fn keep(network: Arc<Network>, dial: Dial) {
+    if !network.is_loaded().await {
+        return;
+    }
     let mut failures: u32 = 0;
     loop {
         let began = Instant::now();
@@ -51,7 +54,7 @@ async fn keep(network: Arc<Network>, dial: Dial) {
 async fn meet(network: &Arc<Network>, dial: &Dial) -> Result<(), Failed> {
     let connection = connect(network, dial, None).await?;
     let address = format!("{}:{}", dial.host, dial.port);
-    let joined = network.table.join(&connection.known, &address, Some(dial), now())?;
+    let joined = network.join(&connection.known, &address, Some(dial))?;
     tracing::info!(node = joined.node_id, address, "connected to a peer");
     Ok(connection.serve(network, &joined, true).await?)
 }

@@ -50,7 +50,7 @@ impl Identity {
     /// The file cannot be read or written, or holds no key pair.
     pub(crate) fn open(data: &Path) -> io::Result<Self> {
         let path = data.join(FILE);
-        if let Some(text) = disk::there(std::fs::read(&path))? {
+        if let Some(text) = disk::there(disk::read(&path))? {
             let text = Zeroizing::new(text);
             // The error names a place and no content.
             let stored = serde_json::from_slice(&text).map_err(|_| invalid("is not valid JSON with a key pair"))?;

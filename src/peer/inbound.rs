@@ -10,7 +10,7 @@ use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId};
 use agentsvc_systems::agent::{AgentView, FindAgent, GetAgent};
 use agentsvc_systems::injection::{Shielded, shield};
 use agentsvc_systems::peer::limits::{PEER_ANSWER_BYTES_MAX, PEER_MESSAGE_BYTES_MAX};
-use agentsvc_systems::turn::{NewMessage, SendMessage, TurnReply};
+use agentsvc_systems::turn::{NewMessage, SendMessage, TurnReply, refused_tokens};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -30,10 +30,8 @@ pub(crate) async fn handle(network: &Arc<Network>, node_id: &str, Message { id, 
             return None;
         }
         Kind::Notification(told) => {
-            // It costs nothing but the time to read it; too many are not taken in.
-            if network.request(node_id).is_ok() {
-                network.table.told(node_id, told);
-            }
+            // Agents that come and go are not the peer's requests: what they change is bounded, as their number is in a connection.
+            network.table.told(node_id, told);
             return None;
         }
     };
@@ -49,10 +47,9 @@ async fn answer(network: &Arc<Network>, node_id: &str, request: Request) -> Resu
     match request {
         Request::Ping => Ok(Response::Pong { uptime_secs: network.started.elapsed().as_secs() }),
         Request::Discover { query } => {
-            let query = Some(line(query.trim())).filter(|query| !query.is_empty());
-            let agents = match query {
-                None => network.own_agents().await.to_vec(),
-                query => network.find_agents(query).await.unwrap_or_default(),
+            let agents = match &*line(query.trim()) {
+                "" => network.agents.list().await.to_vec(),
+                query => network.agents.find(Some(query)).await.map_err(|refusal| refused(&refusal))?,
             };
             Ok(Response::DiscoverResult { agents })
         }
@@ -72,7 +69,7 @@ async fn find(network: &Network, agent: &str) -> Result<AgentView, Refused> {
         Err(_) => network.bridge.ask(FindAgent(agent.into())).await,
     };
     match found {
-        Ok(view) if network.shows(&view.name) => Ok(view),
+        Ok(view) if network.agents.shows(&view.name) => Ok(view),
         Err(refusal) if refusal.kind != RefusalKind::NotFound => Err(refused(&refusal)),
         // One that is hidden is as good as none.
         _ => Err(Refused::new(BAD_REQUEST, format!("there is no agent {}", line(agent)))),
@@ -137,9 +134,10 @@ async fn say(
     // It goes on when the peer has gone, so that what it costs is counted.
     let turn = tokio::spawn(async move {
         let answer = bridge.ask(command).await;
-        if let Ok(TurnReply { usage, .. }) = &answer {
-            begun.tokens = usage.input_tokens.saturating_add(usage.output_tokens);
-        }
+        begun.tokens = match &answer {
+            Ok(TurnReply { usage, .. }) => usage.tokens(),
+            Err(refusal) => refused_tokens(refusal),
+        };
         drop(begun);
         answer
     });

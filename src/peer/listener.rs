@@ -63,7 +63,8 @@ const fn origin(from: IpAddr) -> IpAddr {
     }
 }
 
-/// Listens, in the runtime that this is called in. An address that cannot be used is in the log.
+/// Listens, in the runtime that this is called in; peers are let in once the world has loaded. An address that cannot be used
+/// is in the log.
 pub(super) fn start(network: &Arc<Network>, addresses: &[Listen]) {
     let (mut bound, strangers) = (Vec::new(), Arc::new(Mutex::new(Strangers::default())));
     for Listen { address, .. } in addresses {
@@ -86,6 +87,9 @@ fn bind(address: SocketAddr) -> std::io::Result<(tokio::net::TcpListener, Socket
 }
 
 async fn listen(network: Arc<Network>, listener: tokio::net::TcpListener, strangers: Arc<Mutex<Strangers>>) {
+    if !network.is_loaded().await {
+        return;
+    }
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,

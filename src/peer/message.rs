@@ -177,12 +177,14 @@ impl Message {
     /// The message of a frame.
     ///
     /// # Errors
-    /// It is none, or has too many values.
+    /// It is none, has too many values, or its id is too long.
     pub(crate) fn read(json: &[u8]) -> Result<Self, NotAMessage> {
         if has_too_many_values(json) {
             return Err(NotAMessage);
         }
-        serde_json::from_slice(json).map_err(|_| NotAMessage)
+        let message: Self = serde_json::from_slice(json).map_err(|_| NotAMessage)?;
+        // A connection remembers very many ids.
+        if message.id.len() > PEER_NAME_BYTES_MAX { Err(NotAMessage) } else { Ok(message) }
     }
 
     /// A message.
@@ -232,6 +234,9 @@ mod tests {
         // A text may have any of them, behind an escaped quote, too.
         let text = format!("\"\\\"{}\"", ",[:".repeat(PEER_FRAME_VALUES_MAX));
         assert!(Message::read(request(&text).as_bytes()).is_ok());
+        let with_id = |bytes: usize| request("0").replace("\"1\"", &format!("\"{}\"", "x".repeat(bytes)));
+        assert!(Message::read(with_id(PEER_NAME_BYTES_MAX).as_bytes()).is_ok());
+        assert_eq!(Message::read(with_id(PEER_NAME_BYTES_MAX + 1).as_bytes()), Err(NotAMessage));
         let wrong = Message::read(br#"{"id":"1","type":"request","method":"agent_message","agent":["obey me"]}"#);
         assert!(!wrong.unwrap_err().to_string().contains("obey"));
     }

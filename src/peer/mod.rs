@@ -8,6 +8,7 @@
 //! | each message to a peer has a connection of its own and is sent once | nothing is done twice unasked |
 //! | a message of a peer goes to a session of its own, tainted, within limits | it has no more rights than other untrusted content |
 
+mod agents;
 pub(crate) mod cli;
 pub mod config;
 mod connection;
@@ -39,9 +40,10 @@ use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
 use crate::tool::remote::Remote;
 use crate::tool::toolset::ToolParts;
+pub(crate) use agents::AgentChanges;
 use config::NetworkConfig;
 pub(crate) use crypto::holds;
-use network::Network;
+use network::{Around, Network};
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
@@ -70,7 +72,13 @@ pub(crate) fn start(
     if !config.shared_secret.is_set() {
         return off(Some("network.shared_secret is not set".to_owned()));
     }
-    let network = match Network::open(config, parts, api.shutdown.clone(), data) {
+    let around = Around {
+        bridge: parts.bridge.clone(),
+        injection: parts.injection,
+        shutdown: api.shutdown.clone(),
+        changes: api.services.state::<AgentChanges>(),
+    };
+    let network = match Network::open(config, data, around) {
         Ok(network) => Arc::new(network),
         Err(error) => {
             tracing::error!(%error, "the network of nodes cannot be used");

@@ -13,32 +13,22 @@ use agentsvc_api::http::shutdown::Shutdown;
 use agentsvc_api::peer::audit_kinds;
 use agentsvc_api::peer::network::PeerCounts;
 use agentsvc_components::kernel::audit_kind::AuditKind;
-use agentsvc_components::{Actor, AgentId, Refusal, Timestamp};
-use agentsvc_systems::agent::{AgentFilter, AgentView, GetAgent, ListAgents};
+use agentsvc_components::{Actor, AgentId, Timestamp};
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::injection::InjectionPolicy;
-use agentsvc_systems::kernel::glob;
-use agentsvc_systems::peer::limits::{
-    PEER_AGENTS_MAX, PEER_HELLO_BYTES_MAX, PEER_MESSAGES_OUT_MAX, PEER_REFUSALS_NOTED_MAX,
-};
+use agentsvc_systems::peer::limits::{PEER_MESSAGES_OUT_MAX, PEER_REFUSALS_NOTED_MAX};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use super::config::NetworkConfig;
+use super::agents::{AgentChanges, OwnAgents};
+use super::config::{Dial, NetworkConfig};
 use super::handshake::{FORBIDDEN, INTERNAL, Known, Refused, TOO_MANY, Us};
 use super::identity::Identity;
-use super::message::RemoteAgent;
 use super::nonces::{Nonces, Seen};
-use super::table::Table;
+use super::table::{Joined, Table};
 use super::trust::{Distrust, Proven, TrustStore};
 use super::usage::{Allowance, Usage};
-use crate::tool::toolset::ToolParts;
-
-/// How long a list of this node's agents is good for.
-const AGENTS_FOR: Duration = Duration::from_secs(5);
-/// Bytes of a list of agents, so that it fits into a handshake.
-const AGENTS_BYTES_MAX: usize = PEER_HELLO_BYTES_MAX / 2;
 
 /// See the head of the file.
 pub(crate) struct Network {
@@ -55,11 +45,19 @@ pub(crate) struct Network {
     pub(crate) sending: Arc<Semaphore>,
     nonces: Mutex<Nonces>,
     usage: Mutex<HashMap<String, Usage>>,
-    /// This node's agents, and since when that is known.
-    agents: tokio::sync::Mutex<Option<(Instant, Arc<[RemoteAgent]>)>>,
+    pub(crate) agents: OwnAgents,
     listen: OnceLock<Vec<SocketAddr>>,
     /// Refusals that were put on the audit log in a minute.
     noted: Mutex<(Instant, u32)>,
+}
+
+/// What the network finds around it.
+pub(crate) struct Around {
+    /// The way into the world.
+    pub(crate) bridge: Bridge,
+    pub(crate) injection: InjectionPolicy,
+    pub(crate) shutdown: Shutdown,
+    pub(crate) changes: Arc<AgentChanges>,
 }
 
 /// What happened since the start.
@@ -97,7 +95,10 @@ impl Network {
     ///
     /// # Errors
     /// A file of the data directory cannot be read or written, or is damaged.
-    pub(crate) fn open(config: &NetworkConfig, parts: &ToolParts, shutdown: Shutdown, data: &Path) -> io::Result<Self> {
+    pub(crate) fn open(config: &NetworkConfig, data: &Path, around: Around) -> io::Result<Self> {
+        let Around { bridge, injection, shutdown, changes } = around;
+        let bridge = bridge.acting_as(Actor::System);
+        let agents = OwnAgents::new(bridge.clone(), &config.agents, changes);
         let node_name = Some(config.node_name.to_string()).filter(|name| !name.is_empty());
         let us = Us {
             identity: Identity::open(data)?,
@@ -109,15 +110,15 @@ impl Network {
             config: config.clone(),
             trust: TrustStore::open(data)?,
             table: Table::default(),
-            bridge: parts.bridge.acting_as(Actor::System),
-            injection: parts.injection,
+            bridge,
+            injection,
             shutdown,
             counts: Counts::default(),
             started: Instant::now(),
             sending: Arc::new(Semaphore::new(PEER_MESSAGES_OUT_MAX)),
             nonces: Mutex::default(),
             usage: Mutex::default(),
-            agents: tokio::sync::Mutex::default(),
+            agents,
             listen: OnceLock::new(),
             noted: Mutex::new((Instant::now(), 0)),
         })
@@ -215,6 +216,28 @@ impl Network {
         Ok(())
     }
 
+    /// A peer that was [let in](Self::let_in) has a connection from now on.
+    ///
+    /// # Errors
+    /// There are too many, or the peer was forgotten since it was let in.
+    pub(crate) fn join(&self, known: &Known, address: &str, dial: Option<&Dial>) -> Result<Joined, Refused> {
+        let joined = self.table.join(known, address, dial, now())?;
+        // The table is looked at after a key is forgotten, and the keys after the table: one of both sees the other.
+        if self.trust.is_pinned(&known.node_id, known.public_key.as_deref()) {
+            return Ok(joined);
+        }
+        self.table.remove(&known.node_id);
+        Err(Refused::new(FORBIDDEN, "the node was forgotten during its handshake"))
+    }
+
+    /// Waits until the world has loaded; false when the daemon stops before.
+    pub(crate) async fn is_loaded(&self) -> bool {
+        tokio::select! {
+            () = self.bridge.opened() => true,
+            () = self.shutdown.wait() => false,
+        }
+    }
+
     fn see_nonce(&self, Known { node_id, nonce, .. }: &Known) -> Result<(), Refused> {
         match self.nonces.lock().see(node_id, nonce, Instant::now()) {
             Seen::First => Ok(()),
@@ -247,53 +270,6 @@ impl Network {
         }
     }
 
-    /// May peers see an agent of this name?
-    pub(crate) fn shows(&self, name: &str) -> bool {
-        glob::any(&self.config.agents, name)
-    }
-
-    /// The agents of this node that peers are told of. Empty while the world is loading.
-    pub(crate) async fn own_agents(&self) -> Arc<[RemoteAgent]> {
-        let mut known = self.agents.lock().await;
-        if let Some((at, agents)) = &*known
-            && at.elapsed() < AGENTS_FOR
-        {
-            return Arc::clone(agents);
-        }
-        // A world that is loading or busy has not lost its agents.
-        let Ok(agents) = self.find_agents(None).await else {
-            return known.as_ref().map_or_else(|| Arc::from([]), |(_, agents)| Arc::clone(agents));
-        };
-        let agents: Arc<[RemoteAgent]> = agents.into();
-        *known = Some((Instant::now(), Arc::clone(&agents)));
-        agents
-    }
-
-    /// The agents of this node that peers may see, those whose name has `query` in it.
-    ///
-    /// # Errors
-    /// The world does not answer now.
-    pub(crate) async fn find_agents(&self, query: Option<String>) -> Result<Vec<RemoteAgent>, Refusal> {
-        let (mut found, mut bytes, mut after) = (Vec::new(), 0, None);
-        loop {
-            let filter = AgentFilter { matching: query.clone(), ..AgentFilter::default() };
-            let page = self.bridge.ask(ListAgents { filter, after, limit: PEER_AGENTS_MAX }).await?;
-            for agent in page.items.into_iter().filter(|agent| self.shows(&agent.name)) {
-                let Ok(view) = self.bridge.ask(GetAgent(agent.id)).await else { continue };
-                let agent = shown(&view);
-                bytes += serde_json::to_vec(&agent).map_or(0, |text| text.len());
-                if found.len() >= PEER_AGENTS_MAX || bytes > AGENTS_BYTES_MAX {
-                    return Ok(found);
-                }
-                found.push(agent);
-            }
-            after = page.next;
-            if after.is_none() {
-                return Ok(found);
-            }
-        }
-    }
-
     /// What happened since the start.
     pub(crate) fn peer_counts(&self) -> PeerCounts {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -310,17 +286,38 @@ impl Network {
     }
 }
 
-/// An agent of this node, as peers see it.
-fn shown(view: &AgentView) -> RemoteAgent {
-    let manifest = &view.manifest.manifest;
-    let words = |words: &[Box<str>]| words.iter().map(|word| word.to_string()).collect();
-    RemoteAgent {
-        id: view.id.to_string(),
-        name: view.name.to_string(),
-        description: manifest.description.to_string(),
-        tags: words(&manifest.tags),
-        tools: words(&manifest.capabilities.tools),
-        state: view.state.as_str().to_owned(),
+#[cfg(test)]
+mod tests {
+    use agentsvc_api::http::bridge::bridge;
+
+    use super::*;
+
+    impl Network {
+        /// A network whose world is loading, with its files in `data`.
+        pub(crate) fn of_test(data: &Path) -> Self {
+            let around = Around {
+                bridge: bridge().0,
+                injection: InjectionPolicy::default(),
+                shutdown: Shutdown::new(),
+                changes: Arc::default(),
+            };
+            Self::open(&NetworkConfig::default(), data, around).expect("an empty directory")
+        }
     }
-    .bounded()
+
+    #[tokio::test]
+    async fn a_node_that_is_forgotten_during_its_handshake_does_not_join() {
+        let dir = tempfile::tempdir().unwrap();
+        let network = Arc::new(Network::of_test(dir.path()));
+        let known = Known::of_test("a");
+        network.let_in(&known, "1.2.3.4:5").await.unwrap();
+        assert!(network.trust.forget("a").unwrap());
+        network.table.remove("a");
+        let refused = network.join(&known, "1.2.3.4:5", None).err().unwrap();
+        assert!(refused.code == FORBIDDEN && network.table.all().is_empty());
+        let mut known = known;
+        known.nonce = "m".to_owned();
+        network.let_in(&known, "1.2.3.4:5").await.unwrap();
+        assert!(network.join(&known, "1.2.3.4:5", None).is_ok());
+    }
 }

@@ -119,6 +119,11 @@ impl TrustStore {
         }
     }
 
+    /// Is this the pinned key of the node?
+    pub(crate) fn is_pinned(&self, node_id: &str, public_key: Option<&str>) -> bool {
+        self.rows.lock().get(node_id).is_some_and(|row| row.public_key.as_deref() == public_key)
+    }
+
     /// Pins the node, or notes that it was verified; says whether its key is new. May wait for the disk: what is pinned is
     /// stored when it returns.
     pub(crate) fn pin(&self, proven: &Proven<'_>) -> Result<bool, Distrust> {
@@ -209,7 +214,7 @@ fn file_id(path: &Path) -> io::Result<Option<FileId>> {
 
 /// The rows of the file.
 fn read(path: &Path) -> io::Result<BTreeMap<String, Trusted>> {
-    let rows: Vec<Trusted> = match disk::there(std::fs::read(path))? {
+    let rows: Vec<Trusted> = match disk::there(disk::read(path))? {
         None => Vec::new(),
         Some(text) => serde_json::from_slice(&text)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, format!("{FILE}: {error}")))?,

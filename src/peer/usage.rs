@@ -55,17 +55,23 @@ impl Usage {
     /// A turn has ended, and cost so many tokens.
     pub(crate) fn end(&mut self, tokens: u64, now: Instant) {
         self.turns = self.turns.saturating_sub(1);
+        // Where there is no limit, nothing else forgets them.
+        self.forget_old(now);
         match self.tokens.back_mut().filter(|(at, _)| now.saturating_duration_since(*at) < MINUTE) {
             Some((_, sum)) => *sum = sum.saturating_add(tokens),
             None => self.tokens.push_back((now, tokens)),
         }
     }
 
-    /// Tokens of the last hour.
-    fn tokens_used(&mut self, now: Instant) -> u64 {
+    fn forget_old(&mut self, now: Instant) {
         while self.tokens.front().is_some_and(|(at, _)| now.saturating_duration_since(*at) >= HOUR) {
             self.tokens.pop_front();
         }
+    }
+
+    /// Tokens of the last hour.
+    fn tokens_used(&mut self, now: Instant) -> u64 {
+        self.forget_old(now);
         self.tokens.iter().fold(0, |sum, (_, tokens)| sum.saturating_add(*tokens))
     }
 
@@ -105,6 +111,18 @@ mod tests {
         let none = Allowance { tokens: 0, ..ALLOWANCE };
         usage.end(u64::MAX, at(3_602));
         assert!(usage.begin(none, at(3_603)).is_ok());
+    }
+
+    #[test]
+    fn what_is_older_than_an_hour_is_forgotten_where_there_is_no_limit() {
+        let (mut usage, start) = (Usage::default(), Instant::now());
+        let none = Allowance { tokens: 0, ..ALLOWANCE };
+        for minute in 0..200 {
+            let now = start + MINUTE * minute;
+            usage.begin(none, now).unwrap();
+            usage.end(1, now);
+        }
+        assert_eq!(usage.tokens.len(), 60);
     }
 
     #[test]

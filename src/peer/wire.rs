@@ -9,7 +9,7 @@ use agentsvc_systems::peer::limits::{
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::crypto::{MAC_BYTES, SessionKey};
 use super::message::NotAMessage;
@@ -128,6 +128,8 @@ impl Frames {
 pub(crate) struct FrameReader<R> {
     from: R,
     frames: Frames,
+    /// Since when the frame is awaited whose first byte is there.
+    begun: Option<Instant>,
     /// Held from when a large frame begins to come until [`release`](FrameReader::release).
     large: Option<SemaphorePermit<'static>>,
 }
@@ -135,7 +137,7 @@ pub(crate) struct FrameReader<R> {
 impl<R: AsyncRead + Unpin> FrameReader<R> {
     /// Reads frames of a handshake.
     pub(crate) fn new(from: R) -> Self {
-        Self { from, frames: Frames::new(), large: None }
+        Self { from, frames: Frames::new(), begun: None, large: None }
     }
 
     /// From here on frames may be as long as after the handshake.
@@ -148,22 +150,25 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         self.large = None;
     }
 
-    /// The content of the next frame. Nothing is lost when it is not waited for to the end.
+    /// The content of the next frame. Nothing is lost when it is not waited for to the end, also not the time that it took.
     ///
     /// # Errors
     /// [`WireError`]: the connection has ended, or must.
     pub(crate) async fn next(&mut self) -> Result<Vec<u8>, WireError> {
         loop {
             if let Some(frame) = self.frames.next()? {
+                self.begun = None;
                 return Ok(frame);
             }
+            if !self.frames.bytes.is_empty() {
+                self.begun.get_or_insert_with(Instant::now);
+            }
             self.make_room().await?;
-            let has_begun = !self.frames.bytes.is_empty();
+            let end = self.begun.map(|begun| begun + Duration::from_millis(PEER_FRAME_MS));
             let read = self.read();
-            let count = if has_begun {
-                timeout(Duration::from_millis(PEER_FRAME_MS), read).await.map_err(|_| WireError::Slow)??
-            } else {
-                read.await?
+            let count = match end {
+                Some(end) => timeout_at(end, read).await.map_err(|_| WireError::Slow)??,
+                None => read.await?,
             };
             if count == 0 {
                 return Err(WireError::Closed);
@@ -187,6 +192,8 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         let share = u32::try_from(beyond >> 10).unwrap_or(u32::MAX).max(1);
         let permit = timeout(Duration::from_millis(PEER_FRAME_MS), LARGE.acquire_many(share)).await;
         self.large = permit.map_err(|_| WireError::Slow)?.ok();
+        // The peer does not pay for the time that the memory was taken by others.
+        self.begun = Some(Instant::now());
         Ok(())
     }
 }
@@ -228,6 +235,23 @@ mod tests {
         let mut reader = FrameReader::new(from);
         tokio::io::AsyncWriteExt::write_all(&mut to, b"\0\0\0\x02{").await.unwrap();
         assert!(matches!(reader.next().await, Err(WireError::Slow)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_frame_that_comes_in_drips_is_given_up() {
+        let (mut to, from) = tokio::io::duplex(64);
+        let mut reader = FrameReader::new(from);
+        let half = Duration::from_millis(PEER_FRAME_MS / 2);
+        let mut drips = 0;
+        let end = loop {
+            let piece: &[u8] = if drips == 0 { b"\0\0\0\x20" } else { b" " };
+            tokio::io::AsyncWriteExt::write_all(&mut to, piece).await.unwrap();
+            drips += 1;
+            if let Ok(end) = timeout(half, reader.next()).await {
+                break end;
+            }
+        };
+        assert!(matches!(end, Err(WireError::Slow)) && drips <= 3, "{drips} pieces");
     }
 
     proptest! {

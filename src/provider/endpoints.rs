@@ -2,7 +2,6 @@
 //! renamed, so that a kill leaves the old ones or the new ones.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -54,7 +53,7 @@ impl Endpoints {
     }
 
     fn read(&self) -> io::Result<BTreeMap<Box<str>, Box<str>>> {
-        let Some(file) = disk::there(File::open(&self.path))? else { return Ok(BTreeMap::new()) };
+        let Some(file) = disk::there(disk::open(&self.path))? else { return Ok(BTreeMap::new()) };
         let text = io::read_to_string(io::Read::take(file, FILE_BYTES_MAX))?;
         let stored: Stored = serde_json::from_str(&text)?;
         Ok(stored.base_urls)

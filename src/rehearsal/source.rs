@@ -2,7 +2,6 @@
 //! live world goes on, or from the file of a snapshot.
 
 use std::collections::{HashMap, VecDeque};
-use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,6 +15,7 @@ use agentsvc_systems::Records;
 use agentsvc_systems::kernel::record;
 
 use super::history::{CALLS_MAX, COSTS_MAX, History, TEXT_BYTES_MAX, TURNS_MAX, cost_of, played};
+use crate::kernel::disk;
 use crate::kernel::store;
 use crate::kernel::store::load::Progress;
 use crate::kernel::store::rows::{RowError, RowReader};
@@ -93,7 +93,7 @@ fn answer(view: &StoreView, trace: &TraceRecord) -> Result<Option<Box<str>>, Err
 /// Reads the world of a snapshot's file, in one pass; answers are not repeated word for word then. The checksum is
 /// looked at.
 pub fn of_snapshot(path: &Path, repeats: bool, cancel: &AtomicBool) -> Result<Source, Error> {
-    let file = File::open(path).map_err(RowError::Io)?;
+    let file = disk::open(path).map_err(RowError::Io)?;
     let decoder = zstd::Decoder::new(file).map_err(RowError::Io)?;
     let mut records = Records::default();
     let mut past = Past { repeats, ..Past::default() };

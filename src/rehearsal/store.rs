@@ -21,6 +21,7 @@ use uuid::Uuid;
 use super::run::{self, Done, Order, Origin, Shared};
 use super::spool::Listing;
 use super::stats::RehearsalStats;
+use crate::kernel::disk;
 use crate::kernel::home::create_private_dir;
 use crate::kernel::store::view::StoreView;
 use crate::kernel::world_loop::{Clock, panic_text};
@@ -109,7 +110,7 @@ impl RehearsalStore {
 
 /// When a snapshot was taken.
 fn taken_at(card: &Path) -> Option<Timestamp> {
-    let text = std::fs::read(card).ok()?;
+    let text = disk::read(card).ok()?;
     let card: Value = serde_json::from_slice(&text).ok()?;
     let moment = DateTime::parse_from_rfc3339(card["created_at"].as_str()?).ok()?;
     Some(Timestamp(moment.timestamp_millis()))

@@ -153,7 +153,7 @@ impl Shelf {
 }
 
 fn read_card(path: &Path) -> io::Result<Snapshot> {
-    serde_json::from_slice(&fs::read(path)?).map_err(io::Error::from)
+    serde_json::from_slice(&disk::read(path)?).map_err(io::Error::from)
 }
 
 #[cfg(test)]

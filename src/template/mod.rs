@@ -2,8 +2,8 @@
 
 mod embedded;
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -79,15 +79,17 @@ impl AgentTypes {
 /// The text of a file; `Ok(None)` when there is none, and a sentence when it is no text that could be a manifest.
 fn read(path: &Path) -> io::Result<Option<Result<String, String>>> {
     let mut bytes = Vec::new();
-    match File::open(path) {
-        // A directory opens, and fails to be read.
+    match disk::open(path) {
         Ok(file) => match file.take(MANIFEST_BYTES_MAX as u64 + 1).read_to_end(&mut bytes) {
             Ok(_) => {}
             Err(error) => return Ok(Some(Err(format!("the file cannot be read: {}", error.kind())))),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::IsADirectory) => {
             return Ok(Some(Err(format!("the file cannot be read: {}", error.kind()))));
+        }
+        Err(error) if error.kind() == ErrorKind::Other => {
+            return Ok(Some(Err(format!("the file cannot be read: {error}"))));
         }
         Err(error) => return Err(error),
     }
@@ -193,11 +195,13 @@ mod tests {
         fs::write(types.file("binary"), b"\xff\xfe").unwrap();
         fs::write(types.file("long"), "#".repeat(MANIFEST_BYTES_MAX + 1)).unwrap();
         fs::create_dir(types.file("folder")).unwrap();
+        let mode = rustix::fs::Mode::RUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, types.file("pipe"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
         fs::write(types.dir.join("notes.txt"), "x").unwrap();
         fs::write(types.dir.join(".toml"), "x").unwrap();
         let list = types.list().unwrap();
         let broken: Vec<_> = list.iter().filter(|file| file.text.is_err()).map(|file| &*file.name).collect();
-        assert_eq!((broken, list.len()), (vec!["binary", "folder", "long"], 4));
+        assert_eq!((broken, list.len()), (vec!["binary", "folder", "long", "pipe"], 5));
     }
 
     #[test]

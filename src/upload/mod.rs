@@ -16,10 +16,12 @@ mod workspace;
 
 use std::io::Read;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use agentsvc_api::http::files::{FileReader, FileWriter, FilesError};
 use agentsvc_api::http::metrics::{MetricsText, Probe};
 use agentsvc_api::upload::files::{Files, Listing, OpenFile, Owner, Upload, Written};
+use agentsvc_api::world::installation::FileWarnings;
 use agentsvc_components::session::message::Block;
 use agentsvc_components::{AgentId, FileId};
 use pdf::PdfReader;
@@ -34,15 +36,25 @@ use crate::kernel::sandbox::Workspaces;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "upload",
-    uses: &["session"],
+    uses: &["session", "world"],
     commands: &[Subcommand::new::<cli::PdfText>(
         20,
         "pdf-text",
         "Extract the text of a PDF from stdin (used by the daemon)",
     )
     .hidden()],
+    open: |opening| {
+        opening.provide::<dyn FileWarnings>(Arc::new(opening.workspaces.clone()));
+        Ok(())
+    },
     ..Domain::EMPTY
 };
+
+impl FileWarnings for Workspaces {
+    fn warnings(&self) -> Vec<String> {
+        self.unknown_owners()
+    }
+}
 
 /// The files of this home.
 pub struct LocalFiles {

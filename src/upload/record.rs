@@ -39,7 +39,7 @@ impl Record {
 
 /// Reads the record at `path`, which is that of the upload `id`.
 pub(super) fn read(path: &Path, id: FileId) -> Result<Upload, FilesError> {
-    let found = disk::there(File::open(path)).map_err(failed("open the record of an upload"))?;
+    let found = disk::there(disk::open(path)).map_err(failed("open the record of an upload"))?;
     let file = found.ok_or_else(|| FilesError::NotFound(format!("upload not found: {id}")))?;
     let mut text = String::new();
     file.take(RECORD_BYTES_MAX).read_to_string(&mut text).map_err(failed("read the record of an upload"))?;
@@ -92,7 +92,7 @@ pub(crate) fn check_all(dir: &Path) -> io::Result<Checked> {
         let Some(id) = name.and_then(|name| name.parse::<FileId>().ok()) else { continue };
         checked.count += 1;
         let is_fine = read(&path, id).is_ok_and(|upload| {
-            File::open(dir.join(id.to_string())).and_then(|mut it| is_whole(&mut it, &upload)).unwrap_or(false)
+            disk::open(&dir.join(id.to_string())).and_then(|mut it| is_whole(&mut it, &upload)).unwrap_or(false)
         });
         // One that was removed meanwhile is none any more.
         if !is_fine && path.exists() {

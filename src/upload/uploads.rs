@@ -117,7 +117,7 @@ impl Uploads {
 
     /// Opens the content of an upload that has just come in.
     pub(super) fn open_fresh(&self, id: FileId) -> Result<File, FilesError> {
-        let found = disk::there(File::open(self.room.content(id))).map_err(failed("open an upload"))?;
+        let found = disk::there(disk::open(&self.room.content(id))).map_err(failed("open an upload"))?;
         found.ok_or_else(|| FilesError::NotFound(format!("upload not found: {id}")))
     }
 

@@ -26,6 +26,7 @@ impl From<Error> for FilesError {
             Error::Path { .. } | Error::Outside(_) => Self::Wrong(text),
             Error::TooLarge { max, .. } => Self::TooLarge(max),
             Error::Full(_) | Error::Quota { .. } | Error::TotalQuota { .. } => Self::Full(text),
+            Error::Unowned(_) => Self::Damaged(text),
             Error::Io { .. } => {
                 tracing::error!(%error, "a workspace could not be used");
                 Self::Failed

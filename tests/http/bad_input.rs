@@ -220,6 +220,17 @@ fn oversized_bodies_are_413() {
 }
 
 #[test]
+fn a_body_that_comes_byte_by_byte_is_a_400() {
+    let daemon = Daemon::start();
+    let head = "POST /api/agents HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+    let chunks = |count: usize| format!("{head}{}0\r\n\r\n", "1\r\n \r\n".repeat(count));
+    let refused = daemon.raw(chunks(8_000).as_bytes()).unwrap();
+    assert!(refused.status == 400 && refused.text().contains("too many small pieces"), "{}", refused.text());
+    let taken = daemon.raw(chunks(4_000).as_bytes()).unwrap();
+    assert!(!taken.text().contains("too many small pieces"), "{}", taken.text());
+}
+
+#[test]
 fn oversized_heads_are_431_and_broken_ones_400() {
     let daemon = Daemon::start();
     let long = "x".repeat(20 << 10);

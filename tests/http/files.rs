@@ -57,6 +57,32 @@ fn files_are_written_read_listed_and_deleted() {
 }
 
 #[test]
+fn a_lost_owner_of_a_workspace_is_found_again_or_told() {
+    let daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    write(&daemon, &agent, "notes.md", b"one").expect(201);
+    let root = daemon.home().join("workspaces");
+    let mark = root.join(".owners/a");
+    let warnings = || daemon.get("/api/health/detail").expect(200)["workspace_warnings"].clone();
+    for damage in [None, Some("")] {
+        damage.map_or_else(|| fs::remove_file(&mark), |text| fs::write(&mark, text)).unwrap();
+        assert_eq!(list(&daemon, &agent)["total"], 1);
+        assert_eq!(fs::read_to_string(&mark).unwrap().trim(), agent);
+    }
+    assert_eq!(warnings(), json!([]));
+    // Where nothing else says whose it is, an operator must.
+    fs::write(&mark, "x").unwrap();
+    fs::remove_file(root.join(".agents").join(&agent)).unwrap();
+    let refused = daemon.get(&format!("/api/agents/{agent}/files"));
+    assert!(refused.status == 500 && refused.text().contains("workspace_warnings"), "{}", refused.text());
+    assert!(warnings()[0].as_str().unwrap().contains("workspaces/.owners/a is damaged"), "{}", warnings());
+    assert!(daemon.stderr().contains("workspaces/.owners/a is damaged"));
+    fs::write(&mark, &agent).unwrap();
+    assert_eq!(list(&daemon, &agent)["total"], 1);
+    assert_eq!(warnings(), json!([]));
+}
+
+#[test]
 fn paths_that_lead_out_lead_nowhere() {
     let daemon = Daemon::start();
     let (agent, other) = (daemon.agent("a"), daemon.agent("b"));

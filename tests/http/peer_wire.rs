@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::daemon::{Daemon, text};
 use crate::support::model::Model;
+use crate::support::model_server::Reply;
 use crate::support::{PATIENCE, until};
 
 /// The secret of all networks of these tests.
@@ -307,6 +308,43 @@ fn the_tokens_of_a_peer_are_limited() {
     assert_eq!(Raw::peer(&daemon, "other").say("open-a", "hi")["text"], "echo: hi");
     assert_eq!(model.requests().len(), 2);
     assert!(status(&daemon)["throughput"]["tokens"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn the_tokens_of_a_turn_that_failed_count() {
+    let model = Model::start();
+    let limits = "max_llm_tokens_per_peer_per_hour = 1";
+    let daemon = Daemon::with(&format!("{}{}", network(limits), model.config()));
+    daemon.agent_with("a", "[capabilities]\ntools = [\"system_time\"]\n");
+    let mut peer = Raw::peer(&daemon, "n");
+    model.script([Reply::error(400, "no")]);
+    assert_eq!(peer.say("a", "hi")["code"], 500);
+    model.script([Reply::calls(&[("1", "system_time", "{}")]), Reply::error(400, "no")]);
+    assert_eq!(peer.say("a", "hi")["code"], 500, "the first turn has used no tokens");
+    assert_eq!(peer.say("a", "hi")["code"], 429);
+    assert_eq!(status(&daemon)["throughput"]["tokens"], 18);
+}
+
+#[test]
+fn what_a_peer_tells_of_its_agents_is_no_request() {
+    let daemon = Daemon::with(&network("max_messages_per_peer_per_minute = 1"));
+    let mut peer = Raw::peer(&daemon, "n");
+    for n in 0..20 {
+        let agent = json!({ "id": n.to_string(), "name": format!("agent-{n}") });
+        let event = json!({ "id": format!("n{n}"), "type": "notification", "event": "agent_spawned", "agent": agent });
+        peer.send(&event);
+    }
+    assert_eq!(peer.ask(json!({ "method": "ping" }))["method"], "pong");
+    let known = daemon.get("/api/peers/n").expect(200);
+    assert_eq!(known["agents"].as_array().unwrap().len(), 20, "{known}");
+}
+
+#[test]
+fn a_message_with_a_long_id_ends_the_connection() {
+    let daemon = Daemon::with(&network(""));
+    let mut peer = Raw::peer(&daemon, "n");
+    peer.send(&json!({ "id": "x".repeat(1_000_000), "type": "request", "method": "ping" }));
+    assert!(peer.is_closed());
 }
 
 #[test]

@@ -164,6 +164,12 @@ fn agents_of_two_nodes_talk() {
     // Each has pinned the other's key.
     assert_eq!(asking["pinned_peers"][0]["fingerprint"], served["identity_fingerprint"]);
     assert_eq!(served["pinned_peers"][0]["fingerprint"], asking["identity_fingerprint"]);
+    // Also that of the node which dials as soon as it starts is on record.
+    for daemon in [&pair.served, &pair.asking] {
+        let log = daemon.get("/api/audit/recent?limit=100").expect(200).to_string();
+        assert!(log.contains("peer_pinned"), "{log}");
+        assert!(!daemon.stderr().contains("is not on the audit log"));
+    }
     let peer = pair.asking.get("/api/peers").expect(200)["peers"][0].clone();
     assert_eq!((&peer["node_name"], &peer["secure"]), (&json!("served"), &json!(true)));
     assert_eq!(peer["address"], pair.proxy.address.to_string());

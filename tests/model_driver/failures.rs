@@ -103,6 +103,24 @@ async fn lasting_failures_are_not_retried() {
 }
 
 #[tokio::test]
+async fn a_stream_without_content_is_given_up() {
+    let server = ModelServer::start();
+    let mut harness = Harness::new(&server.base_url());
+    let stream = [("content-type", "text/event-stream")];
+    let content = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\n\n";
+    for idle in ["data: {\"choices\":[{\"delta\":{}}]}\n\n", "data:\n\n"] {
+        server.push(Reply::raw(200, &stream, &format!("{}{content}", idle.repeat(210_000))));
+        harness.call(true);
+        let failure = harness.failure().await;
+        assert_eq!(failure.code, FailureCode::ProviderProtocol, "{}", failure.message);
+        assert!(failure.message.contains("almost no content"), "{}", failure.message);
+        server.push(Reply::raw(200, &stream, &format!("{}{content}", idle.repeat(10_000))));
+        harness.call(true);
+        assert_eq!(text_of(&harness.answer().await.blocks), "x");
+    }
+}
+
+#[tokio::test]
 async fn no_connection() {
     // Nobody listens at the port of "discard"; one that was free a moment ago may be another test's by now.
     let mut harness = Harness::new("http://127.0.0.1:9/v1");

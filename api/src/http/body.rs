@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::StatusCode;
-use hyper::body::Body;
+use hyper::body::{Body, Frame};
 use hyper::header::EXPECT;
 use hyper::http::request::Parts;
 use parking_lot::Mutex;
@@ -28,7 +28,8 @@ const DISCARD_TIME_MAX: Duration = Duration::from_secs(2);
 /// Reads the whole body. What it takes of the room is held as long as the second value lives; nothing where it is `None`.
 ///
 /// # Errors
-/// 413 over `max` bytes, 408 after `time`, 400 when the client breaks off, 503 when there is no room for it.
+/// 413 over `max` bytes, 408 after `time`, 400 when the client breaks off or sends too many small pieces, 503 when there is no
+/// room for it.
 pub(crate) async fn read<B>(
     parts: &Parts,
     body: B,
@@ -68,6 +69,31 @@ enum Stop {
     Unwanted(Error),
 }
 
+/// How finely a body is cut. A client that sends it byte by byte costs far more than its bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pieces {
+    count: u64,
+    bytes: u64,
+}
+
+impl Pieces {
+    /// Counts one, which may be empty.
+    ///
+    /// # Errors
+    /// 400 when there are too many.
+    fn add(&mut self, frame: &Frame<Bytes>) -> Result<(), Error> {
+        self.count += 1;
+        self.bytes += frame.data_ref().map_or(0, |piece| piece.len() as u64);
+        if self.count <= limit::BODY_PIECES_FREE + self.bytes / limit::BODY_PIECE_BYTES {
+            return Ok(());
+        }
+        let least = limit::BODY_PIECE_BYTES;
+        Err(Error::bad_request(format!(
+            "the request body comes in too many small pieces; send at least {least} bytes at a time"
+        )))
+    }
+}
+
 fn broken_off() -> Error {
     Error::bad_request("the request body ended early")
 }
@@ -84,9 +110,11 @@ where
 {
     // Most bodies come in one piece, which is passed on as it is.
     let mut first = Bytes::new();
-    let mut joined = BytesMut::new();
+    let (mut joined, mut pieces) = (BytesMut::new(), Pieces::default());
     while let Some(frame) = body.frame().await {
-        let Ok(piece) = frame.map_err(|_| Stop::BrokenOff)?.into_data() else { continue };
+        let frame = frame.map_err(|_| Stop::BrokenOff)?;
+        pieces.add(&frame).map_err(Stop::Unwanted)?;
+        let Ok(piece) = frame.into_data() else { continue };
         if first.len() + joined.len() + piece.len() > max {
             return Err(Stop::Unwanted(too_large(max as u64)));
         }
@@ -123,10 +151,9 @@ pub(crate) async fn discard<B: Body<Data = Bytes>>(expects: bool, body: B) {
     }
     let mut body = pin!(body);
     let read = async {
-        let mut seen = 0;
+        let mut pieces = Pieces::default();
         while let Some(Ok(frame)) = body.frame().await {
-            seen += frame.data_ref().map_or(0, |piece| piece.len() as u64);
-            if seen > DISCARD_BYTES_MAX {
+            if pieces.add(&frame).is_err() || pieces.bytes > DISCARD_BYTES_MAX {
                 return;
             }
         }
@@ -144,8 +171,8 @@ pub struct BodyStream {
     rest: Arc<Mutex<Rest>>,
     piece_time_max: Duration,
     deadline: Instant,
-    /// Bytes given out.
-    read: u64,
+    /// Those that have come.
+    pieces: Pieces,
     /// Bytes that may be given out.
     max: u64,
 }
@@ -169,7 +196,7 @@ impl BodyStream {
             rest: Arc::new(Mutex::new(Rest { body, expects: expects(parts) })),
             piece_time_max,
             deadline: Instant::now() + Duration::from_secs(limit::UPLOAD_SECS_MAX),
-            read: 0,
+            pieces: Pieces::default(),
             max: u64::MAX,
         }
     }
@@ -177,7 +204,7 @@ impl BodyStream {
     /// A body that has nothing more to give.
     pub(crate) fn ended() -> Self {
         let now = Instant::now();
-        Self { rest: Arc::default(), piece_time_max: Duration::ZERO, deadline: now, read: 0, max: 0 }
+        Self { rest: Arc::default(), piece_time_max: Duration::ZERO, deadline: now, pieces: Pieces::default(), max: 0 }
     }
 
     /// Bounds the whole body. Without it nothing does.
@@ -193,7 +220,8 @@ impl BodyStream {
     /// The next piece; `None` after the last.
     ///
     /// # Errors
-    /// 413 over the bound, 408 when a piece or the whole takes too long, 400 when the client breaks off.
+    /// 413 over the bound, 408 when a piece or the whole takes too long, 400 when the client breaks off or sends too many small
+    /// pieces.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         let mut body = {
             let mut rest = self.rest.lock();
@@ -209,13 +237,13 @@ impl BodyStream {
                 Ok(None) => return Ok(None),
                 Err(_) => return Err(too_slow(self.piece_time_max)),
             };
+            self.pieces.add(&frame)?;
             let Ok(piece) = frame.into_data() else { continue };
             if piece.is_empty() {
                 continue;
             }
             self.rest.lock().body = Some(body);
-            self.read += piece.len() as u64;
-            return if self.read > self.max { Err(too_large(self.max)) } else { Ok(Some(piece)) };
+            return if self.pieces.bytes > self.max { Err(too_large(self.max)) } else { Ok(Some(piece)) };
         }
     }
 
@@ -233,7 +261,6 @@ mod tests {
     use futures_util::{StreamExt, stream};
     use http_body_util::{Full, StreamBody};
     use hyper::Request;
-    use hyper::body::Frame;
 
     use super::*;
 
@@ -265,6 +292,31 @@ mod tests {
         assert_eq!(status(Full::new(Bytes::from_static(b"abcde")), 4).await, 413);
         assert_eq!(status(Full::new(Bytes::from_static(b"abcd")), 4).await, 200);
         assert_eq!(status(Full::new(Bytes::new()), 0).await, 200);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_comes_byte_by_byte_is_given_up() {
+        let body = |pieces: u64, bytes: usize| {
+            let piece = Bytes::from(vec![b'x'; bytes]);
+            StreamBody::new(stream::iter((0..pieces).map(move |_| Ok::<_, ()>(Frame::data(piece.clone())))))
+        };
+        let room = Arc::new(Permits::new(1 << 20, 0));
+        let status = async |pieces, bytes| {
+            let read = read(&parts(), body(pieces, bytes), 1 << 20, Duration::from_secs(9), &room).await;
+            read.map_or_else(|error| error.status().as_u16(), |_| 200)
+        };
+        let (free, bytes) = (limit::BODY_PIECES_FREE, limit::BODY_PIECE_BYTES as usize);
+        assert_eq!((status(free, 1).await, status(free + 100, 1).await), (200, 400));
+        assert_eq!((status(2 * free, bytes).await, status(free + 1, 0).await), (200, 400));
+        let mut streamed = BodyStream::new(&parts(), body(2 * free, 1), Duration::from_secs(9));
+        let mut taken = 0;
+        let error = loop {
+            match streamed.next().await {
+                Ok(piece) => taken += piece.expect("it does not end").len() as u64,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!((error.status().as_u16(), taken >= free), (400, true));
     }
 
     #[tokio::test]

@@ -267,6 +267,11 @@ impl Bridge {
 
     /// Waits until the world has loaded, at most for `time`. Ends at once for a world that has, or has ended since.
     pub(crate) async fn loaded(&self, time: Duration) {
+        let _or_not = tokio::time::timeout(time, self.opened()).await;
+    }
+
+    /// Waits until the world has loaded. Ends at once for a world that has, or has ended since.
+    pub async fn opened(&self) {
         let mut opened = {
             let lane = self.lane.read();
             if lane.is_at(OPEN) {
@@ -274,7 +279,7 @@ impl Bridge {
             }
             lane.opened.subscribe()
         };
-        let _or_not = tokio::time::timeout(time, opened.wait_for(|opened| *opened)).await;
+        let _ended = opened.wait_for(|opened| *opened).await;
     }
 
     /// Is one world taking the place of another?

@@ -1,5 +1,6 @@
 //! Files on their way in: pieces of a body are gathered and written off the tokio workers.
 
+use agentsvc_components::kernel::limit;
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
@@ -26,7 +27,8 @@ impl<T: Send + 'static> Receiver<T> {
     /// # Errors
     /// Those of [`FileWriter::write`].
     pub(crate) async fn push(&mut self, piece: Bytes) -> Result<(), FilesError> {
-        self.batch_bytes += piece.len();
+        // A piece of a byte takes the memory of many.
+        self.batch_bytes += piece.len().max(limit::BODY_PIECE_BYTES as usize);
         self.batch.push(piece);
         if self.batch_bytes < BATCH_BYTES {
             return Ok(());

@@ -1,13 +1,14 @@
 //! What every response carries, whatever became of the request: its id, the security headers, and the CORS headers
 //! (spec 1, Errors and Limits).
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use chrono::{DateTime, Datelike};
 use hyper::HeaderMap;
 use hyper::header::{
-    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, CONTENT_SECURITY_POLICY, DATE, HeaderName, HeaderValue,
     ORIGIN, STRICT_TRANSPORT_SECURITY, VARY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use hyper::http::request::Parts;
@@ -73,6 +74,9 @@ impl ResponseHeaders {
 
     /// Puts the headers on.
     pub(crate) fn apply(self, headers: &mut HeaderMap) {
+        if let Some(date) = date() {
+            headers.insert(DATE, date);
+        }
         headers.insert(X_REQUEST_ID, self.id_value);
         if let Some(trace) = self.trace.and_then(|trace| trace.header()) {
             headers.insert(TRACEPARENT, trace);
@@ -88,6 +92,27 @@ impl ResponseHeaders {
             headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
         }
     }
+}
+
+/// The present moment as a header; written once a second by each thread.
+fn date() -> Option<HeaderValue> {
+    thread_local! {
+        static LAST: RefCell<(i64, Option<HeaderValue>)> = const { RefCell::new((i64::MIN, None)) };
+    }
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    let second = i64::try_from(since.as_secs()).ok()?;
+    LAST.with_borrow_mut(|last| {
+        if last.0 != second {
+            *last = (second, date_at(second));
+        }
+        last.1.clone()
+    })
+}
+
+/// A second since 1970 as a header. Years of more than four digits have none; hyper's own header would panic.
+fn date_at(second: i64) -> Option<HeaderValue> {
+    let moment = DateTime::from_timestamp(second, 0).filter(|moment| (0..=9_999).contains(&moment.year()))?;
+    HeaderValue::from_str(&moment.format("%a, %d %b %Y %H:%M:%S GMT").to_string()).ok()
 }
 
 /// A new UUID v7. It need not be unguessable, only unique, so it costs no system call.
@@ -160,6 +185,16 @@ mod tests {
         );
         assert_ne!(answered, trace, "the span is ours");
         assert!(!sealed("7").contains_key(TRACEPARENT));
+    }
+
+    #[test]
+    fn a_clock_beyond_the_year_9999_gives_no_date() {
+        assert_eq!(date_at(784_111_777).unwrap(), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(date_at(253_402_300_799).unwrap(), "Fri, 31 Dec 9999 23:59:59 GMT");
+        for second in [253_402_300_800, 1_000_000_000_000, i64::MAX, i64::MIN] {
+            assert_eq!(date_at(second), None);
+        }
+        assert!(sealed("7").contains_key(DATE));
     }
 
     #[test]

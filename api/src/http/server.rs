@@ -135,9 +135,11 @@ fn said(error: &io::Error) -> String {
 fn builder(api: &Api) -> Builder {
     let mut builder = auto::Builder::new(Streams);
     // Slow heads are the connection's `ConnectionTimeouts`'s business: hyper's own timer costs an allocation per request.
-    builder.http1().max_buf_size(HEAD_BUFFER_BYTES).header_read_timeout(None);
+    // The header `date` is one of `ResponseHeaders`: hyper's panics when the clock is beyond the year 9999.
+    builder.http1().max_buf_size(HEAD_BUFFER_BYTES).header_read_timeout(None).auto_date_header(false);
     builder
         .http2()
+        .auto_date_header(false)
         .timer(TokioTimer::new())
         .keep_alive_interval(H2_PING_PERIOD)
         .keep_alive_timeout(H2_PING_PERIOD)

@@ -29,7 +29,7 @@ pub trait PeerNetwork: Send + Sync {
 pub struct NetworkStatus {
     /// Does the configuration switch the network on?
     pub enabled: bool,
-    /// Why it is off although it is enabled.
+    /// Why it is off although it is enabled, or why peers cannot connect to it.
     pub problem: Option<String>,
     /// The id of this node.
     pub node_id: Option<String>,

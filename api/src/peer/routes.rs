@@ -125,7 +125,7 @@ struct StatusBody {
     online: bool,
     /// Whether the configuration enables the network.
     enabled: bool,
-    /// Why it is not online although it is enabled.
+    /// Why it is not online although it is enabled, or why peers cannot connect to it.
     problem: Option<String>,
     /// Null while the network is off.
     node_id: Option<String>,

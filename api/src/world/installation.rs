@@ -14,6 +14,12 @@ pub struct Installation {
     pub sandbox: Sandbox,
 }
 
+/// Files of agents that were found damaged; the daemon provides it.
+pub trait FileWarnings: Send + Sync {
+    /// A sentence for each: what is damaged, and what repairs it.
+    fn warnings(&self) -> Vec<String>;
+}
+
 /// Status of the sandbox on this machine.
 #[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 pub struct Sandbox {

@@ -25,7 +25,7 @@ use crate::http::route::{Reply, Route};
 use crate::http::shape::shape;
 use crate::http::{lists, openapi, pages, reply};
 use crate::model::catalog::DefaultModel;
-use crate::world::installation::{Installation, Sandbox};
+use crate::world::installation::{FileWarnings, Installation, Sandbox};
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/health", "Check the health of the daemon", |call| Box::pin(health(call)))
@@ -129,6 +129,8 @@ struct HealthDetailBody {
     /// `connected`, `loading` or `unreachable`.
     database: &'static str,
     config_warnings: Vec<String>,
+    /// Workspaces that cannot be used because their owner is not known, and how to repair them.
+    workspace_warnings: Vec<String>,
     sandbox: Sandbox,
 }
 
@@ -145,6 +147,7 @@ async fn health_detail(call: Call) -> Result<Response, Error> {
         agent_count: stats.map(|stats| stats.agents),
         database,
         config_warnings: installation.config_warnings.clone(),
+        workspace_warnings: call.api.services.get::<dyn FileWarnings>().map_or_else(Vec::new, |files| files.warnings()),
         sandbox: installation.sandbox,
     })
 }

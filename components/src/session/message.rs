@@ -153,6 +153,12 @@ impl Usage {
         Self { input_tokens, output_tokens, cached_input_tokens: 0, cache_write_tokens: 0, cost: Micros::ZERO }
     }
 
+    /// Tokens of prompt and answer, saturating.
+    #[must_use]
+    pub const fn tokens(self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
     /// The sum, saturating.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {

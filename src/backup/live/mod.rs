@@ -30,6 +30,7 @@ use crate::backup;
 use crate::backup::config::Backup as Config;
 use crate::backup::progress::Progress;
 use crate::backup::{Places, name, place, shelf};
+use crate::kernel::disk;
 use crate::kernel::exchange::Exchange;
 use crate::kernel::home::Home;
 use crate::kernel::settings::{ReadConfig, Settings};
@@ -254,7 +255,7 @@ impl Backups for HomeBackups {
         Self::checked(filename)?;
         let unknown = || BackupError::Unknown(filename.to_owned());
         let path = shelf::find(&self.places().backups, filename).ok_or_else(unknown)?;
-        let file = std::fs::File::open(&path).map_err(|_| unknown())?;
+        let file = disk::open(&path).map_err(|_| unknown())?;
         let size = file.metadata().map_err(|error| failed(&error))?.len();
         // Everything is in it: that it left is on record.
         self.parts.exchange.note(actor, audit_kinds::BACKUP_DOWNLOADED, json!({ "filename": filename }));

@@ -13,6 +13,7 @@ use super::reference::{self, KeyLine};
 use super::table::Table;
 use super::tree::{self, Place};
 use super::{edit, schema, template};
+use crate::kernel::disk;
 
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +71,7 @@ pub trait Document: Table {
     /// # Errors
     /// [`Error::Read`] when the system refuses, [`Error::Invalid`] with every problem of the text.
     fn load(path: &Path) -> Result<Loaded<Self>, Error> {
-        let bytes = match std::fs::read(path) {
+        let bytes = match disk::read(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(source) => return Err(Error::Read { path: path.to_owned(), source }),

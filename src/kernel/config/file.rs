@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::kernel::disk;
 use crate::kernel::home::{Home, private_file};
 
 /// Bytes that the file may have to be edited over the API or the command line; no configuration comes near.
@@ -56,7 +57,7 @@ impl ConfigFile {
     pub fn text(&self) -> Result<String, Error> {
         match fs::metadata(&self.path) {
             Ok(found) if found.len() > FILE_BYTES_MAX => Err(Error::TooLarge(self.path.clone())),
-            Ok(_) => fs::read_to_string(&self.path).map_err(io("read", &self.path)),
+            Ok(_) => disk::read_text(&self.path).map_err(io("read", &self.path)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
             Err(error) => Err(io("read", &self.path)(error)),
         }

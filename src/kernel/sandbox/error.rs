@@ -81,6 +81,11 @@ pub enum Error {
         /// The bound.
         max: u64,
     },
+    /// The mark of the workspace's owner is damaged.
+    #[error(
+        "the owner of the workspace {0:?} is not known; `workspace_warnings` of GET /api/health/detail says what to do"
+    )]
+    Unowned(String),
     /// The disk is full.
     #[error("there is no space left for {0:?}")]
     Full(String),
@@ -101,8 +106,10 @@ impl Error {
     pub(super) fn of(what: &'static str, path: &str, source: impl Into<io::Error>) -> Self {
         use rustix::io::Errno;
         let (source, path) = (source.into(), path.to_owned());
-        if source.kind() == io::ErrorKind::StorageFull {
-            return Self::Full(path);
+        match source.kind() {
+            io::ErrorKind::StorageFull => return Self::Full(path),
+            io::ErrorKind::InvalidData => return Self::Unowned(path),
+            _ => {}
         }
         match Errno::from_io_error(&source) {
             Some(Errno::NOENT) => Self::NotFound(path),

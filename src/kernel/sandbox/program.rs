@@ -6,7 +6,7 @@
 //! certain arguments may start nothing.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use agentsvc_components::kernel::limit::{COMMAND_BYTES_MAX, COMMAND_WORDS_MAX, PROGRAMS_MAX};
 use agentsvc_systems::kernel::glob;
 
+use crate::kernel::disk;
 use crate::kernel::sandbox::config::{ExecMode, ExecPolicy};
 
 /// The shell of command lines.
@@ -189,7 +190,7 @@ fn add(found: &mut Vec<PathBuf>, policy: &ExecPolicy, file: &Path, interpreters:
 /// The beginning of a file; empty when it cannot be read.
 fn head(file: &Path) -> Vec<u8> {
     let mut head = Vec::new();
-    let read = File::open(file).and_then(|file| file.take(HEAD_BYTES as u64).read_to_end(&mut head));
+    let read = disk::open(file).and_then(|file| file.take(HEAD_BYTES as u64).read_to_end(&mut head));
     if read.is_ok() { head } else { Vec::new() }
 }
 

@@ -7,10 +7,12 @@
 //!   .agents/<agent id>        where it is: the directory's name
 //! ```
 //!
-//! The directory follows the agent's name, for people; the id decides. When a name is used again after its agent was
+//! The directory follows the agent's name, for people; the id decides. A mark in `.owners` that is lost is written again
+//! from those in `.agents`. When a name is used again after its agent was
 //! removed, the old directory is moved aside (`<directory>.<old id>`), so that the new agent never sees another's
 //! files. When an agent was renamed and its directory was not, it is moved the next time it is opened.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,15 +25,16 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::error::Error;
 use super::files::Workspace;
+use super::owner::unknown_owner;
 use super::quota::Quotas;
 use crate::kernel::disk;
 use crate::kernel::openat2::{self, Resolver};
 use crate::kernel::settings::Settings;
 
 /// Whose a directory is, by directory.
-const OWNERS: &str = ".owners";
+pub(super) const OWNERS: &str = ".owners";
 /// Where an agent's directory is, by agent.
-const AGENTS: &str = ".agents";
+pub(super) const AGENTS: &str = ".agents";
 /// Bytes of a directory's name; file systems take 255, and `.<old id>` must fit.
 const DIRECTORY_BYTES_MAX: usize = 200;
 /// Bytes that are kept of a name that would be longer.
@@ -45,12 +48,14 @@ pub struct Workspaces {
 
 #[derive(Debug)]
 pub(super) struct Shared {
-    root: PathBuf,
+    pub(super) root: PathBuf,
     pub(super) resolver: Resolver,
     /// What they may hold.
     pub(super) quotas: Quotas,
     /// Held while directories change their owner or their name.
     claims: Mutex<()>,
+    /// Directories whose owner was asked for and is not known, because the mark is damaged.
+    pub(super) unknown: Mutex<BTreeSet<String>>,
 }
 
 impl Workspaces {
@@ -71,7 +76,7 @@ impl Workspaces {
 
     fn of(root: PathBuf, resolver: Resolver, settings: Settings) -> Self {
         let quotas = Quotas::new(root.clone(), settings);
-        Self { shared: Arc::new(Shared { root, resolver, quotas, claims: Mutex::new(()) }) }
+        Self { shared: Arc::new(Shared { root, resolver, quotas, claims: Mutex::new(()), unknown: Mutex::default() }) }
     }
 
     /// The workspace of the agent, made when there is none.
@@ -94,11 +99,18 @@ impl Workspaces {
     /// As [`open`](Self::open); the workspace is then moved when it is opened next.
     pub fn renamed(&self, agent: AgentId, from: &str, to: &str) -> Result<(), Error> {
         let (from, to) = (directory_of(agent, from), directory_of(agent, to));
+        let failed = |error| Error::of("move", &to, error);
         let _claim = self.shared.claims.lock();
-        if from != to && self.shared.owner(&from) == Some(agent) && self.shared.exists(&from) {
-            self.shared.take_over(agent, &from, &to).map_err(|error| Error::of("move", &to, error))?;
+        if from != to && self.shared.is_home(agent, &from).map_err(failed)? {
+            self.shared.take_over(agent, &from, &to).map_err(failed)?;
         }
         Ok(())
+    }
+
+    /// Workspaces that were asked for and that no agent gets, because their owner is not known: a sentence for each, and what
+    /// repairs it.
+    pub(crate) fn unknown_owners(&self) -> Vec<String> {
+        self.shared.unknown.lock().iter().map(|directory| unknown_owner(directory)).collect()
     }
 }
 
@@ -112,8 +124,8 @@ impl Shared {
     fn open(self: &Arc<Self>, agent: AgentId, directory: &str, make: bool) -> Result<Option<Workspace>, Error> {
         let refused = |error: io::Error| Error::of("open the workspace", directory, error);
         let _claim = self.claims.lock();
-        if !(self.owner(directory) == Some(agent) && self.exists(directory)) {
-            match self.elsewhere(agent, directory) {
+        if !self.is_home(agent, directory).map_err(refused)? {
+            match self.elsewhere(agent, directory).map_err(refused)? {
                 Some(from) => self.take_over(agent, &from, directory).map_err(refused)?,
                 None if make => self.claim(agent, directory).map_err(refused)?,
                 None => return Ok(None),
@@ -146,7 +158,7 @@ impl Shared {
 
     /// Moves a directory that belongs to another agent out of the way.
     fn move_aside(&self, agent: AgentId, directory: &str) -> io::Result<()> {
-        match self.owner(directory) {
+        match self.owner(agent, directory, true)? {
             Some(other) if other != agent && self.exists(directory) => {
                 let aside = format!("{directory}.{other}");
                 tracing::info!(%directory, %aside, "moved the workspace of a deleted agent aside");
@@ -157,17 +169,18 @@ impl Shared {
     }
 
     /// The directory of `agent`, when it is another than `directory`.
-    fn elsewhere(&self, agent: AgentId, directory: &str) -> Option<String> {
-        let other = self.noted(AGENTS, &agent.to_string())?;
+    fn elsewhere(&self, agent: AgentId, directory: &str) -> io::Result<Option<String>> {
+        let Some(other) = self.noted(AGENTS, &agent.to_string()) else { return Ok(None) };
         let usable = other != directory && !other.is_empty() && !other.starts_with('.') && !other.contains('/');
-        (usable && self.owner(&other) == Some(agent) && self.exists(&other)).then_some(other)
+        Ok(if usable && self.is_home(agent, &other)? { Some(other) } else { None })
     }
 
-    fn owner(&self, directory: &str) -> Option<AgentId> {
-        self.noted(OWNERS, directory)?.parse().ok()
+    /// Is `directory` there, and the workspace of `agent`?
+    fn is_home(&self, agent: AgentId, directory: &str) -> io::Result<bool> {
+        Ok(self.owner(agent, directory, false)? == Some(agent) && self.exists(directory))
     }
 
-    fn exists(&self, directory: &str) -> bool {
+    pub(super) fn exists(&self, directory: &str) -> bool {
         // A symbolic link in its place is no workspace.
         fs::symlink_metadata(self.root.join(directory)).is_ok_and(|found| found.is_dir())
     }
@@ -177,12 +190,12 @@ impl Shared {
         Ok(openat2::directory(root.as_fd(), directory)?)
     }
 
-    fn noted(&self, folder: &str, name: &str) -> Option<String> {
-        Some(fs::read_to_string(self.root.join(folder).join(name)).ok()?.trim().to_owned())
+    pub(super) fn noted(&self, folder: &str, name: &str) -> Option<String> {
+        Some(disk::read_text(&self.root.join(folder).join(name)).ok()?.trim().to_owned())
     }
 
     /// Writes a mark, whole and durable or not at all.
-    fn note(&self, folder: &str, name: &str, text: &str) -> io::Result<()> {
+    pub(super) fn note(&self, folder: &str, name: &str, text: &str) -> io::Result<()> {
         let folder = self.root.join(folder);
         make_private(&folder)?;
         // Names of marks never begin with a dot, and the lock is held: this name is free.
@@ -233,7 +246,9 @@ mod tests {
     use uuid::Uuid;
 
     use super::{Workspaces, directory_of};
+    use crate::kernel::sandbox::error::Error;
     use crate::kernel::sandbox::files::Write;
+    use crate::kernel::sandbox::owner::damaged_marks;
 
     const ANN: AgentId = AgentId(Uuid::from_u128(1));
     const BOB: AgentId = AgentId(Uuid::from_u128(2));
@@ -322,6 +337,46 @@ mod tests {
         fs::write(owners.join("b"), ANN.to_string()).unwrap();
         assert_eq!(harness.seen(ANN, "b").as_deref(), Some("ann"));
         assert!(!owners.join("a").exists());
+    }
+
+    #[test]
+    fn a_mark_that_is_lost_or_damaged_is_written_again() {
+        let harness = harness();
+        harness.put(ANN, "a", "ann");
+        harness.put(BOB, "b", "bob");
+        let mark = |name: &str| harness.dir.path().join("workspaces/.owners").join(name);
+        fs::remove_file(mark("a")).unwrap();
+        assert!(harness.all.find(ANN, "a").unwrap().is_some());
+        assert_eq!(fs::read_to_string(mark("a")).unwrap().trim(), ANN.to_string());
+        fs::write(mark("a"), b"\0\0").unwrap();
+        harness.all.renamed(ANN, "a", "c").unwrap();
+        assert_eq!(harness.seen(ANN, "c").as_deref(), Some("ann"));
+        // Also for another agent that comes first.
+        for text in ["", "x"] {
+            fs::write(mark("b"), text).unwrap();
+            let late = AgentId(Uuid::from_u128(3));
+            assert_eq!(harness.seen(late, "b"), None);
+            assert_eq!(harness.seen(BOB, "b").as_deref(), Some("bob"));
+        }
+        assert!(harness.all.unknown_owners().is_empty());
+    }
+
+    #[test]
+    fn a_workspace_whose_owner_is_not_known_is_told() {
+        let harness = harness();
+        harness.put(ANN, "a", "ann");
+        let root = harness.dir.path().join("workspaces");
+        fs::write(root.join(".owners/a"), "x").unwrap();
+        fs::remove_file(root.join(format!(".agents/{ANN}"))).unwrap();
+        assert!(matches!(harness.all.find(ANN, "a"), Err(Error::Unowned(_))));
+        assert!(matches!(harness.all.open(BOB, "a"), Err(Error::Unowned(_))));
+        assert_eq!(fs::read_to_string(root.join("a/f")).unwrap(), "ann");
+        let warnings = harness.all.unknown_owners();
+        assert!(warnings.len() == 1 && warnings[0].contains("workspaces/.owners/a is damaged"), "{warnings:?}");
+        assert_eq!(damaged_marks(&root).unwrap(), ["a"]);
+        fs::remove_file(root.join(".owners/a")).unwrap();
+        assert_eq!(harness.seen(ANN, "a").as_deref(), Some("ann"));
+        assert!(harness.all.unknown_owners().is_empty() && damaged_marks(&root).unwrap().is_empty());
     }
 
     #[test]

@@ -78,6 +78,31 @@ fn records_without_a_format_are_damage() {
 }
 
 #[test]
+fn links_and_foreign_directories_in_a_store_are_told() {
+    let home = tempfile::tempdir().unwrap();
+    let (path, aside) = (home.path().join("world"), home.path().join("aside"));
+    drop(Store::open(&path).unwrap());
+    let journal = std::fs::read_dir(&path).unwrap().find_map(|entry| {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        name.ends_with(".jnl").then_some(name)
+    });
+    for name in ["keyspaces/0", "keyspaces/1", "keyspaces", &journal.unwrap()] {
+        std::fs::rename(path.join(name), &aside).unwrap();
+        std::os::unix::fs::symlink(&aside, path.join(name)).unwrap();
+        let error = Store::open(&path).unwrap_err().to_string();
+        assert!(error.contains(&format!("{name} is a symbolic link")), "{error}");
+        std::fs::remove_file(path.join(name)).unwrap();
+        std::fs::rename(&aside, path.join(name)).unwrap();
+    }
+    std::fs::create_dir(path.join("keyspaces/old")).unwrap();
+    let error = Store::open(&path).unwrap_err().to_string();
+    assert!(error.contains("keyspaces/old is not part of a store"), "{error}");
+    std::fs::remove_dir(path.join("keyspaces/old")).unwrap();
+    std::os::unix::fs::symlink(&path, &aside).unwrap();
+    drop(Store::open(&aside).unwrap());
+}
+
+#[test]
 fn a_first_start_that_was_killed_is_no_obstacle() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("world");

@@ -14,7 +14,7 @@ mod key;
 mod sealed;
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -243,7 +243,7 @@ impl Vault {
 
 /// A whole file of the vault; `None` when it is not there.
 fn read(path: &Path) -> Result<Option<Zeroizing<Vec<u8>>>, Error> {
-    let Some(file) = disk::there(File::open(path)).map_err(io("open", path))? else { return Ok(None) };
+    let Some(file) = disk::there(disk::open(path)).map_err(io("open", path))? else { return Ok(None) };
     // Room for all of it at once: a buffer that grows would leave pieces behind.
     let bytes_max = limit::VAULT_SECRET_BYTES_MAX + sealed::AROUND_BYTES;
     let mut bytes = Zeroizing::new(Vec::with_capacity(bytes_max + 1));

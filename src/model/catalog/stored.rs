@@ -175,7 +175,7 @@ fn read(path: &Path) -> Result<Option<String>, String> {
         Ok(metadata) if metadata.len() > FILE_BYTES_MAX => return Err("it is too long".to_owned()),
         _ => {}
     }
-    fs::read_to_string(path).map(Some).map_err(|error| error.to_string())
+    disk::read_text(path).map(Some).map_err(|error| error.to_string())
 }
 
 /// A model whose provider is not there any more stays in the file and is not shown.

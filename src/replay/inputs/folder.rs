@@ -68,7 +68,7 @@ impl EpochFolder {
     /// How its world began, and the release that ran it.
     pub fn epoch(&self) -> Result<(Epoch, String), Error> {
         let path = self.path.join(EPOCH);
-        let bytes = fs::read(&path).map_err(Error::io(&path))?;
+        let bytes = disk::read(&path).map_err(Error::io(&path))?;
         let damaged = |reason: String| Error::Damaged { path: path.clone(), reason };
         let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(|| damaged("it is empty".to_owned()))?;
         let line = String::from_utf8_lossy(&bytes[..end]).into_owned();
@@ -103,7 +103,7 @@ impl EpochFolder {
     /// The rows its world began with.
     pub fn base(&self) -> Result<Rows, Error> {
         let path = self.path.join(BASE);
-        let file = fs::File::open(&path).map_err(Error::io(&path))?;
+        let file = disk::open(&path).map_err(Error::io(&path))?;
         let decoder = zstd::Decoder::new(file).map_err(Error::io(&path))?;
         let failed = |source: RowError| Error::Rows { path: path.clone(), source };
         let rows = RowReader::new(decoder).map_err(failed)?;

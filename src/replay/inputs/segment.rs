@@ -11,6 +11,8 @@ use std::path::Path;
 
 use agentsvc_systems::replay::quick_hash;
 
+use crate::kernel::disk;
+
 /// What a segment begins with; the last byte is its version.
 pub const HEADER: [u8; 16] = *b"agentsvc input\0\x01";
 /// Bytes after which another segment is begun.
@@ -96,7 +98,7 @@ impl SegmentReader {
     /// # Errors
     /// Those of the disk; [`io::ErrorKind::InvalidData`] when it is no segment of this release.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let mut input = BufReader::with_capacity(1 << 16, File::open(path)?);
+        let mut input = BufReader::with_capacity(1 << 16, disk::open(path)?);
         let mut header = [0; HEADER.len()];
         let torn = match input.read_exact(&mut header) {
             Ok(()) if header == HEADER => false,

@@ -47,6 +47,10 @@ agentsvc_components::limits! {
     pub const PEER_REQUESTS_MAX: usize = 10_000;
     /// Agents of a peer that are remembered, and own agents that a peer is told of. More: the first ones.
     pub const PEER_AGENTS_MAX: usize = 64;
+    /// Pages of agents that are looked at for the agents that match a glob. More: agents of later pages are not told to peers.
+    pub const PEER_AGENT_PAGES_MAX: usize = 16;
+    /// Changed agents that are remembered until peers are told. More: all agents are looked at.
+    pub const PEER_AGENT_CHANGES_MAX: usize = 1_000;
     /// Bytes of a name, an id or a nonce of a peer. More: error 400, or the rest is cut.
     pub const PEER_NAME_BYTES_MAX: usize = 128;
     /// Milliseconds before a peer is dialled again; they double from try to try.

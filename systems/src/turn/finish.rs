@@ -4,6 +4,7 @@ use agentsvc_components::ErrorCode;
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::event::Event;
+use agentsvc_components::kernel::refusal::Detail;
 use agentsvc_components::session::Session;
 use agentsvc_components::session::message::{Usage, calls_of, text_of};
 use agentsvc_components::turn::outcome::ModelAnswer;
@@ -105,7 +106,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
             world.effect(StreamItem { session, turn, event });
             if let Some(slot) = slot {
                 let plain = || Refusal::of(code, error.clone());
-                let refusal = refusal.unwrap_or_else(plain);
+                let refusal = with_usage(refusal.unwrap_or_else(plain), usage);
                 world.resource_mut::<Outbox>().reply(slot, Err(refusal));
             }
             if let Some(link) = link {
@@ -144,6 +145,28 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
         let reply = TurnReply { response, usage, iterations, session, turn, end: how, stop, notices, tool_calls };
         world.resource_mut::<Outbox>().reply(slot, Ok(reply));
     }
+}
+
+/// Details of the refusal of a turn that failed: the tokens that it used before, if it used any.
+const USED: [&str; 2] = ["input_tokens", "output_tokens"];
+
+/// The refusal says what the turn has used.
+fn with_usage(refusal: Refusal, usage: Usage) -> Refusal {
+    if usage.tokens() == 0 {
+        return refusal;
+    }
+    let counts = USED.into_iter().zip([usage.input_tokens, usage.output_tokens]);
+    counts.fold(refusal, |refusal, (key, count)| refusal.with(key, Detail::Count(count)))
+}
+
+/// The tokens that a turn had used when it failed with this refusal.
+#[must_use]
+pub fn refused_tokens(refusal: &Refusal) -> u64 {
+    let used = |(key, value): &(String, Detail)| match value {
+        Detail::Count(count) if USED.contains(&key.as_str()) => *count,
+        Detail::Count(_) | Detail::Text(_) | Detail::Money(_) => 0,
+    };
+    refusal.details.iter().map(used).fold(0, u64::saturating_add)
 }
 
 /// Counts a turn that ended without a failure, and tells of it.

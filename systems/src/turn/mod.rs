@@ -75,6 +75,7 @@ pub use delegate::{SendToAgent, SentToAgent};
 pub use drain::DrainCalls;
 pub(crate) use ended::{Ended, FiredTurnEnded, tell};
 pub(crate) use finish::TurnClosed;
+pub use finish::refused_tokens;
 pub(crate) use fired::{Fired, Place, Said, begin_fired, stop_turn};
 pub use guard::loop_guard_holds;
 pub use interrupt::InterruptSession;

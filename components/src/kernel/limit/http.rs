@@ -12,6 +12,11 @@ limits! {
     pub const TOTP_GRACES_MAX: usize = 1_024;
     /// Bytes of text that the attachments of one message may add. More: 400.
     pub const ATTACHED_BYTES_MAX: usize = 8 << 20;
+    /// Pieces of a request body that may be small, such as chunks and frames of HTTP/2. Beyond them there may be one for each
+    /// [`BODY_PIECE_BYTES`]. More: 400, and the connection is closed.
+    pub const BODY_PIECES_FREE: u64 = 4_096;
+    /// Bytes that pieces of a request body have on average, when there are many.
+    pub const BODY_PIECE_BYTES: u64 = 64;
     /// Bindings of the web chat. More: 409.
     pub const BINDINGS_MAX: usize = 100;
     /// Items of one page of a list, and the default when streaming a whole list.

@@ -21,7 +21,8 @@ mod table;
 mod tree;
 mod units;
 
-use std::fs::{File, TryLockError};
+use std::ffi::OsStr;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::Path;
 
@@ -32,6 +33,7 @@ use self::journal::{Damage, Journal, journals};
 pub(super) use self::journal::{is_journal, written};
 use self::tree::{Horizon, Tree, listed};
 use super::Error;
+use crate::kernel::disk;
 
 /// The keyspaces by their numbers; number 0 has the names of the others.
 const NAMES: [&str; 3] = ["the keyspaces", "world", "content"];
@@ -63,6 +65,9 @@ pub(super) fn check(store: &Path) -> Result<(), Error> {
     let _lock = lock(store)?;
     let failed = |source| Error::Io { path: store.to_owned(), source };
     let corrupted = |reason| Err(Error::Corrupted { path: store.to_owned(), reason });
+    if let Some(reason) = foreign(store).map_err(failed)? {
+        return corrupted(reason);
+    }
     let mut horizons = Vec::new();
     for (number, name) in NAMES.iter().enumerate() {
         let directory = keyspace(store, number);
@@ -106,6 +111,28 @@ pub(super) fn check(store: &Path) -> Result<(), Error> {
         .open(journal)
         .and_then(|file| file.set_len(end).and_then(|()| file.sync_all()))
         .map_err(failed)
+}
+
+/// Says what in the store is something else than a file or directory of the engine: it ends the process then, or removes what
+/// a link leads to. The directory of the store itself may be a link.
+fn foreign(store: &Path) -> io::Result<Option<String>> {
+    let entries = |directory: &Path| disk::entries(directory).map(Vec::into_iter);
+    let journals = entries(store)?.filter(|path| path.extension().is_some_and(|ending| ending == "jnl"));
+    let keyspaces = store.join("keyspaces");
+    for path in journals.chain([keyspaces.clone()]).chain(entries(&keyspaces)?) {
+        let Some(kind) = disk::there(fs::symlink_metadata(&path))?.map(|found| found.file_type()) else { continue };
+        let name = path.strip_prefix(store).unwrap_or(&path).display();
+        if kind.is_symlink() {
+            return Ok(Some(format!("{name} is a symbolic link; put what it leads to in its place")));
+        }
+        let is_number = || path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.parse::<u64>().is_ok());
+        let fits =
+            kind.is_file() || kind.is_dir() && (path == keyspaces || path.starts_with(&keyspaces) && is_number());
+        if !fits {
+            return Ok(Some(format!("{name} is not part of a store; move it away")));
+        }
+    }
+    Ok(None)
 }
 
 /// Takes the engine's lock, if its file is there.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use agentsvc_api::migration::source::Taken;
 use agentsvc_components::kernel::limit;
 use agentsvc_systems::injection::{self, Level, Reason};
+use agentsvc_systems::kernel::record::hex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toml::Table;
@@ -161,7 +162,7 @@ fn described(skill: &Skill, kind: &str, text: &str) -> Result<String, String> {
     if !tags.is_empty() {
         table.insert("tags".to_owned(), tags.into());
     }
-    let sha256: String = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let sha256 = hex(&Sha256::digest(text.as_bytes()));
     let source: Table = [("type", "local"), ("converted_from", kind), ("sha256", &sha256)]
         .into_iter()
         .map(|(key, value)| (key.to_owned(), value.into()))

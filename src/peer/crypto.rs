@@ -1,7 +1,6 @@
 //! What proves who a peer is and what it wrote: HMAC-SHA256 of the shared secret, Ed25519 identities, and the key of a session.
 
-use std::fmt;
-
+use agentsvc_systems::kernel::record::hex;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::agreement::{EphemeralPrivateKey, UnparsedPublicKey, X25519, agree_ephemeral};
@@ -23,15 +22,6 @@ const NONCE_BYTES: usize = 32;
 #[derive(Debug, thiserror::Error)]
 #[error("a key or random number could not be made")]
 pub(crate) struct NoKey;
-
-/// Lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use fmt::Write;
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        let _never_fails = write!(text, "{byte:02x}");
-        text
-    })
-}
 
 fn unhex(text: &[u8]) -> Option<[u8; 32]> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());

@@ -66,6 +66,15 @@ pub(super) fn is_whole(file: &mut File, upload: &Upload) -> io::Result<bool> {
     Ok(left == 0 && hex(&hash.finalize()) == upload.sha256)
 }
 
+/// The content, if it is what came in; read once.
+pub(super) fn read_whole(file: File, upload: &Upload) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::with_capacity(usize::try_from(upload.size).unwrap_or_default());
+    // One byte more shows that there is more.
+    file.take(upload.size.saturating_add(1)).read_to_end(&mut bytes)?;
+    let is_whole = bytes.len() as u64 == upload.size && hex(&Sha256::digest(&bytes)) == upload.sha256;
+    Ok(is_whole.then_some(bytes))
+}
+
 /// The checksum that the upload with the content `name` must have, in hex; `None` when `name` is no upload in `dir`.
 pub(crate) fn checksum_of(dir: &Path, name: &str) -> Option<String> {
     let id: FileId = name.parse().ok()?;

@@ -19,10 +19,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, io};
 
-use agentsvc_api::http::files::{FileReader, FileWriter, FilesError};
+use agentsvc_api::http::files::{FileWriter, FilesError};
 use agentsvc_api::upload::files::Upload;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, FileId, Timestamp};
+use agentsvc_systems::kernel::record::hex;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
@@ -110,9 +111,24 @@ impl Uploads {
         if record::is_whole(&mut file, &upload).map_err(failed("read an upload"))? {
             return Ok((upload, file));
         }
+        Err(self.note_damaged(&upload))
+    }
+
+    /// The content of an upload, read once and compared with its checksum; `None` when it is larger than `bytes_max`.
+    pub(crate) fn read(&self, id: FileId, bytes_max: u64) -> Result<Option<Vec<u8>>, FilesError> {
+        let upload = self.get(id)?;
+        if upload.size > bytes_max {
+            return Ok(None);
+        }
+        let read = record::read_whole(self.open_fresh(id)?, &upload).map_err(failed("read an upload"))?;
+        read.map(Some).ok_or_else(|| self.note_damaged(&upload))
+    }
+
+    fn note_damaged(&self, upload: &Upload) -> FilesError {
+        let id = upload.id;
         self.room.damaged.fetch_add(1, Ordering::Relaxed);
         tracing::error!(upload = %id, agent = %upload.agent, "an upload is damaged: it does not match its SHA-256");
-        Err(FilesError::Damaged(format!("upload {id} is damaged: it does not match its checksum; upload it again")))
+        FilesError::Damaged(format!("upload {id} is damaged: it does not match its checksum; upload it again"))
     }
 
     /// Opens the content of an upload that has just come in.
@@ -124,11 +140,6 @@ impl Uploads {
     /// How often an upload was found damaged since the start.
     pub(crate) fn damaged(&self) -> u64 {
         self.room.damaged.load(Ordering::Relaxed)
-    }
-
-    /// Opens an upload, as the API takes it.
-    pub(crate) fn open_reader(&self, id: FileId) -> Result<(Upload, FileReader), FilesError> {
-        self.open(id).map(|(upload, file)| (upload, Box::new(file) as FileReader))
     }
 
     /// Removes an upload; one that is not there is no error.
@@ -356,7 +367,7 @@ impl FileWriter<Upload> for Incoming {
         let Self { room, id, agent, filename, declared, spool, digest, head } = *self;
         let Spool { mut slot, part, file } = spool;
         let content_type = kind::content_type(&head, &declared, &filename);
-        let sha256 = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = hex(&digest.finalize());
         let size = slot.bytes;
         let record = Record { agent, filename, content_type, size, sha256, created_at: now() };
         file.sync_data().map_err(failed("sync an upload"))?;

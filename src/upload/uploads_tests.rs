@@ -69,6 +69,21 @@ fn what_was_kept_is_there_for_the_next_process() {
 }
 
 #[test]
+fn what_goes_into_a_prompt_is_compared_as_it_is_read_and_left_unread_when_it_is_too_large() {
+    let harness = harness();
+    let kept = harness.put(ANN, "a", b"hello").unwrap();
+    let read = |bytes_max| harness.uploads.read(kept.id, bytes_max);
+    assert_eq!((read(5), read(4)), (Ok(Some(b"hello".to_vec())), Ok(None)));
+    for damaged in [&b"hellO"[..], b"hello!", b"hell"] {
+        fs::write(harness.uploads.room.content(kept.id), damaged).unwrap();
+        let before = harness.uploads.damaged();
+        assert_eq!((read(4), harness.uploads.damaged()), (Ok(None), before), "it is not looked at");
+        assert!(matches!(read(5), Err(FilesError::Damaged(_))), "{damaged:?}");
+        assert_eq!(harness.uploads.damaged(), before + 1);
+    }
+}
+
+#[test]
 fn what_was_not_finished_leaves_nothing() {
     let harness = harness();
     let mut incoming = harness.uploads.begin(ANN, "a", "").unwrap();

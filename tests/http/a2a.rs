@@ -452,4 +452,8 @@ fn the_end_of_a_task_is_posted_to_its_targets() {
     let private = json!({ "taskId": task["id"], "url": "http://169.254.169.254/" });
     let refused = ask(&guest, "CreateTaskPushNotificationConfig", &private);
     assert_eq!((&refused["code"], &refused["data"]["field"]), (&json!(-32_602), &json!("url")));
+    let authentication = json!({ "schemes": ["x".repeat(200)], "credentials": "k" });
+    let long = json!({ "taskId": task["id"], "url": url, "authentication": authentication });
+    let refused = ask(&guest, "CreateTaskPushNotificationConfig", &long);
+    assert_eq!(refused["data"]["field"], "schemes", "{refused}");
 }

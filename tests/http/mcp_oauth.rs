@@ -206,6 +206,37 @@ fn a_server_that_was_added_over_the_api_is_signed_in_to_and_leaves_nothing() {
 }
 
 #[test]
+fn a_server_that_is_reached_in_another_way_before_its_removal_leaves_nothing_either() {
+    let server = Server::start();
+    let daemon = Daemon::with("[web.fetch]\nssrf_allowed_hosts = [\"127.0.0.1\"]\n");
+    let elsewhere = json!({ "url": format!("{}/other", server.root()) });
+    let program = json!({ "transport": { "type": "stdio", "command": "/bin/false", "args": [] } });
+    for (name, change, signs_out) in
+        [("moved", &elsewhere, false), ("program", &program, false), ("out", &program, true)]
+    {
+        let (path, sealed) =
+            (format!("/api/mcp/servers/{name}"), daemon.home().join(format!("vault/mcp-oauth-{name}.sealed")));
+        let body = json!({ "name": name, "url": format!("{}/mcp", server.root()) });
+        daemon.post("/api/mcp/servers", &body).expect(201);
+        sign_in(&server, &daemon, name);
+        let refresh: Vec<String> = server.script.lock().unwrap().refresh_tokens.iter().cloned().collect();
+        daemon.put(&path, change).expect(200);
+        assert!(sealed.exists(), "{name}: it may come back to its URL");
+        if signs_out {
+            assert_eq!(daemon.poke(&format!("{path}/auth/revoke")).expect(200)["revoked"], true);
+            assert!(!sealed.exists(), "{name}");
+        }
+        daemon.delete(&path).expect(204);
+        assert!(!sealed.exists(), "{name}");
+        assert_eq!(server.forms("/revoke").last().map(|form| &form["token"]), refresh.last(), "{name}");
+        daemon.post("/api/mcp/servers", &body).expect(201);
+        until_state(&daemon, name, "needs_auth");
+    }
+    let audit = daemon.get("/api/audit/recent").text();
+    assert_eq!(audit.matches("mcp_server_signed_out").count(), 3, "{audit}");
+}
+
+#[test]
 fn a_kill_during_a_sign_in_leaves_nothing_half() {
     let server = Server::start();
     let mut daemon = Daemon::with(&server.config("docs", ""));
@@ -263,6 +294,18 @@ fn the_command_line_signs_in_and_out() {
         waiting.join().unwrap()
     });
     assert!(code == Some(0) && out.contains("/authorize?") && out.ends_with("signed in at docs\n"), "{out}");
+    // Another one that is declined is not the one that works.
+    let (code, _, said) = thread::scope(|scope| {
+        let waiting = scope.spawn(|| run(&["mcp", "login", "docs"]));
+        let auth_url =
+            until("the sign-in of the command waits", || auth(&keyed, "docs")["auth_url"].as_str().map(str::to_owned));
+        let state = pairs(auth_url.split_once('?').unwrap().1)["state"].clone();
+        let declined = format!("/api/mcp/servers/docs/auth/callback?error=access_denied&state={state}");
+        daemon.get(&declined).refused(400);
+        waiting.join().unwrap()
+    });
+    assert!(code == Some(1) && said.contains("access_denied"), "{said}");
+    assert_eq!(auth(&keyed, "docs")["state"], "authorized", "the one before still works");
     assert!(run(&["mcp", "list"]).1.contains("SIGN-IN"));
     let (code, out, _) = run(&["mcp", "logout", "docs"]);
     assert_eq!((code, out.trim()), (Some(0), "signed out at docs"));

@@ -242,11 +242,22 @@ fn the_command_line_shows_and_accepts_changed_tools() {
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
     };
     assert!(said(&["mcp", "accept", "s"]).contains("no tools to accept"));
-    give(&daemon, &json!([tool("a", "Other.")]));
+    let mut other = with_schema("a", "What is added.");
+    other["annotations"] = json!({ "idempotentHint": true, "title": "x" });
+    give(&daemon, &json!([other]));
     daemon.post(&format!("{SERVER}/reconnect"), &json!({})).expect(200);
     let shown = said(&["mcp", "accept", "s", "--show"]);
-    assert!(shown.contains("changed") && shown.contains("mcp_s_a") && shown.contains("Other."), "{shown}");
-    assert_eq!(connected(&daemon)["tool_count"], 0);
-    assert!(said(&["mcp", "accept", "s"]).contains("accepted"));
+    for part in ["changed: mcp_s_a\n", "Adds.", "What is added.", "idempotentHint: true"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert_eq!(connected(&daemon)["tools_review"]["changed"][0]["annotations"], json!({ "idempotentHint": true }));
+    // Nobody can be asked here.
+    for arguments in [&["mcp", "accept", "s"][..], &["--json", "mcp", "accept", "s"]] {
+        let output = daemon.cli(arguments);
+        assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("--yes"), "{output:?}");
+        assert_eq!(connected(&daemon)["tool_count"], 0, "nothing is accepted");
+    }
+    let accepted = said(&["mcp", "accept", "s", "--yes"]);
+    assert!(accepted.contains("What is added.") && accepted.contains("accepted the tools of s"), "{accepted}");
     assert_eq!(connected(&daemon)["tool_count"], 1);
 }

@@ -9,6 +9,7 @@ use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::{AgentId, SessionId};
 use agentsvc_systems::a2a::{FindA2aTask, SendA2aTask, limits};
 use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
+use agentsvc_systems::kernel::record::hex;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -136,10 +137,6 @@ fn digest(parts: &[&str]) -> [u8; 32] {
         digest.update(part);
     }
     digest.finalize().into()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The session of a conversation. No client reaches another one of the agent: it is a digest of what the client sent.

@@ -30,7 +30,11 @@ pub(crate) async fn read(host: &Arc<dyn A2aHost>, dialect: Dialect, given: &Valu
         Some(of) => {
             let schemes =
                 of.get("schemes").and_then(Value::as_array).and_then(|all| all.first()).and_then(Value::as_str);
-            let scheme = text(of, "scheme", limits::A2A_ID_BYTES_MAX)?.or_else(|| schemes.map(str::to_owned));
+            let most = limits::A2A_ID_BYTES_MAX;
+            if schemes.is_some_and(|scheme| scheme.len() > most) {
+                return bad("schemes", format!("`schemes` has a name of more than {most} bytes"));
+            }
+            let scheme = text(of, "scheme", most)?.or_else(|| schemes.map(str::to_owned));
             (scheme, text(of, "credentials", secret)?)
         }
     };

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use agentsvc_components::a2a::PushTarget;
 use agentsvc_systems::a2a::{A2aTaskView, AwaitA2aTask, CancelA2aTask, limits};
+use agentsvc_systems::kernel::entities::Get;
 use hyper::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -146,7 +147,10 @@ pub(super) async fn ended(call: &Call, view: A2aTaskView, waiting: Waiting) -> R
     let most = Duration::from_secs(limits::A2A_WAIT_SECS_MAX);
     let ended = tokio::time::timeout(most, call.ask(AwaitA2aTask(view.id))).await;
     drop(waiting);
-    ended.unwrap_or(Ok(view))
+    match ended {
+        Ok(ended) => ended,
+        Err(_) => call.ask(Get::<A2aTaskView>(view.id)).await,
+    }
 }
 
 /// The task that the client knows by this id.

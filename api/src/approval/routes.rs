@@ -6,6 +6,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_systems::approval::error_codes;
 use agentsvc_systems::approval::{ApprovalView, CountApprovals, DecideApprovals, Decision, RequestApproval};
 use agentsvc_systems::kernel::entities::Get;
+use agentsvc_systems::kernel::record::hex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -72,7 +73,7 @@ shape! {
         /// Waiting turn; null if a client requested it.
         turn_id: Option<Uuid> = call.and_then(|call| call.waiting_turn()).map(|turn| turn.0),
         /// SHA-256 in hex of the tool name, a zero byte and the input; null if a client requested it.
-        call_hash: Option<String> = call.map(|call| call.hash.iter().map(|byte| format!("{byte:02x}")).collect()),
+        call_hash: Option<String> = call.map(|call| hex(&call.hash)),
     }
 }
 

@@ -10,6 +10,7 @@ use agentsvc_components::session::message::{Block, Role, Usage, text_of};
 use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::{AgentId, LogId, RefusalKind, SessionId};
 use agentsvc_systems::agent::{AgentView, GetAgent};
+use agentsvc_systems::kernel::record::hex;
 use agentsvc_systems::prompt::{merged, system_text};
 use agentsvc_systems::redact::redact;
 use agentsvc_systems::session::{GetSession, SessionView};
@@ -304,12 +305,8 @@ async fn export(call: Call) -> Result<Response, Error> {
 }
 
 fn metadata<'a>(call: &Call, view: &'a AgentView, session: &SessionView, summaries: Vec<SummaryShape>) -> Metadata<'a> {
-    use std::fmt::Write;
     let prompt = system_text(&view.manifest.manifest, &view.name);
-    let mut fingerprint = String::from("sha256:");
-    for byte in Sha256::digest(prompt.as_bytes()) {
-        let _ = write!(fingerprint, "{byte:02x}");
-    }
+    let fingerprint = format!("sha256:{}", hex(&Sha256::digest(prompt.as_bytes())));
     let state: AgentState = view.state;
     Metadata {
         r#type: "metadata",

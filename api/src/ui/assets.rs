@@ -9,6 +9,7 @@
 use std::io::Write;
 use std::sync::{LazyLock, OnceLock};
 
+use agentsvc_systems::kernel::record::hex;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -103,7 +104,7 @@ fn fingerprint<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }
-    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize()[..8])
 }
 
 /// The folder `api/ui`. `build.rs` asks for another build when a file is added to it or removed.

@@ -12,7 +12,7 @@ const NO_TASK: i64 = -32_001;
 
 /// What an answer says.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum Content {
     /// A task, or a message that needs none.
     Task(SentReport),
     /// It does not know the method.
@@ -21,21 +21,23 @@ pub(super) enum Said {
     NoTask,
     /// An error of the protocol.
     Error(String),
-    /// Nothing that can be read; why.
-    Nothing(&'static str),
+    /// It cannot be read; why.
+    Unreadable(&'static str),
 }
 
 /// Reads the body of an answer.
-pub(super) fn read(dialect: A2aDialect, body: &[u8]) -> Said {
-    let Ok(answer) = serde_json::from_slice::<Value>(body) else { return Said::Nothing("its answer is not JSON") };
+pub(super) fn read(dialect: A2aDialect, body: &[u8]) -> Content {
+    let Ok(answer) = serde_json::from_slice::<Value>(body) else {
+        return Content::Unreadable("its answer is not JSON");
+    };
     if let Some(error) = answer.get("error").filter(|error| error.is_object()) {
         return match error["code"].as_i64() {
-            Some(NO_METHOD) => Said::NoMethod,
-            Some(NO_TASK) => Said::NoTask,
+            Some(NO_METHOD) => Content::NoMethod,
+            Some(NO_TASK) => Content::NoTask,
             code => {
                 let code = code.map_or_else(String::new, |code| format!(" {code}"));
                 let text = short(error["message"].as_str().unwrap_or("without a message"));
-                Said::Error(format!("it answered with the error{code}: {text}"))
+                Content::Error(format!("it returned the error{code}: {text}"))
             }
         };
     }
@@ -43,12 +45,12 @@ pub(super) fn read(dialect: A2aDialect, body: &[u8]) -> Said {
         A2aDialect::Rest => Some(&answer),
         _ => answer.get("result").filter(|result| result.is_object()),
     };
-    let Some(found) = found else { return Said::Nothing("its answer has no result") };
+    let Some(found) = found else { return Content::Unreadable("its answer has no result") };
     if let Some(message) = found.get("message").filter(|message| message["parts"].is_array() && is_message(found)) {
-        return Said::Task(of_message(message));
+        return Content::Task(of_message(message));
     }
     if found["kind"] == "message" || (found["parts"].is_array() && found["status"].is_null()) {
-        return Said::Task(of_message(found));
+        return Content::Task(of_message(found));
     }
     of_task(found.get("task").filter(|task| task.is_object()).unwrap_or(found))
 }
@@ -68,16 +70,18 @@ fn of_message(message: &Value) -> SentReport {
     }
 }
 
-fn of_task(task: &Value) -> Said {
+fn of_task(task: &Value) -> Content {
     let word = task["status"]["state"].as_str().or_else(|| task["status"].as_str());
-    let Some(state) = word.map(state_of) else { return Said::Nothing("its answer has neither a task nor a message") };
-    let said = text_of(&task["status"]["message"]["parts"]);
-    let result = answer_of(task).or_else(|| Some(said.clone()).filter(|said| !said.is_empty()));
+    let Some(state) = word.map(state_of) else {
+        return Content::Unreadable("its answer has neither a task nor a message");
+    };
+    let message = text_of(&task["status"]["message"]["parts"]);
+    let result = answer_of(task).or_else(|| Some(message.clone()).filter(|text| !text.is_empty()));
     let is_failure = matches!(state, A2aSentState::Failed | A2aSentState::Rejected | A2aSentState::Cancelled);
-    let why = if said.is_empty() { "it gave no reason".to_owned() } else { short(&said) };
-    Said::Task(SentReport {
+    let why = if message.is_empty() { "it gave no reason".to_owned() } else { short(&message) };
+    Content::Task(SentReport {
         state: Some(state),
-        result: if state.is_interrupted() && !said.is_empty() { Some(said) } else { result },
+        result: if state.is_interrupted() && !message.is_empty() { Some(message) } else { result },
         error: is_failure.then(|| format!("the external agent ended the task as {}: {why}", state.as_str())),
         remote: id(task, &["id", "task_id", "taskId"]),
         context: id(task, &["contextId", "context_id", "sessionId"]),
@@ -158,7 +162,7 @@ mod tests {
 
     fn task(dialect: A2aDialect, answer: &Value) -> SentReport {
         match read(dialect, answer.to_string().as_bytes()) {
-            Said::Task(report) => report,
+            Content::Task(report) => report,
             other => panic!("{answer}: {other:?}"),
         }
     }
@@ -200,11 +204,11 @@ mod tests {
     #[test]
     fn errors_and_nonsense_are_told_apart() {
         let of = |answer: Value| read(A2aDialect::V0, answer.to_string().as_bytes());
-        assert_eq!(of(json!({ "error": { "code": -32601 } })), Said::NoMethod);
-        assert_eq!(of(json!({ "error": { "code": -32001 } })), Said::NoTask);
+        assert_eq!(of(json!({ "error": { "code": -32601 } })), Content::NoMethod);
+        assert_eq!(of(json!({ "error": { "code": -32001 } })), Content::NoTask);
         assert_eq!(
             of(json!({ "error": { "code": -5, "message": "x" } })),
-            Said::Error("it answered with the error -5: x".to_owned())
+            Content::Error("it returned the error -5: x".to_owned())
         );
         for nothing in [
             json!({}),
@@ -213,9 +217,9 @@ mod tests {
             json!({ "result": {} }),
             json!({ "result": { "status": 7 } }),
         ] {
-            assert!(matches!(of(nothing.clone()), Said::Nothing(_)), "{nothing}");
+            assert!(matches!(of(nothing.clone()), Content::Unreadable(_)), "{nothing}");
         }
-        assert!(matches!(read(A2aDialect::V1, b"<html>"), Said::Nothing(_)));
+        assert!(matches!(read(A2aDialect::V1, b"<html>"), Content::Unreadable(_)));
         assert_eq!(
             task(A2aDialect::V0, &json!({ "result": { "id": "r", "status": { "state": "new-word" } } })).state,
             Some(A2aSentState::Unknown)

@@ -6,6 +6,7 @@ use agentsvc_systems::a2a::limits::{
     A2A_AGENT_NAME_BYTES_MAX, A2A_AGENT_URL_BYTES_MAX, A2A_CARD_BYTES_MAX, A2A_CARD_SKILLS_MAX,
     A2A_CARD_TEXT_BYTES_MAX, A2A_REMOTE_ID_BYTES_MAX,
 };
+use agentsvc_systems::kernel::record::hex;
 use reqwest::Url;
 use serde_json::Value;
 
@@ -37,7 +38,7 @@ pub(super) fn read(url: &str, body: &[u8]) -> Result<A2aCard, String> {
         streaming: card["capabilities"]["streaming"] == true,
         push_notifications: card["capabilities"]["pushNotifications"] == true,
         skills: Vec::new(),
-        digest: digest(body).into(),
+        digest: hex(ring::digest::digest(&ring::digest::SHA256, body).as_ref()).into(),
     };
     for skill in card["skills"].as_array().into_iter().flatten().take(A2A_CARD_SKILLS_MAX) {
         let skill = A2aSkill {
@@ -123,11 +124,6 @@ fn line(value: &Value, most: usize) -> Box<str> {
     let mut text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(most).collect();
     text.truncate(text.floor_char_boundary(most));
     text.into()
-}
-
-fn digest(body: &[u8]) -> String {
-    let digest = ring::digest::digest(&ring::digest::SHA256, body);
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

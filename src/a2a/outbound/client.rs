@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use agentsvc_components::a2a::outbound::A2aSecret;
 use agentsvc_systems::a2a::limits::A2A_EXTERNAL_ANSWER_BYTES_MAX;
+use agentsvc_systems::kernel::record::hex;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Response, StatusCode, Url};
 use zeroize::Zeroizing;
@@ -167,8 +168,7 @@ impl Client {
 /// The name under which the header of an origin is sealed: one that the vault takes, and another for each origin.
 fn sealed_as(origin: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, origin.as_bytes());
-    let hex: String = digest.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    format!("{SEALED_AS}_{hex}")
+    format!("{SEALED_AS}_{}", hex(&digest.as_ref()[..16]))
 }
 
 /// A header as it can be sent.

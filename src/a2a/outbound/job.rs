@@ -3,12 +3,13 @@
 use agentsvc_api::http::bridge::Bridge;
 use agentsvc_components::a2a::outbound::{A2aDialect, A2aSentId, A2aSentState};
 use agentsvc_components::kernel::job::{RunJob, TryEnd};
+use agentsvc_components::{Refusal, RefusalKind};
 use agentsvc_systems::a2a::limits::A2A_ASK_BACKOFF_MS_MAX;
 use agentsvc_systems::a2a::outbound::{A2aAgentView, A2aSentView, SentReport};
 use agentsvc_systems::kernel::entities::Get;
 use reqwest::StatusCode;
 
-use super::answer::{self, Said};
+use super::answer::{self, Content};
 use super::client::{Answer, Client, Request, Trouble};
 use super::wire::{self, Written};
 
@@ -29,7 +30,11 @@ enum Tried {
 impl Sender {
     async fn of(&self, job: &RunJob) -> Result<(A2aSentView, A2aAgentView), TryEnd> {
         let id: A2aSentId = job.input.parse().map_err(|_| TryEnd::Failed("the job names no task".to_owned()))?;
-        let gone = |refusal: agentsvc_components::Refusal| TryEnd::Failed(refusal.message);
+        let gone = |refusal: Refusal| match refusal.kind {
+            RefusalKind::NotFound => TryEnd::Failed(refusal.message),
+            // A busy world names the task later.
+            _ => retry(None, SentReport { error: Some(refusal.message), ..none() }),
+        };
         let view = self.bridge.ask(Get::<A2aSentView>(id)).await.map_err(gone)?;
         let agent = self.bridge.ask(Get::<A2aAgentView>(view.task.to)).await.map_err(gone)?;
         Ok((view, agent))
@@ -64,20 +69,22 @@ impl Sender {
             Err(Trouble::Unsent(why)) => return Tried::End(retry(None, SentReport { error: Some(why), ..none() })),
             Err(Trouble::Unanswered(why)) => return Tried::End(unanswered(view, dialect, &why)),
         };
-        let said = answer::read(dialect, &answer.body);
+        let content = answer::read(dialect, &answer.body);
         let is_undeclared = agent.agent.card.protocol.is_empty();
-        match (said, answer.status) {
-            (Said::Task(report), status) if status.is_success() => {
+        match (content, answer.status) {
+            (Content::Task(report), status) if status.is_success() => {
                 let remote = report.remote.clone().or_else(|| wire::chosen_id(view, dialect));
                 let dialect = (dialect != agent.agent.card.dialect).then_some(dialect);
                 Tried::End(TryEnd::Done(json(&SentReport { remote, dialect, ..report })))
             }
             // It did nothing with what it does not know.
-            (Said::NoMethod, _) if dialect == A2aDialect::V0 => Tried::Next(A2aDialect::Tasks),
-            (Said::NoMethod, _) => Tried::End(failed("it does not know the methods of the protocol".to_owned())),
-            (Said::NoTask, _) => Tried::End(failed("it does not know the task that the message continues".to_owned())),
+            (Content::NoMethod, _) if dialect == A2aDialect::V0 => Tried::Next(A2aDialect::Tasks),
+            (Content::NoMethod, _) => Tried::End(failed("it does not know the methods of the protocol".to_owned())),
+            (Content::NoTask, _) => {
+                Tried::End(failed("it does not know the task that the message continues".to_owned()))
+            }
             // What an overloaded or failing server says of itself is no answer to the message.
-            (Said::Error(why), status) if !status.is_server_error() && status != StatusCode::TOO_MANY_REQUESTS => {
+            (Content::Error(why), status) if !status.is_server_error() && status != StatusCode::TOO_MANY_REQUESTS => {
                 Tried::End(failed(why))
             }
             (_, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
@@ -88,16 +95,16 @@ impl Sender {
             (_, StatusCode::TOO_MANY_REQUESTS) => {
                 let after =
                     answer.retry_after.map(|after| after.as_millis().min(A2A_ASK_BACKOFF_MS_MAX as u128) as u32);
-                let error = Some("it takes no more messages for now (status 429)".to_owned());
+                let error = Some("it accepts no more messages for now (status 429)".to_owned());
                 Tried::End(retry(after, SentReport { error, ..none() }))
             }
             (_, status) if status.is_server_error() => {
-                Tried::End(unanswered(view, dialect, &format!("it answered with status {}", status.as_u16())))
+                Tried::End(unanswered(view, dialect, &format!("it returned status {}", status.as_u16())))
             }
             (_, status) if !status.is_success() => Tried::End(failed(refusal(status))),
-            (Said::Task(_), _) => Tried::End(failed(refusal(answer.status))),
-            (Said::Nothing(why), _) => Tried::End(unanswered(view, dialect, why)),
-            (Said::Error(why), _) => Tried::End(failed(why)),
+            (Content::Task(_), _) => Tried::End(failed(refusal(answer.status))),
+            (Content::Unreadable(why), _) => Tried::End(unanswered(view, dialect, why)),
+            (Content::Error(why), _) => Tried::End(failed(why)),
         }
     }
 
@@ -117,15 +124,15 @@ impl Sender {
             Err(trouble) => return error(trouble.why()),
         };
         match (answer::read(agent.agent.card.dialect, &answer.body), answer.status) {
-            (Said::NoTask, _) => TryEnd::Failed("the external agent does not know the task".to_owned()),
-            (Said::Task(report), status) if status.is_success() => match report.state {
+            (Content::NoTask, _) => TryEnd::Failed("the external agent does not know the task".to_owned()),
+            (Content::Task(report), status) if status.is_success() => match report.state {
                 Some(state) if !state.is_open() => TryEnd::Done(json(&report)),
                 _ => retry(None, SentReport { result: None, ..report }),
             },
             (_, StatusCode::NOT_FOUND) => TryEnd::Failed("the external agent does not know the task".to_owned()),
-            (Said::Error(why), _) => error(why),
-            (Said::NoMethod, _) => TryEnd::Failed("the external agent does not tell of its tasks".to_owned()),
-            (Said::Nothing(why), status) if status.is_success() => error(why.to_owned()),
+            (Content::Error(why), _) => error(why),
+            (Content::NoMethod, _) => TryEnd::Failed("the external agent does not tell of its tasks".to_owned()),
+            (Content::Unreadable(why), status) if status.is_success() => error(why.to_owned()),
             (_, status) => error(refusal(status)),
         }
     }
@@ -165,8 +172,41 @@ fn refusal(status: StatusCode) -> String {
             format!("it does not accept the request without another key (status {})", status.as_u16())
         }
         _ if status.is_redirection() => {
-            format!("it answered with a redirect, which is not followed (status {})", status.as_u16())
+            format!("it returned a redirect, which is not followed (status {})", status.as_u16())
         }
-        _ => format!("it answered with status {}", status.as_u16()),
+        _ => format!("it returned status {}", status.as_u16()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agentsvc_api::http::bridge::bridge;
+    use agentsvc_components::Timestamp;
+    use agentsvc_components::kernel::attempt::Attempt;
+    use agentsvc_components::kernel::id::JobId;
+
+    use super::*;
+    use crate::kernel::egress::Web;
+    use crate::kernel::settings::Settings;
+
+    #[tokio::test]
+    async fn a_world_that_is_busy_ends_no_task() {
+        let client = Client::keyless(Web::default(), Settings::default());
+        // A world that takes no commands.
+        let (bridge, _intake) = bridge();
+        let sender = Sender { client, bridge };
+        let subject = uuid::Uuid::nil();
+        let job = || RunJob {
+            attempt: Attempt { job: JobId(subject), number: 1 },
+            kind: "",
+            subject,
+            owner: None,
+            created_at: Timestamp(0),
+            timeout_ms: 1_000,
+            input: subject.to_string().into(),
+        };
+        for end in [sender.send(job()).await, sender.ask(job()).await] {
+            assert!(matches!(end, TryEnd::Retry { .. }), "{end:?}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What the commands print: text, tables and JSON on standard output, progress and complaints on standard error.
 
 use std::borrow::Cow;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
@@ -64,6 +64,20 @@ pub(crate) fn note(text: &str) {
 /// Says why the command failed.
 pub(crate) fn complain(text: &str) {
     note(&format!("error: {text}"));
+}
+
+/// Asks for a yes on the terminal.
+///
+/// # Errors
+/// Standard input is no terminal, so that nobody can be asked, or cannot be read.
+pub(crate) fn confirmed(question: &str) -> Result<bool, Error> {
+    if !io::stdin().is_terminal() {
+        return Err(Error::Usage("standard input is not a terminal; use --yes to confirm".to_owned()));
+    }
+    let _ = write!(io::stderr().lock(), "{} [y/N] ", clean(question));
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).map_err(Error::io("cannot read standard input"))?;
+    Ok(matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
 /// A line that says what is waited for, and since when; only where standard error is a terminal. Ends with its drop.

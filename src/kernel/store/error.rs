@@ -121,7 +121,7 @@ impl Error {
             record::Error::Corrupt { reason, .. } => reason.clone(),
             other => other.to_string(),
         };
-        let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = record::hex(key);
         let kind = key.first().map_or('?', |byte| char::from(*byte));
         Self::Record { path: path.to_owned(), key: hex, kind, reason }
     }

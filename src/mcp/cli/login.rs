@@ -52,8 +52,8 @@ impl Login {
             let waiting = Waiting::on("waiting for the sign-in");
             let answer = loop {
                 let answer = client.get(&path(&self.name, "/auth/status"), &[]).await?;
-                if answer["auth"]["state"] != "pending_auth" {
-                    break answer;
+                if let Some(ended) = ended(&self.name, &begun, &answer) {
+                    break ended.map(|()| answer)?;
                 }
                 if Instant::now() >= end {
                     return Err(Error::Failed("the sign-in was not completed in time; start it again".to_owned()));
@@ -61,7 +61,6 @@ impl Login {
                 sleep(ASK_EVERY).await;
             };
             drop(waiting);
-            finished(&self.name, &answer)?;
             if context.json() {
                 return output::json(&answer);
             }
@@ -70,14 +69,22 @@ impl Login {
     }
 }
 
-/// How a sign-in ended that is no longer pending.
-fn finished(name: &str, answer: &Value) -> Result<(), Error> {
-    let auth = &answer["auth"];
-    match (auth["state"].as_str(), auth["message"].as_str()) {
-        (Some("authorized"), _) => Ok(()),
-        (_, Some(why)) => Err(Error::Failed(format!("not signed in at {name}: {why}"))),
-        (_, None) => Err(Error::Failed(format!("not signed in at {name}; start the sign-in again"))),
+/// How the sign-in ended that `begun` describes; `None` while it may go on. The state says nothing of it alone: a sign-in from
+/// before may still work, and another one may be pending.
+fn ended(name: &str, begun: &Value, answer: &Value) -> Option<Result<(), Error>> {
+    let (auth, last) = (&answer["auth"], &answer["auth"]["last_sign_in"]);
+    let failed = |why: &str| Some(Err(Error::Failed(format!("not signed in at {name}: {why}"))));
+    if last.is_object() && last["id"] == begun["sign_in_id"] {
+        return last["error"].as_str().map_or(Some(Ok(())), failed);
     }
+    if auth["state"] == "pending_auth" {
+        return None;
+    }
+    // Another one that succeeds ends all that are pending.
+    if *last != begun["auth"]["last_sign_in"] && last["error"].is_null() && auth["state"] == "authorized" {
+        return Some(Ok(()));
+    }
+    failed("the sign-in was not completed; start it again")
 }
 
 /// Signs out.
@@ -95,11 +102,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_end_of_a_sign_in_is_told() {
-        let ended = |auth: Value| finished("s", &json!({ "auth": auth })).map_err(|error| error.to_string());
-        assert_eq!(ended(json!({ "state": "authorized" })), Ok(()));
-        let declined = ended(json!({ "state": "error", "message": "the sign-in was declined: access_denied" }));
-        assert_eq!(declined.unwrap_err(), "not signed in at s: the sign-in was declined: access_denied");
-        assert!(ended(json!({ "state": "needs_auth" })).unwrap_err().contains("start the sign-in again"));
+    fn the_end_of_this_sign_in_is_told_whatever_became_of_others() {
+        let before = json!({ "id": "old", "error": null });
+        let begun = json!({ "sign_in_id": "own", "auth": { "state": "pending_auth", "last_sign_in": before } });
+        let ended = |state: &str, last: &Value| {
+            let answer = json!({ "auth": { "state": state, "last_sign_in": last } });
+            ended("s", &begun, &answer).map(|ended| ended.map_err(|error| error.to_string()))
+        };
+        assert_eq!(ended("pending_auth", &before), None);
+        assert_eq!(ended("authorized", &json!({ "id": "own", "error": null })), Some(Ok(())));
+        let declined = json!({ "id": "own", "error": "the sign-in was declined: access_denied" });
+        // The sign-in from before still works, or another one is pending.
+        for state in ["authorized", "pending_auth", "error"] {
+            let why = ended(state, &declined).unwrap().unwrap_err();
+            assert_eq!(why, "not signed in at s: the sign-in was declined: access_denied");
+        }
+        assert!(ended("authorized", &before).unwrap().unwrap_err().contains("not completed"), "its time is over");
+        assert_eq!(ended("authorized", &json!({ "id": "other", "error": null })), Some(Ok(())));
+        assert!(ended("authorized", &json!({ "id": "other", "error": "x" })).unwrap().is_err());
     }
 }

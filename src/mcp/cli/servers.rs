@@ -48,6 +48,9 @@ pub(super) struct Accept {
     /// Show the tools without accepting them
     #[arg(long)]
     show: bool,
+    /// Accept the tools that are shown without asking
+    #[arg(long, short, conflicts_with = "show")]
+    yes: bool,
 }
 
 /// Options of `mcp add`.
@@ -116,24 +119,33 @@ impl Accept {
     fn run(self, context: &Context) -> Result<(), Error> {
         let server = context.block_on(async { context.client()?.get(&path(&self.name, ""), &[]).await })?;
         let review = &server["tools_review"];
-        let answer = if self.show || review.is_null() {
-            server.clone()
-        } else {
-            // Only what was read here: the server may list others by now.
-            let body = json!({ "hash": review["hash"] });
-            context.block_on(async { context.client()?.post(&path(&self.name, "/accept-tools"), Some(&body)).await })?
-        };
-        if context.json() {
-            return output::json(&answer);
+        if context.json() && (self.show || review.is_null()) {
+            return output::json(&server);
         }
         if review.is_null() {
             output::note(&format!("{} has no tools to accept", self.name));
             return Ok(());
         }
-        output::print(&output::clean(&reviewed(review)))?;
-        if !self.show {
-            output::note(&format!("accepted the tools of {}", self.name));
+        if !context.json() {
+            output::print(&reviewed(review))?;
         }
+        if self.show {
+            return Ok(());
+        }
+        if !self.yes && context.json() {
+            return Err(Error::Usage("--json needs --yes or --show here".to_owned()));
+        }
+        if !self.yes && !output::confirmed(&format!("Accept these tools of {}?", self.name))? {
+            return Err(Error::Failed("the tools were not accepted".to_owned()));
+        }
+        // Only what was read here: the server may list others by now.
+        let body = json!({ "hash": review["hash"] });
+        let accepting = async { context.client()?.post(&path(&self.name, "/accept-tools"), Some(&body)).await };
+        let answer = context.block_on(accepting)?;
+        if context.json() {
+            return output::json(&answer);
+        }
+        output::note(&format!("accepted the tools of {}", self.name));
         Ok(())
     }
 }
@@ -217,13 +229,37 @@ fn entries(answer: &Value) -> String {
     Table::of(&entries, &columns).render()
 }
 
-/// The tools of a review, a row each.
+/// The tools of a review with all that models would read of them, and the hints that decide whether calls are repeated.
 fn reviewed(review: &Value) -> String {
+    let mut text = String::new();
     let kinds = ["new", "changed"].into_iter().flat_map(|kind| items(review, kind).map(move |tool| (kind, tool)));
-    let row = |(kind, tool): (&str, &Value)| json!({ "kind": kind, "name": tool["name"], "description": tool["description"] });
-    let removed = items(review, "removed").map(|name| json!({ "kind": "removed", "name": name }));
-    let rows: Vec<Value> = kinds.map(row).chain(removed).collect();
-    Table::of(&rows, &[("CHANGE", "/kind"), ("TOOL", "/name"), ("DESCRIPTION", "/description")]).render()
+    for (kind, tool) in kinds {
+        text += &format!("{kind}: {}\n", visible(&field(tool, "/name")));
+        text += &format!("  description: {}\n", visible(&field(tool, "/description")));
+        for (hint, value) in tool["annotations"].as_object().into_iter().flatten() {
+            text += &format!("  {}: {}\n", visible(hint), visible(&value.to_string()));
+        }
+        let schema = serde_json::to_string_pretty(&tool["input_schema"]).unwrap_or_default();
+        text += &format!("  input schema: {}\n\n", visible(&schema));
+    }
+    for name in items(review, "removed").filter_map(Value::as_str) {
+        text += &format!("removed: {}\n", visible(name));
+    }
+    text
+}
+
+/// A text of a server within the lines of a review: none of its lines begins as one of the review, and characters that are not
+/// seen are shown by their numbers.
+fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => shown.push_str("\n    "),
+            '"' | '\'' | '\\' => shown.push(c),
+            c => shown.extend(c.escape_debug()),
+        }
+    }
+    shown
 }
 
 fn tools(answer: &Value) -> String {
@@ -259,6 +295,17 @@ mod tests {
         assert_eq!(old["transport"]["type"], "sse");
         let missing = Add { env: vec!["NOT_HERE".to_owned()], ..add() }.body(|_| None);
         assert!(missing.unwrap_err().to_string().contains("no variable NOT_HERE"));
+    }
+
+    #[test]
+    fn a_review_shows_all_that_is_accepted_and_nothing_hides_in_it() {
+        let new = json!({ "name": "mcp_s_a", "description": "One.\nnew: mcp_s_b\u{202e}\u{1b}[8m", "annotations": { "readOnlyHint": true },
+            "input_schema": { "type": "object", "properties": { "x\u{200b}": { "description": "é" } } } });
+        let text = reviewed(&json!({ "hash": "h", "new": [new], "changed": [], "removed": ["mcp_s_z"] }));
+        let expected = "new: mcp_s_a\n  description: One.\n    new: mcp_s_b\\u{202e}\\u{1b}[8m\n  readOnlyHint: true\n  \
+            input schema: {\n      \"properties\": {\n        \"x\\u{200b}\": {\n          \"description\": \"é\"\n        }\n      },\n      \
+            \"type\": \"object\"\n    }\n\nremoved: mcp_s_z\n";
+        assert_eq!(text, expected);
     }
 
     #[test]

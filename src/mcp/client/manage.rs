@@ -84,6 +84,7 @@ fn shown_review(prefix: &str, offer: &Offer, is_listed: bool, [most, bytes]: [us
     let tool = |tool: &Arc<Judged>| ReviewedTool {
         tool: shown_tool(prefix, tool, bytes),
         input_schema: (!is_listed).then(|| serde_json::from_str(tool.schema.get()).unwrap_or_default()),
+        annotations: (!is_listed).then(|| tool.described.annotations.clone()),
     };
     let shown = |names: &[String]| names.iter().filter_map(find).take(most).map(tool).collect();
     Some(ToolsReview {
@@ -159,7 +160,7 @@ impl ManagedServers for Registry {
     fn settle(self: Arc<Self>, name: String) -> BoxFuture<'static, ()> {
         Box::pin(async move {
             if let Some(server) = self.server(&name) {
-                self.settle_tools(&server).await;
+                self.settle_tools_in_time(&server).await;
             }
         })
     }

@@ -20,6 +20,8 @@ static SCANS: Semaphore = Semaphore::const_new(1);
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(200);
 /// How often the world may refuse a list.
 const REFUSALS_MAX: u32 = 5;
+/// How often a comparison is tried that no list of the server causes.
+const SETTLE_TRIES_MAX: u32 = 50;
 
 impl Registry {
     /// Takes what a server listed, and offers what is accepted of it. Waits for the world as long as it takes.
@@ -60,6 +62,17 @@ impl Registry {
         true
     }
 
+    /// The same, tried for ten seconds while the world does not answer: no list of the server may come that tries it again.
+    pub(super) async fn settle_tools_in_time(&self, server: &Server) {
+        for _ in 0..SETTLE_TRIES_MAX {
+            if self.settle_tools(server).await {
+                return;
+            }
+            tokio::time::sleep(ASK_AGAIN_AFTER).await;
+        }
+        server.warn("the daemon was too busy to compare its tools with those that were accepted; reconnect it");
+    }
+
     /// What is accepted of a server's tools once the world knows of this list. `None` when it does not answer.
     async fn accepted(&self, server: &Server, listing: &Listing) -> Option<Vec<PinnedTool>> {
         let bridge = self.api.bridge.acting_as(Actor::System);
@@ -98,7 +111,7 @@ impl Registry {
             for server in of.servers() {
                 // One that has not listed its tools yet does so when it is connected.
                 if server.listing().is_made() {
-                    of.settle_tools(&server).await;
+                    of.settle_tools_in_time(&server).await;
                 }
             }
         }));

@@ -15,7 +15,7 @@ use agentsvc_systems::mcp::{McpServerView, tool_prefix};
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
 use super::config::Configured;
@@ -36,6 +36,8 @@ use crate::tool::toolset::ToolSet;
 const SEALED_AS: &str = "mcp";
 /// Time until the world is asked again for its servers when it does not answer.
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(200);
+/// How often it is asked before a change is applied without its answer.
+const ASKS_MAX: u32 = 5;
 
 /// Runs servers.
 pub(crate) struct Registry {
@@ -55,6 +57,8 @@ pub(crate) struct Registry {
     stored: Mutex<Vec<McpServer>>,
     /// One change at a time.
     turn: tokio::sync::Mutex<()>,
+    /// A change was applied without the answer of the world.
+    unanswered: Notify,
     /// Two servers that change at once must not offer an older list last.
     offering: Mutex<()>,
 }
@@ -100,6 +104,7 @@ impl Registry {
             running: Mutex::default(),
             stored: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
+            unanswered: Notify::new(),
             offering: Mutex::default(),
         })
     }
@@ -115,16 +120,19 @@ impl Registry {
                     self.settle_all();
                 }
                 Ok(()) = starts.changed() => {
-                    while !self.ask().await {
-                        tokio::time::sleep(ASK_AGAIN_AFTER).await;
-                    }
                     // A restore may have brought other ones.
                     self.servers().iter().filter_map(|server| server.sign_in().cloned()).for_each(|it| it.forget_read());
-                    self.apply().await;
+                    self.ask_and_apply_until_answered().await;
                     self.settle_all();
                 }
-                else => return,
+                () = self.unanswered.notified() => self.ask_and_apply_until_answered().await,
             }
+        }
+    }
+
+    async fn ask_and_apply_until_answered(self: &Arc<Self>) {
+        while self.ask_and_apply().await.is_none() {
+            tokio::time::sleep(ASK_AGAIN_AFTER).await;
         }
     }
 
@@ -150,15 +158,29 @@ impl Registry {
         }
     }
 
-    /// As [`apply`](Self::apply), with the servers that the world has now.
+    /// As [`apply`](Self::apply), with the servers that the world has now. When it does not answer within a second, with those
+    /// that it had, until it does.
     pub(super) async fn resync(self: &Arc<Self>) -> Vec<Arc<Server>> {
-        self.ask().await;
-        self.apply().await
+        for _ in 0..ASKS_MAX {
+            if let Some(started) = self.ask_and_apply().await {
+                return started;
+            }
+            tokio::time::sleep(ASK_AGAIN_AFTER).await;
+        }
+        tracing::warn!("the daemon is too busy to read the stored MCP servers; they are read again");
+        self.unanswered.notify_one();
+        self.apply(&self.turn.lock().await).await
+    }
+
+    /// As [`apply`](Self::apply), with the servers that the world has now. `None` when it does not answer. An older list must not
+    /// be applied after a newer one: no other one is asked for meanwhile.
+    async fn ask_and_apply(self: &Arc<Self>) -> Option<Vec<Arc<Server>>> {
+        let turn = self.turn.lock().await;
+        if self.ask().await { Some(self.apply(&turn).await) } else { None }
     }
 
     /// Makes what runs the same as what is wanted. Gives the servers that were started.
-    async fn apply(self: &Arc<Self>) -> Vec<Arc<Server>> {
-        let _one_by_one = self.turn.lock().await;
+    async fn apply(self: &Arc<Self>, _one_by_one: &tokio::sync::MutexGuard<'_, ()>) -> Vec<Arc<Server>> {
         let of = Arc::clone(self);
         let Ok(wanted) = tokio::task::spawn_blocking(move || of.wanted()).await else { return Vec::new() };
         for secret in wanted.values().flat_map(Definition::secrets) {
@@ -251,3 +273,7 @@ impl Registry {
         self.vault.seal(SEALED_AS, value.as_bytes()).map_err(|error| error.to_string())
     }
 }
+
+#[cfg(test)]
+#[path = "registry_tests.rs"]
+mod tests;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use agentsvc_api::mcp::servers::sign_in::{ServerSignIns, SignInAnswer, SignInError, SignInStarted, SignInStatus};
 use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_systems::audit::NoteAction;
-use agentsvc_systems::mcp::{McpTransport, audit_kinds};
+use agentsvc_systems::mcp::{McpOauth, McpTransport, audit_kinds};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
@@ -15,7 +15,10 @@ use super::registry::Registry;
 use super::server::Server;
 use crate::kernel::config::Secret;
 use crate::kernel::percent::encoded;
-use crate::mcp::oauth::{Of, SignIn};
+use crate::mcp::oauth::{Granted, Of, SignIn};
+
+/// In place of the URL of a server that no request goes to.
+const NOWHERE: &str = "https://invalid";
 
 /// The state of a server that has no sign-in.
 pub(super) fn not_required() -> SignInStatus {
@@ -57,9 +60,52 @@ impl Registry {
         })
     }
 
+    /// What is left of a sign-in at a server that has none any more, because it is reached in another way now or is removed. It
+    /// can be ended, and nothing else.
+    fn left(&self, name: &str) -> Option<Arc<SignIn>> {
+        SignIn::new(Of {
+            name: name.into(),
+            url: NOWHERE.to_owned(),
+            trusted: false,
+            configured: false,
+            settings: McpOauth::default(),
+            secret: None,
+            web: self.means.web.clone(),
+            vault: self.vault.clone(),
+        })
+    }
+
+    /// Ends a sign-in. Gives whether there were tokens; `None` when there was nothing to end.
+    async fn end_sign_in(&self, name: &str, sign_in: &SignIn) -> Result<Option<bool>, SignInError> {
+        if !sign_in.has_something().await {
+            return Ok(None);
+        }
+        self.note_sign_in(audit_kinds::MCP_SERVER_SIGNED_OUT, json!({ "name": name })).await?;
+        sign_in.revoke().await.map(Some)
+    }
+
+    /// Uses what a user granted, unless the server was changed or removed meanwhile.
+    async fn take_granted(&self, server: &Server, sign_in: &Arc<SignIn>, granted: Granted) -> Result<(), SignInError> {
+        let is_current = || self.signing(server.name()).is_ok_and(|(_, now)| Arc::ptr_eq(&now, sign_in));
+        if !is_current() {
+            return Err(SignInError::State);
+        }
+        let (issuer, scope) = granted.details();
+        let details = json!({ "name": server.name(), "issuer": issuer, "scope": scope });
+        self.note_sign_in(audit_kinds::MCP_SERVER_SIGNED_IN, details).await?;
+        sign_in.accept(granted).await?;
+        // A removal that came between has seen no tokens.
+        if !is_current() {
+            sign_in.revoke().await?;
+            return Err(SignInError::State);
+        }
+        server.reconnect();
+        Ok(())
+    }
+
     fn signing(&self, name: &str) -> Result<(Arc<Server>, Arc<SignIn>), SignInError> {
         let server = self.server(name).ok_or_else(|| SignInError::Unknown(name.to_owned()))?;
-        let none = "only servers over http and sse without an Authorization header can be signed in to";
+        let none = "only servers over http or sse without an Authorization header support sign-in";
         let sign_in = server.sign_in().cloned().ok_or_else(|| SignInError::Unsupported(none.to_owned()))?;
         Ok((server, sign_in))
     }
@@ -99,30 +145,33 @@ impl ServerSignIns for Registry {
             // The address of the callback is public: it says nothing of which servers there are.
             let (server, sign_in) = self.signing(&server).map_err(|_| SignInError::State)?;
             let granted = sign_in.exchange(answer).await?;
-            // The server may have been changed or removed meanwhile.
-            if !self.signing(server.name()).is_ok_and(|(_, now)| Arc::ptr_eq(&now, &sign_in)) {
-                return Err(SignInError::State);
+            let id = granted.id.clone();
+            let taken = self.take_granted(&server, &sign_in, granted).await;
+            if let Err(error) = &taken {
+                sign_in.note_failed(id, error);
             }
-            let (issuer, scope) = granted.details();
-            let details = json!({ "name": server.name(), "issuer": issuer, "scope": scope });
-            self.note_sign_in(audit_kinds::MCP_SERVER_SIGNED_IN, details).await?;
-            sign_in.accept(granted).await?;
-            server.reconnect();
-            Ok(())
+            taken
         })
     }
 
     fn revoke(self: Arc<Self>, server: String) -> BoxFuture<'static, Result<bool, SignInError>> {
         Box::pin(async move {
             let server = self.server(&server).ok_or(SignInError::Unknown(server))?;
-            let Some(sign_in) = server.sign_in() else { return Ok(false) };
-            if !sign_in.has_something().await {
+            let Some(sign_in) = server.sign_in().cloned().or_else(|| self.left(server.name())) else {
                 return Ok(false);
+            };
+            let ended = self.end_sign_in(server.name(), &sign_in).await?;
+            if ended.is_some() && server.sign_in().is_some() {
+                server.reconnect();
             }
-            self.note_sign_in(audit_kinds::MCP_SERVER_SIGNED_OUT, json!({ "name": server.name() })).await?;
-            let was_there = sign_in.revoke().await?;
-            server.reconnect();
-            Ok(was_there)
+            Ok(ended == Some(true))
+        })
+    }
+
+    fn forget(self: Arc<Self>, server: String) -> BoxFuture<'static, Result<(), SignInError>> {
+        Box::pin(async move {
+            let Some(left) = self.left(&server) else { return Ok(()) };
+            self.end_sign_in(&server, &left).await.map(drop)
         })
     }
 }

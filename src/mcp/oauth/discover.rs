@@ -5,7 +5,7 @@ use agentsvc_systems::mcp::McpOauth;
 use reqwest::Url;
 
 use super::challenge::Challenge;
-use super::metadata::{Issuer, Resource, canonical, is_scope, issuer_places, resource_places, secure};
+use super::metadata::{Issuer, Resource, canonical, is_scope, issuer_urls, resource_urls, secure};
 use super::request::Reach;
 
 /// The scope that asks for a refresh token (OpenID Connect, 11).
@@ -52,7 +52,7 @@ impl Looking<'_> {
     /// The server, its authorization server or the settings do not allow it; why.
     pub(super) async fn plan(&self) -> Result<Plan, SignInError> {
         secure(self.server.as_str()).map_err(|_| {
-            SignInError::Unsupported("only servers at https URLs and on this machine can be signed in to".to_owned())
+            SignInError::Unsupported("only servers at https URLs or on this machine support sign-in".to_owned())
         })?;
         if self.settings.client_id.is_some()
             && let Some(plan) = self.configured()?
@@ -119,7 +119,7 @@ impl Looking<'_> {
         if named.as_ref().is_some_and(|url| url.origin() != self.server.origin()) {
             return Err("the URL of its metadata is of another origin than the server".to_owned());
         }
-        for place in named.into_iter().chain(resource_places(self.server)) {
+        for place in named.into_iter().chain(resource_urls(self.server)) {
             if let Some(body) = self.reach.document(&place).await? {
                 return Resource::read(&body, self.server).map(Some);
             }
@@ -133,7 +133,7 @@ impl Looking<'_> {
         if url.query().is_some() || url.fragment().is_some() {
             return Err("the name of its authorization server has a query or a fragment".to_owned());
         }
-        for place in issuer_places(&url) {
+        for place in issuer_urls(&url) {
             if let Some(body) = self.reach.document(&place).await? {
                 return Issuer::read(&body, name).map(Some);
             }

@@ -50,14 +50,14 @@ impl SignIn {
         self.secret_for(&client, &plan.token_endpoint).map_err(failed)?;
         let begun = Pending::new(plan, client, redirect_uri, Instant::now() + wait);
         let begun = begun.map_err(|_| failed("the system's random number generator failed"))?;
-        let auth_url = begun.auth_url.clone();
+        let (id, auth_url) = (begun.id.clone(), begun.auth_url.clone());
         let mut state = self.state.lock();
         state.end_pending();
         if state.pending.len() >= MCP_SIGN_INS_MAX {
             state.pending.remove(0);
         }
         state.pending.push(begun);
-        Ok(SignInStarted { auth_url, expires_in: wait.as_secs() })
+        Ok(SignInStarted { id, auth_url, expires_in: wait.as_secs() })
     }
 
     /// The client that signs in: the configured one, the one that was registered before, or a new one.
@@ -68,7 +68,7 @@ impl SignIn {
                 if self.secret.is_some() { &[Method::Basic, Method::Post] } else { &[Method::None] };
             // A server that lists no public clients may take them all the same.
             let method = Method::choose(wanted, methods).or_else(|| self.secret.is_none().then_some(Method::None));
-            let method = method.ok_or_else(|| failed("the authorization server takes no client secret"))?;
+            let method = method.ok_or_else(|| failed("the authorization server does not accept a client secret"))?;
             return Ok(Client { id: id.clone(), secret: None, method, redirect_uri: None, expires_at: None });
         }
         let _alone = self.turn.lock().await;
@@ -94,8 +94,9 @@ impl SignIn {
         let missing = "the authorization server does not register clients; set client_id";
         let endpoint = plan.registration_endpoint.as_ref().ok_or_else(|| failed(missing))?;
         let method = Method::choose(&[Method::None, Method::Post, Method::Basic], plan.methods.as_deref());
-        let method =
-            method.ok_or_else(|| failed("the authorization server takes no clients of this kind; set client_id"))?;
+        let method = method.ok_or_else(|| {
+            failed("the authorization server does not support public clients or client secrets; set client_id")
+        })?;
         let is_near = Url::parse(redirect_uri).is_ok_and(|url| crate::kernel::host::is_loopback(&host(&url)));
         let mut body = json!({
             "client_name": CLIENT_NAME,
@@ -109,11 +110,11 @@ impl SignIn {
             body["scope"] = plan.scopes.join(" ").into();
         }
         let answer = self.reach.json(endpoint, &body).await.map_err(failed)?;
-        let said = |why: String| failed(format!("the registration of the client failed: {} {why}", host(endpoint)));
+        let with_host = |why: String| failed(format!("client registration failed: {} {why}", host(endpoint)));
         if !answer.is_success() {
-            return Err(said(answer.failure()));
+            return Err(with_host(answer.failure()));
         }
-        Client::registered(&answer.body, method, redirect_uri).map_err(said)
+        Client::registered(&answer.body, method, redirect_uri).map_err(with_host)
     }
 
     fn record(&self, plan: &Plan, client: Client, tokens: Option<Tokens>) -> Stored {
@@ -133,26 +134,38 @@ impl SignIn {
     /// # Errors
     /// The answer is of no sign-in that waits, is not of the authorization server, declines, or its code is not accepted.
     pub(crate) async fn exchange(&self, answer: SignInAnswer) -> Result<Granted, SignInError> {
-        let pending = self.state.lock().take_pending(&answer.state).ok_or(SignInError::State)?;
-        let ended = self.exchange_pending(&pending, answer).await;
-        if let Err(error) = &ended {
-            // A sign-in that works is not troubled by one that was started again.
+        let pending = {
             let mut state = self.state.lock();
-            if !state.has_token(now_ms()) {
-                state.problem = Some(Problem::Error(error.to_string()));
+            let pending = state.take_pending(&answer.state).ok_or(SignInError::State)?;
+            state.completing.push(pending.id.clone());
+            pending
+        };
+        match self.exchange_pending(&pending, answer).await {
+            Ok(stored) => Ok(Granted { id: pending.id, stored }),
+            Err(error) => {
+                self.note_failed(pending.id, &error);
+                Err(error)
             }
         }
-        ended.map(Granted)
+    }
+
+    /// A sign-in that the user completed has failed. One that works is not troubled by it.
+    pub(crate) fn note_failed(&self, id: String, error: &SignInError) {
+        let (mut state, error) = (self.state.lock(), error.to_string());
+        if !state.has_token(now_ms()) {
+            state.problem = Some(Problem::Error(error.clone()));
+        }
+        state.note_end(id, Some(error));
     }
 
     async fn exchange_pending(&self, pending: &Pending, answer: SignInAnswer) -> Result<Stored, SignInError> {
         let plan = &pending.plan;
         match (&answer.iss, &plan.issuer) {
             (Some(named), Some(issuer)) if !is_same_issuer(named, issuer) => {
-                return Err(failed("the answer is of another authorization server"));
+                return Err(failed("the response is from another authorization server"));
             }
             (None, Some(_)) if plan.names_itself => {
-                return Err(failed("the answer does not name its authorization server"));
+                return Err(failed("the response does not name its authorization server"));
             }
             _ => {}
         }
@@ -169,12 +182,12 @@ impl SignIn {
             ("resource", &plan.resource),
         ];
         let answer = self.ask_for_tokens(&plan.token_endpoint, &pending.client, &fields).await.map_err(failed)?;
-        let said = |why: String| failed(format!("{} {why}", host(&plan.token_endpoint)));
+        let with_host = |why: String| failed(format!("{} {why}", host(&plan.token_endpoint)));
         if !answer.is_success() {
-            return Err(said(answer.failure()));
+            return Err(with_host(answer.failure()));
         }
         let asked = plan.scopes.join(" ");
-        let tokens = Tokens::read(&answer.body, (None, Some(&asked)), now_ms()).map_err(said)?;
+        let tokens = Tokens::read(&answer.body, (None, Some(&asked)), now_ms()).map_err(with_host)?;
         Ok(self.record(plan, pending.client.clone(), Some(tokens)))
     }
 
@@ -182,12 +195,13 @@ impl SignIn {
     ///
     /// # Errors
     /// The vault cannot be used: nothing changed.
-    pub(crate) async fn accept(&self, Granted(stored): Granted) -> Result<(), SignInError> {
+    pub(crate) async fn accept(&self, Granted { id, stored }: Granted) -> Result<(), SignInError> {
         let _alone = self.turn.lock().await;
         self.store(Some(stored)).await?;
         let mut state = self.state.lock();
         // Others that were started are not needed any more.
         state.pending.clear();
+        state.note_end(id, None);
         (state.problem, state.paused_until) = (None, None);
         Ok(())
     }
@@ -197,16 +211,16 @@ impl SignIn {
         let fields =
             [("grant_type", "refresh_token"), ("refresh_token", refresh.expose()), ("resource", &stored.resource)];
         let endpoint = &stored.token_endpoint;
-        let said = |why: String| format!("the token could not be refreshed: {} {why}", host(endpoint));
+        let with_host = |why: String| format!("the token could not be refreshed: {} {why}", host(endpoint));
         let answer = self.ask_for_tokens(endpoint, &stored.client, &fields).await;
         let answer = answer.map_err(|why| Problem::Error(format!("the token could not be refreshed: {why}")))?;
         if !answer.is_success() {
             let is_ended = answer.error().is_some_and(|word| ENDED.contains(&word)) || answer.status == 401;
-            let why = said(answer.failure());
+            let why = with_host(answer.failure());
             return Err(if is_ended { Problem::NeedsAuth(why) } else { Problem::Error(why) });
         }
         let before = (Some(refresh), tokens.scope.as_deref());
-        Tokens::read(&answer.body, before, now_ms()).map_err(|why| Problem::Error(said(why)))
+        Tokens::read(&answer.body, before, now_ms()).map_err(|why| Problem::Error(with_host(why)))
     }
 
     /// Ends the sign-in: at the authorization server, where it has a way to, and here. Gives whether there was one.
@@ -215,8 +229,7 @@ impl SignIn {
     /// The vault cannot be used: the sign-in is still there.
     pub(crate) async fn revoke(&self) -> Result<bool, SignInError> {
         let _alone = self.turn.lock().await;
-        // What cannot be read can be removed.
-        let stored = self.stored().await.unwrap_or_default();
+        let stored = self.ending().await;
         let tokens = stored.as_ref().and_then(|stored| Some((stored, stored.tokens.as_ref()?)));
         if let Some((stored, tokens)) = tokens
             && let Some(endpoint) = &stored.revocation_endpoint
@@ -255,11 +268,15 @@ impl SignIn {
 }
 
 /// What a user granted, before it is stored.
-pub(crate) struct Granted(Stored);
+pub(crate) struct Granted {
+    /// By which sign-in.
+    pub(crate) id: String,
+    stored: Stored,
+}
 
 impl Granted {
     /// Who granted what, for the audit log.
     pub(crate) fn details(&self) -> (Option<&str>, Option<&str>) {
-        (self.0.issuer.as_deref(), self.0.tokens.as_ref().and_then(|tokens| tokens.scope.as_deref()))
+        (self.stored.issuer.as_deref(), self.stored.tokens.as_ref().and_then(|tokens| tokens.scope.as_deref()))
     }
 }

@@ -66,7 +66,7 @@ pub(super) fn canonical(url: &Url) -> String {
 }
 
 /// Where the metadata of a resource are, most special first (RFC 9728, 3.1).
-pub(super) fn resource_places(server: &Url) -> Vec<Url> {
+pub(super) fn resource_urls(server: &Url) -> Vec<Url> {
     let path = server.path().trim_end_matches('/');
     let own = (!path.is_empty()).then(|| format!("/.well-known/oauth-protected-resource{path}"));
     let paths = own.into_iter().chain(["/.well-known/oauth-protected-resource".to_owned()]);
@@ -74,7 +74,7 @@ pub(super) fn resource_places(server: &Url) -> Vec<Url> {
 }
 
 /// Where the metadata of an authorization server are, in the order in which they are looked for.
-pub(super) fn issuer_places(issuer: &Url) -> Vec<Url> {
+pub(super) fn issuer_urls(issuer: &Url) -> Vec<Url> {
     let path = issuer.path().trim_end_matches('/');
     let mut paths = vec![
         format!("/.well-known/oauth-authorization-server{path}"),
@@ -205,22 +205,22 @@ mod tests {
     #[test]
     fn metadata_are_looked_for_where_they_belong() {
         assert_eq!(
-            texts(resource_places(&url("https://h:1/a/mcp?key=x#y"))),
+            texts(resource_urls(&url("https://h:1/a/mcp?key=x#y"))),
             [
                 "https://h:1/.well-known/oauth-protected-resource/a/mcp",
                 "https://h:1/.well-known/oauth-protected-resource"
             ]
         );
-        assert_eq!(texts(resource_places(&url("https://h"))), ["https://h/.well-known/oauth-protected-resource"]);
+        assert_eq!(texts(resource_urls(&url("https://h"))), ["https://h/.well-known/oauth-protected-resource"]);
         assert_eq!(
-            texts(issuer_places(&url("https://h/t/"))),
+            texts(issuer_urls(&url("https://h/t/"))),
             [
                 "https://h/.well-known/oauth-authorization-server/t",
                 "https://h/.well-known/openid-configuration/t",
                 "https://h/t/.well-known/openid-configuration"
             ]
         );
-        assert_eq!(issuer_places(&url("https://h")).len(), 2);
+        assert_eq!(issuer_urls(&url("https://h")).len(), 2);
         assert_eq!(canonical(&url("https://h:443/?key=x")), "https://h");
         assert_eq!(canonical(&url("https://h/mcp/?key=x#y")), "https://h/mcp/");
     }
@@ -317,7 +317,7 @@ mod tests {
                 prop_assert!(secure(found.token_endpoint.as_str()).is_ok());
                 prop_assert!(is_same_issuer(&found.issuer, &text));
             }
-            for place in resource_places(&server).iter().chain(&issuer_places(&server)) {
+            for place in resource_urls(&server).iter().chain(&issuer_urls(&server)) {
                 prop_assert_eq!(place.origin(), server.origin());
             }
             let _ = secure(&text);

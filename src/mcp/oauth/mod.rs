@@ -29,4 +29,5 @@ mod request;
 mod sign_in;
 mod stored;
 
+pub(crate) use exchange::Granted;
 pub(crate) use sign_in::{Of, SignIn, Signing};

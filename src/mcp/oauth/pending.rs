@@ -1,5 +1,7 @@
 //! Sign-ins that wait for the user (RFC 6749, 4.1; RFC 7636): each has a state that only its start gave out, and is used once.
 
+use agentsvc_api::mcp::servers::sign_in::EndedSignIn;
+use agentsvc_systems::kernel::record::hex;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::Url;
@@ -13,8 +15,13 @@ use super::sign_in::State;
 use super::stored::Client;
 use crate::kernel::config::Secret;
 
+/// Bytes of the hash of a state by which its sign-in is known.
+const ID_BYTES: usize = 8;
+
 /// A sign-in that waits for the user. In memory only: after a restart it is started again.
 pub(super) struct Pending {
+    /// Tells it apart where its state, which is a secret, is not shown.
+    pub(super) id: String,
     pub(super) state: String,
     pub(super) verifier: Secret,
     pub(super) plan: Plan,
@@ -37,8 +44,9 @@ impl Pending {
         until: Instant,
     ) -> Result<Self, getrandom::Error> {
         let (state, verifier) = (random()?.to_string(), random()?);
+        let id = hex(&Sha256::digest(&state)[..ID_BYTES]);
         let auth_url = auth_url(&plan, &client.id, &redirect_uri, &state, &challenge(&verifier));
-        Ok(Self { state, verifier: Secret::new(verifier.as_str()), plan, client, redirect_uri, auth_url, until })
+        Ok(Self { id, state, verifier: Secret::new(verifier.as_str()), plan, client, redirect_uri, auth_url, until })
     }
 }
 
@@ -48,6 +56,18 @@ impl State {
         self.end_pending();
         let is_it = |pending: &Pending| bool::from(pending.state.as_bytes().ct_eq(state.as_bytes()));
         self.pending.iter().position(is_it).map(|at| self.pending.remove(at))
+    }
+
+    /// A sign-in that the user completed has ended.
+    pub(super) fn note_end(&mut self, id: String, error: Option<String>) {
+        self.completing.retain(|other| *other != id);
+        self.last = Some(EndedSignIn { id, error });
+    }
+
+    /// Lets go of sign-ins whose time is over.
+    pub(super) fn end_pending(&mut self) {
+        let now = Instant::now();
+        self.pending.retain(|pending| now < pending.until);
     }
 }
 

@@ -46,8 +46,8 @@ impl Answer {
     /// What went wrong, in words that continue a sentence. Descriptions are left out: they may repeat what was sent.
     pub(super) fn failure(&self) -> String {
         match self.error() {
-            Some(word) => format!("answered {word} (status {})", self.status),
-            None => format!("answered with status {}", self.status),
+            Some(word) => format!("returned the error {word} (status {})", self.status),
+            None => format!("returned status {}", self.status),
         }
     }
 }
@@ -68,7 +68,7 @@ impl Reach {
         let answer = self.ask(Method::GET, url, |request| request).await?;
         match answer.status {
             200 if answer.body.is_object() => Ok(Some(answer.body)),
-            300..400 => Err(format!("{} answered with a redirect, which is not followed", host(url))),
+            300..400 => Err(format!("{} returned a redirect, which is not followed", host(url))),
             500.. => Err(format!("{} {}", host(url), answer.failure())),
             _ => Ok(None),
         }
@@ -118,7 +118,7 @@ impl Reach {
             let body = read(response).await.map_err(|why| format!("{} {why}", host(url)))?;
             Ok(Answer { status, body: serde_json::from_slice(&body).unwrap_or_default() })
         };
-        let late = |_| Err(format!("{} did not answer within {} seconds", host(url), TIME_MAX.as_secs()));
+        let late = |_| Err(format!("{} did not respond within {} seconds", host(url), TIME_MAX.as_secs()));
         tokio::time::timeout(TIME_MAX, asking).await.unwrap_or_else(late)
     }
 
@@ -136,9 +136,11 @@ pub(super) fn host(url: &Url) -> String {
 
 async fn read(mut response: Response) -> Result<Zeroizing<Vec<u8>>, String> {
     let mut body = Zeroizing::new(Vec::new());
-    while let Some(piece) = response.chunk().await.map_err(|_| "broke off its answer".to_owned())? {
+    while let Some(piece) =
+        response.chunk().await.map_err(|_| "closed the connection before its response was complete".to_owned())?
+    {
         if body.len() + piece.len() > MCP_SIGN_IN_ANSWER_BYTES_MAX {
-            return Err(format!("sent an answer of more than {MCP_SIGN_IN_ANSWER_BYTES_MAX} bytes"));
+            return Err(format!("returned more than {MCP_SIGN_IN_ANSWER_BYTES_MAX} bytes"));
         }
         body.extend_from_slice(&piece);
     }
@@ -162,9 +164,9 @@ mod tests {
     fn failures_repeat_no_secret() {
         let failure = |status, body| Answer { status, body }.failure();
         let described = json!({ "error": "invalid_grant", "error_description": "the code s3cret is wrong" });
-        assert_eq!(failure(400, described), "answered invalid_grant (status 400)");
-        assert_eq!(failure(400, json!({ "error": "s3cret token" })), "answered with status 400");
-        assert_eq!(failure(502, Value::Null), "answered with status 502");
+        assert_eq!(failure(400, described), "returned the error invalid_grant (status 400)");
+        assert_eq!(failure(400, json!({ "error": "s3cret token" })), "returned status 400");
+        assert_eq!(failure(502, Value::Null), "returned status 502");
     }
 
     #[tokio::test]

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentsvc_api::mcp::servers::sign_in::{SignInError, SignInStatus};
+use agentsvc_api::mcp::servers::sign_in::{EndedSignIn, SignInError, SignInStatus};
 use agentsvc_components::Timestamp;
 use agentsvc_systems::mcp::McpOauth;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use reqwest::Url;
 use tokio::time::Instant;
+use zeroize::Zeroizing;
 
 use super::challenge::Challenge;
 use super::metadata::canonical;
@@ -55,7 +56,7 @@ pub(crate) struct SignIn {
     pub(super) reach: Reach,
     vault: Vault,
     /// The name of its secret in the vault.
-    place: String,
+    vault_name: String,
     /// One change of what is stored at a time, so that a refresh token is turned in once.
     pub(super) turn: tokio::sync::Mutex<()>,
     pub(super) state: Mutex<State>,
@@ -70,6 +71,10 @@ pub(super) struct State {
     /// Sign-ins that wait for the user, the oldest first.
     pub(super) pending: Vec<Pending>,
     pub(super) problem: Option<Problem>,
+    /// The sign-in that a user completed last.
+    pub(super) last: Option<EndedSignIn>,
+    /// The sign-ins whose answers came and are being looked at.
+    pub(super) completing: Vec<String>,
     /// No refresh is tried before.
     pub(super) paused_until: Option<Instant>,
     /// The token that came when the one before was refused, until the server takes it. If it does not, another one is of no
@@ -106,9 +111,9 @@ impl SignIn {
         let set = set.filter_map(|url| Url::parse(url).ok());
         let hosts = set.chain([server.clone()]).filter(|_| trusted).map(|url| host(&url)).collect();
         // No two servers have names that differ in these ways only.
-        let place = format!("mcp-oauth-{}", name.to_ascii_lowercase().replace('-', "_"));
+        let vault_name = format!("mcp-oauth-{}", name.to_ascii_lowercase().replace('-', "_"));
         let (turn, state) = (tokio::sync::Mutex::default(), Mutex::default());
-        Some(Arc::new(Self { server, settings, secret, reach: Reach { web, hosts }, vault, place, turn, state }))
+        Some(Arc::new(Self { server, settings, secret, reach: Reach { web, hosts }, vault, vault_name, turn, state }))
     }
 
     /// Forgets what it read: the vault's files may be others.
@@ -127,10 +132,14 @@ impl SignIn {
         }
     }
 
-    /// Is there anything to sign out of: tokens, a registered client, or a sign-in that waits? What cannot be read counts.
+    /// Is there anything to sign out of: tokens, a registered client, or a sign-in that waits? So is what was stored for another
+    /// URL or client of the server, and what cannot be read.
     pub(crate) async fn has_something(&self) -> bool {
-        let stored = self.stored().await;
-        !matches!(stored, Ok(None)) || !self.state.lock().pending.is_empty()
+        let is_known = {
+            let state = self.state.lock();
+            state.stored().is_some() || !state.pending.is_empty()
+        };
+        is_known || !matches!(self.in_vault().await, Ok(None))
     }
 
     /// How it is signed in to.
@@ -154,6 +163,7 @@ impl SignIn {
         let bare = |name: &'static str| SignInStatus { state: name, ..SignInStatus::default() };
         let mut status = match (state.pending.last(), &state.problem, tokens) {
             (Some(pending), ..) => SignInStatus { auth_url: Some(pending.auth_url.clone()), ..bare("pending_auth") },
+            _ if !state.completing.is_empty() => bare("pending_auth"),
             (None, Some(Problem::NeedsAuth(why)), _) => {
                 SignInStatus { message: Some(why.clone()), ..bare("needs_auth") }
             }
@@ -166,6 +176,7 @@ impl SignIn {
             (None, None, None) if state.challenge.is_some() => bare("needs_auth"),
             (None, None, None) => bare("not_required"),
         };
+        status.last_sign_in.clone_from(&state.last);
         if let (Some(stored), Some(tokens)) = (&stored, tokens) {
             status.issuer = stored.issuer.clone();
             status.scope = tokens.scope.clone();
@@ -179,10 +190,7 @@ impl SignIn {
         if let Kept::Read(stored) = &self.state.lock().kept {
             return Ok(stored.clone());
         }
-        let (vault, place) = (self.vault.clone(), self.place.clone());
-        let read = tokio::task::spawn_blocking(move || vault.get(&place)).await;
-        let read = read.map_err(|error| error.to_string()).and_then(|read| read.map_err(|error| error.to_string()));
-        match read {
+        match self.in_vault().await {
             Ok(bytes) => {
                 let stored = bytes.and_then(|bytes| Stored::read(&bytes)).filter(|stored| self.fits(stored));
                 let stored = stored.map(Arc::new);
@@ -204,6 +212,22 @@ impl SignIn {
                 self.state.lock().problem = Some(Problem::Error(NO_VAULT.to_owned()));
                 Err(SignInError::Vault)
             }
+        }
+    }
+
+    /// What the vault has, whatever it is of.
+    async fn in_vault(&self) -> Result<Option<Zeroizing<Vec<u8>>>, String> {
+        let (vault, name) = (self.vault.clone(), self.vault_name.clone());
+        let read = tokio::task::spawn_blocking(move || vault.get(&name)).await;
+        read.map_err(|error| error.to_string()).and_then(|read| read.map_err(|error| error.to_string()))
+    }
+
+    /// The sign-in that is to end: the one in use, else what the vault has of the server, such as one at an earlier URL.
+    pub(super) async fn ending(&self) -> Option<Arc<Stored>> {
+        // What cannot be read can be removed.
+        match self.stored().await.unwrap_or_default() {
+            Some(stored) => Some(stored),
+            None => Stored::read(&self.in_vault().await.ok()??).map(Arc::new),
         }
     }
 
@@ -237,11 +261,11 @@ impl SignIn {
     /// # Errors
     /// The vault cannot be used.
     pub(super) async fn store(&self, stored: Option<Stored>) -> Result<(), SignInError> {
-        let (vault, place) = (self.vault.clone(), self.place.clone());
+        let (vault, name) = (self.vault.clone(), self.vault_name.clone());
         let bytes = stored.as_ref().map(Stored::write);
         let writing = move || match bytes {
-            Some(bytes) => vault.put(&place, &bytes),
-            None => vault.remove(&place).map(drop),
+            Some(bytes) => vault.put(&name, &bytes),
+            None => vault.remove(&name).map(drop),
         };
         let written = tokio::task::spawn_blocking(writing).await;
         let written = written.map_err(|error| error.to_string()).and_then(|it| it.map_err(|error| error.to_string()));
@@ -326,7 +350,7 @@ impl SignIn {
                 true
             }
             Err(Problem::NeedsAuth(why)) => {
-                tracing::warn!(server = %self.place, why, "the sign-in at an MCP server has ended");
+                tracing::warn!(server = %self.vault_name, why, "the sign-in at an MCP server has ended");
                 // The client goes, too: it may be what the server does not know any more.
                 if self.store(None).await.is_err() {
                     self.keep(None);
@@ -335,7 +359,7 @@ impl SignIn {
                 false
             }
             Err(problem @ (Problem::Error(_) | Problem::NeedsMore)) => {
-                tracing::warn!(server = %self.place, ?problem, "the token of an MCP server could not be refreshed");
+                tracing::warn!(server = %self.vault_name, ?problem, "the token of an MCP server could not be refreshed");
                 let mut state = self.state.lock();
                 (state.problem, state.paused_until) = (Some(problem), Some(Instant::now() + PAUSE));
                 false
@@ -387,12 +411,6 @@ impl State {
         let stored = self.stored();
         let tokens = stored.as_ref().and_then(|stored| stored.tokens.as_ref());
         tokens.is_some_and(|tokens| tokens.refresh.is_some() || !tokens.is_over(now))
-    }
-
-    /// Lets go of sign-ins whose time is over.
-    pub(super) fn end_pending(&mut self) {
-        let now = Instant::now();
-        self.pending.retain(|pending| now < pending.until);
     }
 }
 

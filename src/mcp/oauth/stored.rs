@@ -92,14 +92,14 @@ impl Client {
     /// # Errors
     /// What is wrong, in words that continue a sentence.
     pub(super) fn registered(body: &Value, method: Method, redirect_uri: &str) -> Result<Self, String> {
-        let id = graphic(&body["client_id"]).ok_or("gave no client_id")?;
+        let id = graphic(&body["client_id"]).ok_or("returned no client_id")?;
         let secret = graphic(&body["client_secret"]).map(Secret::new);
         let named = body["token_endpoint_auth_method"].as_str();
         let named = [Method::None, Method::Basic, Method::Post].into_iter().find(|it| named == Some(it.name()));
         let method = match (named.unwrap_or(method), &secret) {
             (Method::None, _) => Method::None,
             (method, Some(_)) => method,
-            (_, None) => return Err("gave no client_secret".to_owned()),
+            (_, None) => return Err("returned no client_secret".to_owned()),
         };
         let secret = secret.filter(|_| method != Method::None);
         let expires_at = body["client_secret_expires_at"].as_u64().filter(|secs| *secs > 0 && secret.is_some());
@@ -141,9 +141,9 @@ impl Tokens {
     /// # Errors
     /// What is wrong, in words that continue a sentence.
     pub(super) fn read(body: &Value, before: (Option<&Secret>, Option<&str>), now: u64) -> Result<Self, String> {
-        let access = graphic(&body["access_token"]).map(Secret::new).ok_or("gave no access token")?;
+        let access = graphic(&body["access_token"]).map(Secret::new).ok_or("returned no access token")?;
         if body["token_type"].as_str().is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
-            return Err("gave a token that is not of the type Bearer".to_owned());
+            return Err("returned a token that is not of type Bearer".to_owned());
         }
         let expires_in = &body["expires_in"];
         let secs = expires_in.as_u64().or_else(|| expires_in.as_f64().map(|secs| secs.max(0.0) as u64));

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use agentsvc_systems::kernel::record::hex;
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, KeyInit, Mac};
 use percent_encoding::{AsciiSet, utf8_percent_encode};
@@ -112,13 +113,6 @@ fn hmac(key: &[u8], text: &[u8]) -> [u8; 32] {
 
 fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
 }
 
 #[cfg(test)]

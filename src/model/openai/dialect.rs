@@ -12,6 +12,7 @@
 //! | xAI | not | `reasoning_effort`, of its small model | |
 //! | others | not | `reasoning_effort` | |
 
+use agentsvc_systems::kernel::record::hex;
 use agentsvc_systems::prompt::Prompt;
 use sha2::{Digest, Sha256};
 
@@ -138,7 +139,7 @@ fn beginning(prompt: &Prompt) -> String {
     if let Some(first) = prompt.messages.first() {
         hash.update(first.plain_text().as_bytes());
     }
-    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize()[..16])
 }
 
 /// An id of nine letters and digits for a call whose own id is none; the same for the same.

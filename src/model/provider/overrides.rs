@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use agentsvc_systems::kernel::record::hex;
 use futures_util::future::BoxFuture;
 use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -17,8 +18,7 @@ use zeroize::Zeroizing;
 use super::Secret;
 use crate::kernel::host::origin_of;
 use crate::kernel::logging::known_secrets;
-use crate::kernel::vault;
-use crate::kernel::vault::Vault;
+use crate::kernel::vault::{self, Vault};
 
 /// Seconds before its end at which a token is no longer begun with.
 const MARGIN_SECS: u64 = 60;
@@ -424,7 +424,7 @@ fn secret_name(provider: &str) -> String {
         return format!("provider-{provider}");
     }
     let hash = Sha256::digest(provider.as_bytes());
-    hash.iter().take(20).fold("provider_".to_owned(), |name, byte| format!("{name}{byte:02x}"))
+    format!("provider_{}", hex(&hash[..20]))
 }
 
 /// Seconds since 1970.

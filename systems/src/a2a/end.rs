@@ -1,7 +1,6 @@
 //! A task comes to its end, exactly once: with its turn, by its client, or when it took too long. What is over is let go.
 
-use bevy_ecs::prelude::{Resource, World};
-use hashbrown::HashMap;
+use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -17,17 +16,13 @@ use super::metrics::A2aTotals;
 use super::{audit_kinds, error_codes, limits, push};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, ReplySlot, command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::View;
 use crate::kernel::entities::{change, state};
 use crate::kernel::index;
-use crate::kernel::outbox::{Exclusive, Outbox};
+use crate::kernel::waiters;
 use crate::session;
 use crate::turn::{Ended, stop_turn};
-
-/// Who waits for which task. An entry lives as long as its task is open.
-#[derive(Resource, Default)]
-pub(super) struct Waiters(Exclusive<HashMap<A2aTaskId, Vec<ReplySlot<A2aTaskView>>>>);
 
 /// Waits for the end of a task. Answered at once when it has ended, and when too many wait for it.
 #[derive(Clone, Copy, Debug)]
@@ -38,17 +33,9 @@ command! {
 }
 
 fn wait(world: &mut World, id: A2aTaskId) -> Answer<A2aTaskView> {
-    let view = match A2aTaskView::seen(world, id) {
-        Ok(view) => view,
-        Err(_) => return Answer::Now(Err(not_found())),
-    };
-    let waiting = world.resource_mut::<Waiters>().0.get().get(&id).map_or(0, Vec::len);
-    if !view.task.state.is_open() || waiting >= limits::A2A_TASK_WAITERS_MAX {
-        return Answer::read(view);
-    }
-    Answer::Later(Box::new(move |world, slot| {
-        world.resource_mut::<Waiters>().0.get().entry(id).or_default().push(slot);
-    }))
+    let Ok(view) = A2aTaskView::seen(world, id) else { return Answer::Now(Err(not_found())) };
+    let is_open = view.task.state.is_open();
+    waiters::wait(world, id, view, is_open, limits::A2A_TASK_WAITERS_MAX)
 }
 
 /// Cancels a task: it ends at once, and its turn is stopped. Refused (409) when it has ended otherwise.
@@ -112,12 +99,7 @@ pub(super) fn settle(world: &mut World, id: A2aTaskId, how: A2aState, text: Stri
         A2aState::Failed | A2aState::Working => totals.failed += 1,
     }
     push::task_ended(world, id);
-    let waiters = world.resource_mut::<Waiters>().0.get().remove(&id).unwrap_or_default();
-    if let Some(view) = A2aTaskView::of(world, entity) {
-        for slot in waiters {
-            world.resource_mut::<Outbox>().reply(slot, Ok(view.clone()));
-        }
-    }
+    waiters::tell::<A2aTaskView>(world, id);
     trim(world);
 }
 

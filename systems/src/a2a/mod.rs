@@ -52,6 +52,7 @@ use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::reaction::on;
 use crate::kernel::record::{Kind, restore_components};
 use crate::kernel::stage::Stage;
+use crate::kernel::waiters::Waiters;
 use crate::turn::FiredTurnEnded;
 
 /// What this domain brings.
@@ -74,7 +75,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         entities::install::<A2aTask>(world);
         entities::install::<A2aDay>(world);
         outbound::install(world);
-        world.init_resource::<end::Waiters>();
+        world.init_resource::<Waiters<A2aTaskView>>();
         world.init_resource::<restart::Lost>();
         on(world, |world, event: &FiredTurnEnded| {
             if let Origin::A2a { task } = event.origin {

@@ -11,7 +11,7 @@ use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::job::Job;
 
 use super::list::{A2aTaskView, not_found};
-use super::{error_codes, limits};
+use super::{end, error_codes, limits};
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::{View, change, state};
 use crate::kernel::job::{self, JobEvent, JobKind, NewJob};
@@ -93,7 +93,10 @@ fn set(world: &mut World, SetA2aPush { task: id, target }: SetA2aPush) -> Result
     if !is_open && !is_known {
         tell(world, id, &name);
     }
-    A2aTaskView::seen(world, id)
+    let view = A2aTaskView::seen(world, id);
+    // A target takes of the bytes that all tasks may take.
+    end::trim(world);
+    view
 }
 
 /// Takes a target away from a task.

@@ -207,6 +207,27 @@ fn so_many_are_open_and_so_many_are_kept() {
 }
 
 #[test]
+fn what_is_told_of_ends_counts_for_the_bytes_of_tasks() {
+    let mut world = TestWorld::new();
+    let agent = world.spawn("scout");
+    let count = limits::A2A_TASKS_BYTES_MAX / limits::A2A_RESULT_BYTES_MAX + 4;
+    for n in 0..count {
+        answered(&mut world, agent, n as u128, &"x".repeat(limits::A2A_RESULT_BYTES_MAX));
+    }
+    let last = task(count as u128 - 1);
+    for n in 0..64_usize {
+        let url = "u".repeat(limits::A2A_PUSH_URL_BYTES_MAX);
+        let target = PushTarget { id: format!("{}", n % 4).into(), url: url.into(), ..PushTarget::default() };
+        let of = task((count - 1 - n / 4) as u128);
+        world.ask(SetA2aPush { task: of, target }).unwrap();
+    }
+    let used = world.engine.world().resource::<index::Tasks>().used;
+    assert!(used.bytes <= limits::A2A_TASKS_BYTES_MAX, "{used:?}");
+    assert!(world.ask(Get::<A2aTaskView>(last)).is_ok() && world.ask(Get::<A2aTaskView>(task(4))).is_err());
+    assert_eq!(world.engine.check(), [] as [String; 0]);
+}
+
+#[test]
 fn a_long_answer_is_cut_and_the_client_is_told() {
     let mut world = TestWorld::new();
     let agent = world.spawn("scout");

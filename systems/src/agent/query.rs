@@ -11,6 +11,7 @@ use super::manifests::Manifests;
 use crate::config::Settings;
 use crate::kernel::expr::{Type, Value};
 use crate::kernel::index::{self, Index};
+use crate::kernel::record::hex;
 use crate::kernel::table::{Field, Item, Kind, Lookup, Relation, Row, Source, field, id_at};
 use crate::usage::Rollups;
 
@@ -153,9 +154,7 @@ pub(crate) static MANIFESTS: Kind = Kind {
 
 const MANIFEST_FIELDS: [Field; 15] = [
     field("hash", Type::Text, "First half of the SHA-256 of the stored form, in hexadecimal.", |row| {
-        shared(row, |shared| {
-            Value::Text(shared.hash.0[..16].iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
-        })
+        shared(row, |shared| Value::Text(hex(&shared.hash.0[..16]).into()))
     }),
     field("agents", Type::Number, "Agents that use it.", |row| {
         let owners = |hash| Some(row.world.resource::<Manifests>().get(hash)?.1);

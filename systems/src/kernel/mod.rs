@@ -34,6 +34,7 @@ pub mod stage;
 pub mod stored;
 pub(crate) mod table;
 pub mod timings;
+pub(crate) mod waiters;
 
 use domain::System;
 use stage::Stage;

@@ -248,7 +248,9 @@ fn note(world: &mut World, it: &NoteMcpTools) -> Result<Vec<PinnedTool>, Refusal
     if !is_strict {
         put(world, &it.server, pinned(&it.tools, |_| true))?;
     }
-    if pin.noted.as_deref() != Some(&*it.hash) && may_note(world, at, is_strict.then_some(&*it.hash)) {
+    // A list that was held is noted again when it is accepted after all.
+    let is_known = is_strict && pin.noted.as_deref() == Some(&*it.hash);
+    if !is_known && may_note(world, at, is_strict.then_some(&*it.hash)) {
         audit(world, audit_kinds::MCP_TOOLS_CHANGED, &it.server, Some(is_strict), &changes);
     }
     Ok(world.get::<McpPin>(at).map(|pin| pin.tools.clone()).unwrap_or_default())
@@ -404,6 +406,10 @@ mod tests {
         world.now.0 += NOTED_PERIOD_MS;
         list(&mut world, &["a4"]);
         assert_eq!(notes(&mut world), 1);
+        // What was held is accepted by a laxer policy, once.
+        world.engine.world_mut().resource_mut::<Settings>().security.taint = TaintPolicy::Audit;
+        (0..2).for_each(|_| assert_eq!(list(&mut world, &["a4"]), ["a4"]));
+        assert_eq!(notes(&mut world), 2);
     }
 
     #[test]

@@ -175,7 +175,7 @@ fn metadata_that_do_not_fit_are_not_used() {
     }
     server.set(|script| script.instead.clear());
     server.set(|script| script.client = json!({ "client_id": "a b" }));
-    assert!(failure(&daemon).contains("gave no client_id"));
+    assert!(failure(&daemon).contains("returned no client_id"));
     server.set(|script| script.client = Value::Null);
     sign_in(&server, &daemon, "docs");
 }

@@ -7,7 +7,7 @@ use agentsvc_components::a2a::outbound::{A2aAgent, A2aSentId};
 use agentsvc_systems::a2a::outbound::{
     A2aAgentView, A2aSentView, AwaitA2aSent, FindA2aAgent, RegisterA2aAgent, SendToA2aAgent,
 };
-use agentsvc_systems::kernel::entities::Remove;
+use agentsvc_systems::kernel::entities::{Get, Remove};
 use hyper::StatusCode;
 use tokio::time::{Duration, timeout};
 
@@ -104,7 +104,11 @@ async fn discover(call: Call) -> Result<Response, Error> {
     let url = host.spelled(&body.url).map_err(|why| Error::bad_field("url", format!("url: {why}")))?;
     let is_removed = body.headers.as_ref().is_some_and(Option::is_none);
     let given = body.headers.flatten().map_or(Ok(None), header)?;
-    let known = find(&call, &url).await.ok().filter(|view| *view.agent.url == *url);
+    let known = match find(&call, &url).await {
+        Ok(view) => Some(view).filter(|view| *view.agent.url == *url),
+        Err(error) if error.status() == StatusCode::NOT_FOUND => None,
+        Err(error) => return Err(error),
+    };
     let known = known.and_then(|view| view.agent.secret).filter(|_| !is_removed);
     let Discovered { card, secret } =
         Arc::clone(&host).discover(url.clone(), given, known).await.map_err(|failure| match failure {
@@ -155,7 +159,7 @@ async fn ended(call: &Call, view: A2aSentView, waiting: gate::Waiting) -> Result
     drop(waiting);
     match ended {
         Ok(ended) => ended,
-        Err(_) => call.ask(agentsvc_systems::kernel::entities::Get::<A2aSentView>(id)).await,
+        Err(_) => call.ask(Get::<A2aSentView>(id)).await,
     }
 }
 

@@ -82,6 +82,8 @@ struct Started {
     /// The server.
     server: String,
     auth: SignInStatus,
+    /// `id` of `last_sign_in` in the state, as soon as the user has completed this sign-in.
+    sign_in_id: String,
     /// Open this in a browser.
     auth_url: String,
     /// Seconds until it must be complete.
@@ -115,7 +117,7 @@ struct CallbackQuery {
     code: Option<String>,
     /// Why there is no code.
     error: Option<String>,
-    /// The same as a sentence.
+    /// The same as a sentence; not shown.
     error_description: Option<String>,
     /// The authorization server.
     iss: Option<String>,
@@ -153,9 +155,10 @@ async fn start(call: Call) -> Result<Response, Error> {
         None => called_base(&call).ok_or_else(|| Error::bad_field("base_url", "base_url is missing"))?,
     };
     let sign_ins = sign_ins(&call)?;
-    let SignInStarted { auth_url, expires_in } = Arc::clone(&sign_ins).start(server.clone(), base, wait_secs).await?;
+    let begun = Arc::clone(&sign_ins).start(server.clone(), base, wait_secs).await?;
+    let SignInStarted { id: sign_in_id, auth_url, expires_in } = begun;
     let auth = state_of(&sign_ins, &server).await?;
-    no_store(reply::ok(&Started { server, auth, auth_url, expires_in })?)
+    no_store(reply::ok(&Started { server, auth, sign_in_id, auth_url, expires_in })?)
 }
 
 /// A base that browsers can be sent to, without a slash at its end.
@@ -221,7 +224,7 @@ async fn finish(call: Call) -> Result<ServerAuth, Error> {
         return Err(Error::bad_field("code", "code is missing"));
     }
     let sign_ins = sign_ins(&call)?;
-    let answer = SignInAnswer { state, code, error, error_description, iss };
+    let answer = SignInAnswer { state, code, error, iss };
     Arc::clone(&sign_ins).finish(server.clone(), answer).await?;
     let auth = state_of(&sign_ins, &server).await?;
     Ok(ServerAuth { server, auth: SignInStatus { auth_url: None, ..auth } })

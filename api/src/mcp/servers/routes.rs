@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agentsvc_components::Refusal;
 use agentsvc_systems::mcp::{
     AcceptMcpTools, CreateMcpServer, McpOauth, McpServerFields, McpTransport, RemoveMcpServer, UpdateMcpServer,
     error_codes as codes, tool_prefix,
@@ -275,13 +276,11 @@ async fn remove(call: Call) -> Result<Response, Error> {
     let servers = servers(&call)?;
     let server = own(&servers, &call.param("id")?)?;
     call.ask(RemoveMcpServer(server.name.clone())).await?;
+    servers.sync(Some(server.name.clone())).await;
     // A server that gets this name later must not get its tokens.
-    let signed_out = match call.api.service::<dyn ServerSignIns>() {
-        Ok(sign_ins) => sign_ins.revoke(server.name.clone()).await.map(drop),
-        Err(_) => Ok(()),
-    };
-    servers.sync(Some(server.name)).await;
-    signed_out?;
+    if let Ok(sign_ins) = call.api.service::<dyn ServerSignIns>() {
+        sign_ins.forget(server.name).await?;
+    }
     Ok(reply::no_content())
 }
 
@@ -298,6 +297,8 @@ fn own(servers: &Servers, name: &str) -> Result<ServerItem, Error> {
 /// The server as it is when the change is in effect.
 async fn changed(servers: Servers, name: String, status: &'static str) -> Result<ServerChanged, Error> {
     Arc::clone(&servers).sync(Some(name.clone())).await;
-    let server = servers.get(&name).ok_or_else(|| unknown(&name))?;
+    let server = servers.get(&name).ok_or_else(|| {
+        Error::from(Refusal::busy(format!("MCP server {name} is stored and starts when the daemon is less busy"), 1))
+    })?;
     Ok(ServerChanged { reload: "reloaded", server: ServerItem { status, ..server } })
 }

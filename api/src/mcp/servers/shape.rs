@@ -94,6 +94,10 @@ pub struct ReviewedTool {
     /// The JSON schema of its input. A list of servers does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Value>,
+    /// Its hints `readOnlyHint` and `idempotentHint`, as far as the server gives them: with one that is true, calls are repeated
+    /// after a restart of the daemon. A list of servers does not have them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Map<String, Value>>,
 }
 
 /// A tool of an MCP server.

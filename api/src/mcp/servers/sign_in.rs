@@ -15,10 +15,11 @@ use crate::mcp::error_codes;
 /// How a server is signed in to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SignInStatus {
-    /// `not_required`: the server has not asked for a sign-in; `needs_auth`; `pending_auth`: a sign-in waits for the user;
+    /// `not_required`: the server has not asked for a sign-in; `needs_auth`; `pending_auth`: a sign-in waits for the user,
+    /// or the answer to it is being looked at;
     /// `authorized`; `expired`: the token has expired and cannot be refreshed; `error`: the last sign-in or refresh failed.
     pub state: &'static str,
-    /// Where the user signs in; only while one is pending.
+    /// Where the user signs in; only while one waits for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_url: Option<String>,
     /// Why the state is `needs_auth` or `error`, where that is known.
@@ -34,6 +35,18 @@ pub struct SignInStatus {
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "moment")]
     #[schemars(with = "Option<Moment>")]
     pub expires_at: Option<Timestamp>,
+    /// The sign-in that a user completed last, with or without success, since the server was started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_sign_in: Option<EndedSignIn>,
+}
+
+/// A sign-in that a user completed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct EndedSignIn {
+    /// `sign_in_id` of its start.
+    pub id: String,
+    /// Why it failed; null if it succeeded.
+    pub error: Option<String>,
 }
 
 #[allow(clippy::ref_option, reason = "serde passes the field")]
@@ -44,6 +57,8 @@ fn moment<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok,
 /// A sign-in that was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignInStarted {
+    /// Tells it apart from other ones at this server.
+    pub id: String,
     /// Where the user signs in.
     pub auth_url: String,
     /// Seconds until it must be complete.
@@ -59,8 +74,6 @@ pub struct SignInAnswer {
     pub code: Option<String>,
     /// Why there is no code: a word of RFC 6749.
     pub error: Option<String>,
-    /// The same as a sentence.
-    pub error_description: Option<String>,
     /// The authorization server (RFC 9207).
     pub iss: Option<String>,
 }
@@ -125,4 +138,7 @@ pub trait ServerSignIns: Send + Sync + 'static {
     /// Removes the sign-in: at the authorization server where it allows that, and here in any case. Gives whether there was
     /// one.
     fn revoke(self: Arc<Self>, server: String) -> BoxFuture<'static, Result<bool, SignInError>>;
+
+    /// The same for a server that was removed and does not run any more.
+    fn forget(self: Arc<Self>, server: String) -> BoxFuture<'static, Result<(), SignInError>>;
 }

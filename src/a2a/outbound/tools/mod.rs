@@ -20,7 +20,7 @@ fn check_granted(context: &Context, url: &str) -> Result<(), String> {
 }
 
 /// A task as the model reads it.
-fn told(view: &A2aSentView) -> String {
+fn shown(view: &A2aSentView) -> String {
     let A2aSentView { id, task } = view;
     let mut text = format!("Task {id} at external agent {:?}: {}", task.to_name, task.state.as_str());
     match task.state {

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::told;
+use super::shown;
 use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 
 /// The table row.
@@ -33,6 +33,6 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         if view.task.from != context.agent() {
             return Err(format!("Refused: sent A2A task not found: {task_id}."));
         }
-        Ok(Ended::Text(told(&view)))
+        Ok(Ended::Text(shown(&view)))
     })
 }

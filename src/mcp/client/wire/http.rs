@@ -297,7 +297,9 @@ impl Http {
                     }
                 }
                 // It says nothing by itself.
-                Ok(response) if response.status().is_client_error() => return std::future::pending().await,
+                Ok(response) if response.status().is_client_error() && !may_pass(response.status()) => {
+                    return std::future::pending().await;
+                }
                 Err(Trouble::Wire(why)) => return why,
                 Ok(_) | Err(Trouble::Request(_)) => {}
             }
@@ -385,6 +387,11 @@ fn session_of(response: &Response) -> Option<HeaderValue> {
         session.set_sensitive(true);
         session
     })
+}
+
+/// Is it an error that the next request may not have?
+const fn may_pass(status: StatusCode) -> bool {
+    matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS)
 }
 
 fn is_stream(response: &Response) -> bool {

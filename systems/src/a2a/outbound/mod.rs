@@ -44,6 +44,7 @@ use crate::kernel::entities::Remove;
 use crate::kernel::footprint::{Measure, entries, of};
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::job::JobKind;
+use crate::kernel::waiters::Waiters;
 
 pub(super) use index::{ExternalAgents, SentTasks};
 pub(super) use keep::{beat, clock_set_back, next_due};
@@ -75,7 +76,7 @@ pub(crate) struct SentTotals {
 pub(super) fn install(world: &mut World) {
     entities::install::<A2aAgent>(world);
     entities::install::<A2aSent>(world);
-    world.init_resource::<ask::SentWaiters>();
+    world.init_resource::<Waiters<A2aSentView>>();
 }
 
 /// Says which index is wrong, and which open task lacks its job.

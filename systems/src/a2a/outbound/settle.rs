@@ -11,11 +11,12 @@ use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::job::Job;
 
 use super::index::{ExternalAgents, SentTasks};
-use super::{SentTotals, ask};
+use super::{A2aSentView, SentTotals};
 use crate::a2a::limits;
 use crate::kernel::clock::Now;
 use crate::kernel::entities::{change, state};
 use crate::kernel::job::{self, JobEvent, JobKind, NewJob};
+use crate::kernel::waiters;
 
 /// The kind of jobs that send a message.
 pub const SEND: &str = "a2a_send";
@@ -216,7 +217,7 @@ pub(super) fn end(world: &mut World, id: A2aSentId, how: A2aSentState, result: O
         A2aSentState::Unknown => totals.unknown += 1,
         _ => totals.other += 1,
     }
-    ask::tell(world, id);
+    waiters::tell::<A2aSentView>(world, id);
     super::keep::trim(world);
 }
 

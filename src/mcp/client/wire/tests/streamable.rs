@@ -1,7 +1,7 @@
 //! Streamable HTTP.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use agentsvc_systems::mcp::limits::MCP_MESSAGE_BYTES_MAX;
 use futures_util::future::BoxFuture;
@@ -184,7 +184,10 @@ async fn a_stream_that_breaks_off_goes_on_without_a_second_call() {
 async fn what_the_server_says_by_itself_is_heard_and_answered() {
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
     let asked = json!({ "jsonrpc": "2.0", "id": "p", "method": "ping" });
+    let is_first = AtomicBool::new(true);
     let server = Server::start(move |seen| match seen.method.as_str() {
+        // Once it has no time: it is asked again.
+        "GET" if is_first.swap(false, Ordering::Relaxed) => Reply::status(429),
         "GET" => Reply::Events(format!("data: {changed}\n\ndata: {asked}\n\n"), false),
         _ => sound(seen).unwrap_or_else(|| Reply::status(202)),
     })

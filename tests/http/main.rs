@@ -42,6 +42,7 @@ mod lists;
 mod manifest_variables;
 mod mcp;
 mod mcp_oauth;
+mod mcp_repeats;
 mod mcp_servers;
 mod mcp_tool_lists;
 mod memory;

@@ -15,6 +15,7 @@ mod attachments;
 mod audit;
 mod backup;
 mod backup_agents;
+mod backup_external;
 mod backup_house;
 mod backup_refused;
 mod backup_restore;

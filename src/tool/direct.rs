@@ -11,7 +11,7 @@ use agentsvc_components::kernel::taint::{AgentTaint, Taint};
 use agentsvc_components::manifest::{Capabilities, Interned, Manifest};
 use agentsvc_components::session::message::ToolCall;
 use agentsvc_components::turn::effect::ToolRun;
-use agentsvc_components::{AgentId, LogId, SessionId};
+use agentsvc_components::{AgentId, LogId, SessionId, Timestamp};
 use agentsvc_systems::approval::Invoker;
 use agentsvc_systems::kernel::glob;
 use agentsvc_systems::manifest;
@@ -155,6 +155,7 @@ fn run_of(invocation: Invocation, tool: &Tool) -> ToolRun {
         index: 0,
         call: ToolCall { id: String::new(), name, input },
         runs_before: 0,
+        sent_at: Timestamp(0),
         // What a client calls by itself is its own will.
         taint: Taint::default(),
         agent_taint: AgentTaint::default(),

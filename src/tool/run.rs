@@ -1,6 +1,7 @@
 //! The way of one tool call: grant, run, outcome; and what subscribers see of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::turn::effect::ToolRun;
@@ -47,10 +48,14 @@ impl ToolRunner {
     }
 }
 
-/// May a call run that may have run so often before? The third time it is likely what ends the daemon, and would end it with
-/// each start.
-fn may_run(repeat: Repeat, runs_before: u8) -> bool {
-    runs_before == 0 || (repeat == Repeat::Safe && runs_before <= REPEATS_MAX)
+/// How long a call waits for a tool that is about to be brought, as those of MCP servers are after a start.
+const BROUGHT_WAIT: Duration = Duration::from_secs(30);
+
+/// May this call of the tool run? The third time it is likely what ends the daemon, and would end it with each start. What the
+/// tool says of itself counts for calls that went out after it was said.
+fn may_run(tool: &Tool, run: &ToolRun) -> bool {
+    let may_repeat = tool.repeat == Repeat::Safe && tool.since <= run.sent_at;
+    run.runs_before == 0 || (may_repeat && run.runs_before <= REPEATS_MAX)
 }
 
 /// Begins a tool call. Never blocks.
@@ -74,16 +79,20 @@ impl Running {
     async fn run(self) {
         let name = &self.run.call.name;
         self.publish(|| StreamEvent::ToolUse { tool: name.clone() });
-        let tools = self.runner.parts.set.get();
+        let tools = tokio::select! {
+            biased;
+            () = self.reply.ticket().aborted() => self.runner.parts.set.get(),
+            tools = self.runner.parts.set.with(name, BROUGHT_WAIT) => tools,
+        };
         let resumed = self.run.runs_before > 0;
         let result = match find(&tools, &self.run) {
-            Ok(tool) if !may_run(tool.repeat, self.run.runs_before) => return self.unknown(),
+            Ok(tool) if !may_run(tool, &self.run) => return self.unknown(),
             Ok(tool) => tokio::select! {
                 biased;
                 () = self.reply.ticket().aborted() => Err(ABORTED.to_owned()),
                 result = tool.perform(self.context(), self.run.call.input.clone()) => result,
             },
-            // It was there when the call ran: what brings it has not started yet.
+            // It was there when the call ran: what brings it does not bring it any more, or not in time.
             Err(_) if resumed && tools.find(name).is_none() => return self.unknown(),
             Err(refusal) => return self.refused(refusal),
         };
@@ -197,16 +206,20 @@ mod tests {
     use agentsvc_components::kernel::taint::{AgentTaint, Taint};
     use agentsvc_components::manifest::{Interned, Manifest, ManifestHash};
     use agentsvc_components::session::message::ToolCall;
-    use agentsvc_components::{AgentId, LogId, SessionId};
+    use agentsvc_components::{AgentId, LogId, SessionId, Timestamp};
 
-    use super::{Repeat, find, may_run, shown_input};
-    use crate::tool::toolset::built_in;
+    use super::{find, may_run, shown_input};
+    use crate::tool::toolset::{Tool, built_in};
 
     fn refusal(tools: &[&str], name: &str) -> Option<String> {
+        find(built_in(), &run(tools, name)).err()
+    }
+
+    fn run(tools: &[&str], name: &str) -> ToolRun {
         let mut manifest = Manifest::default();
         manifest.capabilities.tools = tools.iter().map(|tool| Box::from(*tool)).collect();
         let id = uuid::Uuid::nil();
-        let run = ToolRun {
+        ToolRun {
             attempt: Attempt { job: JobId(id), number: 1 },
             agent: AgentId(id),
             family: AgentId(id),
@@ -218,11 +231,11 @@ mod tests {
             index: 2,
             call: ToolCall { id: "1".to_owned(), name: name.to_owned(), input: "{}".to_owned() },
             runs_before: 0,
+            sent_at: Timestamp(5),
             taint: Taint::NONE,
             agent_taint: AgentTaint::default(),
             trace: None,
-        };
-        find(built_in(), &run).err()
+        }
     }
 
     #[test]
@@ -237,9 +250,19 @@ mod tests {
 
     #[test]
     fn what_may_be_repeated_is_repeated_so_often() {
-        let runs = |repeat| (0..5).map(|before| may_run(repeat, before)).collect::<Vec<_>>();
-        assert_eq!(runs(Repeat::Never), [true, false, false, false, false]);
-        assert_eq!(runs(Repeat::Safe), [true, true, true, false, false]);
+        let runs = |tool: Tool| {
+            let run = |runs_before| ToolRun { runs_before, ..run(&["*"], "a") };
+            (0..5).map(|before| may_run(&tool, &run(before))).collect::<Vec<_>>()
+        };
+        let tool = || {
+            let schema = serde_json::json!({ "type": "object" });
+            Tool::brought("a".to_owned(), String::new(), schema, |_, _| Box::pin(async { Err(String::new()) }))
+        };
+        let (never, repeated) = ([true, false, false, false, false], [true, true, true, false, false]);
+        assert_eq!((runs(tool()), runs(tool().safe())), (never.to_vec(), repeated.to_vec()));
+        // The call went out at 5: what is said later is not said of it.
+        assert_eq!(runs(tool().safe_since(Timestamp(5))), repeated);
+        assert_eq!(runs(tool().safe_since(Timestamp(6))), never);
     }
 
     #[test]

@@ -24,7 +24,7 @@ fn scout(daemon: &Daemon) -> String {
 }
 
 /// A client without a key.
-fn guest(daemon: &Daemon) -> Client {
+pub(crate) fn guest(daemon: &Daemon) -> Client {
     Client { key: None, ..daemon.client() }
 }
 
@@ -36,7 +36,7 @@ fn rpc(client: &Client, headers: &[(&str, &str)], method: &str, params: &Value) 
 
 /// The result of a JSON-RPC request, or its error.
 #[track_caller]
-fn ask(client: &Client, method: &str, params: &Value) -> Value {
+pub(crate) fn ask(client: &Client, method: &str, params: &Value) -> Value {
     let answer = rpc(client, &[], method, params).expect(200);
     assert_eq!((&answer["jsonrpc"], &answer["id"]), (&json!("2.0"), &json!(7)), "{answer}");
     if answer["error"].is_null() { answer["result"].clone() } else { answer["error"].clone() }
@@ -47,7 +47,7 @@ fn told(answer: &Answer) -> Value {
     serde_json::from_slice(&answer.body).unwrap()
 }
 
-fn said(text: &str) -> Value {
+pub(crate) fn said(text: &str) -> Value {
     json!({ "kind": "message", "messageId": format!("message-{text}"), "role": "user",
         "parts": [{ "kind": "text", "text": text }] })
 }

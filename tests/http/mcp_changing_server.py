@@ -1,4 +1,7 @@
-"""An MCP server over standard input and output whose tools are those of the file tools.json in its directory."""
+"""An MCP server over standard input and output whose tools are those of the file tools.json in its directory.
+
+It writes the value of its variable TOKEN to token.txt there.
+"""
 
 import json
 import os
@@ -17,6 +20,8 @@ def tools():
         return json.load(file)
 
 
+with open(os.path.join(os.environ["HOME"], "token.txt"), "w") as token:
+    token.write(os.environ.get("TOKEN", ""))
 for line in sys.stdin:
     message = json.loads(line)
     method, key = message.get("method"), message.get("id")

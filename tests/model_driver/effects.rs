@@ -16,7 +16,7 @@ use agentsvc_components::turn::effect::ToolRun;
 use agentsvc_components::turn::outcome::{ToolEnd, ToolOutcome, ToolStatus};
 use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_components::turn::trace::TrimTraces;
-use agentsvc_components::{AgentId, LogId};
+use agentsvc_components::{AgentId, LogId, Timestamp};
 use agentsvc_systems::kernel::record::{agent_prefixes, log_prefixes, trace_prefix};
 use uuid::Uuid;
 
@@ -74,6 +74,7 @@ fn tool_run(manifest: &Manifest, name: &str, input: &str) -> ToolRun {
         index: 4,
         call: ToolCall { id: "a".to_owned(), name: name.to_owned(), input: input.to_owned() },
         runs_before: 0,
+        sent_at: Timestamp(0),
         taint: Taint::NONE,
         agent_taint: AgentTaint::default(),
         trace: None,

@@ -64,6 +64,10 @@ actions! {
     Send 30,
     /// A message, and the client watches.
     Post 20,
+    /// A message in the name of an agent, for another one.
+    SendBetween 6,
+    /// A message of another node.
+    SendPeer 4,
     /// A whole conversation.
     Converse 5,
     /// Its client goes away.

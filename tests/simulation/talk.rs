@@ -1,11 +1,13 @@
 //! The client talks to agents: messages, conversations, stops, approvals, memory.
 
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::session::message::{ChatMessage, Role};
 use agentsvc_components::turn::{ClientTool, Origin, TurnRequest};
 use agentsvc_components::{AgentId, SessionId};
 use agentsvc_systems::approval::{
     ApprovalFilter, DecideApprovals, Decision, InvokeTool, ListApprovals, RequestApproval, WithdrawInvocation,
 };
+use agentsvc_systems::comms::SendBetween;
 use agentsvc_systems::compaction::CompactSession;
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::memory::{DeleteMemory, Doomed, GetMemoryUse, PutEntry, PutMemory};
@@ -26,6 +28,8 @@ use super::work;
 pub(crate) fn act(harness: &mut Harness, what: What) {
     match what {
         What::Send | What::Post => message(harness, what == What::Send),
+        What::SendBetween => between(harness),
+        What::SendPeer => peer(harness),
         What::Converse => converse(harness),
         What::StopConversation => {
             let known = harness.known.conversations.clone();
@@ -105,6 +109,35 @@ fn message(harness: &mut Harness, waits: bool) {
             note(harness, taken.session, taken.turn)
         });
     }
+}
+
+/// One of the agents may be removed before the message arrives, and both may be the same.
+fn between(harness: &mut Harness) {
+    let (Some(from), Some((to, session))) = (agent(harness), place(harness)) else { return };
+    let message = NewMessage::text(harness.text("in the name of another"));
+    let number = harness.number;
+    if let Some(session) = session {
+        harness.facts.submit(format!("session/{to}/{session}"), "lives");
+    }
+    harness.ask(SendBetween { from, to, session, message }, move |harness, reply| {
+        harness.known.sessions.push((to, reply.session));
+        harness.facts.told(reply.session, Told { number, agent: to, turn: reply.turn });
+    });
+}
+
+/// A message of one of few nodes, in the session that the node has with the agent.
+fn peer(harness: &mut Harness) {
+    let Some(agent) = agent(harness) else { return };
+    let node = harness.rng.below(3) as u128;
+    let session = SessionId(Uuid::from_u128(agent.0.as_u128() ^ ((node + 1) << 64)));
+    harness.facts.submit(format!("session/{agent}/{session}"), "lives");
+    let text = harness.text("another node says");
+    let message = NewMessage { origin: Origin::Peer, taint: Taint::PEER, ..NewMessage::text(text) };
+    let number = harness.number;
+    harness.ask(SendMessage { agent, session: Some(session), message }, move |harness, reply| {
+        harness.known.sessions.push((agent, reply.session));
+        harness.facts.told(reply.session, Told { number, agent, turn: reply.turn });
+    });
 }
 
 fn converse(harness: &mut Harness) {

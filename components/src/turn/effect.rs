@@ -6,6 +6,7 @@ use crate::kernel::attempt::Attempt;
 use crate::kernel::effect::Effect;
 use crate::kernel::id::{AgentId, LogId, SessionId, TurnId};
 use crate::kernel::taint::{AgentTaint, Taint};
+use crate::kernel::time::Timestamp;
 use crate::manifest::{ModelChoice, SharedManifest};
 use crate::session::message::ToolCall;
 use crate::turn::TurnRequest;
@@ -67,6 +68,8 @@ pub struct ToolRun {
     pub call: ToolCall,
     /// How often it went out before the daemon started anew, and may have run.
     pub runs_before: u8,
+    /// When it first went out.
+    pub sent_at: Timestamp,
     /// Untrusted content that the turn has read when it calls.
     pub taint: Taint,
     /// What its agent has.

@@ -260,7 +260,7 @@ pub struct PendingTool {
     /// Progress.
     #[serde(default)]
     pub state: PendingState,
-    /// When it went out.
+    /// When it first went out.
     #[serde(default)]
     pub sent_at: Timestamp,
     /// How often it went out.

@@ -16,6 +16,7 @@ mod review;
 mod server;
 mod session;
 mod sign_ins;
+mod state;
 mod stderr;
 mod tools;
 pub(crate) mod wire;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use agentsvc_api::Api;
 use agentsvc_api::mcp::servers::service::ManagedServers;
 use agentsvc_api::mcp::servers::sign_in::ServerSignIns;
+use agentsvc_systems::mcp::TOOL_PREFIX;
 use tokio::runtime::Handle;
 
 use crate::kernel::exchange::Exchange;
@@ -44,6 +46,8 @@ pub(crate) fn start(
     exchange: &Exchange,
     handle: &Handle,
 ) {
+    // Until it is known which servers there are.
+    parts.set.expect(vec![TOOL_PREFIX.to_owned()]);
     let registry = Registry::new(Parts {
         means: Means { commands: parts.commands.clone(), web: parts.web.clone() },
         catalog: Catalog::new(home.mcp_catalog_dir()),
@@ -60,5 +64,7 @@ pub(crate) fn start(
     handle.spawn(registry.follow(exchange.starts()));
 }
 
+#[cfg(test)]
+mod keep_tests;
 #[cfg(test)]
 mod tests;

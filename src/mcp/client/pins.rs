@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentsvc_api::http::bridge::Bridge;
-use agentsvc_components::Actor;
 use agentsvc_components::mcp::PinnedTool;
+use agentsvc_components::{Actor, Timestamp};
 use agentsvc_systems::mcp::{FindMcpPin, ForgetMcpTools, FoundPin, ListMcpPins, ListedTool, NoteMcpTools, ToolChanges};
 use tokio::sync::Semaphore;
 
@@ -50,8 +50,8 @@ impl Registry {
     pub(super) async fn settle_tools(&self, server: &Server) -> bool {
         let _one_by_one = server.settling.lock().await;
         let listing = server.listing();
-        let Some(accepted) = self.accepted(server, &listing).await else { return false };
-        let offer = Offer::of(listing, &accepted);
+        let Some((accepted, accepted_at)) = self.accepted(server, &listing).await else { return false };
+        let offer = Offer::of(listing, &accepted, accepted_at);
         let before = server.offer();
         if let Some(review) = offer.review.as_ref().filter(|review| before.review.as_ref() != Some(review)) {
             let names = [&review.new[..], &review.changed[..]].concat();
@@ -73,15 +73,16 @@ impl Registry {
         server.warn("the daemon was too busy to compare its tools with those that were accepted; reconnect it");
     }
 
-    /// What is accepted of a server's tools once the world knows of this list. `None` when it does not answer.
-    async fn accepted(&self, server: &Server, listing: &Listing) -> Option<Vec<PinnedTool>> {
+    /// What is accepted of a server's tools once the world knows of this list, and since when. `None` when it does not answer.
+    async fn accepted(&self, server: &Server, listing: &Listing) -> Option<(Vec<PinnedTool>, Timestamp)> {
         let bridge = self.api.bridge.acting_as(Actor::System);
-        let FoundPin { tools: pinned, is_strict } = bridge.ask(FindMcpPin(server.name().to_owned())).await.ok()?;
+        let find = FindMcpPin(server.name().to_owned());
+        let FoundPin { tools: pinned, accepted_at, is_strict } = bridge.ask(find.clone()).await.ok()?;
         let listed = listing.listed();
         if let Some(pinned) = &pinned {
             let changes = ToolChanges::between(pinned, &listed);
             if changes.is_accepted() {
-                return Some(pinned.clone());
+                return Some((pinned.clone(), accepted_at));
             }
             if !is_strict {
                 let names = [&changes.new[..], &changes.changed[..]].concat();
@@ -91,17 +92,21 @@ impl Registry {
         let note = NoteMcpTools { server: server.name().to_owned(), hash: listing.hash.clone(), tools: listed.clone() };
         for _ in 0..REFUSALS_MAX {
             match bridge.ask(note.clone()).await {
-                Ok(accepted) => return Some(accepted),
+                Ok(_) => {
+                    let FoundPin { tools, accepted_at, .. } = bridge.ask(find).await.ok()?;
+                    return Some((tools.unwrap_or_default(), accepted_at));
+                }
                 Err(refusal) => tracing::debug!(server = server.name(), %refusal, "a list of tools is not stored yet"),
             }
             tokio::time::sleep(ASK_AGAIN_AFTER).await;
         }
         server.warn("the list of its tools could not be stored");
         if is_strict {
-            return Some(pinned.unwrap_or_default());
+            return Some((pinned.unwrap_or_default(), accepted_at));
         }
         let pin = |tool: ListedTool| PinnedTool { name: tool.name.into(), hash: tool.hash.into() };
-        Some(listed.into_iter().map(pin).collect())
+        // It is not known since when they are as they are: no call of before is repeated.
+        Some((listed.into_iter().map(pin).collect(), Timestamp(i64::MAX)))
     }
 
     /// Compares the lists of all servers with what is accepted by now: the world or the policy is another one.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry::Vacant;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agentsvc_api::Api;
@@ -55,6 +56,8 @@ pub(crate) struct Registry {
     running: Mutex<BTreeMap<Box<str>, Entry>>,
     /// The servers that the world had when it was last asked.
     stored: Mutex<Vec<McpServer>>,
+    /// The world has told of them, and they are started.
+    is_known: AtomicBool,
     /// One change at a time.
     turn: tokio::sync::Mutex<()>,
     /// A change was applied without the answer of the world.
@@ -103,6 +106,7 @@ impl Registry {
             directories,
             running: Mutex::default(),
             stored: Mutex::default(),
+            is_known: AtomicBool::default(),
             turn: tokio::sync::Mutex::default(),
             unanswered: Notify::new(),
             offering: Mutex::default(),
@@ -123,6 +127,8 @@ impl Registry {
                     // A restore may have brought other ones.
                     self.servers().iter().filter_map(|server| server.sign_in().cloned()).for_each(|it| it.forget_read());
                     self.ask_and_apply_until_answered().await;
+                    self.is_known.store(true, Ordering::Relaxed);
+                    self.expect();
                     self.settle_all();
                 }
                 () = self.unanswered.notified() => self.ask_and_apply_until_answered().await,
@@ -239,8 +245,26 @@ impl Registry {
             };
             take.boxed()
         };
-        let task = self.handle.spawn(async move { kept.keep(means, offer).await }).abort_handle();
+        let mut attempts = server.attempts();
+        let task = self.handle.spawn(async move { kept.keep(|| kept.open(&means), offer).await }).abort_handle();
+        let of = Arc::downgrade(self);
+        drop(self.handle.spawn(async move {
+            // Also when it is removed before.
+            let _over = attempts.changed().await;
+            if let Some(registry) = of.upgrade() {
+                registry.expect();
+            }
+        }));
         Entry { server, task }
+    }
+
+    /// Lets calls wait for tools of servers that are started for the first time.
+    fn expect(&self) {
+        // Before the world has told of its servers, any tool may come.
+        if self.is_known.load(Ordering::Relaxed) {
+            let new = self.servers().into_iter().filter(|server| server.is_new());
+            self.set.expect(new.map(|server| tool_prefix(server.name())).collect());
+        }
     }
 
     /// Offers the tools of all servers to agents.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
+use agentsvc_components::Timestamp;
 use agentsvc_components::mcp::PinnedTool;
 use agentsvc_systems::injection::{InjectionPolicy, Level, Report, scan, shield};
 use agentsvc_systems::kernel::record::hex;
@@ -138,16 +139,18 @@ pub(super) struct Offer {
     /// Where something waits for the operator: what.
     pub(super) review: Option<ToolChanges>,
     pub(super) listing: Arc<Listing>,
+    /// When its tools were accepted.
+    pub(super) accepted_at: Timestamp,
 }
 
 impl Offer {
     /// Of a listing, what was accepted.
-    pub(super) fn of(listing: Arc<Listing>, accepted: &[PinnedTool]) -> Self {
+    pub(super) fn of(listing: Arc<Listing>, accepted: &[PinnedTool], accepted_at: Timestamp) -> Self {
         let known: HashSet<(&str, &str)> = accepted.iter().map(|tool| (&*tool.name, &*tool.hash)).collect();
         let is_offered = |tool: &&Arc<Judged>| !tool.is_left_out() && known.contains(&(&*tool.name, &*tool.hash));
         let tools = listing.tools.iter().filter(is_offered).cloned().collect();
         let review = ToolChanges::between(accepted, &listing.listed());
-        Self { tools, review: (!review.is_accepted()).then_some(review), listing }
+        Self { tools, review: (!review.is_accepted()).then_some(review), listing, accepted_at }
     }
 
     /// How many tools wait for the operator.
@@ -404,7 +407,7 @@ mod tests {
         };
         let pin = |tool: ListedTool| PinnedTool { name: tool.name.into(), hash: tool.hash.into() };
         let accepted: Vec<_> = listing("Two.").listed().into_iter().take(2).map(pin).collect();
-        let offer = Offer::of(listing("Other."), &accepted);
+        let offer = Offer::of(listing("Other."), &accepted, Timestamp(1));
         assert_eq!(offer.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["a"]);
         let review = offer.review.as_ref().unwrap();
         assert_eq!(
@@ -412,7 +415,7 @@ mod tests {
             (&["c".to_owned()][..], &["b".to_owned()][..], 2)
         );
         let all: Vec<_> = listing("Two.").listed().into_iter().map(pin).collect();
-        let offer = Offer::of(listing("Two."), &all);
+        let offer = Offer::of(listing("Two."), &all, Timestamp(1));
         assert_eq!((offer.tools.len(), offer.waiting(), offer.review), (3, 0, None));
     }
 }

@@ -3,18 +3,16 @@
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use agentsvc_api::mcp::servers::shape::ServerHealth;
 use agentsvc_api::mcp::servers::sign_in::SignInStatus;
-use agentsvc_components::Timestamp;
 use arc_swap::ArcSwap;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, watch};
-use tokio::time::Instant;
 
 use super::backoff::rest;
 use super::call::{self, Caller};
@@ -26,13 +24,12 @@ use super::link::Link;
 use super::review::{Listing, Offer};
 use super::session::{self, Described};
 use super::sign_ins::not_required;
+use super::state::State;
 use super::stderr::Tail;
 use super::wire::{self, Authorize, Means, Opened, Transport};
 use crate::kernel::settings::Settings;
 use crate::mcp::oauth::{SignIn, Signing};
 
-/// A server that was there this long begins with the shortest time again.
-const SETTLED_AFTER: Duration = Duration::from_secs(60);
 /// Time between two lists of the tools of a server that says that they change.
 const LIST_EVERY: Duration = Duration::from_secs(1);
 /// Time that a program may take to end after its output did.
@@ -70,18 +67,8 @@ pub(super) struct Server {
     attempts: watch::Sender<u64>,
 }
 
-/// What is known of it now.
-#[derive(Default)]
-struct State {
-    link: Link,
-    last_ok: Option<Timestamp>,
-    last_error: Option<String>,
-    failures: u32,
-    /// It is going to be started again.
-    reconnecting: bool,
-    reconnect_attempts: u32,
-    connected_since: Option<Timestamp>,
-}
+/// An attempt to reach a server.
+pub(super) type Opening = BoxFuture<'static, Result<Opened, String>>;
 
 /// How a run ended.
 enum End {
@@ -97,15 +84,8 @@ struct Closing<'a>(&'a Server, Connection);
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
         self.1.close();
-        let mut state = self.0.state.lock();
-        state.link = Link::Down("it was stopped".to_owned());
-        state.connected_since = None;
+        self.0.state.lock().stopped();
     }
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 impl Server {
@@ -206,7 +186,7 @@ impl Server {
         };
         let result = call::call(&connection, called, arguments, caller, self.definition.timeout).await;
         if !matches!(result, Err(Failure::Unanswered(_))) {
-            self.state.lock().last_ok = Some(now());
+            self.state.lock().answered();
         }
         result
     }
@@ -262,14 +242,28 @@ impl Server {
         self.attempts.subscribe()
     }
 
-    /// Keeps it running, for ever. `offer` gets each list of its tools.
-    pub(super) async fn keep(&self, means: Means, offer: impl Fn(Vec<Described>) -> BoxFuture<'static, ()>) {
+    /// Is it the first time that it is started, and not known yet whether it is there?
+    pub(super) fn is_new(&self) -> bool {
+        *self.attempts.borrow() == 0
+    }
+
+    /// Reaches it as its definition says.
+    pub(super) fn open(&self, means: &Means) -> Opening {
+        let (name, transport, means) = (self.definition.name.clone(), self.transport.clone(), means.clone());
+        Box::pin(async move { wire::open(&name, transport?, &means).await })
+    }
+
+    /// Keeps it running, for ever. `open` reaches it, and `offer` gets each list of its tools.
+    pub(super) async fn keep(
+        &self,
+        open: impl Fn() -> Opening,
+        offer: impl Fn(Vec<Described>) -> BoxFuture<'static, ()>,
+    ) {
         let mut failures = 0;
         loop {
-            let began = Instant::now();
-            self.state.lock().link = Link::default();
+            self.state.lock().begin();
             // A panic is one more way to end: what keeps a server must not end with it.
-            let why = match AssertUnwindSafe(self.run(&means, &offer)).catch_unwind().await {
+            let why = match AssertUnwindSafe(self.run(open(), &offer)).catch_unwind().await {
                 Ok(End::Asked) => {
                     failures = 0;
                     continue;
@@ -277,7 +271,7 @@ impl Server {
                 Ok(End::Why(why)) => why,
                 Err(_) => "an internal error ended it".to_owned(),
             };
-            failures = if began.elapsed() >= SETTLED_AFTER { 0 } else { failures };
+            failures = if self.state.lock().was_settled() { 0 } else { failures };
             let rest = self.rest(failures);
             self.note_down(why, rest, failures);
             let pause = async {
@@ -306,23 +300,14 @@ impl Server {
     fn note_down(&self, why: String, rest: Option<Duration>, failures: u32) {
         let (stderr, restart_secs) = (self.log(), rest.map(|rest| rest.as_secs()));
         tracing::warn!(server = self.name(), %why, stderr, restart_secs, "an MCP server ended");
-        let mut state = self.state.lock();
-        state.last_error = Some(why.clone());
-        state.link = Link::Down(why);
-        state.failures = state.failures.saturating_add(1);
-        (state.reconnecting, state.reconnect_attempts) = (rest.is_some(), failures);
-        drop(state);
+        self.state.lock().down(why, rest, failures);
         self.attempts.send_modify(|count| *count += 1);
     }
 
     /// Runs it once.
-    async fn run(&self, means: &Means, offer: &impl Fn(Vec<Described>) -> BoxFuture<'static, ()>) -> End {
-        let transport = match &self.transport {
-            Ok(transport) => transport.clone(),
-            Err(why) => return End::Why(why.clone()),
-        };
+    async fn run(&self, open: Opening, offer: &impl Fn(Vec<Described>) -> BoxFuture<'static, ()>) -> End {
         let opened = tokio::select! {
-            opened = wire::open(self.name(), transport, means) => opened,
+            opened = open => opened,
             () = self.again.notified() => return End::Asked,
         };
         let Opened { connection, mut carry, program } = match opened {
@@ -401,15 +386,7 @@ impl Server {
     }
 
     fn note_up(&self, connection: &Connection) {
-        let mut state = self.state.lock();
-        let was_up = matches!(state.link, Link::Up(_));
-        state.link = Link::Up(connection.clone());
-        state.last_ok = Some(now());
-        if !was_up {
-            state.connected_since = Some(now());
-            (state.failures, state.reconnecting, state.reconnect_attempts) = (0, false, 0);
-        }
-        drop(state);
+        self.state.lock().connected(connection);
         tracing::info!(server = self.name(), tools = self.offer().tools.len(), "an MCP server is connected");
         self.attempts.send_modify(|count| *count += 1);
     }
@@ -423,11 +400,12 @@ impl Server {
             let mut state = self.state.lock();
             match answer {
                 // One that does not know the method is there, too.
-                Ok(_) | Err(Failure::Refused(_)) => (state.last_ok, state.failures) = (Some(now()), 0),
+                Ok(_) | Err(Failure::Refused(_)) => {
+                    state.answered();
+                    state.failures = 0;
+                }
                 Err(Failure::Unanswered(why)) => {
-                    state.failures += 1;
-                    state.last_error = Some(why);
-                    if state.failures >= CHECKS_FAILED_MAX {
+                    if state.unanswered(why) >= CHECKS_FAILED_MAX {
                         return format!("it did not answer {CHECKS_FAILED_MAX} health checks");
                     }
                 }

@@ -17,10 +17,14 @@ use super::wire;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// The other side.
-struct Peer(BufReader<DuplexStream>);
+pub(super) struct Peer(BufReader<DuplexStream>);
 
 impl Peer {
-    async fn next(&mut self) -> Value {
+    pub(super) fn new(stream: DuplexStream) -> Self {
+        Self(BufReader::new(stream))
+    }
+
+    pub(super) async fn next(&mut self) -> Value {
         let mut line = String::new();
         self.0.read_line(&mut line).await.unwrap();
         serde_json::from_str(&line).unwrap()
@@ -31,7 +35,7 @@ impl Peer {
     }
 
     /// Answers what was asked last.
-    async fn answer(&mut self, method: &str, result: Value) -> Value {
+    pub(super) async fn answer(&mut self, method: &str, result: Value) -> Value {
         let asked = self.next().await;
         assert_eq!(asked["method"], method, "{asked}");
         self.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result }).to_string()).await;
@@ -42,7 +46,7 @@ impl Peer {
 fn connected() -> (Connection, JoinHandle<String>, Peer) {
     let (ours, theirs) = duplex(64 << 10);
     let (connection, carry) = wire::lines("s", ours);
-    (connection, tokio::spawn(carry), Peer(BufReader::new(theirs)))
+    (connection, tokio::spawn(carry), Peer::new(theirs))
 }
 
 /// A request under way.

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_systems::mcp::limits::MCP_TOOL_NAME_BYTES_MAX;
 use agentsvc_systems::mcp::tool_prefix;
@@ -30,10 +31,11 @@ pub(super) fn all(servers: &[Arc<Server>]) -> Vec<Tool> {
     by_length.sort_by_key(|server| std::cmp::Reverse(server.name().len()));
     let (mut names, mut tools) = (HashSet::new(), Vec::new());
     for server in by_length {
-        for judged in &server.offer().tools {
+        let offer = server.offer();
+        for judged in &offer.tools {
             let name = format!("{}{}", tool_prefix(server.name()), judged.name);
             if names.insert(name.clone()) {
-                tools.push(tool(server, name, judged));
+                tools.push(tool(server, name, judged, offer.accepted_at));
             } else {
                 tracing::warn!(server = server.name(), tool = name, "another MCP server has a tool of this name");
             }
@@ -56,7 +58,7 @@ pub(super) fn fault(name: &str, described: &Described) -> Option<&'static str> {
     }
 }
 
-fn tool(server: &Arc<Server>, name: String, judged: &Arc<Judged>) -> Tool {
+fn tool(server: &Arc<Server>, name: String, judged: &Arc<Judged>, accepted_at: Timestamp) -> Tool {
     let described = &judged.described;
     let description = described.description.clone().unwrap_or_default();
     let (holder, called) = (Arc::clone(server), Arc::clone(judged));
@@ -70,7 +72,7 @@ fn tool(server: &Arc<Server>, name: String, judged: &Arc<Judged>) -> Tool {
     });
     // The server's own time bounds it.
     let tool = tool.of_server(server.name()).untimed();
-    if described.is_repeatable() { tool.safe() } else { tool }
+    if described.is_repeatable() { tool.safe_since(accepted_at) } else { tool }
 }
 
 /// On whose behalf a call is made. A server over pipes is told where the agent's files are.
@@ -150,7 +152,7 @@ mod tests {
         let listing = Arc::new(judge(name, described.collect(), InjectionPolicy::Mark));
         let pin = |tool: ListedTool| PinnedTool { name: tool.name.into(), hash: tool.hash.into() };
         let accepted: Vec<_> = listing.listed().into_iter().map(pin).collect();
-        server.set_offer(Offer::of(listing, &accepted));
+        server.set_offer(Offer::of(listing, &accepted, Timestamp(1)));
         Arc::new(server)
     }
 

@@ -1,11 +1,13 @@
 //! The tools of this daemon, as a value that is replaced as a whole.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use agentsvc_components::manifest::Manifest;
 use agentsvc_systems::kernel::glob;
 use arc_swap::ArcSwap;
 use serde_json::Value;
+use tokio::sync::watch;
 
 use super::validate::{Fault, InputSchema};
 use super::{Tool, ToolSpec, grant};
@@ -93,22 +95,44 @@ impl Tools {
 
 /// The tools of a daemon. Readers see one set of them or the next, never a mixture.
 #[derive(Clone)]
-pub struct ToolSet(Arc<ArcSwap<Tools>>);
+pub struct ToolSet(Arc<Shared>);
+
+struct Shared {
+    tools: ArcSwap<Tools>,
+    /// How names begin of tools that are about to be brought.
+    expected: watch::Sender<Vec<String>>,
+}
 
 impl ToolSet {
     /// The tools that come with the daemon.
     pub fn built_in() -> Self {
-        Self(Arc::new(ArcSwap::from_pointee(Tools::new(built_in().iter().cloned()))))
+        let tools = ArcSwap::from_pointee(Tools::new(built_in().iter().cloned()));
+        Self(Arc::new(Shared { tools, expected: watch::Sender::default() }))
     }
 
     /// The tools that come with the daemon, and `brought` behind them. Calls that run keep theirs.
     pub fn bring(&self, brought: impl IntoIterator<Item = Tool>) {
-        self.0.store(Arc::new(Tools::new(built_in().iter().cloned().chain(brought))));
+        self.0.tools.store(Arc::new(Tools::new(built_in().iter().cloned().chain(brought))));
     }
 
     /// The tools as they are now.
     pub(crate) fn get(&self) -> Arc<Tools> {
-        self.0.load_full()
+        self.0.tools.load_full()
+    }
+
+    /// Says how the names begin of tools that are about to be brought, in place of what was said before.
+    pub(crate) fn expect(&self, prefixes: Vec<String>) {
+        self.0.expected.send_replace(prefixes);
+    }
+
+    /// The tools once the one of this name is there, or is not expected any more, or the time is over.
+    pub(crate) async fn with(&self, name: &str, time_max: Duration) -> Arc<Tools> {
+        let mut expected = self.0.expected.subscribe();
+        let is_settled = |prefixes: &Vec<String>| {
+            self.get().find(name).is_some() || !prefixes.iter().any(|prefix| name.starts_with(prefix))
+        };
+        let _in_time = tokio::time::timeout(time_max, expected.wait_for(is_settled)).await;
+        self.get()
     }
 }
 
@@ -178,6 +202,30 @@ mod tests {
         assert!(before.find("mcp_look").is_none(), "who had the tools before keeps them");
         set.bring([]);
         assert!(set.get().find("mcp_look").is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tool_that_is_expected_is_waited_for() {
+        let (set, minute) = (ToolSet::built_in(), Duration::from_secs(60));
+        let began = tokio::time::Instant::now();
+        assert!(set.with("mcp_s_look", minute).await.find("mcp_s_look").is_none(), "nothing brings it");
+        set.expect(vec!["mcp_".to_owned()]);
+        assert!(set.with("system_time", minute).await.find("system_time").is_some());
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        assert!(set.with("mcp_s_look", minute).await.find("mcp_s_look").is_none());
+        assert_eq!(began.elapsed(), minute, "it did not come in time");
+        let look =
+            Tool::brought("mcp_s_look".to_owned(), "Looks.".to_owned(), json!({ "type": "object" }), |_, input| {
+                Box::pin(async move { Ok(Ended::Text(input)) })
+            });
+        let (bringing, waited) = (set.clone(), set.with("mcp_s_look", minute));
+        let bring = async move {
+            bringing.expect(vec!["mcp_t_".to_owned(), "mcp_s_".to_owned()]);
+            bringing.bring([look]);
+            bringing.expect(vec!["mcp_t_".to_owned()]);
+        };
+        assert!(tokio::join!(waited, bring).0.find("mcp_s_look").is_some());
+        assert_eq!(began.elapsed(), minute);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentsvc_components::Timestamp;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde_json::Value;
@@ -48,6 +49,8 @@ pub struct Tool {
     schema: Schema,
     /// May it run a second time when nobody knows how the first one ended?
     pub(crate) repeat: Repeat,
+    /// Since when it is known to be so: a call that went out before is not repeated on the word of what came later.
+    pub(crate) since: Timestamp,
     /// The capability it takes beside its name's grant.
     pub(crate) needs: Need,
     /// The server that has it; its agents must be granted that, too.
@@ -119,6 +122,7 @@ impl Tool {
             description,
             schema,
             repeat,
+            since: Timestamp(0),
             needs,
             server: None,
             time_max,
@@ -143,6 +147,12 @@ impl Tool {
     pub(crate) const fn safe(mut self) -> Self {
         self.repeat = Repeat::Safe;
         self
+    }
+
+    /// Running it twice is the same as once, as what brings it has said since then.
+    pub(crate) const fn safe_since(mut self, since: Timestamp) -> Self {
+        self.since = since;
+        self.safe()
     }
 
     /// It takes a capability beside its name's grant.

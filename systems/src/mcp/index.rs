@@ -21,12 +21,15 @@ pub(super) const QUOTA: Quota = Quota {
     code: error_codes::MCP_SERVERS_FULL,
 };
 
+/// What the names of all tools of MCP servers begin with.
+pub const TOOL_PREFIX: &str = "mcp_";
+
 /// What the names of a server's tools begin with: `mcp_<server>_` in lower case, with `_` in the place of other characters
 /// than letters and digits.
 #[must_use]
 pub fn tool_prefix(server: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
-    format!("mcp_{}_", server.chars().map(plain).collect::<String>())
+    format!("{TOOL_PREFIX}{}_", server.chars().map(plain).collect::<String>())
 }
 
 impl Indexed for McpServer {

@@ -23,7 +23,7 @@ use agentsvc_components::mcp::{McpPin, McpPinId, McpServer, McpServerId};
 use bevy_ecs::prelude::World;
 
 pub use change::{CreateMcpServer, McpServerFields, RemoveMcpServer, UpdateMcpServer};
-pub use index::tool_prefix;
+pub use index::{TOOL_PREFIX, tool_prefix};
 pub use list::McpServerView;
 pub use pins::{
     AcceptMcpTools, FindMcpPin, ForgetMcpTools, FoundPin, ListMcpPins, ListedTool, NoteMcpTools, ToolChanges,

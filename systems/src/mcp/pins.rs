@@ -113,6 +113,8 @@ impl ToolChanges {
 pub struct FoundPin {
     /// The tools; `None` when the server never listed any.
     pub tools: Option<Vec<PinnedTool>>,
+    /// When these were accepted: a tool that is the same now was the same since then.
+    pub accepted_at: Timestamp,
     /// Do other tools wait for the operator?
     pub is_strict: bool,
 }
@@ -125,8 +127,10 @@ pub struct FindMcpPin(
 );
 
 command!(read "find_mcp_pin" FindMcpPin => FoundPin, Root, |it, world| {
-    let tools = named(world, &it.0).and_then(|at| world.get::<McpPin>(at)).map(|pin| pin.tools.clone());
-    Answer::read(FoundPin { tools, is_strict: is_strict(world) })
+    let pin = named(world, &it.0).and_then(|at| world.get::<McpPin>(at));
+    let accepted_at = pin.map(|pin| pin.updated_at).unwrap_or_default();
+    let tools = pin.map(|pin| pin.tools.clone());
+    Answer::read(FoundPin { tools, accepted_at, is_strict: is_strict(world) })
 });
 
 /// Reads the names of all servers whose tools were accepted.

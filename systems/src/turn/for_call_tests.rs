@@ -106,9 +106,11 @@ fn a_refusal_leaves_the_call_to_its_tool_and_a_call_given_up_changes_nothing() {
 fn a_call_tells_how_often_it_went_out() {
     let mut world = TestWorld::new();
     let (_, first) = calling(&mut world);
-    assert_eq!(first.runs_before, 0);
+    assert_eq!((first.runs_before, first.sent_at), (0, world.now));
     for restarts in 1..4 {
+        world.now.0 += 1_000;
         world.restart();
-        assert_eq!(run(&mut world).runs_before, restarts);
+        let again = run(&mut world);
+        assert_eq!((again.runs_before, again.sent_at), (restarts, first.sent_at));
     }
 }

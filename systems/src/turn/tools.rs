@@ -229,6 +229,11 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<(Attempt, O
         family: agent::family_of(world, turn.agent),
         writes: taint::may_write(world, entity, &pending.call.name),
     };
+    // Of calls from before there was a count, it is only known that they were out.
+    let (runs_before, sent_at) = match pending.state {
+        PendingState::Out => (pending.runs.max(1), pending.sent_at),
+        _ => (0, now),
+    };
     let run = ToolRun {
         attempt,
         agent: out.agent,
@@ -240,8 +245,8 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<(Attempt, O
         manifest: owner.manifest.clone(),
         index,
         call: pending.call.clone(),
-        // Of calls from before there was a count, it is only known that they were out.
-        runs_before: if pending.state == PendingState::Out { pending.runs.max(1) } else { 0 },
+        runs_before,
+        sent_at,
         taint: taint::of(world, entity),
         agent_taint: owner.taint,
         trace: turn.request.as_ref().and_then(|request| request.trace.clone()),
@@ -253,7 +258,7 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<(Attempt, O
     let mut turn = world.get_mut::<Turn>(entity)?;
     let pending = &mut turn.pending[at];
     pending.runs = run.runs_before.saturating_add(1);
-    (pending.state, pending.sent_at) = (PendingState::Out, now);
+    (pending.state, pending.sent_at) = (PendingState::Out, sent_at);
     world.mark(entity);
     tool_audit::called(world, &run);
     world.effect(run);

@@ -41,6 +41,7 @@ mod limits;
 mod lists;
 mod manifest_variables;
 mod mcp;
+mod mcp_asks;
 mod mcp_oauth;
 mod mcp_servers;
 mod mcp_tool_lists;

@@ -1,5 +1,9 @@
 //! Whether a server is there.
 
+use std::time::SystemTime;
+
+use agentsvc_components::Timestamp;
+
 use super::connection::Connection;
 
 /// The way to a server.
@@ -16,4 +20,10 @@ impl Default for Link {
     fn default() -> Self {
         Self::Starting(None)
     }
+}
+
+/// The time of the system's clock.
+pub(super) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

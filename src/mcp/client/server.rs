@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use agentsvc_api::mcp::servers::shape::ServerHealth;
 use agentsvc_api::mcp::servers::sign_in::SignInStatus;
@@ -16,13 +16,14 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use super::asks::Places;
 use super::backoff::rest;
 use super::call::{self, Caller};
 use super::config::Extensions;
 use super::connection::{Connection, Failure};
 use super::definition::Definition;
 use super::incoming::LogQuota;
-use super::link::Link;
+use super::link::{Link, now};
 use super::review::{Listing, Offer};
 use super::session::{self, Described};
 use super::sign_ins::not_required;
@@ -68,6 +69,8 @@ pub(super) struct Server {
     again: Notify,
     /// Attempts that are over: it was connected, or was not.
     attempts: watch::Sender<u64>,
+    /// The model calls that it asks for, so many at once.
+    pub(super) samplings: Places,
 }
 
 /// What is known of it now.
@@ -103,11 +106,6 @@ impl Drop for Closing<'_> {
     }
 }
 
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-}
-
 impl Server {
     /// The server of this definition; its directory lies in `directories`.
     pub(super) fn new(
@@ -131,6 +129,7 @@ impl Server {
             tail: Tail::default(),
             again: Notify::new(),
             attempts: watch::Sender::default(),
+            samplings: Places::default(),
         }
     }
 
@@ -329,6 +328,7 @@ impl Server {
             Ok(opened) => opened,
             Err(why) => return End::Why(why.trim_end_matches('.').to_owned()),
         };
+        connection.offer(self.definition.asks.offers());
         let closing = Closing(self, connection.clone());
         let (stderr, process) = program.map_or((None, None), |program| (Some(program.stderr), Some(program.process)));
         let mut is_over = stderr.is_none();

@@ -2,6 +2,7 @@
 
 use clap::Subcommand;
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output::{clean, field, items};
@@ -15,7 +16,7 @@ pub(crate) enum Approvals {
     /// Approve one
     Approve {
         /// Its id
-        id: String,
+        id: Uuid,
         /// The filled in form, as a JSON object, if it has one
         #[arg(long, value_name = "JSON", value_parser = answer)]
         answer: Option<Map<String, Value>>,
@@ -29,7 +30,7 @@ pub(crate) enum Approvals {
     /// Reject one
     Reject {
         /// Its id
-        id: String,
+        id: Uuid,
         /// Shown with the approval and to the model
         #[arg(long)]
         reason: Option<String>,
@@ -53,7 +54,6 @@ impl Run for Approvals {
             }
             Self::Reject { id, reason } => (id, "reject", json!({ "reason": reason })),
         };
-        let id = percent_encoding::utf8_percent_encode(&id, percent_encoding::NON_ALPHANUMERIC);
         let answer = context.block_on(client.post(&format!("/api/approvals/{id}/{how}"), Some(&given)))?;
         if context.json() { output::json(&answer) } else { output::print(&decided(&answer)) }
     }

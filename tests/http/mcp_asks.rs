@@ -253,6 +253,8 @@ fn a_kill_ends_the_call_and_expires_the_approval() {
     let mut harness = harness("", "", "");
     let call = harness.begin(&harness.agent, "ask", &json!({ "requests": [form()] }));
     harness.pending(1);
+    // What is read may not be on disk yet; what is written after it is.
+    harness.daemon.settle();
     harness.daemon.kill();
     drop(call);
     harness.daemon.restart();

@@ -114,7 +114,7 @@ impl Host {
         Ok(asked.is_some_and(|answer| answer.state == ApprovalState::Approved))
     }
 
-    /// Asks a person. `None` when nobody can be asked now.
+    /// Asks a person. `None` when no one can be asked now.
     async fn person(
         &self,
         action: &str,
@@ -146,7 +146,7 @@ impl Host {
                 Err(RpcError::invalid(refusal.message.to_string()))
             }
             Err(refusal) => {
-                tracing::warn!(server = &*self.server, agent = %self.agent, %refusal, "nobody can be asked for an MCP server");
+                tracing::warn!(server = &*self.server, agent = %self.agent, %refusal, "a request of an MCP server cannot be put to a person");
                 Ok(None)
             }
         }

@@ -67,7 +67,7 @@ cases! {
     flood { flood }
     keyboard { a_walk, a_list_that_grows }
     looks { automation, chat, empty, money, settings, world }
-    money { spending, approvals, second_factor, audit, security, pictures }
+    money { spending, approvals, the_form_of_a_server, second_factor, audit, security, pictures }
     network {
         external_agents,
         external_agents_off,

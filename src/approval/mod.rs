@@ -1,8 +1,15 @@
-//! Approvals: which tool calls wait for a person.
+//! Approvals: which tool calls wait for a person, and the decisions.
 
+mod cli;
 pub mod config;
 
+use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
-pub const DOMAIN: Domain = Domain { name: "approval", uses: &["tool"], ..Domain::EMPTY };
+pub const DOMAIN: Domain = Domain {
+    name: "approval",
+    uses: &["tool"],
+    commands: &[Subcommand::group::<cli::Approvals>(25, "approvals", "List, approve and reject what waits for you")],
+    ..Domain::EMPTY
+};

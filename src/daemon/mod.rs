@@ -134,7 +134,8 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     let live = Arc::new(Live::new(launch, &front, runtime.handle().clone()));
     front.api.services.provide::<dyn Configuration>(Arc::clone(&live) as _);
     front.open_domains(launch, &exchange)?;
-    crate::mcp::client::start(&front.api, &front.tools, &launch.home, &front.vault, &exchange, runtime.handle());
+    let tools = (&front.tools, &front.providers);
+    crate::mcp::client::start(&front.api, tools, &launch.home, &front.vault, &exchange, runtime.handle());
     let data = launch.home.data_dir(config.data_dir.as_deref());
     crate::peer::start((config.network_enabled, &config.network), &front.tools, &front.api, &data, runtime.handle());
     let (files, handle) = (Arc::clone(&front.files), runtime.handle().clone());

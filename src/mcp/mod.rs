@@ -18,7 +18,19 @@ use config::McpServer;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "mcp",
-    uses: &["audit", "injection", "tool"],
+    uses: &[
+        "approval",
+        "audit",
+        "budget",
+        "injection",
+        "manifest",
+        "model",
+        "prompt",
+        "session",
+        "tool",
+        "turn",
+        "usage",
+    ],
     commands: &[Subcommand::new::<cli::Mcp>(
         22,
         "mcp",

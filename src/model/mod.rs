@@ -24,6 +24,7 @@ mod gemini;
 pub mod http;
 pub mod images;
 pub(crate) mod lines;
+pub(crate) mod metered;
 mod names;
 mod ollama;
 mod openai;

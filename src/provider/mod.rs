@@ -49,7 +49,7 @@ use oauth::{DeviceFlow, Flows, Refresher};
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "provider",
-    uses: &["model", "audit", "budget", "prompt", "usage", "manifest", "session", "turn"],
+    uses: &["model", "audit", "budget", "prompt", "manifest", "session", "turn"],
     commands: &[Subcommand::group::<cli::Providers>(
         15,
         "providers",

@@ -1,28 +1,21 @@
 //! The call that shows whether a provider answers: over the provider's own driver, as short as the provider allows, tried
 //! once. Like every call it goes out when the most that it can cost is reserved, and is settled however it ends.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use agentsvc_api::http::bridge::Bridge;
 use agentsvc_api::provider::accounts::{ProviderError, ProviderTested};
 use agentsvc_components::Actor;
-use agentsvc_components::RefusalKind;
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::session::message::{Block, ChatMessage, Role};
 use agentsvc_components::turn::outcome::FailureCode;
-use agentsvc_components::usage::{CallEnd, CallUse};
 use agentsvc_systems::budget::ReserveProbe;
 use agentsvc_systems::prompt::{Prompt, text_tokens};
-use agentsvc_systems::usage::NoteModelCall;
-use futures_util::FutureExt;
 
-use crate::model::draft::Draft;
+use crate::model::Drivers;
 use crate::model::error::CallError;
-use crate::model::images::Images;
+use crate::model::metered::{self, Ended, Metered};
 use crate::model::provider::{DriverKind, Providers, Target};
-use crate::model::{Drivers, Purpose, Request};
 
 /// What is said.
 const QUESTION: &str = "Answer with one word: ok";
@@ -32,8 +25,6 @@ const THINKER_TOKENS: u32 = 1_024;
 const BOUNDED_TOKENS: u32 = 16;
 /// In the usage of test calls where others name a channel.
 const CHANNEL: &str = "provider_test";
-/// How long a world is left alone that had no place for the end of a call.
-const SETTLE_PAUSE: Duration = Duration::from_secs(1);
 
 /// What is to be tested.
 pub(super) struct Asked {
@@ -61,52 +52,17 @@ pub(super) async fn test(drivers: &Drivers, bridge: &Bridge, asked: Asked) -> Re
         estimated_tokens: text_tokens(QUESTION.len()),
         ..Prompt::default()
     };
-    let images = Images::default();
-    let request = Request {
-        attempt,
+    let call = Metered {
+        grant: attempt,
+        channel: CHANNEL,
         target: &target,
-        purpose: Purpose::Turn,
-        temperature: None,
-        max_tokens: Some(answer_tokens_max),
         prompt: &prompt,
-        images: &images,
-        tools: &[],
+        temperature: None,
+        max_tokens: answer_tokens_max,
         asked: None,
-        streaming: false,
     };
-    let mut draft = Draft::new(None);
-    let begun = Instant::now();
-    let called = AssertUnwindSafe(drivers.get(target.driver).call(&request, &mut draft)).catch_unwind().await;
-    let ended = called.unwrap_or_else(|_| {
-        tracing::error!(provider = &*target.provider, "the test of a provider panicked");
-        Err(CallError::last(FailureCode::ProviderError, "the call was interrupted"))
-    });
-    let latency_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let tokens_max = draft.tokens_max();
-    let usage = match &ended {
-        Ok(()) => draft.into_answer(request.attempt, prompt.estimated_tokens, &target).usage,
-        Err(error) => {
-            if draft.has_begun() || error.code == FailureCode::ProviderTimeout {
-                draft.assume_all(prompt.estimated_tokens);
-            }
-            draft.usage_so_far(prompt.estimated_tokens)
-        }
-    };
-    let used = CallUse {
-        provider: target.provider.clone(),
-        model: target.model.clone(),
-        usage,
-        tokens_max,
-        latency_ms: u32::try_from(latency_ms).unwrap_or(u32::MAX),
-        end: if ended.is_ok() { CallEnd::Answered } else { CallEnd::Failed },
-        ..CallUse::default()
-    };
-    let note = NoteModelCall { channel: CHANNEL.into(), grant: Some(attempt), used };
-    let noted = world.ask(note.clone()).await;
-    if noted.is_err() {
-        drop(tokio::spawn(settle_later(world, note)));
-    }
-    ended.map_err(failed)?;
+    let Ended { answer, noted, latency_ms } = metered::ask(drivers, &world, call, std::future::pending()).await;
+    let usage = answer.map_err(failed)?.usage;
     noted.map_err(ProviderError::World)?;
     Ok(ProviderTested {
         status: "ok",
@@ -116,18 +72,6 @@ pub(super) async fn test(drivers: &Drivers, bridge: &Bridge, asked: Asked) -> Re
         input_tokens: usage.input_tokens,
         output_tokens: usage.output_tokens,
     })
-}
-
-/// Tells a world of the call's end that did not take it at first: else its money stayed reserved until the next start,
-/// which settles what is left.
-async fn settle_later(world: Bridge, note: NoteModelCall) {
-    loop {
-        tokio::time::sleep(SETTLE_PAUSE).await;
-        match world.ask(note.clone()).await {
-            Err(refusal) if refusal.kind == RefusalKind::Busy => {}
-            _ => return,
-        }
-    }
 }
 
 /// Where the call goes, with its key.

@@ -6,6 +6,7 @@
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::thread::{self, JoinHandle};
 
 use serde_json::{Value, json};
 
@@ -118,6 +119,65 @@ fn uses_all(config: &str, transport: &str) {
     assert_eq!(harness.call("change", json!({})), "changed", "{transport}");
     harness.wait_for("late");
     assert_eq!(harness.call("late", json!({})), "late", "{transport}");
+}
+
+/// Decides the next approval that asks for something.
+fn decide(harness: &Harness, how: &'static str, body: Value) -> JoinHandle<Value> {
+    let client = harness.daemon.client();
+    thread::spawn(move || {
+        let path = "/api/approvals?status=pending";
+        let found =
+            until("a person is asked", || client.get(path).expect(200)["approvals"].as_array()?.first().cloned());
+        client.post(&format!("/api/approvals/{}/{how}", text(&found["id"])), &body).expect(200);
+        found
+    })
+}
+
+/// What the server can ask in its calls, over one transport.
+#[track_caller]
+fn asks_all(config: &str, transport: &str) {
+    let harness = Harness::new("wire", &format!("{config}sampling = \"on\"\n"), "", "greet");
+    let person = decide(&harness, "approve", json!({ "answer": { "name": "Ann", "age": 8, "sure": false } }));
+    assert_eq!(harness.call("greet", json!({})), "hello Ann, 8, False", "{transport}");
+    let asked = person.join().unwrap();
+    assert_eq!((&asked["action"], &asked["payload"]["message"]), (&json!("mcp_elicitation"), &json!("Who are you?")));
+    assert_eq!(asked["answer_schema"]["required"], json!(["name"]), "{transport}");
+    let person = decide(&harness, "reject", json!({}));
+    assert_eq!(harness.call("greet", json!({})), "decline", "{transport}");
+    person.join().unwrap();
+    let person = decide(&harness, "approve", json!({}));
+    assert_eq!(harness.call("sign_in", json!({})), "accept", "{transport}");
+    assert_eq!(person.join().unwrap()["payload"]["url"], "https://sign.in/");
+    let call = Reply::calls(&[("c", "mcp_wire_summarize", "{\"text\": \"it\"}")]);
+    harness.model.script([call, Reply::text("short"), Reply::text("done")]);
+    assert_eq!(harness.daemon.say(&harness.agent, "go on")["response"], "done");
+    let requests = harness.model.requests();
+    let [.., sampled, last] = &requests[..] else { panic!("two requests") };
+    let said = text(&last["messages"].as_array().unwrap().last().unwrap()["content"]);
+    assert_eq!(said, "assistant echo-1 endTurn: short", "{transport}");
+    assert_eq!((&sampled["max_tokens"], &sampled["tools"]), (&json!(20), &Value::Null));
+}
+
+#[test]
+fn the_official_server_asks_over_pipes() {
+    if skipped() {
+        return;
+    }
+    let script = routes::root().join("tests/clients/mcp_wire_server.py").display().to_string();
+    let directory = routes::root().join("tests/clients").display().to_string();
+    asks_all(&program(&python("mcp"), &[&script, "stdio", "0"], &[directory]), "stdio");
+}
+
+#[test]
+fn the_official_server_asks_over_http_and_events() {
+    if skipped() {
+        return;
+    }
+    for (transport, kind, path) in [("streamable-http", "http", "mcp"), ("sse", "sse", "sse")] {
+        let (_server, port) = listen(transport);
+        let url = format!("http://127.0.0.1:{port}/{path}");
+        asks_all(&format!("transport = {{ type = {kind:?}, url = {url:?} }}\n"), transport);
+    }
 }
 
 #[test]

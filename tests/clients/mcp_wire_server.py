@@ -3,7 +3,8 @@
 import sys
 
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.types import ToolAnnotations
+from mcp.types import SamplingMessage, TextContent, ToolAnnotations
+from pydantic import BaseModel, Field
 
 TRANSPORT, PORT = sys.argv[1], int(sys.argv[2])
 server = MCPServer("wire")
@@ -23,6 +24,39 @@ async def change(context: Context) -> str:
     server.add_tool(lambda: "late", name="late", description="Came later.")
     await context.session.send_tool_list_changed()
     return "changed"
+
+
+class Guest(BaseModel):
+    """What a person fills in."""
+
+    name: str = Field(description="Your name", min_length=1)
+    age: int = Field(default=7, ge=0)
+    sure: bool = True
+
+
+@server.tool()
+async def greet(context: Context) -> str:
+    """Asks a person for a name."""
+    answer = await context.elicit("Who are you?", Guest)
+    if answer.action != "accept":
+        return answer.action
+    return f"hello {answer.data.name}, {answer.data.age}, {answer.data.sure}"
+
+
+@server.tool()
+async def sign_in(context: Context) -> str:
+    """Asks a person to open a page."""
+    answer = await context.elicit_url("Sign in", "https://sign.in/", "e1")
+    return answer.action
+
+
+@server.tool()
+async def summarize(text: str, context: Context) -> str:
+    """Has the client's model summarize a text."""
+    message = SamplingMessage(role="user", content=TextContent(type="text", text=f"Summarize: {text}"))
+    request = context.request_context.request_id
+    answer = await context.session.create_message([message], max_tokens=20, system_prompt="Be brief.", related_request_id=request)
+    return f"{answer.role} {answer.model} {answer.stop_reason}: {answer.content.text}"
 
 
 @server.resource("note://{name}")

@@ -42,6 +42,7 @@ mod limits;
 mod lists;
 mod manifest_variables;
 mod mcp;
+mod mcp_asks;
 mod mcp_oauth;
 mod mcp_repeats;
 mod mcp_servers;

@@ -146,8 +146,12 @@ actions! {
     RequestApproval 2,
     /// A client calls a tool.
     InvokeTool 3,
-    /// And goes away.
+    /// Something asks a person, with a form or without.
+    AskPerson 2,
+    /// What waits for a person goes away.
     WithdrawInvocation 1,
+    /// A tool asks the model of its agent.
+    Sample 3,
     /// A webhook is made.
     NewWebhook 2,
     /// One is changed, or switched on or off.

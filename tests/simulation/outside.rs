@@ -61,6 +61,12 @@ impl Outside {
         self.past.clear();
     }
 
+    /// The tool calls that are out: whose, and of which turn.
+    pub(crate) fn tools(&self) -> Vec<(AgentId, TurnId)> {
+        let run = |out: &Out| if let Out::Tool(run) = out { Some((run.agent, run.turn())) } else { None };
+        self.out.iter().filter_map(run).collect()
+    }
+
     /// Nothing is out.
     pub(crate) fn is_idle(&self) -> bool {
         self.out.is_empty() && self.lost.is_empty()

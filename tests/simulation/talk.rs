@@ -1,12 +1,15 @@
 //! The client talks to agents: messages, conversations, stops, approvals, memory.
 
 use agentsvc_components::kernel::taint::Taint;
-use agentsvc_components::session::message::{ChatMessage, Role};
+use agentsvc_components::session::message::{ChatMessage, Role, Usage};
 use agentsvc_components::turn::{ClientTool, Origin, TurnRequest};
+use agentsvc_components::usage::CallUse;
 use agentsvc_components::{AgentId, SessionId};
 use agentsvc_systems::approval::{
-    ApprovalFilter, DecideApprovals, Decision, InvokeTool, ListApprovals, RequestApproval, WithdrawInvocation,
+    ApprovalFilter, AskPerson, DecideApprovals, Decision, InvokeTool, ListApprovals, RequestApproval,
+    WithdrawInvocation,
 };
+use agentsvc_systems::budget::{ReserveSampling, SAMPLING};
 use agentsvc_systems::comms::SendBetween;
 use agentsvc_systems::compaction::CompactSession;
 use agentsvc_systems::kernel::record;
@@ -16,6 +19,7 @@ use agentsvc_systems::turn::{
     Conversation, ConversationTarget, InterruptSession, NewMessage, PostMessage, SendConversation, SendMessage,
     StopConversation, StopTurns,
 };
+use agentsvc_systems::usage::NoteModelCall;
 use uuid::Uuid;
 
 use super::action::What;
@@ -60,6 +64,17 @@ pub(crate) fn act(harness: &mut Harness, what: What) {
             let (agent, tool) = (agent(harness), harness.rng.pick(&["danger", "system_time"]).into());
             harness.ask(InvokeTool { id: Uuid::from_u128(id), agent, tool, input: "{}".into() }, |_, _| {});
         }
+        What::AskPerson => {
+            let Some(agent) = agent(harness) else { return };
+            let id = u128::from(harness.rng.roll());
+            harness.known.invocations.push(id);
+            let description = harness.text("fill it in").into();
+            let form = r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#;
+            let answer_schema = harness.rng.chance(50).then(|| form.into());
+            let (id, action, payload) = (Uuid::from_u128(id), "ask".into(), "{}".into());
+            harness.ask(AskPerson { id, agent, action, description, payload, answer_schema }, |_, _| {});
+        }
+        What::Sample => sample(harness),
         What::WithdrawInvocation => {
             let known = harness.known.invocations.clone();
             let Some(id) = harness.rng.any(&known) else { return };
@@ -155,6 +170,18 @@ fn converse(harness: &mut Harness) {
     harness.ask(SendConversation(conversation), |_, _| {});
 }
 
+/// A tool that runs asks the model of its agent.
+fn sample(harness: &mut Harness) {
+    let runs = harness.outside.tools();
+    let Some((agent, turn)) = harness.rng.any(&runs) else { return };
+    harness.ask(ReserveSampling { agent, turn, answer_tokens_max: 10 }, |harness, reserved| {
+        let usage = Usage::of(harness.rng.below(50) as u64, harness.rng.below(10) as u64);
+        let (provider, model) = (reserved.model.provider, reserved.model.model);
+        let used = CallUse { provider, model, usage, ..CallUse::default() };
+        harness.ask(NoteModelCall { channel: SAMPLING.into(), grant: Some(reserved.grant), used }, |_, _| {});
+    });
+}
+
 fn decide(harness: &mut Harness) {
     let Ok(page) =
         harness.read(ListApprovals { filter: ApprovalFilter { decided: false, agent: None }, after: None, limit: 20 })
@@ -166,7 +193,7 @@ fn decide(harness: &mut Harness) {
     let (decision, word) = harness.rng.pick(&[(Decision::Approve, "approved"), (Decision::Reject, "rejected")]);
     let ids = if harness.rng.chance(10) { ids } else { vec![id] };
     let facts: Vec<u64> = ids.iter().map(|id| harness.facts.submit(format!("approval/{id}"), word)).collect();
-    harness.ask(DecideApprovals { ids, decision, reason: None }, move |harness, _| {
+    harness.ask(DecideApprovals { ids, decision, reason: None, answer: None }, move |harness, _| {
         facts.into_iter().for_each(|fact| harness.facts.acknowledge(fact));
     });
 }

@@ -372,6 +372,6 @@ pub(crate) fn decide_all(harness: &mut Harness) {
     };
     let ids: Vec<_> = page.items.iter().map(|view| view.id).collect();
     if !ids.is_empty() {
-        harness.ask(DecideApprovals { ids, decision: Decision::Reject, reason: None }, |_, _| {});
+        harness.ask(DecideApprovals { ids, decision: Decision::Reject, reason: None, answer: None }, |_, _| {});
     }
 }

@@ -3,9 +3,12 @@
 import base64
 import hashlib
 import hmac
+import json
+import pathlib
 import re
 import struct
 import sys
+import threading
 import time
 
 from playwright.sync_api import expect
@@ -92,6 +95,53 @@ def case_approvals(stage):
     expect(page.get_by_role("heading", name="No pending approvals")).to_be_visible()
     assert {status_of(stage, third), status_of(stage, fourth)} == {"approved"}
     expect(page.get_by_role("table", name="Decided approvals")).to_contain_text("rejected")
+
+
+ASKER = json.dumps(["-c", (stages.ROOT / "tests/http/mcp_asking_server.py").read_text(), ""])
+FORM = {"type": "object", "required": ["name"], "properties": {
+    "name": {"type": "string", "title": "Name", "description": "As on the badge."},
+    "age": {"type": "integer", "title": "Age", "maximum": 150},
+    "sure": {"type": "boolean", "title": "Sure"},
+    "color": {"type": "string", "title": "Color", "oneOf": [{"const": "r", "title": "Red"}, {"const": "g", "title": "Green"}]},
+    "days": {"type": "array", "title": "Days", "items": {"type": "string", "enum": ["mon", "tue"]}},
+}}
+
+
+@config(f'[mcp_servers.s]\ncommand = "/usr/bin/python3"\nargs = {ASKER}\n')
+def case_the_form_of_a_server(stage):
+    """What a server asks for is filled in, checked by the daemon, and sent to the server."""
+    asked = {"method": "elicitation/create", "params": {"message": "Who are you?", "requestedSchema": FORM}}
+
+    def respond(messages, body):
+        return "done" if messages[-1]["role"] == "tool" else {"text": "", "calls": [("mcp_s_ask", {"requests": [asked]})]}
+
+    stage.model.respond = respond
+    stage.expect_refusals(400)
+    agent = stage.daemon.agent("ops", 'mcp_servers = ["s"]\n[capabilities]\ntools = ["*"]\n')
+    until("the server is connected", lambda: stage.daemon.call("GET", "/api/mcp/servers/s")["connected"])
+    page = stage.open("#/money/approvals")
+    turn = threading.Thread(target=stage.daemon.call, args=("POST", f"/api/agents/{agent}/message", {"message": "go"}))
+    turn.start()
+    card = page.locator(".approval").filter(has_text="Who are you?")
+    expect(card).to_contain_text("not trusted")
+    card.get_by_role("button", name="Answer").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill("Ann")
+    dialog.get_by_label("Age").fill("200")
+    dialog.get_by_label("Sure").select_option("Yes")
+    dialog.get_by_label("Color").select_option("Green")
+    dialog.get_by_label("Days").select_option(["tue"])
+    access.check(page, "approval-form")
+    stage.shoot("money-approval-form")
+    dialog.get_by_role("button", name="Approve").click()
+    expect(dialog).to_contain_text("answer.age")
+    dialog.get_by_label("Age").fill("7")
+    dialog.get_by_role("button", name="Approve").click()
+    toast(page, "Approved")
+    turn.join()
+    answers = pathlib.Path(stage.daemon.home, "mcp_servers/s/answers").read_text()
+    content = json.loads(answers)["result"]["content"]
+    assert content == {"name": "Ann", "age": 7, "sure": True, "color": "g", "days": ["tue"]}, content
 
 
 @config('[approval]\nsecond_factor = "totp"\n')

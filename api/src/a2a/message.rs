@@ -289,7 +289,7 @@ mod tests {
         assert_ne!(key_of('t', "1", one), key_of('t', "1", other));
         let long = "3f2c1b0a-0000-4000-8000-000000000001";
         assert_eq!(key_of('t', long, one), key_of('t', long, other));
-        let agent = |n: u128| AgentId(Uuid::from_u128(n));
+        let agent = |n: u128| AgentId(uuid::Uuid::from_u128(n));
         let session = session_of(agent(1), "c:x");
         assert_eq!(session, session_of(agent(1), "c:x"));
         assert!(session != session_of(agent(2), "c:x") && session != session_of(agent(1), "c:y"));

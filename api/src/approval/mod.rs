@@ -2,6 +2,7 @@
 
 pub(crate) mod lists;
 pub(crate) mod routes;
+pub mod waiting;
 
 use crate::http::domain::HttpDomain;
 

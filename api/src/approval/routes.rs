@@ -4,7 +4,9 @@ use agentsvc_components::ApprovalId;
 use agentsvc_components::approval::{Approval, ApprovalState};
 use agentsvc_components::kernel::limit;
 use agentsvc_systems::approval::error_codes;
-use agentsvc_systems::approval::{ApprovalView, CountApprovals, DecideApprovals, Decision, RequestApproval};
+use agentsvc_systems::approval::{
+    ApprovalView, CountApprovals, DecideApprovals, Decision, RequestApproval, check_answer,
+};
 use agentsvc_systems::kernel::entities::Get;
 use agentsvc_systems::kernel::record::hex;
 use schemars::JsonSchema;
@@ -50,7 +52,8 @@ pub(crate) const ROUTES: &[Route] = &[
 shape! {
     /// An approval.
     pub(crate) struct Item from view: ApprovalView {
-        let Approval { agent, action, description, payload, state, created_at, deadline, .. } = view.approval;
+        let Approval { agent, action, description, payload, state, created_at, deadline, answer_schema, .. } =
+            view.approval;
         let call = view.approval.call;
     } {
         id: Uuid = view.id.0,
@@ -72,6 +75,9 @@ shape! {
         reason: Option<Box<str>> = view.approval.reason,
         /// Waiting turn; null if a client requested it.
         turn_id: Option<Uuid> = call.and_then(|call| call.waiting_turn()).map(|turn| turn.0),
+        /// JSON schema of the `answer` that approving needs, a flat object; null if it needs none.
+        #[schemars(with = "Option<Value>")]
+        answer_schema: Option<Box<RawValue>> = answer_schema.map(|schema| as_json(schema.into())),
         /// SHA-256 in hex of the tool name, a zero byte and the input; null if a client requested it.
         call_hash: Option<String> = call.map(|call| hex(&call.hash)),
     }
@@ -143,6 +149,8 @@ struct ApproveBody {
     totp_code: Option<String>,
     /// Shown with the approval.
     reason: Option<String>,
+    /// The answer, as `answer_schema` of the approval describes it; only with one. It goes to what asked and is not stored.
+    answer: Option<Map<String, Value>>,
 }
 
 /// Options of a rejection.
@@ -154,29 +162,33 @@ struct RejectBody {
 }
 
 async fn approve(call: Call) -> Result<Response, Error> {
-    let ApproveBody { totp_code, reason } = call.json_or_default()?;
-    one(&call, Decision::Approve, totp_code, reason).await
+    let ApproveBody { totp_code, reason, answer } = call.json_or_default()?;
+    one(&call, Decided { decision: Decision::Approve, totp_code, reason, answer }).await
 }
 
 async fn reject(call: Call) -> Result<Response, Error> {
     let RejectBody { reason } = call.json_or_default()?;
-    one(&call, Decision::Reject, None, reason).await
+    one(&call, Decided { decision: Decision::Reject, totp_code: None, reason, answer: None }).await
 }
 
-async fn one(call: &Call, decision: Decision, code: Option<String>, reason: Option<String>) -> Result<Response, Error> {
-    let decided = decide(call, vec![call.id("id")?], decision, code, reason).await?;
+/// What a person says.
+struct Decided {
+    decision: Decision,
+    totp_code: Option<String>,
+    reason: Option<String>,
+    answer: Option<Map<String, Value>>,
+}
+
+async fn one(call: &Call, decided: Decided) -> Result<Response, Error> {
+    let decided = decide(call, vec![call.id("id")?], decided).await?;
     let first = decided.into_iter().next().ok_or_else(|| Error::internal("nothing was decided"))?;
     reply::ok(&Item::from(first))
 }
 
 /// Decides, all or none. Rejecting needs no code: it is what happens anyway when nobody decides.
-async fn decide(
-    call: &Call,
-    ids: Vec<ApprovalId>,
-    decision: Decision,
-    code: Option<String>,
-    reason: Option<String>,
-) -> Result<Vec<ApprovalView>, Error> {
+async fn decide(call: &Call, ids: Vec<ApprovalId>, decided: Decided) -> Result<Vec<ApprovalView>, Error> {
+    let Decided { decision, totp_code: code, reason, answer } = decided;
+    let answer: Option<Box<str>> = answer.map(|answer| Value::Object(answer).to_string().into());
     if decision == Decision::Approve {
         // A code counts once: it is not spent on what cannot be approved.
         for id in &ids {
@@ -185,11 +197,12 @@ async fn decide(
                 let text = format!("approval {id} is {} already", approval.state.as_str());
                 return Err(Error::of(error_codes::APPROVAL_DECIDED, text));
             }
+            check_answer(approval.answer_schema.as_deref(), answer.as_deref(), ids.len())?;
         }
         let client = call.peer;
         factor::ask(call, "totp_code", move |factor| factor.allow(client, code.as_deref())).await?;
     }
-    call.ask(DecideApprovals { ids, decision, reason: reason.map(Into::into) }).await
+    call.ask(DecideApprovals { ids, decision, reason: reason.map(Into::into), answer }).await
 }
 
 /// Decision on several approvals.
@@ -236,7 +249,7 @@ async fn batch(call: Call) -> Result<Response, Error> {
         BatchDecision::Approve => Decision::Approve,
         BatchDecision::Reject => Decision::Reject,
     };
-    let decided = decide(&call, ids, decision, totp_code, reason).await?;
+    let decided = decide(&call, ids, Decided { decision, totp_code, reason, answer: None }).await?;
     let approvals: Vec<Item> = decided.into_iter().map(Item::from).collect();
     reply::ok(&ApprovalList { total: approvals.len(), approvals })
 }

@@ -4,14 +4,12 @@
 use agentsvc_components::AgentId;
 use agentsvc_components::kernel::error_codes as kernel_codes;
 use agentsvc_systems::agent::GetAgent;
-use agentsvc_systems::approval::{CheckInvocation, InvokeTool, WithdrawInvocation};
+use agentsvc_systems::approval::{CheckInvocation, InvokeTool};
 use serde_json::Value;
-use uuid::Uuid;
 
+use crate::approval::waiting::Waiting;
 use crate::http::api::Api;
-use crate::http::bridge::Bridge;
 use crate::http::error::Error;
-use crate::http::response_headers;
 use crate::tool::error_codes;
 use crate::tool::toolbox::{InputFault, Invocation, Invoked, NotRun, Scope, ToolDetail, Toolbox};
 
@@ -40,8 +38,8 @@ pub(crate) async fn call(
         }
     }
     let input = input.to_string();
-    let id = response_headers::new_id();
-    let waits = Waiting { bridge: Some(api.bridge.clone()), id };
+    let waits = Waiting::new(&api.bridge);
+    let id = waits.id();
     let cleared = api.bridge.ask(InvokeTool { id, agent, tool: name.into(), input: input.as_str().into() }).await;
     waits.over();
     invoke(toolbox, Invocation { tool: name.to_owned(), input, invoker: cleared? }).await
@@ -103,29 +101,4 @@ fn check_scope(tool: &ToolDetail, agent: Option<AgentId>) -> Result<(), Error> {
 
 fn not_granted(name: &str) -> Error {
     Error::of(error_codes::TOOL_NOT_GRANTED, format!("the agent's manifest does not grant the tool {name}"))
-}
-
-/// A client that waits for a person. When it goes away meanwhile, the approval goes with it.
-struct Waiting {
-    bridge: Option<Bridge>,
-    id: Uuid,
-}
-
-impl Waiting {
-    /// The wait has ended by itself.
-    fn over(mut self) {
-        self.bridge = None;
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        let (Some(bridge), Ok(runtime)) = (self.bridge.take(), tokio::runtime::Handle::try_current()) else { return };
-        let id = self.id;
-        runtime.spawn(async move {
-            if let Err(refusal) = bridge.ask(WithdrawInvocation { id }).await {
-                tracing::warn!(%refusal, "an abandoned approval could not be withdrawn");
-            }
-        });
-    }
 }

@@ -43,7 +43,7 @@ impl ApprovalState {
 /// The tool call that an approval is about. What was approved is what runs: the hash is compared before it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatedCall {
-    /// The turn that waits; of a client's call the id of that call, which no turn has.
+    /// The turn that waits; of what waits outside the world the id of that wait, which no turn has.
     pub turn: TurnId,
     /// The log row that the call's result goes to; [`CLIENT_CALL`](Self::CLIENT_CALL) of a client's call.
     pub index: u32,
@@ -94,6 +94,10 @@ pub struct Approval {
     /// The tool call that waits for it; `None` when a client asked.
     #[serde(default)]
     pub call: Option<GatedCall>,
+    /// The form that a person fills in to approve it, as a flat JSON schema; `None` when yes or no is all it needs. The answer
+    /// goes to who waits for it and is not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_schema: Option<Box<str>>,
 }
 
 impl StoredComponent for Approval {
@@ -105,6 +109,8 @@ impl Approval {
     /// Bytes of its texts.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.action.len() + self.description.len() + self.payload.len() + self.reason.as_ref().map_or(0, |it| it.len())
+        let option = |text: &Option<Box<str>>| text.as_ref().map_or(0, |text| text.len());
+        let texts = self.action.len() + self.description.len() + self.payload.len();
+        texts + option(&self.reason) + option(&self.answer_schema)
     }
 }

@@ -77,6 +77,9 @@ pub struct CallRecord {
     /// A budget bounds its answer: it costs no more than what is reserved.
     #[serde(default, skip_serializing_if = "is_default")]
     pub is_bounded: bool,
+    /// It goes out beside the turns and compactions, such as inside a tool call: it has no place in the line of its provider.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_aside: bool,
 }
 
 impl CallRecord {

@@ -1,11 +1,21 @@
 //! Calls of what a server has.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use agentsvc_components::AgentId;
+use agentsvc_systems::mcp::limits::MCP_INPUT_ROUNDS_MAX;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
 
-use super::connection::{Connection, Failure};
+use super::asks::questions::{Counts, Question};
+use super::asks::{Answers, Asked, RpcError};
+use super::connection::{Connection, Failure, Visit, late};
+use super::incoming::roots;
+use super::mirrored;
 use super::session::{Described, Means, memory_of, pages};
 
 /// The key of `_meta` that says on whose behalf a call is made.
@@ -16,15 +26,20 @@ const CALLER_ARGUMENT: &str = "_librefang_caller";
 const DESCRIPTION_BYTES_MAX: usize = 1 << 10;
 
 /// On whose behalf a call is made.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Caller {
     /// The session of the turn, where there is one.
     pub(super) session: Option<String>,
+    /// The agent, where there is one.
+    pub(super) agent: Option<AgentId>,
     /// The workspace of the agent, where it has one.
     pub(super) workspace: Option<PathBuf>,
+    /// Who answers what the server asks meanwhile.
+    pub(super) host: Option<Arc<dyn Answers>>,
 }
 
-/// Calls something of the server: once, whatever comes of it. The result is that of a tool.
+/// Calls something of the server: once, whatever comes of it. The result is that of a tool. While the server waits for an answer
+/// of ours, its time does not run.
 pub(super) async fn call(
     connection: &Connection,
     called: &Described,
@@ -33,59 +48,169 @@ pub(super) async fn call(
     time_max: Duration,
 ) -> Result<Value, Failure> {
     arguments.remove(CALLER_ARGUMENT);
-    let _visit = connection.visit(caller.workspace);
-    let calling = async {
-        match called.means {
-            Means::Tool => {
-                let mut params = json!({ "name": called.name, "arguments": arguments });
-                let session = caller.session.map(|session| json!({ "session_id": session }));
-                params["_meta"] = json!({ CALLER_KEY: session.unwrap_or_else(|| json!({})) });
-                connection.request("tools/call", params, time_max).await
+    let Caller { session, agent, workspace, host } = caller;
+    let (visit, questions) = connection.visit(agent, workspace);
+    let mut asking = Asking {
+        connection,
+        visit,
+        questions,
+        host: host.as_deref(),
+        time_max,
+        time_left: time_max,
+        counts: Counts::default(),
+        headers: Vec::new(),
+    };
+    match called.means {
+        Means::Tool => {
+            if connection.mirrors() {
+                // A tool whose marks are not valid is not listed.
+                let mirrored = mirrored::declared(&called.input_schema).unwrap_or_default();
+                asking.headers = mirrored::headers(&mirrored, &arguments).map_err(Failure::Unanswered)?;
             }
-            Means::ListResources => {
-                let keep = |entry| shown(&entry, &["uri", "uriTemplate", "name", "description", "mimeType", "size"]);
-                let resources = pages(connection, "resources/list", "resources", keep).await?;
-                // Not all servers have them.
-                let templates = pages(connection, "resources/templates/list", "resourceTemplates", keep).await;
-                let listed = json!({ "resources": resources, "templates": templates.unwrap_or_default() });
-                Ok(text(&listed.to_string()))
+            let mut params = json!({ "name": called.name, "arguments": arguments });
+            let session = session.map(|session| json!({ "session_id": session }));
+            params["_meta"] = json!({ CALLER_KEY: session.unwrap_or_else(|| json!({})) });
+            asking.request("tools/call", params).await
+        }
+        Means::ReadResource => {
+            let params = json!({ "uri": arguments.remove("uri") });
+            let mut read = asking.request("resources/read", params).await?;
+            let Value::Array(contents) = taken(&mut read, "contents") else {
+                return Err(Failure::Unanswered("its resource has no contents".to_owned()));
+            };
+            let parts = contents.into_iter().map(|content| json!({ "type": "resource", "resource": content }));
+            Ok(json!({ "content": parts.collect::<Vec<_>>() }))
+        }
+        Means::GetPrompt => {
+            let arguments_of = arguments.remove("arguments").unwrap_or_else(|| json!({}));
+            let params = json!({ "name": arguments.remove("name"), "arguments": arguments_of });
+            let mut got = asking.request("prompts/get", params).await?;
+            let Value::Array(messages) = taken(&mut got, "messages") else {
+                return Err(Failure::Unanswered("its prompt has no messages".to_owned()));
+            };
+            let parts = messages.into_iter().flat_map(|mut message| {
+                let role =
+                    json!({ "type": "text", "text": format!("{}:", message["role"].as_str().unwrap_or("user")) });
+                [role, taken(&mut message, "content")]
+            });
+            Ok(json!({ "content": parts.collect::<Vec<_>>() }))
+        }
+        means @ (Means::ListResources | Means::ListPrompts) => {
+            let listed = tokio::time::timeout(time_max, list(connection, means)).await;
+            listed.unwrap_or_else(|_| Err(late(time_max)))
+        }
+    }
+}
+
+/// Lists the resources or the prompts.
+async fn list(connection: &Connection, means: Means) -> Result<Value, Failure> {
+    if means == Means::ListPrompts {
+        let keep = |entry| shown(&entry, &["name", "description", "arguments"]);
+        let prompts = pages(connection, "prompts/list", "prompts", keep).await?;
+        return Ok(text(&Value::Array(prompts).to_string()));
+    }
+    let keep = |entry| shown(&entry, &["uri", "uriTemplate", "name", "description", "mimeType", "size"]);
+    let resources = pages(connection, "resources/list", "resources", keep).await?;
+    // Not all servers have them.
+    let templates = pages(connection, "resources/templates/list", "resourceTemplates", keep).await;
+    let listed = json!({ "resources": resources, "templates": templates.unwrap_or_default() });
+    Ok(text(&listed.to_string()))
+}
+
+/// A call, with what the server asks in it.
+struct Asking<'a> {
+    connection: &'a Connection,
+    visit: Visit<'a>,
+    questions: mpsc::Receiver<Question>,
+    host: Option<&'a dyn Answers>,
+    time_max: Duration,
+    /// What is left of it for the server.
+    time_left: Duration,
+    /// What the server asked in results.
+    counts: Counts,
+    /// What stands in headers, too.
+    headers: Vec<(String, String)>,
+}
+
+impl Asking<'_> {
+    /// Sends the request of the call and answers what the server asks, until there is a result. A server of a version without
+    /// requests of its own asks in a result; then the request is sent again with the answers, as that version wants it.
+    async fn request(&mut self, method: &str, mut params: Value) -> Result<Value, Failure> {
+        for _ in 0..MCP_INPUT_ROUNDS_MAX {
+            let result = self.round(method, params.clone()).await?;
+            if result["resultType"] != "input_required" {
+                return Ok(result);
             }
-            Means::ReadResource => {
-                let params = json!({ "uri": arguments.remove("uri") });
-                let mut read = connection.request("resources/read", params, time_max).await?;
-                let Value::Array(contents) = taken(&mut read, "contents") else {
-                    return Err(Failure::Unanswered("its resource has no contents".to_owned()));
-                };
-                let parts = contents.into_iter().map(|content| json!({ "type": "resource", "resource": content }));
-                Ok(json!({ "content": parts.collect::<Vec<_>>(), "resultType": read["resultType"] }))
+            if !self.connection.version().is_some_and(super::session::Version::is_stateless) {
+                return Err(Failure::Unanswered(
+                    "it asks for input in a way that its version does not know".to_owned(),
+                ));
             }
-            Means::ListPrompts => {
-                let keep = |entry| shown(&entry, &["name", "description", "arguments"]);
-                let prompts = pages(connection, "prompts/list", "prompts", keep).await?;
-                Ok(text(&Value::Array(prompts).to_string()))
-            }
-            Means::GetPrompt => {
-                let arguments_of = arguments.remove("arguments").unwrap_or_else(|| json!({}));
-                let params = json!({ "name": arguments.remove("name"), "arguments": arguments_of });
-                let mut got = connection.request("prompts/get", params, time_max).await?;
-                let Value::Array(messages) = taken(&mut got, "messages") else {
-                    return Err(Failure::Unanswered("its prompt has no messages".to_owned()));
-                };
-                let parts = messages.into_iter().flat_map(|mut message| {
-                    let role =
-                        json!({ "type": "text", "text": format!("{}:", message["role"].as_str().unwrap_or("user")) });
-                    [role, taken(&mut message, "content")]
-                });
-                Ok(json!({ "content": parts.collect::<Vec<_>>(), "resultType": got["resultType"] }))
+            params["inputResponses"] = self.inputs(&result["inputRequests"]).await?;
+            match result.get("requestState") {
+                Some(state) => params["requestState"] = state.clone(),
+                None => drop(params.as_object_mut().and_then(|params| params.remove("requestState"))),
             }
         }
-    };
-    let late = || Failure::Unanswered(format!("it did not answer within {} seconds", time_max.as_secs()));
-    let result = tokio::time::timeout(time_max, calling).await.unwrap_or_else(|_| Err(late()))?;
-    if result["resultType"] == "input_required" {
-        return Err(Failure::Unanswered("it asks for more input, which is not supported".to_owned()));
+        Err(Failure::Unanswered("it asks for input again and again".to_owned()))
     }
-    Ok(result)
+
+    /// Sends the request once and answers the server's requests meanwhile.
+    async fn round(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
+        let Self { connection, visit, questions, host, time_max, time_left, headers, .. } = self;
+        let calling = connection.request_of(visit, method, params, headers.clone());
+        tokio::pin!(calling);
+        let mut open = FuturesUnordered::new();
+        loop {
+            let (since, is_idle) = (Instant::now(), open.is_empty());
+            tokio::select! {
+                biased;
+                result = &mut calling => return result,
+                Some(question) = questions.recv() => open.push(settled(question, *host)),
+                Some(()) = open.next(), if !is_idle => {}
+                () = tokio::time::sleep(*time_left), if is_idle => return Err(late(*time_max)),
+            }
+            if is_idle {
+                *time_left = time_left.saturating_sub(since.elapsed());
+            }
+        }
+    }
+
+    /// The answers to what the server asks in a result, by its names for them.
+    async fn inputs(&mut self, requests: &Value) -> Result<Value, Failure> {
+        let none = Map::new();
+        let mut answers = Map::new();
+        for (key, request) in requests.as_object().unwrap_or(&none) {
+            let (method, params) = (request["method"].as_str().unwrap_or_default(), &request["params"]);
+            let answer = match (method, self.connection.roots()) {
+                ("roots/list", Some(told)) => Ok(roots(&told)),
+                _ => self.input(method, params).await,
+            };
+            let refused =
+                |error: RpcError| Failure::Unanswered(format!("it asks for input that is refused: {}", error.message));
+            answers.insert(key.clone(), answer.map_err(refused)?);
+        }
+        Ok(Value::Object(answers))
+    }
+
+    async fn input(&mut self, method: &str, params: &Value) -> Result<Value, RpcError> {
+        let asked = Asked::read(method, params, self.connection.offers(), true)?;
+        self.counts.take(&asked)?;
+        match self.host {
+            Some(host) => host.answer(asked).await,
+            None => asked.unanswered(),
+        }
+    }
+}
+
+/// Answers a request of the server, unless it takes that back.
+async fn settled(mut question: Question, host: Option<&dyn Answers>) {
+    let (Some(host), Some(asked)) = (host, question.asked.take()) else { return };
+    let answer = tokio::select! {
+        answer = host.answer(asked) => answer,
+        () = question.cancelled() => return,
+    };
+    question.answer(answer);
 }
 
 /// A result that is one text.

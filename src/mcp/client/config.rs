@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use agentsvc_systems::mcp::limits::{
-    MCP_SERVER_NAME_BYTES_MAX, MCP_SERVERS_MAX, MCP_TIMEOUT_SECS_MAX, MCP_VALUE_BYTES_MAX, MCP_VALUES_MAX,
+    MCP_SAMPLING_TOKENS_MAX, MCP_SERVER_NAME_BYTES_MAX, MCP_SERVERS_MAX, MCP_TIMEOUT_SECS_MAX, MCP_VALUE_BYTES_MAX,
+    MCP_VALUES_MAX,
 };
 use agentsvc_systems::mcp::{GivenTransport, McpOauth, McpTransport, tool_prefix};
 use reqwest::header::{HeaderName, HeaderValue};
@@ -12,7 +13,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::kernel::config::text::directory;
-use crate::kernel::config::{MASK, Reader, Secret, table};
+use crate::kernel::config::{MASK, Reader, Secret, Word, Words, table};
 use crate::kernel::vault;
 
 table! {
@@ -43,6 +44,13 @@ table! {
         network: bool => flag().example("true").protected(),
         /// Timeout of a call in seconds.
         timeout_secs: u64 = 30 => integer(1..=MCP_TIMEOUT_SECS_MAX).example("60").protected(),
+        /// Allow it to ask you for input during a call, as an approval (elicitation).
+        elicitation: bool = true => flag().protected(),
+        /// Whether it may ask the model of the agent that calls it, at the agent's cost: off, approve (each request waits for
+        /// your approval) or on.
+        sampling: SamplingRule => choice(SamplingRule::WORDS).example("\"approve\"").protected(),
+        /// Maximum tokens of the answers that sampling gives it in one call.
+        sampling_max_tokens: u32 = 4_096 => integer(1..=MCP_SAMPLING_TOKENS_MAX).protected(),
     }
 }
 
@@ -58,6 +66,23 @@ table! {
         /// Seconds between two health checks of a connected server, 5 to 3600. Three that fail restart it.
         health_check_interval_secs: u64 = 60 => integer(5..=3_600),
     }
+}
+
+/// Whether a server may ask the model of the agent that calls it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SamplingRule {
+    /// No.
+    #[default]
+    Off,
+    /// When a person agrees to the request.
+    Approve,
+    /// Yes.
+    On,
+}
+
+impl Word for SamplingRule {
+    const WORDS: Words<Self> = &[("off", Self::Off), ("approve", Self::Approve), ("on", Self::On)];
 }
 
 /// The servers of the configuration in force.

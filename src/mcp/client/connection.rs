@@ -6,11 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use agentsvc_components::AgentId;
 use agentsvc_systems::mcp::limits::MCP_SERVER_REQUESTS_MAX;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use super::asks::Offers;
+use super::asks::questions::{Guests, Question};
 use super::incoming::{self, LogQuota};
 use super::session::Version;
 
@@ -40,6 +43,8 @@ pub(super) struct Outgoing {
     pub(super) message: Value,
     /// Ends when nothing waits for the answer any more; `None` where there is none.
     pub(super) gone: Option<oneshot::Receiver<()>>,
+    /// What stands in headers, too, where the transport has them: names and values.
+    pub(super) headers: Vec<(String, String)>,
 }
 
 impl Outgoing {
@@ -63,8 +68,12 @@ struct Shared {
     tools_changed: Notify,
     /// Directories that the server is told of; `None` for one that has no use for them.
     roots: OnceLock<Vec<PathBuf>>,
-    /// The workspaces of agents whose calls are under way.
-    workspaces: Mutex<Vec<PathBuf>>,
+    /// Its transport has headers.
+    has_headers: OnceLock<()>,
+    /// What it may ask of us.
+    offers: OnceLock<Offers>,
+    /// The calls that are under way, and what the server asks in them.
+    guests: Mutex<Guests>,
     /// What the server may still write to the log.
     log: Mutex<LogQuota>,
 }
@@ -97,17 +106,15 @@ impl Drop for Closing {
     }
 }
 
-/// A workspace that the server is told of until this is dropped.
+/// A call that is under way until this is dropped.
 pub(super) struct Visit<'a> {
     connection: &'a Connection,
-    workspace: Option<PathBuf>,
+    key: u64,
 }
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
-        let mut workspaces = self.connection.0.workspaces.lock();
-        let at = workspaces.iter().position(|workspace| Some(workspace) == self.workspace.as_ref());
-        at.map(|at| workspaces.swap_remove(at));
+        self.connection.0.guests.lock().leave(self.key);
     }
 }
 
@@ -117,7 +124,7 @@ fn notification(method: &str, params: Value) -> Value {
 
 /// A message that has no answer.
 const fn unasked(message: Value) -> Outgoing {
-    Outgoing { message, gone: None }
+    Outgoing { message, gone: None, headers: Vec::new() }
 }
 
 impl Connection {
@@ -132,7 +139,9 @@ impl Connection {
             version: OnceLock::new(),
             tools_changed: Notify::new(),
             roots: OnceLock::new(),
-            workspaces: Mutex::default(),
+            has_headers: OnceLock::new(),
+            offers: OnceLock::new(),
+            guests: Mutex::default(),
             log: Mutex::default(),
         };
         (Self(Arc::new(shared)), messages)
@@ -161,17 +170,62 @@ impl Connection {
     /// The directories that the server is told of, each once.
     pub(super) fn roots(&self) -> Option<Vec<PathBuf>> {
         let mut roots = self.0.roots.get()?.clone();
-        roots.extend(self.0.workspaces.lock().iter().cloned());
+        roots.extend(self.0.guests.lock().workspaces().cloned());
         roots.sort();
         roots.dedup();
         Some(roots)
     }
 
-    /// Tells the server of an agent's workspace, too, for as long as the agent's call takes.
-    pub(super) fn visit(&self, workspace: Option<PathBuf>) -> Visit<'_> {
+    /// The transport has headers.
+    pub(super) fn note_headers(&self) {
+        self.0.has_headers.get_or_init(|| ());
+    }
+
+    /// Do arguments stand in headers, too?
+    pub(super) fn mirrors(&self) -> bool {
+        self.0.has_headers.get().is_some() && self.version().is_some_and(Version::is_stateless)
+    }
+
+    /// Lets the server ask for these. The first ones count.
+    pub(super) fn offer(&self, offers: Offers) {
+        self.0.offers.get_or_init(|| offers);
+    }
+
+    /// What the server may ask of us.
+    pub(super) fn offers(&self) -> Offers {
+        self.0.offers.get().copied().unwrap_or_default()
+    }
+
+    /// What the server is told of us.
+    pub(super) fn capabilities(&self) -> Value {
+        let mut told = json!({});
+        if self.0.roots.get().is_some() {
+            told["roots"] = json!({ "listChanged": false });
+        }
+        if self.offers().elicitation {
+            told["elicitation"] = json!({ "form": {}, "url": {} });
+        }
+        if self.offers().sampling {
+            told["sampling"] = json!({});
+        }
+        told
+    }
+
+    /// A call of the agent begins. Meanwhile the server is told of its workspace, too, if it has use for directories; what it asks
+    /// in the call comes over the channel.
+    pub(super) fn visit(
+        &self,
+        agent: Option<AgentId>,
+        workspace: Option<PathBuf>,
+    ) -> (Visit<'_>, mpsc::Receiver<Question>) {
         let workspace = workspace.filter(|_| self.0.roots.get().is_some());
-        self.0.workspaces.lock().extend(workspace.clone());
-        Visit { connection: self, workspace }
+        let (key, asked) = self.0.guests.lock().enter(agent, workspace);
+        (Visit { connection: self, key }, asked)
+    }
+
+    /// The calls that are under way.
+    pub(super) fn guests(&self) -> &Mutex<Guests> {
+        &self.0.guests
     }
 
     /// Belongs to what carries this connection on.
@@ -195,7 +249,29 @@ impl Connection {
     }
 
     /// Sends a request and waits for its answer. `params` is an object.
-    pub(super) async fn request(&self, method: &str, mut params: Value, time_max: Duration) -> Result<Value, Failure> {
+    pub(super) async fn request(&self, method: &str, params: Value, time_max: Duration) -> Result<Value, Failure> {
+        let exchange = self.exchange(None, method, params, Vec::new());
+        tokio::time::timeout(time_max, exchange).await.unwrap_or_else(|_| Err(late(time_max)))
+    }
+
+    /// The request of a call, with what stands in headers, too. Its time is the caller's to bound.
+    pub(super) async fn request_of(
+        &self,
+        visit: &Visit<'_>,
+        method: &str,
+        params: Value,
+        headers: Vec<(String, String)>,
+    ) -> Result<Value, Failure> {
+        self.exchange(Some(visit.key), method, params, headers).await
+    }
+
+    async fn exchange(
+        &self,
+        visit: Option<u64>,
+        method: &str,
+        mut params: Value,
+        headers: Vec<(String, String)>,
+    ) -> Result<Value, Failure> {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         {
@@ -208,19 +284,18 @@ impl Connection {
         }
         let (alive, gone) = oneshot::channel();
         let _pending = Pending { connection: self, id, _alive: alive };
+        if let Some(key) = visit {
+            self.0.guests.lock().send(key, id);
+        }
         if method == "tools/call" {
             params["_meta"]["progressToken"] = id.into();
         }
         if let Some(version) = self.version() {
-            version.mark(&mut params);
+            version.mark(&mut params, || self.capabilities());
         }
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        let exchange = async {
-            let _ended = self.0.outgoing.send(Outgoing { message, gone: Some(gone) }).await;
-            answered.await.unwrap_or_else(|_| Err(unanswered("it ended before it answered")))
-        };
-        let late = || unanswered(format!("it did not answer within {} seconds", time_max.as_secs()));
-        tokio::time::timeout(time_max, exchange).await.unwrap_or_else(|_| Err(late()))
+        let _ended = self.0.outgoing.send(Outgoing { message, gone: Some(gone), headers }).await;
+        answered.await.unwrap_or_else(|_| Err(unanswered("it ended before it answered")))
     }
 
     /// Tells the server something.
@@ -228,18 +303,18 @@ impl Connection {
         let _ended = self.0.outgoing.send(unasked(notification(method, json!({})))).await;
     }
 
-    /// Takes what the server sent: a message, or several.
-    pub(super) fn take_all(&self, messages: Value) {
+    /// Takes what the server sent: a message, or several; with the answer to the request `within`, where that is known.
+    pub(super) fn take_all(&self, messages: Value, within: Option<u64>) {
         match messages {
-            Value::Array(batch) => batch.into_iter().for_each(|message| self.take(message)),
-            message => self.take(message),
+            Value::Array(batch) => batch.into_iter().for_each(|message| self.take(message, within)),
+            message => self.take(message, within),
         }
     }
 
     /// Takes one message of the server.
-    fn take(&self, mut message: Value) {
+    fn take(&self, mut message: Value, within: Option<u64>) {
         if message["method"].is_string() {
-            return incoming::take(self, &message);
+            return incoming::take(self, &message, within);
         }
         let Some(id) = message["id"].as_u64() else { return };
         let answer = match message.get("error") {
@@ -272,6 +347,11 @@ impl Connection {
     pub(super) fn log_quota(&self) -> &Mutex<LogQuota> {
         &self.0.log
     }
+}
+
+/// There was no answer in time.
+pub(super) fn late(time_max: Duration) -> Failure {
+    unanswered(format!("it did not answer within {} seconds", time_max.as_secs()))
 }
 
 fn unanswered(why: impl Into<String>) -> Failure {

@@ -10,6 +10,7 @@ use agentsvc_components::mcp::{McpServer, SealedValue};
 use agentsvc_systems::mcp::{McpOauth, McpTransport};
 use serde_json::{Map, Value};
 
+use super::asks::Rules;
 use super::compat::compat_tool;
 use super::config::{Header, HeaderText, McpClient, shown};
 use super::wire::{Authorize, Compat, Endpoint, Transport};
@@ -52,6 +53,7 @@ pub(crate) struct Definition {
     /// The operator says where it is: it may be on a private host.
     pub(crate) trusted: bool,
     pub(crate) timeout: Duration,
+    pub(crate) asks: Rules,
     pub(crate) oauth: Option<McpOauth>,
     /// The secret of the client that `oauth` names.
     pub(crate) client_secret: Option<Secret>,
@@ -75,6 +77,7 @@ impl Sources<'_> {
     pub(crate) fn configured(&self, name: &str, config: &McpClient) -> Definition {
         let mut definition = self.bare(name, Source::Config, config.template_id.clone());
         definition.timeout = Duration::from_secs(config.timeout_secs);
+        definition.asks = Rules::of(config);
         definition.trusted = true;
         let entry = self.entry(&mut definition);
         if let Some(given) = &config.transport {
@@ -150,6 +153,7 @@ impl Sources<'_> {
             network: false,
             trusted: false,
             timeout: Duration::from_secs(McpClient::default().timeout_secs),
+            asks: Rules::of(&McpClient::default()),
             oauth: None,
             client_secret: None,
             fault: None,

@@ -1,15 +1,16 @@
 //! What a server says by itself: its requests, its notifications and its log.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use reqwest::Url;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::asks::{Asked, RpcError, questions};
 use super::connection::Connection;
+use super::session::Version;
 
-/// The code of JSON-RPC for what is not offered.
-const NO_METHOD: i32 = -32_601;
 /// Bytes of the id of a request.
 const ID_BYTES_MAX: usize = 256;
 /// Bytes of one line of a server's log.
@@ -38,8 +39,8 @@ impl LogQuota {
     }
 }
 
-/// Takes a request or a notification.
-pub(super) fn take(connection: &Connection, message: &Value) {
+/// Takes a request or a notification, which came with the answer to the request `within`, where that is known.
+pub(super) fn take(connection: &Connection, message: &Value, within: Option<u64>) {
     let (method, params) = (message["method"].as_str().unwrap_or_default(), &message["params"]);
     let id = &message["id"];
     if !id.is_null() && !is_id(id) {
@@ -49,16 +50,11 @@ pub(super) fn take(connection: &Connection, message: &Value) {
     if !id.is_null() {
         let answer = match (method, connection.roots()) {
             ("ping", _) => json!({ "jsonrpc": "2.0", "id": id, "result": {} }),
-            ("roots/list", Some(roots)) => {
-                let roots = roots.iter().filter_map(|root| Url::from_file_path(root).ok());
-                let roots: Vec<_> = roots.map(|url| json!({ "uri": url.as_str() })).collect();
-                json!({ "jsonrpc": "2.0", "id": id, "result": { "roots": roots } })
-            }
-            // Sampling and elicitation are not declared, so that no server that keeps to the protocol asks.
-            _ => {
-                let error = json!({ "code": NO_METHOD, "message": "method not found" });
-                json!({ "jsonrpc": "2.0", "id": id, "error": error })
-            }
+            ("roots/list", Some(told)) => json!({ "jsonrpc": "2.0", "id": id, "result": roots(&told) }),
+            _ => match ask(connection, id, method, params, within) {
+                Ok(()) => return,
+                Err(error) => error.answer(id),
+            },
         };
         return connection.answer(answer);
     }
@@ -74,7 +70,7 @@ pub(super) fn take(connection: &Connection, message: &Value) {
             tracing::debug!(server = connection.name(), call = %params["progressToken"], ?done, ?total, message,
                 "an MCP server makes progress");
         }
-        // Requests of the server are answered at once, so that there is nothing to cancel.
+        "notifications/cancelled" => questions::take_back(connection, &params["requestId"]),
         _ => {}
     }
 }
@@ -82,6 +78,21 @@ pub(super) fn take(connection: &Connection, message: &Value) {
 /// An id as JSON-RPC has it, and of a bounded size.
 fn is_id(id: &Value) -> bool {
     id.is_number() || id.as_str().is_some_and(|id| id.len() <= ID_BYTES_MAX)
+}
+
+/// The directories that a server is told of.
+pub(super) fn roots(roots: &[PathBuf]) -> Value {
+    let roots = roots.iter().filter_map(|root| Url::from_file_path(root).ok());
+    json!({ "roots": roots.map(|url| json!({ "uri": url.as_str() })).collect::<Vec<_>>() })
+}
+
+/// Takes a request that a person or a model answers.
+fn ask(connection: &Connection, id: &Value, method: &str, params: &Value, within: Option<u64>) -> Result<(), RpcError> {
+    let mut offers = connection.offers();
+    let version = connection.version().filter(|version| !version.is_stateless()).ok_or_else(RpcError::no_method)?;
+    offers.elicitation &= version >= Version::V2025_06_18;
+    let asked = Asked::read(method, params, offers, version >= Version::V2025_11_25)?;
+    questions::hand_over(connection, id, asked, within)
 }
 
 /// Writes what a server has to say to our log.

@@ -1,6 +1,7 @@
 //! The daemon as an MCP client: it runs the servers of the configuration and those that clients added, and offers their tools
 //! to agents.
 
+mod asks;
 mod backoff;
 mod call;
 mod compat;
@@ -10,6 +11,7 @@ mod definition;
 mod incoming;
 mod link;
 mod manage;
+mod mirrored;
 mod pins;
 mod registry;
 mod review;
@@ -27,20 +29,23 @@ use agentsvc_api::Api;
 use agentsvc_api::mcp::servers::service::ManagedServers;
 use agentsvc_api::mcp::servers::sign_in::ServerSignIns;
 use agentsvc_systems::mcp::TOOL_PREFIX;
+use arc_swap::ArcSwap;
 use tokio::runtime::Handle;
 
 use crate::kernel::exchange::Exchange;
 use crate::kernel::home::Home;
 use crate::kernel::vault::Vault;
 use crate::mcp::catalog::Catalog;
+use crate::model::provider::Providers;
 use crate::tool::toolset::ToolParts;
+use asks::sampler::Sampler;
 use registry::{Parts, Registry};
 use wire::Means;
 
 /// Starts the servers in the background, and lets the API show and change them. They end with the runtime.
 pub(crate) fn start(
     api: &Arc<Api>,
-    parts: &ToolParts,
+    (parts, providers): (&ToolParts, &Arc<ArcSwap<Providers>>),
     home: &Home,
     vault: &Vault,
     exchange: &Exchange,
@@ -58,6 +63,7 @@ pub(crate) fn start(
         handle: handle.clone(),
         injection: parts.injection,
         directories: home.mcp_servers_dir(),
+        sampler: Sampler::new(Arc::clone(providers)),
     });
     api.services.provide::<dyn ManagedServers>(Arc::clone(&registry) as _);
     api.services.provide::<dyn ServerSignIns>(Arc::clone(&registry) as _);

@@ -19,6 +19,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
+use super::asks::sampler::Sampler;
 use super::config::Configured;
 use super::definition::{Definition, Sources};
 use super::pins;
@@ -53,6 +54,8 @@ pub(crate) struct Registry {
     pub(super) injection: InjectionPolicy,
     /// Where each has a directory of its own.
     directories: PathBuf,
+    /// Asks models on their behalf.
+    sampler: Arc<Sampler>,
     running: Mutex<BTreeMap<Box<str>, Entry>>,
     /// The servers that the world had when it was last asked.
     stored: Mutex<Vec<McpServer>>,
@@ -88,12 +91,13 @@ pub(crate) struct Parts {
     pub(crate) handle: Handle,
     pub(crate) injection: InjectionPolicy,
     pub(crate) directories: PathBuf,
+    pub(crate) sampler: Arc<Sampler>,
 }
 
 impl Registry {
     /// Nothing runs yet.
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { means, catalog, vault, api, set, settings, handle, injection, directories } = parts;
+        let Parts { means, catalog, vault, api, set, settings, handle, injection, directories, sampler } = parts;
         Arc::new(Self {
             means,
             catalog,
@@ -104,6 +108,7 @@ impl Registry {
             handle,
             injection,
             directories,
+            sampler,
             running: Mutex::default(),
             stored: Mutex::default(),
             is_known: AtomicBool::default(),
@@ -271,7 +276,7 @@ impl Registry {
     pub(super) fn offer(&self) {
         let _one_by_one = self.offering.lock();
         let servers = self.servers();
-        self.set.bring(tools::all(&servers));
+        self.set.bring(tools::all(&servers, &self.sampler));
     }
 
     /// Those that run, in the order of their names.

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, watch};
 
+use super::asks::Places;
 use super::backoff::rest;
 use super::call::{self, Caller};
 use super::config::Extensions;
@@ -65,6 +66,8 @@ pub(super) struct Server {
     again: Notify,
     /// Attempts that are over: it was connected, or was not.
     attempts: watch::Sender<u64>,
+    /// The model calls that it asks for, so many at once.
+    pub(super) samplings: Places,
 }
 
 /// An attempt to reach a server.
@@ -111,6 +114,7 @@ impl Server {
             tail: Tail::default(),
             again: Notify::new(),
             attempts: watch::Sender::default(),
+            samplings: Places::default(),
         }
     }
 
@@ -314,6 +318,7 @@ impl Server {
             Ok(opened) => opened,
             Err(why) => return End::Why(why.trim_end_matches('.').to_owned()),
         };
+        connection.offer(self.definition.asks.offers());
         let closing = Closing(self, connection.clone());
         let (stderr, process) = program.map_or((None, None), |program| (Some(program.stderr), Some(program.process)));
         let mut is_over = stderr.is_none();

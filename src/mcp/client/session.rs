@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::connection::{Connection, Failure};
+use super::mirrored;
 
 /// Time that a server has to say what it is. Some are downloaded first.
 const START_TIME_MAX: Duration = Duration::from_secs(120);
@@ -71,14 +72,14 @@ impl Version {
     }
 
     /// Adds to the parameters of a request what this version wants there.
-    pub(super) fn mark(self, params: &mut Value) {
+    pub(super) fn mark(self, params: &mut Value, capabilities: impl FnOnce() -> Value) {
         if !self.is_stateless() {
             return;
         }
         let meta = &mut params["_meta"];
         meta["io.modelcontextprotocol/protocolVersion"] = self.as_str().into();
         meta["io.modelcontextprotocol/clientInfo"] = client();
-        meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        meta["io.modelcontextprotocol/clientCapabilities"] = capabilities();
         meta["io.modelcontextprotocol/logLevel"] = LOG_LEVEL.into();
     }
 }
@@ -169,9 +170,9 @@ fn client() -> Value {
 
 /// Agrees on a version. Gives what the server has.
 pub(super) async fn initialize(connection: &Connection) -> Result<Features, Failure> {
-    let roots = connection.roots().map_or(json!({}), |_| json!({ "roots": { "listChanged": false } }));
     let newest = Version::V2025_11_25.as_str();
-    let params = json!({ "protocolVersion": newest, "capabilities": roots, "clientInfo": client() });
+    let params =
+        json!({ "protocolVersion": newest, "capabilities": connection.capabilities(), "clientInfo": client() });
     let said = match connection.request("initialize", params, START_TIME_MAX).await {
         // Servers of the newest version need not know `initialize`.
         Err(Failure::Refused(said)) => return discover(connection).await.map_err(|_| Failure::Refused(said)),
@@ -251,6 +252,7 @@ pub(super) async fn list(connection: &Connection) -> Result<Vec<Described>, Fail
     let mut left_out = 0_usize;
     let tools = pages(connection, "tools/list", "tools", |tool| {
         let tool = serde_json::from_value::<Described>(tool).ok().and_then(Described::bounded);
+        let tool = tool.filter(|tool| !connection.mirrors() || mirrored::declared(&tool.input_schema).is_some());
         left_out += usize::from(tool.is_none());
         tool.map(|tool| (memory_of(&tool.input_schema) + tool.name.len(), tool))
     });

@@ -1,5 +1,7 @@
 //! Servers that do what they must not, over a pipe in memory and in virtual time.
 
+mod asks;
+
 use std::time::Duration;
 
 use agentsvc_systems::mcp::limits::{MCP_MESSAGE_BYTES_MAX, MCP_SERVER_REQUESTS_MAX, MCP_SERVER_TOOLS_MAX};
@@ -322,7 +324,7 @@ async fn calls_say_for_whom_they_are_and_models_do_not() {
     connection.offer_roots(vec!["/srv/a b".into()]);
     let asked = connection.clone();
     let called = tokio::spawn(async move {
-        let caller = Caller { session: Some("s-1".to_owned()), workspace: Some("/w/ann".into()) };
+        let caller = Caller { session: Some("s-1".to_owned()), workspace: Some("/w/ann".into()), ..Caller::default() };
         let described = Described { name: "a".to_owned(), ..Described::default() };
         let arguments = json!({ "x": 1, "_librefang_caller": { "session_id": "another" } });
         call(&asked, &described, arguments.as_object().unwrap().clone(), caller, SECOND * 9).await
@@ -341,7 +343,7 @@ async fn calls_say_for_whom_they_are_and_models_do_not() {
         &json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "resultType": "input_required" } }).to_string(),
     )
     .await;
-    assert_eq!(called.await.unwrap(), unanswered("it asks for more input, which is not supported"));
+    assert_eq!(called.await.unwrap(), unanswered("it asks for input in a way that its version does not know"));
     peer.send(&roots.to_string()).await;
     assert_eq!(peer.next().await["result"]["roots"], json!([{ "uri": "file:///srv/a%20b" }]));
 }

@@ -7,8 +7,12 @@ use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_systems::mcp::limits::MCP_TOOL_NAME_BYTES_MAX;
 use agentsvc_systems::mcp::tool_prefix;
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
+use super::asks::Answers;
+use super::asks::host::Host;
+use super::asks::sampler::Sampler;
 use super::call::Caller;
 use super::connection::Failure;
 use super::review::Judged;
@@ -26,7 +30,7 @@ pub(super) fn plain(name: &str) -> String {
 }
 
 /// All tools of all servers. Of two with one name that of the server with the longer name counts, and of those the first.
-pub(super) fn all(servers: &[Arc<Server>]) -> Vec<Tool> {
+pub(super) fn all(servers: &[Arc<Server>], sampler: &Arc<Sampler>) -> Vec<Tool> {
     let mut by_length: Vec<_> = servers.iter().collect();
     by_length.sort_by_key(|server| std::cmp::Reverse(server.name().len()));
     let (mut names, mut tools) = (HashSet::new(), Vec::new());
@@ -35,7 +39,7 @@ pub(super) fn all(servers: &[Arc<Server>]) -> Vec<Tool> {
         for judged in &offer.tools {
             let name = format!("{}{}", tool_prefix(server.name()), judged.name);
             if names.insert(name.clone()) {
-                tools.push(tool(server, name, judged, offer.accepted_at));
+                tools.push(tool(server, sampler, name, (judged, offer.accepted_at)));
             } else {
                 tracing::warn!(server = server.name(), tool = name, "another MCP server has a tool of this name");
             }
@@ -58,15 +62,20 @@ pub(super) fn fault(name: &str, described: &Described) -> Option<&'static str> {
     }
 }
 
-fn tool(server: &Arc<Server>, name: String, judged: &Arc<Judged>, accepted_at: Timestamp) -> Tool {
+fn tool(
+    server: &Arc<Server>,
+    sampler: &Arc<Sampler>,
+    name: String,
+    (judged, accepted_at): (&Arc<Judged>, Timestamp),
+) -> Tool {
     let described = &judged.described;
     let description = described.description.clone().unwrap_or_default();
-    let (holder, called) = (Arc::clone(server), Arc::clone(judged));
+    let (holder, called, sampler) = (Arc::clone(server), Arc::clone(judged), Arc::clone(sampler));
     let tool = Tool::brought(name, description, Arc::clone(&judged.schema), move |context, text| {
-        let (server, called) = (Arc::clone(&holder), Arc::clone(&called));
+        let (server, called, sampler) = (Arc::clone(&holder), Arc::clone(&called), Arc::clone(&sampler));
         Box::pin(async move {
             let arguments: Map<String, Value> = input(&text)?;
-            let caller = caller(&server, &context).await;
+            let caller = caller(&server, sampler, &context).await;
             told(server.name(), server.call(&called.described, arguments, caller).await)
         })
     });
@@ -75,17 +84,31 @@ fn tool(server: &Arc<Server>, name: String, judged: &Arc<Judged>, accepted_at: T
     if described.is_repeatable() { tool.safe_since(accepted_at) } else { tool }
 }
 
-/// On whose behalf a call is made. A server over pipes is told where the agent's files are.
-async fn caller(server: &Server, context: &Context) -> Caller {
+/// On whose behalf a call is made, and who answers what the server asks in it. A server over pipes is told where the agent's
+/// files are.
+async fn caller(server: &Server, sampler: Arc<Sampler>, context: &Context) -> Caller {
     let session = context.turn().map(|_| context.run.session.to_string());
-    let Some(agent) = context.agent().filter(|_| server.is_program()) else {
-        return Caller { session, workspace: None };
-    };
-    let (workspaces, run) = (context.parts.workspaces.clone(), Arc::clone(&context.run));
-    let found = tokio::task::spawn_blocking(move || workspaces.find(agent, &run.agent_name)).await;
-    // Without a workspace it is told of none.
-    let workspace = found.ok().and_then(|found| found.ok().flatten());
-    Caller { session, workspace: workspace.map(|workspace| workspace.path().to_owned()) }
+    let Some(agent) = context.agent() else { return Caller { session, ..Caller::default() } };
+    let host: Arc<dyn Answers> = Arc::new(Host {
+        bridge: context.bridge(),
+        agent,
+        turn: context.turn(),
+        server: server.name().into(),
+        tool: context.run.call.name.clone(),
+        rules: server.definition().asks,
+        tokens: Mutex::default(),
+        sampler,
+        places: server.samplings.clone(),
+    });
+    let mut caller = Caller { session, agent: Some(agent), workspace: None, host: Some(host) };
+    if server.is_program() {
+        let (workspaces, run) = (context.parts.workspaces.clone(), Arc::clone(&context.run));
+        let found = tokio::task::spawn_blocking(move || workspaces.find(agent, &run.agent_name)).await;
+        // Without a workspace it is told of none.
+        let workspace = found.ok().and_then(|found| found.ok().flatten());
+        caller.workspace = workspace.map(|workspace| workspace.path().to_owned());
+    }
+    caller
 }
 
 /// What the model reads.
@@ -163,7 +186,7 @@ mod tests {
     #[test]
     fn names_are_those_of_the_longest_server() {
         let servers = [server("a", &["b_c", "Get-It"]), server("A-b", &["c", "c"])];
-        let tools = all(&servers);
+        let tools = all(&servers, &Sampler::new(Arc::default()));
         let found: Vec<_> = tools.iter().map(|tool| (&*tool.name, tool.server.as_deref())).collect();
         assert_eq!(found, [("mcp_a_b_c", Some("A-b")), ("mcp_a_get_it", Some("a"))]);
     }

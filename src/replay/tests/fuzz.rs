@@ -243,7 +243,7 @@ impl Fuzz {
         ask(engine, Actor::Api, agent::StartAgents(agents));
         for id in self.ids.range((b'i', Uuid::nil())..=(b'i', Uuid::max())).map(|(_, id)| ApprovalId(*id)) {
             let decision = approval::Decision::Reject;
-            ask(engine, Actor::Api, approval::DecideApprovals { ids: vec![id], decision, reason: None });
+            ask(engine, Actor::Api, approval::DecideApprovals { ids: vec![id], decision, reason: None, answer: None });
         }
     }
 

@@ -54,7 +54,7 @@ fn request(world: &mut World, command: RequestApproval) -> Result<ApprovalView, 
         return Err(Refusal::bad_field("action", "action must not be empty"));
     }
     check_room(world, agent)?;
-    let entity = begin(world, agent, action, description, payload, None);
+    let entity = begin(world, agent, Texts { action, description, payload, answer_schema: None }, None);
     let view = ApprovalView::seen(world, id_of(world, entity))?;
     world.audit(audit_kinds::APPROVAL_REQUESTED, agent, on_record(view.id, &view.approval.action));
     Ok(view)
@@ -107,7 +107,13 @@ pub(crate) fn gate(world: &mut World, turn: Entity, calls: &[(u32, Option<String
         if let Some(because) = because {
             description.push_str(&format!(" {because}"));
         }
-        let entity = begin(world, agent, call.name.into(), description.into(), call.input.into(), Some(gated));
+        let texts = Texts {
+            action: call.name.into(),
+            description: description.into(),
+            payload: call.input.into(),
+            answer_schema: None,
+        };
+        let entity = begin(world, agent, texts, Some(gated));
         let id = id_of::<ApprovalId>(world, entity);
         let actor = Actor::Agent { agent, turn: gated.turn };
         append(world, actor, audit_kinds::APPROVAL_REQUESTED, Some(agent), &on_record(id, &tool));
@@ -131,14 +137,16 @@ pub(super) fn hash(call: &ToolCall) -> [u8; 32] {
     hasher.finalize().into()
 }
 
-pub(super) fn begin(
-    world: &mut World,
-    agent: AgentId,
-    action: Box<str>,
-    description: Box<str>,
-    payload: Box<str>,
-    call: Option<GatedCall>,
-) -> Entity {
+/// What a person reads of an approval.
+pub(super) struct Texts {
+    pub(super) action: Box<str>,
+    pub(super) description: Box<str>,
+    pub(super) payload: Box<str>,
+    pub(super) answer_schema: Option<Box<str>>,
+}
+
+pub(super) fn begin(world: &mut World, agent: AgentId, texts: Texts, call: Option<GatedCall>) -> Entity {
+    let Texts { action, description, payload, answer_schema } = texts;
     let now = world.resource::<Now>().0;
     let deadline = now.plus_ms(world.resource::<Settings>().approval_timeout_ms);
     let id: ApprovalId = mint_beside(world, agent.0);
@@ -154,6 +162,7 @@ pub(super) fn begin(
         decided_at: None,
         reason: None,
         call,
+        answer_schema,
     };
     let entity = world.spawn((id, approval)).id();
     world.mark(entity);

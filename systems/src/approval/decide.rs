@@ -13,7 +13,8 @@ use agentsvc_components::{AgentId, ApprovalId, Refusal, Timestamp};
 use serde_json::json;
 
 use super::ask::{check, hash, on_record};
-use super::{ApprovalView, Approvals, invoke};
+use super::parked::{self, Ended};
+use super::{ApprovalView, Approvals, answer};
 use crate::audit::Audit;
 use crate::config::Settings;
 use crate::event::told::Tell;
@@ -51,6 +52,10 @@ pub struct DecideApprovals {
     pub decision: Decision,
     /// Why; shown with the approval, and a rejection's to the model.
     pub reason: Option<Box<str>>,
+    /// The filled in form, as the text of a JSON object, of one approval that has an
+    /// [`answer_schema`](Approval::answer_schema); goes to who waits for it.
+    #[serde(default)]
+    pub answer: Option<Box<str>>,
 }
 
 command! {
@@ -59,7 +64,7 @@ command! {
 }
 
 fn decide(world: &mut World, command: DecideApprovals) -> Result<Vec<ApprovalView>, Refusal> {
-    let DecideApprovals { mut ids, decision, reason } = command;
+    let DecideApprovals { mut ids, decision, reason, answer } = command;
     if ids.len() > limit::APPROVAL_BATCH_MAX {
         let most = limit::APPROVAL_BATCH_MAX;
         return Err(Refusal::bad_field("ids", format!("more than {most} approvals in one request")));
@@ -79,12 +84,13 @@ fn decide(world: &mut World, command: DecideApprovals) -> Result<Vec<ApprovalVie
         }
         entities.push(entity);
     }
+    let answer = answer::judge(world, &entities, decision, answer)?;
     let state = match decision {
         Decision::Approve => ApprovalState::Approved,
         Decision::Reject => ApprovalState::Rejected,
     };
     for entity in &entities {
-        end(world, *entity, state, reason.clone());
+        end(world, *entity, state, reason.clone(), answer.clone());
     }
     let views: Vec<ApprovalView> = entities.into_iter().filter_map(|at| View::of(world, at)).collect();
     for view in &views {
@@ -139,7 +145,7 @@ pub(crate) fn agent_removed(world: &mut World, agent: AgentId) {
 pub(crate) fn withdraw(world: &mut World, id: ApprovalId, why: &str) {
     if let Ok(entity) = find::<Approval>(world, id) {
         note_expiry(world, entity, id, why);
-        end(world, entity, ApprovalState::Expired, Some(why.into()));
+        end(world, entity, ApprovalState::Expired, Some(why.into()), None);
     }
 }
 
@@ -154,7 +160,7 @@ fn note_expiry(world: &mut World, entity: Entity, id: ApprovalId, why: &str) {
 }
 
 /// The one way out of `Pending`.
-fn end(world: &mut World, entity: Entity, state: ApprovalState, reason: Option<Box<str>>) {
+fn end(world: &mut World, entity: Entity, state: ApprovalState, reason: Option<Box<str>>, answer: Option<Box<str>>) {
     // In the order of decisions also when the clock was set back: what is kept least is never the one that ends now.
     let last = world.resource::<Approvals>().decided.last().map(|(at, _)| *at);
     let now = world.resource::<Now>().0.max(last.unwrap_or_default());
@@ -174,9 +180,10 @@ fn end(world: &mut World, entity: Entity, state: ApprovalState, reason: Option<B
         decision,
     });
     if call.is_some_and(|call| call.is_clients()) {
-        invoke::answer(world, id, state, reason.as_deref());
+        let ended = Ended { state, reason: reason.as_deref(), answer };
+        parked::ended(world, id, ended);
     } else if let Some(call) = call {
-        answer(world, id, call, state, reason.as_deref());
+        let_go_on(world, id, call, state, reason.as_deref());
     }
 }
 
@@ -189,7 +196,7 @@ fn forget_decided(world: &mut World) {
 }
 
 /// Lets the tool call that waits go on, or gives it its refusal.
-fn answer(world: &mut World, id: ApprovalId, call: GatedCall, state: ApprovalState, reason: Option<&str>) {
+fn let_go_on(world: &mut World, id: ApprovalId, call: GatedCall, state: ApprovalState, reason: Option<&str>) {
     let Some(turn) = index::turn(world, call.turn) else { return };
     let pending = world.get::<Turn>(turn).and_then(|turn| {
         turn.pending.iter().find(|tool| tool.index == call.index && tool.state == PendingState::Gated(id))

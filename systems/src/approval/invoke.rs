@@ -7,8 +7,7 @@ use crate::agent::{error_codes as agent_codes, family_of};
 use crate::approval;
 use crate::approval::error_codes;
 use crate::audit::audit_kinds;
-use bevy_ecs::prelude::{Resource, World};
-use hashbrown::HashMap;
+use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -22,14 +21,14 @@ use agentsvc_components::session::Session;
 use agentsvc_components::session::message::ToolCall;
 use agentsvc_components::{AgentId, ApprovalId, LogId, Refusal, SessionId, TurnId};
 
-use super::ask::{begin, check, check_room, hash, is_gated, on_record};
-use super::decide::withdraw;
+use super::ask::{Texts, begin, check, check_room, hash, is_gated, on_record};
+use super::parked::{self, Ended, Waiting};
 use crate::audit::Audit;
 use crate::config::Settings;
 use crate::kernel::command::{Answer, Command, Place, ReplySlot, command};
 use crate::kernel::glob;
 use crate::kernel::index::{self, id_of};
-use crate::kernel::outbox::{Exclusive, Outbox};
+use crate::kernel::outbox::Outbox;
 use crate::kernel::record::hex;
 
 /// A client calls a tool. Answered when the call may run and stands on the audit trail: at once, or, when a person must
@@ -64,20 +63,6 @@ pub struct Invoker {
     pub log: LogId,
     /// Its manifest.
     pub manifest: SharedManifest,
-}
-
-/// The calls that wait for a person, by their approval. An entry lives as long as its approval is pending.
-#[derive(Resource, Default)]
-pub(super) struct Parked(Exclusive<HashMap<ApprovalId, Waiting>>);
-
-/// Does no call wait for a person?
-pub(crate) fn nobody_waits(world: &mut World) -> bool {
-    world.resource_mut::<Parked>().0.get().is_empty()
-}
-
-struct Waiting {
-    command: InvokeTool,
-    slot: ReplySlot<Option<Invoker>>,
 }
 
 impl Command for InvokeTool {
@@ -131,7 +116,7 @@ fn judge(world: &World, command: &InvokeTool) -> Result<bool, Refusal> {
     Ok(true)
 }
 
-fn running(world: &World, agent: AgentId) -> Result<bevy_ecs::prelude::Entity, Refusal> {
+pub(super) fn running(world: &World, agent: AgentId) -> Result<bevy_ecs::prelude::Entity, Refusal> {
     let entity = index::agent(world, agent)?;
     let state = world.get::<Agent>(entity).map_or(AgentState::Terminated, |agent| agent.state);
     if state == AgentState::Running {
@@ -165,19 +150,23 @@ fn park(world: &mut World, command: InvokeTool, slot: ReplySlot<Option<Invoker>>
     let call = ToolCall { id: String::new(), name: command.tool.to_string(), input: command.input.to_string() };
     let gated = GatedCall { turn: TurnId(command.id), index: GatedCall::CLIENT_CALL, hash: hash(&call) };
     let description = format!("A client requests to call the tool {} on behalf of the agent.", command.tool);
-    let (action, payload) = (command.tool.clone(), command.input.clone());
-    let entity = begin(world, agent, action, description.into(), payload, Some(gated));
+    let texts = Texts {
+        action: command.tool.clone(),
+        description: description.into(),
+        payload: command.input.clone(),
+        answer_schema: None,
+    };
+    let entity = begin(world, agent, texts, Some(gated));
     let id = id_of::<ApprovalId>(world, entity);
     world.audit(approval::audit_kinds::APPROVAL_REQUESTED, agent, on_record(id, &command.tool));
-    world.resource_mut::<Parked>().0.get().insert(id, Waiting { command, slot });
+    parked::wait(world, id, command.id, Waiting::Call(command, slot));
 }
 
-/// The approval has ended: so has the wait.
-pub(super) fn answer(world: &mut World, id: ApprovalId, state: ApprovalState, reason: Option<&str>) {
-    let Some(Waiting { command, slot }) = world.resource_mut::<Parked>().0.get().remove(&id) else { return };
-    let because = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-    let reply = match state {
-        ApprovalState::Approved => clear(world, &command),
+/// The approval of a call has ended.
+pub(super) fn ended(world: &mut World, command: &InvokeTool, slot: ReplySlot<Option<Invoker>>, ended: &Ended<'_>) {
+    let because = ended.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    let reply = match ended.state {
+        ApprovalState::Approved => clear(world, command),
         ApprovalState::Rejected => {
             let text = format!("a person rejected this call{because}");
             Err(Refusal::of(error_codes::APPROVAL_REJECTED, text))
@@ -188,27 +177,4 @@ pub(super) fn answer(world: &mut World, id: ApprovalId, state: ApprovalState, re
         }
     };
     world.resource_mut::<Outbox>().reply(slot, reply);
-}
-
-/// Nobody waits for a call any more: its approval expires. Not an error when there is none.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct WithdrawInvocation {
-    /// The call's own id.
-    pub id: Uuid,
-}
-
-impl Command for WithdrawInvocation {
-    type Reply = ();
-    const NAME: &'static str = "withdraw_invocation";
-    const WRITES: bool = true;
-    const PLACE: Place<Self> = Place::All;
-
-    fn run(self, world: &mut World) -> Answer<()> {
-        let mut parked = world.resource_mut::<Parked>();
-        let found = parked.0.get().iter().find(|(_, waiting)| waiting.command.id == self.id).map(|(id, _)| *id);
-        if let Some(approval) = found {
-            withdraw(world, approval, "the client that waited for it has disconnected");
-        }
-        Answer::Stored(())
-    }
 }

@@ -35,7 +35,7 @@ fn list(world: &mut TestWorld, decided: bool) -> Vec<ApprovalView> {
 
 fn decide(world: &mut TestWorld, decision: Decision) {
     let ids = list(world, false).iter().map(|view| view.id).collect();
-    world.ask(DecideApprovals { ids, decision, reason: Some("so it is".into()) }).unwrap();
+    world.ask(DecideApprovals { ids, decision, reason: Some("so it is".into()), answer: None }).unwrap();
 }
 
 /// How many calls the trail has.

@@ -5,31 +5,39 @@
 //! | (none)  | a turn calls a tool that needs one          | Pending  | record, event; the call is `Gated`        |
 //! | (none)  | a client asks                               | Pending  | record, event                            |
 //! | (none)  | a client calls a tool that needs one        | Pending  | record, event; the client waits          |
+//! | (none)  | something outside asks a person             | Pending  | record, event; it waits for the answer   |
 //! | Pending | a person says yes                           | Approved | record, event; the call stands in line    |
 //! | Pending | a person says no                            | Rejected | record, event; the call gets an error     |
 //! | Pending | the deadline passes                         | Expired  | the same as no                            |
 //! | Pending | its turn ends, or its agent is removed      | Expired  | record, event                            |
-//! | Pending | its client is gone, or the daemon restarts  | Expired  | record, event                            |
+//! | Pending | who waits is gone, or the daemon restarts   | Expired  | record, event                            |
 //!
 //! A decision is one commit with what follows from it, so that an approved call runs once and what was approved is what
 //! runs: the call's hash is part of the approval and compared before the call goes out.
 
+mod answer;
 mod ask;
 pub mod audit_kinds;
 mod decide;
 pub mod error_codes;
 mod invoke;
+pub mod limits;
 mod list;
 mod metrics;
+mod parked;
 pub(crate) mod query;
+mod question;
 
+pub use answer::check_answer;
 pub use ask::RequestApproval;
 pub(crate) use ask::{gate, is_gated};
 pub(crate) use decide::{CallDecided, agent_removed, beat, clock_set_back, next_due, withdraw};
 pub use decide::{DecideApprovals, Decision};
-pub(crate) use invoke::nobody_waits;
-pub use invoke::{CheckInvocation, InvokeTool, Invoker, WithdrawInvocation};
+pub use invoke::{CheckInvocation, InvokeTool, Invoker};
 pub use list::{ApprovalCounts, ApprovalFilter, ApprovalView, CountApprovals, ListApprovals};
+pub use parked::WithdrawInvocation;
+pub(crate) use parked::nobody_waits;
+pub use question::{AskPerson, PersonAnswer};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,6 +72,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     check,
     is_quiet: |world| nobody_waits(world),
     commands: &[
+        CommandDef::of::<AskPerson>(),
         CommandDef::of::<DecideApprovals>(),
         CommandDef::of::<InvokeTool>(),
         CommandDef::of::<RequestApproval>(),
@@ -71,6 +80,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     ],
     error_codes: error_codes::ALL,
     audit_kinds: audit_kinds::ALL,
+    limits: limits::ALL,
     metrics: metrics::ALL,
     ..Domain::named("approval")
 };
@@ -181,7 +191,7 @@ impl Places<Approval> for ApprovalPlaces {
 /// Prepares a new world for approvals.
 pub(crate) fn install(world: &mut World) {
     entities::install::<Approval>(world);
-    world.init_resource::<invoke::Parked>();
+    world.init_resource::<parked::Parked>();
     on(world, |world, gone: &Removed<AgentId>| agent_removed(world, gone.id));
 }
 
@@ -228,5 +238,7 @@ fn reconcile(world: &mut World, _: &mut Records) -> Result<(), Error> {
 
 #[cfg(test)]
 mod invoke_tests;
+#[cfg(test)]
+mod question_tests;
 #[cfg(test)]
 mod tests;

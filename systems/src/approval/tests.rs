@@ -73,7 +73,7 @@ fn pending(world: &mut TestWorld) -> Vec<ApprovalView> {
 }
 
 fn decide(world: &mut TestWorld, ids: &[ApprovalId], decision: Decision) -> Result<Vec<ApprovalView>, Refusal> {
-    world.ask(DecideApprovals { ids: ids.to_vec(), decision, reason: None })
+    world.ask(DecideApprovals { ids: ids.to_vec(), decision, reason: None, answer: None })
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_rejection_and_a_deadline_are_results_that_the_model_reads() {
     model_asks(&mut world, &["dangerous", "danger_too"]);
     let ids: Vec<ApprovalId> = pending(&mut world).iter().map(|view| view.id).collect();
     let reason = Some("not on a Friday".into());
-    world.ask(DecideApprovals { ids: vec![ids[0]], decision: Decision::Reject, reason }).unwrap();
+    world.ask(DecideApprovals { ids: vec![ids[0]], decision: Decision::Reject, reason, answer: None }).unwrap();
     assert!(world.calls.is_empty(), "the other still waits");
     world.now = world.now.plus_ms(3_600_001);
     world.engine.set_now(world.now);

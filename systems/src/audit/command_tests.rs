@@ -92,7 +92,7 @@ fn automation_budgets_and_approvals_leave_entries() {
     world.ask(PublishEvent { event_type: "ping".into(), payload, agent: None, by: None }).unwrap();
     let ask = RequestApproval { agent, action: "pay".into(), description: "".into(), payload: "{}".into() };
     let ids = [0; 2].map(|_| world.ask(ask.clone()).unwrap().id).to_vec();
-    world.ask(DecideApprovals { ids, decision: Decision::Reject, reason: None }).unwrap();
+    world.ask(DecideApprovals { ids, decision: Decision::Reject, reason: None, answer: None }).unwrap();
     let limits = Limits { hourly_tokens: Some(7), ..Limits::default() };
     world.ask(SetBudget { scope: Scope::Agent(agent), limits }).unwrap();
     let all = entries(&world);

@@ -15,8 +15,8 @@
 //! The path leads from the agent over those that spawned it to everybody's budget: at an agent's limits counts what it and its
 //! descendants spend together, the gone ones included.
 //!
-//! A call that is nobody's, such as the test of a provider, reserves at everybody's budget, and is refused where a turn would
-//! wait. A message to an agent whose budget is used up is refused at the door, before anything is stored. At 80 % of a limit,
+//! A call that is nobody's, such as the test of a provider, reserves at everybody's budget, and one that an MCP server asks for
+//! inside a turn at the turn's path; both are refused where a turn would wait. A message to an agent whose budget is used up is refused at the door, before anything is stored. At 80 % of a limit,
 //! and when it is used up, an event tells of it, once for each period.
 
 pub mod audit_kinds;
@@ -27,6 +27,7 @@ mod need;
 mod probe;
 pub(crate) mod query;
 pub(crate) mod rows;
+mod sampling;
 mod set;
 mod show;
 mod summary;
@@ -35,6 +36,7 @@ mod waiting;
 
 pub use correct::CorrectBudget;
 pub use probe::ReserveProbe;
+pub use sampling::{ReserveSampling, Reserved, SAMPLING};
 pub use set::SetBudget;
 pub use show::{AgentBudget, BudgetView, GetBudget, ListAgentBudgets};
 pub use summary::{GetUsageSummary, UsageSummary};
@@ -77,7 +79,12 @@ pub(crate) const DOMAIN: Domain = Domain {
     next_due,
     check,
     is_quiet: |world| world.resource::<Budgets>().waiting() == 0,
-    commands: &[CommandDef::of::<CorrectBudget>(), CommandDef::of::<ReserveProbe>(), CommandDef::of::<SetBudget>()],
+    commands: &[
+        CommandDef::of::<CorrectBudget>(),
+        CommandDef::of::<ReserveProbe>(),
+        CommandDef::of::<ReserveSampling>(),
+        CommandDef::of::<SetBudget>(),
+    ],
     error_codes: error_codes::ALL,
     audit_kinds: audit_kinds::ALL,
     metrics: metrics::ALL,

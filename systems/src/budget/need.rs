@@ -49,6 +49,7 @@ pub(crate) struct Need {
     channel: &'static str,
     provider: Box<str>,
     model: Box<str>,
+    is_aside: bool,
 }
 
 /// What the next call of a turn or compaction needs; `None` when it makes none now.
@@ -118,7 +119,41 @@ fn of(world: &World, entity: Entity, owner: &Agent, session: Entity, channel: &'
         channel,
         provider: first.provider.clone(),
         model: first.model.clone(),
+        is_aside: false,
     }
+}
+
+/// What a call inside a tool call of a turn needs: one answer of at most so many tokens of the agent's model, no other model.
+/// Gives the model, too.
+pub(super) fn inside(
+    world: &World,
+    turn: &Turn,
+    channel: &'static str,
+    answer_tokens_max: u32,
+) -> Option<(Need, ModelChoice)> {
+    let owner = world.get::<Agent>(turn.agent)?;
+    world.get::<Session>(turn.session)?;
+    let settings = world.resource::<Settings>();
+    let choice = settings.resolve(&owner.manifest.manifest.model);
+    let (agent, above) = (id_of::<AgentId>(world, turn.agent), above(world, turn.agent));
+    let is_free = settings.prices.at_most(&choice.provider, &choice.model).is_some_and(|price| price.is_free());
+    let is_bounded = !is_free && Scope::path_of(agent, &above).any(|scope| is_bounded(world, scope));
+    let need = Need {
+        agent,
+        above,
+        worst: worst_of(settings, &choice, Size::Turn(Some(answer_tokens_max))),
+        is_free,
+        unpriced: unpriced(settings, &choice).filter(|_| is_bounded),
+        answer_tokens_max: is_bounded.then_some(answer_tokens_max),
+        calls_max: None,
+        agent_name: owner.name.clone(),
+        session: id_of(world, turn.session),
+        channel,
+        provider: choice.provider.clone(),
+        model: choice.model.clone(),
+        is_aside: true,
+    };
+    Some((need, choice))
 }
 
 /// The agents above one that live, nearest first.
@@ -180,6 +215,7 @@ pub(super) fn of_nobody(
 
 /// The call goes out in this step: what it needs is reserved.
 pub(crate) fn reserve(world: &mut World, attempt: Attempt, need: Need) {
+    let is_aside = need.is_aside;
     let now = world.resource::<Now>().0;
     let at = world.resource::<Rollups>().moment(now);
     let Need { agent, above, worst, agent_name, session, channel, provider, model, answer_tokens_max, .. } = need;
@@ -196,6 +232,7 @@ pub(crate) fn reserve(world: &mut World, attempt: Attempt, need: Need) {
         at,
         reserved: worst,
         is_bounded: answer_tokens_max.is_some(),
+        is_aside,
     };
     begin(world, call);
 }

@@ -60,6 +60,7 @@ impl Command for ReserveProbe {
             at: world.resource::<Rollups>().moment(now),
             reserved: worst,
             is_bounded: true,
+            is_aside: false,
         };
         let grant = call.attempt();
         begin(world, call);

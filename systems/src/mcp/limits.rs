@@ -51,6 +51,26 @@ agentsvc_components::limits! {
     pub const MCP_VALUE_BYTES_MAX: usize = 8 << 10;
     /// Seconds that a call of a tool of an MCP server may take at most.
     pub const MCP_TIMEOUT_SECS_MAX: u64 = 600;
+    /// Requests of one MCP server, for input of a person or an answer of a model, that wait for their answers. More: an error.
+    pub const MCP_QUESTIONS_OPEN_MAX: usize = 8;
+    /// Times that an MCP server may ask a person in one call. More: an error.
+    pub const MCP_ELICITATIONS_PER_CALL_MAX: usize = 8;
+    /// Bytes of what an MCP server says when it asks a person. More: an error.
+    pub const MCP_ELICITATION_TEXT_BYTES_MAX: usize = 4 << 10;
+    /// Answers of a model that an MCP server may ask for in one call. More: an error.
+    pub const MCP_SAMPLINGS_PER_CALL_MAX: usize = 16;
+    /// Model calls of one MCP server at once. More wait.
+    pub const MCP_SAMPLINGS_AT_ONCE_MAX: usize = 2;
+    /// Bytes of the texts of one request of an MCP server for an answer of a model. More: an error.
+    pub const MCP_SAMPLING_TEXT_BYTES_MAX: usize = 256 << 10;
+    /// Messages of one such request. More: an error.
+    pub const MCP_SAMPLING_MESSAGES_MAX: usize = 100;
+    /// Seconds that a model may take for one such request. Longer: an error.
+    pub const MCP_SAMPLING_SECS_MAX: u64 = 120;
+    /// Tokens of the answers that an MCP server can get in one call at most, whatever its configuration says.
+    pub const MCP_SAMPLING_TOKENS_MAX: u64 = 1_000_000;
+    /// Rounds in which an MCP server asks for more input for one call. More: the call fails.
+    pub const MCP_INPUT_ROUNDS_MAX: usize = 8;
     /// Bytes that are kept of the error output of an MCP server; the oldest go.
     pub const MCP_LOG_BYTES_MAX: usize = 16 << 10;
     /// Sign-ins at one MCP server that wait for the user. More: the oldest ends.

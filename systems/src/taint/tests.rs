@@ -122,7 +122,14 @@ fn a_sensitive_call_of_a_tainted_turn_waits_refuses_or_runs_as_the_policy_says()
         if waits {
             let said = &pending[0].approval.description;
             assert!(said.contains("web (web_fetch https://x.example/)"), "{said}");
-            world.ask(DecideApprovals { ids: vec![pending[0].id], decision: Decision::Approve, reason: None }).unwrap();
+            world
+                .ask(DecideApprovals {
+                    ids: vec![pending[0].id],
+                    decision: Decision::Approve,
+                    reason: None,
+                    answer: None,
+                })
+                .unwrap();
             assert_eq!(&*runs(&mut world)[0].call.name, "shell_exec");
         }
         if policy == TaintPolicy::Deny {

@@ -18,14 +18,16 @@ use crate::kernel::record::Error;
 use crate::kernel::restore::Records;
 
 /// The calls that are out. Bounded by [`EFFECTS_OUT_MAX`](agentsvc_components::kernel::limit::EFFECTS_OUT_MAX), those that are
-/// nobody's by what asks for them ([`PROVIDER_TESTS_MAX`](agentsvc_components::kernel::limit::PROVIDER_TESTS_MAX)).
+/// nobody's, or go out inside a tool call, by what asks for them
+/// ([`PROVIDER_TESTS_MAX`](agentsvc_components::kernel::limit::PROVIDER_TESTS_MAX)).
 #[derive(Resource, Default)]
 pub(crate) struct Calls(HashMap<Attempt, CallRecord>);
 
 impl Calls {
     /// The attempts of turns and compactions that are out.
     pub(crate) fn attempts(&self) -> BTreeSet<(JobId, u32)> {
-        self.0.values().filter(|call| call.scope() != Scope::Global).map(|call| (call.job, call.number)).collect()
+        let of_line = self.0.values().filter(|call| call.scope() != Scope::Global && !call.is_aside);
+        of_line.map(|call| (call.job, call.number)).collect()
     }
 
     /// None is out, of whomever.

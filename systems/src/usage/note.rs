@@ -16,13 +16,14 @@ use crate::kernel::command::{Answer, Command, Place};
 use crate::kernel::id_generator::mint;
 use crate::kernel::reaction::react;
 
-/// Writes the usage event of a call that is over and was nobody's, and gives back what was reserved for it. It counts at
-/// everybody's sums and budget.
+/// Writes the usage event of a call that is over and was no turn's own, and gives back what was reserved for it. It counts at
+/// the sums and budgets that it was reserved at; without a reservation, at everybody's.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NoteModelCall {
     /// What the event names as its channel.
     pub channel: Box<str>,
-    /// What [`ReserveProbe`](crate::budget::ReserveProbe) gave for it; `None` of a call for which nothing was reserved.
+    /// What [`ReserveProbe`](crate::budget::ReserveProbe) or [`ReserveSampling`](crate::budget::ReserveSampling) gave for it;
+    /// `None` of a call for which nothing was reserved.
     #[serde(default)]
     pub grant: Option<Attempt>,
     /// The call.
@@ -65,6 +66,7 @@ fn unreserved(world: &mut World, channel: Box<str>, used: &CallUse) -> CallRecor
         at,
         reserved: Micros::ZERO,
         is_bounded: false,
+        is_aside: false,
     }
 }
 

@@ -37,6 +37,7 @@ fn call() -> CallRecord {
         at: Timestamp(7),
         reserved: Micros(9),
         is_bounded: true,
+        is_aside: false,
     }
 }
 

@@ -1,5 +1,6 @@
 // Tool calls that wait for a person, decided where they are asked.
 
+import { answerForm } from "../../lib/answer.js";
 import { codeBlock } from "../../lib/code.js";
 import { ask, showError, toast } from "../../lib/dialogs.js";
 import { field, h } from "../../lib/dom.js";
@@ -46,21 +47,43 @@ export class Approvals {
       approval.description ? h("p", { class: "dim" }, approval.description) : null,
       codeBlock(JSON.stringify(approval.payload ?? {}, null, 2), "json"),
       h("div", { class: "buttons" },
-        h("button", { class: "primary", type: "button", onclick: () => decide("approve") }, "Approve"),
+        h("button", { class: "primary", type: "button", onclick: () => decide("approve") }, approval.answer_schema ? "Answer" : "Approve"),
         h("button", { type: "button", onclick: () => decide("reject") }, "Reject")));
+  }
+
+  /** Asks for the answer that the approval needs. A missing code is for the caller to ask for. */
+  async answer(approval, form, send) {
+    let missing = null;
+    const done = await ask({
+      title: `Answer ${approval.action}`, action: "Answer", fields: form.fields,
+      body: [h("p", { class: "notice warn" }, "The fields are those of the asker. Do not enter passwords or keys."), form.body],
+      submit: async () => {
+        try {
+          await send();
+        } catch (error) {
+          if (error.field !== "totp_code") throw error;
+          missing = error;
+        }
+      },
+    });
+    if (missing) throw missing;
+    return done;
   }
 
   /** Sends the decision; asks for the code of the second factor when the daemon wants one. */
   async decide(approval, decision) {
     const { api } = this.chat.ctx;
     const send = (body) => api.call("POST", `/api/approvals/${approval.id}/${decision}`, body);
+    const form = decision === "approve" && approval.answer_schema ? answerForm(approval.answer_schema) : null;
+    const given = () => (form ? { answer: form.read() } : {});
     try {
-      await send({});
+      if (!form) await send({});
+      else if (!(await this.answer(approval, form, () => send(given())))) return;
     } catch (error) {
       if (error.field !== "totp_code") throw error;
       const control = h("input", { type: "text", inputmode: "numeric", autocomplete: "one-time-code", maxlength: "8" });
       const code = field("Code from your authenticator app", control);
-      const done = await ask({ title: `Approve ${approval.action}`, action: "Approve", body: [code], fields: { totp_code: code }, submit: () => send({ totp_code: control.value.trim() }) });
+      const done = await ask({ title: `Approve ${approval.action}`, action: "Approve", body: [code], fields: { totp_code: code }, submit: () => send({ totp_code: control.value.trim(), ...given() }) });
       if (!done) return;
     }
     this.shown.get(approval.id)?.remove();

@@ -1,5 +1,6 @@
 // Approvals: what waits for a person, one by one or several at once, with the code where one is needed; and the history.
 
+import { answerForm } from "../../lib/answer.js";
 import { call, get, page } from "../../lib/api.js";
 import { learnAll, nameOf } from "../../lib/agents.js";
 import { textInput } from "../../lib/controls.js";
@@ -106,19 +107,21 @@ export async function mount(root, ctx) {
       item.payload && Object.keys(item.payload).length > 0 ? h("pre", { class: "code-box" }, JSON.stringify(item.payload, null, 2)) : null,
       h("div", { class: "buttons end" },
         h("button", { type: "button", data: key("reject"), onclick: () => decide([item.id], "reject").catch(showError) }, "Reject"),
-        h("button", { type: "button", class: "primary", data: key("approve"), onclick: () => decide([item.id], "approve").catch(showError) }, "Approve")));
+        h("button", { type: "button", class: "primary", data: key("approve"), onclick: () => decide([item.id], "approve").catch(showError) }, item.answer_schema ? "Answer" : "Approve")));
   }
 
   /** Decides; asks for the code where one is needed, and for nothing else when it is one that is approved. */
   async function decide(ids, decision) {
     const isApproval = decision === "approve";
     const needsCode = isApproval && factor.enforced;
-    const isDirect = isApproval && !needsCode && ids.length === 1;
+    const one = ids.length === 1 ? pending.find((item) => item.id === ids[0]) : null;
+    const form = isApproval && one?.answer_schema ? answerForm(one.answer_schema) : null;
+    const isDirect = isApproval && !needsCode && !form && ids.length === 1;
     if (isDirect && Date.now() - approvedAt < DOUBLE_MS) return;
     const reason = field("Reason", textInput("", { maxlength: 500 }), { hint: "Optional. Stored with the decision." });
     const code = field("Code from your authenticator app", textInput("", { inputmode: "numeric", autocomplete: "one-time-code", maxlength: 12, class: "code" }));
     const send = () => {
-      const body = { ...(reason.control.value.trim() ? { reason: reason.control.value.trim() } : {}), ...(needsCode && code.control.value.trim() ? { totp_code: code.control.value.trim() } : {}) };
+      const body = { ...(reason.control.value.trim() ? { reason: reason.control.value.trim() } : {}), ...(needsCode && code.control.value.trim() ? { totp_code: code.control.value.trim() } : {}), ...(form ? { answer: form.read() } : {}) };
       if (ids.length === 1) return call("POST", `/api/approvals/${ids[0]}/${decision}`, body);
       return call("POST", "/api/approvals/batch", { ids, decision, ...body });
     };
@@ -127,10 +130,10 @@ export async function mount(root, ctx) {
       approvedAt = Date.now();
       done = await send();
     } else {
-      const what = ids.length === 1 ? pending.find((item) => item.id === ids[0])?.action : count(ids.length, "action");
+      const what = ids.length === 1 ? one?.action : count(ids.length, "action");
       done = await ask({
         title: isApproval ? `Approve ${what}?` : `Reject ${what}?`, action: isApproval ? "Approve" : "Reject", danger: !isApproval,
-        fields: { totp_code: code, reason }, body: [needsCode && !factor.confirmed ? h("p", { class: "notice warn" }, "No second factor is set up. Set one up below before you approve.") : null, needsCode ? code : null, reason], submit: send,
+        fields: { totp_code: code, reason, ...form?.fields }, body: [form ? h("p", { class: "notice warn" }, "The fields are those of the asker. Do not enter passwords or keys.") : null, form?.body, needsCode && !factor.confirmed ? h("p", { class: "notice warn" }, "No second factor is set up. Set one up below before you approve.") : null, needsCode ? code : null, reason], submit: send,
       });
     }
     if (!done) return;

@@ -72,6 +72,7 @@ enum Posted {
 impl Http {
     pub(super) fn new(connection: Connection, client: Client) -> Self {
         let (client, session) = (Arc::new(client), Mutex::default());
+        connection.note_headers();
         Self { connection, client, session, first: OnceLock::new(), beginning: tokio::sync::Mutex::default() }
     }
 
@@ -103,14 +104,14 @@ impl Http {
     /// Sends one message and takes its answer.
     async fn post(&self, outgoing: Outgoing) -> Posted {
         let id = outgoing.id();
-        let Outgoing { message, gone } = outgoing;
+        let Outgoing { message, gone, headers } = outgoing;
         let is_begun = message["method"] == "notifications/initialized";
         let is_stateless = self.connection.version().is_some_and(Version::is_stateless);
         if is_stateless && message["method"] == "notifications/cancelled" {
             // The request's connection is closed, which means the same.
             return Posted::Done;
         }
-        let exchange = self.exchange(&message, id);
+        let exchange = self.exchange(&message, &headers, id);
         let ended = match gone {
             Some(gone) => tokio::select! {
                 biased;
@@ -136,10 +137,10 @@ impl Http {
         }
     }
 
-    async fn exchange(&self, message: &Value, id: Option<u64>) -> Result<(), Trouble> {
+    async fn exchange(&self, message: &Value, mirrored: &[(String, String)], id: Option<u64>) -> Result<(), Trouble> {
         let method = message["method"].as_str().unwrap_or_default();
         let used = self.session.lock().clone();
-        let response = self.send(message, used.as_ref()).await?;
+        let response = self.send(message, mirrored, used.as_ref()).await?;
         if method == "initialize" && response.status().is_success() {
             self.first.get_or_init(|| message.clone());
             *self.session.lock() = session_of(&response);
@@ -153,11 +154,16 @@ impl Http {
             return Err(Trouble::Request(why.to_owned()));
         }
         let session = self.session.lock().clone();
-        let response = self.send(message, session.as_ref()).await?;
+        let response = self.send(message, mirrored, session.as_ref()).await?;
         self.answered(response, id).await
     }
 
-    async fn send(&self, message: &Value, session: Option<&HeaderValue>) -> Result<Response, Trouble> {
+    async fn send(
+        &self,
+        message: &Value,
+        mirrored: &[(String, String)],
+        session: Option<&HeaderValue>,
+    ) -> Result<Response, Trouble> {
         let method = message["method"].as_str();
         let mut headers = self.headers("application/json, text/event-stream", session);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -169,6 +175,8 @@ impl Http {
             let name = params["name"].as_str().or_else(|| params["uri"].as_str());
             headers.extend(method.and_then(|method| Some((METHOD, header(method)?))));
             headers.extend(name.and_then(|name| Some((NAME, header(name)?))));
+            let named = |(name, value): &(String, String)| Some((name.parse::<HeaderName>().ok()?, header(value)?));
+            headers.extend(mirrored.iter().filter_map(named));
         }
         let (url, body) = (self.client.url(), message.to_string());
         self.client.send(&Method::POST, url, &headers, Some(&body)).await
@@ -201,7 +209,7 @@ impl Http {
             Some(_) => {}
         }
         match parsed(self.client.read(response).await?).await {
-            Parsed::Messages(answer) => self.connection.take_all(answer),
+            Parsed::Messages(answer) => self.connection.take_all(answer, id),
             Parsed::Noise if status.is_success() => {
                 return Err(Trouble::Request("its answer is not valid JSON".to_owned()));
             }
@@ -228,7 +236,7 @@ impl Http {
                     match events.next().await {
                         Ok(Some(event)) => {
                             (last, resumes) = (event.id, 0);
-                            self.take(event.data).await?;
+                            self.take(event.data, Some(id)).await?;
                         }
                         Ok(None) => break,
                         Err(Trouble::Request(reason) | Trouble::Wire(reason)) => {
@@ -255,10 +263,10 @@ impl Http {
         }
     }
 
-    /// Takes the messages of an event.
-    async fn take(&self, data: String) -> Result<(), Trouble> {
+    /// Takes the messages of an event, in the answer to the request `within` if it is one.
+    async fn take(&self, data: String, within: Option<u64>) -> Result<(), Trouble> {
         match parsed(data.into_bytes()).await {
-            Parsed::Messages(messages) => self.connection.take_all(messages),
+            Parsed::Messages(messages) => self.connection.take_all(messages, within),
             Parsed::Noise => {
                 tracing::debug!(server = self.connection.name(), "an MCP server sent an event that is no message");
             }
@@ -286,7 +294,7 @@ impl Http {
                     while let Ok(Some(event)) = events.next().await {
                         (last, rest) = (event.id, RESUME_AFTER);
                         // What is too large is left out.
-                        let _too_large = self.take(event.data).await;
+                        let _too_large = self.take(event.data, None).await;
                     }
                 }
                 Ok(response) if response.status() == StatusCode::NOT_FOUND && session.is_some() => {
@@ -331,7 +339,7 @@ impl Http {
         let odd = || Trouble::Request("its answer to `initialize` is not valid".to_owned());
         let mut message = self.first.get().cloned().ok_or_else(odd)?;
         message["id"] = json!("anew");
-        let response = self.send(&message, None).await?;
+        let response = self.send(&message, &[], None).await?;
         if !response.status().is_success() {
             return Err(Trouble::Request(refusal(response.status())));
         }
@@ -350,7 +358,7 @@ impl Http {
             return Err(odd());
         }
         let begun = json!({ "jsonrpc": "2.0", "method": "notifications/initialized", "params": {} });
-        let response = self.send(&begun, session.as_ref()).await?;
+        let response = self.send(&begun, &[], session.as_ref()).await?;
         if !response.status().is_success() {
             return Err(Trouble::Request(refusal(response.status())));
         }

@@ -45,7 +45,7 @@ async fn read(connection: &Connection, mut from: impl AsyncBufRead + Unpin) -> S
         }
         let bytes = line.len();
         match parsed(line).await {
-            Parsed::Messages(messages) => connection.take_all(messages),
+            Parsed::Messages(messages) => connection.take_all(messages, None),
             // Some write what they have to say to people there.
             Parsed::Noise => {
                 tracing::debug!(server = connection.name(), bytes, "an MCP server wrote a line that is no message");

@@ -55,7 +55,7 @@ async fn converse(
             event = events.next() => match event? {
                 Some(event) if event.name == "endpoint" => {}
                 Some(event) => match parsed(event.data.into_bytes()).await {
-                    Parsed::Messages(messages) => connection.take_all(messages),
+                    Parsed::Messages(messages) => connection.take_all(messages, None),
                     Parsed::Noise => {
                         tracing::debug!(server = connection.name(), "an MCP server sent an event that is no message");
                     }

@@ -28,7 +28,7 @@ fn a_tainted_turn_fetches_what_the_user_gave_or_a_page_showed_and_nothing_new() 
                     let filter = ApprovalFilter { decided: false, agent: None };
                     let pending = world.ask(ListApprovals { filter, after: None, limit: 9 }).unwrap().items;
                     let (ids, decision) = (vec![pending[0].id], Decision::Reject);
-                    world.ask(DecideApprovals { ids, decision, reason: None }).unwrap();
+                    world.ask(DecideApprovals { ids, decision, reason: None, answer: None }).unwrap();
                 }
                 (None, _) => {
                     let told = results(&mut world, agent).pop().unwrap();

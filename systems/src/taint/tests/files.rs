@@ -83,7 +83,7 @@ fn a_command_that_waits_is_refused_when_files_are_written_meanwhile() {
     let page =
         world.ask(ListApprovals { filter: ApprovalFilter { decided: false, agent: None }, after: None, limit: 9 });
     let ids = page.unwrap().items.iter().map(|item| item.id).collect();
-    world.ask(DecideApprovals { ids, decision: Decision::Approve, reason: None }).unwrap();
+    world.ask(DecideApprovals { ids, decision: Decision::Approve, reason: None, answer: None }).unwrap();
     assert!(runs(&mut world).is_empty(), "the person knew another workspace");
     let told = results(&mut world, agent);
     assert!(told.last().unwrap().contains("after this call was allowed"), "{told:?}");

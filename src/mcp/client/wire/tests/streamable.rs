@@ -284,3 +284,40 @@ async fn a_token_that_is_refused_is_replaced_once() {
         }
     }
 }
+
+#[tokio::test]
+async fn marked_arguments_stand_in_headers_of_the_newest_version() {
+    for version in ["2026-07-28", "2025-11-25"] {
+        let server = Server::start(move |seen| match seen.rpc() {
+            "initialize" if version == "2026-07-28" => {
+                let error = json!({ "code": -32_601, "message": "method not found" });
+                Reply::json(&json!({ "jsonrpc": "2.0", "id": seen.body["id"], "error": error }))
+            }
+            "initialize" => Reply::json(&seen.result(json!({ "protocolVersion": version, "capabilities": {} }))),
+            "server/discover" => {
+                Reply::json(&seen.result(json!({ "supportedVersions": [version], "capabilities": { "tools": {} } })))
+            }
+            "tools/list" => {
+                let marked = |mark: &str| json!({ "type": "string", "x-mcp-header": mark });
+                let tool = |name: &str, a: Value| {
+                    json!({ "name": name, "inputSchema": { "type": "object", "properties": { "a": a } } })
+                };
+                let tools = [tool("marked", marked("Region")), tool("wrong", marked("a b"))];
+                Reply::json(&seen.result(json!({ "tools": tools })))
+            }
+            _ => sound(seen).unwrap_or_else(|| done(seen)),
+        })
+        .await;
+        let (connection, _carry) = begun(Transport::Http(endpoint(&server.url))).await;
+        let tools = session::list(&connection).await.unwrap();
+        let is_newest = version == "2026-07-28";
+        assert_eq!(tools.len(), if is_newest { 1 } else { 2 }, "a mark that is not valid: {version}");
+        let arguments = json!({ "a": "grüße" }).as_object().cloned().unwrap();
+        let called =
+            crate::mcp::client::call::call(&connection, &tools[0], arguments, Default::default(), PATIENCE).await;
+        assert!(called.is_ok(), "{called:?}");
+        let seen = server.seen();
+        let last = seen.iter().rfind(|seen| seen.rpc() == "tools/call").unwrap();
+        assert_eq!(last.header("mcp-param-region"), is_newest.then_some("=?base64?Z3LDvMOfZQ==?="), "{version}");
+    }
+}

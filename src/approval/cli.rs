@@ -1,0 +1,81 @@
+//! `approvals`: what waits for a person, and the decision.
+
+use clap::Subcommand;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output::{clean, field, items};
+use crate::kernel::cli::{Error, Run, output};
+
+/// Subcommands of `approvals`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Approvals {
+    /// List what waits for your decision, with what is asked and the forms to fill in
+    List,
+    /// Approve one
+    Approve {
+        /// Its id
+        id: Uuid,
+        /// The filled in form, as a JSON object, if it has one
+        #[arg(long, value_name = "JSON", value_parser = answer)]
+        answer: Option<Map<String, Value>>,
+        /// Shown with the approval
+        #[arg(long)]
+        reason: Option<String>,
+        /// Code of the second factor
+        #[arg(long, value_name = "CODE")]
+        totp_code: Option<String>,
+    },
+    /// Reject one
+    Reject {
+        /// Its id
+        id: Uuid,
+        /// Shown with the approval and to the model
+        #[arg(long)]
+        reason: Option<String>,
+    },
+}
+
+fn answer(text: &str) -> Result<Map<String, Value>, String> {
+    serde_json::from_str(text).map_err(|error| format!("must be a JSON object: {error}"))
+}
+
+impl Run for Approvals {
+    fn run(self, context: &Context) -> Result<(), Error> {
+        let client = context.client()?;
+        let (id, how, given) = match self {
+            Self::List => {
+                let answer = context.block_on(client.get("/api/approvals", &[("status", "pending")]))?;
+                return if context.json() { output::json(&answer) } else { output::print(&listed(&answer)) };
+            }
+            Self::Approve { id, answer, reason, totp_code } => {
+                (id, "approve", json!({ "answer": answer, "reason": reason, "totp_code": totp_code }))
+            }
+            Self::Reject { id, reason } => (id, "reject", json!({ "reason": reason })),
+        };
+        let answer = context.block_on(client.post(&format!("/api/approvals/{id}/{how}"), Some(&given)))?;
+        if context.json() { output::json(&answer) } else { output::print(&decided(&answer)) }
+    }
+}
+
+fn listed(answer: &Value) -> String {
+    let mut text = String::new();
+    for approval in items(answer, "approvals") {
+        let of = |key: &str| field(approval, key);
+        let (id, action, agent, expires) = (of("/id"), of("/action"), of("/agent_id"), of("/expires_at"));
+        text.push_str(&format!("{id}  {action}  agent {agent}  expires {expires}\n"));
+        let form = approval["answer_schema"].get("properties").map(Value::to_string);
+        let lines =
+            [Some(of("/description")), Some(approval["payload"].to_string()), form.map(|form| format!("form: {form}"))];
+        for line in lines.into_iter().flatten().filter(|line| !line.is_empty()) {
+            // Others wrote it: it must not look like a line of ours.
+            text.push_str(&format!("    {}\n", clean(&line.replace('\n', " "))));
+        }
+    }
+    if text.is_empty() { "Nothing waits for your decision.\n".to_owned() } else { text }
+}
+
+fn decided(answer: &Value) -> String {
+    format!("{} is {}\n", field(answer, "/id"), field(answer, "/status"))
+}

@@ -1,0 +1,11 @@
+//! Limits of the answers that approvals ask for.
+
+agentsvc_components::limits! {
+    pub const ALL;
+    /// Bytes of the form of an approval, a JSON schema. Longer: it is refused.
+    pub const ANSWER_SCHEMA_BYTES_MAX: usize = 16 << 10;
+    /// Fields of the form of an approval. More: it is refused.
+    pub const ANSWER_FIELDS_MAX: usize = 32;
+    /// Bytes of the answer to an approval. Longer: 400.
+    pub const ANSWER_BYTES_MAX: usize = 16 << 10;
+}

@@ -1,0 +1,90 @@
+//! Something outside the world asks a person, such as an MCP server during a call: yes or no, or a form to fill in.
+
+use bevy_ecs::prelude::World;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use agentsvc_components::approval::{ApprovalState, GatedCall};
+use agentsvc_components::kernel::limit;
+use agentsvc_components::session::message::ToolCall;
+use agentsvc_components::{AgentId, ApprovalId, Refusal, TurnId};
+
+use super::ask::{Texts, begin, check, check_room, hash, on_record};
+use super::invoke::running;
+use super::parked::{self, Ended, Waiting};
+use super::{answer, audit_kinds};
+use crate::audit::Audit;
+use crate::kernel::command::{Answer, Command, Place, ReplySlot};
+use crate::kernel::index::id_of;
+use crate::kernel::outbox::Outbox;
+
+/// Asks a person on behalf of an agent, and is answered when the approval has ended: approved, rejected or expired. Who asks
+/// and goes away withdraws the question by its id ([`WithdrawInvocation`](super::WithdrawInvocation)).
+///
+/// Refused when the agent does not live (404) or does not run (409), when a text is too long or the form is not flat (400),
+/// and when too many approvals are pending (429).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AskPerson {
+    /// The question's own id.
+    pub id: Uuid,
+    /// On whose behalf.
+    pub agent: AgentId,
+    /// Who asks for what, in a word.
+    pub action: Box<str>,
+    /// What the person reads first.
+    pub description: Box<str>,
+    /// The particulars, as compact JSON.
+    pub payload: Box<str>,
+    /// The form to fill in, as a flat JSON schema.
+    pub answer_schema: Option<Box<str>>,
+}
+
+/// How a question ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PersonAnswer {
+    /// Approved, rejected or expired.
+    pub state: ApprovalState,
+    /// The filled in form, a JSON object that its schema takes, when it was approved and has one.
+    pub answer: Option<Box<str>>,
+}
+
+impl Command for AskPerson {
+    type Reply = PersonAnswer;
+    const NAME: &'static str = "ask_person";
+    const WRITES: bool = true;
+    const PLACE: Place<Self> = Place::Id(|it| it.agent.0);
+
+    fn run(self, world: &mut World) -> Answer<PersonAnswer> {
+        match judge(world, &self) {
+            Ok(()) => Answer::Later(Box::new(move |world, slot| park(world, self, slot))),
+            Err(refusal) => Answer::Now(Err(refusal)),
+        }
+    }
+}
+
+fn judge(world: &World, question: &AskPerson) -> Result<(), Refusal> {
+    running(world, question.agent)?;
+    check("action", &question.action, limit::APPROVAL_ACTION_BYTES_MAX)?;
+    check("description", &question.description, limit::APPROVAL_TEXT_BYTES_MAX)?;
+    check("payload", &question.payload, limit::APPROVAL_PAYLOAD_BYTES_MAX)?;
+    if let Some(schema) = &question.answer_schema {
+        answer::check_schema(schema).map_err(|why| Refusal::bad_field("answer_schema", why))?;
+    }
+    check_room(world, question.agent)
+}
+
+fn park(world: &mut World, question: AskPerson, slot: ReplySlot<PersonAnswer>) {
+    let AskPerson { id: wait, agent, action, description, payload, answer_schema } = question;
+    let call = ToolCall { id: String::new(), name: action.to_string(), input: payload.to_string() };
+    let gated = GatedCall { turn: TurnId(wait), index: GatedCall::CLIENT_CALL, hash: hash(&call) };
+    let entity = begin(world, agent, Texts { action, description, payload, answer_schema }, Some(gated));
+    let id = id_of::<ApprovalId>(world, entity);
+    world.audit(audit_kinds::APPROVAL_REQUESTED, agent, on_record(id, &call.name));
+    parked::wait(world, id, wait, Waiting::Question(slot));
+}
+
+/// The approval of a question has ended.
+pub(super) fn ended(world: &mut World, slot: ReplySlot<PersonAnswer>, ended: Ended<'_>) {
+    let Ended { state, answer, .. } = ended;
+    world.resource_mut::<Outbox>().reply(slot, Ok(PersonAnswer { state, answer }));
+}

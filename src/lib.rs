@@ -14,6 +14,7 @@ pub mod doctor;
 pub mod event;
 pub mod goal;
 pub mod kernel;
+pub mod knowledge;
 pub mod log;
 pub mod mcp;
 pub mod memory;
@@ -66,6 +67,7 @@ pub const DOMAINS: &[Domain] = &[
     workflow::DOMAIN,
     webhook::DOMAIN,
     memory::DOMAIN,
+    knowledge::DOMAIN,
     upload::DOMAIN,
     tool::DOMAIN,
     mcp::DOMAIN,

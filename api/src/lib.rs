@@ -15,6 +15,7 @@ pub mod config;
 pub mod event;
 pub mod goal;
 pub mod http;
+pub mod knowledge;
 pub mod log;
 pub mod mcp;
 pub mod memory;
@@ -93,6 +94,7 @@ const LIST: &[HttpDomain] = &[
     a2a::DOMAIN,
     comms::DOMAIN,
     peer::DOMAIN,
+    knowledge::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

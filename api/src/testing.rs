@@ -27,6 +27,7 @@ use crate::http::files::{FileReader, FileWriter, FilesError};
 use crate::http::reply::Response;
 use crate::http::settings::ApiSettings;
 use crate::http::shutdown::Shutdown;
+use crate::knowledge::store::KnowledgeStore;
 use crate::memory::store::{MemoryRange, MemoryRow, MemoryStore};
 use crate::session::content::{Content, MessageRange, MessageRow};
 use crate::turn::store::TraceStore;
@@ -79,6 +80,16 @@ impl MemoryStore for NoContent {
     }
 
     fn memories(&self, _: AgentId, _: &MemoryRange) -> Result<Vec<MemoryRow>, ContentError> {
+        Ok(Vec::new())
+    }
+}
+
+impl KnowledgeStore for NoContent {
+    fn value(&self, _: &[u8]) -> Result<Option<Vec<u8>>, ContentError> {
+        Ok(None)
+    }
+
+    fn rows(&self, _: &[u8], _: Option<&[u8]>, _: usize) -> Result<Vec<(Vec<u8>, Vec<u8>)>, ContentError> {
         Ok(Vec::new())
     }
 }
@@ -150,6 +161,7 @@ pub(crate) fn loading(settings: ApiSettings) -> (Arc<Api>, Intake) {
     api.services.provide::<dyn ManifestTexts>(Arc::new(NoContent));
     api.services.provide::<dyn TraceStore>(Arc::new(NoContent));
     api.services.provide::<dyn MemoryStore>(Arc::new(NoContent));
+    api.services.provide::<dyn KnowledgeStore>(Arc::new(NoContent));
     api.services.provide::<dyn UsageStore>(Arc::new(NoContent));
     api.services.provide::<dyn Files>(Arc::new(NoFiles));
     (api, intake)

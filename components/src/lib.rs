@@ -12,6 +12,7 @@ pub mod compaction;
 pub mod event;
 pub mod goal;
 pub mod kernel;
+pub mod knowledge;
 pub mod manifest;
 pub mod mcp;
 pub mod memory;
@@ -50,6 +51,7 @@ pub const DOMAINS: &[Domain] = &[
     event::DOMAIN,
     goal::DOMAIN,
     memory::DOMAIN,
+    knowledge::DOMAIN,
     schedule::DOMAIN,
     task::DOMAIN,
     turn::DOMAIN,

@@ -11,6 +11,7 @@ use agentsvc_api::agent::texts::ManifestTexts;
 use agentsvc_api::chat::agent_feed::AgentFeed;
 use agentsvc_api::http::bridge::{Arrival, Intake, bridge};
 use agentsvc_api::http::shutdown::Shutdown;
+use agentsvc_api::knowledge::store::KnowledgeStore;
 use agentsvc_api::memory::store::MemoryStore;
 use agentsvc_api::model::catalog::DefaultModel;
 use agentsvc_api::session::content::{Content, MessageRange};
@@ -90,6 +91,7 @@ impl Harness {
         api.services.provide::<dyn ManifestTexts>(Arc::clone(&memory) as _);
         api.services.provide::<dyn TraceStore>(Arc::clone(&memory) as _);
         api.services.provide::<dyn MemoryStore>(Arc::clone(&memory) as _);
+        api.services.provide::<dyn KnowledgeStore>(Arc::clone(&memory) as _);
         api.services.provide::<dyn UsageStore>(Arc::clone(&memory) as _);
         api.services.provide::<dyn Files>(Arc::new(MemoryFiles::default()));
         let default = DefaultModel { provider: "builtin".into(), model: "builtin".into() };

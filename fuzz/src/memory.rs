@@ -9,6 +9,7 @@ use agentsvc::kernel::sandbox::WorkspacePath;
 use agentsvc_api::agent::texts::ManifestTexts;
 use agentsvc_api::http::error::ContentError;
 use agentsvc_api::http::files::{FileReader, FileWriter, FilesError};
+use agentsvc_api::knowledge::store::KnowledgeStore;
 use agentsvc_api::memory::store::{MemoryRange, MemoryRow, MemoryStore};
 use agentsvc_api::session::content::{Content, MessageRange, MessageRow};
 use agentsvc_api::turn::store::TraceStore;
@@ -156,6 +157,23 @@ impl MemoryStore for Memory {
             Some(MemoryRow { key: name, record: record::decode(key, value).expect("what the world wrote is read") })
         });
         Ok(rows.into_iter().take(range.limit).collect())
+    }
+}
+
+impl KnowledgeStore for Memory {
+    fn value(&self, key: &[u8]) -> Result<Option<Vec<u8>>, ContentError> {
+        Ok(self.0.lock().get(key).cloned())
+    }
+
+    fn rows(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Vec<u8>, Vec<u8>)>, ContentError> {
+        let from = match after {
+            Some(key) if key >= prefix => Bound::Excluded(key.to_vec()),
+            _ => Bound::Included(prefix.to_vec()),
+        };
+        let rows = self.range((from, Bound::Unbounded), |key, value| {
+            key.starts_with(prefix).then(|| (key.to_vec(), value.to_vec()))
+        });
+        Ok(rows.into_iter().take(limit).collect())
     }
 }
 

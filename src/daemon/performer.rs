@@ -13,6 +13,7 @@
 
 use std::sync::Arc;
 
+use agentsvc_api::knowledge::store::KnowledgeStore;
 use agentsvc_api::memory::store::MemoryStore;
 use agentsvc_api::session::content::Content;
 use agentsvc_components::kernel::effect::AnyEffect;
@@ -52,6 +53,8 @@ pub struct PerformerParts {
     pub content: Arc<dyn Content>,
     /// The memory of agents.
     pub memory: Arc<dyn MemoryStore>,
+    /// The knowledge of agents.
+    pub knowledge: Arc<dyn KnowledgeStore>,
     /// The uploads that prompts show.
     pub uploads: ReadUpload,
     /// The providers of models.
@@ -83,6 +86,7 @@ impl Performer {
         performers.provide(parts.streams);
         performers.provide(parts.content);
         performers.provide(parts.memory);
+        performers.provide(parts.knowledge);
         performers.provide(parts.providers);
         performers.provide(parts.model);
         performers.provide::<RetentionClock>(parts.tools.settings.get::<RetentionClock>().as_ref().clone());

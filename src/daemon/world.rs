@@ -394,8 +394,7 @@ fn performer(
     late: Arc<LateThreads>,
     handle: &Handle,
 ) -> Performer {
-    let files = Arc::clone(&front.files);
-    let to_signer = Arc::clone(&late);
+    let (files, to_signer) = (Arc::clone(&front.files), Arc::clone(&late));
     let publish = front.api.services.state::<StreamHub>();
     let watched = Arc::clone(&publish);
     Performer::new(PerformerParts {
@@ -417,6 +416,7 @@ fn performer(
         }),
         content: Arc::clone(&front.store) as _,
         memory: Arc::clone(&front.store) as _,
+        knowledge: Arc::clone(&front.store) as _,
         uploads: Arc::new(move |file, bytes_max| files.read(file, bytes_max)),
         providers: Arc::clone(&front.providers),
         model: ModelSettings::default(),

@@ -34,7 +34,7 @@ use toolset::ToolStores;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "tool",
-    uses: &["approval", "injection", "manifest", "turn", "taint", "session", "prompt", "memory"],
+    uses: &["approval", "injection", "manifest", "turn", "taint", "session", "prompt", "memory", "knowledge"],
     brings: |brought| {
         brought.add([
             tool_search::TOOL,
@@ -55,7 +55,7 @@ pub const DOMAIN: Domain = Domain {
 
 /// Runs tools.
 fn performers(performers: &mut Performers) {
-    let stores = ToolStores { content: performers.part(), memory: performers.part() };
+    let stores = ToolStores { content: performers.part(), memory: performers.part(), knowledge: performers.part() };
     let (calls, streams, parts) = (performers.calls(), performers.part(), performers.part());
     let runner = run::ToolRunner { calls, streams, parts, stores };
     performers.provide(runner.clone());

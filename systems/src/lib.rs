@@ -15,6 +15,7 @@ pub mod event;
 pub mod goal;
 pub mod injection;
 pub mod kernel;
+pub mod knowledge;
 pub mod manifest;
 pub mod mcp;
 pub mod memory;
@@ -55,7 +56,7 @@ use kernel::timings::{self, Override};
 ///
 /// The order is also that of effects. In one stage, `schedule` fires before `trigger` (what is due by time has its share
 /// before events), and both before `workflow`. When an agent is removed, its sessions and turns have ended before any
-/// reaction; then `usage`, `budget`, `approval`, `memory` and `goal` let it go, and at last what fires turns.
+/// reaction; then `usage`, `budget`, `approval`, `memory`, `knowledge` and `goal` let it go, and at last what fires turns.
 pub const DOMAINS: &[Domain] = &[
     kernel::job::DOMAIN,
     rehearsal::DOMAIN,
@@ -75,6 +76,7 @@ pub const DOMAINS: &[Domain] = &[
     approval::DOMAIN,
     compaction::DOMAIN,
     memory::DOMAIN,
+    knowledge::DOMAIN,
     goal::DOMAIN,
     turn::DOMAIN,
     schedule::DOMAIN,

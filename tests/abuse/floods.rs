@@ -104,6 +104,20 @@ fn memory_beyond_its_bytes_and_its_entries() {
 }
 
 #[test]
+fn knowledge_beyond_its_entities() {
+    let daemon = harness("");
+    let (agent, neighbour) = (daemon.agent("a"), Neighbour::of(&daemon));
+    let path = format!("/api/memory/agents/{agent}/relations");
+    let make = |n: usize| {
+        let entity = |of: usize| json!({ "name": format!("n{n} {of}"), "entity_type": "thing" });
+        request("POST", &path, Some(&json!({ "entities": (0..1_000).map(entity).collect::<Vec<_>>() })))
+    };
+    let (_, refused) = fill(&daemon, 10, (200, 409), make);
+    assert_eq!(refused["code"], "knowledge_full");
+    neighbour.leave();
+}
+
+#[test]
 fn custom_models_and_aliases_beyond_a_thousand() {
     let daemon = harness("");
     let make = |n: usize| {

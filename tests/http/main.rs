@@ -38,6 +38,7 @@ mod doctor;
 mod events;
 mod files;
 mod goals;
+mod knowledge;
 mod limits;
 mod lists;
 mod manifest_variables;

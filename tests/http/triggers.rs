@@ -150,6 +150,7 @@ fn every_pattern_is_taken_and_shown_as_it_was_sent() {
         "budget_warning",
         "budget_exceeded",
         "memory_updated",
+        "knowledge_updated",
         "custom",
     ];
     let patterns = kinds.map(|kind| json!({ kind: {} }));

@@ -273,6 +273,34 @@ fn memory_carries_the_mark_to_other_sessions() {
 }
 
 #[test]
+fn knowledge_carries_the_mark_of_what_is_shown() {
+    let (model, daemon) = harness("taint = \"audit\"");
+    let address = site("The weather is fine.");
+    let agent = daemon.agent_with("a", GRANTS);
+    let add = |tool: &str, input: Value| Reply::calls(&[("k", tool, &input.to_string())]);
+    let own = json!({ "source": "Ada", "relation": "knows", "target": "Bob" });
+    model.script([add("knowledge_add_relation", own), Reply::text("done")]);
+    daemon.say(&agent, "go");
+    let read = json!({ "source": "Ada", "relation": "runs", "target": "the command" });
+    model.script([fetch(address), add("knowledge_add_relation", read), Reply::text("done")]);
+    daemon.say(&agent, "go");
+    for (relation, held, marks) in [("knows", "bob", 0), ("runs", "the command", 1)] {
+        daemon.poke(&format!("/api/agents/{agent}/session/reset")).expect(200);
+        let before = audited(&daemon, "tool_tainted").len();
+        model.script([add("knowledge_query", json!({ "relation": relation })), shell(), Reply::text("done")]);
+        daemon.say(&agent, "go");
+        assert!(results(&model)[0].contains(held), "{:?}", results(&model));
+        assert_eq!(audited(&daemon, "tool_tainted").len(), before + marks, "{relation}");
+    }
+    let found = daemon.get(&format!("/api/memory/agents/{agent}/relations?relation=runs")).expect(200);
+    assert_eq!(found["matches"][0]["relation"]["taint"], json!(["web"]));
+    let other = daemon.agent("b");
+    daemon.post(&format!("/api/memory/agents/{other}/relations"), &found).expect(200);
+    let copied = daemon.get(&format!("/api/memory/agents/{other}/relations")).expect(200);
+    assert_eq!(copied["matches"][0]["relation"]["taint"], json!(["web"]), "a copy is as trusted as what it is of");
+}
+
+#[test]
 fn another_agents_message_is_data_and_taints() {
     let (model, daemon) = harness("taint = \"deny\"");
     let (agent, other) = (daemon.agent_with("a", GRANTS), daemon.agent_with("b", GRANTS));

@@ -17,6 +17,7 @@ use agentsvc::model::retry::RetryPolicy;
 use agentsvc::tool::toolset::{ToolParts, ToolSet};
 use agentsvc::turn::stream::Streams;
 use agentsvc_api::http::error::ContentError;
+use agentsvc_api::knowledge::store::KnowledgeStore;
 use agentsvc_api::memory::store::{MemoryRange, MemoryRow, MemoryStore};
 use agentsvc_api::session::content::{Content, MessageRange, MessageRow};
 use agentsvc_components::compaction::record::SummaryRecord;
@@ -68,6 +69,16 @@ impl MemoryStore for NoMemory {
     }
 
     fn memories(&self, _: AgentId, _: &MemoryRange) -> Result<Vec<MemoryRow>, ContentError> {
+        Ok(Vec::new())
+    }
+}
+
+impl KnowledgeStore for NoMemory {
+    fn value(&self, _: &[u8]) -> Result<Option<Vec<u8>>, ContentError> {
+        Ok(None)
+    }
+
+    fn rows(&self, _: &[u8], _: Option<&[u8]>, _: usize) -> Result<Vec<(Vec<u8>, Vec<u8>)>, ContentError> {
         Ok(Vec::new())
     }
 }
@@ -162,6 +173,7 @@ impl Harness {
             seal_audit: Arc::new(|_| ()),
             content: Arc::new(log),
             memory: Arc::new(NoMemory),
+            knowledge: Arc::new(NoMemory),
             uploads: Arc::new(|_, _| None),
             providers: Arc::new(ArcSwap::from_pointee(providers())),
             model: model_settings,

@@ -182,6 +182,10 @@ actions! {
     PutMemory 4,
     /// Memory is deleted.
     DeleteMemory 2,
+    /// Knowledge is written.
+    PutKnowledge 3,
+    /// Knowledge is deleted.
+    DeleteKnowledge 1,
     /// The configuration is changed.
     Reconfigure 3,
     /// An action outside the world goes on record.

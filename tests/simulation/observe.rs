@@ -26,7 +26,7 @@ use agentsvc_systems::workflow::{GetRun, WorkflowView};
 
 use super::facts::GONE;
 use super::harness::Harness;
-use super::mcp;
+use super::{knowledge, mcp};
 use super::money::{Watermarks, money};
 
 /// Steps after which the live world is compared with what is stored.
@@ -133,6 +133,7 @@ pub(crate) fn register(harness: &mut Harness, key: &str) -> Option<String> {
             harness.read(GetBudget(scope)).map(|view| format!("{:?}", view.limits.daily))
         }
         "memory" => Ok(memory(harness, id, of?)?),
+        "knowledge" => Ok(knowledge::register(harness, id, of?)?),
         _ => return None,
     };
     match found {
@@ -208,6 +209,7 @@ pub(crate) fn end(harness: &mut Harness) -> Result<(), String> {
             return Err(format!("agent {agent} has {rows} entries in its memory, counted {stored}"));
         }
     }
+    knowledge::end(harness)?;
     let told: Vec<_> = harness.facts.messages.values().flatten().copied().collect();
     for told in told {
         let key = record::trace_key(told.agent, told.turn);

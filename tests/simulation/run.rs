@@ -21,6 +21,7 @@ mod coverage;
 mod disk;
 mod facts;
 mod harness;
+mod knowledge;
 mod mcp;
 mod money;
 mod observe;

@@ -26,7 +26,7 @@ use super::action::What;
 use super::client::agent;
 use super::facts::{GONE, Told};
 use super::harness::Harness;
-use super::work;
+use super::{knowledge, work};
 
 /// One request.
 pub(crate) fn act(harness: &mut Harness, what: What) {
@@ -85,6 +85,7 @@ pub(crate) fn act(harness: &mut Harness, what: What) {
             harness.ask(TrustFiles { agent }, |_, _| {});
         }
         What::PutMemory | What::DeleteMemory => memory(harness, what == What::PutMemory),
+        What::PutKnowledge | What::DeleteKnowledge => knowledge::act(harness, what == What::PutKnowledge),
         other => work::act(harness, other),
     }
 }

@@ -154,6 +154,32 @@ pub(crate) fn cursor<C: FromStr>(cursor: Option<&str>) -> Result<Option<C>, Erro
     cursor.map(|text| text.parse().map_err(wrong)).transpose()
 }
 
+/// A text as a cursor: in hex, so that it fits a header whatever it holds.
+pub(crate) struct TextCursor(pub(crate) Box<str>);
+
+impl std::fmt::Display for TextCursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.bytes().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl std::str::FromStr for TextCursor {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok()).ok_or(());
+        if !text.len().is_multiple_of(2) {
+            return Err(());
+        }
+        let bytes: Vec<u8> = text
+            .as_bytes()
+            .chunks(2)
+            .map(|pair| Ok(digit(pair[0])? * 16 + digit(pair[1])?))
+            .collect::<Result<_, ()>>()?;
+        String::from_utf8(bytes).map(|key| Self(key.into())).map_err(drop)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::lists::list_schema;
+use crate::http::lists::{TextCursor, list_schema};
 use crate::http::pages::Shape;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
@@ -101,10 +101,10 @@ fn memory(call: &Call) -> Result<AgentMemory, Error> {
 }
 
 /// Entries after a key, and where the next ones begin.
-async fn page(memory: &AgentMemory, range: MemoryRange) -> Result<Page<Entry, Key, ()>, Error> {
+async fn page(memory: &AgentMemory, range: MemoryRange) -> Result<Page<Entry, TextCursor, ()>, Error> {
     let limit = range.limit;
     let rows = memory.page(range).await?;
-    let next = (rows.len() == limit).then(|| rows.last().map(|row| Key(row.key.clone()))).flatten();
+    let next = (rows.len() == limit).then(|| rows.last().map(|row| TextCursor(row.key.clone()))).flatten();
     Ok(Page { items: rows.into_iter().map(Entry::from).collect(), next, total: () })
 }
 
@@ -123,7 +123,7 @@ async fn export(call: Call) -> Result<Response, Error> {
     let after = around.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<Map<String, Value>>();
     let range = |after| MemoryRange { prefix: Box::default(), after, limit: PAGE_ENTRIES };
     let first = page(&memory, range(None)).await?;
-    pages::stream(&Shape::Object { key: "entries", after }, first, move |Key(after)| {
+    pages::stream(&Shape::Object { key: "entries", after }, first, move |TextCursor(after)| {
         let memory = memory.clone();
         async move { page(&memory, range(Some(after))).await }
     })
@@ -286,40 +286,14 @@ list_schema! {
     }
 }
 
-/// A key as a cursor: in hex, so that it fits a header whatever it holds.
-struct Key(Box<str>);
-
-impl std::fmt::Display for Key {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.bytes().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl std::str::FromStr for Key {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok()).ok_or(());
-        if !text.len().is_multiple_of(2) {
-            return Err(());
-        }
-        let bytes: Vec<u8> = text
-            .as_bytes()
-            .chunks(2)
-            .map(|pair| Ok(digit(pair[0])? * 16 + digit(pair[1])?))
-            .collect::<Result<_, ()>>()?;
-        String::from_utf8(bytes).map(|key| Self(key.into())).map_err(drop)
-    }
-}
-
 async fn list(call: Call) -> Result<Response, Error> {
     let memory = memory(&call)?;
     let KvQuery { prefix, limit, cursor } = call.query()?;
-    let (limit, after) = (lists::limit(limit)?, lists::cursor::<Key>(cursor.as_deref())?);
+    let (limit, after) = (lists::limit(limit)?, lists::cursor::<TextCursor>(cursor.as_deref())?);
     let total = u64::from(memory.usage().await?.entries);
     let prefix: Box<str> = prefix.unwrap_or_default().into();
     lists::answer(limit, after, Shape::of("kv_pairs"), move |after, limit| {
-        let after = after.map(|Key(key)| key);
+        let after = after.map(|TextCursor(key)| key);
         let (memory, prefix) = (memory.clone(), prefix.clone());
         async move {
             let page = page(&memory, MemoryRange { prefix, after, limit: limit.min(PAGE_ENTRIES) }).await?;

@@ -6,13 +6,13 @@ use crate::kernel::effect::Effect;
 use crate::kernel::id::AgentId;
 use crate::kernel::outcome::Outcome;
 
-/// Erase the traces and the memory of an agent that is gone; comes back as [`AgentSwept`].
+/// Erase the traces, the memory and the knowledge of an agent that is gone; comes back as [`AgentSwept`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SweepAgent(pub AgentId);
 
 impl Effect for SweepAgent {}
 
-/// The traces and the memory of an agent that is gone were erased.
+/// The traces, the memory and the knowledge of an agent that is gone were erased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentSwept(pub AgentId);
 

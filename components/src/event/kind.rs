@@ -60,13 +60,15 @@ pub enum EventKind {
     BudgetExceeded,
     /// `memory_updated`
     MemoryUpdated,
+    /// `knowledge_updated`
+    KnowledgeUpdated,
     /// `custom`
     Custom,
 }
 
 impl EventKind {
     /// Every kind, in the order of their discriminants.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::AgentSpawned,
         Self::AgentStarted,
         Self::AgentStopped,
@@ -94,6 +96,7 @@ impl EventKind {
         Self::BudgetWarning,
         Self::BudgetExceeded,
         Self::MemoryUpdated,
+        Self::KnowledgeUpdated,
         Self::Custom,
     ];
 
@@ -128,6 +131,7 @@ impl EventKind {
             Self::BudgetWarning => "budget_warning",
             Self::BudgetExceeded => "budget_exceeded",
             Self::MemoryUpdated => "memory_updated",
+            Self::KnowledgeUpdated => "knowledge_updated",
             Self::Custom => "custom",
         }
     }

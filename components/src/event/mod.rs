@@ -387,6 +387,21 @@ pub enum Event {
         #[serde(rename = "by_turn_id", skip_serializing_if = "Option::is_none")]
         by: Option<TurnId>,
     },
+    /// Entities and relations of an agent's knowledge were written or deleted.
+    KnowledgeUpdated {
+        /// Whose.
+        #[serde(rename = "agent_id")]
+        agent: AgentId,
+        /// Entities that were written.
+        entities: u32,
+        /// Relations that were written.
+        relations: u32,
+        /// Entities and relations that were deleted.
+        deleted: u32,
+        /// The turn that did it, if one did.
+        #[serde(rename = "by_turn_id", skip_serializing_if = "Option::is_none")]
+        by: Option<TurnId>,
+    },
     /// Something that an agent or a client published.
     Custom {
         /// What kind of thing, in the publisher's words.

@@ -35,6 +35,7 @@ impl Event {
             Self::BudgetWarning { .. } => EventKind::BudgetWarning,
             Self::BudgetExceeded { .. } => EventKind::BudgetExceeded,
             Self::MemoryUpdated { .. } => EventKind::MemoryUpdated,
+            Self::KnowledgeUpdated { .. } => EventKind::KnowledgeUpdated,
             Self::Custom { .. } => EventKind::Custom,
         }
     }
@@ -61,7 +62,8 @@ impl Event {
             | Self::CronFired { agent, .. }
             | Self::ApprovalRequested { agent, .. }
             | Self::ApprovalResolved { agent, .. }
-            | Self::MemoryUpdated { agent, .. } => Some(*agent),
+            | Self::MemoryUpdated { agent, .. }
+            | Self::KnowledgeUpdated { agent, .. } => Some(*agent),
             Self::TaskCompleted { agent, .. }
             | Self::TaskFailed { agent, .. }
             | Self::BudgetWarning { agent, .. }
@@ -88,6 +90,7 @@ impl Event {
             Self::ApprovalRequested { turn, .. } | Self::ApprovalResolved { turn, .. } => *turn,
             Self::AgentSpawned { by, .. }
             | Self::MemoryUpdated { by, .. }
+            | Self::KnowledgeUpdated { by, .. }
             | Self::AgentTerminated { by, .. }
             | Self::TaskPosted { by, .. }
             | Self::TaskClaimed { by, .. }

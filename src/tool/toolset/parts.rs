@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use agentsvc_api::http::bridge::Bridge;
+use agentsvc_api::knowledge::store::KnowledgeStore;
 use agentsvc_api::memory::store::MemoryStore;
 use agentsvc_api::session::content::Content;
 use agentsvc_systems::injection::InjectionPolicy;
@@ -38,4 +39,6 @@ pub struct ToolStores {
     pub content: Arc<dyn Content>,
     /// The memory of agents.
     pub memory: Arc<dyn MemoryStore>,
+    /// The knowledge of agents.
+    pub knowledge: Arc<dyn KnowledgeStore>,
 }

@@ -29,6 +29,7 @@ const SYSTEM: &[EventKind] = &[
     EventKind::BudgetWarning,
     EventKind::BudgetExceeded,
     EventKind::MemoryUpdated,
+    EventKind::KnowledgeUpdated,
 ];
 
 /// Is `kind` one of those that `lifecycle` stands for?

@@ -18,6 +18,7 @@ const KINDS = [
   ["workflow_started", "Workflow started"], ["workflow_completed", "Workflow completed"], ["workflow_failed", "Workflow failed"],
   ["approval_requested", "Approval requested"], ["approval_resolved", "Approval decided"],
   ["budget_warning", "Budget 80% used"], ["budget_exceeded", "Budget exceeded"], ["memory_updated", "Memory updated"],
+  ["knowledge_updated", "Knowledge updated"],
   ["custom", "Custom event"], ["content_match", "Text that contains..."],
 ];
 const WORDS = new Map(KINDS);

@@ -22,7 +22,7 @@ const GROUPS = [
   ["Tasks", ["task_posted", "task_claimed", "task_completed", "task_failed"]],
   ["Automation", ["schedule_fired", "cron_fired", "workflow_started", "workflow_completed", "workflow_failed"]],
   ["Trust", ["approval_requested", "approval_resolved", "budget_warning", "budget_exceeded"]],
-  ["Others", ["memory_updated", "custom"]],
+  ["Others", ["memory_updated", "knowledge_updated", "custom"]],
 ];
 const TONES = { failed: "bad", refused: "bad", unknown: "bad", exceeded: "bad", terminated: "bad", warning: "warn", requested: "warn", stopped: "warn", completed: "good", started: "accent", spawned: "accent", fired: "accent" };
 

@@ -22,6 +22,7 @@ pub mod migration;
 pub mod model;
 pub mod openai;
 pub mod peer;
+pub mod proactive_memory;
 pub mod provider;
 pub mod query;
 pub mod rehearsal;
@@ -93,6 +94,7 @@ const LIST: &[HttpDomain] = &[
     a2a::DOMAIN,
     comms::DOMAIN,
     peer::DOMAIN,
+    proactive_memory::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

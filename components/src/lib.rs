@@ -15,6 +15,7 @@ pub mod kernel;
 pub mod manifest;
 pub mod mcp;
 pub mod memory;
+pub mod proactive_memory;
 pub mod schedule;
 pub mod session;
 pub mod task;
@@ -50,6 +51,7 @@ pub const DOMAINS: &[Domain] = &[
     event::DOMAIN,
     goal::DOMAIN,
     memory::DOMAIN,
+    proactive_memory::DOMAIN,
     schedule::DOMAIN,
     task::DOMAIN,
     turn::DOMAIN,

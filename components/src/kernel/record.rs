@@ -13,6 +13,7 @@
 //! | world   | `w` + log id                               | empty: a log to sweep |
 //! | world   | `w` + agent id                             | empty: a removed agent whose content is to sweep |
 //! | world   | `k` + agent id                             | [`MemoryUseRecord`]  |
+//! | world   | `E` + agent id                             | [`MemoryEntriesRecord`] |
 //! | world   | `b` + `c` + turn id + attempt              | [`CallRecord`]: a model call that is out |
 //! | world   | `b` + `g`, `b` + `a` + agent id            | [`ScopeUseRecord`]   |
 //! | world   | `b` + `f` + agent id                       | [`ScopeUseRecord`] of its descendants |
@@ -42,6 +43,9 @@
 //! | content | `x` + agent id                             | manifest text as written |
 //! | content | `y` + agent id + turn id                   | [`TraceRecord`]      |
 //! | content | `k` + agent id + key                       | [`MemoryRecord`]     |
+//! | content | `e` + agent id + entry id                  | [`MemoryEntryRecord`] |
+//! | content | `i` + entry id + agent id                  | empty: whose the entry is |
+//! | content | `j` + user + 0 + agent id + entry id       | empty: the entry is about the user |
 //! | content | `q` + log id + turn ordinal + row index    | a long tool result, whole, as text |
 //! | content | `z` + sequence                             | [`AuditEntry`], in its hashed form |
 //! | content | `z` + sequence + `c`                       | [`AuditCheckpoint`] up to the entry, signed |

@@ -20,6 +20,7 @@ pub mod memory;
 pub mod migration;
 pub mod model;
 pub mod peer;
+pub mod proactive_memory;
 pub mod provider;
 pub mod query;
 pub mod rehearsal;
@@ -66,6 +67,7 @@ pub const DOMAINS: &[Domain] = &[
     workflow::DOMAIN,
     webhook::DOMAIN,
     memory::DOMAIN,
+    proactive_memory::DOMAIN,
     upload::DOMAIN,
     tool::DOMAIN,
     mcp::DOMAIN,

@@ -20,6 +20,7 @@ pub mod mcp;
 pub mod memory;
 pub mod model;
 pub mod peer;
+pub mod proactive_memory;
 pub mod prompt;
 pub mod query;
 pub mod redact;
@@ -75,6 +76,7 @@ pub const DOMAINS: &[Domain] = &[
     approval::DOMAIN,
     compaction::DOMAIN,
     memory::DOMAIN,
+    proactive_memory::DOMAIN,
     goal::DOMAIN,
     turn::DOMAIN,
     schedule::DOMAIN,

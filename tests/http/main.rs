@@ -45,6 +45,7 @@ mod mcp_oauth;
 mod mcp_servers;
 mod mcp_tool_lists;
 mod memory;
+mod memory_entries;
 mod messages;
 mod migrate;
 mod models;

@@ -60,8 +60,11 @@ async fn clear(call: Call) -> Result<Response, Error> {
 }
 
 async fn clear_level(call: Call) -> Result<Response, Error> {
-    let (agent, level) = (call.id::<AgentId>("id")?, level_of(&call)?);
-    let deleted = of_agent(&call, agent)?.remove_where(Cause::Asked, move |record| record.level == level).await?;
+    let agent: AgentId = call.id("id")?;
+    let entries = of_agent(&call, agent)?;
+    entries.usage().await?;
+    let level = level_of(&call)?;
+    let deleted = entries.remove_where(Cause::Asked, move |record| record.level == level).await?;
     reply::ok(&Cleared { status: "deleted", agent_id: agent.0, level: Some(level.as_str()), deleted })
 }
 

@@ -271,8 +271,7 @@ fn what_a_tainted_turn_makes_is_tainted() {
     };
     world.ask(goal).unwrap();
     let entry = PutEntry { key: "k".into(), value: "1".into(), created_at: None, updated_at: None, replaces: None };
-    let revision =
-        world.ask(PutMemory { agent, revision: 0, entries: vec![entry], by: Some(turn) }).unwrap().revision;
+    let revision = world.ask(PutMemory { agent, revision: 0, entries: vec![entry], by: Some(turn) }).unwrap().revision;
     let record = MemoryEntryRecord { content: "c".into(), taint: Taint::UPLOAD, ..MemoryEntryRecord::default() };
     let puts = vec![EntryPut { id: None, record, old: None, is_now: true }];
     let fact = WriteEntries { agent, revision, puts, removes: vec![], cause: Cause::Asked, due: None, by: Some(turn) };

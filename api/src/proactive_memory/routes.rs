@@ -91,13 +91,13 @@ struct AddBody {
     /// The fact, at most 16 KiB. Exactly one entry is stored.
     content: Option<Box<str>>,
     /// Messages, in place of `content`; the facts that the user states in them are extracted by rules.
-    messages: Option<Vec<Message>>,
+    messages: Option<Vec<SaidMessage>>,
 }
 }
 
 /// One message.
 #[derive(Deserialize, JsonSchema)]
-struct Message {
+struct SaidMessage {
     /// Facts are extracted of messages whose role is `user`.
     role: Box<str>,
     content: Box<str>,

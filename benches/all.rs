@@ -22,7 +22,7 @@ use support::goals;
 use support::rows::{HEAD, ROWS_FILE, Row, Verdict, machine};
 
 /// The programs in the order in which they run: the short ones, whose figures depend most on a quiet machine, first.
-const PROGRAMS: [&str; 12] = [
+const PROGRAMS: [&str; 13] = [
     "cold_start",
     "command_start",
     "http_load",
@@ -31,6 +31,7 @@ const PROGRAMS: [&str; 12] = [
     "world_tick",
     "snapshot_restore",
     "agent_memory",
+    "memory_search",
     "turns",
     "audit_verify",
     "rehearsal",

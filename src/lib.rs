@@ -17,6 +17,7 @@ pub mod kernel;
 pub mod log;
 pub mod mcp;
 pub mod memory;
+pub mod memory_index;
 pub mod migration;
 pub mod model;
 pub mod peer;
@@ -68,6 +69,7 @@ pub const DOMAINS: &[Domain] = &[
     webhook::DOMAIN,
     memory::DOMAIN,
     proactive_memory::DOMAIN,
+    memory_index::DOMAIN,
     upload::DOMAIN,
     tool::DOMAIN,
     mcp::DOMAIN,

@@ -49,5 +49,10 @@ goals! {
     SUBSCRIBERS, "subscribers", "http_load", "1,000 SSE subscribers on one session: the producer is slowed", "<= 5 %";
     FAIRNESS, "fairness", "fairness",
         "one agent with 10,000 queued messages, 999 with 1 each: the others' p99 wait", "<= 1.2x";
+    MEMORY_AGENT, "memory_agent", "memory_search", "memory search of one of 10,000 agents, 1M entries, p99", "<= 5 ms";
+    MEMORY_GLOBAL, "memory_global", "memory_search", "memory search of all of 1M entries, p99", "<= 50 ms";
+    MEMORY_ADD, "memory_add", "memory_search", "memory entries added, durable", ">= 5,000/s";
+    MEMORY_BYTES, "memory_bytes", "memory_search", "resident memory per memory entry, 1M entries", "<= 64 B";
+    MEMORY_REBUILD, "memory_rebuild", "memory_search", "index of 1M memory entries built while serving", "<= 60 s";
     SOAK, "soak", "soak", "an hour of mixed load: slope of the resident memory", "0 within its noise";
 }

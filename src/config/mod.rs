@@ -33,6 +33,7 @@ use crate::kernel::server::Server;
 use crate::kernel::world_loop::config::World;
 use crate::mcp::client::config::{Extensions, McpClient, note_servers};
 use crate::mcp::config::McpServer;
+use crate::memory_index::config::MemoryConfig;
 use crate::model::catalog::config::Catalog;
 use crate::peer::config::NetworkConfig;
 use crate::proactive_memory::config::ProactiveMemory;
@@ -71,6 +72,7 @@ pub const DOMAIN: Domain = Domain {
         "a2a",
         "peer",
         "proactive_memory",
+        "memory_index",
     ],
     commands: &[Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration")],
     ..Domain::EMPTY
@@ -137,6 +139,8 @@ table! {
         network: NetworkConfig => table(),
         /// Memory entries that agents keep.
         proactive_memory: ProactiveMemory => table(),
+        /// Search of memory entries.
+        memory: MemoryConfig => table(),
         /// Files that clients upload for agents.
         uploads: Uploads => table(),
         /// Budget limits. Limits set over the API override these.
@@ -169,7 +173,6 @@ impl Document for Config {
         "context_engine",
         "external_auth",
         "inbox",
-        "memory",
         "pairing",
         "prompt_intelligence",
         "sidecar_channels",

@@ -34,5 +34,6 @@ impl Config {
         settings.set(self.exec_policy.clone());
         settings.set(self.a2a.clone());
         settings.set(self.proactive_memory.clone());
+        settings.set(self.memory.clone());
     }
 }

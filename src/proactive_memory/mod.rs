@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use agentsvc_api::proactive_memory::settings::ProactiveMemorySettings;
 use agentsvc_api::proactive_memory::store::EntryStore;
-use agentsvc_components::proactive_memory::change::EntriesChanged;
 
 use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
@@ -17,8 +16,6 @@ use crate::kernel::domain::Domain;
 pub const DOMAIN: Domain = Domain {
     name: "proactive_memory",
     uses: &["config"],
-    // No index follows the entries yet.
-    performers: |performers| performers.on(|_: Box<EntriesChanged>| {}),
     commands: &[Subcommand::group::<cli::Memory>(25, "memory", "Search, list, export and import memory entries")],
     open: |opening| {
         opening.provide::<dyn EntryStore>(Arc::clone(opening.store) as _);

@@ -46,6 +46,7 @@ mod mcp_servers;
 mod mcp_tool_lists;
 mod memory;
 mod memory_entries;
+mod memory_search;
 mod memory_transfer;
 mod messages;
 mod migrate;

@@ -32,6 +32,7 @@ const PROGRAMS: [&str; 13] = [
     "world_tick",
     "snapshot_restore",
     "agent_memory",
+    "memory_search",
     "turns",
     "audit_verify",
     "rehearsal",

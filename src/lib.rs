@@ -18,9 +18,11 @@ pub mod knowledge;
 pub mod log;
 pub mod mcp;
 pub mod memory;
+pub mod memory_index;
 pub mod migration;
 pub mod model;
 pub mod peer;
+pub mod proactive_memory;
 pub mod provider;
 pub mod query;
 pub mod rehearsal;
@@ -68,6 +70,8 @@ pub const DOMAINS: &[Domain] = &[
     webhook::DOMAIN,
     memory::DOMAIN,
     knowledge::DOMAIN,
+    proactive_memory::DOMAIN,
+    memory_index::DOMAIN,
     upload::DOMAIN,
     tool::DOMAIN,
     mcp::DOMAIN,

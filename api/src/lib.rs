@@ -23,6 +23,7 @@ pub mod migration;
 pub mod model;
 pub mod openai;
 pub mod peer;
+pub mod proactive_memory;
 pub mod provider;
 pub mod query;
 pub mod rehearsal;
@@ -95,6 +96,7 @@ const LIST: &[HttpDomain] = &[
     comms::DOMAIN,
     peer::DOMAIN,
     knowledge::DOMAIN,
+    proactive_memory::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

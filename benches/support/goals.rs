@@ -53,5 +53,10 @@ goals! {
     MCP_START, "mcp_start", "mcp", "start with 50 MCP servers of 1,000 tools", "not slower than without";
     MCP_MEMORY, "mcp_memory", "mcp", "idle memory with 50 MCP servers of 1,000 tools", "<= 1 MiB more";
     MCP_LIST, "mcp_list", "mcp", "POST /mcp tools/list, 32 connections", ">= 20,000/s";
+    MEMORY_AGENT, "memory_agent", "memory_search", "memory search of one of 10,000 agents, 1M entries, p99", "<= 5 ms";
+    MEMORY_GLOBAL, "memory_global", "memory_search", "memory search of all of 1M entries, p99", "<= 50 ms";
+    MEMORY_ADD, "memory_add", "memory_search", "memory entries added, durable", ">= 5,000/s";
+    MEMORY_BYTES, "memory_bytes", "memory_search", "resident memory per memory entry, 1M entries", "<= 64 B";
+    MEMORY_REBUILD, "memory_rebuild", "memory_search", "index of 1M memory entries built while serving", "<= 60 s";
     SOAK, "soak", "soak", "an hour of mixed load: slope of the resident memory", "0 within its noise";
 }

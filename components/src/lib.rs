@@ -16,6 +16,7 @@ pub mod knowledge;
 pub mod manifest;
 pub mod mcp;
 pub mod memory;
+pub mod proactive_memory;
 pub mod schedule;
 pub mod session;
 pub mod task;
@@ -52,6 +53,7 @@ pub const DOMAINS: &[Domain] = &[
     goal::DOMAIN,
     memory::DOMAIN,
     knowledge::DOMAIN,
+    proactive_memory::DOMAIN,
     schedule::DOMAIN,
     task::DOMAIN,
     turn::DOMAIN,

@@ -18,11 +18,12 @@ use agentsvc_components::AgentId;
 use agentsvc_components::agent::sweep::AgentSwept;
 use agentsvc_components::agent::sweep::SweepAgent;
 use agentsvc_systems::kernel::record::agent_prefixes;
+use agentsvc_systems::proactive_memory::keys::companions;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "agent",
-    uses: &["injection", "turn", "tool"],
+    uses: &["injection", "turn", "tool", "proactive_memory"],
     brings: |brought| {
         brought.add([
             tools::notify_owner::TOOL,
@@ -49,5 +50,5 @@ fn performers(performers: &mut Performers) {
 
 /// What an agent leaves behind: its traces, its memory and the text of its manifest.
 pub(crate) fn swept(agent: AgentId) -> Sweeping {
-    Sweeping::telling(Rows::Under(agent_prefixes(agent).into()), AgentSwept(agent))
+    Sweeping::telling(Rows::Under(agent_prefixes(agent).into()), AgentSwept(agent)).with(companions)
 }

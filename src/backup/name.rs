@@ -26,9 +26,11 @@ pub fn is_reserved(segment: &str) -> bool {
 }
 
 /// Does the entry of the data directory go into no backup, and stay where it is through a restore? What is of this process
-/// alone, such as lists of fires of rehearsals, and what a repair has kept for a person.
+/// alone, such as lists of fires of rehearsals, what is derived from the store, and what a repair has kept for a person.
 pub fn is_aside(segment: &str) -> bool {
-    segment == "rehearsals" || segment.starts_with("restore.damaged") || segment.starts_with("restore.json.damaged")
+    ["rehearsals", "memory-index"].contains(&segment)
+        || segment.starts_with("restore.damaged")
+        || segment.starts_with("restore.json.damaged")
 }
 
 /// Checks the name of an entry: relative, plain, and one of those that an archive of ours holds.

@@ -89,7 +89,7 @@ fn word(space: Space, kind: u8, key: &[u8]) -> Option<&'static str> {
         (Space::World, b'j') => "tasks",
         (Space::World, b'i') => "approvals",
         (Space::Content, b'r') => "messages",
-        (Space::Content, b'k') => "memory_entries",
+        (Space::Content, b'k' | b'e') => "memory_entries",
         (Space::Content, b'z') if matches!(parse_audit_key(key), Some(AuditKey::Entry(_))) => "audit_entries",
         _ => return None,
     })

@@ -33,8 +33,10 @@ use crate::kernel::server::Server;
 use crate::kernel::world_loop::config::World;
 use crate::mcp::client::config::{Extensions, McpClient, note_servers};
 use crate::mcp::config::McpServer;
+use crate::memory_index::config::MemoryConfig;
 use crate::model::catalog::config::Catalog;
 use crate::peer::config::NetworkConfig;
+use crate::proactive_memory::config::ProactiveMemory;
 use crate::provider::config::{DefaultModel, Provider};
 use crate::replay::inputs::config::Inputs;
 use crate::security::config::Security;
@@ -50,8 +52,27 @@ use crate::web::config::Web;
 pub const DOMAIN: Domain = Domain {
     name: "config",
     uses: &[
-        "approval", "audit", "backup", "budget", "model", "provider", "security", "snapshot", "task", "tool",
-        "trigger", "upload", "usage", "web", "manifest", "replay", "mcp", "a2a", "peer",
+        "approval",
+        "audit",
+        "backup",
+        "budget",
+        "model",
+        "provider",
+        "security",
+        "snapshot",
+        "task",
+        "tool",
+        "trigger",
+        "upload",
+        "usage",
+        "web",
+        "manifest",
+        "replay",
+        "mcp",
+        "a2a",
+        "peer",
+        "proactive_memory",
+        "memory_index",
     ],
     commands: &[Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration")],
     ..Domain::EMPTY
@@ -116,6 +137,10 @@ table! {
         a2a: A2a => table(),
         /// Other nodes and their agents.
         network: NetworkConfig => table(),
+        /// Memory entries that agents keep.
+        proactive_memory: ProactiveMemory => table(),
+        /// Search of memory entries.
+        memory: MemoryConfig => table(),
         /// Files that clients upload for agents.
         uploads: Uploads => table(),
         /// Budget limits. Limits set over the API override these.
@@ -148,7 +173,6 @@ impl Document for Config {
         "context_engine",
         "external_auth",
         "inbox",
-        "memory",
         "pairing",
         "prompt_intelligence",
         "sidecar_channels",

@@ -33,5 +33,7 @@ impl Config {
         settings.set(self.extensions.clone());
         settings.set(self.exec_policy.clone());
         settings.set(self.a2a.clone());
+        settings.set(self.proactive_memory.clone());
+        settings.set(self.memory.clone());
     }
 }

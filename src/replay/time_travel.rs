@@ -19,6 +19,7 @@ use agentsvc_components::turn::record::TurnRecord;
 use agentsvc_components::{AgentId, LogId, TurnId};
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::kernel::record::read_as;
+use agentsvc_systems::proactive_memory::keys::parse_lead;
 use agentsvc_systems::replay::Player;
 
 use super::report::Report;
@@ -232,7 +233,8 @@ impl Known {
             b'u' => log_of(key)
                 .and_then(|log| self.logs.get(&log))
                 .is_some_and(|said| number(8).is_some_and(|upto| upto <= said.compacted)),
-            b'x' | b'k' => has_agent(),
+            b'x' | b'k' | b'e' => has_agent(),
+            b'i' | b'j' => parse_lead(key).is_some_and(|(agent, _)| self.agents.contains(&agent)),
             b'y' => {
                 let turn = id.get(16..32).and_then(|id| uuid::Uuid::from_slice(id).ok()).map(TurnId);
                 has_agent() && turn.is_some_and(|turn| !self.open.contains(&turn) && self.is_past(turn.0))
@@ -260,7 +262,8 @@ impl Known {
 
     /// Could the row have been there with another value that is not in the log?
     fn overwrites(&self, key: &[u8]) -> bool {
-        matches!(key.first(), Some(b'x' | b'k')) && agent_of(key).is_some_and(|agent| self.elders.contains(&agent))
+        matches!(key.first(), Some(b'x' | b'k' | b'e'))
+            && agent_of(key).is_some_and(|agent| self.elders.contains(&agent))
     }
 }
 

@@ -141,7 +141,7 @@ fn count(counts: &mut SnapshotCounts, row: &Row) {
         (Space::World, Some(b'o')) => &mut counts.goals,
         (Space::World, Some(b'j')) => &mut counts.tasks,
         (Space::Content, Some(b'r')) => &mut counts.messages,
-        (Space::Content, Some(b'k')) => &mut counts.memories,
+        (Space::Content, Some(b'k' | b'e')) => &mut counts.memories,
         _ => return,
     };
     *kind += 1;

@@ -255,7 +255,7 @@ mod tests {
             (0..5).map(|before| may_run(&tool, &run(before))).collect::<Vec<_>>()
         };
         let tool = || {
-            let schema = serde_json::json!({ "type": "object" });
+            let schema = Arc::from(serde_json::value::RawValue::from_string("{}".to_owned()).unwrap());
             Tool::brought("a".to_owned(), String::new(), schema, |_, _| Box::pin(async { Err(String::new()) }))
         };
         let (never, repeated) = ([true, false, false, false, false], [true, true, true, false, false]);

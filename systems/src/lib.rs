@@ -21,6 +21,7 @@ pub mod mcp;
 pub mod memory;
 pub mod model;
 pub mod peer;
+pub mod proactive_memory;
 pub mod prompt;
 pub mod query;
 pub mod redact;
@@ -77,6 +78,7 @@ pub const DOMAINS: &[Domain] = &[
     compaction::DOMAIN,
     memory::DOMAIN,
     knowledge::DOMAIN,
+    proactive_memory::DOMAIN,
     goal::DOMAIN,
     turn::DOMAIN,
     schedule::DOMAIN,

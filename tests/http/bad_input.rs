@@ -37,7 +37,7 @@ fn an_id_that_is_no_uuid_is_400_everywhere() {
     let before = world(&daemon);
     // The ids of models, MCP servers, external agents and peers can be names, and those of A2A tasks are their clients'.
     let is_name = |path: &str| {
-        ["/api/models/", "/api/mcp/", "/api/a2a/agents/", "/a2a/", "/api/peers/", "/api/network/"]
+        ["/api/models/", "/api/mcp/", "/api/a2a/agents/", "/a2a/", "/api/peers/", "/api/network/", "/api/memory/user/"]
             .iter()
             .any(|before| path.starts_with(before))
     };
@@ -58,8 +58,8 @@ fn an_id_that_is_no_uuid_is_400_everywhere() {
 fn an_unknown_id_is_404_everywhere() {
     let daemon = Daemon::start();
     let before = world(&daemon);
-    // A sign-in is known by its state.
-    let has_id = |path: &str| path.contains("id}") && !path.ends_with("/callback");
+    // A sign-in is known by its state, and any word can be a user.
+    let has_id = |path: &str| path.contains("id}") && !path.ends_with("/callback") && !path.ends_with("/{user_id}");
     for route in declared().into_iter().filter(|route| has_id(&route.path)) {
         let body = fitting_body();
         let body = with_body(&route).then_some(body.as_bytes());
@@ -113,6 +113,7 @@ fn a_broken_body_is_400_everywhere() {
                         | "update"
                         | "trust-files"
                         | "revoke"
+                        | "consolidate"
                 )
             );
             if !bare {

@@ -186,6 +186,10 @@ actions! {
     PutKnowledge 3,
     /// Knowledge is deleted.
     DeleteKnowledge 1,
+    /// A memory entry is added or changed.
+    PutEntry 4,
+    /// One is removed.
+    RemoveEntry 1,
     /// The configuration is changed.
     Reconfigure 3,
     /// An action outside the world goes on record.

@@ -24,10 +24,11 @@ use agentsvc_systems::trigger::GetTrigger;
 use agentsvc_systems::webhook::WebhookView;
 use agentsvc_systems::workflow::{GetRun, WorkflowView};
 
+use super::entries;
 use super::facts::GONE;
 use super::harness::Harness;
-use super::{knowledge, mcp};
 use super::money::{Watermarks, money};
+use super::{knowledge, mcp};
 
 /// Steps after which the live world is compared with what is stored.
 const COMPARE_EVERY: u64 = 6;
@@ -208,6 +209,7 @@ pub(crate) fn end(harness: &mut Harness) -> Result<(), String> {
         if rows != stored as usize {
             return Err(format!("agent {agent} has {rows} entries in its memory, counted {stored}"));
         }
+        entries::check(harness, agent)?;
     }
     knowledge::end(harness)?;
     let told: Vec<_> = harness.facts.messages.values().flatten().copied().collect();

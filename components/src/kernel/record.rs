@@ -14,6 +14,7 @@
 //! | world   | `w` + agent id                             | empty: a removed agent whose content is to sweep |
 //! | world   | `k` + agent id                             | [`MemoryUseRecord`]  |
 //! | world   | `G` + agent id                             | [`KnowledgeUseRecord`] |
+//! | world   | `E` + agent id                             | [`MemoryEntriesRecord`] |
 //! | world   | `b` + `c` + turn id + attempt              | [`CallRecord`]: a model call that is out |
 //! | world   | `b` + `g`, `b` + `a` + agent id            | [`ScopeUseRecord`]   |
 //! | world   | `b` + `f` + agent id                       | [`ScopeUseRecord`] of its descendants |
@@ -46,6 +47,9 @@
 //! | content | `g` + agent id + `e` + name + 0 + type     | [`EntityRecord`]     |
 //! | content | `g` + agent id + `o` + source + 0 + relation + 0 + target | [`RelationRecord`]; source and target are name + 0 + type |
 //! | content | `g` + agent id + `i` + target + 0 + relation + 0 + source | empty: the same relation, to be found by its target |
+//! | content | `e` + agent id + entry id                  | [`MemoryEntryRecord`] |
+//! | content | `i` + entry id + agent id                  | empty: whose the entry is |
+//! | content | `j` + user + 0 + agent id + entry id       | empty: the entry is about the user |
 //! | content | `q` + log id + turn ordinal + row index    | a long tool result, whole, as text |
 //! | content | `z` + sequence                             | [`AuditEntry`], in its hashed form |
 //! | content | `z` + sequence + `c`                       | [`AuditCheckpoint`] up to the entry, signed |

@@ -26,7 +26,8 @@ fn paths_lead_to_keys_tables_or_nothing() {
         ("queue.concurrency.providers", "a table"),
         ("queue.concurrency.providers.openai", "providers"),
         ("queue.concurrency.providers.openai.x", "nothing"),
-        ("memory", "nothing"),
+        ("memory", "a table"),
+        ("compaction", "nothing"),
         ("", "nothing"),
     ] {
         assert_eq!(at(path), expected, "{path}");

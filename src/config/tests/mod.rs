@@ -159,11 +159,11 @@ fn secrets_are_never_shown() {
 
 #[test]
 fn reserved_tables_warn_and_do_not_stop() {
-    let text = "[memory]\nx = 1\n[pairing.agent]\nlimit = 1\n[[sidecar_channels]]\nname = \"a\"\n";
+    let text = "[compaction]\nx = 1\n[pairing.agent]\nlimit = 1\n[[sidecar_channels]]\nname = \"a\"\n";
     let loaded = parse(text, Path::new("config.toml")).unwrap();
     let warnings: Vec<_> = loaded.warnings.iter().map(ToString::to_string).collect();
     let expected = [
-        "line 1: table [memory] has no effect in this release",
+        "line 1: table [compaction] has no effect in this release",
         "line 3: table [pairing] has no effect in this release",
         "line 5: table [sidecar_channels] has no effect in this release",
     ];
@@ -172,8 +172,8 @@ fn reserved_tables_warn_and_do_not_stop() {
 
 #[test]
 fn a_reserved_name_must_still_be_a_table() {
-    let error = parse("memory = 3\n", Path::new("config.toml")).unwrap_err().to_string();
-    assert_eq!(error, "config.toml:1:10: memory: must be a table, not an integer");
+    let error = parse("compaction = 3\n", Path::new("config.toml")).unwrap_err().to_string();
+    assert_eq!(error, "config.toml:1:14: compaction: must be a table, not an integer");
 }
 
 proptest! {

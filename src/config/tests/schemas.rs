@@ -143,11 +143,11 @@ fn both_agree_on_whole_files() {
     let schema = Config::schema();
     for (text, is_valid) in [
         ("", true),
-        ("api_key = \"k\"\n[world]\ntick_hz = 30\n[memory]\nx = 1\n[[sidecar_channels]]\nname = \"a\"\n", true),
+        ("api_key = \"k\"\n[world]\ntick_hz = 30\n[compaction]\nx = 1\n[[sidecar_channels]]\nname = \"a\"\n", true),
         ("[providers.mine]\nbase_url = \"http://h/v1\"\ncontext_tokens = 1000\n", true),
         ("[prices.\"a/b\"]\ninput_per_m = 1\n[queue.concurrency.providers]\nopenai = 3\n", true),
         ("wrld = 1\n", false),
-        ("memory = 1\n", false),
+        ("compaction = 1\n", false),
         ("sidecar_channels = [1]\n", false),
         ("[world]\ntick_hz = 1001\n", false),
         ("[world.inner]\nx = 1\n", false),

@@ -61,7 +61,11 @@ fn differences_are_named_with_what_they_need() {
 fn other(path: &str, kind: Kind) -> String {
     match (path, kind) {
         ("api_listen", _) => "\"127.0.0.1:1\"".to_owned(),
-        ("data_dir" | "audit.heads_file" | "audit.heads_syslog", _) => "\"/other\"".to_owned(),
+        ("memory.embedding_provider", _) => "\"hashed\"".to_owned(),
+        ("memory.fts_only", _) => "true".to_owned(),
+        ("data_dir" | "memory.embedding_folder" | "audit.heads_file" | "audit.heads_syslog", _) => {
+            "\"/other\"".to_owned()
+        }
         ("world.tick_hz" | "server.loading_wait_ms", _) => "7".to_owned(),
         ("network_enabled", _) => "true".to_owned(),
         ("network.listen_addresses" | "network.bootstrap_peers", _) => "[\"10.0.0.2:7400\"]".to_owned(),

@@ -25,22 +25,35 @@ pub enum Rows {
     Between(Vec<Range<Vec<u8>>>),
 }
 
+type Keys = Vec<Vec<u8>>;
+
+/// Names rows that go with one, given its key and value.
+type Companions = fn(&[u8], &[u8]) -> Keys;
+
 /// What to erase, and what the world is told when it is gone.
 pub struct Sweeping {
     /// What to erase.
     pub rows: Rows,
+    /// Names further rows that go with one of those, given its key and value.
+    companions: Companions,
     done: Option<AnyOutcome>,
 }
 
 impl Sweeping {
     /// Erases `rows`, and tells nobody.
     pub fn of(rows: Rows) -> Self {
-        Self { rows, done: None }
+        Self { rows, companions: |_, _| Vec::new(), done: None }
     }
 
     /// Erases `rows`, and tells the world `done` when they are gone.
     pub fn telling(rows: Rows, done: impl Into<AnyOutcome>) -> Self {
-        Self { rows, done: Some(done.into()) }
+        Self { done: Some(done.into()), ..Self::of(rows) }
+    }
+
+    /// Erases with each row under a prefix those that `companions` names.
+    #[must_use]
+    pub fn with(self, companions: Companions) -> Self {
+        Self { companions, ..self }
     }
 }
 
@@ -113,7 +126,7 @@ struct Sweeps {
 fn run(sweep: &Sweeps, waiting: &Receiver<Option<Sweeping>>, report: &(dyn Fn(AnyOutcome) + Send + Sync)) {
     for what in waiting {
         let Some(what) = what else { return };
-        match sweep.erase(&what.rows) {
+        match sweep.erase(&what.rows, what.companions) {
             Ok(Some(rows)) => {
                 tracing::debug!(what = ?what.rows, rows, "rows erased");
                 if let Some(done) = what.done {
@@ -129,9 +142,9 @@ fn run(sweep: &Sweeps, waiting: &Receiver<Option<Sweeping>>, report: &(dyn Fn(An
 
 impl Sweeps {
     /// Erases the rows and gives their number; `None` when told to stop before the end.
-    fn erase(&self, what: &Rows) -> Result<Option<u64>, Error> {
+    fn erase(&self, what: &Rows, companions: Companions) -> Result<Option<u64>, Error> {
         match what {
-            Rows::Under(prefixes) => self.each(prefixes, |prefix| self.erase_prefix(prefix)),
+            Rows::Under(prefixes) => self.each(prefixes, |prefix| self.erase_prefix(prefix, companions)),
             Rows::AllButLast(prefix, keep) => self.trim(prefix, *keep),
             Rows::Between(ranges) => self.each(ranges, |range| self.erase_range(range)),
         }
@@ -187,32 +200,37 @@ impl Sweeps {
     }
 
     /// Erases all rows whose keys start with `prefix`; as [`erase`](Self::erase).
-    fn erase_prefix(&self, prefix: &[u8]) -> Result<Option<u64>, Error> {
+    fn erase_prefix(&self, prefix: &[u8], companions: Companions) -> Result<Option<u64>, Error> {
         let mut from = prefix.to_vec();
         let mut rows = 0;
         while !self.stopping.load(Ordering::Acquire) {
             // Each chunk has a snapshot of its own, so that none is held while the writer works.
-            let keys = chunk(&self.store, prefix, &from)?;
+            let (keys, mut beside) = chunk(&self.store, prefix, &from, companions)?;
             let Some(last) = keys.last() else { return Ok(Some(rows)) };
             // Behind the last key, so that the next chunk does not walk over what was erased.
             from.clone_from(last);
             from.push(0);
-            rows += keys.len() as u64;
+            rows += (keys.len() + beside.len()) as u64;
+            // First what leads to a row: after a kill in between, the row still names it.
+            while !beside.is_empty() {
+                self.commits.erase(beside.split_off(beside.len().saturating_sub(ERASED_ROWS_MAX)))?;
+            }
             self.commits.erase(keys)?;
         }
         Ok(None)
     }
 }
 
-/// Up to [`ERASED_ROWS_MAX`] keys that start with `prefix`, from `from` on.
-fn chunk(store: &Store, prefix: &[u8], from: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
-    let mut keys = Vec::new();
+/// Up to [`ERASED_ROWS_MAX`] keys that start with `prefix`, from `from` on, and the keys of the rows that go with them.
+fn chunk(store: &Store, prefix: &[u8], from: &[u8], companions: Companions) -> Result<(Keys, Keys), Error> {
+    let (mut keys, mut beside) = (Vec::new(), Vec::new());
     for entry in store.content.range(from..).take(ERASED_ROWS_MAX) {
-        let key = entry.key().map_err(|error| store.failed(error))?;
+        let (key, value) = entry.into_inner().map_err(|error| store.failed(error))?;
         if !key.starts_with(prefix) {
             break;
         }
+        beside.extend(companions(&key, &value));
         keys.push(key.to_vec());
     }
-    Ok(keys)
+    Ok((keys, beside))
 }

@@ -79,6 +79,7 @@ fn registry() -> (Arc<Registry>, World, TempDir) {
         handle: Handle::current(),
         injection: InjectionPolicy::default(),
         directories: home.path().join("servers"),
+        sampler: Sampler::new(Arc::default()),
     });
     (registry, World { engine, intake }, home)
 }

@@ -214,10 +214,12 @@ mod tests {
         assert_eq!(began.elapsed(), Duration::ZERO);
         assert!(set.with("mcp_s_look", minute).await.find("mcp_s_look").is_none());
         assert_eq!(began.elapsed(), minute, "it did not come in time");
-        let look =
-            Tool::brought("mcp_s_look".to_owned(), "Looks.".to_owned(), json!({ "type": "object" }), |_, input| {
-                Box::pin(async move { Ok(Ended::Text(input)) })
-            });
+        let look = Tool::brought(
+            "mcp_s_look".to_owned(),
+            "Looks.".to_owned(),
+            raw(&json!({ "type": "object" })),
+            |_, input| Box::pin(async move { Ok(Ended::Text(input)) }),
+        );
         let (bringing, waited) = (set.clone(), set.with("mcp_s_look", minute));
         let bring = async move {
             bringing.expect(vec!["mcp_t_".to_owned(), "mcp_s_".to_owned()]);

@@ -67,6 +67,16 @@ pub struct Settings {
     pub approval_timeout_ms: i64,
     /// `[security]`.
     pub security: SecuritySettings,
+    /// Memory entries of one agent (`[proactive_memory] max_memories_per_agent`).
+    #[serde(default = "max_memories_default")]
+    pub max_memories_per_agent: u32,
+}
+
+/// Memory entries of one agent where nothing else is said.
+pub const MAX_MEMORIES_DEFAULT: u32 = 1_000;
+
+const fn max_memories_default() -> u32 {
+    MAX_MEMORIES_DEFAULT
 }
 
 /// What is done with content from outside and with the turns that read it.
@@ -99,6 +109,7 @@ impl Default for Settings {
             require_approval: Vec::new(),
             approval_timeout_ms: 3_600_000,
             security: SecuritySettings::default(),
+            max_memories_per_agent: MAX_MEMORIES_DEFAULT,
         }
     }
 }

@@ -16,7 +16,7 @@ pub use delete::{DeleteMemory, Doomed};
 pub use put::{PutEntry, PutMemory};
 pub use usage::{GetMemoryUse, MemoryUse};
 
-pub(crate) use usage::{Memories, carry, erase, load, revisions};
+pub(crate) use usage::{Memories, carry, changed, check_seen, erase, load, note_change, revision, revisions};
 
 use bevy_ecs::prelude::World;
 use serde_json::json;

@@ -112,8 +112,7 @@ pub(super) fn change<'a>(
     let mut memories = world.resource_mut::<Memories>();
     let memory = memories.0.entry(agent).or_default();
     if !memory.is_unchanged(seen, keys.clone()) {
-        return Err(Refusal::conflict("the memory has changed in the meantime; try again")
-            .with_code(error_codes::MEMORY_CHANGED));
+        return Err(changed());
     }
     let entries = u32::try_from(i64::from(memory.entries) + change.entries).unwrap_or(0);
     let bytes = memory.bytes.saturating_add_signed(change.bytes);
@@ -133,6 +132,35 @@ pub(super) fn change<'a>(
         record::put(&MemoryUseRecord { agent, entries, bytes })
     });
     Ok(now)
+}
+
+/// The revision of an agent's memory.
+pub(crate) fn revision(world: &World, agent: AgentId) -> u64 {
+    world.resource::<Memories>().0.get(&agent).map_or(0, |memory| memory.revision)
+}
+
+/// Refuses when `agent` does not live, or one of its keys was changed since the revision `seen`. A domain that keeps more of
+/// an agent's memory has names that are no keys for it.
+pub(crate) fn check_seen<'a>(
+    world: &mut World,
+    agent: AgentId,
+    seen: u64,
+    keys: impl Iterator<Item = &'a str>,
+) -> Result<(), Refusal> {
+    index::agent(world, agent)?;
+    let memories = world.resource::<Memories>();
+    let unchanged = memories.0.get(&agent).map_or(seen == 0, |memory| memory.is_unchanged(seen, keys));
+    if unchanged { Ok(()) } else { Err(changed()) }
+}
+
+/// Counts a change of these keys.
+pub(crate) fn note_change<'a>(world: &mut World, agent: AgentId, keys: impl ExactSizeIterator<Item = &'a str>) {
+    world.resource_mut::<Memories>().0.entry(agent).or_default().note(keys);
+}
+
+/// The writer has not seen what there is now.
+pub(crate) fn changed() -> Refusal {
+    Refusal::conflict("the memory has changed in the meantime; try again").with_code(error_codes::MEMORY_CHANGED)
 }
 
 /// Takes in what is stored (restore).

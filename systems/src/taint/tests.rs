@@ -4,6 +4,7 @@ use crate::taint;
 use agentsvc_components::SessionId;
 use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_components::memory::record::MemoryRecord;
+use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
 use agentsvc_components::session::message::{Block, Role, ToolCall};
 use agentsvc_components::turn::PendingState;
@@ -20,6 +21,8 @@ use crate::goal::{CreateGoal, GoalPatch, UpdateGoal};
 use crate::kernel::for_call::{ForCall, Formatter};
 use crate::kernel::record;
 use crate::memory::{PutEntry, PutMemory};
+use crate::proactive_memory::keys::entry_key;
+use crate::proactive_memory::{Cause, EntryPut, WriteEntries};
 use crate::schedule::{CreateSchedule, NewSchedule, RunSchedule};
 use crate::session::{ClearHistory, GetSession, ResetSession};
 use crate::task::{ClaimNextTask, ClaimTask, EndTask, PostTask};
@@ -299,7 +302,11 @@ fn what_a_tainted_turn_makes_is_tainted() {
     };
     world.ask(goal).unwrap();
     let entry = PutEntry { key: "k".into(), value: "1".into(), created_at: None, updated_at: None, replaces: None };
-    world.ask(PutMemory { agent, revision: 0, entries: vec![entry], by: Some(turn) }).unwrap();
+    let revision = world.ask(PutMemory { agent, revision: 0, entries: vec![entry], by: Some(turn) }).unwrap().revision;
+    let record = MemoryEntryRecord { content: "c".into(), taint: Taint::UPLOAD, ..MemoryEntryRecord::default() };
+    let puts = vec![EntryPut { id: None, record, old: None, is_now: true }];
+    let fact = WriteEntries { agent, revision, puts, removes: vec![], cause: Cause::Asked, due: None, by: Some(turn) };
+    let fact = world.ask(fact).unwrap().ids[0];
     let new = NewSchedule {
         kind: ScheduleKind::Schedule,
         agent,
@@ -327,6 +334,10 @@ fn what_a_tainted_turn_makes_is_tainted() {
     let key = record::memory_key(agent, "k");
     let stored = world.store.iter().find(|((_, other), _)| *other == key).unwrap();
     assert_eq!(record::decode::<MemoryRecord>(&key, stored.1).unwrap().taint, Taint::WEB);
+    let key = entry_key(agent, fact);
+    let stored = world.store.iter().find(|((_, other), _)| *other == key).unwrap();
+    let stored: MemoryEntryRecord = record::decode(&key, stored.1).unwrap();
+    assert_eq!(stored.taint, Taint::UPLOAD.with(Taint::WEB), "beside what it was made from");
     let fired = world.ask(RunSchedule { kind: ScheduleKind::Schedule, id: schedule }).unwrap();
     assert_eq!(taint_of(&world, fired.turn), Taint::WEB);
 }

@@ -115,10 +115,16 @@ pub fn knowledge_prefix(agent: AgentId) -> Vec<u8> {
     uuid(b'g', agent.0)
 }
 
+/// The common start of the entries of the memory that an agent keeps; they stand in the order of their ids.
+#[must_use]
+pub fn entry_prefix(agent: AgentId) -> Vec<u8> {
+    uuid(b'e', agent.0)
+}
+
 /// The common starts of the content that goes with an agent, beside its logs: traces, memory and knowledge.
 #[must_use]
-pub fn agent_prefixes(agent: AgentId) -> [Vec<u8>; 3] {
-    [trace_prefix(agent), memory_prefix(agent), knowledge_prefix(agent)]
+pub fn agent_prefixes(agent: AgentId) -> [Vec<u8>; 4] {
+    [trace_prefix(agent), memory_prefix(agent), entry_prefix(agent), knowledge_prefix(agent)]
 }
 
 /// The place that a message's key names; `None` for any other key.

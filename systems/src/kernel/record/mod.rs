@@ -11,9 +11,10 @@ mod kind;
 pub use content::{CheckRow, ContentKind};
 pub(crate) use content::{check_content, is_record, is_text};
 pub use key::{
-    AUDIT_PREFIX, AuditKey, MessageKey, agent_prefixes, audit_checkpoint_key, audit_entry_key, knowledge_prefix,
-    log_prefix, log_prefixes, manifest_text_key, memory_key, memory_prefix, message_key, parse_audit_key,
-    parse_message_key, parse_sweep_key, result_key, summary_key, summary_prefix, trace_key, trace_prefix,
+    AUDIT_PREFIX, AuditKey, MessageKey, agent_prefixes, audit_checkpoint_key, audit_entry_key, entry_prefix,
+    knowledge_prefix, log_prefix, log_prefixes, manifest_text_key, memory_key, memory_prefix, message_key,
+    parse_audit_key, parse_message_key, parse_sweep_key, result_key, summary_key, summary_prefix, trace_key,
+    trace_prefix,
 };
 
 pub use deferred::{BoxedRecord, DeferredRecord};

@@ -1,0 +1,185 @@
+//! How much two texts have in common: containment, then the cosine of their word counts, then the Jaccard index of their
+//! words. Without a model, so that the same texts always give the same answer.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use agentsvc_systems::proactive_memory::limits::{ENTRY_PAIRS_MAX, ENTRY_WORDS_MAX};
+
+/// One text contains the other when that has at least this share of its words.
+const CONTAINED_SHARE: f64 = 0.7;
+/// The share of its words that a text has in common with one that contains it, with some room for repeated words.
+const COMMON_SHARE: f64 = 0.6;
+
+/// A text as it is compared.
+pub(crate) struct Words {
+    /// Hashes of the words with their counts, in order of the hashes.
+    counts: Vec<(u32, u16)>,
+    /// Hashes in the order of the text.
+    order: Vec<u32>,
+}
+
+impl Words {
+    /// The words of a text: runs of letters and digits in lower case; of scripts without spaces, pairs of characters.
+    pub(crate) fn of(text: &str) -> Self {
+        let mut order = Vec::new();
+        for run in text.split(|c: char| !c.is_alphanumeric()).filter(|run| !run.is_empty()) {
+            let lower: Vec<char> = run.chars().flat_map(char::to_lowercase).collect();
+            if lower.iter().any(|c| is_spaceless(*c)) && lower.len() > 2 {
+                order.extend(lower.windows(2).map(hash));
+            } else {
+                order.push(hash(&lower[..]));
+            }
+            if order.len() >= ENTRY_WORDS_MAX {
+                order.truncate(ENTRY_WORDS_MAX);
+                break;
+            }
+        }
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        let mut counts: Vec<(u32, u16)> = Vec::new();
+        for word in sorted {
+            match counts.last_mut() {
+                Some((last, count)) if *last == word => *count = count.saturating_add(1),
+                _ => counts.push((word, 1)),
+            }
+        }
+        Self { counts, order }
+    }
+
+    fn is_within(&self, other: &Self) -> bool {
+        !self.order.is_empty() && other.order.windows(self.order.len()).any(|part| part == self.order)
+    }
+}
+
+/// Scripts that write words without spaces between them.
+fn is_spaceless(c: char) -> bool {
+    matches!(u32::from(c), 0x0e00..=0x0eff | 0x3040..=0x30ff | 0x3400..=0x9fff | 0xf900..=0xfaff | 0x20000..=0x3ffff)
+}
+
+fn hash<T: Hash + ?Sized>(word: &T) -> u32 {
+    // Two words of one hash make two texts a little more similar, no more.
+    let mut hasher = DefaultHasher::new();
+    word.hash(&mut hasher);
+    (hasher.finish() >> 32) as u32
+}
+
+/// How much the two have in common, 0 to 1; 1 when they have the same words in the same order.
+pub(crate) fn similarity(a: &Words, b: &Words) -> f64 {
+    let (short, long) = if a.order.len() <= b.order.len() { (a, b) } else { (b, a) };
+    if short.order.is_empty() {
+        return 0.0;
+    }
+    let share = short.order.len() as f64 / long.order.len() as f64;
+    let contained = if share >= CONTAINED_SHARE && short.is_within(long) { 0.85 + 0.15 * share } else { 0.0 };
+    let (mut dot, mut shared) = (0.0, 0_usize);
+    let (mut left, mut right) = (a.counts.iter().peekable(), b.counts.iter().peekable());
+    while let (Some((x, n)), Some((y, m))) = (left.peek(), right.peek()) {
+        match x.cmp(y) {
+            std::cmp::Ordering::Less => drop(left.next()),
+            std::cmp::Ordering::Greater => drop(right.next()),
+            std::cmp::Ordering::Equal => {
+                dot += f64::from(*n) * f64::from(*m);
+                shared += 1;
+                left.next();
+                right.next();
+            }
+        }
+    }
+    let norm = |words: &Words| words.counts.iter().map(|(_, n)| f64::from(*n).powi(2)).sum::<f64>().sqrt();
+    let cosine = dot / (norm(a) * norm(b));
+    let jaccard = shared as f64 / (a.counts.len() + b.counts.len() - shared) as f64;
+    contained.max(cosine).max(jaccard).min(1.0)
+}
+
+/// Groups of texts of which each is at least this similar to the first of its group; the order of the texts decides which one
+/// is the first. Texts in no group are left out.
+///
+/// Only texts that share a rare word are compared, at most [`ENTRY_PAIRS_MAX`] pairs.
+pub(crate) fn groups(texts: &[Words], threshold: f64) -> Vec<Vec<usize>> {
+    let mut postings: HashMap<u32, Vec<usize>> = HashMap::new();
+    for (at, words) in texts.iter().enumerate() {
+        words.counts.iter().for_each(|(word, _)| postings.entry(*word).or_default().push(at));
+    }
+    let (mut grouped, mut found, mut pairs) = (vec![false; texts.len()], Vec::new(), 0_usize);
+    let mut seen = vec![usize::MAX; texts.len()];
+    for (at, words) in texts.iter().enumerate() {
+        if grouped[at] {
+            continue;
+        }
+        let mut group = vec![at];
+        // The rarest words first: what has most in common shares them too.
+        let mut lists: Vec<&Vec<usize>> = words.counts.iter().filter_map(|(word, _)| postings.get(word)).collect();
+        lists.sort_unstable_by_key(|list| list.len());
+        // Of two similar texts, each has at least this share of its words in common with the other; so the rest of the
+        // words and one more include a common one.
+        let common = (lists.len() as f64 * (threshold * threshold).min(COMMON_SHARE)) as usize;
+        let needed = lists.len() - common.min(lists.len());
+        for list in lists.into_iter().take(needed + 1) {
+            for other in list.iter().copied().filter(|other| *other > at) {
+                if grouped[other] || seen[other] == at || pairs >= ENTRY_PAIRS_MAX {
+                    continue;
+                }
+                seen[other] = at;
+                pairs += 1;
+                if similarity(words, &texts[other]) >= threshold {
+                    group.push(other);
+                    grouped[other] = true;
+                }
+            }
+        }
+        if group.len() > 1 {
+            grouped[at] = true;
+            group.sort_unstable();
+            found.push(group);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(a: &str, b: &str) -> f64 {
+        similarity(&Words::of(a), &Words::of(b))
+    }
+
+    #[test]
+    fn equal_words_are_equal_and_others_are_not() {
+        assert!((of("User likes tea.", "user LIKES tea") - 1.0).abs() < 1e-9);
+        assert!(of("User lives in Berlin", "The build uses Bazel") < 0.01);
+        assert!(of("", "x") < 0.01 && of("!!", "??") < 0.01);
+        assert!(of("User prefers green tea in the morning", "User prefers green tea in the mornings") > 0.85);
+        assert!(of("用户喜欢喝绿茶", "用户喜欢喝绿茶吗") > 0.85);
+        assert!(of("用户喜欢喝绿茶", "项目使用数据库") < 0.2);
+    }
+
+    #[test]
+    fn a_short_part_of_a_long_text_is_no_duplicate() {
+        assert!(of("User likes tea", "User likes tea but only in winter and never with sugar") < 0.7);
+        assert!(of("User likes tea with milk and sugar", "User likes tea with milk and sugar today") > 0.95);
+    }
+
+    #[test]
+    fn duplicates_are_grouped_by_the_first() {
+        let texts: Vec<Words> = [
+            "User prefers dark mode in all editors",
+            "The project is written in Rust",
+            "User prefers dark mode in all the editors",
+            "The project is written in Rust",
+            "Something else entirely",
+        ]
+        .map(Words::of)
+        .into();
+        assert_eq!(groups(&texts, 0.85), [vec![0, 2], vec![1, 3]]);
+        assert!(groups(&texts, 1.1).is_empty() && groups(&[], 0.5).is_empty());
+    }
+
+    #[test]
+    fn many_equal_texts_are_one_group() {
+        let texts: Vec<Words> = (0..5_000).map(|_| Words::of("the same words again and again")).collect();
+        let found = groups(&texts, 0.85);
+        assert_eq!((found.len(), found[0].len()), (1, 5_000));
+    }
+}

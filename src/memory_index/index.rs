@@ -1,0 +1,203 @@
+//! The index: segments on the disk, and what is in none yet.
+//!
+//! It only ever proposes entries: whoever asks reads the rows, and leaves out those that are gone, or that have another
+//! fingerprint. So nothing is removed from a segment; what is gone is left out when segments are merged. For the same reason
+//! there is no list of segments: all files in the folder are, and one that is damaged is deleted.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use super::rank::Query;
+use super::search_parts::{self, Candidate, Within};
+use super::segment::{Doc, Key, Segment, Source, merge};
+use super::tail::Tail;
+
+/// Entries of a tail that becomes a segment.
+pub(super) const TAIL_DOCS: u32 = 16_384;
+/// Segments of about the same size that become one.
+const MERGED_SEGMENTS: usize = 8;
+/// Entries of the smallest size.
+const SMALL_DOCS: u32 = 2_048;
+/// How much larger the next size is, as a power of two.
+const SIZE_BITS: u32 = 3;
+/// What files of segments end with.
+const EXTENSION: &str = "segment";
+
+/// Says whether the store has this entry as the index knows it.
+pub(super) type IsThere<'a> = &'a mut dyn FnMut(&Doc) -> bool;
+
+/// The index of one folder. One thread changes it, others search meanwhile.
+#[derive(Debug)]
+pub(super) struct Index {
+    dir: PathBuf,
+    state: RwLock<State>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// The oldest first.
+    pub(super) segments: Vec<Arc<Segment>>,
+    pub(super) tail: Tail,
+    /// Of the next segment's file.
+    next: u64,
+}
+
+impl Index {
+    /// What is in the folder. What is damaged, of another version or was not finished is deleted.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn open(dir: &Path) -> io::Result<Self> {
+        std::fs::create_dir_all(dir)?;
+        let mut numbers = Vec::new();
+        for file in std::fs::read_dir(dir)? {
+            let path = file?.path();
+            let stem = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse::<u64>().ok());
+            match (stem, path.extension().and_then(|extension| extension.to_str())) {
+                (Some(number), Some(EXTENSION)) => numbers.push((number, path)),
+                (Some(_), _) => std::fs::remove_file(&path)?,
+                _ => {}
+            }
+        }
+        numbers.sort_unstable();
+        let mut state = State { next: numbers.last().map_or(0, |(number, _)| number + 1), ..State::default() };
+        for (_, path) in numbers {
+            match Segment::open(&path)? {
+                Some(segment) => state.segments.push(Arc::new(segment)),
+                None => {
+                    tracing::warn!(path = %path.display(), "a file of the memory index is not valid; it is built again");
+                    std::fs::remove_file(&path)?;
+                }
+            }
+        }
+        Ok(Self { dir: dir.to_owned(), state: RwLock::new(state) })
+    }
+
+    /// Entries that match the query best. `most` bounds them.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn candidates(&self, query: &Query, within: &Within, most: usize) -> io::Result<Vec<Candidate>> {
+        search_parts::candidates(&self.state.read(), query, within, most)
+    }
+
+    /// Entries that it knows of, those that are gone and several versions of one among them.
+    pub(super) fn docs(&self) -> u64 {
+        let state = self.state.read();
+        let of_segments: u64 = state.segments.iter().map(|segment| u64::from(segment.docs())).sum();
+        of_segments + u64::from(state.tail.docs())
+    }
+
+    /// Bytes of its files.
+    pub(super) fn bytes(&self) -> u64 {
+        self.state.read().segments.iter().map(|segment| segment.bytes()).sum()
+    }
+
+    /// The segments as of now.
+    pub(super) fn segments(&self) -> Vec<Arc<Segment>> {
+        self.state.read().segments.clone()
+    }
+
+    /// Adds some entries, which are found at once.
+    ///
+    /// # Errors
+    /// The disk's. The entries are found all the same, as long as the process runs.
+    pub(super) fn add<'d>(
+        &self,
+        docs: impl IntoIterator<Item = (Doc, &'d str, Option<&'d str>)>,
+        is_there: IsThere<'_>,
+    ) -> io::Result<()> {
+        {
+            let tail = &mut self.state.write().tail;
+            docs.into_iter().for_each(|(doc, text, user)| tail.add(doc, text, user));
+        }
+        if self.state.read().tail.docs() >= TAIL_DOCS { self.flush(is_there) } else { Ok(()) }
+    }
+
+    /// Makes a segment of the tail.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn flush(&self, is_there: IsThere<'_>) -> io::Result<()> {
+        let memory = {
+            let state = self.state.read();
+            if state.tail.docs() == 0 {
+                return Ok(());
+            }
+            state.tail.to_memory()
+        };
+        let segment = self.write(&[Source::Memory(&memory)], &mut |_| true)?;
+        {
+            let mut state = self.state.write();
+            state.segments.extend(segment);
+            state.tail = Tail::default();
+        }
+        while let Some(several) = self.of_one_size() {
+            self.replace(&several, is_there)?;
+        }
+        Ok(())
+    }
+
+    /// Gives up what is in no segment: the disk takes none.
+    pub(super) fn drop_tail(&self) {
+        self.state.write().tail = Tail::default();
+    }
+
+    /// Puts one segment in the place of some, without the entries that are gone.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn replace(&self, several: &[Arc<Segment>], is_there: IsThere<'_>) -> io::Result<()> {
+        let sources: Vec<Source<'_>> = several.iter().map(|segment| Source::Segment(segment)).collect();
+        let segment = self.write(&sources, is_there)?;
+        let old: HashSet<&Path> = several.iter().map(|segment| segment.path()).collect();
+        let mut state = self.state.write();
+        state.segments.retain(|segment| !old.contains(segment.path()));
+        state.segments.extend(segment);
+        drop(state);
+        // Who searches them at this moment has them open.
+        old.into_iter().try_for_each(std::fs::remove_file)
+    }
+
+    fn write(&self, sources: &[Source<'_>], is_there: IsThere<'_>) -> io::Result<Option<Arc<Segment>>> {
+        let number = {
+            let mut state = self.state.write();
+            state.next += 1;
+            state.next - 1
+        };
+        let path = self.dir.join(format!("{number:010}.{EXTENSION}"));
+        if !merge(&path, sources, is_there)? {
+            return Ok(None);
+        }
+        let opened = Segment::open(&path)?.ok_or_else(|| io::Error::other("a new segment cannot be read"))?;
+        Ok(Some(Arc::new(opened)))
+    }
+
+    /// Segments of about the same size, when there are enough of them.
+    fn of_one_size(&self) -> Option<Vec<Arc<Segment>>> {
+        let mut sizes: Vec<Vec<Arc<Segment>>> = Vec::new();
+        for segment in &self.state.read().segments {
+            let size = size_of(segment.docs());
+            sizes.resize_with(sizes.len().max(size + 1), Vec::new);
+            sizes[size].push(Arc::clone(segment));
+        }
+        sizes.into_iter().find(|several| several.len() >= MERGED_SEGMENTS)
+    }
+}
+
+/// The size of a segment with so many entries, 0 for the smallest.
+fn size_of(docs: u32) -> usize {
+    (docs / SMALL_DOCS).checked_ilog2().map_or(0, |log| 1 + log / SIZE_BITS) as usize
+}
+
+/// The key of an entry.
+pub(super) fn key_of(agent: &[u8; 16], id: &[u8; 16]) -> Key {
+    let mut key = [0; 32];
+    key[..16].copy_from_slice(agent);
+    key[16..].copy_from_slice(id);
+    key
+}

@@ -1,0 +1,215 @@
+//! Answers searches.
+//!
+//! The entries of one agent are few, and so are those of a small home: they are read and ranked as they are, which needs no
+//! index. Only where there are more is the index asked; there, vectors order what the words found.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentsvc_api::http::error::ContentError;
+use agentsvc_api::proactive_memory::search::{Found, Hit, MemorySearch, SearchMode, SearchScope};
+use agentsvc_api::proactive_memory::store::{EntryRow, EntryStore};
+use agentsvc_components::{AgentId, Timestamp};
+
+use super::analysis::user_term;
+use super::embed::{Vectors, similarity};
+use super::rank::{Query, Scan, join, order};
+use super::search_parts::Within;
+use super::worker::{Worker, fingerprint, ids_of};
+
+/// Rows that are ranked without the index.
+const SCAN_ROWS: usize = 2_000;
+/// Bytes of the texts that are ranked without the index.
+const SCAN_BYTES: usize = 1 << 20;
+/// Rows that are read at once.
+const PAGE_ROWS: usize = 500;
+/// How long a search waits for an index that is being built and has nothing yet, or is behind.
+const INDEX_WAIT: Duration = Duration::from_secs(3);
+/// Entries of the index that are looked at for each hit that is wanted: some are gone, or less sure than others.
+const LOOKS_PER_HIT: usize = 4;
+/// Fewest, and most, of them.
+const LOOKS: (usize, usize) = (100, 4_096);
+
+/// What the search asks the world.
+pub(super) trait World: Send + Sync {
+    /// Those of these agents that are there. Blocks.
+    ///
+    /// # Errors
+    /// The world does not answer.
+    fn living(&self, agents: Vec<AgentId>) -> Result<HashSet<AgentId>, ContentError>;
+
+    /// Waits until all that was answered before is stored, and the index has been told. Blocks.
+    ///
+    /// # Errors
+    /// The world does not answer.
+    fn settled(&self) -> Result<(), ContentError>;
+
+    /// Has another world taken the place of the one that was asked before?
+    fn is_another(&self) -> bool;
+
+    /// The time.
+    fn now(&self) -> Timestamp;
+}
+
+/// Searches the entries of the memory of agents.
+pub(super) struct MemoryIndex {
+    pub(super) entries: Arc<dyn EntryStore>,
+    pub(super) world: Arc<dyn World>,
+    pub(super) worker: Worker,
+    /// What makes vectors, where it is configured.
+    pub(super) vectors: Box<dyn Fn() -> Option<Arc<Vectors>> + Send + Sync>,
+}
+
+impl MemorySearch for MemoryIndex {
+    fn search(&self, scope: &SearchScope, query: &str, limit: usize) -> Result<Found, ContentError> {
+        let asked = Query::new(query);
+        let (rows, scores) = match self.few(scope)? {
+            Some(rows) => {
+                let mut scan = Scan::new(&asked);
+                rows.iter().for_each(|row| scan.add(&row.record.content));
+                (rows, scan.scores())
+            }
+            None => self.looked_up(scope, &asked, limit)?,
+        };
+        let (mode, ranked) = self.ranked(query, &rows, scores);
+        let hits = self.of_living(ranked, limit)?;
+        Ok(Found { mode, hits })
+    }
+}
+
+impl MemoryIndex {
+    /// All rows that are searched; `None` when they are too many.
+    fn few(&self, scope: &SearchScope) -> Result<Option<Vec<EntryRow>>, ContentError> {
+        let is_large = self.worker.size().is_some_and(|(docs, _)| docs > SCAN_ROWS as u64);
+        if is_large && scope.agent.is_none() && scope.user.is_none() {
+            return Ok(None);
+        }
+        let (now, mut after, mut rows) = (self.world.now(), None, Vec::new());
+        let (mut read, mut bytes) = (0, 0);
+        loop {
+            let page = match (scope.agent, &scope.user) {
+                (None, Some(user)) => self.entries.of_user(user, after, PAGE_ROWS)?,
+                (agent, _) => self.entries.entries(agent, after, PAGE_ROWS)?,
+            };
+            let is_last = page.len() < PAGE_ROWS;
+            after = page.last().map(|row| (row.agent, row.id));
+            read += page.len();
+            bytes += page.iter().map(|row| row.record.content.len()).sum::<usize>();
+            rows.extend(page.into_iter().filter(|row| is_within(scope, row, now)));
+            if read > SCAN_ROWS || bytes > SCAN_BYTES {
+                return Ok(None);
+            }
+            if is_last {
+                return Ok(Some(rows));
+            }
+        }
+    }
+
+    /// The best entries that the index finds, and that are still there.
+    fn looked_up(
+        &self,
+        scope: &SearchScope,
+        query: &Query,
+        limit: usize,
+    ) -> Result<(Vec<EntryRow>, Vec<f32>), ContentError> {
+        if self.world.is_another() {
+            self.worker.mark_stale();
+        }
+        self.world.settled()?;
+        let index = self.worker.index(INDEX_WAIT);
+        let index = index.ok_or_else(|| ContentError::Failed("the memory index cannot be opened".to_owned()))?;
+        let within =
+            Within { agent: scope.agent.map(|agent| *agent.0.as_bytes()), must: scope.user.as_deref().map(user_term) };
+        let failed = |error: std::io::Error| {
+            tracing::error!(%error, "the memory index cannot be read");
+            ContentError::Failed(error.to_string())
+        };
+        let (now, mut most) = (self.world.now(), (limit * LOOKS_PER_HIT).clamp(LOOKS.0, LOOKS.1));
+        loop {
+            let candidates = index.candidates(query, &within, most).map_err(failed)?;
+            let (mut seen, mut rows, mut scores) = (HashSet::new(), Vec::new(), Vec::new());
+            for candidate in &candidates {
+                let (agent, id) = ids_of(&candidate.doc.key);
+                if rows.len() == most || seen.contains(&(agent, id)) {
+                    continue;
+                }
+                let Some(record) = self.entries.entry(agent, id)? else { continue };
+                let row = EntryRow { agent, id, record };
+                if fingerprint(&row.record) == candidate.doc.fingerprint && is_within(scope, &row, now) {
+                    seen.insert((agent, id));
+                    rows.push(row);
+                    scores.push(candidate.score);
+                }
+            }
+            if rows.len() >= limit || candidates.len() < most || most == LOOKS.1 {
+                return Ok((rows, scores));
+            }
+            most = LOOKS.1;
+        }
+    }
+
+    /// Orders rows by how well they match: by their words, and by vectors where there are any.
+    fn ranked(&self, query: &str, rows: &[EntryRow], words: Vec<f32>) -> (SearchMode, Vec<Hit>) {
+        let similar = (self.vectors)().and_then(|vectors| similarities(&vectors, query, rows));
+        let (mode, scores) = match &similar {
+            Some(similar) => (SearchMode::Hybrid, join(&[(&words, 1.0), (similar, 1.0)], rows.len())),
+            None => (SearchMode::Lexical, words),
+        };
+        let mut hits: Vec<Hit> = order(&scores).into_iter().map(|place| hit(&rows[place], scores[place])).collect();
+        sort(&mut hits);
+        (mode, hits)
+    }
+
+    /// The first hits whose agents are there: the rows of one that was removed are erased later.
+    fn of_living(&self, ranked: Vec<Hit>, limit: usize) -> Result<Vec<Hit>, ContentError> {
+        let mut hits = Vec::with_capacity(limit.min(ranked.len()));
+        for some in ranked.chunks(limit.max(1)) {
+            let mut agents: Vec<AgentId> = some.iter().map(|hit| hit.agent).collect();
+            agents.sort_unstable();
+            agents.dedup();
+            let living = self.world.living(agents)?;
+            hits.extend(some.iter().filter(|hit| living.contains(&hit.agent)).take(limit - hits.len()));
+            if hits.len() == limit {
+                break;
+            }
+        }
+        Ok(hits)
+    }
+}
+
+/// How similar each row is to the query, 0 where it has nothing to do with it; `None` when the model knows nothing of the query,
+/// or fails.
+fn similarities(vectors: &Vectors, query: &str, rows: &[EntryRow]) -> Option<Vec<f32>> {
+    let of = |text: &str| {
+        let failed = |error: &String| tracing::error!(%error, model = vectors.name(), "a text could not be embedded");
+        vectors.of(text).inspect_err(failed).ok()
+    };
+    let asked = of(query).filter(|asked| asked.iter().any(|part| *part != 0.0))?;
+    let near = |row: &EntryRow| {
+        let near = similarity(&asked, &*of(&row.record.content)?);
+        Some(if near < vectors.least() { 0.0 } else { near })
+    };
+    rows.iter().map(near).collect()
+}
+
+/// An entry that matches so well: the surer it is, the better.
+fn hit(row: &EntryRow, score: f32) -> Hit {
+    Hit { id: row.id, agent: row.agent, score: score * row.record.confidence.clamp(0.0, 1.0) }
+}
+
+/// The best first; of equal ones the newest.
+fn sort(hits: &mut [Hit]) {
+    hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(other.id.cmp(&one.id)));
+}
+
+fn is_within(scope: &SearchScope, row: &EntryRow, now: Timestamp) -> bool {
+    let record = &row.record;
+    record.is_live(now)
+        && scope.agent.is_none_or(|agent| row.agent == agent)
+        && scope.level.is_none_or(|level| record.level == level)
+        && scope.user.as_ref().is_none_or(|user| record.user.as_ref() == Some(user))
+}
+
+#[cfg(test)]
+mod tests;

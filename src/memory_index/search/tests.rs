@@ -1,0 +1,197 @@
+use std::sync::atomic::Ordering;
+
+use agentsvc_components::proactive_memory::Level;
+use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
+
+use super::super::embed::StaticModel;
+use super::super::embed::tests::write_model;
+use super::super::testing::{Fixture, NOW, agent, id, said};
+use super::*;
+
+fn all() -> SearchScope {
+    SearchScope::default()
+}
+
+fn of(number: u128) -> SearchScope {
+    SearchScope { agent: Some(agent(number)), ..all() }
+}
+
+fn of_user(user: &str) -> SearchScope {
+    SearchScope { user: Some(user.into()), ..all() }
+}
+
+#[test]
+fn few_entries_need_no_index() {
+    let fixture = Fixture::new();
+    fixture.put(agent(1), [(id(1), said("I live in Leeds")), (id(2), said("my dog is called Biscuit"))]);
+    fixture.put(agent(2), [(id(3), said("the dogs of Leeds"))]);
+    assert_eq!(fixture.found(&of(1), "dog"), [id(2)]);
+    assert_eq!(fixture.found(&all(), "Leeds"), [id(3), id(1)]);
+    assert!(fixture.found(&all(), "cat").is_empty());
+    assert!(!fixture.index.worker.runs());
+    assert!(!fixture.dir.path().join("index").exists());
+}
+
+#[test]
+fn long_entries_are_many_sooner() {
+    let fixture = Fixture::new();
+    let long = "word ".repeat(3_000);
+    fixture.put(agent(1), (0..80).map(|n| (id(n), said(&format!("{long} zebra{n}")))));
+    assert_eq!(fixture.found(&of(1), "zebra7")[0], id(7));
+    assert!(fixture.index.worker.runs());
+}
+
+/// What is true of few entries and of many.
+fn scopes_hold(fixture: &Fixture) {
+    let record = |user: Option<&str>, level, confidence| {
+        let user = user.map(Into::into);
+        MemoryEntryRecord { user, level, confidence, ..said("a zebra crossed the street") }
+    };
+    let mine = [
+        (id(901), record(Some("ada"), Level::User, 0.5)),
+        (id(902), record(Some("bob"), Level::User, 1.0)),
+        (id(903), record(None, Level::Agent, 0.7)),
+        (id(904), MemoryEntryRecord { deleted_at: Some(NOW), ..record(Some("ada"), Level::User, 1.0) }),
+        (id(905), MemoryEntryRecord { expires_at: Some(NOW), ..record(Some("ada"), Level::User, 1.0) }),
+    ];
+    fixture.put(agent(901), mine);
+    fixture.put(agent(902), [(id(906), record(Some("ada"), Level::Session, 0.6))]);
+    assert_eq!(fixture.found(&all(), "zebras"), [id(902), id(903), id(906), id(901)], "the surer first");
+    assert_eq!(fixture.found(&of_user("ada"), "zebra"), [id(906), id(901)]);
+    assert!(fixture.found(&of_user("ad"), "zebra").is_empty());
+    assert_eq!(fixture.found(&of(901), "zebra"), [id(902), id(903), id(901)]);
+    let both = SearchScope { agent: Some(agent(901)), user: Some("ada".into()), level: None };
+    assert_eq!(fixture.found(&both, "zebra"), [id(901)]);
+    let level = SearchScope { level: Some(Level::Agent), ..all() };
+    assert_eq!(fixture.found(&level, "zebra"), [id(903)]);
+    fixture.world.gone.lock().insert(agent(902));
+    assert_eq!(fixture.found(&of_user("ada"), "zebra"), [id(901)], "the rows of a removed agent are erased later");
+    assert_eq!(fixture.found(&all(), "zebra").len(), 3);
+    assert!(fixture.found(&of(902), "zebra").is_empty());
+}
+
+#[test]
+fn entries_are_found_within_their_scope_only() {
+    scopes_hold(&Fixture::new());
+}
+
+#[test]
+fn the_index_keeps_the_same_scopes() {
+    let fixture = Fixture::new();
+    fixture.fill(1, 3, 1_000);
+    // Agents and users with too many entries to be read.
+    fixture.put(agent(901), (0..3_000).map(|n| (id(5_000 + n), said("nothing to see"))));
+    fixture.put(
+        agent(901),
+        (0..3_000).map(|n| (id(10_000 + n), MemoryEntryRecord { user: Some("ada".into()), ..said("nothing") })),
+    );
+    scopes_hold(&fixture);
+    assert!(fixture.index.worker.runs());
+}
+
+#[test]
+fn changes_are_found_at_once_and_nothing_else() {
+    let fixture = Fixture::new();
+    fixture.fill(1, 3, 1_000);
+    assert!(fixture.found(&all(), "giraffe").is_empty());
+    for round in 0..50_u128 {
+        fixture.put(agent(1), [(id(7), said(&format!("giraffe{round} in the garden")))]);
+        assert_eq!(fixture.found(&all(), &format!("giraffe{round}")), [id(7)]);
+        assert_eq!(fixture.found(&all(), "garden"), [id(7)], "the earlier ones are gone");
+    }
+    fixture.put(agent(1), [(id(7), MemoryEntryRecord { user: Some("ada".into()), ..said("giraffe in the garden") })]);
+    assert_eq!(fixture.found(&of_user("ada"), "garden"), [id(7)]);
+    fixture.rows.0.lock().remove(&(agent(1), id(7)));
+    assert!(fixture.found(&all(), "garden").is_empty());
+}
+
+#[test]
+fn a_restart_finds_what_the_index_was_not_told() {
+    let fixture = Fixture::new();
+    fixture.fill(1, 40, 1_000);
+    assert_eq!(fixture.index.worker.compared().unwrap().docs(), 40_000);
+    let before = fixture.index.worker.size().unwrap();
+    assert!(before.1 > 0, "most of it is in segments");
+    let fixture = fixture.restarted();
+    fixture.put(agent(3), [(id(7), said("a giraffe"))]);
+    fixture.index.worker.compared().unwrap();
+    assert_eq!(fixture.found(&all(), "giraffe"), [id(7)]);
+    assert_eq!(fixture.index.worker.size().unwrap().0, 40_001);
+}
+
+#[test]
+fn a_damaged_index_is_built_again() {
+    let fixture = Fixture::new();
+    fixture.fill(1, 40, 1_000);
+    fixture.put(agent(50), [(id(7), said("a giraffe"))]);
+    fixture.index.worker.compared().unwrap();
+    let dir = fixture.dir.path().join("index");
+    let segments = || -> Vec<_> { std::fs::read_dir(&dir).unwrap().map(|file| file.unwrap().path()).collect() };
+    assert!(segments().len() > 1);
+    for (number, path) in segments().into_iter().enumerate() {
+        let mut bytes = std::fs::read(&path).unwrap();
+        match number {
+            0 => bytes.truncate(100),
+            _ => *bytes.last_mut().unwrap() ^= 1,
+        }
+        std::fs::write(&path, bytes).unwrap();
+    }
+    std::fs::write(dir.join("0000000099.part"), b"unfinished").unwrap();
+    let fixture = fixture.restarted();
+    assert_eq!(fixture.index.worker.compared().unwrap().docs(), 40_001);
+    assert_eq!(fixture.found(&all(), "giraffe"), [id(7)]);
+    assert!(!dir.join("0000000099.part").exists());
+}
+
+#[test]
+fn another_world_is_indexed_and_the_old_one_forgotten() {
+    let fixture = Fixture::new();
+    fixture.fill(1, 40, 1_000);
+    fixture.index.worker.compared().unwrap();
+    *fixture.rows.0.lock() = (0..3_000).map(|n| ((agent(70), id(n)), said("a zebra"))).collect();
+    fixture.world.is_another.store(true, Ordering::Release);
+    assert!(fixture.found(&all(), "filler").is_empty());
+    fixture.index.worker.compared().unwrap();
+    assert_eq!(fixture.found(&all(), "zebra").len(), 10);
+    assert!(fixture.index.worker.size().unwrap().0 < 10_000, "segments of what is gone are cleaned");
+}
+
+#[test]
+fn more_changes_than_can_wait_are_found_by_comparing() {
+    let fixture = Fixture::new();
+    fixture.fill(1, 3, 1_000);
+    fixture.index.worker.compared().unwrap();
+    for n in 0..10_000_u128 {
+        fixture.put(agent(80), [(id(100_000 + n), said("a zebra"))]);
+    }
+    fixture.put(agent(80), [(id(7), said("a giraffe"))]);
+    fixture.index.worker.compared().unwrap();
+    assert_eq!(fixture.found(&all(), "giraffe"), [id(7)]);
+}
+
+#[test]
+fn what_many_entries_have_still_finds_them() {
+    let fixture = Fixture::new();
+    fixture.fill(1, 6, 1_000);
+    let hits = fixture.index.search(&all(), "filler", 100).unwrap().hits;
+    assert_eq!(hits.len(), 100);
+    assert!(hits.windows(2).all(|two| two[0].score >= two[1].score));
+}
+
+#[test]
+fn vectors_find_other_words_among_few_and_order_many() {
+    let mut fixture = Fixture::new();
+    write_model(fixture.dir.path(), false);
+    let model = StaticModel::open(fixture.dir.path()).unwrap();
+    let vectors = Arc::new(Vectors::new(Box::new(model)));
+    fixture.index.vectors = Box::new(move || Some(Arc::clone(&vectors)));
+    fixture.put(agent(1), [(id(1), said("a dog in blue")), (id(2), said("a car in blue")), (id(3), said("blue"))]);
+    assert_eq!(fixture.found(&of(1), "the puppy"), [id(1)], "no word in common");
+    let found = fixture.index.search(&of(1), "blue puppy", 10).unwrap();
+    assert_eq!((found.mode, found.hits[0].id, found.hits.len()), (SearchMode::Hybrid, id(1), 3));
+    let found = fixture.index.search(&of(1), "blue", 10).unwrap();
+    assert_eq!((found.mode, found.hits.len()), (SearchMode::Lexical, 3), "the model does not know the word");
+    fixture.fill(10, 3, 1_000);
+    let found = fixture.index.search(&all(), "blue puppy", 10).unwrap();
+    assert_eq!((found.mode, found.hits[0].id, found.hits.len()), (SearchMode::Hybrid, id(1), 3));
+}

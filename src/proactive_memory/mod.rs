@@ -1,0 +1,26 @@
+//! Entries of the memory that agents keep (spec 2, Memory).
+
+mod cli;
+pub mod config;
+mod rows;
+
+use std::sync::Arc;
+
+use agentsvc_api::proactive_memory::settings::ProactiveMemorySettings;
+use agentsvc_api::proactive_memory::store::EntryStore;
+
+use crate::kernel::cli::Subcommand;
+use crate::kernel::domain::Domain;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "proactive_memory",
+    uses: &["config"],
+    commands: &[Subcommand::group::<cli::Memory>(25, "memory", "Search, list, export and import memory entries")],
+    open: |opening| {
+        opening.provide::<dyn EntryStore>(Arc::clone(opening.store) as _);
+        opening.provide::<dyn ProactiveMemorySettings>(Arc::new(config::InForce(opening.settings.clone())));
+        Ok(())
+    },
+    ..Domain::EMPTY
+};

@@ -1,0 +1,10 @@
+//! Kinds of audit log entries: memory entries.
+
+agentsvc_components::audit_kinds! {
+    /// Entries of the memory that an agent keeps were added, changed or imported.
+    MEMORY_ENTRIES_WRITTEN = "memory_entries_written";
+    /// Entries of the memory that an agent keeps were deleted.
+    MEMORY_ENTRIES_DELETED = "memory_entries_deleted";
+    /// Duplicates among the entries of the memory that an agent keeps were replaced by the newest.
+    MEMORY_ENTRIES_CONSOLIDATED = "memory_entries_consolidated";
+}

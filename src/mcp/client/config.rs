@@ -45,12 +45,12 @@ table! {
         /// Timeout of a call in seconds.
         timeout_secs: u64 = 30 => integer(1..=MCP_TIMEOUT_SECS_MAX).example("60").protected(),
         /// Allow it to ask you for input during a call, as an approval (elicitation).
-        elicitation: bool = true => flag().protected(),
+        elicitation: bool = true => flag().example("false").protected(),
         /// Whether it may ask the model of the agent that calls it, at the agent's cost: off, approve (each request waits for
         /// your approval) or on.
         sampling: SamplingRule => choice(SamplingRule::WORDS).example("\"approve\"").protected(),
         /// Maximum tokens of the answers that sampling gives it in one call.
-        sampling_max_tokens: u32 = 4_096 => integer(1..=MCP_SAMPLING_TOKENS_MAX).protected(),
+        sampling_max_tokens: u32 = 4_096 => integer(1..=MCP_SAMPLING_TOKENS_MAX).example("10000").protected(),
     }
 }
 

@@ -6,6 +6,7 @@
 //! Stop: the server lets its requests end, the world takes what has arrived, the writer stores it. A kill at any
 //! point leaves a committed step, so that all this only finishes sooner.
 
+mod assistant;
 pub(crate) mod audit;
 mod backups;
 pub mod cli;

@@ -18,25 +18,24 @@ use agentsvc_api::world::watch::WorldWatch;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_components::{Actor, Refusal, Timestamp};
-use agentsvc_systems::agent::SpawnAgent;
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::event::told::events_of;
 use agentsvc_systems::replay::Epoch;
-use agentsvc_systems::{Engine, Records, ReplySlot, Settings, manifest};
+use agentsvc_systems::{Engine, Records, ReplySlot, Settings};
 use crossbeam_channel::Receiver;
 use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::runtime::Handle;
 
 use super::performer::{Performer, PerformerParts};
-use super::{ApiAdapter, Error, audit, models, system};
+use super::{ApiAdapter, Error, assistant, audit, models, system};
 use crate::audit::checkpoint_signer::{CheckpointSigner, SignerQueue};
 use crate::daemon::launch::Launch;
 use crate::event::log as event_log;
 use crate::kernel::disk_watch::DiskWatch;
 use crate::kernel::effect::Outcomes;
 use crate::kernel::exchange::{Common, Entry, Exchange, Host, World};
-use crate::kernel::home::{ASSISTANT_MANIFEST, Home};
+use crate::kernel::home::Home;
 use crate::kernel::store::Store;
 use crate::kernel::store::journal::{Journal, Local};
 use crate::kernel::store::load::Progress;
@@ -205,7 +204,7 @@ impl WorldContext {
         engine.time_systems(Arc::clone(&clock.running));
         let noted = note(&mut engine, entry);
         if first {
-            spawn_assistant(&mut engine);
+            assistant::spawn(&mut engine);
         }
         front.store.set(store.clone());
         let trail = audit::open(&ground.home, front, store.clone())?;
@@ -430,24 +429,4 @@ pub(crate) fn seed() -> Result<[u8; 32], Error> {
     getrandom::fill(&mut seed)
         .map_err(|error| system("the system's random number generator failed")(std::io::Error::other(error)))?;
     Ok(seed)
-}
-
-/// A fresh home gets one agent to talk to; the world's first step stores it.
-fn spawn_assistant(engine: &mut Engine) {
-    let parsed = match manifest::parse(ASSISTANT_MANIFEST) {
-        Ok(parsed) => parsed,
-        Err(error) => return tracing::error!(%error, "the default agent's manifest is not valid"),
-    };
-    let hash = manifest::hash(&parsed.manifest);
-    let text = ASSISTANT_MANIFEST.to_owned();
-    let spawn = SpawnAgent { name: parsed.name, manifest: parsed.manifest, hash, text };
-    engine.command(
-        Actor::System,
-        spawn,
-        ReplySlot::new(|reply| {
-            if let Err(refusal) = reply {
-                tracing::error!(%refusal, "the default agent could not be created");
-            }
-        }),
-    );
 }

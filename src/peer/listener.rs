@@ -139,6 +139,9 @@ async fn meet(
 
 #[cfg(test)]
 mod tests {
+    use agentsvc_api::http::bridge::bridge;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
     use super::*;
 
     #[tokio::test]
@@ -156,6 +159,20 @@ mod tests {
         assert!(tasks.next().unwrap().await.unwrap_err().is_cancelled());
         strangers.remove(5);
         assert!(strangers.waiting.len() == PEER_HANDSHAKES_MAX - 1 && tasks.all(|task| !task.is_finished()));
+    }
+
+    #[tokio::test]
+    async fn peers_are_let_in_once_the_world_has_loaded() {
+        let (dir, (bridge, intake)) = (tempfile::tempdir().unwrap(), bridge());
+        let network = Arc::new(Network::of_test(bridge, dir.path()));
+        start(&network, &network.config.listen_addresses);
+        let mut stream = TcpStream::connect(("127.0.0.1", network.listening()[0].port())).await.unwrap();
+        // The length of a frame that is too long: it ends the connection when it is read.
+        stream.write_all(&[0xff; 4]).await.unwrap();
+        let mut byte = [0];
+        assert!(timeout(Duration::from_millis(100), stream.read(&mut byte)).await.is_err());
+        intake.open();
+        assert_eq!(stream.read(&mut byte).await.unwrap(), 0);
     }
 
     #[tokio::test]

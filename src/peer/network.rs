@@ -293,10 +293,10 @@ mod tests {
     use super::*;
 
     impl Network {
-        /// A network whose world is loading, with its files in `data`.
-        pub(crate) fn of_test(data: &Path) -> Self {
+        /// A network before the world behind `bridge`, with its files in `data`.
+        pub(crate) fn of_test(bridge: Bridge, data: &Path) -> Self {
             let around = Around {
-                bridge: bridge().0,
+                bridge,
                 injection: InjectionPolicy::default(),
                 shutdown: Shutdown::new(),
                 changes: Arc::default(),
@@ -308,7 +308,7 @@ mod tests {
     #[tokio::test]
     async fn a_node_that_is_forgotten_during_its_handshake_does_not_join() {
         let dir = tempfile::tempdir().unwrap();
-        let network = Arc::new(Network::of_test(dir.path()));
+        let network = Arc::new(Network::of_test(bridge().0, dir.path()));
         let known = Known::of_test("a");
         network.let_in(&known, "1.2.3.4:5").await.unwrap();
         assert!(network.trust.forget("a").unwrap());

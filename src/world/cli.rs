@@ -74,7 +74,8 @@ fn render(url: &str, pid: String, running: &Running, health: &Value) -> String {
     for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
         table.row([name, value]);
     }
-    for warning in health["config_warnings"].as_array().into_iter().flatten() {
+    let warnings = ["config_warnings", "workspace_warnings"].map(|key| health[key].as_array());
+    for warning in warnings.into_iter().flatten().flatten() {
         table.row(["warning", &field(warning, "")]);
     }
     table.render()

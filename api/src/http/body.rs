@@ -300,7 +300,7 @@ mod tests {
             let piece = Bytes::from(vec![b'x'; bytes]);
             StreamBody::new(stream::iter((0..pieces).map(move |_| Ok::<_, ()>(Frame::data(piece.clone())))))
         };
-        let room = Arc::new(Permits::new(1 << 20, 0));
+        let room = Arc::new(Permits::new(1 << 20, 1 << 20));
         let status = async |pieces, bytes| {
             let read = read(&parts(), body(pieces, bytes), 1 << 20, Duration::from_secs(9), &room).await;
             read.map_or_else(|error| error.status().as_u16(), |_| 200)

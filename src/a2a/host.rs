@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use agentsvc_api::a2a::host::{A2aHost, Policy};
+use agentsvc_api::a2a::host::{A2aHost, NotVetted, Policy};
 use futures_util::future::BoxFuture;
 use uuid::{Builder, Uuid};
 
 use super::config::A2a;
-use crate::kernel::egress::Web;
+use crate::kernel::egress::{Error, Web};
 use crate::kernel::settings::Settings;
 use crate::kernel::vault::Vault;
 
@@ -32,8 +32,12 @@ impl A2aHost for Host {
         Ok(Builder::from_random_bytes(bytes).into_uuid())
     }
 
-    fn vet(self: Arc<Self>, url: String) -> BoxFuture<'static, Result<String, String>> {
-        Box::pin(async move { self.web.vet(&url, false).await.map_err(|error| error.to_string()) })
+    fn vet(self: Arc<Self>, url: String) -> BoxFuture<'static, Result<String, NotVetted>> {
+        let not_vetted = |error| match error {
+            Error::Busy => NotVetted::Busy,
+            error => NotVetted::Refused(error.to_string()),
+        };
+        Box::pin(async move { self.web.vet_for_stranger(url).await.map_err(not_vetted) })
     }
 
     fn seal(&self, secret: &str) -> Result<String, String> {

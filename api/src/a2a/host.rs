@@ -29,6 +29,15 @@ pub struct Policy {
     pub daily_limit: Micros,
 }
 
+/// Why a URL is not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotVetted {
+    /// Too many are being looked at.
+    Busy,
+    /// It may not be used: why, in a sentence.
+    Refused(String),
+}
+
 /// The daemon, as far as A2A needs it.
 pub trait A2aHost: Send + Sync + 'static {
     /// What the configuration in force says.
@@ -41,10 +50,7 @@ pub trait A2aHost: Send + Sync + 'static {
     fn random(&self) -> Result<Uuid, String>;
 
     /// May notifications be posted to `url`? Gives it in its one spelling.
-    ///
-    /// # Errors
-    /// Why not, in a sentence.
-    fn vet(self: Arc<Self>, url: String) -> BoxFuture<'static, Result<String, String>>;
+    fn vet(self: Arc<Self>, url: String) -> BoxFuture<'static, Result<String, NotVetted>>;
 
     /// Seals a secret. May wait for the disk.
     ///

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use agentsvc_components::a2a::PushTarget;
+use agentsvc_components::kernel::error_codes as kernel_codes;
 use agentsvc_systems::a2a::{A2aTaskView, limits};
 use serde_json::{Map, Value, json};
 
-use super::host::A2aHost;
+use super::host::{A2aHost, NotVetted};
 use super::render::Dialect;
 use crate::http::blocking::spawn_blocking;
 use crate::http::error::Error;
@@ -15,7 +16,7 @@ use crate::http::error_codes::VAULT_UNAVAILABLE;
 /// Reads a configuration, as it stands in a request of either dialect; its URL may be reached and its secrets are sealed.
 ///
 /// # Errors
-/// 400 naming the field.
+/// 400 naming the field; 503 when too many URLs are being looked up.
 pub(crate) async fn read(host: &Arc<dyn A2aHost>, dialect: Dialect, given: &Value) -> Result<PushTarget, Error> {
     let bad = |field: &str, text: String| Err(Error::bad_field(field, text));
     let Some(given) = given.as_object() else { return bad("url", "the configuration must be an object".to_owned()) };
@@ -49,7 +50,13 @@ pub(crate) async fn read(host: &Arc<dyn A2aHost>, dialect: Dialect, given: &Valu
         return bad(field, format!("`{field}` must be printable ASCII"));
     }
     let vetted = Arc::clone(host).vet(url).await;
-    let url = vetted.map_err(|why| Error::bad_field("url", format!("url: {why}")))?;
+    let url = vetted.map_err(|why| match why {
+        NotVetted::Busy => {
+            Error::unavailable("too many URLs of push notifications are being looked up; try again later", 5)
+                .code(kernel_codes::BUSY)
+        }
+        NotVetted::Refused(why) => Error::bad_field("url", format!("url: {why}")),
+    })?;
     let (token, authorization) = (seal(host, token).await?, seal(host, authorization).await?);
     let is_v1 = dialect == Dialect::V1;
     Ok(PushTarget { id: id.into(), url: url.into(), token, authorization, scheme: scheme.map(Into::into), is_v1 })

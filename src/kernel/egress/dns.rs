@@ -1,10 +1,16 @@
 //! Names to addresses: asked once per hop, checked, and then the only addresses that hop may connect to.
 
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use tokio::sync::Semaphore;
+
+/// Names that are looked up at once. The system's resolver holds a thread until a name server has answered or it gives up,
+/// which no one can cut short; the threads are those that wait for the disk, too.
+static PLACES: Semaphore = Semaphore::const_new(16);
 
 /// Looks a name up. A seam for tests; the daemon uses [`SystemLookup`].
 pub(crate) trait Lookup: Send + Sync {
@@ -18,10 +24,23 @@ pub(crate) struct SystemLookup;
 impl Lookup for SystemLookup {
     fn lookup(&self, name: String) -> BoxFuture<'static, Result<Vec<IpAddr>, String>> {
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await.map_err(|error| error.to_string())?;
-            Ok(found.map(|address| address.ip()).collect())
+            let ask = move || Ok((name.as_str(), 0).to_socket_addrs()?.map(|address| address.ip()).collect());
+            looked_up(&PLACES, ask).await.map_err(|error| error.to_string())
         })
     }
+}
+
+/// Asks in one of the places, which is free again when the thread is back: also where nobody waits for the answer any more.
+async fn looked_up<T: Send + 'static>(
+    places: &'static Semaphore,
+    ask: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let place = places.acquire().await.map_err(io::Error::other)?;
+    let asked = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        ask()
+    });
+    asked.await.map_err(io::Error::other)?
 }
 
 /// Answers every question of an HTTP client with the addresses that were checked, so that it cannot connect elsewhere.
@@ -31,5 +50,34 @@ impl Resolve for Pinned {
     fn resolve(&self, _: Name) -> Resolving {
         let addresses: Addrs = Box::new(Vec::from(&*self.0).into_iter());
         Box::pin(std::future::ready(Ok(addresses)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_lookup_keeps_its_place_until_its_thread_is_back() {
+        static ONE: Semaphore = Semaphore::const_new(1);
+        let (answer, awaited) = mpsc::channel::<()>();
+        let (begin, begun) = mpsc::channel();
+        let mut first = Box::pin(looked_up(&ONE, move || {
+            begin.send(()).map_err(io::Error::other)?;
+            awaited.recv().map_err(io::Error::other)
+        }));
+        assert!(first.as_mut().now_or_never().is_none());
+        tokio::task::spawn_blocking(move || begun.recv().unwrap()).await.unwrap();
+        // Nobody waits for it any more; the name server still does not answer.
+        drop(first);
+        let mut second = Box::pin(looked_up(&ONE, || Ok(2)));
+        assert!(second.as_mut().now_or_never().is_none());
+        assert_eq!(ONE.available_permits(), 0);
+        answer.send(()).unwrap();
+        assert_eq!(second.await.unwrap(), 2);
     }
 }

@@ -42,6 +42,9 @@ pub(crate) enum Error {
         /// What went wrong, innermost cause last.
         why: String,
     },
+    /// Too many names of strangers are being looked up.
+    #[error("Too many names are being looked up; try again later.")]
+    Busy,
     /// Too slow, all in all.
     #[error("The fetch timed out after {0} seconds.")]
     Timeout(u64),

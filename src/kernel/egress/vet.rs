@@ -1,9 +1,14 @@
 //! Whether a URL that an operator sets over the API may be used (decisions, Money and trust). Unlike those of the
 //! configuration it must not reach private hosts, unless `[web.fetch] ssrf_allowed_hosts` names them.
 
+use tokio::sync::Semaphore;
+
 use super::policy::Policy;
 use super::target::Target;
 use super::{Error, Web};
+
+/// Names of strangers that are looked up at once; others are refused.
+static STRANGERS: Semaphore = Semaphore::const_new(4);
 
 impl Web {
     /// Looks at `url` and, for a name, at all its addresses. With `to_this_machine` loopback is good too.
@@ -24,12 +29,54 @@ impl Web {
         policy.pin(&target, &addresses)?;
         Ok(target.url.into())
     }
+
+    /// As [`vet`](Self::vet), for a URL of a client without a key: names of strangers take few of the places in which names are
+    /// looked up, however long their name servers are silent.
+    pub(crate) async fn vet_for_stranger(&self, url: String) -> Result<String, Error> {
+        let place = STRANGERS.try_acquire().map_err(|_| Error::Busy)?;
+        let web = self.clone();
+        // Goes on when the client is gone, so that one that asks and leaves takes no more places.
+        let vetted = tokio::spawn(async move {
+            let _place = place;
+            web.vet(&url, false).await
+        });
+        vetted.await.unwrap_or(Err(Error::Busy))
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
+    use futures_util::FutureExt;
+    use futures_util::future::{BoxFuture, pending};
+
     use super::*;
+    use crate::kernel::egress::dns::Lookup;
     use crate::kernel::egress::{AllowedHosts, WebSettings};
+
+    struct Silent;
+
+    impl Lookup for Silent {
+        fn lookup(&self, _: String) -> BoxFuture<'static, Result<Vec<IpAddr>, String>> {
+            Box::pin(pending())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn names_of_strangers_that_nobody_answers_take_few_places_also_when_their_clients_leave() {
+        let web = Web::with_lookup(WebSettings::default(), Box::new(Silent));
+        let ask = || web.vet_for_stranger("https://a.slow.example/".to_owned());
+        for _ in 0..4 {
+            assert!(ask().now_or_never().is_none(), "it waits for the name server");
+        }
+        for _ in 0..100 {
+            assert!(matches!(ask().now_or_never(), Some(Err(Error::Busy))));
+        }
+        tokio::time::sleep(web.settings().timeout).await;
+        tokio::task::yield_now().await;
+        assert!(ask().now_or_never().is_none(), "the first ones have given up");
+    }
 
     #[tokio::test]
     async fn private_hosts_need_the_operators_list() {

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::http::error::ContentError;
 use crate::knowledge::batch::{About, Batch, NewEnd, NewEntity, NewRelation, UNKNOWN};
 use crate::knowledge::plan::Plan;
-use crate::knowledge::store::{KnowledgeStore, Rows};
+use crate::knowledge::store::{KnowledgeRow, KnowledgeStore, Rows};
 use crate::knowledge::walk::{Pattern, walk};
 
 const AGENT: AgentId = AgentId(Uuid::from_u128(7));
@@ -29,7 +29,7 @@ impl KnowledgeStore for Disk {
         Ok(self.0.get(key).cloned())
     }
 
-    fn rows(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Vec<u8>, Vec<u8>)>, ContentError> {
+    fn rows(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<KnowledgeRow>, ContentError> {
         let rows =
             self.0.iter().filter(|(key, _)| key.starts_with(prefix) && after.is_none_or(|after| &***key > after));
         Ok(rows.take(limit).map(|(key, value)| (key.clone(), value.clone())).collect())

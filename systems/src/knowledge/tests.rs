@@ -62,7 +62,7 @@ fn rows(world: &TestWorld, agent: AgentId) -> usize {
 
 fn refused(reply: Result<KnowledgeUseRecord, Refusal>) -> Option<String> {
     let refusal = reply.unwrap_err();
-    refusal.field.map(Into::into).or(refusal.code.map(|code| code.to_string()))
+    refusal.field.or(refusal.code.map(|code| code.to_string()))
 }
 
 #[test]

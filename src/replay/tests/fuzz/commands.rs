@@ -319,6 +319,19 @@ impl Fuzz {
         }
     }
 
+    /// What an MCP server asks for.
+    fn of_a_server(&mut self, engine: &mut Engine, agent: AgentId) {
+        let (id, api) = (self.random.uuid(), Actor::Api);
+        let (action, payload, answer_schema) = ("ask".into(), "{}".into(), None);
+        let description = self.text().into();
+        ask(engine, api, approval::AskPerson { id, agent, action, description, payload, answer_schema });
+        if self.random.one_in(2) {
+            ask(engine, api, approval::WithdrawInvocation { id });
+        }
+        let turn = TurnId(self.random.uuid());
+        ask(engine, api, budget::ReserveSampling { agent, turn, answer_tokens_max: 1 });
+    }
+
     /// Budgets, approvals, settings, the trail, and reads.
     fn of_the_house(&mut self, engine: &mut Engine, now: Timestamp) {
         let (agent, api) = (self.agent(), Actor::Api);
@@ -335,12 +348,13 @@ impl Fuzz {
             2 | 3 => {
                 let ids = vec![ApprovalId(self.some(b'i'))];
                 let decision = self.random.of(&[approval::Decision::Approve, approval::Decision::Reject]);
-                ask(engine, api, approval::DecideApprovals { ids, decision, reason: Some("so".into()) });
+                ask(engine, api, approval::DecideApprovals { ids, decision, reason: Some("so".into()), answer: None });
             }
             4 => {
                 let (id, tool) = (self.random.uuid(), self.random.of(&["web_fetch", "goal_list"]).into());
                 ask(engine, api, approval::InvokeTool { id, agent: Some(agent), tool, input: "{}".into() });
                 ask(engine, api, approval::WithdrawInvocation { id });
+                self.of_a_server(engine, agent);
             }
             5 => {
                 let details = serde_json::json!({ "n": self.count, "deep": [1, null, { "x": 0.5 }] });

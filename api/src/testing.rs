@@ -27,7 +27,7 @@ use crate::http::files::{FileReader, FileWriter, FilesError};
 use crate::http::reply::Response;
 use crate::http::settings::ApiSettings;
 use crate::http::shutdown::Shutdown;
-use crate::knowledge::store::{KnowledgeStore, StoredRow};
+use crate::knowledge::store::{KnowledgeRow, KnowledgeStore};
 use crate::memory::store::{MemoryRange, MemoryRow, MemoryStore};
 use crate::session::content::{Content, MessageRange, MessageRow};
 use crate::turn::store::TraceStore;
@@ -89,7 +89,7 @@ impl KnowledgeStore for NoContent {
         Ok(None)
     }
 
-    fn rows(&self, _: &[u8], _: Option<&[u8]>, _: usize) -> Result<Vec<StoredRow>, ContentError> {
+    fn rows(&self, _: &[u8], _: Option<&[u8]>, _: usize) -> Result<Vec<KnowledgeRow>, ContentError> {
         Ok(Vec::new())
     }
 }

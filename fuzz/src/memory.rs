@@ -9,7 +9,7 @@ use agentsvc::kernel::sandbox::WorkspacePath;
 use agentsvc_api::agent::texts::ManifestTexts;
 use agentsvc_api::http::error::ContentError;
 use agentsvc_api::http::files::{FileReader, FileWriter, FilesError};
-use agentsvc_api::knowledge::store::KnowledgeStore;
+use agentsvc_api::knowledge::store::{KnowledgeRow, KnowledgeStore};
 use agentsvc_api::memory::store::{MemoryRange, MemoryRow, MemoryStore};
 use agentsvc_api::session::content::{Content, MessageRange, MessageRow};
 use agentsvc_api::turn::store::TraceStore;
@@ -165,7 +165,7 @@ impl KnowledgeStore for Memory {
         Ok(self.0.lock().get(key).cloned())
     }
 
-    fn rows(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<(Vec<u8>, Vec<u8>)>, ContentError> {
+    fn rows(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<KnowledgeRow>, ContentError> {
         let from = match after {
             Some(key) if key >= prefix => Bound::Excluded(key.to_vec()),
             _ => Bound::Included(prefix.to_vec()),

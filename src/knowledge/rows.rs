@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use agentsvc_api::http::error::ContentError;
-use agentsvc_api::knowledge::store::{KnowledgeStore, StoredRow};
+use agentsvc_api::knowledge::store::{KnowledgeRow, KnowledgeStore};
 
 use crate::kernel::store::Store;
 use crate::kernel::store::deferred::DeferredStore;
@@ -14,7 +14,7 @@ impl KnowledgeStore for Store {
         Ok(value.map(|value| value.to_vec()))
     }
 
-    fn rows(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<StoredRow>, ContentError> {
+    fn rows(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<KnowledgeRow>, ContentError> {
         let from = match after {
             Some(key) if key >= prefix => Bound::Excluded(key.to_vec()),
             _ => Bound::Included(prefix.to_vec()),
@@ -36,7 +36,7 @@ impl KnowledgeStore for DeferredStore {
         self.store()?.value(key)
     }
 
-    fn rows(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<StoredRow>, ContentError> {
+    fn rows(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<KnowledgeRow>, ContentError> {
         self.store()?.rows(prefix, after, limit)
     }
 }

@@ -17,7 +17,7 @@ use agentsvc::model::retry::RetryPolicy;
 use agentsvc::tool::toolset::{ToolParts, ToolSet};
 use agentsvc::turn::stream::Streams;
 use agentsvc_api::http::error::ContentError;
-use agentsvc_api::knowledge::store::KnowledgeStore;
+use agentsvc_api::knowledge::store::{KnowledgeRow, KnowledgeStore};
 use agentsvc_api::memory::store::{MemoryRange, MemoryRow, MemoryStore};
 use agentsvc_api::session::content::{Content, MessageRange, MessageRow};
 use agentsvc_components::compaction::record::SummaryRecord;
@@ -78,7 +78,7 @@ impl KnowledgeStore for NoMemory {
         Ok(None)
     }
 
-    fn rows(&self, _: &[u8], _: Option<&[u8]>, _: usize) -> Result<Vec<(Vec<u8>, Vec<u8>)>, ContentError> {
+    fn rows(&self, _: &[u8], _: Option<&[u8]>, _: usize) -> Result<Vec<KnowledgeRow>, ContentError> {
         Ok(Vec::new())
     }
 }

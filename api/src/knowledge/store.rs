@@ -9,8 +9,8 @@ use agentsvc_systems::knowledge::names;
 
 use crate::http::error::ContentError;
 
-/// A key and its value, as they are stored.
-pub type StoredRow = (Vec<u8>, Vec<u8>);
+/// A row: its key and its value.
+pub type KnowledgeRow = (Vec<u8>, Vec<u8>);
 
 /// Reads rows of the content space. Implemented where the disk is known. The calls may touch the disk: on a tokio worker use
 /// `spawn_blocking`.
@@ -19,7 +19,7 @@ pub trait KnowledgeStore: Send + Sync + 'static {
     fn value(&self, key: &[u8]) -> Result<Option<Vec<u8>>, ContentError>;
 
     /// Rows whose keys begin with `prefix`, in the order of their keys, behind `after`.
-    fn rows(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<StoredRow>, ContentError>;
+    fn rows(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<KnowledgeRow>, ContentError>;
 }
 
 /// Entities of one name that are looked at: each has another type.
@@ -72,7 +72,7 @@ impl Rows<'_> {
     ) -> Result<Vec<(EntityKey, EntityRecord)>, ContentError> {
         let after = after.map(|entity| key::entity_row(self.agent, entity));
         let rows = self.store.rows(&key::entities_prefix(self.agent, None), after.as_deref(), limit)?;
-        let entity = |(key, value): (Vec<u8>, Vec<u8>)| {
+        let entity = |(key, value): KnowledgeRow| {
             Ok((key::parse_entity(&key).ok_or_else(|| damaged(&key))?, decoded(&key, &value)?))
         };
         rows.into_iter().map(entity).collect()

@@ -1,7 +1,7 @@
 //! Walks over the knowledge of an agent: which relations match a pattern, up to a number of steps from its source, or to its
 //! target. A walk visits each entity once, and is bounded in entities and relations.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use agentsvc_components::knowledge::{EntityKey, RelationKey};
 use agentsvc_systems::knowledge::key::End;
@@ -59,6 +59,7 @@ pub fn walk(rows: Rows<'_>, pattern: &Pattern) -> Result<Walked, ContentError> {
             let spread = Spread::over(rows, (Way::Back, target), relation, *depth, edges_max)?;
             (spread.relations, spread.is_cut)
         }
+        (Some(source), Some(target)) if *depth == 1 => (between(rows, source, relation, target, *limit)?, false),
         (Some(source), Some(target)) => {
             let forward = Spread::over(rows, (Way::Forward, source), relation, *depth, KNOWLEDGE_EDGES_MAX)?;
             let back = Spread::over(rows, (Way::Back, target), relation, *depth, KNOWLEDGE_EDGES_MAX)?;
@@ -96,6 +97,33 @@ fn all(
             return Ok(shortened(found, false, limit));
         }
     }
+}
+
+/// The relations from one of `source` to one of `target`; up to one more than `limit`.
+fn between(
+    rows: Rows<'_>,
+    source: &[EntityKey],
+    relation: Option<&str>,
+    target: &[EntityKey],
+    limit: usize,
+) -> Result<Vec<RelationKey>, ContentError> {
+    let mut found = Vec::new();
+    for source in source.iter().collect::<BTreeSet<_>>() {
+        let mut after = None;
+        loop {
+            let page = rows.relations(End::Source(source), relation, after.as_ref(), PAGE_RELATIONS)?;
+            let is_last = page.len() < PAGE_RELATIONS;
+            after = page.last().cloned();
+            found.extend(page.into_iter().filter(|edge| target.contains(&edge.target)));
+            if found.len() > limit {
+                return Ok(found);
+            }
+            if is_last {
+                break;
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Which way relations are followed.

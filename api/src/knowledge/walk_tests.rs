@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::http::error::ContentError;
 use crate::knowledge::batch::{About, Batch, NewEnd, NewEntity, NewRelation, UNKNOWN};
 use crate::knowledge::plan::Plan;
-use crate::knowledge::store::{KnowledgeStore, Rows, StoredRow};
+use crate::knowledge::store::{KnowledgeRow, KnowledgeStore, Rows};
 use crate::knowledge::walk::{Pattern, walk};
 
 const AGENT: AgentId = AgentId(Uuid::from_u128(7));
@@ -29,7 +29,7 @@ impl KnowledgeStore for Disk {
         Ok(self.0.get(key).cloned())
     }
 
-    fn rows(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<StoredRow>, ContentError> {
+    fn rows(&self, prefix: &[u8], after: Option<&[u8]>, limit: usize) -> Result<Vec<KnowledgeRow>, ContentError> {
         let rows =
             self.0.iter().filter(|(key, _)| key.starts_with(prefix) && after.is_none_or(|after| &***key > after));
         Ok(rows.take(limit).map(|(key, value)| (key.clone(), value.clone())).collect())
@@ -244,6 +244,14 @@ fn a_walk_is_bounded_in_depth_entities_and_relations() {
     (100..1_400).for_each(|n| disk.put_relation(AGENT, &relation(chain(1), chain(n)), &relation_record()));
     let found = walk(disk.rows_of(), &pattern).unwrap();
     assert_eq!((found.relations.len(), found.is_cut), (1_000, true));
+    let one = Pattern {
+        source: Some(vec![chain(1)]),
+        target: Some(vec![chain(1_399)]),
+        depth: 1,
+        limit: 1,
+        ..pattern.clone()
+    };
+    assert_eq!(walk(disk.rows_of(), &one).unwrap().relations, [relation(chain(1), chain(1_399))]);
     let both = Pattern { target: Some(vec![chain(1_399)]), ..pattern };
     let found = walk(disk.rows_of(), &both).unwrap();
     let expected = [relation(chain(0), chain(1)), relation(chain(1), chain(1_399))];

@@ -1,3 +1,5 @@
+//! Vectors of small models that the tests write.
+
 use std::path::Path;
 
 use serde_json::json;

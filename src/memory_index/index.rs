@@ -1,6 +1,6 @@
 //! The index: segments on the disk, and what is in none yet.
 //!
-//! It only ever proposes entries: whoever asks reads the rows, and leaves out those that are gone, or that have another
+//! It only ever proposes entries: a search reads the rows, and leaves out those that are gone, or that have another
 //! fingerprint. So nothing is removed from a segment; what is gone is left out when segments are merged. For the same reason
 //! there is no list of segments: all files in the folder are, and one that is damaged is deleted.
 

@@ -82,7 +82,7 @@ impl Tensors {
     /// Opens a file and reads what is in it.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The file is missing or not valid.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
         let file = File::open(path).map_err(|error| failed(&error))?;

@@ -39,7 +39,7 @@ impl StaticModel {
     /// Opens the model in the folder.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The file is missing or not valid.
     pub(crate) fn open(folder: &Path) -> Result<Self, String> {
         let tokenizer = Tokenizer::open(&folder.join("tokenizer.json"))?;
         let tensors = Tensors::open(&folder.join("model.safetensors"))?;

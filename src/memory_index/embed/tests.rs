@@ -1,3 +1,5 @@
+//! Vectors of small models that the tests write.
+
 use std::path::Path;
 
 use serde_json::json;
@@ -65,7 +67,7 @@ fn static_models_find_other_words() {
 }
 
 #[test]
-fn broken_models_say_what_is_wrong() {
+fn errors_name_the_broken_file() {
     let dir = tempfile::tempdir().unwrap();
     let said = || StaticModel::open(dir.path()).err().unwrap();
     assert!(said().contains("tokenizer.json"));

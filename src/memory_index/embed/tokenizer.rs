@@ -61,7 +61,7 @@ impl Tokenizer {
     /// Reads the file.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The file is missing or not valid.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
         let size = std::fs::metadata(path).map_err(|error| failed(&error))?.len();

@@ -1,3 +1,5 @@
+//! Searches of few entries and of many, and the index over changes, restarts and damage.
+
 use std::sync::atomic::Ordering;
 
 use agentsvc_components::proactive_memory::Level;

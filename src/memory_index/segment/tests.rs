@@ -1,3 +1,5 @@
+//! Segments are read as they were written, merged, and refused when damaged.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

@@ -48,7 +48,7 @@ table! {
         elicitation: bool = true => flag().example("false").protected(),
         /// Whether it may ask the model of the agent that calls it, at the agent's cost: off, approve (each request waits for
         /// your approval) or on.
-        sampling: SamplingRule => choice(SamplingRule::WORDS).example("\"approve\"").protected(),
+        sampling: SamplingRule => choice(SamplingRule::WORDS).example("approve").protected(),
         /// Maximum tokens of the answers that sampling gives it in one call.
         sampling_max_tokens: u32 = 4_096 => integer(1..=MCP_SAMPLING_TOKENS_MAX).example("10000").protected(),
     }

@@ -16,7 +16,7 @@ use crate::mcp::error_codes;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SignInStatus {
     /// `not_required`: the server has not asked for a sign-in; `needs_auth`; `pending_auth`: a sign-in waits for the user,
-    /// or the answer to it is being looked at;
+    /// or its response is being checked;
     /// `authorized`; `expired`: the token has expired and cannot be refreshed; `error`: the last sign-in or refresh failed.
     pub state: &'static str,
     /// Where the user signs in; only while one waits for the user.

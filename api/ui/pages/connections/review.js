@@ -14,6 +14,12 @@ export function flagOf(flags, name) {
   return h("p", { class: "danger-text flag" }, icon("alert", 16), h("span", {}, `May be a prompt injection${reasons}. ${ACTIONS[flag.action] ?? ""}`));
 }
 
+/** The hints of a tool that decide whether its calls are repeated; null when the server gives none. */
+function hintsOf(tool) {
+  const hints = Object.entries(tool.annotations ?? {}).map(([name, value]) => `${name}: ${value}`);
+  return hints.length > 0 ? h("p", { class: "hint" }, `Hints: ${hints.join(", ")}`) : null;
+}
+
 /** The tools that wait, each with its change; `accept()` is called with none of them left out. Null when none wait. */
 export function reviewCard(server, accept) {
   const review = server.tools_review;
@@ -22,7 +28,7 @@ export function reviewCard(server, accept) {
   const waiting = added.length + changed.length;
   const line = (word, style, tool) => h("li", {},
     h("div", { class: "bar-row tight" }, h("span", { class: `badge ${style}` }, word), h("code", {}, tool.name)),
-    tool.description ? h("p", { class: "server-text" }, tool.description) : null, flagOf(server.flagged_tools, tool.name),
+    tool.description ? h("p", { class: "server-text" }, tool.description) : null, flagOf(server.flagged_tools, tool.name), hintsOf(tool),
     tool.input_schema ? h("details", {}, h("summary", {}, "Input"), h("pre", { class: "code-box", tabindex: "0", role: "region", "aria-label": `Input of ${tool.name}` }, JSON.stringify(tool.input_schema, null, 2))) : null);
   return h("section", { class: "card stack review", "aria-label": "Tools to accept" },
     h("div", { class: "bar-row" }, h("h3", { class: "grow" }, "Tools to accept"), h("button", { type: "button", class: "primary", onclick: accept }, icon("check", 18), waiting > 0 ? `Accept ${count(waiting, "tool")}` : "Accept the list")),

@@ -50,14 +50,17 @@ export async function signIn(server, signal) {
     try {
       const { auth } = await get(`${path}/status`, { signal });
       if (isClosed) return;
-      if (auth.state === "authorized") {
+      // Another sign-in may be the one that works, or waits.
+      const own = auth.last_sign_in?.id === started.sign_in_id ? auth.last_sign_in : null;
+      if (auth.state === "authorized" && !own?.error) {
         isGranted = true;
         state.closest("dialog")?.close();
         return;
       }
-      if (auth.state !== "pending_auth") {
+      if (auth.state !== "pending_auth" || own?.error) {
+        const why = own?.error ?? auth.message;
         state.className = "notice bad";
-        fill(state, icon("alert"), h("span", {}, auth.message ? `The sign-in failed: ${auth.message}` : "The sign-in has ended. Close this and try again."));
+        fill(state, icon("alert"), h("span", {}, why ? `The sign-in failed: ${why}` : "The sign-in has ended. Close this and try again."));
         return;
       }
     } catch (error) {

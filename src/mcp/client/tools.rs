@@ -90,7 +90,7 @@ async fn caller(server: &Server, context: &Context) -> Caller {
 }
 
 /// What the model reads.
-fn told(server: &str, result: Result<Value, Failure>) -> Result<Ended, String> {
+pub(super) fn told(server: &str, result: Result<Value, Failure>) -> Result<Ended, String> {
     let failed = |text: String| Ok(Ended::Failure { text, taint: Taint::TOOL });
     match result {
         Ok(result) if result["isError"] == true => failed(text(&result)),

@@ -124,6 +124,21 @@ pub mod fuzzing {
         Ok(draft.into_answer(Attempt { job: JobId(uuid::Uuid::nil()), number: 1 }, 5, &target))
     }
 
+    /// What an MCP server sends, a line for each request: how many tools it has.
+    pub async fn mcp_server(script: &[u8]) -> usize {
+        crate::mcp::client::fuzzing::converse(script).await
+    }
+
+    /// What is said of a sign-in at an MCP server: how many of challenge, resource and issuer can be used.
+    pub fn mcp_sign_in(url: &str, challenge: &str, metadata: &[u8]) -> usize {
+        crate::mcp::oauth::fuzzing::read(url, challenge, metadata)
+    }
+
+    /// What an external agent sends: whether it is a card, and in how many dialects it is a task.
+    pub fn external_agent(body: &[u8]) -> (bool, usize) {
+        (crate::a2a::outbound::fuzzing::card(body), crate::a2a::outbound::fuzzing::answer(body))
+    }
+
     /// What a peer sends, as it comes: how many messages are in it.
     pub fn peer_frames(bytes: &[u8]) -> usize {
         crate::peer::fuzzing::frames(bytes)

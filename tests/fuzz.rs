@@ -130,6 +130,21 @@ fn frames_of_peers() {
 }
 
 #[test]
+fn cards_and_answers_of_external_agents() {
+    run("external", 5_000);
+}
+
+#[test]
+fn answers_of_mcp_servers() {
+    run("mcp", 2_000);
+}
+
+#[test]
+fn sign_ins_at_mcp_servers() {
+    run("sign_in", 5_000);
+}
+
+#[test]
 fn requests() {
     run("http", 400);
 }

@@ -5,11 +5,13 @@ pub mod answer;
 pub mod archive;
 pub mod condition;
 pub mod config;
+pub mod external;
 mod feed;
 mod harness;
 pub mod http;
 pub mod inputs;
 pub mod manifest;
+pub mod mcp;
 mod memory;
 pub mod patch;
 pub mod pattern;
@@ -20,6 +22,7 @@ pub mod rule;
 mod scratch;
 pub mod seeds;
 mod shape;
+pub mod sign_in;
 pub mod socket;
 pub mod upload;
 
@@ -32,15 +35,18 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("archive", archive::run),
     ("condition", condition::run),
     ("config", config::run),
+    ("external", external::run),
     ("http", http::run),
     ("inputs", inputs::run),
     ("manifest", manifest::run),
+    ("mcp", mcp::run),
     ("patch", patch::run),
     ("pattern", pattern::run),
     ("peer", peer::run),
     ("query", query::run),
     ("record", record::run),
     ("rule", rule::run),
+    ("sign_in", sign_in::run),
     ("socket", socket::run),
     ("upload", upload::run),
 ];

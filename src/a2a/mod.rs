@@ -4,7 +4,7 @@
 mod cli;
 pub mod config;
 mod host;
-mod outbound;
+pub(crate) mod outbound;
 mod push;
 
 use std::sync::Arc;

@@ -4,7 +4,7 @@ mod catalog;
 pub(crate) mod cli;
 pub mod client;
 pub mod config;
-mod oauth;
+pub(crate) mod oauth;
 
 use std::sync::Arc;
 

@@ -47,6 +47,10 @@ fn private_hosts_redirects_and_wrong_cards_are_refused() {
     post(&external.url()).refused(502);
     external.on("/.well-known/agent.json", [Reply::raw(200, &[], &"{".repeat(2 << 20))]);
     assert!(post(&external.url()).refused(502).contains("longer than"));
+    // Short enough as text, and hundreds of times as much in memory.
+    let nested = format!("[{}]", vec!["{\"\":{}}"; 100_000].join(","));
+    external.on("/.well-known/agent.json", [Reply::raw(200, &[], &nested)]);
+    assert!(post(&external.url()).refused(502).contains("bytes of memory"));
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     assert_eq!(daemon.get("/api/a2a/agents").expect(200)["total"], 0);
     let daemon = Daemon::with(&format!("[web.fetch]\nssrf_allowed_hosts = [\"{gone}\"]\n"));

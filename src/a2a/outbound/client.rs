@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use agentsvc_api::http::json::memory_bytes;
 use agentsvc_components::a2a::outbound::A2aSecret;
-use agentsvc_systems::a2a::limits::A2A_EXTERNAL_ANSWER_BYTES_MAX;
+use agentsvc_systems::a2a::limits::{A2A_EXTERNAL_ANSWER_BYTES_MAX, A2A_EXTERNAL_ANSWER_MEMORY_BYTES_MAX};
 use agentsvc_systems::kernel::record::hex;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Response, StatusCode, Url};
@@ -224,6 +225,11 @@ async fn read(mut response: Response) -> Result<Answer, Trouble> {
             return Err(Trouble::Unanswered(why));
         }
         body.extend_from_slice(&piece);
+    }
+    // A few bytes of JSON can become six hundred in memory.
+    if memory_bytes(&body) > A2A_EXTERNAL_ANSWER_MEMORY_BYTES_MAX {
+        let why = format!("its answer takes more than {A2A_EXTERNAL_ANSWER_MEMORY_BYTES_MAX} bytes of memory");
+        return Err(Trouble::Unanswered(why));
     }
     Ok(Answer { status, retry_after, body })
 }

@@ -9,11 +9,13 @@
 //! | `answer` | answers of each dialect |
 //! | `host` | what the API asks for |
 //! | `job` | tries of the jobs |
+//! | `fuzzing` | what a fuzz target does with cards and answers |
 //! | `tools` | what agents call |
 
 mod answer;
 mod card;
 mod client;
+pub(crate) mod fuzzing;
 mod host;
 mod job;
 pub(super) mod tools;

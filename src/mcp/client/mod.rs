@@ -8,6 +8,7 @@ mod compat;
 pub mod config;
 mod connection;
 mod definition;
+pub(crate) mod fuzzing;
 mod incoming;
 mod link;
 mod manage;

@@ -112,7 +112,7 @@ async fn caller(server: &Server, sampler: Arc<Sampler>, context: &Context) -> Ca
 }
 
 /// What the model reads.
-fn told(server: &str, result: Result<Value, Failure>) -> Result<Ended, String> {
+pub(super) fn told(server: &str, result: Result<Value, Failure>) -> Result<Ended, String> {
     let failed = |text: String| Ok(Ended::Failure { text, taint: Taint::TOOL });
     match result {
         Ok(result) if result["isError"] == true => failed(text(&result)),

@@ -15,6 +15,7 @@
 //! | [`exchange`] | the steps of a sign-in |
 //! | [`stored`] | what the vault keeps |
 //! | [`sign_in`] | the sign-in of one server: its tokens and its state |
+//! | [`fuzzing`] | what a fuzz target does with what servers say |
 //! | [`request`] | requests to authorization servers |
 //!
 //! A server names its authorization server, which names further addresses. None of them is reached that the server itself
@@ -23,6 +24,7 @@
 mod challenge;
 mod discover;
 mod exchange;
+pub(crate) mod fuzzing;
 mod metadata;
 mod pending;
 mod request;

@@ -77,6 +77,8 @@ agentsvc_components::limits! {
     pub const A2A_CARD_SKILLS_MAX: usize = 64;
     /// Bytes of an agent card, or of another answer of an external A2A agent. Longer: the answer is not used.
     pub const A2A_EXTERNAL_ANSWER_BYTES_MAX: usize = 1 << 20;
+    /// Bytes of memory that such an answer may take once it is read. More: the answer is not used.
+    pub const A2A_EXTERNAL_ANSWER_MEMORY_BYTES_MAX: usize = 8 << 20;
     /// Bytes of a header that requests to an external A2A agent carry. Longer: 400.
     pub const A2A_HEADER_BYTES_MAX: usize = 4 << 10;
     /// External A2A agents that are discovered at once. More: they wait.

@@ -108,6 +108,9 @@ cases! {
         ten_thousand_agents_are_no_burden,
         a_call_that_waits_for_a_person_is_decided_in_the_chat,
         pictures_of_the_agents_own_files_are_shown,
+        pictures_lead_to_files_only,
+        pictures_of_an_answer_are_bounded_and_asked_for_once,
+        texts_of_any_form_and_length_are_shown,
         the_daemon_goes_and_comes_back,
         it_looks_as_it_should,
     }

@@ -554,6 +554,90 @@ def case_pictures_of_the_agents_own_files_are_shown(stage):
     expect(body.get_by_role("link", name="far")).to_have_attribute("href", "https://example.com/x.png")
 
 
+def case_pictures_lead_to_files_only(stage):
+    """Targets that are no URL, or would lead to another route, break nothing and are not asked for."""
+    stage.model.respond = lambda messages, body: (
+        "![x](%) ![y](a%zz/b.png) ![up](../../../audit/verify) ![dots](%2e%2e/%2E%2e/.%2e/providers/ollama/detect) ![here](a/%2e/b.png)")
+    page = stage.page
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    open_agent(stage)
+    stage.expect_refusals(404)
+    say(page, "draw")
+    settled(page)
+    page.reload()
+    body = turns(page).locator(".md")
+    expect(body.get_by_text("was deleted")).to_have_count(2)
+    expect(body).to_contain_text("![up](../../../audit/verify) ![dots](%2e%2e/%2E%2e/.%2e/providers/ollama/detect) ![here](a/%2e/b.png)")
+    assert not [url for url in asked if "verify" in url or "detect" in url], asked
+    assert {url.rsplit("/files/", 1)[1] for url in asked if "/files/" in url} == {"%25", "a%25zz/b.png"}, asked
+    say(page, "again")
+    settled(page, 2)
+
+
+def case_pictures_of_an_answer_are_bounded_and_asked_for_once(stage):
+    gate = Gate()
+    names = [f"p{number}.png" for number in range(60)]
+    stage.model.respond = lambda messages, body: {"text": [" ".join(f"![]({name})" for name in names), " some", " more", " text"], "gate": gate}
+    page = stage.page
+    asked = []
+    page.on("request", lambda request: "/files/" in request.url and asked.append(request.url.rsplit("/", 1)[1]))
+    open_agent(stage)
+    stage.expect_refusals(404)
+    say(page, "draw")
+    for end in ["![](p59.png)", "some", "more", "text"]:
+        gate.let()
+        expect(turns(page).locator(".md")).to_contain_text(end)
+    expect(turns(page).get_by_text("was deleted")).to_have_count(50)
+    gate.open()
+    settled(page)
+    expect(turns(page).get_by_text("was deleted")).to_have_count(50)
+    expect(turns(page).locator(".md")).to_contain_text("![](p50.png)")
+    # Once while it was written, and once as it is stored.
+    assert sorted(asked) == sorted(names[:50] * 2), asked
+
+
+# Gives the texts that took too long, threw, or are other when they come in pieces.
+RENDER = r"""async () => {
+  const { LiveMarkdown, pictures, render } = await import(new URL("lib/markdown.js", document.querySelector("script[type=module]").src));
+  const wrong = [];
+  const show = pictures.show;
+  pictures.show = () => { throw new Error("no picture"); };
+  const shown = (text) => { const box = document.createElement("div"); box.append(render(text)); return box.textContent; };
+  const pieces = ["- ", "1. ", "a", "b c", " ", "  ", "\n", "\n\n", "|", "---", "| --- |", ":-", "> ", "```", "~~~", "`", "# ", "#", "[x](y)", "![p](q)", "![p](%)", "**", "_", "\t", "\ud800"];
+  let seed = 1;
+  const pick = (most) => { seed = (seed * 48271) % 2147483647; return seed % most; };
+  try {
+    for (let round = 0; round < 3000; round += 1) {
+      const text = Array.from({ length: 1 + pick(14) }, () => pieces[pick(pieces.length)]).join("");
+      const live = new LiveMarkdown();
+      try {
+        for (let end = 0; end <= text.length; end += 1) live.set(text.slice(0, end));
+        if (text.includes("![p](") && shown(text) !== text && live.node.textContent === "") wrong.push(text);
+        shown(text);
+      } catch (error) { wrong.push(`${JSON.stringify(text)}: ${error}`); }
+    }
+    if (shown("# a\n![x](%)") !== "# a\n![x](%)") wrong.push("not plain");
+    const many = 200000;
+    for (const text of ["- a\n\n".repeat(many / 4), "- a\n" + "\n".repeat(many) + "- b", "| a |\n" + " ".repeat(many) + "-".repeat(many) + "x",
+      "~".repeat(many) + "`", "# " + " ".repeat(many) + "x" + "#".repeat(many) + "y", "- " + " ".repeat(many) + "\u2028"]) {
+      const began = performance.now();
+      render(text);
+      const took = performance.now() - began;
+      if (took > 5000) wrong.push(`${JSON.stringify(text.slice(0, 9))}: ${took} ms`);
+    }
+  } finally {
+    pictures.show = show;
+  }
+  return wrong;
+}"""
+
+
+def case_texts_of_any_form_and_length_are_shown(stage):
+    page = stage.open()
+    assert page.evaluate(RENDER) == []
+
+
 def case_the_daemon_goes_and_comes_back(stage):
     page = stage.page
     open_agent(stage)

@@ -5,29 +5,66 @@
 import { codeBlock } from "./code.js";
 import { h } from "./dom.js";
 
-const FENCE = /^ {0,3}(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^`]*$/;
-const HEADING = /^ {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*$/;
+// No pattern for a whole line may try two ways for the same character: a line has any length.
+const FENCE = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))([^`]*)$/;
+const LANGUAGE = /^[ \t]*([\w+#.-]*)/;
+const HEADING = /^ {0,3}(#{1,6})[ \t]+(.*)$/;
 const RULE = /^ {0,3}([-*_])([ \t]*\1){2,}[ \t]*$/;
-const ITEM = /^( *)([-*+]|\d{1,9}[.)])(?:[ \t]+(.*))?$/;
+const ITEM = /^( *)([-*+]|\d{1,9}[.)])(?:[ \t]+([^]*))?$/;
 const QUOTE = /^ {0,3}>[ ]?(.*)$/;
-const TABLE_RULE = /^ *\|? *:?-+:? *(\| *:?-+:? *)*\|? *$/;
+const TABLE_MARK = /^ *:?-+:? *$/;
 const INLINE = /(`+)([^`]|[^`][^]*?[^`])\1(?!`)|\*\*(?=\S)([^*]|[^*][^]*?\S)\*\*|~~(?=\S)([^~]+)~~|\*(?=[^\s*])([^*\n]*[^\s*])\*|(?<![\w_])_(?=[^\s_])([^_\n]*[^\s_])_(?![\w_])|!?\[([^[\]\n]*)\]\(((?:https?:\/\/|mailto:)[^\s()<>]+(?:\([^\s()<>]*\)[^\s()<>]*)*)(?: "[^"\n]*")?\)|!\[([^[\]\n]*)\]\(([^\s()<>:]+)\)|https?:\/\/[^\s<>"'`*]+|\\([\\`*_~[\]()#+.!|>-])/g;
 // A longer paragraph stays plain: the search for a closing mark would cost more than it gives.
 const INLINE_MAX = 20_000;
 const DEPTH_MAX = 8;
+/** Pictures of one text that are shown; each is a request. */
+const PICTURES_MAX = 50;
 
 /**
  * How a picture of an answer is shown: `show(target, label)` gives a node for a target without a scheme (a file of the
  * agent), or null. Pictures of other places are links: the page loads nothing from elsewhere.
  */
 export const pictures = { show: () => null };
+
+/** The pictures of one text, in their order: those that are built again stay as they are. */
+class Gallery {
+  constructor() {
+    this.shown = [];
+    this.next = 0;
+  }
+
+  show(target, label) {
+    const at = this.next;
+    if (at >= PICTURES_MAX) return null;
+    this.next += 1;
+    const known = this.shown[at];
+    if (known?.target === target && known.label === label) return known.node;
+    const picture = pictures.show(target, label);
+    // A picture that fails puts something else in its place: the frame stays.
+    const node = picture && h("span", {}, picture);
+    this.shown[at] = { target, label, node };
+    return node;
+  }
+}
+
+/** That of the text which is being built. */
+let gallery = new Gallery();
 const TRAILING = /[.,;:!?)\]}]+$/;
 
-/** The nodes of `text`. */
+/** The nodes of `text`; a text that cannot be shown as Markdown is shown as it is. */
 export function render(text) {
   const fragment = document.createDocumentFragment();
-  for (const block of blocksOf(text.split("\n"))) fragment.append(block.build());
+  gallery = new Gallery();
+  try {
+    for (const block of blocksOf(text.split("\n"))) fragment.append(block.build());
+  } catch {
+    return plain(text);
+  }
   return fragment;
+}
+
+function plain(text) {
+  return h("div", { class: "plain" }, text);
 }
 
 /**
@@ -39,15 +76,32 @@ export class LiveMarkdown {
     this.node = h("div", { class: "md" });
     this.from = 0;
     this.tail = [];
+    this.gallery = new Gallery();
+    /** Pictures before the last block. */
+    this.pictures = 0;
   }
 
   set(text) {
+    try {
+      this.build(text);
+    } catch {
+      this.tail = [plain(text)];
+      this.from = 0;
+      this.pictures = 0;
+      this.node.replaceChildren(...this.tail);
+    }
+  }
+
+  build(text) {
     const lines = text.slice(this.from).split("\n");
     const blocks = blocksOf(lines);
     for (const node of this.tail) node.remove();
     this.tail = [];
+    gallery = this.gallery;
+    gallery.next = this.pictures;
     const last = blocks.at(-1);
     for (const block of blocks) {
+      if (block === last) this.pictures = gallery.next;
       const node = block.build(block === last);
       this.node.append(node);
       if (block === last) this.tail.push(node);
@@ -82,7 +136,7 @@ function fence(lines, at) {
   let end = at + 1;
   // A fence that is still open takes the rest: that is what a half-written answer looks like.
   while (end < lines.length && !closes(lines[end], open[1])) code.push(lines[end++]);
-  return [end + 1, (isLive) => codeBlock(code.join("\n"), open[2], { plain: isLive === true })];
+  return [end + 1, (isLive) => codeBlock(code.join("\n"), LANGUAGE.exec(open[2])[1], { plain: isLive === true })];
 }
 
 function closes(line, fence) {
@@ -93,7 +147,14 @@ function closes(line, fence) {
 function heading(lines, at) {
   const found = HEADING.exec(lines[at]);
   // The page has h1 and h2 of its own; those of an answer stand below them.
-  return found && [at + 1, () => inline(h(`h${Math.min(6, found[1].length + 2)}`), found[2])];
+  return found && [at + 1, () => inline(h(`h${Math.min(6, found[1].length + 2)}`), withoutMarks(found[2]))];
+}
+
+/** The text of a heading without the marks that close it. */
+function withoutMarks(text) {
+  let end = text.length;
+  while (text[end - 1] === "#") end -= 1;
+  return text.slice(0, end).trimEnd();
 }
 
 function rule(lines, at) {
@@ -114,6 +175,7 @@ function list(lines, at, depth) {
   const isNumbered = /\d/.test(first[2]);
   const items = [];
   let end = at;
+  let next = at;
   while (end < lines.length) {
     const found = ITEM.exec(lines[end]);
     const indent = lines[end].length - lines[end].trimStart().length;
@@ -122,7 +184,9 @@ function list(lines, at, depth) {
       items.push({ width: found[1].length + found[2].length + 1, lines: [found[3] ?? ""] });
     } else if (lines[end].trim() === "") {
       // An empty line belongs to the item when what follows does.
-      const following = lines.slice(end).find((line) => line.trim() !== "");
+      // Looked for once, however many they are.
+      while (next < lines.length && (next < end || lines[next].trim() === "")) next += 1;
+      const following = lines[next];
       const goesOn = following !== undefined && (/^\s{2,}/.test(following) || (ITEM.test(following) && following.search(/\S/) <= first[1].length + 1));
       if (!goesOn) break;
       items.at(-1).lines.push("");
@@ -149,13 +213,17 @@ function listItem(lines, depth) {
 }
 
 function table(lines, at) {
-  if (!lines[at].includes("|") || !TABLE_RULE.test(lines[at + 1] ?? "") || !lines[at + 1].includes("-")) return null;
+  if (!lines[at].includes("|") || !isTableRule(lines[at + 1] ?? "")) return null;
   const sides = cells(lines[at + 1]).map((mark) => (mark.endsWith(":") ? (mark.startsWith(":") ? "center" : "right") : null));
   let end = at + 2;
   while (end < lines.length && lines[end].includes("|") && lines[end].trim() !== "") end += 1;
   const row = (line, name) => h("tr", {}, cells(line).map((text, n) => inline(h(name, { class: sides[n] ?? null }), text)));
   return [end, () => h("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Table" },
     h("table", {}, h("thead", {}, row(lines[at], "th")), h("tbody", {}, lines.slice(at + 2, end).map((line) => row(line, "td")))))];
+}
+
+function isTableRule(line) {
+  return /^[-:| ]+$/.test(line) && line.trim().replace(/^\||\|$/g, "").split("|").every((mark) => TABLE_MARK.test(mark));
 }
 
 function cells(line) {
@@ -185,7 +253,7 @@ function inline(parent, text, depth = 0) {
     else if (strike !== undefined) parent.append(inline(h("s"), strike, depth + 1));
     else if (star !== undefined || under !== undefined) parent.append(inline(h("em"), star ?? under, depth + 1));
     else if (target !== undefined) parent.append(link(target, label || target));
-    else if (file !== undefined) parent.append(pictures.show(file, alt) ?? all);
+    else if (file !== undefined) parent.append(gallery.show(file, alt) ?? all);
     else if (escaped !== undefined) parent.append(escaped);
     else {
       const bare = withoutTrailing(all);

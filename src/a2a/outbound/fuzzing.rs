@@ -3,7 +3,7 @@
 use agentsvc_components::a2a::outbound::A2aDialect;
 use agentsvc_systems::a2a::limits::{A2A_AGENT_NAME_BYTES_MAX, A2A_CARD_BYTES_MAX, A2A_CARD_SKILLS_MAX};
 
-use super::answer::{self, Said};
+use super::answer::{self, Content};
 use super::card;
 
 /// Bytes of what is said in words of ours of an answer that is an error.
@@ -25,16 +25,16 @@ pub(crate) fn card(body: &[u8]) -> bool {
 pub(crate) fn answer(body: &[u8]) -> usize {
     let dialects = [A2aDialect::V1, A2aDialect::V0, A2aDialect::Tasks, A2aDialect::Rest];
     let is_task = |dialect: &A2aDialect| match answer::read(*dialect, body) {
-        Said::Task(report) => {
+        Content::Task(report) => {
             assert!(report.state.is_some(), "{report:?}");
             assert!(report.error.as_deref().is_none_or(is_sentence), "{report:?}");
             true
         }
-        Said::Error(why) => {
+        Content::Error(why) => {
             assert!(is_sentence(&why), "{why:?}");
             false
         }
-        Said::NoMethod | Said::NoTask | Said::Nothing(_) => false,
+        Content::NoMethod | Content::NoTask | Content::Unreadable(_) => false,
     };
     dialects.iter().filter(|dialect| is_task(dialect)).count()
 }

@@ -55,6 +55,7 @@ impl Registry {
             configured: definition.source == Source::Config,
             settings: definition.oauth.clone().unwrap_or_default(),
             secret: definition.client_secret.clone(),
+            own_port: self.api.settings.listen.port(),
             web: self.means.web.clone(),
             vault: self.vault.clone(),
         })
@@ -70,6 +71,7 @@ impl Registry {
             configured: false,
             settings: McpOauth::default(),
             secret: None,
+            own_port: self.api.settings.listen.port(),
             web: self.means.web.clone(),
             vault: self.vault.clone(),
         })

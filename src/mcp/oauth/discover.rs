@@ -177,7 +177,7 @@ mod tests {
     use crate::kernel::egress::Web;
 
     fn looking<T>(settings: &McpOauth, challenge: Option<Challenge>, test: impl FnOnce(&Looking<'_>) -> T) -> T {
-        let reach = Reach { web: Web::default(), hosts: Vec::new() };
+        let reach = Reach { web: Web::default(), named: Vec::new(), own_port: 4545 };
         let server = Url::parse("https://h.example/mcp").unwrap();
         let challenge = challenge.as_ref();
         test(&Looking { reach: &reach, server: &server, settings, challenge, granted: Some("a b") })
@@ -217,7 +217,7 @@ mod tests {
             client_id: text("c"),
             ..McpOauth::default()
         };
-        let reach = Reach { web: Web::default(), hosts: Vec::new() };
+        let reach = Reach { web: Web::default(), named: Vec::new(), own_port: 4545 };
         let plan = |server: &str, settings: McpOauth| {
             let (server, reach) = (Url::parse(server).unwrap(), &reach);
             async move {
@@ -240,7 +240,7 @@ mod tests {
             ("file:///etc/passwd", "is not an https URL"),
         ] {
             let challenge = Challenge { resource_metadata: Some(place.to_owned()), ..Challenge::default() };
-            let reach = Reach { web: Web::default(), hosts: Vec::new() };
+            let reach = Reach { web: Web::default(), named: Vec::new(), own_port: 4545 };
             let server = Url::parse("https://h.example/mcp").unwrap();
             let settings = &McpOauth::default();
             let looking =

@@ -4,7 +4,7 @@ use reqwest::Url;
 use serde_json::Value;
 
 use super::challenge::Challenge;
-use super::metadata::{Issuer, Resource, is_same_issuer, is_scope, issuer_places, resource_places, secure};
+use super::metadata::{Issuer, Resource, is_same_issuer, is_scope, issuer_urls, resource_urls, secure};
 
 /// Reads metadata of a server at `url` and of authorization servers, and a challenge; gives how much of it can be used.
 pub(crate) fn read(url: &str, challenge: &str, metadata: &[u8]) -> usize {
@@ -21,7 +21,7 @@ pub(crate) fn read(url: &str, challenge: &str, metadata: &[u8]) -> usize {
     });
     let named = body["issuer"].as_str().unwrap_or_default();
     let asked = resource.as_ref().map_or(named, |resource| &resource.issuer);
-    for place in server.iter().flat_map(resource_places).chain(secure(asked).iter().flat_map(issuer_places)) {
+    for place in server.iter().flat_map(resource_urls).chain(secure(asked).iter().flat_map(issuer_urls)) {
         let of = [server.clone(), Url::parse(asked).ok()];
         assert!(of.iter().flatten().any(|of| of.origin() == place.origin()), "{place} is looked at");
     }

@@ -18,11 +18,13 @@ const TIME_MAX: Duration = Duration::from_secs(15);
 const WORD_BYTES_MAX: usize = 40;
 
 /// What may be reached: public hosts, those of `[web.fetch] ssrf_allowed_hosts`, and those that the operator named for this
-/// server.
+/// server; never the API of this daemon.
 pub(super) struct Reach {
     pub(super) web: Web,
-    /// Hosts that the operator named, in lower case.
-    pub(super) hosts: Vec<String>,
+    /// Hosts and ports that the operator named.
+    pub(super) named: Vec<(String, u16)>,
+    /// The port of the API.
+    pub(super) own_port: u16,
 }
 
 /// What a server said.
@@ -107,6 +109,9 @@ impl Reach {
         url: &Url,
         fill: impl FnOnce(RequestBuilder) -> RequestBuilder,
     ) -> Result<Answer, String> {
+        if self.is_own(url) {
+            return Err(format!("{} with port {} is the API of this daemon and is refused", host(url), self.own_port));
+        }
         let asking = async {
             let plain = |error: String| error.trim_end_matches('.').to_owned();
             let site =
@@ -122,11 +127,22 @@ impl Reach {
         tokio::time::timeout(TIME_MAX, asking).await.unwrap_or_else(late)
     }
 
-    /// Is it of a host that the operator named? All names of this machine are one.
+    /// Is it at a host and port that the operator named? All names of this machine are one.
     fn is_named(&self, url: &Url) -> bool {
-        let host = host(url);
-        self.hosts.iter().any(|named| *named == host || (is_loopback(named) && is_loopback(&host)))
+        let Some((host, port)) = place(url) else { return false };
+        let is_host = |named: &str| *named == host || (is_loopback(named) && is_loopback(&host));
+        self.named.iter().any(|(named, its_port)| *its_port == port && is_host(named))
     }
+
+    /// Is it at the API of this daemon, which may need no key of this machine? Plain HTTP goes to names of loopback only.
+    fn is_own(&self, url: &Url) -> bool {
+        place(url).is_some_and(|(host, port)| port == self.own_port && is_loopback(&host))
+    }
+}
+
+/// The host of a URL, in lower case, and its port.
+pub(super) fn place(url: &Url) -> Option<(String, u16)> {
+    Some((host(url), url.port_or_known_default()?))
 }
 
 /// The host of a URL, in lower case.
@@ -172,16 +188,43 @@ mod tests {
     #[tokio::test]
     async fn only_named_hosts_may_be_private() {
         let url = |text: &str| Url::parse(text).unwrap();
-        let reach =
-            |hosts: &[&str]| Reach { web: Web::default(), hosts: hosts.iter().map(|it| (*it).to_owned()).collect() };
+        let reach = |named: &[&str]| Reach {
+            web: Web::default(),
+            named: named.iter().filter_map(|it| place(&url(it))).collect(),
+            own_port: 4545,
+        };
         for place in ["http://127.0.0.1:1/", "http://169.254.169.254/", "http://10.0.0.1/", "http://localhost:1/"] {
             let why = reach(&[]).document(&url(place)).await.unwrap_err();
             assert!(why.contains("is refused"), "{place}: {why}");
         }
-        let local = reach(&["127.0.0.1"]);
-        assert!(local.is_named(&url("http://localhost:9/")) && !local.is_named(&url("http://10.0.0.1/")));
+        let local = reach(&["http://127.0.0.1:1/mcp", "https://intern.example/mcp"]);
+        for (it, is_named) in [
+            ("http://localhost:1/", true),
+            ("http://localhost:2/", false),
+            ("http://localhost/", false),
+            ("http://10.0.0.1:1/", false),
+            ("https://intern.example:443/token", true),
+            ("https://intern.example:8443/token", false),
+            ("https://other.example/", false),
+        ] {
+            assert_eq!(local.is_named(&url(it)), is_named, "{it}");
+        }
         assert!(local.document(&url("http://127.0.0.1:1/")).await.unwrap_err().contains("could not be fetched"));
-        assert!(local.document(&url("http://10.0.0.1/")).await.unwrap_err().contains("is refused"));
-        assert!(!reach(&["10.0.0.1"]).is_named(&url("http://127.0.0.1/")));
+        for other in ["http://127.0.0.1:2/", "http://10.0.0.1:1/"] {
+            assert!(local.document(&url(other)).await.unwrap_err().contains("is refused"), "{other}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_api_of_the_daemon_is_reached_by_no_name_and_no_setting() {
+        let allowed = crate::kernel::egress::AllowedHosts::parse(&["127.0.0.0/8", "localhost", "[::1]"]).unwrap();
+        let web = Web::new(crate::kernel::egress::WebSettings { allowed, ..Default::default() });
+        let named = vec![("127.0.0.1".to_owned(), 4545)];
+        let reach = Reach { web, named, own_port: 4545 };
+        for host in ["127.0.0.1", "localhost", "LOCALHOST", "[::1]", "127.1", "2130706433", "127.0.0.2"] {
+            let url = Url::parse(&format!("http://{host}:4545/api/shutdown")).unwrap();
+            let why = reach.json(&url, &json!({})).await.err().unwrap();
+            assert!(why.contains("the API of this daemon"), "{host}: {why}");
+        }
     }
 }

@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use super::challenge::Challenge;
 use super::metadata::canonical;
 use super::pending::Pending;
-use super::request::{Reach, host};
+use super::request::{Reach, host, place};
 use super::stored::{Client, Stored, now_ms};
 use crate::kernel::config::Secret;
 use crate::kernel::egress::Web;
@@ -36,13 +36,15 @@ pub(crate) struct Of {
     pub(crate) name: Box<str>,
     /// Where it is.
     pub(crate) url: String,
-    /// It may be on a private host, and so may the servers that sign in there.
+    /// It may be on a private host, and so may the servers that sign in there, at its port or one of the settings.
     pub(crate) trusted: bool,
     /// The operator wrote the settings.
     pub(crate) configured: bool,
     pub(crate) settings: McpOauth,
     /// The secret of the configured client.
     pub(crate) secret: Option<Secret>,
+    /// The port of the daemon's API.
+    pub(crate) own_port: u16,
     pub(crate) web: Web,
     pub(crate) vault: Vault,
 }
@@ -105,15 +107,16 @@ pub(super) enum Problem {
 impl SignIn {
     /// The sign-in at a server. `None` when its URL is none.
     pub(crate) fn new(of: Of) -> Option<Arc<Self>> {
-        let Of { name, url, trusted, configured, settings, secret, web, vault } = of;
+        let Of { name, url, trusted, configured, settings, secret, own_port, web, vault } = of;
         let server = Url::parse(&url).ok()?;
         let set = [&settings.auth_url, &settings.token_url].into_iter().flatten().filter(|_| configured);
         let set = set.filter_map(|url| Url::parse(url).ok());
-        let hosts = set.chain([server.clone()]).filter(|_| trusted).map(|url| host(&url)).collect();
+        let named = set.chain([server.clone()]).filter(|_| trusted).filter_map(|url| place(&url)).collect();
+        let reach = Reach { web, named, own_port };
         // No two servers have names that differ in these ways only.
         let vault_name = format!("mcp-oauth-{}", name.to_ascii_lowercase().replace('-', "_"));
         let (turn, state) = (tokio::sync::Mutex::default(), Mutex::default());
-        Some(Arc::new(Self { server, settings, secret, reach: Reach { web, hosts }, vault, vault_name, turn, state }))
+        Some(Arc::new(Self { server, settings, secret, reach, vault, vault_name, turn, state }))
     }
 
     /// Forgets what it read: the vault's files may be others.

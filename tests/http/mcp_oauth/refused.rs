@@ -224,3 +224,45 @@ fn a_server_of_a_client_reaches_no_private_authorization_server() {
     until("the server was tried", || (!plain.requests().is_empty()).then_some(()));
     assert_eq!(open.poke("/api/mcp/servers/docs/auth/start").expect(409)["code"], "mcp_sign_in_unsupported");
 }
+
+#[test]
+fn metadata_reach_other_ports_of_this_machine_only_where_the_settings_name_them() {
+    let (server, inside) = (Server::start(), ModelServer::start());
+    inside.respond(|_| Reply::raw(404, &[], ""));
+    let daemon = asked(&server);
+    let other = format!("http://127.0.0.1:{}", inside.address().port());
+    let api = format!("http://{}", daemon.client().addr);
+    for (place, why) in [(&other, "is refused"), (&api, "the API of this daemon")] {
+        server.set(|script| script.resource = json!({ "authorization_servers": [place] }));
+        let said = failure(&daemon);
+        assert!(said.contains(why), "{place}: {said}");
+        for name in [place.clone(), place.replace("127.0.0.1", "localhost")] {
+            server.set(|script| {
+                (script.resource, script.issuer) =
+                    (Value::Null, json!({ "registration_endpoint": format!("{name}/api/shutdown") }));
+            });
+            let said = failure(&daemon);
+            assert!(said.contains(why), "{name}: {said}");
+        }
+        server.set(|script| script.issuer = json!({ "token_endpoint": format!("{place}/api/shutdown") }));
+        let back = server.agree(&start(&daemon, "docs"));
+        let said = text(&daemon.get(&back).expect(502)["error"]);
+        assert!(said.contains(why), "{place}: {said}");
+        server.set(|script| script.issuer = Value::Null);
+    }
+    assert!(inside.requests().is_empty());
+    daemon.get("/api/health").expect(200);
+
+    // The operator names the other port; the daemon's own stays closed.
+    for (token_url, is_asked) in [(&other, true), (&api, false)] {
+        let oauth = format!("[mcp_servers.oauth]\ntoken_url = \"{token_url}/token\"\n");
+        let open = Daemon::with(&server.config("docs", &oauth));
+        until_state(&open, "docs", "needs_auth");
+        let registers = json!({ "registration_endpoint": format!("{other}/register") });
+        server.set(|script| script.issuer = registers);
+        let said = failure(&open);
+        assert_eq!(said.contains("answered with status 404"), is_asked, "{said}");
+    }
+    assert!(inside.requests().iter().all(|request| request.path == "/register"));
+    assert_eq!(inside.requests().len(), 1);
+}

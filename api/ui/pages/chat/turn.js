@@ -60,9 +60,25 @@ const RASTER = /^image\/(png|jpeg|webp|gif)$/;
 export function showPicturesOf(agentId) {
   pictures.show = (target, label) => {
     const upload = /^\/?api\/uploads\/([\da-f-]{36})$/.exec(target);
-    const path = upload ? `/api/uploads/${upload[1]}` : `/api/agents/${agentId}/files/${target.replace(/^(\.?\/)+/, "").split("/").map((part) => encodeURIComponent(decodeURI(part))).join("/")}`;
-    return imageNode({ path, filename: label || target });
+    const file = upload ? null : fileOf(target);
+    if (!upload && file === null) return null;
+    return imageNode({ path: upload ? `/api/uploads/${upload[1]}` : `/api/agents/${agentId}/files/${file}`, filename: label || target });
   };
+}
+
+/** The path of a file in a URL; null for one that could lead to another route, which the key would open. */
+function fileOf(target) {
+  const parts = target.replace(/^(\.?\/)+/, "").split("/").map(decoded);
+  return parts.includes(".") || parts.includes("..") ? null : parts.map((part) => encodeURIComponent(part)).join("/");
+}
+
+/** A part of a URL without its escapes; as it is, where they are none. */
+function decoded(part) {
+  try {
+    return decodeURI(part);
+  } catch {
+    return part;
+  }
 }
 
 /** A picture: read with the key, shown small, opened whole. */

@@ -4,9 +4,6 @@ use agentsvc_api::upload::audit_kinds;
 use agentsvc_components::agent::{AgentMode, ImportedFrom};
 use agentsvc_components::event::{Event, EventKind};
 use agentsvc_components::goal::GoalStatus;
-use agentsvc_components::kernel::taint::Taint;
-use agentsvc_components::knowledge::record::{EntityRecord, RelationRecord};
-use agentsvc_components::knowledge::{EntityKey, RelationKey};
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
 use agentsvc_components::session::message::{Block, ChatMessage, Role, Usage};
@@ -14,15 +11,14 @@ use agentsvc_components::trigger::{Filter, On, Pattern};
 use agentsvc_components::usage::{CallUse, Limits, Scope};
 use agentsvc_components::workflow::{ErrorMode, StepMode};
 use agentsvc_components::{
-    Actor, AgentId, ApprovalId, GoalId, Micros, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, TurnId,
-    WorkflowId,
+    Actor, ApprovalId, GoalId, Micros, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, TurnId, WorkflowId,
 };
 use agentsvc_systems::schedule as schedules;
 use agentsvc_systems::workflow::NewStep;
 use agentsvc_systems::world as stats;
 use agentsvc_systems::{
-    Engine, Settings, agent, approval, audit, budget, compaction, config as settings, event, goal, knowledge, manifest,
-    memory, session, task, trigger, turn, usage, workflow,
+    Engine, Settings, agent, approval, audit, budget, compaction, config as settings, event, goal, manifest, memory,
+    session, task, trigger, turn, usage, workflow,
 };
 
 use super::{Fuzz, ask};
@@ -146,11 +142,11 @@ impl Fuzz {
         }
     }
 
-    /// Goals, tasks, memory and knowledge.
+    /// Goals, tasks and memory.
     fn of_work(&mut self, engine: &mut Engine, now: Timestamp) {
         let (agent, api) = (self.agent(), Actor::Api);
         let (goal, task) = (GoalId(self.some(b'o')), TaskId(self.some(b'j')));
-        match self.random.below(15) {
+        match self.random.below(14) {
             0 | 1 => {
                 let parent = self.random.one_in(3).then_some(goal);
                 let due_at = self.random.one_in(3).then_some(now);
@@ -177,45 +173,19 @@ impl Fuzz {
             }
             11 => ask(engine, api, task::RetryTask(task)),
             12 => ask(engine, api, task::RemoveTask(task)),
-            13 => self.of_memory(engine, agent),
-            _ => self.of_knowledge(engine, agent),
+            _ => {
+                let (key, value) = (Box::from(self.random.of(&["one", "two"])), self.text().into());
+                let (created_at, updated_at, replaces) = (None, None, self.random.one_in(2).then_some(3));
+                let revision = self.random.below(3) as u64;
+                if self.random.one_in(3) {
+                    let entries = vec![memory::Doomed { key, bytes: 3 }];
+                    ask(engine, api, memory::DeleteMemory { agent, revision, entries, by: None });
+                } else {
+                    let entries = vec![memory::PutEntry { key, value, created_at, updated_at, replaces }];
+                    ask(engine, api, memory::PutMemory { agent, revision, entries, by: None });
+                }
+            }
         }
-    }
-
-    fn of_memory(&mut self, engine: &mut Engine, agent: AgentId) {
-        let api = Actor::Api;
-        let (key, value) = (Box::from(self.random.of(&["one", "two"])), self.text().into());
-        let (created_at, updated_at, replaces) = (None, None, self.random.one_in(2).then_some(3));
-        let revision = self.random.below(3) as u64;
-        if self.random.one_in(3) {
-            let entries = vec![memory::Doomed { key, bytes: 3 }];
-            ask(engine, api, memory::DeleteMemory { agent, revision, entries, by: None });
-        } else {
-            let entries = vec![memory::PutEntry { key, value, created_at, updated_at, replaces }];
-            ask(engine, api, memory::PutMemory { agent, revision, entries, by: None });
-        }
-    }
-
-    fn of_knowledge(&mut self, engine: &mut Engine, agent: AgentId) {
-        let name = self.random.of(&["one", "two", "Three"]);
-        let key = EntityKey { name: name.into(), kind: self.random.of(&["thing", "a:b"]).into() };
-        let relation = RelationKey { source: key.clone(), relation: "knows".into(), target: key.clone() };
-        let (properties, confidence, taint) = (self.text().into(), self.random.of(&[0.5, 1.0, 2.0]), Taint::NONE);
-        let (created_at, updated_at) = (knowledge::NOW, Timestamp(7));
-        let entity = EntityRecord { name: name.into(), properties, confidence, created_at, updated_at, taint };
-        let properties = Box::default();
-        let record = RelationRecord { confidence, properties, created_at, updated_at, taint };
-        let (replaces, is_gone) = (self.random.one_in(2).then_some(3), self.random.one_in(3));
-        let change = knowledge::ChangeKnowledge {
-            agent,
-            revision: self.random.below(3) as u64,
-            entities: vec![knowledge::PutEntity { key: key.clone(), record: entity, replaces }],
-            relations: vec![knowledge::PutRelation { key: relation.clone(), record, replaces }],
-            gone_entities: if is_gone { vec![(key, 3)] } else { Vec::new() },
-            gone_relations: if is_gone { vec![(relation, 3)] } else { Vec::new() },
-            by: None,
-        };
-        ask(engine, Actor::Api, change);
     }
 
     fn of_triggers(&mut self, engine: &mut Engine) {

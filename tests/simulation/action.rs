@@ -174,10 +174,6 @@ actions! {
     PutMemory 4,
     /// Memory is deleted.
     DeleteMemory 2,
-    /// A memory entry is added or changed.
-    PutEntry 4,
-    /// One is removed.
-    RemoveEntry 1,
     /// The configuration is changed.
     Reconfigure 3,
     /// An action outside the world goes on record.

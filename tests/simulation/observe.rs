@@ -24,7 +24,6 @@ use agentsvc_systems::trigger::GetTrigger;
 use agentsvc_systems::webhook::WebhookView;
 use agentsvc_systems::workflow::{GetRun, WorkflowView};
 
-use super::entries;
 use super::facts::GONE;
 use super::harness::Harness;
 use super::mcp;
@@ -208,7 +207,6 @@ pub(crate) fn end(harness: &mut Harness) -> Result<(), String> {
         if rows != stored as usize {
             return Err(format!("agent {agent} has {rows} entries in its memory, counted {stored}"));
         }
-        entries::check(harness, agent)?;
     }
     let told: Vec<_> = harness.facts.messages.values().flatten().copied().collect();
     for told in told {

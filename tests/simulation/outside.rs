@@ -20,7 +20,6 @@ use agentsvc_components::{AgentId, LogId, TurnId};
 use agentsvc_systems::a2a::outbound::{ASK, SEND};
 use agentsvc_systems::config::taint::TaintPolicy;
 use agentsvc_systems::kernel::record;
-use agentsvc_systems::proactive_memory::keys::companions;
 
 use super::harness::{ANSWER, CONTEXT, Harness};
 use super::{a2a_outbound, staff, webhooks};
@@ -202,10 +201,6 @@ fn come_back(harness: &mut Harness, out: Out) {
             deliver(harness, LogSwept(log));
         }
         Out::Agent(agent) => {
-            let prefix = record::entry_prefix(agent);
-            let entries = harness.disk.content.range(prefix.clone()..).take_while(|(key, _)| key.starts_with(&prefix));
-            let leads: Vec<_> = entries.flat_map(|(key, value)| companions(key, value)).collect();
-            leads.iter().for_each(|key| harness.disk.erase(key));
             record::agent_prefixes(agent).iter().for_each(|prefix| harness.disk.erase(prefix));
             deliver(harness, AgentSwept(agent));
         }

@@ -19,7 +19,6 @@ mod action;
 mod client;
 mod coverage;
 mod disk;
-mod entries;
 mod facts;
 mod harness;
 mod mcp;

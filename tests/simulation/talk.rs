@@ -18,7 +18,6 @@ use uuid::Uuid;
 
 use super::action::What;
 use super::client::agent;
-use super::entries;
 use super::facts::{GONE, Told};
 use super::harness::Harness;
 use super::work;
@@ -65,10 +64,6 @@ pub(crate) fn act(harness: &mut Harness, what: What) {
         What::TrustFiles => {
             let Some(agent) = agent(harness) else { return };
             harness.ask(TrustFiles { agent }, |_, _| {});
-        }
-        What::PutEntry | What::RemoveEntry => {
-            let Some(agent) = agent(harness) else { return };
-            entries::act(harness, what, agent);
         }
         What::PutMemory | What::DeleteMemory => memory(harness, what == What::PutMemory),
         other => work::act(harness, other),

@@ -22,7 +22,7 @@ use support::goals;
 use support::rows::{HEAD, ROWS_FILE, Row, Verdict, machine};
 
 /// The programs in the order in which they run: the short ones, whose figures depend most on a quiet machine, first.
-const PROGRAMS: [&str; 13] = [
+const PROGRAMS: [&str; 14] = [
     "cold_start",
     "command_start",
     "http_load",

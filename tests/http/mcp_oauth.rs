@@ -237,6 +237,23 @@ fn a_server_that_is_reached_in_another_way_before_its_removal_leaves_nothing_eit
 }
 
 #[test]
+fn a_server_of_the_catalog_is_signed_out_of_at_its_private_host() {
+    let server = Server::start();
+    let daemon = Daemon::with("");
+    let catalog = daemon.home().join("mcp/catalog");
+    fs::create_dir_all(&catalog).unwrap();
+    let entry = format!("id = \"docs\"\n[transport]\ntype = \"http\"\nurl = \"{}/mcp\"\n", server.root());
+    fs::write(catalog.join("docs.toml"), entry).unwrap();
+    daemon.post("/api/mcp/servers", &json!({ "template_id": "docs" })).expect(201);
+    sign_in(&server, &daemon, "docs");
+    daemon.delete("/api/mcp/servers/docs").expect(204);
+    assert_eq!(server.forms("/revoke").len(), 1);
+    assert!(!daemon.home().join("vault/mcp-oauth-docs.sealed").exists());
+    let audit = daemon.get("/api/audit/recent").text();
+    assert_eq!(audit.matches("mcp_server_signed_out").count(), 1, "{audit}");
+}
+
+#[test]
 fn a_kill_during_a_sign_in_leaves_nothing_half() {
     let server = Server::start();
     let mut daemon = Daemon::with(&server.config("docs", ""));

@@ -114,11 +114,13 @@ async fn a_server_that_a_busy_world_did_not_name_is_started_later() {
     assert!(registry.resync().await.is_empty());
     world.intake.open();
     let (_starts, starts) = watch::channel(());
+    let began = std::time::Instant::now();
     tokio::select! {
         () = Arc::clone(&registry).follow(starts) => {}
         () = world.answer_all() => {}
         () = async {
             while names(&registry).is_empty() {
+                assert!(began.elapsed() < Duration::from_secs(60), "it is not started");
                 tokio::task::yield_now().await;
             }
         } => {}

@@ -276,9 +276,14 @@ async fn remove(call: Call) -> Result<Response, Error> {
     let servers = servers(&call)?;
     let server = own(&servers, &call.param("id")?)?;
     call.ask(RemoveMcpServer(server.name.clone())).await?;
+    let sign_ins = call.api.service::<dyn ServerSignIns>();
+    // As long as it runs, its authorization server may be on a private host.
+    if let Ok(sign_ins) = &sign_ins {
+        let _removed_below = Arc::clone(sign_ins).revoke(server.name.clone()).await;
+    }
     servers.sync(Some(server.name.clone())).await;
     // A server that gets this name later must not get its tokens.
-    if let Ok(sign_ins) = call.api.service::<dyn ServerSignIns>() {
+    if let Ok(sign_ins) = sign_ins {
         sign_ins.forget(server.name).await?;
     }
     Ok(reply::no_content())

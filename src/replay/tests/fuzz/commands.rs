@@ -11,7 +11,8 @@ use agentsvc_components::trigger::{Filter, On, Pattern};
 use agentsvc_components::usage::{CallUse, Limits, Scope};
 use agentsvc_components::workflow::{ErrorMode, StepMode};
 use agentsvc_components::{
-    Actor, ApprovalId, GoalId, Micros, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, TurnId, WorkflowId,
+    Actor, AgentId, ApprovalId, GoalId, Micros, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, TurnId,
+    WorkflowId,
 };
 use agentsvc_systems::schedule as schedules;
 use agentsvc_systems::workflow::NewStep;

@@ -187,7 +187,7 @@ fn similarities(vectors: &Vectors, query: &str, rows: &[EntryRow]) -> Option<Vec
     };
     let asked = of(query).filter(|asked| asked.iter().any(|part| *part != 0.0))?;
     let near = |row: &EntryRow| {
-        let near = similarity(&asked, &*of(&row.record.content)?);
+        let near = similarity(&asked, &of(&row.record.content)?);
         Some(if near < vectors.least() { 0.0 } else { near })
     };
     rows.iter().map(near).collect()

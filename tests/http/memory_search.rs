@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::daemon::{Daemon, text};
 use crate::support::http::Client;
+use crate::support::until;
 
 /// Entries of one import request.
 const BATCH: usize = 500;
@@ -25,6 +26,12 @@ fn search(client: &Client, route: &str) -> Value {
 fn found(client: &Client, route: &str) -> Vec<String> {
     let memories = search(client, route)["memories"].as_array().expect("a list").clone();
     memories.iter().map(|entry| text(&entry["content"])).collect()
+}
+
+/// Waits until the index has so many entries, however slow the machine is.
+fn built(daemon: &Daemon, entries: usize) {
+    let line = format!("agentsvc_memory_index_entries {entries}\n");
+    until("the index", || daemon.get("/api/metrics").text().contains(&line).then_some(()));
 }
 
 #[test]
@@ -77,6 +84,7 @@ fn many_entries_are_found_by_an_index_that_is_built_again_when_it_is_deleted() {
     assert!(!index.exists(), "nothing was searched");
     assert!(found(&daemon, giraffe).is_empty());
     assert!(index.exists());
+    built(&daemon, 3_000);
     for n in 0..20 {
         let id = add(&daemon, &agent, &format!("giraffe number {n}"), json!({}));
         assert_eq!(found(&daemon, giraffe), [format!("giraffe number {n}")], "at once");
@@ -86,6 +94,8 @@ fn many_entries_are_found_by_an_index_that_is_built_again_when_it_is_deleted() {
     daemon.kill();
     std::fs::remove_dir_all(&index).unwrap();
     daemon.restart();
+    found(&daemon, giraffe);
+    built(&daemon, 3_001);
     assert_eq!(found(&daemon, giraffe), ["a giraffe at last"]);
     assert_eq!(found(&daemon, &format!("{giraffe}&user_id=ana")), ["a giraffe at last"]);
     assert!(found(&daemon, &format!("{giraffe}&user_id=bo")).is_empty());

@@ -259,7 +259,6 @@ fn facts_are_extracted_from_what_users_say_by_rules() {
     let again = said(&[("user", "My name is Ana")]);
     assert_eq!((&again["added"], &again["memories"][0]["action"]), (&json!(0), &json!("noop")));
     let moved = said(&[("user", "I work at Bosch")]);
-    let id = text(&moved["memories"][0]["id"]);
     assert_eq!(moved["memories"][0]["action"], "updated");
     let id = text(&moved["memories"][0]["id"]);
     let history = daemon.get(&format!("/api/memory/items/{id}/history")).expect(200);

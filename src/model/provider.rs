@@ -354,8 +354,7 @@ impl Providers {
         };
         let in_environment = *self.in_environment.get_or_init(|| first(&|provider| self.has_variable(provider)));
         let is_kept = |provider: &Provider| self.overrides.source(&provider.name).is_some();
-        let kept = if self.overrides.is_empty() { None } else { first(&is_kept) };
-        let found = [in_environment, kept].into_iter().flatten().min();
+        let found = [in_environment, first(&is_kept)].into_iter().flatten().min();
         found.and_then(|at| known.get(at)).map_or(BUILTIN, |known| &known.name)
     }
 }

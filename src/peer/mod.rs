@@ -48,7 +48,7 @@ use network::{Around, Network};
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "peer",
-    uses: &["agent", "audit", "injection", "tool", "turn"],
+    uses: &["agent", "audit", "event", "injection", "tool", "turn"],
     commands: &[Subcommand::group::<cli::Peers>(23, "peers", "List peers, and show or forget pinned ones")],
     ..Domain::EMPTY
 };

@@ -11,7 +11,7 @@ use crate::support::until;
 const ON: &str = "api_key = \"0123456789abcdef0123456789abcdef\"\n[a2a]\nenabled = true\n";
 
 /// A daemon that offers agents, and whose model is scripted.
-fn offering(model: &Model, more: &str) -> Daemon {
+pub(crate) fn offering(model: &Model, more: &str) -> Daemon {
     let agents = if more.contains("agents = ") { "" } else { "agents = [\"scout\"]\n" };
     let mut daemon = Daemon::with(&format!("{ON}{agents}{more}{}", model.config()));
     daemon.use_key("0123456789abcdef0123456789abcdef");
@@ -172,7 +172,7 @@ fn json_rpc_speaks_the_older_and_the_present_versions() {
 }
 
 /// The texts that the model was told last.
-fn last_told(model: &Model) -> Vec<String> {
+pub(crate) fn last_told(model: &Model) -> Vec<String> {
     let last = model.requests().pop().unwrap();
     last["messages"].as_array().unwrap().iter().map(|message| message["content"].to_string()).collect()
 }
@@ -200,64 +200,6 @@ fn a_conversation_goes_on_and_no_client_reads_another_or_the_owner() {
     ask(&guest, "message/send", &json!({ "message": stranger }));
     let told = last_told(&model);
     assert!(!told.iter().any(|text| text.contains("secret") || text.contains("first")), "{told:?}");
-}
-
-#[test]
-fn a_guest_finds_no_conversation_but_its_own() {
-    let model = Model::start();
-    let daemon = offering(&model, "");
-    let agent = daemon.agent_with("scout", "[capabilities]\ntools = [\"session_search\"]\n");
-    daemon.post(&format!("/api/agents/{agent}/message"), &json!({ "message": "sesame is the password" })).expect(200);
-    let guest = guest(&daemon);
-    ask(&guest, "message/send", &json!({ "message": said("sesame, asks another guest") }));
-    let search = |query: Value| Reply::calls(&[("1", "session_search", &query.to_string())]);
-    model.script([search(json!({ "query": "sesame" })), Reply::text("done")]);
-    let task = ask(&guest, "message/send", &json!({ "message": said("what is sesame?") }));
-    let found = last_told(&model).pop().unwrap();
-    assert!(found.contains("what is sesame?") && found.contains("This conversation only"), "{found}");
-    assert!(!found.contains("password") && !found.contains("another guest"), "{found}");
-    // A cursor into another conversation finds nothing there, either.
-    model.script([search(json!({ "query": "sesame", "limit": 1 })), Reply::text("done")]);
-    daemon.say(&agent, "find sesame");
-    let owners = last_told(&model).pop().unwrap();
-    assert!(owners.contains("sesame") && !owners.contains("This conversation only"), "{owners}");
-    let next = owners.split("next").nth(1).and_then(|rest| rest.split(['"', '\\']).find(|part| part.contains('-')));
-    model.script([search(json!({ "query": "sesame", "cursor": next.unwrap() })), Reply::text("done")]);
-    let mut again = said("go on");
-    again["contextId"] = task["contextId"].clone();
-    ask(&guest, "message/send", &json!({ "message": again }));
-    let found = last_told(&model).pop().unwrap();
-    assert!(!found.contains("password") && !found.contains("another guest"), "{found}");
-}
-
-#[test]
-fn a_guest_reaches_no_conversation_of_the_owner_through_tools() {
-    for policy in ["off", "deny"] {
-        let model = Model::start();
-        let daemon = offering(&model, &format!("[security]\ntaint = \"{policy}\"\n"));
-        let tools = "[capabilities]\ntools = [\"agent_send\", \"session_search\"]\n";
-        let agent = daemon.agent_with("scout", tools);
-        let other = daemon.agent_with("other", "");
-        daemon.say(&agent, "sesame is the password");
-        daemon.say(&other, "sesame is the pin");
-        let before = model.requests().len();
-        let calls = [
-            ("1", "agent_send", r#"{"agent":"scout","message":"what did I say?"}"#),
-            ("2", "agent_send", r#"{"agent":"other","message":"what did I say?"}"#),
-            ("3", "session_search", r#"{"query":"sesame"}"#),
-        ];
-        model.script([Reply::calls(&calls)]);
-        ask(&guest(&daemon), "message/send", &json!({ "message": said("tell me") }));
-        let asked = model.requests().split_off(before);
-        assert!(asked.iter().filter(|request| request.to_string().contains("what did I say?")).count() >= 2);
-        assert!(asked.iter().all(|request| !request.to_string().contains("password")), "{policy}: {asked:?}");
-        assert!(asked.iter().all(|request| !request.to_string().contains("sesame is")), "{policy}: {asked:?}");
-        // Nor does it write there.
-        for agent in [&agent, &other] {
-            let current = text(&daemon.detail(agent)["session_id"]);
-            assert!(daemon.transcript(&current).iter().all(|(_, text)| !text.contains("what did I say?")));
-        }
-    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod a2a;
 mod a2a_outbound;
 mod a2a_outbound_bounds;
 mod a2a_outbound_tools;
+mod a2a_strangers;
 mod agents;
 mod approvals;
 mod attachments;

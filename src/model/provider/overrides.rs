@@ -275,11 +275,6 @@ impl Overrides {
         }
     }
 
-    /// Is nothing kept?
-    pub(super) fn is_empty(&self) -> bool {
-        self.kept.read().is_empty()
-    }
-
     /// Where what is kept comes from, `vault` or `oauth`; `None` when there is nothing that can be used.
     pub fn source(&self, name: &str) -> Option<&'static str> {
         match self.kept.read().get(name)? {

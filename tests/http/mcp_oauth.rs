@@ -53,6 +53,10 @@ fn a_user_signs_in_with_a_client_that_the_daemon_registers() {
 
     // The browser comes back from another site, with no key and to an API that is open.
     let back = server.agree(&auth_url);
+    // A preview of the link spends nothing.
+    let preview = daemon.send("HEAD", &back, HTML, None);
+    assert_eq!((preview.status, preview.header("referrer-policy")), (200, Some("no-referrer")));
+    assert!(server.forms("/token").is_empty() && auth(&daemon, "docs")["state"] == "pending_auth");
     let page = daemon.send("GET", &back, HTML, None);
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
     assert!(page.text().contains("docs is signed in"), "{}", page.text());

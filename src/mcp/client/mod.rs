@@ -10,6 +10,7 @@ mod definition;
 mod incoming;
 mod link;
 mod manage;
+mod pace;
 mod pins;
 mod registry;
 mod review;

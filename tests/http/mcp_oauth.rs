@@ -162,7 +162,10 @@ fn a_configured_client_has_its_secret_from_the_environment() {
 
     // Without its variable the server says so.
     let daemon = Daemon::with(&server.config("docs", oauth));
-    let shown = daemon.get("/api/mcp/servers/docs").expect(200);
+    let shown = until("the server says why", || {
+        let answer = daemon.get("/api/mcp/servers/docs");
+        (answer.status == 200).then(|| answer.expect(200)).filter(|shown| shown["error"].is_string())
+    });
     assert!(text(&shown["error"]).contains("DOCS_SECRET"), "{shown}");
 }
 

@@ -35,12 +35,43 @@ impl A2aHost for Host {
     fn vet(self: Arc<Self>, url: String) -> BoxFuture<'static, Result<String, NotVetted>> {
         let not_vetted = |error| match error {
             Error::Busy => NotVetted::Busy,
-            error => NotVetted::Refused(error.to_string()),
+            error => NotVetted::Refused(refusal(error)),
         };
         Box::pin(async move { self.web.vet_for_stranger(url).await.map_err(not_vetted) })
     }
 
     fn seal(&self, secret: &str) -> Result<String, String> {
         self.vault.seal(SEALED_AS, secret.as_bytes()).map_err(|error| error.to_string())
+    }
+}
+
+/// Why notifications may not go to a URL. Names that have no address and those of private ones are not told apart: clients
+/// need no key, and would learn which names this network has.
+fn refusal(error: Error) -> String {
+    match error {
+        Error::Lookup { .. } | Error::Private { .. } | Error::LocalName(_) | Error::Timeout(_) => {
+            tracing::debug!(%error, "an A2A client gave a URL for notifications that is not public");
+            "The host has no public address. Only the operator can allow other hosts.".to_owned()
+        }
+        error => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_network_are_not_told() {
+        let host = || "db.intern.example".to_owned();
+        let hidden = [
+            Error::Lookup { host: host(), why: "no such name".to_owned() },
+            Error::Private { host: host(), class: "private" },
+            Error::LocalName(host()),
+            Error::Timeout(30),
+        ];
+        let said: std::collections::BTreeSet<String> = hidden.into_iter().map(refusal).collect();
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(refusal(Error::Port(25)).contains("25"));
     }
 }

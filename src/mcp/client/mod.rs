@@ -13,6 +13,7 @@ mod incoming;
 mod link;
 mod manage;
 mod mirrored;
+mod pace;
 mod pins;
 mod registry;
 mod review;

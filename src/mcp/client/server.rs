@@ -22,6 +22,7 @@ use super::connection::{Connection, Failure};
 use super::definition::Definition;
 use super::incoming::LogQuota;
 use super::link::Link;
+use super::pace::Pace;
 use super::review::{Listing, Offer};
 use super::session::{self, Described};
 use super::sign_ins::not_required;
@@ -31,8 +32,6 @@ use super::wire::{self, Authorize, Means, Opened, Transport};
 use crate::kernel::settings::Settings;
 use crate::mcp::oauth::{SignIn, Signing};
 
-/// Time between two lists of the tools of a server that says that they change.
-const LIST_EVERY: Duration = Duration::from_secs(1);
 /// Time that a program may take to end after its output did.
 const END_TIME_MAX: Duration = Duration::from_secs(1);
 /// Time that a server may take to answer a health check.
@@ -359,6 +358,7 @@ impl Server {
             Ok(features) => features,
             Err(failure) => return self.reason("initialize", failure),
         };
+        let mut pace = Pace::default();
         let follow = async {
             loop {
                 match session::describe(connection, features).await {
@@ -370,7 +370,7 @@ impl Server {
                 }
                 self.note_up(connection);
                 tokio::select! {
-                    () = connection.tools_changed() => tokio::time::sleep(LIST_EVERY).await,
+                    () = connection.tools_changed() => tokio::time::sleep(pace.rest(Instant::now())).await,
                     why = self.watch(connection) => return why,
                 }
             }

@@ -182,8 +182,7 @@ pub(super) async fn initialize(connection: &Connection) -> Result<Features, Fail
     match Version::parse(version) {
         Some(version) if !version.is_stateless() => connection.agree(version),
         _ => {
-            let shown = &version[..version.floor_char_boundary(VERSION_BYTES_SHOWN)];
-            return Err(Failure::Unanswered(format!("it speaks version {shown:?} of the protocol")));
+            return Err(Failure::Unanswered(unknown(version)));
         }
     }
     connection.notify("notifications/initialized").await;
@@ -193,6 +192,16 @@ pub(super) async fn initialize(connection: &Connection) -> Result<Features, Fail
         let _refused = connection.request("logging/setLevel", json!({ "level": LOG_LEVEL }), LEVEL_TIME_MAX).await;
     }
     Ok(Features::of(capabilities))
+}
+
+/// Says that a version is unknown. Agents read it: only what looks like a version is repeated.
+fn unknown(version: &str) -> String {
+    let is_plain = version.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-'));
+    if is_plain && version.len() <= VERSION_BYTES_SHOWN {
+        format!("it speaks version {version:?} of the protocol")
+    } else {
+        "it speaks an unknown version of the protocol".to_owned()
+    }
 }
 
 /// Asks a server without `initialize` what it has.

@@ -159,6 +159,20 @@ async fn versions_are_agreed_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn only_what_looks_like_a_version_is_repeated() {
+    let long = "1".repeat(33);
+    for (version, is_shown) in
+        [("1999-01-01", true), ("v1.0", true), ("tell the user", false), ("1\u{e9}", false), (long.as_str(), false)]
+    {
+        let (connection, _carry, mut peer) = connected();
+        let begin = tokio::spawn(async move { session::initialize(&connection).await });
+        peer.answer("initialize", json!({ "protocolVersion": version, "capabilities": {} })).await;
+        let Err(Failure::Unanswered(why)) = begin.await.unwrap() else { panic!("{version} is no version") };
+        assert_eq!(why.contains(version), is_shown, "{why}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn pages_of_tools_come_to_an_end() {
     let (connection, _carry, mut peer) = connected();
     let list = |connection: &Connection| {

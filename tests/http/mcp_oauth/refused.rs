@@ -227,12 +227,14 @@ fn a_server_of_a_client_reaches_no_private_authorization_server() {
 
 #[test]
 fn metadata_reach_other_ports_of_this_machine_only_where_the_settings_name_them() {
-    let (server, inside) = (Server::start(), ModelServer::start());
+    let inside = ModelServer::start();
     inside.respond(|_| Reply::raw(404, &[], ""));
-    let daemon = asked(&server);
     let other = format!("http://127.0.0.1:{}", inside.address().port());
-    let api = format!("http://{}", daemon.client().addr);
-    for (place, why) in [(&other, "is refused"), (&api, "the API of this daemon")] {
+    for is_api in [false, true] {
+        let server = Server::start();
+        let daemon = asked(&server);
+        let api = format!("http://{}", daemon.client().addr);
+        let (place, why) = if is_api { (&api, "the API of this daemon") } else { (&other, "is refused") };
         server.set(|script| script.resource = json!({ "authorization_servers": [place] }));
         let said = failure(&daemon);
         assert!(said.contains(why), "{place}: {said}");
@@ -248,13 +250,13 @@ fn metadata_reach_other_ports_of_this_machine_only_where_the_settings_name_them(
         let back = server.agree(&start(&daemon, "docs"));
         let said = text(&daemon.get(&back).expect(502)["error"]);
         assert!(said.contains(why), "{place}: {said}");
-        server.set(|script| script.issuer = Value::Null);
+        daemon.get("/api/health").expect(200);
     }
     assert!(inside.requests().is_empty());
-    daemon.get("/api/health").expect(200);
 
-    // The operator names the other port; the daemon's own stays closed.
-    for (token_url, is_asked) in [(&other, true), (&api, false)] {
+    // The operator names the other port, or one that is not that.
+    let server = Server::start();
+    for (token_url, is_asked) in [(&other, true), (&server.root(), false)] {
         let oauth = format!("[mcp_servers.oauth]\ntoken_url = \"{token_url}/token\"\n");
         let open = Daemon::with(&server.config("docs", &oauth));
         until_state(&open, "docs", "needs_auth");

@@ -221,7 +221,12 @@ pub(super) fn auth(client: &Client, name: &str) -> Value {
 
 #[track_caller]
 pub(super) fn until_state(client: &Client, name: &str, state: &str) -> Value {
-    until(state, || Some(auth(client, name)).filter(|auth| auth["state"] == state))
+    // Servers of the configuration begin a moment after the daemon answers.
+    let path = format!("/api/mcp/servers/{name}/auth/status");
+    until(state, || {
+        let answer = client.get(&path);
+        (answer.status == 200).then(|| answer.expect(200)["auth"].clone()).filter(|auth| auth["state"] == state)
+    })
 }
 
 /// Starts a sign-in; gives where the user signs in.
@@ -243,6 +248,7 @@ pub(super) fn sign_in(server: &Server, daemon: &Daemon, name: &str) -> Answer {
 #[track_caller]
 pub(super) fn connected(daemon: &Daemon, name: &str) -> Value {
     until("the server is connected", || {
-        Some(daemon.get(&format!("/api/mcp/servers/{name}")).expect(200)).filter(|server| server["connected"] == true)
+        let answer = daemon.get(&format!("/api/mcp/servers/{name}"));
+        (answer.status == 200).then(|| answer.expect(200)).filter(|server| server["connected"] == true)
     })
 }

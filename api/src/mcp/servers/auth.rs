@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agentsvc_systems::mcp::limits::MCP_SIGN_IN_SECS_MAX;
 use futures_util::future::BoxFuture;
 use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderValue, REFERRER_POLICY};
-use hyper::{StatusCode, Uri};
+use hyper::{Method, StatusCode, Uri};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -197,13 +197,16 @@ async fn callback(call: Call) -> Result<Response, Error> {
     let is_page = call.headers().get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let is_page = is_page.flat_map(|list| list.split(',')).any(|kind| kind.trim_start().starts_with("text/html"));
     let server = call.param("id")?.into_owned();
-    let ended = detached(Box::pin(finish(call))).await;
+    // Previews of links ask with `HEAD`; a code is good for one use.
+    let is_preview = call.parts.method == Method::HEAD;
+    let ended = if is_preview { None } else { Some(detached(Box::pin(finish(call))).await) };
     let mut response = match ended {
-        Ok(_) if is_page => {
+        None => page(StatusCode::OK, "Sign-in", "Open this page to complete the sign-in."),
+        Some(Ok(_)) if is_page => {
             page(StatusCode::OK, "Signed in", &format!("{server} is signed in. You can close this page."))
         }
-        Err(error) if is_page => page(error.status(), "Not signed in", error.message()),
-        ended => reply::ok(&ended?)?,
+        Some(Err(error)) if is_page => page(error.status(), "Not signed in", error.message()),
+        Some(ended) => reply::ok(&ended?)?,
     };
     // The address of the page holds the code.
     response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));

@@ -13,6 +13,7 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 use super::asks::Places;
 use super::backoff::rest;

@@ -16,7 +16,7 @@ use crate::kernel::domain::Domain;
 pub const DOMAIN: Domain = Domain {
     name: "proactive_memory",
     uses: &["config"],
-    commands: &[Subcommand::group::<cli::Memory>(25, "memory", "Search, list, export and import memory entries")],
+    commands: &[Subcommand::group::<cli::Memory>(26, "memory", "Search, list, export and import memory entries")],
     open: |opening| {
         opening.provide::<dyn EntryStore>(Arc::clone(opening.store) as _);
         opening.provide::<dyn ProactiveMemorySettings>(Arc::new(config::InForce(opening.settings.clone())));

@@ -57,7 +57,7 @@ use crate::turn::FiredTurnEnded;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["agent", "audit", "session", "turn"],
+    uses: &["agent", "audit", "session", "taint", "turn"],
     kinds: &[
         Kind::component::<A2aTask>(),
         Kind::component::<A2aDay>(),

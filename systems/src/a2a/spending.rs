@@ -1,11 +1,11 @@
-//! What tasks cost in a UTC day: the turns of tasks, and those that they begin in other agents.
+//! What tasks cost in a UTC day: all turns with the label of guests, which every task has and hands on to what it begins.
 
 use bevy_ecs::prelude::{Entity, World};
 use uuid::Uuid;
 
 use agentsvc_components::a2a::{A2aDay, A2aDayId, A2aTask};
-use agentsvc_components::kernel::limit;
-use agentsvc_components::turn::{Origin, Turn};
+use agentsvc_components::kernel::taint::Taint;
+use agentsvc_components::turn::Turn;
 use agentsvc_components::{Micros, Refusal, Timestamp};
 
 use super::error_codes;
@@ -14,6 +14,7 @@ use crate::kernel::clock::Now;
 use crate::kernel::entities::{change, state};
 use crate::kernel::index;
 use crate::kernel::outbox::Emit;
+use crate::taint;
 use crate::turn::TurnClosed;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
@@ -44,26 +45,13 @@ pub(super) fn check(world: &World, limit: Micros) -> Result<(), Refusal> {
     Err(Refusal { retry_after_secs: u32::try_from(left_ms / 1_000 + 1).ok(), ..refusal })
 }
 
-/// A turn ends: what it cost counts if a task began it, or a turn that a task began.
+/// A turn ends: what it cost counts if a task began it, or anything that a task began, whether that is still there or not.
 pub(super) fn turn_closed(world: &mut World, closed: &TurnClosed) {
     let Some(entity) = index::turn(world, closed.turn) else { return };
     let cost = world.get::<Turn>(entity).map_or(Micros::ZERO, |turn| turn.usage.cost);
-    if !cost.is_zero() && is_of_task(world, entity) {
+    if !cost.is_zero() && taint::of(world, entity).holds(Taint::GUEST) {
         add(world, cost);
     }
-}
-
-fn is_of_task(world: &World, turn: Entity) -> bool {
-    let mut next = Some(turn);
-    // A chain of messages is bounded where messages are sent.
-    for _ in 0..=limit::AGENT_CHAIN_MAX {
-        let Some(turn) = next.and_then(|turn| world.get::<Turn>(turn)) else { return false };
-        if matches!(turn.origin, Origin::A2a { .. }) {
-            return true;
-        }
-        next = turn.link.as_deref().and_then(|link| index::turn(world, link.turn));
-    }
-    false
 }
 
 fn add(world: &mut World, cost: Micros) {

@@ -4,7 +4,10 @@ use agentsvc_components::a2a::{A2aDay, A2aState, A2aTask, A2aTaskId, PushTarget}
 use agentsvc_components::kernel::job::{JobOutcome, RunJob, TryEnd};
 use agentsvc_components::kernel::record::StoredComponent;
 use agentsvc_components::kernel::taint::Taint;
+use agentsvc_components::session::message::{Block, ToolCall};
 use agentsvc_components::turn::Turn;
+use agentsvc_components::turn::effect::ToolRun;
+use agentsvc_components::turn::outcome::{ModelEnd, ModelOutcome};
 use agentsvc_components::{AgentId, Micros, RefusalKind, SessionId};
 use uuid::Uuid;
 
@@ -12,7 +15,8 @@ use super::*;
 use crate::agent::RemoveAgents;
 use crate::kernel::entities::Get;
 use crate::session::GetSession;
-use crate::testing::TestWorld;
+use crate::testing::{TestWorld, answer};
+use crate::turn::SendToAgent;
 
 const HOUR_MS: i64 = 60 * 60 * 1_000;
 
@@ -234,6 +238,30 @@ fn a_long_answer_is_cut_and_the_client_is_told() {
     answered(&mut world, agent, 1, &"ä".repeat(limits::A2A_RESULT_BYTES_MAX));
     let result = get(&mut world, 1).task.result.unwrap();
     assert!(result.len() <= limits::A2A_RESULT_BYTES_MAX && result.ends_with("bytes ...]"), "{}", result.len());
+}
+
+#[test]
+fn what_a_task_begins_and_does_not_wait_for_costs_as_well() {
+    let mut world = TestWorld::with(crate::usage::priced_for_tests());
+    let agent = world.spawn("scout");
+    world.spawn("other");
+    world.ask(command(agent, 1)).unwrap();
+    let attempt = world.next_call().attempt;
+    let call = ToolCall { id: "c".into(), name: "agent_send".into(), input: "{}".into() };
+    world.outcome(ModelOutcome(attempt, ModelEnd::Answered(answer(vec![Block::ToolCall(call)]))));
+    let effects = std::mem::take(&mut world.effects);
+    let run = effects.into_iter().find_map(|effect| effect.take::<ToolRun>().ok()).unwrap();
+    let (from, index) = (run.attempt, run.index);
+    let text = "go on".to_owned();
+    world.ask(SendToAgent { from, index, to: "other".into(), session: None, text, wait: false, found: None }).unwrap();
+    let spent = |world: &TestWorld| spending::spent(world.engine.world());
+    let attempts = [world.next_call().attempt, world.next_call().attempt];
+    let of_task = attempts.iter().position(|attempt| attempt.job == from.job).unwrap();
+    world.answer(attempts[of_task], "done");
+    assert_eq!(get(&mut world, 1).task.state, A2aState::Completed);
+    let before = spent(&world);
+    world.answer(attempts[1 - of_task], "done");
+    assert!(spent(&world) > before, "its task has ended");
 }
 
 #[test]

@@ -37,7 +37,7 @@ impl A2aHost for Host {
             Error::Busy => NotVetted::Busy,
             error => NotVetted::Refused(refusal(error)),
         };
-        Box::pin(async move { self.web.vet_for_stranger(url).await.map_err(not_vetted) })
+        Box::pin(async move { self.web.vet_for_stranger(&url).await.map_err(not_vetted) })
     }
 
     fn seal(&self, secret: &str) -> Result<String, String> {

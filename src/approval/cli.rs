@@ -63,7 +63,8 @@ fn listed(answer: &Value) -> String {
     let mut text = String::new();
     for approval in items(answer, "approvals") {
         let of = |key: &str| field(approval, key);
-        let (id, action, agent, expires) = (of("/id"), of("/action"), of("/agent_id"), of("/expires_at"));
+        let action = clean(&of("/action").replace('\n', " ")).into_owned();
+        let (id, agent, expires) = (of("/id"), of("/agent_id"), of("/expires_at"));
         text.push_str(&format!("{id}  {action}  agent {agent}  expires {expires}\n"));
         let form = approval["answer_schema"].get("properties").map(Value::to_string);
         let lines =

@@ -23,7 +23,7 @@ table! {
         /// Maximum number of entries that a turn is given, 1 to 100.
         max_retrieve: u32 = 10 => integer(1..=ENTRY_HITS_MAX as u64).writable().without_effect(),
         /// Model that extracts entries, as provider/model. Default: rules extract them, without a model.
-        extraction_model: Option<Box<str>> => text(model).example("openai/gpt-4o-mini").writable().without_effect(),
+        extraction_model: Option<Box<str>> => text(model).example("openai/gpt-4o-mini").without_effect(),
         /// Categories of entries that are extracted; others are left out.
         extract_categories: Vec<Box<str>> = categories() => list(category).writable(),
         /// Hours after which entries of the level `session` expire, 1 to 8760.

@@ -162,10 +162,11 @@ fn a_person_fills_in_the_form_of_a_server() {
 
 #[test]
 fn a_person_declines_or_does_not_decide() {
+    let patient = harness("", "", "");
+    let call = patient.begin(&patient.agent, "ask", &json!({ "requests": [form()] }));
+    patient.decide(&patient.pending(1)[0], "reject", &json!({})).expect(200);
+    assert_eq!(answers(&patient.ended(call)), [json!({ "result": { "action": "decline" } })]);
     let harness = harness("", "", "[approval]\ntimeout_secs = 2\n");
-    let call = harness.begin(&harness.agent, "ask", &json!({ "requests": [form()] }));
-    harness.decide(&harness.pending(1)[0], "reject", &json!({})).expect(200);
-    assert_eq!(answers(&harness.ended(call)), [json!({ "result": { "action": "decline" } })]);
     assert_eq!(harness.ask(&json!([form()])), [json!({ "result": { "action": "cancel" } })]);
     assert_eq!(harness.list("status=expired").len(), 1);
 }

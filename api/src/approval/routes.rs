@@ -149,7 +149,7 @@ struct ApproveBody {
     totp_code: Option<String>,
     /// Shown with the approval.
     reason: Option<String>,
-    /// The answer, as `answer_schema` of the approval describes it; only with one. It goes to what asked and is not stored.
+    /// The answer, as `answer_schema` of the approval describes it; only with one. It goes to what asked and is not stored with the approval; the input log has it.
     answer: Option<Map<String, Value>>,
 }
 

@@ -24,7 +24,7 @@ function controlOf(schema) {
   }
   if (schema.type === "array") {
     const options = optionsOf(schema.items, "anyOf") ?? [];
-    const control = h("select", { multiple: true, size: Math.min(options.length, 6) }, options.map(([value, label]) => h("option", { value, selected: preset?.includes(value) ?? false }, label)));
+    const control = h("select", { multiple: true, size: Math.min(options.length, 6) }, options.map(([value, label]) => h("option", { value, selected: Array.isArray(preset) && preset.includes(value) }, label)));
     return [control, () => [...control.selectedOptions].map((option) => option.value)];
   }
   const options = optionsOf(schema, "oneOf");

@@ -8,7 +8,7 @@ import { h } from "./dom.js";
 // No pattern for a whole line may try two ways for the same character: a line has any length.
 const FENCE = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))([^`]*)$/;
 const LANGUAGE = /^[ \t]*([\w+#.-]*)/;
-const HEADING = /^ {0,3}(#{1,6})[ \t]+(.*)$/;
+const HEADING = /^ {0,3}(#{1,6})[ \t]+([^]*)$/;
 const RULE = /^ {0,3}([-*_])([ \t]*\1){2,}[ \t]*$/;
 const ITEM = /^( *)([-*+]|\d{1,9}[.)])(?:[ \t]+([^]*))?$/;
 const QUOTE = /^ {0,3}>[ ]?(.*)$/;

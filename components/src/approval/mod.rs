@@ -95,7 +95,7 @@ pub struct Approval {
     #[serde(default)]
     pub call: Option<GatedCall>,
     /// The form that a person fills in to approve it, as a flat JSON schema; `None` when yes or no is all it needs. The answer
-    /// goes to who waits for it and is not kept.
+    /// goes to who waits for it and is not kept with it; the input log has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_schema: Option<Box<str>>,
 }

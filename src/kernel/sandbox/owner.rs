@@ -27,7 +27,9 @@ pub(crate) fn damaged_marks(root: &Path) -> io::Result<Vec<String>> {
     let is_damaged =
         |path: &PathBuf| disk::read_text(path).map_or(true, |text| text.trim().parse::<AgentId>().is_err());
     let marks = disk::entries(&root.join(OWNERS))?.into_iter().filter(is_damaged);
-    Ok(marks.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect())
+    let names = marks.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    // One that was not written to its end when the daemon was killed.
+    Ok(names.filter(|name| !name.starts_with('.')).collect())
 }
 
 impl Shared {

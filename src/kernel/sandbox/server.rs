@@ -16,10 +16,9 @@ use std::task::{Context, Poll, ready};
 use std::thread;
 
 use rustix::io::retry_on_intr;
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use tokio::io::{AsyncRead, Interest, Join, ReadBuf, join};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, Shutdown, recvmsg, shutdown};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, Join, ReadBuf, join};
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, ChildStderr, ChildStdin};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -59,7 +58,7 @@ pub struct ServerProgram {
 #[derive(Debug)]
 pub struct Server {
     /// Its stdin and stdout.
-    pub stream: Join<Output, OwnedWriteHalf>,
+    pub stream: Join<Output, Input>,
     /// Its stderr.
     pub stderr: ChildStderr,
     /// The program itself.
@@ -116,14 +115,37 @@ async fn must_end(directory: PathBuf) -> &'static str {
     }
 }
 
-/// The output of a program. A program may send descriptors over its socket. The close of a connection that lingers blocks for
-/// as long as the program said, so they are taken, and closed by a thread of their own: no read may close them.
+/// The socket of a program, closed by a thread of its own: what was not read may hold descriptors, and the close of a
+/// connection that lingers blocks for as long as the program said.
 #[derive(Debug)]
-pub struct Output(OwnedReadHalf);
+struct Socket(Option<UnixStream>);
+
+impl Socket {
+    fn get(&self) -> io::Result<&UnixStream> {
+        self.0.as_ref().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        close(self.0.take());
+    }
+}
+
+/// Closes something elsewhere. Where no thread can be started it stays open: this one must not wait.
+fn close<T: Send + 'static>(it: T) {
+    let it = ManuallyDrop::new(it);
+    let close = move || drop(ManuallyDrop::into_inner(it));
+    let _unclosed = thread::Builder::new().name("close".to_owned()).stack_size(CLOSE_STACK_BYTES).spawn(close);
+}
+
+/// The output of a program. It may send descriptors, which are taken, and closed elsewhere: no read may close them.
+#[derive(Debug)]
+pub struct Output(Arc<Socket>);
 
 impl AsyncRead for Output {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let socket: &UnixStream = self.0.as_ref();
+        let socket = self.0.get()?;
         loop {
             ready!(socket.poll_read_ready(context))?;
             match socket.try_io(Interest::READABLE, || receive(socket, into.initialize_unfilled())) {
@@ -135,6 +157,44 @@ impl AsyncRead for Output {
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
+    }
+}
+
+/// The input of a program, which ends when this is dropped.
+#[derive(Debug)]
+pub struct Input(Arc<Socket>);
+
+impl AsyncWrite for Input {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let socket = self.0.get()?;
+        loop {
+            ready!(socket.poll_write_ready(context))?;
+            match socket.try_write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                written => return Poll::Ready(written),
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.end())
+    }
+}
+
+impl Input {
+    fn end(&self) -> io::Result<()> {
+        Ok(shutdown(self.0.get()?, Shutdown::Write)?)
+    }
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        // One that is gone has no input any more.
+        let _gone = self.end();
     }
 }
 
@@ -153,18 +213,15 @@ fn receive(socket: &UnixStream, into: &mut [u8]) -> io::Result<usize> {
     if sent.is_empty() {
         return Ok(received.bytes);
     }
-    let sent = ManuallyDrop::new(sent);
-    let close = move || drop(ManuallyDrop::into_inner(sent));
-    // Where no thread can be started they stay open: this thread must not wait.
-    let _unclosed = thread::Builder::new().name("close".to_owned()).stack_size(CLOSE_STACK_BYTES).spawn(close);
+    close(sent);
     Err(io::Error::other("the program sent descriptors"))
 }
 
 /// Both ends of the socket of a program.
-fn ends(socket: net::UnixStream) -> io::Result<Join<Output, OwnedWriteHalf>> {
+fn ends(socket: net::UnixStream) -> io::Result<Join<Output, Input>> {
     socket.set_nonblocking(true)?;
-    let (output, input) = UnixStream::from_std(socket)?.into_split();
-    Ok(join(Output(output), input))
+    let socket = Arc::new(Socket(Some(UnixStream::from_std(socket)?)));
+    Ok(join(Output(Arc::clone(&socket)), Input(socket)))
 }
 
 impl Commands {
@@ -269,9 +326,16 @@ mod tests {
         let mut control = SendAncillaryBuffer::new(&mut space);
         assert!(control.push(SendAncillaryMessage::ScmRights(&many)));
         sendmsg(&theirs, &[IoSlice::new(b"{}\n")], &mut control, SendFlags::empty()).unwrap();
+        // Those of a second message are never read.
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let one = [held.as_fd()];
+        assert!(control.push(SendAncillaryMessage::ScmRights(&one)));
+        sendmsg(&theirs, &[IoSlice::new(b"{}\n")], &mut control, SendFlags::empty()).unwrap();
         drop(held);
         let error = stream.read_to_end(&mut Vec::new()).await.unwrap_err();
         assert!(error.to_string().contains("sent descriptors"), "{error}");
+        drop(stream);
         // Ends once all are closed.
         assert_eq!(open_while_held.read(&mut [0]).unwrap(), 0);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentsvc_components::AgentId;
-use agentsvc_systems::mcp::limits::MCP_INPUT_ROUNDS_MAX;
+use agentsvc_systems::mcp::limits::{MCP_INPUT_ROUNDS_MAX, MCP_QUESTIONS_OPEN_MAX};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -63,9 +63,7 @@ pub(super) async fn call(
     match called.means {
         Means::Tool => {
             if connection.mirrors() {
-                // A tool whose marks are not valid is not listed.
-                let mirrored = mirrored::declared(&called.input_schema).unwrap_or_default();
-                asking.headers = mirrored::headers(&mirrored, &arguments).map_err(Failure::Unanswered)?;
+                asking.headers = mirrored::headers(&called.mirrored, &arguments).map_err(Failure::Unanswered)?;
             }
             let mut params = json!({ "name": called.name, "arguments": arguments });
             let session = session.map(|session| json!({ "session_id": session }));
@@ -180,7 +178,12 @@ impl Asking<'_> {
     async fn inputs(&mut self, requests: &Value) -> Result<Value, Failure> {
         let none = Map::new();
         let mut answers = Map::new();
-        for (key, request) in requests.as_object().unwrap_or(&none) {
+        let requests = requests.as_object().unwrap_or(&none);
+        // One more than questions: the roots.
+        if requests.len() > MCP_QUESTIONS_OPEN_MAX + 1 {
+            return Err(Failure::Unanswered(format!("it asks for input {} times at once", requests.len())));
+        }
+        for (key, request) in requests {
             let (method, params) = (request["method"].as_str().unwrap_or_default(), &request["params"]);
             let answer = match (method, self.connection.roots()) {
                 ("roots/list", Some(told)) => Ok(roots(&told)),

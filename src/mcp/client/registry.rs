@@ -61,6 +61,8 @@ pub(crate) struct Registry {
     stored: Mutex<Vec<McpServer>>,
     /// The world has told of them, and they are started.
     is_known: AtomicBool,
+    /// The daemon answers: from here on programs may compete with it.
+    may_start: watch::Sender<bool>,
     /// One change at a time.
     turn: tokio::sync::Mutex<()>,
     /// A change was applied without the answer of the world.
@@ -112,6 +114,7 @@ impl Registry {
             running: Mutex::default(),
             stored: Mutex::default(),
             is_known: AtomicBool::default(),
+            may_start: watch::Sender::default(),
             turn: tokio::sync::Mutex::default(),
             unanswered: Notify::new(),
             offering: Mutex::default(),
@@ -121,7 +124,8 @@ impl Registry {
     /// Follows the configuration and the world, for ever.
     pub(crate) async fn follow(self: Arc<Self>, mut starts: watch::Receiver<()>) {
         let mut changes = self.settings.changes();
-        // Those of the configuration need no world, but the daemon is to answer before programs compete with its start.
+        // Those of the configuration need no world.
+        self.apply(&self.turn.lock().await).await;
         loop {
             tokio::select! {
                 Ok(()) = changes.changed() => {
@@ -129,6 +133,7 @@ impl Registry {
                     self.settle_all();
                 }
                 Ok(()) = starts.changed() => {
+                    self.may_start.send_replace(true);
                     // A restore may have brought other ones.
                     self.servers().iter().filter_map(|server| server.sign_in().cloned()).for_each(|it| it.forget_read());
                     self.ask_and_apply_until_answered().await;
@@ -251,7 +256,12 @@ impl Registry {
             take.boxed()
         };
         let mut attempts = server.attempts();
-        let task = self.handle.spawn(async move { kept.keep(|| kept.open(&means), offer).await }).abort_handle();
+        let mut may_start = self.may_start.subscribe();
+        let keep = async move {
+            let _registry_is_gone = may_start.wait_for(|may_start| *may_start).await.is_err();
+            kept.keep(|| kept.open(&means), offer).await;
+        };
+        let task = self.handle.spawn(keep).abort_handle();
         let of = Arc::downgrade(self);
         drop(self.handle.spawn(async move {
             // Also when it is removed before.
@@ -265,6 +275,7 @@ impl Registry {
 
     /// Lets calls wait for tools of servers that are started for the first time.
     fn expect(&self) {
+        let _one_by_one = self.offering.lock();
         // Before the world has told of its servers, any tool may come.
         if self.is_known.load(Ordering::Relaxed) {
             let new = self.servers().into_iter().filter(|server| server.is_new());

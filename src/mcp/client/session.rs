@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::connection::{Connection, Failure};
-use super::mirrored;
+use super::mirrored::{self, Mirrored};
 
 /// Time that a server has to say what it is. Some are downloaded first.
 const START_TIME_MAX: Duration = Duration::from_secs(120);
@@ -111,6 +111,9 @@ pub(super) struct Described {
     pub(super) input_schema: Value,
     /// What it says of its effects.
     pub(super) annotations: Map<String, Value>,
+    /// Properties of its input that stand in headers, too; see [`mirrored`].
+    #[serde(skip)]
+    pub(super) mirrored: Vec<Mirrored>,
     /// How it is called.
     #[serde(skip)]
     pub(super) means: Means,
@@ -159,6 +162,7 @@ impl Described {
             description: Some(description.to_owned()),
             input_schema,
             annotations: Map::new(),
+            mirrored: Vec::new(),
             means,
         }
     }
@@ -261,7 +265,10 @@ pub(super) async fn list(connection: &Connection) -> Result<Vec<Described>, Fail
     let mut left_out = 0_usize;
     let tools = pages(connection, "tools/list", "tools", |tool| {
         let tool = serde_json::from_value::<Described>(tool).ok().and_then(Described::bounded);
-        let tool = tool.filter(|tool| !connection.mirrors() || mirrored::declared(&tool.input_schema).is_some());
+        let tool = tool.and_then(|tool| match connection.mirrors() {
+            true => Some(Described { mirrored: mirrored::declared(&tool.input_schema)?, ..tool }),
+            false => Some(tool),
+        });
         left_out += usize::from(tool.is_none());
         tool.map(|tool| (memory_of(&tool.input_schema) + tool.name.len(), tool))
     });

@@ -50,7 +50,7 @@ agentsvc_components::limits! {
     /// Push notifications that wait or are under way. More: the notification is not sent.
     pub const A2A_PUSHES_OPEN_MAX: usize = A2A_TASKS_MAX * A2A_TASK_PUSH_MAX;
     /// Push notifications that are under way at once; the rest waits.
-    pub const A2A_PUSHES_OUT_MAX: usize = 16;
+    pub const A2A_PUSHES_OUT_MAX: usize = 8;
     /// Tries of one push notification; then it is given up.
     pub const A2A_PUSH_TRIES_MAX: u32 = 12;
     /// Milliseconds before the second try of a push notification; they double from try to try.

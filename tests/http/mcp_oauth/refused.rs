@@ -263,7 +263,7 @@ fn metadata_reach_other_ports_of_this_machine_only_where_the_settings_name_them(
         let registers = json!({ "registration_endpoint": format!("{other}/register") });
         server.set(|script| script.issuer = registers);
         let said = failure(&open);
-        assert_eq!(said.contains("answered with status 404"), is_asked, "{said}");
+        assert_eq!(said.contains("returned status 404"), is_asked, "{said}");
     }
     assert!(inside.requests().iter().all(|request| request.path == "/register"));
     assert_eq!(inside.requests().len(), 1);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::super::tail::Tail;
+use super::super::tail::{Analysed, Tail};
 use super::*;
 
 fn doc(key: u16, fingerprint: u64) -> Doc {
@@ -16,7 +16,7 @@ fn doc(key: u16, fingerprint: u64) -> Doc {
 fn tail(docs: &[(u16, u64)]) -> Memory {
     let mut tail = Tail::default();
     for (key, version) in docs {
-        tail.add(doc(*key, *version), &format!("word{key} version{version} common"), None);
+        tail.add(Analysed::new(doc(*key, *version), &format!("word{key} version{version} common"), None));
     }
     tail.to_memory()
 }

@@ -35,7 +35,8 @@ fn written(dir: &Path, name: &str, sources: &[Source<'_>]) -> Segment {
 
 /// The entries that a word leads to.
 fn led(segment: &Segment, word: &str) -> Vec<Doc> {
-    let Some((bytes, count)) = segment.postings(hash(word)).expect("a read") else { return Vec::new() };
+    let Some(found) = segment.find(hash(word)).expect("a read") else { return Vec::new() };
+    let (bytes, count) = (segment.read(found).expect("a read"), found.count());
     let docs: Vec<Doc> = Postings::new(&bytes).map(|(number, _)| segment.doc(number).expect("an entry")).collect();
     assert_eq!(docs.len(), count as usize);
     docs

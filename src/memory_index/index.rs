@@ -8,13 +8,14 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockWriteGuard};
 
 use super::rank::Query;
 use super::search_parts::{self, Candidate, Within};
 use super::segment::{Doc, Key, Segment, Source, merge};
-use super::tail::Tail;
+use super::tail::{Analysed, Tail};
 
 /// Entries of a tail that becomes a segment.
 pub(super) const TAIL_DOCS: u32 = 16_384;
@@ -34,7 +35,11 @@ pub(super) type IsThere<'a> = &'a mut dyn FnMut(&Doc) -> bool;
 #[derive(Debug)]
 pub(super) struct Index {
     dir: PathBuf,
-    state: RwLock<State>,
+    /// Held briefly only: no text is analysed and no disk is read meanwhile.
+    pub(super) state: RwLock<State>,
+    /// Of the state, for those who may not wait for it.
+    docs: AtomicU64,
+    bytes: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -47,14 +52,25 @@ pub(super) struct State {
 }
 
 impl Index {
-    /// What is in the folder. What is damaged, of another version or was not finished is deleted.
+    /// Of this folder, with nothing in it before it is [loaded](Self::load).
+    pub(super) fn new(dir: PathBuf) -> Self {
+        Self { dir, state: RwLock::default(), docs: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+    }
+
+    /// Where its files are.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Opens what is in the folder; each segment is searched as soon as it is open. What is damaged, of another version or was
+    /// not finished is deleted.
     ///
     /// # Errors
-    /// The disk's.
-    pub(super) fn open(dir: &Path) -> io::Result<Self> {
-        std::fs::create_dir_all(dir)?;
+    /// The disk's. It may be loaded again.
+    pub(super) fn load(&self) -> io::Result<()> {
+        std::fs::create_dir_all(&self.dir)?;
         let mut numbers = Vec::new();
-        for file in std::fs::read_dir(dir)? {
+        for file in std::fs::read_dir(&self.dir)? {
             let path = file?.path();
             let stem = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse::<u64>().ok());
             match (stem, path.extension().and_then(|extension| extension.to_str())) {
@@ -64,17 +80,28 @@ impl Index {
             }
         }
         numbers.sort_unstable();
-        let mut state = State { next: numbers.last().map_or(0, |(number, _)| number + 1), ..State::default() };
+        let next = numbers.last().map_or(0, |(number, _)| number + 1);
+        self.change(|state| *state = State { next, ..State::default() });
         for (_, path) in numbers {
             match Segment::open(&path)? {
-                Some(segment) => state.segments.push(Arc::new(segment)),
+                Some(segment) => self.change(|state| state.segments.push(Arc::new(segment))),
                 None => {
                     tracing::warn!(path = %path.display(), "a file of the memory index is not valid; it is built again");
                     std::fs::remove_file(&path)?;
                 }
             }
         }
-        Ok(Self { dir: dir.to_owned(), state: RwLock::new(state) })
+        Ok(())
+    }
+
+    /// Changes the state, and counts what is there then.
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.state.write();
+        change(&mut state);
+        let state = RwLockWriteGuard::downgrade(state);
+        let of_segments: u64 = state.segments.iter().map(|segment| u64::from(segment.docs())).sum();
+        self.docs.store(of_segments + u64::from(state.tail.docs()), Ordering::Release);
+        self.bytes.store(state.segments.iter().map(|segment| segment.bytes()).sum(), Ordering::Release);
     }
 
     /// Entries that match the query best. `most` bounds them.
@@ -82,19 +109,21 @@ impl Index {
     /// # Errors
     /// The disk's.
     pub(super) fn candidates(&self, query: &Query, within: &Within, most: usize) -> io::Result<Vec<Candidate>> {
-        search_parts::candidates(&self.state.read(), query, within, most)
-    }
-
-    /// Entries that it knows of, those that are gone and several versions of one among them.
-    pub(super) fn docs(&self) -> u64 {
         let state = self.state.read();
-        let of_segments: u64 = state.segments.iter().map(|segment| u64::from(segment.docs())).sum();
-        of_segments + u64::from(state.tail.docs())
+        let hashes = query.terms.iter().map(|(hash, _)| *hash).chain(within.must);
+        let searched = State { segments: state.segments.clone(), tail: state.tail.excerpt(hashes), next: state.next };
+        drop(state);
+        search_parts::candidates(&searched, query, within, most)
     }
 
-    /// Bytes of its files.
+    /// Entries that it knows of, those that are gone and several versions of one among them. Never blocks.
+    pub(super) fn docs(&self) -> u64 {
+        self.docs.load(Ordering::Acquire)
+    }
+
+    /// Bytes of its files. Never blocks.
     pub(super) fn bytes(&self) -> u64 {
-        self.state.read().segments.iter().map(|segment| segment.bytes()).sum()
+        self.bytes.load(Ordering::Acquire)
     }
 
     /// The segments as of now.
@@ -111,9 +140,9 @@ impl Index {
         docs: impl IntoIterator<Item = (Doc, &'d str, Option<&'d str>)>,
         is_there: IsThere<'_>,
     ) -> io::Result<()> {
-        {
-            let tail = &mut self.state.write().tail;
-            docs.into_iter().for_each(|(doc, text, user)| tail.add(doc, text, user));
+        for (doc, text, user) in docs {
+            let analysed = Analysed::new(doc, text, user);
+            self.change(|state| state.tail.add(analysed));
         }
         if self.state.read().tail.docs() >= TAIL_DOCS { self.flush(is_there) } else { Ok(()) }
     }
@@ -131,11 +160,10 @@ impl Index {
             state.tail.to_memory()
         };
         let segment = self.write(&[Source::Memory(&memory)], &mut |_| true)?;
-        {
-            let mut state = self.state.write();
+        self.change(|state| {
             state.segments.extend(segment);
             state.tail = Tail::default();
-        }
+        });
         while let Some(several) = self.of_one_size() {
             self.replace(&several, is_there)?;
         }
@@ -144,7 +172,7 @@ impl Index {
 
     /// Gives up what is in no segment: the disk takes none.
     pub(super) fn drop_tail(&self) {
-        self.state.write().tail = Tail::default();
+        self.change(|state| state.tail = Tail::default());
     }
 
     /// Puts one segment in the place of some, without the entries that are gone.
@@ -155,10 +183,10 @@ impl Index {
         let sources: Vec<Source<'_>> = several.iter().map(|segment| Source::Segment(segment)).collect();
         let segment = self.write(&sources, is_there)?;
         let old: HashSet<&Path> = several.iter().map(|segment| segment.path()).collect();
-        let mut state = self.state.write();
-        state.segments.retain(|segment| !old.contains(segment.path()));
-        state.segments.extend(segment);
-        drop(state);
+        self.change(|state| {
+            state.segments.retain(|segment| !old.contains(segment.path()));
+            state.segments.extend(segment);
+        });
         // Who searches them at this moment has them open.
         old.into_iter().try_for_each(std::fs::remove_file)
     }

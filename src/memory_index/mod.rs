@@ -93,7 +93,7 @@ fn tell(settings: &Settings, changed: &EntriesChanged) {
 
 impl Probe for MemoryIndex {
     fn gather(&self, out: &mut MetricsText) {
-        let (entries, bytes) = self.worker.size().unwrap_or_default();
+        let (entries, bytes) = self.worker.size();
         let help =
             "Memory entries in the search index, including earlier versions and deleted ones that are not yet removed.";
         out.gauge("agentsvc_memory_index_entries", help, entries);

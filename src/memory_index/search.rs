@@ -81,7 +81,7 @@ impl MemorySearch for MemoryIndex {
 impl MemoryIndex {
     /// All rows that are searched; `None` when they are too many.
     fn few(&self, scope: &SearchScope) -> Result<Option<Vec<EntryRow>>, ContentError> {
-        let is_large = self.worker.size().is_some_and(|(docs, _)| docs > SCAN_ROWS as u64);
+        let is_large = self.worker.size().0 > SCAN_ROWS as u64;
         if is_large && scope.agent.is_none() && scope.user.is_none() {
             return Ok(None);
         }

@@ -6,12 +6,12 @@ use std::io;
 
 use super::index::State;
 use super::rank::{Corpus, Query};
-use super::segment::{Doc, Key, Postings, Segment, words_of};
+use super::segment::{Doc, FoundTerm, Key, Postings, Segment, words_of};
 use super::tail::Tail;
 
 /// Terms of a query that are looked up in an index; the rest is left out.
 const TERMS_MAX: usize = 128;
-/// Postings that are read for one query. Those of the rarest terms are read first.
+/// Postings that are read for one query. Those of the rarest terms are read first, those of the very rarest in any case.
 const POSTINGS_MAX: u64 = 3_000_000;
 /// Entries from which on terms that very many have are left out.
 const MANY_DOCS: u64 = 4_096;
@@ -74,11 +74,16 @@ impl<'s> Part<'s> {
         }
     }
 
-    fn postings(self, hash: u64) -> io::Result<Option<(Cow<'s, [u8]>, u32)>> {
+    /// A term, without its postings.
+    fn find(self, hash: u64) -> io::Result<Option<Place<'s>>> {
         match self {
-            Self::Segment(segment) => Ok(segment.postings(hash)?.map(|(bytes, count)| (Cow::Owned(bytes), count))),
-            Self::Tail(tail) => Ok(tail.postings(hash).map(|(bytes, count)| (Cow::Borrowed(bytes), count))),
+            Self::Segment(segment) => Ok(segment.find(hash)?.map(|found| Place::Segment(segment, found))),
+            Self::Tail(tail) => Ok(tail.postings(hash).map(|(bytes, count)| Place::Tail(bytes, count))),
         }
+    }
+
+    fn postings(self, hash: u64) -> io::Result<Option<(Cow<'s, [u8]>, u32)>> {
+        self.find(hash)?.map(Place::read).transpose()
     }
 
     /// Is an entry of the [range](Self::range) of an agent the agent's?
@@ -102,6 +107,38 @@ impl<'s> Part<'s> {
             _ => Ok((0, self.docs())),
         }
     }
+}
+
+/// Where the postings of a term are.
+#[derive(Clone, Copy)]
+enum Place<'s> {
+    Segment(&'s Segment, FoundTerm),
+    Tail(&'s [u8], u32),
+}
+
+impl<'s> Place<'s> {
+    /// How many entries have the term.
+    fn count(self) -> u32 {
+        match self {
+            Self::Segment(_, found) => found.count(),
+            Self::Tail(_, count) => count,
+        }
+    }
+
+    fn read(self) -> io::Result<(Cow<'s, [u8]>, u32)> {
+        let bytes = match self {
+            Self::Segment(segment, found) => Cow::Owned(segment.read(found)?),
+            Self::Tail(bytes, _) => Cow::Borrowed(bytes),
+        };
+        Ok((bytes, self.count()))
+    }
+}
+
+/// A term of the query, and where it is in each part.
+struct Looked<'s> {
+    weight: f32,
+    count: u64,
+    parts: Vec<Option<Place<'s>>>,
 }
 
 /// A term of the query, with what was found of it in each part.
@@ -140,25 +177,33 @@ pub(super) fn candidates(state: &State, query: &Query, within: &Within, most: us
 fn lookup<'s>(parts: &[Part<'s>], query: &Query, docs: u64) -> io::Result<Vec<Found<'s>>> {
     let mut terms = Vec::new();
     for (hash, weight) in query.terms.iter().take(TERMS_MAX) {
-        let found: Vec<_> = parts.iter().map(|part| part.postings(*hash)).collect::<io::Result<_>>()?;
-        let count = found.iter().flatten().map(|(_, count)| u64::from(*count)).sum();
+        let found: Vec<_> = parts.iter().map(|part| part.find(*hash)).collect::<io::Result<_>>()?;
+        let count = found.iter().flatten().map(|place| u64::from(place.count())).sum();
         if count > 0 {
-            terms.push(Found { weight: *weight, count, parts: found });
+            terms.push(Looked { weight: *weight, count, parts: found });
         }
     }
     terms.sort_by_key(|term| term.count);
-    let mut read = 0;
-    let mut taken = 0;
-    for term in &terms {
-        let is_common = docs >= MANY_DOCS && term.count > docs / COMMON_SHARE;
-        read += term.count;
+    terms.truncate(affordable(terms.iter().map(|term| term.count), docs));
+    let read = |Looked { weight, count, parts }: Looked<'s>| {
+        let parts = parts.into_iter().map(|place| place.map(Place::read).transpose()).collect::<io::Result<_>>()?;
+        Ok(Found { weight, count, parts })
+    };
+    terms.into_iter().map(read).collect()
+}
+
+/// How many of these terms, the rarest first, are read.
+fn affordable(counts: impl Iterator<Item = u64>, docs: u64) -> usize {
+    let (mut read, mut taken) = (0, 0);
+    for count in counts {
+        let is_common = docs >= MANY_DOCS && count > docs / COMMON_SHARE;
+        read += count;
         if taken > 0 && (is_common || read > POSTINGS_MAX) {
             break;
         }
         taken += 1;
     }
-    terms.truncate(taken);
-    Ok(terms)
+    taken
 }
 
 /// The scores of the entries of a part.
@@ -266,3 +311,19 @@ impl PartialEq for Ranked {
 }
 
 impl Eq for Ranked {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_are_read_until_they_cost_too_much() {
+        let affordable = |counts: &[u64], docs| affordable(counts.iter().copied(), docs);
+        assert_eq!(affordable(&[10, 20, 30], 100), 3);
+        assert_eq!(affordable(&[10, MANY_DOCS / COMMON_SHARE + 1], MANY_DOCS), 1, "a common one");
+        assert_eq!(affordable(&[MANY_DOCS; 2], MANY_DOCS), 1, "the rarest in any case");
+        let half = POSTINGS_MAX / 2;
+        assert_eq!(affordable(&[half, half, half], u64::MAX), 2);
+        assert_eq!(affordable(&[], 100), 0);
+    }
+}

@@ -5,17 +5,36 @@ use std::collections::HashMap;
 use super::analysis::{terms, user_term};
 use super::segment::{Doc, Memory, Postings, length_of, push, words_of};
 
+/// An entry with what it is found by.
+pub(super) struct Analysed {
+    doc: Doc,
+    length: u8,
+    /// Hashes of its terms, and how often each occurs.
+    counts: HashMap<u64, u32>,
+}
+
+impl Analysed {
+    /// Reads the text.
+    pub(super) fn new(doc: Doc, text: &str, user: Option<&str>) -> Self {
+        let mut counts: HashMap<u64, u32> = HashMap::new();
+        let words = terms(text, &mut |term| *counts.entry(term.hash).or_default() += 1);
+        if let Some(user) = user {
+            counts.insert(user_term(user), 1);
+        }
+        Self { doc, length: length_of(words), counts }
+    }
+}
+
 /// Entries in memory, in the order in which they came. An entry that changed stands there again.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
     docs: Vec<(Doc, u8)>,
     words: u64,
     terms: HashMap<u64, Listed>,
-    counts: HashMap<u64, u32>,
 }
 
 /// The postings of a term.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Listed {
     count: u32,
     last: Option<u32>,
@@ -23,22 +42,23 @@ struct Listed {
 }
 
 impl Tail {
-    /// Adds an entry with what it is found by.
-    pub(super) fn add(&mut self, doc: Doc, text: &str, user: Option<&str>) {
+    /// Adds an entry.
+    pub(super) fn add(&mut self, analysed: Analysed) {
+        let Analysed { doc, length, counts } = analysed;
         let number = self.docs.len() as u32;
-        let counts = &mut self.counts;
-        let words = terms(text, &mut |term| *counts.entry(term.hash).or_default() += 1);
-        if let Some(user) = user {
-            counts.insert(user_term(user), 1);
-        }
-        for (hash, count) in self.counts.drain() {
+        for (hash, count) in counts {
             let listed = self.terms.entry(hash).or_default();
             push(&mut listed.bytes, listed.last, number, u8::try_from(count).unwrap_or(u8::MAX));
             (listed.last, listed.count) = (Some(number), listed.count + 1);
         }
-        let length = length_of(words);
         self.docs.push((doc, length));
         self.words += u64::from(words_of(length));
+    }
+
+    /// All entries, with the postings of some terms only.
+    pub(super) fn excerpt(&self, hashes: impl Iterator<Item = u64>) -> Self {
+        let terms = hashes.filter_map(|hash| Some((hash, self.terms.get(&hash)?.clone()))).collect();
+        Self { docs: self.docs.clone(), words: self.words, terms }
     }
 
     /// Entries in it.

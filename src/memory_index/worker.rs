@@ -4,8 +4,10 @@
 //! at once, it finds by comparing all rows with the index, a page at a time between what it is told. So an index that is missing
 //! or damaged is built by the same walk that finds a single entry.
 
+use std::cell::Cell;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -29,6 +31,8 @@ const CHANGES_MAX: usize = 4_096;
 const PAGE_ROWS: usize = 1_000;
 /// How long nothing changes before what is in memory goes to the disk.
 const IDLE: Duration = Duration::from_secs(30);
+/// How long after a failure it is tried again.
+const RETRY: Duration = if cfg!(test) { Duration::from_millis(20) } else { Duration::from_secs(10) };
 
 /// The index, and the thread that keeps it.
 pub(super) struct Worker {
@@ -39,34 +43,60 @@ pub(super) struct Worker {
 /// What the thread and searches share.
 struct Shared {
     entries: Arc<dyn EntryStore>,
-    dir: PathBuf,
-    index: OnceLock<Index>,
-    progress: Mutex<Progress>,
+    index: Index,
+    progress: Progress,
+    /// Searches wait with it for the progress. Those who tell of changes never take it.
+    waiting: Mutex<()>,
     moved: Condvar,
 }
 
 /// How far the thread has come.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Progress {
     /// Changes that it was told, and those that it has read.
-    told: u64,
-    read: u64,
-    /// How often all rows had to be compared, and were, or could not be.
-    stale: u64,
-    compared: u64,
+    told: AtomicU64,
+    read: AtomicU64,
+    /// How often all rows had to be compared, and were.
+    stale: AtomicU64,
+    compared: AtomicU64,
+    /// Could it not be opened or built, the last time?
+    failed: AtomicBool,
 }
 
 impl Default for Progress {
     fn default() -> Self {
-        Self { told: 0, read: 0, stale: 1, compared: 0 }
+        let [told, read, compared] = [0; 3].map(AtomicU64::new);
+        Self { told, read, stale: AtomicU64::new(1), compared, failed: AtomicBool::new(false) }
+    }
+}
+
+impl Progress {
+    fn told(&self) -> u64 {
+        self.told.load(Ordering::Acquire)
+    }
+
+    fn read(&self) -> u64 {
+        self.read.load(Ordering::Acquire)
+    }
+
+    fn stale(&self) -> u64 {
+        self.stale.load(Ordering::Acquire)
+    }
+
+    fn compared(&self) -> u64 {
+        self.compared.load(Ordering::Acquire)
+    }
+
+    fn failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
     }
 }
 
 impl Worker {
     /// No thread yet.
     pub(super) fn new(entries: Arc<dyn EntryStore>, dir: PathBuf) -> Self {
-        let (index, progress, moved) = (OnceLock::new(), Mutex::default(), Condvar::new());
-        let shared = Shared { entries, dir, index, progress, moved };
+        let (index, progress) = (Index::new(dir), Progress::default());
+        let shared = Shared { entries, index, progress, waiting: Mutex::new(()), moved: Condvar::new() };
         Self { shared: Arc::new(shared), changes: OnceLock::new() }
     }
 
@@ -82,62 +112,60 @@ impl Worker {
         if changed.entries == ChangedEntries::Gone {
             return;
         }
-        self.shared.progress.lock().told += 1;
-        match changes.try_send(changed.clone()) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_)) => {
-                self.shared.progress.lock().stale += 1;
-                self.shared.has_read();
+        let progress = &self.shared.progress;
+        progress.told.fetch_add(1, Ordering::AcqRel);
+        if let Err(error) = changes.try_send(changed.clone()) {
+            if let TrySendError::Full(_) = error {
+                progress.stale.fetch_add(1, Ordering::AcqRel);
             }
-            Err(TrySendError::Disconnected(_)) => self.shared.has_read(),
+            // Searches hear of it with the next change that is read.
+            progress.read.fetch_add(1, Ordering::AcqRel);
         }
     }
 
     /// Other rows are in the store than before.
     pub(super) fn mark_stale(&self) {
-        self.shared.progress.lock().stale += 1;
+        self.shared.progress.stale.fetch_add(1, Ordering::AcqRel);
         // It wakes up and looks.
         let nothing = ChangedEntries::These(Arc::default());
         self.tell(&EntriesChanged { agent: AgentId(Uuid::nil()), number: 0, entries: nothing });
     }
 
     /// The index with all that was told before; starts the thread when there is none. Waits for at most so long: an index that
-    /// is being built answers from what it has. `None` when there is none.
+    /// is being opened or built answers from what it has. `None` when it cannot be opened or built.
     pub(super) fn index(&self, longest: Duration) -> Option<&Index> {
         self.changes.get_or_init(|| start(&self.shared)).as_ref()?;
         let until = Instant::now() + longest;
-        let mut progress = self.shared.progress.lock();
-        let told = progress.told;
-        let is_behind = |progress: &Progress| {
-            let is_empty = self.shared.index.get().is_none_or(|index| index.docs() == 0);
-            progress.read < told || (progress.compared == 0 && is_empty)
-        };
-        while is_behind(&progress) && !self.shared.moved.wait_until(&mut progress, until).timed_out() {}
-        drop(progress);
-        self.shared.index.get()
+        let Shared { index, progress, waiting, moved, .. } = &*self.shared;
+        let told = progress.told();
+        let is_missing = || progress.compared() == 0 && index.docs() == 0;
+        let is_behind = || progress.read() < told || (is_missing() && !progress.failed());
+        let mut waiting = waiting.lock();
+        while is_behind() && !moved.wait_until(&mut waiting, until).timed_out() {}
+        (!is_missing() || !progress.failed()).then_some(index)
     }
 
     /// Waits until all rows were compared.
     #[cfg(test)]
     pub(super) fn compared(&self) -> Option<&Index> {
         self.changes.get_or_init(|| start(&self.shared)).as_ref()?;
-        let mut progress = self.shared.progress.lock();
-        while progress.compared < progress.stale || progress.read < progress.told {
-            self.shared.moved.wait(&mut progress);
+        let Shared { index, progress, waiting, moved, .. } = &*self.shared;
+        let mut waiting = waiting.lock();
+        while progress.compared() < progress.stale() || progress.read() < progress.told() {
+            moved.wait(&mut waiting);
         }
-        drop(progress);
-        self.shared.index.get()
+        Some(index)
     }
 
-    /// Entries and bytes of the index, where there is one.
-    pub(super) fn size(&self) -> Option<(u64, u64)> {
-        self.shared.index.get().map(|index| (index.docs(), index.bytes()))
+    /// Entries and bytes of the index, 0 where there is none. Never blocks.
+    pub(super) fn size(&self) -> (u64, u64) {
+        (self.shared.index.docs(), self.shared.index.bytes())
     }
 }
 
 fn start(shared: &Arc<Shared>) -> Option<Sender<EntriesChanged>> {
     let (sender, changes) = crossbeam_channel::bounded(CHANGES_MAX);
-    let keeper = Keeper { shared: Arc::clone(shared), changes };
+    let keeper = Keeper { shared: Arc::clone(shared), changes, retry: Cell::new(None) };
     let thread = std::thread::Builder::new().name("memory-index".to_owned()).spawn(move || keeper.run());
     match thread {
         Ok(_) => Some(sender),
@@ -149,9 +177,18 @@ fn start(shared: &Arc<Shared>) -> Option<Sender<EntriesChanged>> {
 }
 
 impl Shared {
-    fn has_read(&self) {
-        self.progress.lock().read += 1;
+    /// Changes the progress, and lets searches look.
+    fn moved(&self, change: impl FnOnce(&Progress)) {
+        let waiting = self.waiting.lock();
+        change(&self.progress);
+        drop(waiting);
         self.moved.notify_all();
+    }
+
+    fn has_read(&self) {
+        self.moved(|progress| {
+            progress.read.fetch_add(1, Ordering::AcqRel);
+        });
     }
 }
 
@@ -159,51 +196,79 @@ impl Shared {
 struct Keeper {
     shared: Arc<Shared>,
     changes: Receiver<EntriesChanged>,
+    /// When what failed is tried again.
+    retry: Cell<Option<Instant>>,
 }
 
 impl Keeper {
     fn run(&self) {
-        let index = match Index::open(&self.shared.dir) {
-            Ok(index) => self.shared.index.get_or_init(|| index),
-            Err(error) => {
-                tracing::error!(%error, dir = %self.shared.dir.display(), "the memory index cannot be opened");
-                self.compared(u64::MAX);
-                // Searches that wait are let go.
-                self.changes.iter().for_each(|_| self.shared.has_read());
-                return;
-            }
-        };
+        let index = &self.shared.index;
+        let mut is_loaded = false;
         loop {
-            let Progress { stale, compared, .. } = *self.shared.progress.lock();
-            if compared < stale {
-                let compared = self.compare(index);
-                self.report(index, compared);
-                self.compared(stale);
+            if !is_loaded && self.is_due() {
+                is_loaded = self.load(index);
             }
-            match self.changes.recv_timeout(IDLE) {
-                Ok(changed) => self.take(index, &changed),
-                Err(RecvTimeoutError::Timeout) => {
+            let stale = self.shared.progress.stale();
+            if is_loaded && self.is_due() && self.shared.progress.compared() < stale {
+                let compared = self.compare(index);
+                let (is_compared, failed) =
+                    (compared.is_ok(), compared.as_ref().err().is_some_and(Failure::is_lasting));
+                self.report(index, compared);
+                self.shared.moved(|progress| {
+                    progress.failed.store(failed, Ordering::Release);
+                    if is_compared {
+                        progress.compared.store(stale, Ordering::Release);
+                    }
+                });
+                // More may have become stale meanwhile.
+                continue;
+            }
+            let pause = self.retry.get().map_or(IDLE, |at| at.saturating_duration_since(Instant::now()));
+            match self.changes.recv_timeout(pause) {
+                Ok(changed) if is_loaded => self.take(index, &changed),
+                // All rows are compared later.
+                Ok(_) => self.shared.has_read(),
+                Err(RecvTimeoutError::Timeout) if self.retry.get().is_none() => {
                     let flushed = index.flush(&mut |doc| self.is_there(doc)).map_err(Into::into);
                     self.report(index, flushed);
                 }
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
 
-    fn compared(&self, stale: u64) {
-        self.shared.progress.lock().compared = stale;
-        self.shared.moved.notify_all();
+    /// May it be tried, or has it failed just now?
+    fn is_due(&self) -> bool {
+        let is_due = self.retry.get().is_none_or(|at| at <= Instant::now());
+        if is_due {
+            self.retry.set(None);
+        }
+        is_due
     }
 
-    /// What failed is tried again with the next walk.
+    fn load(&self, index: &Index) -> bool {
+        let loaded = index.load();
+        if let Err(error) = &loaded {
+            tracing::error!(%error, dir = %index.dir().display(), "the memory index cannot be opened");
+            self.retry.set(Some(Instant::now() + RETRY));
+        }
+        self.shared.moved(|progress| progress.failed.store(loaded.is_err(), Ordering::Release));
+        loaded.is_ok()
+    }
+
+    /// What failed is tried again with a walk after a pause.
     fn report(&self, index: &Index, result: Result<(), Failure>) {
         let Err(failure) = result else { return };
-        if let Failure::Store(ContentError::Exchanging) = failure {
+        self.shared.progress.stale.fetch_add(1, Ordering::AcqRel);
+        self.retry.set(Some(Instant::now() + RETRY));
+        if !failure.is_lasting() {
             return;
         }
         tracing::error!(error = %failure, "the memory index could not be updated");
-        index.drop_tail();
+        if let Failure::Disk(_) = failure {
+            index.drop_tail();
+        }
     }
 
     fn take(&self, index: &Index, changed: &EntriesChanged) {
@@ -348,4 +413,11 @@ enum Failure {
     Disk(#[from] io::Error),
     #[error("{0}")]
     Store(#[from] ContentError),
+}
+
+impl Failure {
+    /// Is it more than that one world is taking the place of another?
+    fn is_lasting(&self) -> bool {
+        !matches!(self, Self::Store(ContentError::Exchanging))
+    }
 }

@@ -115,13 +115,13 @@ fn a_restart_finds_what_the_index_was_not_told() {
     let fixture = Fixture::new();
     fixture.fill(1, 40, 1_000);
     assert_eq!(fixture.index.worker.compared().unwrap().docs(), 40_000);
-    let before = fixture.index.worker.size().unwrap();
+    let before = fixture.index.worker.size();
     assert!(before.1 > 0, "most of it is in segments");
     let fixture = fixture.restarted();
     fixture.put(agent(3), [(id(7), said("a giraffe"))]);
     fixture.index.worker.compared().unwrap();
     assert_eq!(fixture.found(&all(), "giraffe"), [id(7)]);
-    assert_eq!(fixture.index.worker.size().unwrap().0, 40_001);
+    assert_eq!(fixture.index.worker.size().0, 40_001);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn another_world_is_indexed_and_the_old_one_forgotten() {
     assert!(fixture.found(&all(), "filler").is_empty());
     fixture.index.worker.compared().unwrap();
     assert_eq!(fixture.found(&all(), "zebra").len(), 10);
-    assert!(fixture.index.worker.size().unwrap().0 < 10_000, "segments of what is gone are cleaned");
+    assert!(fixture.index.worker.size().0 < 10_000, "segments of what is gone are cleaned");
 }
 
 #[test]
@@ -201,4 +201,65 @@ fn vectors_find_other_words_among_few_and_order_many() {
     fixture.index.worker.compared().unwrap();
     let found = fixture.index.search(&all(), "blue puppy", 10).unwrap();
     assert_eq!((found.mode, found.hits[0].id, found.hits.len()), (SearchMode::Hybrid, id(1), 3));
+}
+
+#[test]
+fn who_tells_of_a_change_waits_for_no_search_and_no_writing() {
+    let fixture = Fixture::new();
+    fixture.fill(1, 3, 1_000);
+    let index = fixture.index.worker.compared().unwrap();
+    let (told, was_told) = crossbeam_channel::bounded(1);
+    std::thread::scope(|scope| {
+        let state = index.state.write();
+        // The thread takes it, and waits for the state; the search waits for the thread.
+        fixture.put(agent(1), [(id(7), said("a giraffe"))]);
+        let search = scope.spawn(|| fixture.index.worker.index(Duration::from_secs(60)).is_some());
+        scope.spawn(|| {
+            for _ in 0..2_000 {
+                fixture.put(agent(1), [(id(8), said("a zebra"))]);
+                std::thread::yield_now();
+            }
+            told.send(())
+        });
+        let told = was_told.recv_timeout(Duration::from_secs(30));
+        let has_answered = search.is_finished();
+        drop(state);
+        assert!(told.is_ok(), "telling waited");
+        assert!(!has_answered, "the search waits for what was told before");
+        assert!(search.join().unwrap());
+    });
+    assert_eq!(fixture.found(&all(), "giraffe"), [id(7)]);
+}
+
+#[test]
+fn what_the_disk_did_not_take_is_added_later() {
+    let fixture = Fixture::new();
+    fixture.fill(1, 3, 1_000);
+    fixture.index.worker.compared().unwrap();
+    let dir = fixture.dir.path().join("index");
+    std::fs::remove_dir_all(&dir).unwrap();
+    fixture.put(agent(80), [(id(7), said("a giraffe"))]);
+    assert_eq!(fixture.found(&all(), "giraffe"), [id(7)], "in memory");
+    // More than is kept in memory.
+    fixture.fill(10, 20, 1_000);
+    let index = fixture.index.worker.index(Duration::from_secs(60)).unwrap();
+    assert!(index.docs() < 20_000, "some were given up");
+    std::fs::create_dir(&dir).unwrap();
+    fixture.index.worker.compared().unwrap();
+    assert_eq!(fixture.found(&all(), "giraffe"), [id(7)]);
+    assert_eq!(fixture.found(&all(), "filler entry 999 number 29").len(), 10);
+    assert!(fixture.index.worker.size().1 > 0);
+}
+
+#[test]
+fn a_folder_that_cannot_be_opened_is_an_error_until_it_can_be() {
+    let fixture = Fixture::new();
+    fixture.fill(1, 3, 1_000);
+    let dir = fixture.dir.path().join("index");
+    std::fs::write(&dir, b"a file").unwrap();
+    assert!(fixture.index.search(&all(), "filler", 10).is_err());
+    fixture.put(agent(80), [(id(7), said("a giraffe"))]);
+    std::fs::remove_file(&dir).unwrap();
+    fixture.index.worker.compared().unwrap();
+    assert_eq!(fixture.found(&all(), "giraffe"), [id(7)]);
 }

@@ -92,6 +92,17 @@ impl TermAt {
     }
 }
 
+/// A term of a segment, and where its postings end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FoundTerm(TermAt, u64);
+
+impl FoundTerm {
+    /// How many entries have it.
+    pub(crate) const fn count(&self) -> u32 {
+        self.0.count
+    }
+}
+
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut number = [0; 8];
     number.copy_from_slice(&bytes[at..at + 8]);
@@ -261,22 +272,24 @@ impl Segment {
         Ok(low)
     }
 
-    /// The postings of a term, and how many entries have it; `None` for none.
+    /// The postings of a term that was found.
     ///
     /// # Errors
     /// The disk's.
-    pub(crate) fn postings(&self, hash: u64) -> io::Result<Option<(Vec<u8>, u32)>> {
-        let Some((found, end)) = self.find(hash)? else { return Ok(None) };
+    pub(crate) fn read(&self, FoundTerm(found, end): FoundTerm) -> io::Result<Vec<u8>> {
         // The checksum says that the places are right; a file that was changed since is not to cost memory.
         let bytes = end.checked_sub(found.offset).filter(|bytes| *bytes <= self.header.postings);
         let bytes = bytes.ok_or_else(changed)?;
         let mut postings = vec![0; bytes as usize];
         self.file.read_exact_at(&mut postings, self.header.postings_at() + found.offset)?;
-        Ok(Some((postings, found.count)))
+        Ok(postings)
     }
 
-    /// A term, and where its postings end. The place of a hash among all is about what its value is among all values.
-    fn find(&self, hash: u64) -> io::Result<Option<(TermAt, u64)>> {
+    /// A term, and where its postings end, which are not read. The place of a hash among all is about what its value is among all values.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(crate) fn find(&self, hash: u64) -> io::Result<Option<FoundTerm>> {
         let (mut low, mut high) = (0, self.header.terms);
         let (mut least, mut most) = (0, u64::MAX);
         let mut guesses = 0;
@@ -292,7 +305,7 @@ impl Segment {
             let at = block[..asked].partition_point(|term| term.hash < hash);
             if block[..asked].get(at).is_some_and(|term| term.hash == hash) {
                 let end = block.get(at + 1).map_or(self.header.postings, |next| next.offset);
-                return Ok(Some((block[at], end)));
+                return Ok(Some(FoundTerm(block[at], end)));
             }
             if at == 0 {
                 (high, most) = (start, block[0].hash);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::super::tail::Tail;
+use super::super::tail::{Analysed, Tail};
 use super::*;
 
 fn doc(key: u16, fingerprint: u64) -> Doc {
@@ -16,7 +16,7 @@ fn doc(key: u16, fingerprint: u64) -> Doc {
 fn tail(docs: &[(u16, u64)]) -> Memory {
     let mut tail = Tail::default();
     for (key, version) in docs {
-        tail.add(doc(*key, *version), &format!("word{key} version{version} common"), None);
+        tail.add(Analysed::new(doc(*key, *version), &format!("word{key} version{version} common"), None));
     }
     tail.to_memory()
 }
@@ -35,7 +35,8 @@ fn written(dir: &Path, name: &str, sources: &[Source<'_>]) -> Segment {
 
 /// The entries that a word leads to.
 fn led(segment: &Segment, word: &str) -> Vec<Doc> {
-    let Some((bytes, count)) = segment.postings(hash(word)).expect("a read") else { return Vec::new() };
+    let Some(found) = segment.find(hash(word)).expect("a read") else { return Vec::new() };
+    let (bytes, count) = (segment.read(found).expect("a read"), found.count());
     let docs: Vec<Doc> = Postings::new(&bytes).map(|(number, _)| segment.doc(number).expect("an entry")).collect();
     assert_eq!(docs.len(), count as usize);
     docs

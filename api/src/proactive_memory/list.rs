@@ -54,7 +54,7 @@ pub(crate) struct MemoryList {
     total: Option<u64>,
     offset: usize,
     limit: usize,
-    /// Cursor of the next page; null on the last one.
+    /// Cursor of the next page; null on the last one. A page ends early, even empty, after 100000 entries that do not fit.
     next_cursor: Option<String>,
 }
 
@@ -187,6 +187,10 @@ fn page(
         let is_counted = sum.is_none() && is_first;
         if is_last {
             return Ok(Page { rows, total: sum.or_else(|| is_first.then_some(matching as u64)), next });
+        }
+        if next.is_none() && read >= COUNTED_MAX {
+            // What fits is rare: the page is short, and the next one goes on behind what was read.
+            return Ok(Page { rows, total: sum, next: after });
         }
         if next.is_some() && (!is_counted || read >= COUNTED_MAX) {
             return Ok(Page { rows, total: sum, next });

@@ -346,3 +346,25 @@ fn settings_are_read_anew_by_a_reload() {
     entry(&daemon, &agent, "the newest");
     assert_eq!(contents(&daemon.get(&format!("/api/memory/agents/{agent}")).expect(200)), ["fact 3", "the newest"]);
 }
+
+#[test]
+fn entries_beyond_a_lowered_limit_go_with_the_next_changes() {
+    let daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    let many: Vec<_> = (0..2_000).map(|n| json!({ "content": format!("fact {n}") })).collect();
+    let config = daemon.home().join("config.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let limit = |most: u32| {
+        let text = format!("{text}\n[proactive_memory]\nmax_memories_per_agent = {most}\n");
+        std::fs::write(&config, text).unwrap();
+        daemon.post("/api/config/reload", &json!({})).expect(200);
+    };
+    limit(5_000);
+    import(&daemon, &agent, &json!(many)).expect(200);
+    limit(10);
+    let left = [1, 2, 3].map(|n| {
+        entry(&daemon, &agent, &format!("newer {n}"));
+        count(&daemon, &agent)
+    });
+    assert_eq!(left, [1_002, 10, 10], "each change removes at most 999");
+}

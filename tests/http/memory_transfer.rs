@@ -50,6 +50,35 @@ fn an_export_goes_into_another_agent_and_twice_changes_nothing() {
     // A newer one replaces what is there.
     let newer = json!([{ "id": one["id"], "content": "newest", "updated_at": "2099-01-01T00:00:00Z" }]);
     assert_eq!(import(&daemon, &from, &newer).expect(200)["updated"], 1);
+    let newest = daemon.get(&format!("/api/memory/agents/{from}/export")).expect(200);
+    let newest = newest["memories"].as_array().unwrap().iter().find(|it| it["content"] == "newest").cloned().unwrap();
+    assert_eq!(newest["taint"], json!(["web"]), "an import does not make trusted what was not");
+}
+
+#[test]
+fn a_copy_is_the_same_entry_when_its_first_agent_is_gone_and_is_put_once() {
+    let daemon = Daemon::start();
+    let (from, to) = (daemon.agent("from"), daemon.agent("to"));
+    import(&daemon, &from, &json!([{ "content": "x", "created_at": "2026-01-01T00:00:00Z" }])).expect(200);
+    let exported = daemon.get(&format!("/api/memory/agents/{from}/export")).expect(200);
+    assert_eq!(import(&daemon, &to, &exported).expect(200)["created"], 1);
+    let copy = daemon.get(&format!("/api/memory/agents/{to}/export")).expect(200);
+    // The file names the copy and what it was made of: both are one entry of this agent, once it is deleted too.
+    let copied = text(&copy["memories"][0]["id"]);
+    daemon.delete(&format!("/api/memory/items/{copied}")).expect(200);
+    let both = json!([exported["memories"][0], copy["memories"][0]]);
+    let done = import(&daemon, &to, &both).expect(200);
+    assert_eq!((&done["created"], &done["skipped"], &count(&daemon, &to)), (&json!(1), &json!(1), &json!(1)));
+    let id = text(&exported["memories"][0]["id"]);
+    daemon.delete(&format!("/api/agents/{from}")).expect(200);
+    until("the first agent's rows are erased", || {
+        // An id that leads to an entry of a deleted agent is no error of the others.
+        let sent = json!({ "ids": [id] });
+        assert_eq!(daemon.post("/api/memory/bulk-delete", &sent).expect(200)["failed"], 1);
+        Some(()).filter(|()| daemon.get("/api/memory").expect(200)["memories"].as_array().unwrap().len() == 1)
+    });
+    let again = import(&daemon, &to, &exported).expect(200);
+    assert_eq!((&again["created"], &again["skipped"], &count(&daemon, &to)), (&json!(0), &json!(1), &json!(1)));
 }
 
 #[test]
@@ -81,6 +110,8 @@ fn an_import_is_checked_as_a_whole_and_shows_its_progress() {
     bad(json!([{ "content": "x" }, { "content": " " }]), "memories[1].content");
     bad(json!({ "memories": [{ "content": "x", "created_at": "yesterday" }] }), "memories[0].created_at");
     bad(json!({ "memories": [{ "content": "x", "level": "high" }] }), "memories[0].level");
+    let versions = json!([{ "content": "x".repeat(16 * 1024 + 1), "replaced_at": "2026-01-01T00:00:00Z" }]);
+    bad(json!([{ "content": "x", "versions": versions }]), "memories[0].versions");
     bad(json!({ "entries": [] }), "memories");
     assert_eq!(count(&daemon, &agent), 0);
     let many: Vec<_> = (0..3_000).map(|n| json!({ "content": format!("fact {n}") })).collect();

@@ -257,7 +257,9 @@ fn evict<T>(usage: &EntryUse, rows: &Rows<'_>, plan: &mut Plan<T>) -> Result<(),
         }
     })?;
     // A large memory that is full is not read again for each entry that is added.
-    let over = over.max(most / 1_000).min(ranked.len());
+    // What one change has no place for, as when the limit was lowered, goes with the next ones.
+    let place = ENTRY_CHANGES_MAX.saturating_sub(plan.puts.len() + plan.removes.len());
+    let over = over.max(most / 1_000).min(place);
     ranked.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then_with(|| (a.1, a.2).cmp(&(b.1, b.2))));
     plan.removes.extend(ranked.into_iter().take(over).map(|(_, _, id, old)| EntryRemove { id, old }));
     Ok(())

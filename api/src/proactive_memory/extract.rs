@@ -2,7 +2,7 @@
 //! asked. A rule that finds nothing is better than one that makes something up, so questions and conditions are left out.
 
 use agentsvc_components::proactive_memory::Level;
-use agentsvc_systems::proactive_memory::limits::EXTRACTED_MAX;
+use agentsvc_systems::proactive_memory::limits::{EXTRACTED_MAX, EXTRACTED_REQUEST_MAX};
 
 use self::phrases::{PHRASES, Phrase};
 
@@ -26,14 +26,23 @@ pub(crate) struct Extracted {
 pub(crate) fn extract(message: &str) -> Vec<Extracted> {
     let mut facts: Vec<Extracted> = Vec::new();
     for sentence in sentences(message) {
+        if facts.len() == EXTRACTED_MAX {
+            break;
+        }
         if let Some(fact) = of_sentence(sentence)
             && !facts.contains(&fact)
-            && facts.len() < EXTRACTED_MAX
         {
             facts.push(fact);
         }
     }
     facts
+}
+
+/// The facts of these categories that messages of users state, those of a request. Long texts take a while: not on an async
+/// thread.
+pub(crate) fn extract_all<'a>(messages: impl Iterator<Item = &'a str>, wanted: &[Box<str>]) -> Vec<Extracted> {
+    let facts = messages.flat_map(extract);
+    facts.filter(|fact| wanted.iter().any(|it| **it == *fact.category)).take(EXTRACTED_REQUEST_MAX).collect()
 }
 
 /// The statements of a text: without questions.
@@ -217,6 +226,16 @@ mod tests {
         );
         let many = (0..40).map(|n| format!("I live in town {n}. ")).collect::<String>();
         assert_eq!(facts(&many).len(), EXTRACTED_MAX);
+    }
+
+    #[test]
+    fn a_request_gives_a_bounded_number_of_facts_of_the_wanted_categories() {
+        let many: Vec<String> = (0..200).map(|n| format!("I live in town {n}. I prefer tea {n}.")).collect();
+        let of = |wanted: &[Box<str>]| extract_all(many.iter().map(|text| &**text), wanted);
+        assert_eq!(of(&["preference".into(), "personal_detail".into()]).len(), EXTRACTED_REQUEST_MAX);
+        let some = of(&["preference".into()]);
+        assert!(some.len() == EXTRACTED_REQUEST_MAX && some.iter().all(|fact| fact.category == "preference"));
+        assert_eq!(of(&[]), []);
     }
 
     #[test]

@@ -208,29 +208,25 @@ struct Counts {
 
 fn planned(usage: &EntryUse, rows: &Rows<'_>, batch: &[NewEntry]) -> Result<Plan<Counts>, ContentError> {
     let (mut puts, mut counts, now) = (Vec::new(), Counts::default(), now());
+    let mut taken = HashSet::with_capacity(batch.len());
     for NewEntry { id, record } in batch {
-        if !record.is_live(now) {
+        let (id, known) = place(rows, *id)?;
+        let is_older = known.as_ref().is_some_and(|known| known.updated_at >= record.updated_at);
+        // Two ids of the file can lead to one entry, which is put once.
+        if !record.is_live(now) || is_older || !taken.insert(id) {
             counts.skipped += 1;
             continue;
         }
-        // An entry of another agent stays there: this one gets a copy under an id of its own, always the same.
-        let id = match rows.store.owner(*id)? {
-            Some(other) if other != rows.agent => made(&[rows.agent.0.as_bytes(), id.0.as_bytes()]),
-            _ => *id,
-        };
-        let old = match rows.get(id)? {
-            Some(known) if known.updated_at >= record.updated_at => {
-                counts.skipped += 1;
-                continue;
-            }
-            known => known.as_ref().map(Counted::from),
-        };
+        let old = known.as_ref().map(Counted::from);
+        let mut record = record.clone();
+        // A file does not make trusted what was not.
+        record.taint = known.map_or(record.taint, |known| known.taint.with(record.taint));
         if old.is_some() {
             counts.updated += 1;
         } else {
             counts.created += 1;
         }
-        puts.push(EntryPut { id: Some(id), record: record.clone(), old, is_now: false });
+        puts.push(EntryPut { id: Some(id), record, old, is_now: false });
     }
     let (there, most) = (usage.counts.entries() as usize, usage.most as usize);
     let over = (there + counts.created).saturating_sub(most);
@@ -242,13 +238,27 @@ fn planned(usage: &EntryUse, rows: &Rows<'_>, batch: &[NewEntry]) -> Result<Plan
     Ok(Plan { puts, removes: Vec::new(), due: None, told: counts })
 }
 
+/// The agent's entry for an id of the file, and what it says where it is there already. An entry of another agent stays there:
+/// this one gets a copy under an id of its own, always the same, and keeps it when the other agent is gone.
+fn place(rows: &Rows<'_>, id: MemoryEntryId) -> Result<(MemoryEntryId, Option<MemoryEntryRecord>), ContentError> {
+    let copy = made(&[rows.agent.0.as_bytes(), id.0.as_bytes()]);
+    for id in [id, copy] {
+        if let Some(known) = rows.get(id)? {
+            return Ok((id, Some(known)));
+        }
+    }
+    let is_others = rows.store.owner(id)?.is_some_and(|owner| owner != rows.agent);
+    Ok((if is_others { copy } else { id }, None))
+}
+
 /// Leaves out the new entries that would be among the `over` ones that have to go; so an import that is repeated ends with the
 /// same entries.
 fn drop_least(rows: &Rows<'_>, puts: &mut Vec<EntryPut>, over: usize) -> Result<usize, ContentError> {
-    let mut ranked: Vec<(f32, Timestamp, Option<MemoryEntryId>)> = Vec::new();
+    let (mut ranked, now): (Vec<(f32, Timestamp, Option<MemoryEntryId>)>, _) = (Vec::new(), now());
     rows.each(|_, record| {
         if record.deleted_at.is_none() {
-            ranked.push((record.confidence, record.updated_at, None));
+            let confidence = if record.is_live(now) { record.confidence } else { -1.0 };
+            ranked.push((confidence, record.updated_at, None));
         }
     })?;
     let new = puts.iter().filter(|put| put.old.is_none());

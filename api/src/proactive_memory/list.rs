@@ -54,7 +54,7 @@ pub(crate) struct MemoryList {
     total: Option<u64>,
     offset: usize,
     limit: usize,
-    /// Cursor of the next page; null on the last one.
+    /// Cursor of the next page; null on the last one. A page ends early, even empty, after 100000 entries that do not fit.
     next_cursor: Option<String>,
 }
 
@@ -188,8 +188,60 @@ fn page(
         if is_last {
             return Ok(Page { rows, total: sum.or_else(|| is_first.then_some(matching as u64)), next });
         }
+        if next.is_none() && read >= COUNTED_MAX {
+            // What fits is rare: the page is short, and the next one goes on behind what was read.
+            return Ok(Page { rows, total: sum, next: after });
+        }
         if next.is_some() && (!is_counted || read >= COUNTED_MAX) {
             return Ok(Page { rows, total: sum, next });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many entries of one agent, all of no category.
+    struct Many(u128);
+
+    impl EntryStore for Many {
+        fn entry(&self, _: AgentId, _: MemoryEntryId) -> Result<Option<MemoryEntryRecord>, ContentError> {
+            Ok(None)
+        }
+
+        fn owner(&self, _: MemoryEntryId) -> Result<Option<AgentId>, ContentError> {
+            Ok(None)
+        }
+
+        fn entries(
+            &self,
+            _: Option<AgentId>,
+            after: Option<Place>,
+            limit: usize,
+        ) -> Result<Vec<EntryRow>, ContentError> {
+            let from = after.map_or(0, |(_, id)| id.0.as_u128() + 1);
+            let row = |n| EntryRow {
+                agent: AgentId(Uuid::nil()),
+                id: MemoryEntryId(Uuid::from_u128(n)),
+                record: MemoryEntryRecord::default(),
+            };
+            Ok((from..self.0).take(limit).map(row).collect())
+        }
+
+        fn of_user(&self, _: &str, _: Option<Place>, _: usize) -> Result<Vec<EntryRow>, ContentError> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn a_filter_that_fits_nothing_reads_a_bounded_number_of_rows_and_goes_on_there() {
+        let filter = Filter { category: Some("rare".into()), ..Filter::default() };
+        let store = Many(COUNTED_MAX as u128 + 700);
+        let first = page(&store, &Source::All, &filter, (None, 0, 10), None).unwrap();
+        let next = first.next.unwrap();
+        assert_eq!((first.rows.len(), first.total, next.1.0.as_u128()), (0, None, COUNTED_MAX as u128 - 1));
+        let second = page(&store, &Source::All, &filter, (Some(next), 0, 10), None).unwrap();
+        assert_eq!((second.rows.len(), second.next), (0, None));
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use agentsvc_components::AgentId;
 use agentsvc_components::proactive_memory::MemoryEntryId;
 use agentsvc_components::proactive_memory::record::EntryCounts;
+use agentsvc_components::{AgentId, Refusal, RefusalKind};
 use agentsvc_systems::proactive_memory::limits::{
     ENTRY_BULK_MAX, ENTRY_CHANGES_MAX, ENTRY_STATS_AGENTS_MAX, EXTRACT_MESSAGES_MAX,
 };
@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::http::blocking::spawn_blocking;
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
@@ -21,7 +22,7 @@ use crate::proactive_memory::change::{
     self, Action, learn, new_record, not_found, of_agent, replace_content, set_expiry,
 };
 use crate::proactive_memory::entries::{Plan, Rows, now, read_of};
-use crate::proactive_memory::extract::extract;
+use crate::proactive_memory::extract::extract_all;
 use crate::proactive_memory::list::{self, AGENTS_PAGE, EntriesQuery, MemoryList, Source};
 use crate::proactive_memory::settings::{ProactiveMemory, ProactiveMemorySettings};
 use crate::proactive_memory::shape::{MemoryEntry, Version, described, level};
@@ -35,6 +36,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .query::<EntriesQuery>()
         .replies(PAGE),
     Route::post("/api/memory", "Add a memory entry, or those that messages state", |call| Box::pin(add(call)))
+        .cost(5)
         .body::<AddBody>()
         .replies(&[Reply::json::<Added>(201, "the entry, or those that were extracted"), FULL]),
     Route::get("/api/memory/stats", "Count memory entries", |call| Box::pin(stats(call))).replies(&[Reply::json::<
@@ -150,12 +152,12 @@ async fn add(call: Call) -> Result<Response, Error> {
             }
             entries.usage().await?;
             let mut memories = Vec::new();
-            let of_user = messages.iter().filter(|message| &*message.role == "user");
-            let wanted = &settings.extract_categories;
-            for fact in of_user.flat_map(|message| extract(&message.content)) {
-                if !wanted.iter().any(|category| **category == *fact.category) {
-                    continue;
-                }
+            let wanted = settings.extract_categories.clone();
+            let facts = spawn_blocking(move || {
+                let of_user = messages.iter().filter(|message| &*message.role == "user");
+                extract_all(of_user.map(|message| &*message.content), &wanted)
+            });
+            for fact in facts.await.map_err(|_| Error::internal("the messages could not be read"))? {
                 let mut record = new_record(fact.content.into(), "rules");
                 described.apply(&mut record)?;
                 record.category = fact.category.into();
@@ -283,7 +285,11 @@ async fn bulk_delete(call: Call) -> Result<Response, Error> {
         ids.dedup();
         let entries = of_agent(&call, agent)?;
         for ids in ids.chunks(ENTRY_CHANGES_MAX) {
-            deleted += delete(&entries, ids.to_vec()).await?;
+            deleted += match delete(&entries, ids.to_vec()).await {
+                // The agent was deleted, and its entries are being erased.
+                Err(gone) if gone.kind == RefusalKind::NotFound => 0,
+                result => result?,
+            };
         }
     }
     reply::ok(&BulkDeleted { deleted, failed: total - deleted, total })
@@ -293,7 +299,7 @@ async fn bulk_delete(call: Call) -> Result<Response, Error> {
 async fn delete(
     entries: &crate::proactive_memory::entries::AgentEntries,
     ids: Vec<MemoryEntryId>,
-) -> Result<usize, Error> {
+) -> Result<usize, Refusal> {
     let plan = move |_: &_, rows: &Rows<'_>| {
         let mut removes = Vec::new();
         for id in &ids {
@@ -366,6 +372,8 @@ struct History {
 async fn history(call: Call) -> Result<Response, Error> {
     let id: MemoryEntryId = call.id("memory_id")?;
     let entries = of_agent(&call, owner(&call, id).await?)?;
+    // Rows of a deleted agent are there until they are erased.
+    entries.usage().await?;
     let record = entries.read(move |rows| rows.get(id)).await?.ok_or_else(|| not_found(id))?;
     let versions: Vec<Version> = record.versions.into_iter().map(Version::from).collect();
     reply::ok(&History { memory_id: id.0, content: record.content, version_count: versions.len(), versions })

@@ -31,6 +31,8 @@ use crate::proactive_memory::similar::{Words, groups};
 const COST: u32 = 50;
 /// Requests that may look at many rows at once.
 const UPKEEP_MAX: usize = 2;
+/// Entries that one consolidation changes; as many replaced ones can be removed with it.
+const MERGED_MAX: usize = ENTRY_CHANGES_MAX / 2;
 /// Milliseconds of a day.
 const DAY_MS: f64 = 86_400_000.0;
 /// How much slower the confidence of what is often found decays, at most.
@@ -264,13 +266,13 @@ async fn consolidate(call: Call) -> Result<Response, Error> {
 fn merge(usage: &EntryUse, rows: &Rows<'_>, threshold: f64) -> Result<Plan<(usize, usize, bool)>, ContentError> {
     let (now, mut puts, mut counts, mut is_all) = (now(), Vec::new(), (0, 0), true);
     for group in duplicates_of(rows, threshold)? {
-        if puts.len() + group.len().min(ENTRY_CHANGES_MAX) > ENTRY_CHANGES_MAX {
+        if puts.len() + group.len().min(MERGED_MAX) > MERGED_MAX {
             is_all = false;
             break;
         }
-        is_all &= group.len() <= ENTRY_CHANGES_MAX;
+        is_all &= group.len() <= MERGED_MAX;
         let mut read = Vec::new();
-        for id in group.into_iter().take(ENTRY_CHANGES_MAX) {
+        for id in group.into_iter().take(MERGED_MAX) {
             if let Some(record) = rows.get(id)? {
                 read.push((id, record));
             }
@@ -308,7 +310,11 @@ fn oldest_replaced(usage: &EntryUse, rows: &Rows<'_>, more: usize) -> Result<Vec
         }
     })?;
     replaced.sort_unstable_by_key(|(at, id, _)| (*at, *id));
-    Ok(replaced.into_iter().take(over.min(ENTRY_CHANGES_MAX)).map(|(_, id, old)| EntryRemove { id, old }).collect())
+    Ok(replaced
+        .into_iter()
+        .take(over.min(ENTRY_CHANGES_MAX - MERGED_MAX))
+        .map(|(_, id, old)| EntryRemove { id, old })
+        .collect())
 }
 
 #[cfg(test)]

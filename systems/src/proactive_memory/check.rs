@@ -25,6 +25,9 @@ pub fn check_entry(record: &MemoryEntryRecord) -> Result<(), Refusal> {
         }
         word("tags", tag, limits::ENTRY_TAG_BYTES_MAX)?;
     }
+    for version in &record.versions {
+        too_long("versions", &version.content, limits::ENTRY_CONTENT_BYTES_MAX)?;
+    }
     too_long("metadata", &record.metadata, limits::ENTRY_METADATA_BYTES_MAX)?;
     if !(0.0..=1.0).contains(&record.confidence) {
         return Err(Refusal::bad_field("confidence", "confidence: must be 0 to 1"));

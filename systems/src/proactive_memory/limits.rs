@@ -38,6 +38,8 @@ agentsvc_components::limits! {
     pub const EXTRACT_MESSAGES_MAX: usize = 100;
     /// Memory entries that are extracted of one message. More: left out.
     pub const EXTRACTED_MAX: usize = 20;
+    /// Memory entries that are extracted of the messages of one request. More: left out.
+    pub const EXTRACTED_REQUEST_MAX: usize = 100;
     /// Results of one search of memory entries. More: 400.
     pub const ENTRY_HITS_MAX: usize = 100;
     /// Bytes of a search query of memory entries. Longer: 400.

@@ -4,7 +4,7 @@ use agentsvc_components::agent::sweep::SweepAgent;
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::proactive_memory::change::{ChangedEntries, EntriesChanged};
-use agentsvc_components::proactive_memory::record::{MemoryEntriesRecord, MemoryEntryRecord};
+use agentsvc_components::proactive_memory::record::{EntryVersion, MemoryEntriesRecord, MemoryEntryRecord};
 use agentsvc_components::proactive_memory::{Level, MemoryEntryId};
 use agentsvc_components::{AgentId, Refusal, Timestamp};
 
@@ -119,6 +119,43 @@ fn a_writer_that_missed_a_change_is_refused() {
 }
 
 #[test]
+fn a_change_names_each_entry_once_and_not_too_many() {
+    let mut world = TestWorld::new();
+    let agent = world.spawn("a");
+    let put = |id: u128| EntryPut { id: Some(MemoryEntryId(uuid::Uuid::from_u128(id))), ..new(record("x")) };
+    let seen = world.ask(GetEntryUse(agent)).unwrap().revision;
+    assert!(world.ask(write(agent, seen, vec![put(1), put(1)], Vec::new())).is_err());
+    let remove = EntryRemove { id: put(1).id.unwrap(), old: Counted::from(&record("x")) };
+    assert!(world.ask(write(agent, seen, vec![put(1)], vec![remove])).is_err());
+    let many = (0..=limits::ENTRY_CHANGES_MAX as u128).map(put).collect();
+    assert!(world.ask(write(agent, seen, many, Vec::new())).is_err());
+    assert_eq!((world.ask(GetEntryUse(agent)).unwrap().counts.entries(), content_keys(&world)), (0, 0));
+    world.ask(write(agent, seen, vec![put(1), put(2)], Vec::new())).unwrap();
+    assert_eq!(world.ask(GetEntryUse(agent)).unwrap().counts.entries(), 2);
+}
+
+#[test]
+fn of_duplicates_only_the_hidden_ones_are_told_as_deleted() {
+    let mut world = TestWorld::new();
+    let agent = world.spawn("a");
+    let ids = ["old", "newest"].map(|content| add(&mut world, agent, record(content)).unwrap());
+    let put = |world: &TestWorld, id, deleted_at| {
+        let known = stored(world, agent, id).unwrap();
+        let old = Some(Counted::from(&known));
+        EntryPut { id: Some(id), record: MemoryEntryRecord { deleted_at, ..known }, old, is_now: false }
+    };
+    let puts = vec![put(&world, ids[0], Some(Timestamp(1))), put(&world, ids[1], None)];
+    let seen = world.ask(GetEntryUse(agent)).unwrap().revision;
+    world.ask(WriteEntries { cause: Cause::Consolidation, ..write(agent, seen, puts, Vec::new()) }).unwrap();
+    let told = world.events.iter().filter_map(|event| match event {
+        Event::MemoryUpdated { key, deleted, .. } => Some((key.to_string(), *deleted)),
+        _ => None,
+    });
+    let [old, newest] = ids.map(|id| id.to_string());
+    assert_eq!(told.skip(2).collect::<Vec<_>>(), [(old, true), (newest, false)]);
+}
+
+#[test]
 fn there_are_never_more_than_the_configuration_says() {
     let mut world = TestWorld::with(Settings { max_memories_per_agent: 2, ..Settings::default() });
     let agent = world.spawn("a");
@@ -152,6 +189,9 @@ fn what_is_not_valid_changes_nothing() {
     ] {
         assert_eq!(add(&mut world, agent, bad).unwrap_err().field.as_deref(), Some(field));
     }
+    let versions = vec![EntryVersion { content: long.clone().into(), replaced_at: Timestamp(1) }];
+    let bad = MemoryEntryRecord { versions, ..record("x") };
+    assert_eq!(add(&mut world, agent, bad).unwrap_err().field.as_deref(), Some("versions"));
     for n in 0..limits::ENTRY_CATEGORIES_MAX {
         add(&mut world, agent, about("x", "u", &format!("c{n}"))).unwrap();
     }

@@ -1,5 +1,7 @@
 //! Entries are added, changed and removed, all or none.
 
+use std::collections::BTreeSet;
+
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -32,8 +34,7 @@ pub struct WriteEntries {
     pub agent: AgentId,
     /// The revision after which the writer looked at the rows.
     pub revision: u64,
-    /// What to store, each id once; with `removes` at most [`ENTRY_CHANGES_MAX`](limits::ENTRY_CHANGES_MAX), but for an
-    /// eviction.
+    /// What to store, each id once; with `removes` at most [`ENTRY_CHANGES_MAX`](limits::ENTRY_CHANGES_MAX).
     pub puts: Vec<EntryPut>,
     /// What to remove, each id once.
     pub removes: Vec<EntryRemove>,
@@ -103,6 +104,7 @@ fn write(world: &mut World, command: WriteEntries) -> Result<EntriesWritten, Ref
     let WriteEntries { agent, revision, puts, removes, cause, due, by } = command;
     let names: Vec<Box<str>> =
         puts.iter().filter_map(|put| put.id).chain(removes.iter().map(|it| it.id)).map(name).collect();
+    check_ids(&names, puts.len() + removes.len())?;
     memory::check_seen(world, agent, revision, names.iter().map(|name| &**name))?;
     let is_latest = memory::revision(world, agent) == revision;
     let mut known = known(world, agent);
@@ -128,6 +130,7 @@ fn write(world: &mut World, command: WriteEntries) -> Result<EntriesWritten, Ref
         known.changes += 1;
     }
     let removed: Vec<MemoryEntryId> = removes.iter().map(|gone| gone.id).collect();
+    let replaced: Vec<bool> = puts.iter().map(|put| put.record.deleted_at.is_some()).collect();
     let ids = store(world, &known, puts, removes, cause);
     memory::note_change(world, agent, names.iter().map(|name| &**name));
     world.op(record::put(&known));
@@ -136,9 +139,21 @@ fn write(world: &mut World, command: WriteEntries) -> Result<EntriesWritten, Ref
     if cause != Cause::Access {
         let changed = ids.iter().chain(&removed).copied().collect();
         world.effect(EntriesChanged { agent, number, entries: ChangedEntries::These(changed) });
-        tell(world, agent, cause, (&ids, &removed), by);
+        tell(world, agent, cause, (&ids, &replaced, &removed), by);
     }
     Ok(EntriesWritten { ids, after: counts::shown(world, agent) })
+}
+
+/// Refuses a change that names an entry twice, since its counts would be wrong, or too many.
+fn check_ids(names: &[Box<str>], changes: usize) -> Result<(), Refusal> {
+    if changes > limits::ENTRY_CHANGES_MAX {
+        let text = format!("more than {} memory entries in one change", limits::ENTRY_CHANGES_MAX);
+        return Err(Refusal::conflict(text));
+    }
+    if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
+        return Err(Refusal::conflict("a change names a memory entry twice"));
+    }
+    Ok(())
 }
 
 fn known(world: &World, agent: AgentId) -> MemoryEntriesRecord {
@@ -206,12 +221,13 @@ fn store(
     ids
 }
 
-/// Puts a change on record, and tells listeners. One that an agent makes itself is on record as its tool call already.
+/// Puts a change on record, and tells listeners: of what was stored, with it whether it is hidden now, and of what was removed.
+/// One that an agent makes itself is on record as its tool call already.
 fn tell(
     world: &mut World,
     agent: AgentId,
     cause: Cause,
-    (stored, removed): (&[MemoryEntryId], &[MemoryEntryId]),
+    (stored, replaced, removed): (&[MemoryEntryId], &[bool], &[MemoryEntryId]),
     by: Option<TurnId>,
 ) {
     let by_agent = matches!(world.resource::<Acting>().0, Actor::Agent { .. });
@@ -239,11 +255,9 @@ fn tell(
     if cause == Cause::Age && !stored.is_empty() && removed.is_empty() {
         return;
     }
-    let told = [(stored, cause == Cause::Consolidation), (removed, true)];
-    for (ids, deleted) in told {
-        for id in ids {
-            world.event(Event::MemoryUpdated { agent, key: id.to_string().into(), deleted, by });
-        }
+    let told = stored.iter().zip(replaced.iter().copied()).chain(removed.iter().map(|id| (id, true)));
+    for (id, deleted) in told {
+        world.event(Event::MemoryUpdated { agent, key: id.to_string().into(), deleted, by });
     }
 }
 

@@ -178,7 +178,7 @@ fn a_call_that_ran_when_the_daemon_died_is_not_repeated() {
         let _ = client.try_send("POST", &path, &[], Some(json!({ "message": "go" }).to_string().as_bytes()));
     });
     let calls = harness.daemon.home().join("mcp_servers/official/calls");
-    until("the call runs", || calls.exists().then_some(()));
+    until("the call runs", || fs::read_to_string(&calls).ok().filter(|text| text.ends_with('\n')));
     harness.daemon.kill();
     asking.join().unwrap();
     harness.daemon.restart();

@@ -30,6 +30,8 @@ use crate::proactive_memory::store::EntryStore;
 
 const PAGE: &[Reply] = &[Reply::json::<MemoryList>(200, "the entries")];
 const FULL: Reply = Reply::error(409, "the agent's memory is full");
+/// Where the body names the agent.
+pub(super) const NO_AGENT: Reply = Reply::error(404, "the agent does not exist");
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/memory", "List memory entries", |call| Box::pin(list_all(call)))
@@ -38,7 +40,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::post("/api/memory", "Add a memory entry, or those that messages state", |call| Box::pin(add(call)))
         .cost(5)
         .body::<AddBody>()
-        .replies(&[Reply::json::<Added>(201, "the entry, or those that were extracted"), FULL]),
+        .replies(&[Reply::json::<Added>(201, "the entry, or those that were extracted"), FULL, NO_AGENT]),
     Route::get("/api/memory/stats", "Count memory entries", |call| Box::pin(stats(call))).replies(&[Reply::json::<
         Stats,
     >(

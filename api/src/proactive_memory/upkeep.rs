@@ -23,7 +23,7 @@ use crate::http::route::{Reply, Route};
 use crate::proactive_memory::change::of_agent;
 use crate::proactive_memory::entries::{AgentEntries, Plan, Rows, now};
 use crate::proactive_memory::list::AGENTS_PAGE;
-use crate::proactive_memory::routes::settings;
+use crate::proactive_memory::routes::{NO_AGENT, settings};
 use crate::proactive_memory::shape::MemoryEntry;
 use crate::proactive_memory::similar::{Words, groups};
 
@@ -44,13 +44,13 @@ pub(crate) const ROUTES: &[Route] = &[
     })
     .cost(COST)
     .body::<AgentBody>()
-    .replies(&[Reply::json::<CleanedUp>(200, "the number of deleted entries")]),
+    .replies(&[Reply::json::<CleanedUp>(200, "the number of deleted entries"), NO_AGENT]),
     Route::post("/api/memory/decay", "Lower the confidence of memory entries that were not used", |call| {
         Box::pin(decay(call))
     })
     .cost(COST)
     .body::<AgentBody>()
-    .replies(&[Reply::json::<Decayed>(200, "the number of changed entries")]),
+    .replies(&[Reply::json::<Decayed>(200, "the number of changed entries"), NO_AGENT]),
     Route::get("/api/memory/agents/{id}/duplicates", "Find duplicates among an agent's memory entries", |call| {
         Box::pin(duplicates(call))
     })

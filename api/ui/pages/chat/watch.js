@@ -101,6 +101,8 @@ export class Watch {
     this.beginning = (async () => {
       const page = await chat.log.read(session, null, 20);
       if (ending !== this.ending || this.live) return;
+      // It has ended since somebody said that it runs, and no event will say so.
+      if (page.queued === 0) return void chat.settle(session, null).catch(() => {});
       const turn = page.turns[page.turns.length - Math.max(1, page.queued)];
       const live = new LiveTurn(chat.agent.name, turn?.said ?? null, (change) => chat.log.grow(change));
       live.turnId = turn?.id ?? null;

@@ -6,7 +6,7 @@ use agentsvc_components::{Refusal, Timestamp};
 use agentsvc_systems::knowledge::names;
 use serde_json::{Map, Value};
 
-/// The type of an entity that a relation names before anybody says what it is.
+/// The type of an entity that a relation names before its type is known.
 pub const UNKNOWN: &str = "unknown";
 
 /// Entities and relations to write together.

@@ -17,7 +17,7 @@ use agentsvc_systems::knowledge::{ChangeKnowledge, GetKnowledgeUse, error_codes}
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::http::blocking::spawn_blocking;
-use crate::http::bridge::Bridge;
+use crate::http::bridge::{Bridge, exchanging};
 use crate::http::error::ContentError;
 use crate::knowledge::batch::{Batch, Written};
 use crate::knowledge::plan::{Plan, Stopped};
@@ -215,10 +215,14 @@ impl AgentGraph {
         let (store, agent) = (Arc::clone(&self.store), self.agent);
         let read = spawn_blocking(move || read(Rows { store: &*store, agent })).await;
         let failed = || Refusal::new(RefusalKind::Failed, "the knowledge could not be read");
-        read.map_err(|_| failed())?.map_err(|error| {
-            tracing::error!(%error, %agent, "knowledge could not be read");
-            failed()
-        })
+        match read.map_err(|_| failed())? {
+            Ok(read) => Ok(read),
+            Err(ContentError::Exchanging) => Err(exchanging()),
+            Err(error) => {
+                tracing::error!(%error, %agent, "knowledge could not be read");
+                Err(failed())
+            }
+        }
     }
 }
 

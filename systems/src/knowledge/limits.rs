@@ -18,8 +18,6 @@ agentsvc_components::limits! {
     pub const KNOWLEDGE_TRIPLES_MAX: usize = 1_000;
     /// Entities and relations of one change, each. More: 400.
     pub const KNOWLEDGE_CHANGE_ROWS_MAX: usize = 4 * KNOWLEDGE_TRIPLES_MAX;
-    /// Relations that one query gives. More: cut.
-    pub const KNOWLEDGE_MATCHES_MAX: usize = 1_000;
     /// How many relations a query follows from its source or target. More: 400.
     pub const KNOWLEDGE_DEPTH_MAX: u8 = 10;
     /// Entities that one query visits. More: cut.

@@ -1,4 +1,4 @@
-//! The phrases that state a fact about whoever writes them. The first that fits counts, so longer ones stand before their
+//! The phrases that state a fact about the person who writes them. The first that fits counts, so longer ones stand before their
 //! parts.
 
 /// One phrase.

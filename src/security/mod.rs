@@ -1,11 +1,11 @@
 //! The security systems behind the front and whether each is in force, for `GET /api/security`. Nothing here is a
-//! constant "yes": each system is asked for what it does, at the start and with each new configuration, or says what the configuration and the
-//! machine give it.
+//! constant "yes": each system is asked for what it does, at the first request and again after each new configuration, or
+//! says what the configuration and the machine give it.
 
 pub mod config;
 mod probes;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use agentsvc_api::agent::signatures::ManifestSignatures;
 use agentsvc_api::security::systems::{SecuritySystems, SystemStatus};
@@ -35,27 +35,37 @@ pub const DOMAIN: Domain = Domain {
     ..Domain::EMPTY
 };
 
-/// The systems as they were found when the configuration last changed.
-pub struct Systems(RwLock<Vec<SystemStatus>>);
+/// The systems under one configuration. They are tried when they are first read: the trials fill tables that a daemon
+/// that reads nothing from outside needs not.
+type Found = LazyLock<Vec<SystemStatus>, Box<dyn FnOnce() -> Vec<SystemStatus> + Send>>;
+
+/// The systems under the configuration that is in force.
+pub struct Systems(RwLock<Arc<Found>>);
 
 impl Systems {
-    /// Looks at each under this configuration, on this machine.
+    /// The systems under this configuration, on this machine.
     pub fn of<C: AsRef<Security> + AsRef<Web>>(config: &C, sandbox: Sandbox) -> Self {
-        Self(RwLock::new(Self::found(config, sandbox)))
+        Self(RwLock::new(Self::under(config, sandbox)))
     }
 
-    /// Looks again, under another configuration.
+    /// Has them tried again, under another configuration.
     pub fn look_again<C: AsRef<Security> + AsRef<Web>>(&self, config: &C, sandbox: Sandbox) {
-        *self.0.write() = Self::found(config, sandbox);
+        *self.0.write() = Self::under(config, sandbox);
     }
 
-    fn found<C: AsRef<Security> + AsRef<Web>>(config: &C, sandbox: Sandbox) -> Vec<SystemStatus> {
+    fn under<C: AsRef<Security> + AsRef<Web>>(config: &C, sandbox: Sandbox) -> Arc<Found> {
+        let (security, web): (Security, Web) =
+            (AsRef::<Security>::as_ref(config).clone(), AsRef::<Web>::as_ref(config).clone());
+        Arc::new(LazyLock::new(Box::new(move || Self::found(&security, &web, sandbox))))
+    }
+
+    fn found(security: &Security, web: &Web, sandbox: Sandbox) -> Vec<SystemStatus> {
         vec![
-            taint(config.as_ref()),
-            injection(config.as_ref()),
+            taint(security),
+            injection(security),
             sandboxed(sandbox),
             paths(sandbox),
-            ssrf(config.as_ref()),
+            ssrf(web),
             SystemStatus::when(
                 "secret_zeroization",
                 probes::secrets_are_wiped(),
@@ -84,7 +94,8 @@ impl Systems {
 
 impl SecuritySystems for Systems {
     fn systems(&self) -> Vec<SystemStatus> {
-        self.0.read().clone()
+        let found = Arc::clone(&self.0.read());
+        (**found).clone()
     }
 }
 

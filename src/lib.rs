@@ -7,6 +7,7 @@ pub mod audit;
 pub mod backup;
 pub mod budget;
 pub mod chat;
+pub mod checkpoint;
 pub mod compaction;
 pub mod config;
 pub mod daemon;
@@ -73,6 +74,7 @@ pub const DOMAINS: &[Domain] = &[
     proactive_memory::DOMAIN,
     memory_index::DOMAIN,
     upload::DOMAIN,
+    checkpoint::DOMAIN,
     tool::DOMAIN,
     mcp::DOMAIN,
     a2a::DOMAIN,

@@ -10,6 +10,7 @@ pub mod audit;
 pub mod backup;
 pub mod budget;
 pub mod chat;
+pub mod checkpoint;
 pub mod comms;
 pub mod config;
 pub mod event;
@@ -97,6 +98,7 @@ const LIST: &[HttpDomain] = &[
     peer::DOMAIN,
     knowledge::DOMAIN,
     proactive_memory::DOMAIN,
+    checkpoint::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

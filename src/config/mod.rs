@@ -19,6 +19,7 @@ use crate::approval::config::Approval;
 use crate::audit::config::Audit;
 use crate::backup::config::Backup;
 use crate::budget::config::Budget;
+use crate::checkpoint::config::Checkpoints;
 use crate::kernel::cli::Subcommand;
 use crate::kernel::config::text::directory;
 pub use crate::kernel::config::{
@@ -73,6 +74,7 @@ pub const DOMAIN: Domain = Domain {
         "peer",
         "proactive_memory",
         "memory_index",
+        "checkpoint",
     ],
     commands: &[Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration")],
     ..Domain::EMPTY
@@ -141,6 +143,8 @@ table! {
         proactive_memory: ProactiveMemory => table(),
         /// Search of memory entries.
         memory: MemoryConfig => table(),
+        /// Files of workspaces as they were before tools changed them.
+        checkpoints: Checkpoints => table(),
         /// Files that clients upload for agents.
         uploads: Uploads => table(),
         /// Budget limits. Limits set over the API override these.

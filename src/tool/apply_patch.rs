@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
-use super::files::{in_workspace, sentence};
+use super::files::{Keeper, in_workspace, sentence};
 use super::patch::{self, Change, Looks};
 use crate::kernel::sandbox::{Error, Workspace, WorkspacePath, Write};
 use crate::tool::toolset::{Context, Ended, Need, Tool, input};
@@ -46,7 +46,14 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let Input { patch } = input(&text)?;
         // It is never closed.
         let _turn = PATCHES.acquire().await;
-        in_workspace(&context, move |workspace| apply(workspace, &patch)).await.map(Ended::Text)
+        let keeper = Keeper::of(&context, "apply_patch");
+        let work = in_workspace(&context, move |workspace| {
+            let changes = changes(&patch)?;
+            let paths: Vec<String> = changes.iter().flat_map(Change::paths).map(str::to_owned).collect();
+            let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+            keeper.around(workspace, &paths, || apply(workspace, changes))
+        });
+        work.await.map(Ended::Text)
     })
 }
 
@@ -65,11 +72,15 @@ struct Plan {
     looks: Looks,
 }
 
-fn apply(workspace: &Workspace, text: &str) -> Result<String, String> {
+fn changes(text: &str) -> Result<Vec<Change>, String> {
     let changes = patch::read(text)?;
     if changes.len() > FILES_MAX {
         return Err(format!("The patch changes {} files; the limit is {FILES_MAX}.", changes.len()));
     }
+    Ok(changes)
+}
+
+fn apply(workspace: &Workspace, changes: Vec<Change>) -> Result<String, String> {
     let mut plan = Plan { targets: Vec::new(), bytes_left: FILES_BYTES_MAX, looks: Looks::of_patch() };
     let mut said = Vec::new();
     for change in changes {
@@ -182,7 +193,6 @@ mod tests {
     use agentsvc_components::AgentId;
     use uuid::Uuid;
 
-    use super::apply;
     use crate::kernel::sandbox::{Workspace, Workspaces, Write};
 
     fn workspace(dir: &tempfile::TempDir) -> Workspace {
@@ -190,6 +200,10 @@ mod tests {
         workspace.write("a", b"1\n2\n", Write::Create).unwrap();
         workspace.write("b", b"x\n", Write::Create).unwrap();
         workspace
+    }
+
+    fn apply(workspace: &Workspace, text: &str) -> Result<String, String> {
+        super::apply(workspace, super::changes(text)?)
     }
 
     fn text(workspace: &Workspace, path: &str) -> Option<String> {

@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::files::{in_workspace, sentence};
+use super::files::{Keeper, in_workspace, sentence};
 use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 
 /// The table row. Never repeated: a second time could take away what was made in between.
@@ -30,8 +30,9 @@ struct Input {
 fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
     Box::pin(async move {
         let Input { path, recursive } = input(&text)?;
+        let keeper = Keeper::of(&context, "file_delete");
         let work = in_workspace(&context, move |workspace| {
-            let count = workspace.remove(&path, recursive).map_err(sentence)?;
+            let count = keeper.around(workspace, &[&path], || workspace.remove(&path, recursive)).map_err(sentence)?;
             let entries = if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") };
             Ok(format!("Deleted {path} ({entries})."))
         });

@@ -4,8 +4,8 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::files::{in_workspace, sentence};
-use crate::kernel::sandbox::Write;
+use super::files::{Keeper, in_workspace, sentence};
+use crate::kernel::sandbox::{Workspace, Write};
 use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 
 /// The table row. Never repeated: what `append` adds twice is there twice.
@@ -42,19 +42,24 @@ enum Mode {
 fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
     Box::pin(async move {
         let Input { path, content, mode } = input(&text)?;
+        let keeper = Keeper::of(&context, "file_write");
         let work = in_workspace(&context, move |workspace| {
-            let (bytes, count) = (content.as_bytes(), content.len());
-            let new = match mode {
-                Mode::Overwrite => workspace.write(&path, bytes, Write::Overwrite),
-                Mode::Create => workspace.write(&path, bytes, Write::Create),
-                Mode::Append => {
-                    let size = workspace.append(&path, bytes).map_err(sentence)?;
-                    return Ok(format!("Added {count} bytes to {path}; it has {size} bytes now."));
-                }
-            };
-            let what = if new.map_err(sentence)? { "a new file" } else { "the file was replaced" };
-            Ok(format!("Wrote {count} bytes to {path} ({what})."))
+            keeper.around(workspace, &[&path], || write(workspace, &path, content.as_bytes(), mode))
         });
         work.await.map(Ended::Text)
     })
+}
+
+fn write(workspace: &Workspace, path: &str, bytes: &[u8], mode: Mode) -> Result<String, String> {
+    let count = bytes.len();
+    let new = match mode {
+        Mode::Overwrite => workspace.write(path, bytes, Write::Overwrite),
+        Mode::Create => workspace.write(path, bytes, Write::Create),
+        Mode::Append => {
+            let size = workspace.append(path, bytes).map_err(sentence)?;
+            return Ok(format!("Added {count} bytes to {path}; it has {size} bytes now."));
+        }
+    };
+    let what = if new.map_err(sentence)? { "a new file" } else { "the file was replaced" };
+    Ok(format!("Wrote {count} bytes to {path} ({what})."))
 }

@@ -1,7 +1,10 @@
 //! What the file tools share: the agent's workspace, off the runtime's threads, and errors as sentences.
 
-use crate::kernel::sandbox::{Error, Workspace};
+use std::sync::Arc;
 
+use crate::checkpoint::config::Checkpoints;
+use crate::checkpoint::{Change, CheckpointStore};
+use crate::kernel::sandbox::{Error, Workspace};
 use crate::tool::toolset::Context;
 
 /// Does `work` in the agent's workspace on a thread that may block. A call that is dropped meanwhile does not undo what
@@ -16,6 +19,30 @@ pub(crate) async fn in_workspace<T: Send + 'static>(
         work(&workspace)
     });
     task.await.map_err(|_| "The file operation failed with an internal error.".to_owned())?
+}
+
+/// Keeps files before a tool changes them.
+pub(crate) struct Keeper {
+    store: Option<Arc<CheckpointStore>>,
+    by: Change,
+}
+
+impl Keeper {
+    /// For a call of `tool`.
+    pub(crate) fn of(context: &Context, tool: &'static str) -> Self {
+        let (settings, run) = (&context.parts.settings, &context.run);
+        let store = settings.get::<Checkpoints>().enabled.then(|| settings.get::<CheckpointStore>());
+        let session = (!context.direct).then_some(run.session);
+        Self { store, by: Change { tool, agent: Some(run.agent), session } }
+    }
+
+    /// Makes a change of the files at `paths`, with a checkpoint of them before.
+    pub(crate) fn around<T>(&self, workspace: &Workspace, paths: &[&str], make: impl FnOnce() -> T) -> T {
+        match &self.store {
+            Some(store) => store.around(workspace, (&self.by, paths), make),
+            None => make(),
+        }
+    }
 }
 
 /// An error as the model reads it.

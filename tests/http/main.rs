@@ -27,6 +27,7 @@ mod budget_stops;
 mod bulk;
 mod catalog;
 mod catalog_remote;
+mod checkpoints;
 mod cli;
 mod comms;
 mod compaction;

@@ -44,5 +44,5 @@ pub mod shutdown;
 pub(crate) mod socket;
 pub mod sse;
 pub(crate) mod table;
-pub(crate) mod timestamp;
+pub mod timestamp;
 pub(crate) mod trace;

@@ -12,7 +12,7 @@ use crate::http::error::Error;
 
 /// A moment as the API shows it, such as `2026-11-21T10:55:00.000Z`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment(pub(crate) Timestamp);
+pub struct Moment(pub Timestamp);
 
 const MS_PER_DAY: i64 = 86_400_000;
 

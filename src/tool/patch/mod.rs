@@ -35,6 +35,17 @@ pub(super) enum Change {
     },
 }
 
+impl Change {
+    /// The files that it changes.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
+        let (path, to) = match self {
+            Self::Add { path, .. } | Self::Delete { path } => (path, None),
+            Self::Update { path, to, .. } => (path, to.as_deref()),
+        };
+        std::iter::once(path.as_str()).chain(to)
+    }
+}
+
 /// One place that changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hunk {

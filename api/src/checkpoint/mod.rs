@@ -1,0 +1,11 @@
+//! The routes of checkpoints: files of workspaces as they were before tools changed them.
+
+pub mod audit_kinds;
+pub mod checkpoints;
+pub(crate) mod routes;
+
+use crate::http::domain::HttpDomain;
+
+/// What the domain brings to the API.
+pub const DOMAIN: HttpDomain =
+    HttpDomain::new("checkpoint").audit_kinds(audit_kinds::ALL).uses(&["audit"]).routes(&[routes::ROUTES]);

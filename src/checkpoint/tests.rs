@@ -1,0 +1,245 @@
+//! Checkpoints of a workspace, read by Git itself.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use agentsvc_api::checkpoint::checkpoints::{Checkpoint, Checkpoints as _, Page};
+use agentsvc_api::http::files::FilesError;
+use agentsvc_components::{AgentId, SessionId};
+use uuid::Uuid;
+
+use super::repository::COMMITS_MAX;
+use super::restore::Restorer;
+use super::{Change, CheckpointStore};
+use crate::kernel::sandbox::{Workspace, Workspaces, Write};
+
+const AGENT: AgentId = AgentId(Uuid::from_u128(1));
+const SESSION: SessionId = SessionId(Uuid::from_u128(2));
+const ALL: Page = Page { offset: 0, limit: usize::MAX };
+
+struct Harness {
+    dir: tempfile::TempDir,
+    store: CheckpointStore,
+    restorer: Restorer,
+    workspace: Workspace,
+}
+
+fn harness() -> Harness {
+    let dir = tempfile::tempdir().unwrap();
+    let workspaces = Workspaces::new(dir.path().join("workspaces"));
+    let store = CheckpointStore::new(dir.path().join("checkpoints"));
+    let workspace = workspaces.open(AGENT, "ann").unwrap();
+    Harness { restorer: Restorer::new(store.clone(), workspaces), dir, store, workspace }
+}
+
+impl Harness {
+    fn working_dir(&self) -> String {
+        self.workspace.path().to_str().unwrap().to_owned()
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let by = Change { tool: "file_write", agent: Some(AGENT), session: Some(SESSION) };
+        let write = || self.workspace.write(path, text.as_bytes(), Write::Overwrite).map(drop);
+        self.store.around(&self.workspace, (&by, &[path]), write).unwrap();
+    }
+
+    fn text(&self, path: &str) -> Option<String> {
+        fs::read_to_string(self.workspace.path().join(path)).ok()
+    }
+
+    fn log(&self) -> Vec<Checkpoint> {
+        self.restorer.checkpoints(&self.working_dir(), ALL).unwrap().0
+    }
+
+    fn repository(&self) -> PathBuf {
+        let mut dirs = fs::read_dir(self.dir.path().join("checkpoints")).unwrap();
+        dirs.next().unwrap().unwrap().path()
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let output = Command::new("git")
+            .arg("-C")
+            .arg(self.repository())
+            .args(arguments)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_SYSTEM", "/dev/null")
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+        text(&output.stdout)
+    }
+}
+
+#[test]
+fn git_reads_what_was_there_before_each_write() {
+    let harness = harness();
+    harness.workspace.write("notes/today.md", b"by a person\n", Write::Create).unwrap();
+    harness.write("notes/today.md", "one\n");
+    harness.write("new.txt", "fresh\n");
+    harness.write("notes/today.md", "two\n");
+    harness.git(&["fsck", "--strict", "--full"]);
+    assert_eq!(harness.git(&["show", "main~2:notes/today.md"]), "by a person\n");
+    assert_eq!(harness.git(&["show", "main:notes/today.md"]), "one\n");
+    assert_eq!(harness.git(&["ls-tree", "-r", "--name-only", "main~1"]), "notes/today.md\n");
+    assert_eq!(harness.git(&["ls-tree", "-r", "--name-only", "main"]), "new.txt\nnotes/today.md\n");
+    let message = harness.git(&["log", "-1", "--format=%B", "main"]);
+    assert_eq!(message.trim_end(), format!("file_write: notes/today.md\n\nagent: {AGENT}\nsession: {SESSION}"));
+    let name: String = harness.repository().file_name().unwrap().to_str().unwrap().to_owned();
+    assert!(name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let (directories, total) = harness.restorer.directories(ALL).unwrap();
+    assert_eq!((total, directories[0].checkpoints, &directories[0].working_dir), (1, 3, &harness.working_dir()));
+    let log = harness.log();
+    assert_eq!(
+        log.iter().map(|row| row.path.as_str()).collect::<Vec<_>>(),
+        ["notes/today.md", "new.txt", "notes/today.md"]
+    );
+    assert_eq!((log[0].agent_id, log[0].session_id), (Some(AGENT.0), Some(SESSION.0)));
+    assert_eq!(harness.git(&["log", "--format=%H"]).lines().next().unwrap(), log[0].commit);
+}
+
+#[test]
+fn a_restore_brings_files_back_and_can_be_undone() {
+    let harness = harness();
+    harness.write("run.sh", "one\n");
+    fs::set_permissions(harness.workspace.path().join("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    harness.write("run.sh", "two\n");
+    harness.write("later.txt", "stays\n");
+    let with_one = harness.log()[1].commit.clone();
+    let restored = harness.restorer.restore(&harness.working_dir(), &with_one[..12]).unwrap();
+    assert_eq!((restored.commit.as_str(), restored.restored, restored.total), (with_one.as_str(), 1, 1));
+    assert_eq!(harness.text("run.sh").unwrap(), "one\n");
+    let mode = fs::metadata(harness.workspace.path().join("run.sh")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o100, 0o100);
+    assert_eq!(harness.text("later.txt").unwrap(), "stays\n");
+    assert_eq!(harness.log()[0].tool, "restore");
+    harness.restorer.restore(&format!("{}/", harness.working_dir()), &restored.checkpoint.to_uppercase()).unwrap();
+    assert_eq!(harness.text("run.sh").unwrap(), "two\n");
+    harness.git(&["fsck", "--strict", "--full"]);
+}
+
+#[test]
+fn what_is_not_kept_is_written_all_the_same() {
+    let harness = harness();
+    for path in ["node_modules/a/b.js", ".env", "env/x"] {
+        harness.write(path, "x");
+        assert_eq!(harness.text(path).unwrap(), "x");
+    }
+    assert!(!harness.dir.path().join("checkpoints").exists());
+    harness.write("large.txt", &"x".repeat(51_201));
+    harness.write("large.txt", "small");
+    harness.write("exact.txt", &"x".repeat(51_200));
+    harness.write("exact.txt", "small");
+    assert_eq!(harness.git(&["ls-tree", "-r", "--name-only", "main"]), "exact.txt\nlarge.txt\n");
+    assert_eq!(harness.git(&["ls-tree", "-r", "--name-only", "main~2"]), "");
+}
+
+#[test]
+fn what_a_person_changes_or_deletes_is_seen() {
+    let harness = harness();
+    harness.write("a", "1");
+    harness.write("b", "1");
+    fs::write(harness.workspace.path().join("a"), "by hand").unwrap();
+    harness.write("c", "1");
+    assert_eq!(harness.git(&["show", "main:a"]), "by hand");
+    fs::remove_file(harness.workspace.path().join("a")).unwrap();
+    fs::create_dir(harness.workspace.path().join("a")).unwrap();
+    harness.write("a/b", "1");
+    harness.write("c", "2");
+    assert_eq!(harness.git(&["ls-tree", "-r", "--name-only", "main"]), "a/b\nb\nc\n");
+    // Another process finds the same.
+    let other = CheckpointStore::new(harness.dir.path().join("checkpoints"));
+    let by = Change { tool: "apply_patch", agent: Some(AGENT), session: None };
+    other.around(&harness.workspace, (&by, &["b", "c"]), || ());
+    assert_eq!(harness.git(&["show", "main:c"]), "2");
+    assert_eq!(harness.git(&["log", "-1", "--format=%s"]), "apply_patch: b (+1)\n");
+}
+
+#[test]
+fn the_newest_are_kept() {
+    let harness = harness();
+    let by = Change { tool: "file_write", agent: Some(AGENT), session: None };
+    for number in 0..COMMITS_MAX + 150 {
+        fs::write(harness.workspace.path().join("a"), number.to_string()).unwrap();
+        harness.store.around(&harness.workspace, (&by, &["a"]), || ());
+    }
+    let count: usize = harness.git(&["rev-list", "--count", "main"]).trim().parse().unwrap();
+    assert!((COMMITS_MAX..COMMITS_MAX + 100).contains(&count), "{count}");
+    assert_eq!(harness.log().len(), count);
+    harness.git(&["fsck", "--strict", "--full"]);
+    let objects = harness.git(&["count-objects"]);
+    let objects: usize = objects.split(' ').next().unwrap().parse().unwrap();
+    assert!(objects <= 3 * count + 3, "{objects}");
+    let oldest = harness.log().pop().unwrap().commit;
+    harness.restorer.restore(&harness.working_dir(), &oldest).unwrap();
+}
+
+#[test]
+fn wrong_restores_change_nothing() {
+    let harness = harness();
+    harness.write("a", "1");
+    harness.write("a", "2");
+    let (dir, commit) = (harness.working_dir(), harness.log()[0].commit.clone());
+    let refused = |dir: &str, commit: &str| harness.restorer.restore(dir, commit).unwrap_err();
+    for (dir, commit) in
+        [("workspaces/ann", commit.as_str()), ("/a/../b", &commit), (&dir, "abc"), (&dir, "wxyz"), (&dir, "")]
+    {
+        assert!(matches!(refused(dir, commit), FilesError::Wrong(_)), "{dir} {commit}");
+    }
+    assert!(matches!(refused("/nowhere", &commit), FilesError::NotFound(_)));
+    assert!(matches!(refused(&dir, &"0".repeat(40)), FilesError::NotFound(_)));
+    // The id of a file is not that of a checkpoint.
+    let blob = harness.git(&["rev-parse", "main:a"]);
+    assert!(matches!(refused(&dir, blob.trim()), FilesError::NotFound(_)));
+    let place = harness.store.place(&harness.store.dir(Path::new(&dir)).unwrap());
+    let held = place.lock();
+    assert!(matches!(refused(&dir, &commit), FilesError::Conflict(_)));
+    drop(held);
+    assert_eq!((harness.text("a").unwrap(), harness.log().len()), ("2".to_owned(), 2));
+}
+
+#[test]
+fn a_restore_never_leaves_the_directory() {
+    let harness = harness();
+    harness.write("d/a", "1");
+    harness.write("b", "1");
+    harness.write("b", "2");
+    let commit = harness.log()[0].commit.clone();
+    let outside = harness.dir.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::remove_dir_all(harness.workspace.path().join("d")).unwrap();
+    symlink(&outside, harness.workspace.path().join("d")).unwrap();
+    fs::write(outside.join("b"), "theirs").unwrap();
+    fs::remove_file(harness.workspace.path().join("b")).unwrap();
+    symlink(outside.join("b"), harness.workspace.path().join("b")).unwrap();
+    let restored = harness.restorer.restore(&harness.working_dir(), &commit).unwrap();
+    assert_eq!((restored.restored + restored.not_restored.len(), restored.total), (2, 2));
+    assert!(restored.not_restored.iter().any(|file| file.path == "d/a"), "{restored:?}");
+    assert!(!outside.join("a").exists());
+    assert_eq!(fs::read_to_string(outside.join("b")).unwrap(), "theirs");
+}
+
+#[test]
+fn a_damaged_repository_never_stops_a_tool() {
+    let harness = harness();
+    harness.write("a", "1");
+    harness.write("a", "2");
+    let older = harness.log()[1].commit.clone();
+    let newest = harness.log()[0].commit.clone();
+    let object = harness.repository().join(".git/objects").join(&newest[..2]).join(&newest[2..]);
+    fs::write(&object, "").unwrap();
+    let other = CheckpointStore::new(harness.dir.path().join("checkpoints"));
+    let by = Change { tool: "file_write", agent: None, session: None };
+    other.around(&harness.workspace, (&by, &["a"]), || ());
+    assert_eq!(harness.git(&["show", "main:a"]), "2");
+    // Found by its id, though it is no longer in the history.
+    harness.restorer.restore(&harness.working_dir(), &older).unwrap();
+    fs::remove_dir_all(harness.repository().join(".git")).unwrap();
+    fs::write(harness.repository().join(".git"), "in the way").unwrap();
+    CheckpointStore::new(harness.dir.path().join("checkpoints")).around(&harness.workspace, (&by, &["a"]), || {
+        harness.workspace.write("a", b"3", Write::Overwrite).unwrap();
+    });
+    assert_eq!(harness.text("a").unwrap(), "3");
+}

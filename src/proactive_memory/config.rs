@@ -16,13 +16,14 @@ table! {
         /// by tools.
         enabled: bool = true => flag().writable(),
         /// Make entries of turns.
-        auto_memorize: bool = true => flag().writable().without_effect(),
+        auto_memorize: bool = true => flag().writable(),
         /// Give entries to turns.
         auto_retrieve: bool = true => flag().writable().without_effect(),
         /// Maximum number of entries that a turn is given, 1 to 100.
         max_retrieve: u32 = 10 => integer(1..=ENTRY_HITS_MAX as u64).writable().without_effect(),
-        /// Model that extracts entries, as provider/model. Default: rules extract them, without a model.
-        extraction_model: Option<Box<str>> => text(model).example("openai/gpt-4o-mini").without_effect(),
+        /// Model that extracts entries of turns, as provider/model; each turn is one more call of a model, which the agent pays
+        /// for. Default: rules extract them, without a model.
+        extraction_model: Option<Box<str>> => text(model).example("openai/gpt-4o-mini"),
         /// Categories of entries that are extracted; others are left out.
         extract_categories: Vec<Box<str>> = categories() => list(category).writable(),
         /// Hours after which entries of the level `session` expire, 1 to 8760.
@@ -78,8 +79,8 @@ impl ProactiveMemory {
     }
 }
 
-/// What is in force, for the API.
-pub(super) struct InForce(pub(super) Settings);
+/// What is in force.
+pub(crate) struct InForce(pub(crate) Settings);
 
 impl ProactiveMemorySettings for InForce {
     fn now(&self) -> Values {

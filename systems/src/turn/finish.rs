@@ -21,7 +21,7 @@ use crate::kernel::counters::Counters;
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::outbox::{Emit, Outbox};
 use crate::kernel::reaction::react;
-use crate::{approval, budget, compaction, session, taint};
+use crate::{approval, budget, compaction, proactive_memory, session, taint};
 
 /// A turn ends: nothing that waits for it only is needed any more.
 pub(crate) struct TurnClosed {
@@ -90,10 +90,13 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     react(world, &TurnClosed { turn });
     tools::left_out(world, entity);
     let journal = world.get_mut::<Turn>(entity).and_then(|mut turn| turn.journal.take()).unwrap_or_default();
-    let (notices, said) = (journal.notices.clone(), journal.said.clone());
+    let (notices, said, states_facts) = (journal.notices.clone(), journal.said.clone(), journal.states_facts);
     trace::write(world, entity, &end, *journal);
     let slot = world.resource_mut::<Waiting>().0.get().remove(&entity);
     let how = end.kind();
+    if how == TurnEnd::Done {
+        proactive_memory::answered(world, entity, states_facts);
+    }
     let answer = match end {
         End::Answered(answer) => Some(answer),
         End::Stopped(answer) => answer,

@@ -301,6 +301,8 @@ impl Fuzz {
         }
         let turn = TurnId(self.random.uuid());
         ask(engine, api, budget::ReserveSampling { agent, turn, answer_tokens_max: 1 });
+        let session = SessionId(self.random.uuid());
+        ask(engine, api, budget::ReserveMemory { agent, session, prompt_tokens_max: 1, answer_tokens_max: 1 });
     }
 
     /// Budgets, approvals, settings, the trail, and reads.

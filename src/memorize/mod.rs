@@ -24,19 +24,7 @@ use job::Memorizer;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "memorize",
-    uses: &[
-        "agent",
-        "budget",
-        "knowledge",
-        "manifest",
-        "model",
-        "proactive_memory",
-        "prompt",
-        "session",
-        "tool",
-        "turn",
-        "usage",
-    ],
+    uses: &["agent", "budget", "knowledge", "model", "proactive_memory", "prompt", "session", "tool", "turn", "usage"],
     performers,
     ..Domain::EMPTY
 };

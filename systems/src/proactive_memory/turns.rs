@@ -111,9 +111,10 @@ pub(crate) fn states_facts(world: &World, owner: Entity, origin: Origin, message
 }
 
 /// A turn has answered its user: it leaves a job, if entries are to be made of it.
-pub(crate) fn answered(world: &mut World, entity: Entity, states_facts: bool) {
+pub(crate) fn answered(world: &mut World, entity: Entity) {
     let Some(turn) = world.get::<Turn>(entity).filter(|turn| turn.origin.is_message()) else { return };
     let (owner, ordinal) = (turn.agent, turn.ordinal);
+    let states_facts = turn.journal.as_ref().is_some_and(|journal| journal.states_facts);
     let Some(session) = world.get::<Session>(turn.session).filter(|session| !session.ephemeral) else { return };
     let (log, session, turn) = (session.log, id_of::<SessionId>(world, turn.session), id_of::<TurnId>(world, entity));
     let taint = taint::of(world, entity);

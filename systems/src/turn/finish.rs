@@ -63,6 +63,9 @@ impl End {
 /// Ends the turn at the head of its session's inbox and starts the next.
 pub(crate) fn finish(world: &mut World, entity: Entity, end: End) {
     let Some(session) = world.get::<Turn>(entity).map(|turn| turn.session) else { return };
+    if matches!(end, End::Answered(_)) {
+        proactive_memory::answered(world, entity);
+    }
     close(world, entity, end);
     let next = inbox::pop(world, session);
     remove(world, entity);
@@ -90,13 +93,10 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     react(world, &TurnClosed { turn });
     tools::left_out(world, entity);
     let journal = world.get_mut::<Turn>(entity).and_then(|mut turn| turn.journal.take()).unwrap_or_default();
-    let (notices, said, states_facts) = (journal.notices.clone(), journal.said.clone(), journal.states_facts);
+    let (notices, said) = (journal.notices.clone(), journal.said.clone());
     trace::write(world, entity, &end, *journal);
     let slot = world.resource_mut::<Waiting>().0.get().remove(&entity);
     let how = end.kind();
-    if how == TurnEnd::Done {
-        proactive_memory::answered(world, entity, states_facts);
-    }
     let answer = match end {
         End::Answered(answer) => Some(answer),
         End::Stopped(answer) => answer,

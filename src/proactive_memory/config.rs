@@ -21,8 +21,7 @@ table! {
         auto_retrieve: bool = true => flag().writable().without_effect(),
         /// Maximum number of entries that a turn is given, 1 to 100.
         max_retrieve: u32 = 10 => integer(1..=ENTRY_HITS_MAX as u64).writable().without_effect(),
-        /// Model that extracts entries of turns, as provider/model; each turn is one more call of a model, which the agent pays
-        /// for. Default: rules extract them, without a model.
+        /// Model that extracts entries of turns, as provider/model: one more paid call a turn. Default: rules extract them.
         extraction_model: Option<Box<str>> => text(model).example("openai/gpt-4o-mini"),
         /// Categories of entries that are extracted; others are left out.
         extract_categories: Vec<Box<str>> = categories() => list(category).writable(),

@@ -110,7 +110,7 @@ impl Fuzz {
                     model: None,
                 };
                 let messages = vec![said(Role::User, self.text()), said(Role::Assistant, "yes".to_owned())];
-                let session = SessionId(turn.0);
+                let session = SessionId(self.random.uuid());
                 ask(engine, api, session::ImportSession { agent, session, label: None, messages });
             }
             _ => ask(engine, api, compaction::CompactSession { agent, session: self.maybe_session() }),
@@ -301,8 +301,6 @@ impl Fuzz {
         }
         let turn = TurnId(self.random.uuid());
         ask(engine, api, budget::ReserveSampling { agent, turn, answer_tokens_max: 1 });
-        let session = SessionId(turn.0);
-        ask(engine, api, budget::ReserveMemory { agent, session, prompt_tokens_max: 1, answer_tokens_max: 1 });
     }
 
     /// Budgets, approvals, settings, the trail, and reads.

@@ -18,6 +18,7 @@ pub mod kernel;
 pub mod knowledge;
 pub mod log;
 pub mod mcp;
+pub mod memorize;
 pub mod memory;
 pub mod memory_index;
 pub mod migration;
@@ -73,6 +74,7 @@ pub const DOMAINS: &[Domain] = &[
     knowledge::DOMAIN,
     proactive_memory::DOMAIN,
     memory_index::DOMAIN,
+    memorize::DOMAIN,
     upload::DOMAIN,
     checkpoint::DOMAIN,
     tool::DOMAIN,

@@ -6,18 +6,20 @@ use std::time::{Duration, Instant};
 
 use agentsvc_api::http::bridge::Bridge;
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::turn::TurnRequest;
 use agentsvc_components::turn::outcome::{FailureCode, ModelAnswer};
 use agentsvc_components::usage::{CallEnd, CallUse};
 use agentsvc_components::{Micros, Refusal, RefusalKind};
 use agentsvc_systems::prompt::Prompt;
 use agentsvc_systems::usage::NoteModelCall;
+use arc_swap::ArcSwap;
 use futures_util::FutureExt;
 
 use super::draft::Draft;
 use super::error::CallError;
 use super::images::Images;
-use super::provider::Target;
+use super::provider::{Providers, Target};
 use super::{Drivers, Purpose, Request};
 
 /// How long a world is left alone that had no place for the end of a call.
@@ -49,6 +51,20 @@ pub(crate) struct Ended {
     pub(crate) noted: Result<Micros, Refusal>,
     /// Milliseconds.
     pub(crate) latency_ms: u64,
+}
+
+/// Where a call of this model goes, with its key, once its provider can be asked.
+///
+/// # Errors
+/// The provider is not known, or has no key.
+pub(crate) async fn target(providers: &ArcSwap<Providers>, model: ModelChoice) -> Result<Target, CallError> {
+    let providers = providers.load_full();
+    if let Some(ready) = providers.getting_ready(&model) {
+        ready.await;
+    }
+    // Keys are read from the disk.
+    let found = tokio::task::spawn_blocking(move || providers.target(&model)).await;
+    found.unwrap_or_else(|_| Err(CallError::last(FailureCode::Internal, "an internal error ended it")))
 }
 
 /// Asks, until there is an answer or `stopped`. Must run to its end, whatever gives up waiting for it: what is reserved is given

@@ -2,13 +2,12 @@
 
 use agentsvc_api::proactive_memory::settings::{ProactiveMemory as Values, ProactiveMemorySettings};
 use agentsvc_systems::config::MAX_MEMORIES_DEFAULT;
+use agentsvc_systems::config::memory::MemorySettings;
+use agentsvc_systems::manifest;
 use agentsvc_systems::proactive_memory::limits::{ENTRIES_MAX, ENTRY_CATEGORY_BYTES_MAX, ENTRY_HITS_MAX};
 
 use crate::kernel::config::table;
 use crate::kernel::settings::Settings;
-
-/// Bytes of `provider/model`.
-const MODEL_BYTES_MAX: usize = 512;
 
 table! {
     /// `[proactive_memory]`.
@@ -17,13 +16,13 @@ table! {
         /// by tools.
         enabled: bool = true => flag().writable(),
         /// Make entries of turns.
-        auto_memorize: bool = true => flag().writable().without_effect(),
+        auto_memorize: bool = true => flag().writable(),
         /// Give entries to turns.
         auto_retrieve: bool = true => flag().writable().without_effect(),
         /// Maximum number of entries that a turn is given, 1 to 100.
         max_retrieve: u32 = 10 => integer(1..=ENTRY_HITS_MAX as u64).writable().without_effect(),
-        /// Model that extracts entries, as provider/model. Default: rules extract them, without a model.
-        extraction_model: Option<Box<str>> => text(model).example("openai/gpt-4o-mini").without_effect(),
+        /// Model that extracts entries of turns, as provider/model: one more paid call a turn. Default: rules extract them.
+        extraction_model: Option<Box<str>> => text(model).example("openai/gpt-4o-mini"),
         /// Categories of entries that are extracted; others are left out.
         extract_categories: Vec<Box<str>> = categories() => list(category).writable(),
         /// Hours after which entries of the level `session` expire, 1 to 8760.
@@ -64,15 +63,23 @@ fn category(text: &str) -> Result<Box<str>, String> {
 }
 
 fn model(text: &str) -> Result<Box<str>, String> {
-    let parts = text.split_once('/').filter(|(provider, model)| !provider.is_empty() && !model.is_empty());
-    if parts.is_none() || text.len() > MODEL_BYTES_MAX {
-        return Err("must be provider/model, such as \"openai/gpt-4o-mini\"".to_owned());
-    }
-    Ok(text.into())
+    manifest::model_name(text).map(|()| text.into())
 }
 
-/// What is in force, for the API.
-pub(super) struct InForce(pub(super) Settings);
+impl ProactiveMemory {
+    /// What the world decides by.
+    pub(crate) fn of_turns(&self) -> MemorySettings {
+        MemorySettings {
+            enabled: self.enabled,
+            auto_memorize: self.auto_memorize,
+            auto_retrieve: self.auto_retrieve,
+            extraction_model: self.extraction_model.clone(),
+        }
+    }
+}
+
+/// What is in force.
+pub(crate) struct InForce(pub(crate) Settings);
 
 impl ProactiveMemorySettings for InForce {
     fn now(&self) -> Values {

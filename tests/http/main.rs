@@ -51,6 +51,7 @@ mod mcp_repeats;
 mod mcp_servers;
 mod mcp_tool_lists;
 mod memory;
+mod memory_after_turns;
 mod memory_entries;
 mod memory_search;
 mod memory_transfer;

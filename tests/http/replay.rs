@@ -36,7 +36,10 @@ fn live(daemon: &Daemon, round: usize) -> String {
 fn a_killed_daemon_is_lived_through_again() {
     let model = Model::start();
     let mut daemon = Daemon::with(&format!("rate_limit_per_second = 1000000\n{}", model.config()));
-    live(&daemon, 0);
+    let agent = live(&daemon, 0);
+    daemon.say(&agent, "My name is Ana Lima.");
+    let count = || daemon.get(&format!("/api/memory/agents/{agent}/count")).expect(200)["count"] == 1;
+    until("the turn is memorised", || count().then_some(()));
     // While it runs.
     let report = replayed(&daemon.cli(&["replay", "--json"]));
     assert_eq!((report["equal"].as_bool(), report["differing"].as_u64()), (Some(true), Some(0)), "{report}");

@@ -1,15 +1,27 @@
 //! The client changes entries of the memory that agents keep, as the API does it: it asks what is durable, looks at the rows
 //! and brings what it saw.
 
-use agentsvc_components::AgentId;
+use std::collections::BTreeSet;
+
+use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::job::{Job, JobOutcome, TryEnd};
 use agentsvc_components::proactive_memory::record::{MemoryEntriesRecord, MemoryEntryRecord};
 use agentsvc_components::proactive_memory::{Level, MemoryEntryId};
+use agentsvc_components::session::message::Usage;
+use agentsvc_components::usage::CallUse;
+use agentsvc_components::{Actor, AgentId};
+use agentsvc_systems::budget::{MEMORY, ReserveMemory, Reserved};
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::proactive_memory::keys::{companions, parse_entry_key};
-use agentsvc_systems::proactive_memory::{Cause, Counted, EntryPut, EntryRemove, GetEntryUse, WriteEntries};
+use agentsvc_systems::proactive_memory::{
+    Cause, Counted, EntryPut, EntryRemove, GetEntryUse, MEMORIZE, Memorize, Memorized, TurnToMemorize, WriteEntries,
+};
+use agentsvc_systems::session::GetSession;
+use agentsvc_systems::usage::NoteModelCall;
 
 use super::action::What;
-use super::harness::Harness;
+use super::harness::{CONTEXT, Harness};
+use super::outside::deliver;
 
 /// What the disk holds of an agent's entries.
 fn rows(harness: &Harness, agent: AgentId) -> Vec<(MemoryEntryId, MemoryEntryRecord)> {
@@ -43,6 +55,61 @@ pub(crate) fn act(harness: &mut Harness, what: What, agent: AgentId) {
     });
 }
 
+/// Is a turn yet to be memorised? A try of it takes several requests.
+pub(crate) fn is_memorizing(harness: &Harness) -> bool {
+    let jobs = harness.disk.world.range(b"q".to_vec()..b"r".to_vec());
+    jobs.filter_map(|(key, value)| record::decode::<Job>(key, value).ok()).any(|job| *job.kind == *MEMORIZE)
+}
+
+/// A try to memorise a turn: the model is asked where there is money, and what it finds is written, or the try fails.
+pub(crate) fn memorize(harness: &mut Harness, attempt: Attempt, input: &str) {
+    let turn: TurnToMemorize = serde_json::from_str(input).expect("what an ended turn left");
+    let Some(agent) = harness.read(GetSession::ById(turn.session)).ok().map(|view| view.agent) else {
+        let gone = TryEnd::Done(String::new());
+        return deliver(harness, JobOutcome(attempt, gone));
+    };
+    if let Some(written) = turn.written {
+        let written = serde_json::to_string(&written).expect("plain data");
+        return deliver(harness, JobOutcome(attempt, TryEnd::Done(written)));
+    }
+    if harness.rng.chance(20) {
+        let reason = "the model is ill".to_owned();
+        return deliver(harness, JobOutcome(attempt, TryEnd::Retry { after_ms: None, reason }));
+    }
+    let reserve =
+        ReserveMemory { agent, session: turn.session, prompt_tokens_max: CONTEXT as u32, answer_tokens_max: 10 };
+    harness.ask_as(Actor::System, reserve, move |harness, reserved| {
+        let Ok(Reserved { grant, model }) = reserved else {
+            let reason = "no money".to_owned();
+            return deliver(harness, JobOutcome(attempt, TryEnd::Retry { after_ms: None, reason }));
+        };
+        let usage = Usage::of(harness.rng.below(50) as u64, harness.rng.below(10) as u64);
+        let used = CallUse { provider: model.provider, model: model.model, usage, ..CallUse::default() };
+        harness.ask(NoteModelCall { channel: MEMORY.into(), grant: Some(grant), used }, |_, _| {});
+        write(harness, agent, attempt, turn);
+    });
+}
+
+/// What was found in a turn is written; whether it may or not, the try ends.
+fn write(harness: &mut Harness, agent: AgentId, attempt: Attempt, turn: TurnToMemorize) {
+    let (content, metadata) = (harness.text("fact").into(), turn.turn.to_string().into());
+    let record = MemoryEntryRecord { content, metadata, confidence: 1.0, ..MemoryEntryRecord::default() };
+    harness.ask_as(Actor::System, GetEntryUse(agent), move |harness, seen| {
+        let revision = seen.map(|seen| seen.revision).unwrap_or_default();
+        let puts = vec![EntryPut { id: None, record, old: None, is_now: true }];
+        let (removes, cause, by) = (Vec::new(), Cause::Asked, Some(turn.turn));
+        let write = WriteEntries { agent, revision, puts, removes, cause, due: None, by };
+        let memorized = Memorized { added: 1, ..Memorized::default() };
+        harness.ask_as(Actor::System, Memorize { attempt, write, memorized }, move |harness, written| {
+            let end = match written {
+                Ok(_) => TryEnd::Done(serde_json::to_string(&memorized).expect("plain data")),
+                Err(refusal) => TryEnd::Retry { after_ms: None, reason: refusal.to_string() },
+            };
+            deliver(harness, JobOutcome(attempt, end));
+        });
+    });
+}
+
 /// At rest: what the world counts is what the disk holds, and what leads to entries does.
 pub(crate) fn check(harness: &Harness, agent: AgentId) -> Result<(), String> {
     let row = harness.disk.world.get(&[&b"E"[..], agent.0.as_bytes()].concat());
@@ -51,6 +118,12 @@ pub(crate) fn check(harness: &Harness, agent: AgentId) -> Result<(), String> {
     let known = rows(harness, agent);
     if known.len() != counted as usize {
         return Err(format!("agent {agent} has {} memory entries, counted {counted}", known.len()));
+    }
+    let mut turns = BTreeSet::new();
+    for (_, entry) in known.iter().filter(|(_, entry)| !entry.metadata.is_empty()) {
+        if !turns.insert(entry.metadata.clone()) {
+            return Err(format!("turn {} of agent {agent} was memorised twice", entry.metadata));
+        }
     }
     let prefix = record::entry_prefix(agent);
     let stored = harness.disk.content.range(prefix.clone()..).take_while(|(key, _)| key.starts_with(&prefix));

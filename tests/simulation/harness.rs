@@ -29,7 +29,7 @@ use super::observe::AuditLog;
 use super::outside::Outside;
 use super::rng::Rng;
 use super::slots::Plans;
-use super::{client, money, observe, outside, reads};
+use super::{client, entries, money, observe, outside, reads};
 
 /// When worlds begin; a Tuesday.
 const BEGIN: i64 = 1_700_000_000_000;
@@ -113,6 +113,7 @@ fn settings(rng: &mut Rng) -> Settings {
     settings.security.taint = rng.pick(TAINT);
     settings.triggers.default_cooldown_secs = rng.pick(&[0, 0, 5]);
     settings.triggers.max_depth = 3;
+    settings.memory.extraction_model = Some("acme/one".into());
     settings
 }
 
@@ -384,6 +385,7 @@ impl Harness {
                 && !self.engine.has_work()
                 && stats.workflow_runs_open == 0
                 && self.outside.is_idle()
+                && !entries::is_memorizing(self)
             {
                 self.coverage.stats(&stats);
                 return observe::end(self);

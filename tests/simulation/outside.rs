@@ -20,10 +20,11 @@ use agentsvc_components::{AgentId, LogId, TurnId};
 use agentsvc_systems::a2a::outbound::{ASK, SEND};
 use agentsvc_systems::config::taint::TaintPolicy;
 use agentsvc_systems::kernel::record;
+use agentsvc_systems::proactive_memory::MEMORIZE;
 use agentsvc_systems::proactive_memory::keys::companions;
 
 use super::harness::{ANSWER, CONTEXT, Harness};
-use super::{a2a_outbound, staff, webhooks};
+use super::{a2a_outbound, entries, staff, webhooks};
 
 /// One thing that is out.
 #[derive(Clone)]
@@ -196,6 +197,7 @@ fn come_back(harness: &mut Harness, out: Out) {
             let end = summary(harness, &call);
             deliver(harness, SummaryOutcome(call.attempt, end));
         }
+        Out::Job(run) if run.kind == MEMORIZE => entries::memorize(harness, run.attempt, &run.input),
         Out::Job(run) => {
             let end = match run.kind {
                 SEND | ASK => a2a_outbound::answer(harness),
@@ -219,7 +221,8 @@ fn come_back(harness: &mut Harness, out: Out) {
     }
 }
 
-fn deliver(harness: &mut Harness, outcome: impl Into<AnyOutcome>) {
+/// An outcome comes back to the world.
+pub(crate) fn deliver(harness: &mut Harness, outcome: impl Into<AnyOutcome>) {
     let outcome = outcome.into();
     harness.note(|| format!("{outcome:?}").chars().take(150).collect());
     harness.outside.past.push(outcome.clone());

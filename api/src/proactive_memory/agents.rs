@@ -2,6 +2,7 @@
 
 use agentsvc_components::AgentId;
 use agentsvc_components::proactive_memory::Level;
+use agentsvc_systems::agent::GetAgent;
 use agentsvc_systems::proactive_memory::Cause;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -69,8 +70,10 @@ async fn clear_level(call: Call) -> Result<Response, Error> {
 }
 
 async fn stats(call: Call) -> Result<Response, Error> {
-    let usage = of_agent(&call, call.id("id")?)?.usage_now().await?;
-    let mut stats = Stats::new(&settings(&call)?);
+    let agent: AgentId = call.id("id")?;
+    let usage = of_agent(&call, agent)?.usage_now().await?;
+    let own = call.ask(GetAgent(agent)).await?.memory;
+    let mut stats = Stats::new(&settings(&call)?.for_agent(&own));
     stats.add(&usage.counts);
     reply::ok(&stats)
 }

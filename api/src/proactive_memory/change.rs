@@ -114,7 +114,12 @@ pub(crate) async fn learn(
     Ok((action, row(entries, id).await?))
 }
 
-fn update_threshold(settings: &ProactiveMemory, known: &MemoryEntryRecord, newer: &MemoryEntryRecord) -> f64 {
+/// From which similarity on a newer fact takes the place of what is known.
+pub(crate) fn update_threshold(
+    settings: &ProactiveMemory,
+    known: &MemoryEntryRecord,
+    newer: &MemoryEntryRecord,
+) -> f64 {
     if known.category == newer.category {
         settings.update_threshold_same_category
     } else {

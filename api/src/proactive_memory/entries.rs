@@ -148,6 +148,19 @@ impl AgentEntries {
         cause: Cause,
         plan: impl Fn(&EntryUse, &Rows<'_>) -> Result<Plan<T>, ContentError> + Send + Sync + 'static,
     ) -> Result<(T, EntriesWritten), Refusal> {
+        self.change_by(cause, plan, |bridge, write, _| async move { bridge.ask(write).await }).await
+    }
+
+    /// The same with a command of its own, which also hears what the plan tells.
+    ///
+    /// # Errors
+    /// As [`change`](Self::change).
+    pub(crate) async fn change_by<T: Send + 'static, F: Future<Output = Result<EntriesWritten, Refusal>>>(
+        &self,
+        cause: Cause,
+        plan: impl Fn(&EntryUse, &Rows<'_>) -> Result<Plan<T>, ContentError> + Send + Sync + 'static,
+        ask: impl Fn(Bridge, WriteEntries, &T) -> F,
+    ) -> Result<(T, EntriesWritten), Refusal> {
         let plan = Arc::new(plan);
         for _ in 0..TRIES_MAX {
             let usage = self.usage().await?;
@@ -163,7 +176,8 @@ impl AgentEntries {
                 return Ok((told, EntriesWritten { ids: Vec::new(), after: usage }));
             }
             let (agent, revision, by) = (self.agent, usage.revision, self.by);
-            match self.bridge.ask(WriteEntries { agent, revision, puts, removes, cause, due, by }).await {
+            let write = WriteEntries { agent, revision, puts, removes, cause, due, by };
+            match ask(self.bridge.clone(), write, &told).await {
                 Err(refusal) if is_changed(&refusal) => {}
                 result => return result.map(|written| (told, written)),
             }

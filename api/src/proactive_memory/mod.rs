@@ -3,10 +3,10 @@
 pub(crate) mod agents;
 pub(crate) mod change;
 pub mod entries;
-pub(crate) mod extract;
 pub(crate) mod find;
 pub(crate) mod imports;
 pub(crate) mod list;
+pub mod memorize;
 pub(crate) mod routes;
 pub mod search;
 pub mod settings;

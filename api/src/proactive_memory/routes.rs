@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use agentsvc_components::proactive_memory::MemoryEntryId;
 use agentsvc_components::proactive_memory::record::EntryCounts;
 use agentsvc_components::{AgentId, Refusal, RefusalKind};
+use agentsvc_systems::proactive_memory::extract::extract_all;
 use agentsvc_systems::proactive_memory::limits::{
     ENTRY_BULK_MAX, ENTRY_CHANGES_MAX, ENTRY_STATS_AGENTS_MAX, EXTRACT_MESSAGES_MAX,
 };
@@ -22,7 +23,6 @@ use crate::proactive_memory::change::{
     self, Action, learn, new_record, not_found, of_agent, replace_content, set_expiry,
 };
 use crate::proactive_memory::entries::{Plan, Rows, now, read_of};
-use crate::proactive_memory::extract::extract_all;
 use crate::proactive_memory::list::{self, AGENTS_PAGE, EntriesQuery, MemoryList, Source};
 use crate::proactive_memory::settings::{ProactiveMemory, ProactiveMemorySettings};
 use crate::proactive_memory::shape::{MemoryEntry, Version, described, level};
@@ -187,11 +187,12 @@ pub(crate) struct Stats {
     agent_count: u64,
     /// Entries by category.
     categories: BTreeMap<Box<str>, u64>,
-    /// `[proactive_memory] enabled`.
+    /// `[proactive_memory] enabled`; of one agent, as its manifest overrides it. So are the next three.
     enabled: bool,
+    /// Turns make entries.
     auto_memorize_enabled: bool,
     auto_retrieve_enabled: bool,
-    /// A model extracts entries; without one, rules do.
+    /// A model extracts entries of turns; without one, rules do.
     llm_extraction: bool,
     /// Entries by agent, of those that have most; of all agents only.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -210,7 +211,7 @@ impl Stats {
             enabled: settings.enabled,
             auto_memorize_enabled: settings.enabled && settings.auto_memorize,
             auto_retrieve_enabled: settings.enabled && settings.auto_retrieve,
-            llm_extraction: settings.has_extraction_model,
+            llm_extraction: settings.enabled && settings.auto_memorize && settings.has_extraction_model,
             by_agent: None,
         }
     }

@@ -1,5 +1,7 @@
 //! What the configuration says of memory entries. Implemented where the configuration is known.
 
+use agentsvc_systems::config::memory::MemorySettings;
+
 /// `[proactive_memory]` as it is in force.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProactiveMemory {
@@ -23,6 +25,16 @@ pub struct ProactiveMemory {
     pub update_threshold_cross_category: f64,
     /// How fast confidence decays, per day.
     pub confidence_decay_rate: f64,
+}
+
+impl ProactiveMemory {
+    /// What is in force for an agent whose manifest overrides some of it.
+    #[must_use]
+    pub fn for_agent(mut self, own: &MemorySettings) -> Self {
+        (self.enabled, self.auto_memorize, self.auto_retrieve) = (own.enabled, own.auto_memorize, own.auto_retrieve);
+        self.has_extraction_model = own.extraction_model.is_some();
+        self
+    }
 }
 
 /// Tells what is in force.

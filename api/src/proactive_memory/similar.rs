@@ -47,6 +47,13 @@ impl Words {
         Self { counts, order }
     }
 
+    /// The share of its different words that another text has, 0 to 1.
+    pub(crate) fn share_within(&self, other: &Self) -> f64 {
+        let has = |word: &u32| other.counts.binary_search_by_key(word, |(word, _)| *word).is_ok();
+        let shared = self.counts.iter().filter(|(word, _)| has(word)).count();
+        if self.counts.is_empty() { 0.0 } else { shared as f64 / self.counts.len() as f64 }
+    }
+
     fn is_within(&self, other: &Self) -> bool {
         !self.order.is_empty() && other.order.windows(self.order.len()).any(|part| part == self.order)
     }
@@ -153,6 +160,13 @@ mod tests {
         assert!(of("User prefers green tea in the morning", "User prefers green tea in the mornings") > 0.85);
         assert!(of("用户喜欢喝绿茶", "用户喜欢喝绿茶吗") > 0.85);
         assert!(of("用户喜欢喝绿茶", "项目使用数据库") < 0.2);
+    }
+
+    #[test]
+    fn the_share_of_a_text_in_another_is_that_of_its_words() {
+        let share = |a: &str, b: &str| Words::of(a).share_within(&Words::of(b));
+        assert!((share("User likes tea", "I no longer like tea, said the user") - 2.0 / 3.0).abs() < 1e-9);
+        assert!(share("", "x") < 0.01 && share("tea", "coffee") < 0.01);
     }
 
     #[test]

@@ -297,6 +297,9 @@ pub struct Journal {
     pub notice_rows: Vec<u32>,
     /// What the model said beside its last tool calls: the partial response, should the turn end here.
     pub said: Box<str>,
+    /// Its message says something that rules would keep as a memory entry.
+    #[serde(skip_serializing_if = "is_default")]
+    pub states_facts: bool,
     /// What brought untrusted content in, in the order of its coming, such as `web_fetch https://example.org/`; at most
     /// [`TAINT_SOURCES_MAX`](crate::kernel::limit::TAINT_SOURCES_MAX).
     #[serde(skip_serializing_if = "Vec::is_empty")]

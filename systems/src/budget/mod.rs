@@ -22,6 +22,7 @@
 pub mod audit_kinds;
 mod correct;
 pub mod error_codes;
+mod memory;
 mod metrics;
 mod need;
 mod probe;
@@ -35,6 +36,7 @@ mod verdict;
 mod waiting;
 
 pub use correct::CorrectBudget;
+pub use memory::{MEMORY, ReserveMemory};
 pub use probe::ReserveProbe;
 pub use sampling::{ReserveSampling, Reserved, SAMPLING};
 pub use set::SetBudget;
@@ -82,6 +84,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     commands: &[
         CommandDef::of::<CorrectBudget>(),
         CommandDef::of::<ReserveProbe>(),
+        CommandDef::of::<ReserveMemory>(),
         CommandDef::of::<ReserveSampling>(),
         CommandDef::of::<SetBudget>(),
     ],

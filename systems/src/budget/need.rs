@@ -132,28 +132,43 @@ pub(super) fn inside(
     answer_tokens_max: u32,
 ) -> Option<(Need, ModelChoice)> {
     let owner = world.get::<Agent>(turn.agent)?;
-    world.get::<Session>(turn.session)?;
+    let choice = world.resource::<Settings>().resolve(&owner.manifest.manifest.model);
+    let need = aside(world, turn.agent, turn.session, channel, &choice, (None, answer_tokens_max))?;
+    Some((need, choice))
+}
+
+/// What a call of `choice` needs that an agent makes beside its turns: one answer of at most so many tokens to a prompt of at most
+/// so many, of a full context where that is not bounded.
+pub(super) fn aside(
+    world: &World,
+    agent: Entity,
+    session: Entity,
+    channel: &'static str,
+    choice: &ModelChoice,
+    (prompt_tokens_max, answer_tokens_max): (Option<u32>, u32),
+) -> Option<Need> {
+    let owner = world.get::<Agent>(agent)?;
+    world.get::<Session>(session)?;
     let settings = world.resource::<Settings>();
-    let choice = settings.resolve(&owner.manifest.manifest.model);
-    let (agent, above) = (id_of::<AgentId>(world, turn.agent), above(world, turn.agent));
+    let (agent, above) = (id_of::<AgentId>(world, agent), above(world, agent));
     let is_free = settings.prices.at_most(&choice.provider, &choice.model).is_some_and(|price| price.is_free());
     let is_bounded = !is_free && Scope::path_of(agent, &above).any(|scope| is_bounded(world, scope));
-    let need = Need {
+    let (size, most) = (Size::Turn(Some(answer_tokens_max)), prompt_tokens_max.unwrap_or(u32::MAX));
+    Some(Need {
         agent,
         above,
-        worst: worst_of(settings, &choice, Size::Turn(Some(answer_tokens_max))),
+        worst: worst_of_prompt(settings, choice, size, most),
         is_free,
-        unpriced: unpriced(settings, &choice).filter(|_| is_bounded),
+        unpriced: unpriced(settings, choice).filter(|_| is_bounded),
         answer_tokens_max: is_bounded.then_some(answer_tokens_max),
         calls_max: None,
         agent_name: owner.name.clone(),
-        session: id_of(world, turn.session),
+        session: id_of(world, session),
         channel,
         provider: choice.provider.clone(),
         model: choice.model.clone(),
         is_aside: true,
-    };
-    Some((need, choice))
+    })
 }
 
 /// The agents above one that live, nearest first.
@@ -181,6 +196,11 @@ fn unpriced(settings: &Settings, choice: &ModelChoice) -> Option<Box<str>> {
 
 /// A full context and the longest answer.
 fn worst_of(settings: &Settings, choice: &ModelChoice, size: Size) -> Micros {
+    worst_of_prompt(settings, choice, size, u32::MAX)
+}
+
+/// A prompt of so many tokens, or a full context, and the longest answer.
+fn worst_of_prompt(settings: &Settings, choice: &ModelChoice, size: Size, prompt_tokens_max: u32) -> Micros {
     let (provider, model) = (&*choice.provider, &*choice.model);
     let context = settings.context_tokens_of(provider, model);
     let answer = match size {
@@ -190,7 +210,7 @@ fn worst_of(settings: &Settings, choice: &ModelChoice, size: Size) -> Micros {
         Size::Summary => SUMMARY_TOKENS_MAX.min(context / 4),
     };
     let price = settings.prices.at_most(provider, model).unwrap_or_else(|| settings.budget.unknown_price());
-    price.worst(u64::from(context), u64::from(answer.min(context)))
+    price.worst(u64::from(context.min(prompt_tokens_max)), u64::from(answer.min(context)))
 }
 
 /// The most that a call can cost that is nobody's and has an answer of so many tokens, and is its model known to cost

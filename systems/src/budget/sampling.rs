@@ -72,13 +72,17 @@ fn judge(world: &World, command: &ReserveSampling) -> Result<(need::Need, ModelC
     let over = || Refusal::new(RefusalKind::Conflict, "the turn is over, or runs no tools");
     let turn = turn.ok_or_else(over)?;
     let (need, model) = need::inside(world, turn, SAMPLING, command.answer_tokens_max).ok_or_else(over)?;
+    may_go_out(world, &need)?;
+    Ok((need, model))
+}
+
+/// Have all scopes of its path room for a call that does not wait?
+pub(super) fn may_go_out(world: &World, need: &need::Need) -> Result<(), Refusal> {
     if let Some(unpriced) = &need.unpriced {
         return Err(price_unknown(unpriced));
     }
-    for scope in Scope::path_of(need.agent, &need.above) {
-        verdict::at_once(world, scope, need.worst, need.is_free)?;
-    }
-    Ok((need, model))
+    Scope::path_of(need.agent, &need.above)
+        .try_for_each(|scope| verdict::at_once(world, scope, need.worst, need.is_free))
 }
 
 #[cfg(test)]

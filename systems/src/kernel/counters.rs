@@ -74,6 +74,14 @@ pub struct Counters {
     pub workflow_runs_failed: u64,
     /// Workflow runs that were cancelled.
     pub workflow_runs_cancelled: u64,
+    /// Facts of turns that became memory entries.
+    pub memory_facts_added: u64,
+    /// Facts of turns that took the place of what a memory entry said.
+    pub memory_facts_updated: u64,
+    /// Memory entries that a turn contradicted, and that were deleted.
+    pub memory_facts_deleted: u64,
+    /// Facts of turns that a memory entry said already.
+    pub memory_facts_unchanged: u64,
     /// Outcomes that came too late and were dropped.
     pub outcomes_stale: u64,
 }

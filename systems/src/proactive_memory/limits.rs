@@ -40,6 +40,41 @@ agentsvc_components::limits! {
     pub const EXTRACTED_MAX: usize = 20;
     /// Memory entries that are extracted of the messages of one request. More: left out.
     pub const EXTRACTED_REQUEST_MAX: usize = 100;
+    /// Bytes of a user's message that are looked at for facts. More: the first ones.
+    pub const EXTRACTED_TEXT_BYTES_MAX: usize = 16 << 10;
+    /// Turns of one agent that wait to be memorised. More: those turns make no entries, which
+    /// `agentsvc_jobs_refused_total` counts.
+    pub const AGENT_MEMORIZE_OPEN_MAX: usize = 64;
+    /// Turns that wait to be memorised. More: as for one agent.
+    pub const MEMORIZE_OPEN_MAX: usize = 20_000;
+    /// Turns that are memorised at once. More: they wait.
+    pub const MEMORIZE_OUT_MAX: usize = 8;
+    /// Tries to memorise a turn. More: it makes no entries.
+    pub const MEMORIZE_TRIES_MAX: u32 = 5;
+    /// Milliseconds before the second try to memorise a turn. They double from try to try.
+    pub const MEMORIZE_BACKOFF_MS: i64 = 10_000;
+    /// Milliseconds between two tries to memorise a turn.
+    pub const MEMORIZE_BACKOFF_MS_MAX: i64 = 600_000;
+    /// Milliseconds after which a turn that is not memorised makes no entries.
+    pub const MEMORIZE_DEADLINE_MS: i64 = 24 * 3_600_000;
+    /// Milliseconds of one try to memorise a turn. Longer: it failed.
+    pub const MEMORIZE_TIMEOUT_MS: u32 = 150_000;
+    /// Bytes of the input of a job that memorises a turn.
+    pub const MEMORIZE_INPUT_BYTES_MAX: usize = 1 << 10;
+    /// Seconds that the model has that extracts entries of a turn. Longer: the call is stopped.
+    pub const MEMORIZE_MODEL_SECS_MAX: u64 = 90;
+    /// Tokens of the prompt of a model that extracts entries of a turn; the texts in it are cut to fewer bytes than that.
+    pub const MEMORIZE_PROMPT_TOKENS_MAX: u32 = 32_768;
+    /// Tokens of the answer of a model that extracts entries of a turn. Longer answers are cut by the model, and not used.
+    pub const MEMORIZE_ANSWER_TOKENS_MAX: u32 = 4_096;
+    /// Bytes of the answer of a model that extracts entries of a turn. Longer: it is not used.
+    pub const MEMORIZE_ANSWER_BYTES_MAX: usize = 64 << 10;
+    /// Bytes of one fact that a model extracts. Longer: left out.
+    pub const MEMORIZE_FACT_BYTES_MAX: usize = 1 << 10;
+    /// Relations that are extracted of one turn. More: left out.
+    pub const MEMORIZE_RELATIONS_MAX: usize = 40;
+    /// Entries that a model that extracts entries of a turn is shown. More: those that have most words in common with it.
+    pub const MEMORIZE_NEIGHBOURS_MAX: usize = 10;
     /// Results of one search of memory entries. More: 400.
     pub const ENTRY_HITS_MAX: usize = 100;
     /// Bytes of a search query of memory entries. Longer: 400.

@@ -10,14 +10,21 @@
 pub mod audit_kinds;
 mod check;
 mod counts;
+pub mod extract;
 pub mod keys;
 pub mod limits;
+mod metrics;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod turn_tests;
+mod turns;
 mod write;
 
 pub use check::{check_content, check_entry, check_user};
 pub use counts::{Counted, EntryUse, GetEntryUse, ListEntryUse};
+pub use turns::{MEMORIZE, Memorize, Memorized, TurnToMemorize};
+pub(crate) use turns::{answered, states_facts};
 pub use write::{CHANGED, Cause, Due, EntriesWritten, EntryPut, EntryRemove, WriteEntries, due_of, is_changed};
 
 use agentsvc_components::AgentId;
@@ -30,7 +37,7 @@ use crate::kernel::record::{self, Kind, is_record};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["audit", "config", "event", "memory", "taint"],
+    uses: &["agent", "audit", "config", "event", "memory", "session", "taint", "turn"],
     content: &[(b'e', is_record::<MemoryEntryRecord>), (keys::OWNER, keys::is_lead), (keys::USER, keys::is_lead)],
     kinds: &[Kind::record::<MemoryEntriesRecord>()],
     restore: &[(Phase::Owned, counts::load)],
@@ -39,9 +46,11 @@ pub(crate) const DOMAIN: Domain = Domain {
         world.init_resource::<counts::Entries>();
         on(world, |world, gone: &Removed<AgentId>| counts::erase(world, gone.id));
     },
-    commands: &[CommandDef::of::<WriteEntries>()],
+    commands: &[CommandDef::of::<Memorize>(), CommandDef::of::<WriteEntries>()],
+    jobs: &[turns::KIND],
     audit_kinds: audit_kinds::ALL,
     limits: limits::ALL,
+    metrics: metrics::ALL,
     check: counts::check,
     ..Domain::named("proactive_memory")
 };

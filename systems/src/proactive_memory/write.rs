@@ -100,7 +100,7 @@ command! {
         Answer::stored(write(world, it))
 }
 
-fn write(world: &mut World, command: WriteEntries) -> Result<EntriesWritten, Refusal> {
+pub(super) fn write(world: &mut World, command: WriteEntries) -> Result<EntriesWritten, Refusal> {
     let WriteEntries { agent, revision, puts, removes, cause, due, by } = command;
     let names: Vec<Box<str>> =
         puts.iter().filter_map(|put| put.id).chain(removes.iter().map(|it| it.id)).map(name).collect();

@@ -21,7 +21,7 @@ use crate::kernel::counters::Counters;
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::outbox::{Emit, Outbox};
 use crate::kernel::reaction::react;
-use crate::{approval, budget, compaction, session, taint};
+use crate::{approval, budget, compaction, proactive_memory, session, taint};
 
 /// A turn ends: nothing that waits for it only is needed any more.
 pub(crate) struct TurnClosed {
@@ -63,6 +63,9 @@ impl End {
 /// Ends the turn at the head of its session's inbox and starts the next.
 pub(crate) fn finish(world: &mut World, entity: Entity, end: End) {
     let Some(session) = world.get::<Turn>(entity).map(|turn| turn.session) else { return };
+    if matches!(end, End::Answered(_)) {
+        proactive_memory::answered(world, entity);
+    }
     close(world, entity, end);
     let next = inbox::pop(world, session);
     remove(world, entity);

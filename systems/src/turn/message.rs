@@ -30,7 +30,7 @@ use crate::kernel::index::{self, Index, id_of};
 use crate::kernel::outbox::{Emit, Outbox};
 use crate::kernel::record::{BoxedRecord, MessageKey, message_key, put_content};
 use crate::session::SaidRow;
-use crate::{budget, session, taint};
+use crate::{budget, proactive_memory, session, taint};
 
 /// A turn's end, as its asker sees it (spec 1, POST message).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -261,8 +261,10 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
     let now = world.resource::<Now>().0;
     let turn: TurnId = mint_for(world, owner);
     let taint = taint::tracked(world, new.taint);
+    let mut states_facts = false;
     let (text, (ordinal, next_index), late) = match new.opening {
         Opening::Messages(messages) => {
+            states_facts = proactive_memory::states_facts(world, owner, new.origin, &messages);
             let addresses = taint::addresses::of_messages(world, &messages);
             taint::addresses::begin(world, session, new.origin, taint, &addresses);
             let text = messages.last().map(|message| told(&message.blocks)).unwrap_or_default();
@@ -274,6 +276,10 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
             (Arc::clone(&said.told), (ordinal, 1), Some(row))
         }
     };
+    let mut journal = taint::began_by(taint, new.origin, source_of(new.origin));
+    if states_facts {
+        journal.get_or_insert_default().states_facts = true;
+    }
     let component = Turn {
         agent: owner,
         session,
@@ -283,7 +289,7 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
         usage: Usage::default(),
         request: new.request.map(Arc::from),
         link: new.link.map(Box::new),
-        journal: taint::began_by(taint, new.origin, source_of(new.origin)),
+        journal,
         burst: None,
         ordinal,
         next_index,

@@ -124,6 +124,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         "goal",
         "injection",
         "model",
+        "proactive_memory",
         "rehearsal",
         "session",
         "taint",

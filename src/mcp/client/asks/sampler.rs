@@ -123,14 +123,7 @@ impl Sampler {
 
     /// Where the call goes, with its key.
     async fn target(&self, model: ModelChoice) -> Result<Target, RpcError> {
-        let providers = self.providers.load_full();
-        if let Some(ready) = providers.getting_ready(&model) {
-            ready.await;
-        }
-        // Keys are read from the disk.
-        let found = tokio::task::spawn_blocking(move || providers.target(&model)).await;
-        let found = found.map_err(|_| failed("an internal error ended it"))?;
-        found.map_err(|error| {
+        metered::target(&self.providers, model).await.map_err(|error| {
             tracing::warn!(message = error.message, "an MCP server cannot ask the agent's model");
             failed("the model of the agent cannot be asked")
         })

@@ -26,6 +26,7 @@ use bevy_ecs::prelude::{Entity, Resource, World};
 use bevy_ecs::world::DeferredWorld;
 use hashbrown::HashMap;
 
+use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::effect::Abort;
 use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::job::{Job, JobOutcome, JobState};
@@ -237,6 +238,20 @@ pub fn has_room(world: &mut World, kind: &str, subject: Uuid) -> bool {
 /// When the next try of a job may begin, or its present one began; `None` when there is no such job.
 pub fn due(world: &World, id: JobId) -> Option<Timestamp> {
     world.get::<Job>(jobs(world).get(id)?).map(|job| job.due)
+}
+
+/// The job of which this try is out; `None` when it is over, or another try is.
+pub fn out(world: &World, attempt: Attempt) -> Option<&Job> {
+    let job = world.get::<Job>(jobs(world).get(attempt.job)?)?;
+    (job.state == JobState::Out && job.tries == attempt.number).then_some(job)
+}
+
+/// Gives a job of which this try is out another input: what a try has done already, so that it is not repeated after a crash.
+/// The input must not be longer than one of its kind may be. False when the try is stale, and nothing is changed.
+pub fn replace_input(world: &mut World, attempt: Attempt, input: Arc<str>) -> bool {
+    let Some(entity) = out(world, attempt).and_then(|_| jobs(world).get(attempt.job)) else { return false };
+    change(world, entity, |job| job.input = input);
+    true
 }
 
 /// Ends a job, of which nothing is heard any more; a try that is out is given up. False when there is none of that id.

@@ -93,6 +93,7 @@ fn journal() -> Journal {
         notices: vec!["note".into()],
         notice_rows: vec![3],
         said: "so far".into(),
+        states_facts: true,
         tainted_by: vec!["web_fetch".into()],
     }
 }

@@ -1,8 +1,12 @@
 //! Facts that a message states outright, found by rules alone: phrases of several languages, such as "my name is". No model is
 //! asked. A rule that finds nothing is better than one that makes something up, so questions and conditions are left out.
 
+use std::sync::LazyLock;
+
 use agentsvc_components::proactive_memory::Level;
-use agentsvc_systems::proactive_memory::limits::{EXTRACTED_MAX, EXTRACTED_REQUEST_MAX};
+use aho_corasick::AhoCorasick;
+
+use super::limits::{EXTRACTED_MAX, EXTRACTED_REQUEST_MAX, EXTRACTED_TEXT_BYTES_MAX};
 
 use self::phrases::{PHRASES, Phrase};
 
@@ -13,17 +17,42 @@ const FACT_BYTES_MAX: usize = 300;
 
 /// One fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Extracted {
+pub struct Extracted {
     /// The fact as a sentence about the user.
-    pub(crate) content: String,
+    pub content: String,
     /// One of the categories of `[proactive_memory] extract_categories`.
-    pub(crate) category: &'static str,
+    pub category: &'static str,
     /// What it belongs to.
-    pub(crate) level: Level,
+    pub level: Level,
+}
+
+/// May a message state facts? Looks for a part of each phrase, once over the beginning of the text, and is right where it says no.
+/// Where it says yes, a rule does not always fit.
+#[must_use]
+pub fn may_state_facts(message: &str) -> bool {
+    static PARTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+        let parts = PHRASES.iter().map(|phrase| part_of(phrase.words));
+        AhoCorasick::builder().ascii_case_insensitive(true).build(parts).ok()
+    });
+    PARTS.as_ref().is_none_or(|parts| parts.is_match(beginning(message)))
+}
+
+/// The part of a message that is looked at.
+#[must_use]
+pub fn beginning(message: &str) -> &str {
+    &message[..message.floor_char_boundary(EXTRACTED_TEXT_BYTES_MAX)]
+}
+
+/// The longest part of a phrase that is written in one way but for its case: without accents and apostrophes. The whole phrase
+/// where there is none.
+fn part_of(words: &'static str) -> &'static str {
+    let parts = words.split(|c: char| !c.is_ascii() || c == '\'');
+    parts.max_by_key(|part| part.len()).filter(|part| part.len() > 2).unwrap_or(words)
 }
 
 /// The facts that a user's message states.
-pub(crate) fn extract(message: &str) -> Vec<Extracted> {
+#[must_use]
+pub fn extract(message: &str) -> Vec<Extracted> {
     let mut facts: Vec<Extracted> = Vec::new();
     for sentence in sentences(message) {
         if facts.len() == EXTRACTED_MAX {
@@ -40,7 +69,8 @@ pub(crate) fn extract(message: &str) -> Vec<Extracted> {
 
 /// The facts of these categories that messages of users state, those of a request. Long texts take a while: not on an async
 /// thread.
-pub(crate) fn extract_all<'a>(messages: impl Iterator<Item = &'a str>, wanted: &[Box<str>]) -> Vec<Extracted> {
+#[must_use]
+pub fn extract_all<'a>(messages: impl Iterator<Item = &'a str>, wanted: &[Box<str>]) -> Vec<Extracted> {
     let facts = messages.flat_map(extract);
     facts.filter(|fact| wanted.iter().any(|it| **it == *fact.category)).take(EXTRACTED_REQUEST_MAX).collect()
 }
@@ -236,6 +266,20 @@ mod tests {
         let some = of(&["preference".into()]);
         assert!(some.len() == EXTRACTED_REQUEST_MAX && some.iter().all(|fact| fact.category == "preference"));
         assert_eq!(of(&[]), []);
+    }
+
+    #[test]
+    fn no_phrase_is_missed_by_the_first_look() {
+        for phrase in PHRASES {
+            for text in [phrase.words.to_owned(), phrase.words.to_uppercase(), phrase.words.replace('\'', "’")] {
+                assert!(may_state_facts(&format!("Well, {text}tea")), "{text}");
+            }
+        }
+        for text in ["", "Write a function that sorts a list.", "What is the capital of France?", "请写一个函数"]
+        {
+            assert!(!may_state_facts(text), "{text}");
+        }
+        assert!(!may_state_facts(&format!("{}I prefer tea", " ".repeat(EXTRACTED_TEXT_BYTES_MAX))));
     }
 
     #[test]

@@ -2,13 +2,12 @@
 
 use agentsvc_api::proactive_memory::settings::{ProactiveMemory as Values, ProactiveMemorySettings};
 use agentsvc_systems::config::MAX_MEMORIES_DEFAULT;
+use agentsvc_systems::config::memory::MemorySettings;
+use agentsvc_systems::manifest;
 use agentsvc_systems::proactive_memory::limits::{ENTRIES_MAX, ENTRY_CATEGORY_BYTES_MAX, ENTRY_HITS_MAX};
 
 use crate::kernel::config::table;
 use crate::kernel::settings::Settings;
-
-/// Bytes of `provider/model`.
-const MODEL_BYTES_MAX: usize = 512;
 
 table! {
     /// `[proactive_memory]`.
@@ -64,11 +63,19 @@ fn category(text: &str) -> Result<Box<str>, String> {
 }
 
 fn model(text: &str) -> Result<Box<str>, String> {
-    let parts = text.split_once('/').filter(|(provider, model)| !provider.is_empty() && !model.is_empty());
-    if parts.is_none() || text.len() > MODEL_BYTES_MAX {
-        return Err("must be provider/model, such as \"openai/gpt-4o-mini\"".to_owned());
+    manifest::model_name(text).map(|()| text.into())
+}
+
+impl ProactiveMemory {
+    /// What the world decides by.
+    pub(crate) fn of_turns(&self) -> MemorySettings {
+        MemorySettings {
+            enabled: self.enabled,
+            auto_memorize: self.auto_memorize,
+            auto_retrieve: self.auto_retrieve,
+            extraction_model: self.extraction_model.clone(),
+        }
     }
-    Ok(text.into())
 }
 
 /// What is in force, for the API.

@@ -3,6 +3,7 @@
 use agentsvc_components::agent::{AgentMode, AgentState};
 use agentsvc_components::manifest::{Capabilities, Identity, ModelChoice};
 use agentsvc_systems::agent::{AgentSummary, AgentView};
+use agentsvc_systems::config::memory::MemorySettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use uuid::Uuid;
@@ -64,6 +65,7 @@ pub(crate) struct AgentDetail<'a> {
     tool_blocklist: Words<'a>,
     max_history_messages: Option<u32>,
     identity: IdentityShape<'a>,
+    proactive_memory: MemoryShape<'a>,
     version: &'a str,
     author: &'a str,
     module: &'a str,
@@ -92,6 +94,16 @@ struct CapabilitiesShape<'a> {
     shell: Words<'a>,
     agent_spawn: bool,
     file_system: bool,
+}
+
+/// What the agent's memory does with its turns: `[proactive_memory]` of the manifest over that of the configuration.
+#[derive(Serialize, JsonSchema)]
+struct MemoryShape<'a> {
+    enabled: bool,
+    auto_memorize: bool,
+    auto_retrieve: bool,
+    /// The model that extracts entries, as provider/model. Null: rules extract them.
+    extraction_model: Option<&'a str>,
 }
 
 /// Identity of the agent.
@@ -125,12 +137,20 @@ impl<'a> AgentDetail<'a> {
             tool_blocklist: &manifest.tool_blocklist,
             max_history_messages: manifest.max_history_messages,
             identity: IdentityShape::of(&manifest.identity),
+            proactive_memory: MemoryShape::of(&view.memory),
             version: &manifest.version,
             author: &manifest.author,
             module: if manifest.module.is_empty() { "builtin:chat" } else { &manifest.module },
             input_tokens: view.input_tokens,
             output_tokens: view.output_tokens,
         }
+    }
+}
+
+impl<'a> MemoryShape<'a> {
+    fn of(memory: &'a MemorySettings) -> Self {
+        let &MemorySettings { enabled, auto_memorize, auto_retrieve, .. } = memory;
+        Self { enabled, auto_memorize, auto_retrieve, extraction_model: memory.extraction_model.as_deref() }
     }
 }
 

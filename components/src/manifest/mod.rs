@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::AgentId;
+use crate::kernel::record::is_default;
 use crate::usage::Limits;
 
 /// What this domain is.
@@ -71,6 +72,9 @@ pub struct Manifest {
     /// What it may spend and use, where the manifest says so (`[limits]`).
     #[serde(skip_serializing_if = "Limits::is_open")]
     pub limits: Limits,
+    /// Whether the agent learns from its turns, where the manifest says so (`[proactive_memory]`).
+    #[serde(skip_serializing_if = "is_default")]
+    pub proactive_memory: MemoryChoice,
     /// `[[triggers]]`: made when an agent of this manifest is spawned. Left out of the stored form when there are none,
     /// so that the hashes of an earlier release hold.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -110,6 +114,7 @@ impl Manifest {
             + lists.iter().map(|words| list(words)).sum::<usize>()
             + self.model.bytes()
             + self.fallback_models.iter().map(ModelChoice::bytes).sum::<usize>()
+            + self.proactive_memory.extraction_model.as_ref().map_or(0, |model| model.len())
             + self.triggers.iter().map(ManifestTrigger::bytes).sum::<usize>()
     }
 }
@@ -188,6 +193,24 @@ pub struct Capabilities {
     pub agent_spawn: Option<bool>,
     /// May it use files of its workspace; `None` is yes.
     pub file_system: Option<bool>,
+}
+
+/// What an agent's memory does with its turns. `None` is as the daemon's configuration says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MemoryChoice {
+    /// Entries are made of turns and given to them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// Entries are made of turns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auto_memorize: Option<bool>,
+    /// Entries are given to turns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auto_retrieve: Option<bool>,
+    /// The model that extracts entries, as `provider/model`; empty: rules, without a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extraction_model: Option<Box<str>>,
 }
 
 /// How an agent presents itself (`PATCH /api/agents/{id}/identity`).

@@ -11,6 +11,7 @@ use agentsvc_components::{AgentId, Micros, Refusal, SessionId, Timestamp};
 use super::index::agent_named;
 use super::spawn::current;
 use crate::config::Settings;
+use crate::config::memory::MemorySettings;
 use crate::kernel::command::{Answer, Command, Place};
 use crate::kernel::index::{self, id_of};
 use crate::usage::Rollups;
@@ -40,6 +41,8 @@ pub struct AgentView {
     pub provider: Box<str>,
     /// The model it asks, defaults filled in.
     pub model: Box<str>,
+    /// What its memory does with its turns, defaults filled in.
+    pub memory: MemorySettings,
     /// Prompt tokens so far.
     pub input_tokens: u64,
     /// Answer tokens so far.
@@ -67,6 +70,7 @@ impl AgentView {
             manifest: agent.manifest.clone(),
             provider,
             model,
+            memory: world.resource::<Settings>().memory.of(&agent.manifest.manifest),
             input_tokens: agent.input_tokens,
             output_tokens: agent.output_tokens,
             cost: world.resource::<Rollups>().total(Scope::Agent(id_of(world, entity))).cost,

@@ -2,6 +2,7 @@
 
 pub mod alias;
 pub mod budget;
+pub mod memory;
 pub mod prices;
 pub mod taint;
 
@@ -16,6 +17,7 @@ use agentsvc_components::manifest::ModelChoice;
 
 use crate::config::alias::Aliases;
 use crate::config::budget::BudgetSettings;
+use crate::config::memory::MemorySettings;
 use crate::config::prices::Prices;
 use crate::config::taint::TaintPolicy;
 use crate::injection::InjectionPolicy;
@@ -70,6 +72,9 @@ pub struct Settings {
     /// Memory entries of one agent (`[proactive_memory] max_memories_per_agent`).
     #[serde(default = "max_memories_default")]
     pub max_memories_per_agent: u32,
+    /// The rest of `[proactive_memory]`.
+    #[serde(default)]
+    pub memory: MemorySettings,
 }
 
 /// Memory entries of one agent where nothing else is said.
@@ -110,6 +115,7 @@ impl Default for Settings {
             approval_timeout_ms: 3_600_000,
             security: SecuritySettings::default(),
             max_memories_per_agent: MAX_MEMORIES_DEFAULT,
+            memory: MemorySettings::default(),
         }
     }
 }

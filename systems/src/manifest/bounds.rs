@@ -49,7 +49,18 @@ pub fn bound_child(parent: &Manifest, child: &mut Manifest) -> Result<(), String
     inherit(&parent.require_approval, &mut child.require_approval);
     // Else an agent without money left would go on through its children.
     child.limits = child.limits.lower(parent.limits);
+    let (own, asked) = (&parent.proactive_memory, &mut child.proactive_memory);
+    keep_off(own.enabled, &mut asked.enabled);
+    keep_off(own.auto_memorize, &mut asked.auto_memorize);
+    keep_off(own.auto_retrieve, &mut asked.auto_retrieve);
     same_account(parent, child)
+}
+
+/// What is off for the parent is off for the child.
+fn keep_off(parent: Option<bool>, child: &mut Option<bool>) {
+    if parent == Some(false) {
+        *child = parent;
+    }
 }
 
 /// What binds the parent binds the child too.
@@ -123,6 +134,18 @@ mod tests {
         let many: Vec<String> = (0..200).map(|n| format!("\"tool_number_{n}\"")).collect();
         let many = format!("[capabilities]\ntools = [{}]", many.join(","));
         assert!(bound(&many.replace('_', "*"), &many).is_ok());
+    }
+
+    #[test]
+    fn a_child_does_not_learn_where_its_parent_does_not() {
+        let memory = |parent: &str, child: &str| {
+            let child = bound(&format!("[proactive_memory]\n{parent}"), &format!("[proactive_memory]\n{child}"));
+            child.unwrap().proactive_memory
+        };
+        assert_eq!(memory("enabled = false", "enabled = true").enabled, Some(false));
+        assert_eq!(memory("auto_memorize = false", "auto_memorize = true").auto_memorize, Some(false));
+        assert_eq!(memory("auto_retrieve = false", "").auto_retrieve, Some(false));
+        assert_eq!(memory("enabled = true", "enabled = false").enabled, Some(false));
     }
 
     #[test]

@@ -53,6 +53,11 @@ pub fn validate(manifest: &Manifest) -> Result<(), Refusal> {
     for (index, choice) in manifest.fallback_models.iter().enumerate() {
         model_choice(&format!("fallback_models[{index}]"), choice)?;
     }
+    let extraction = manifest.proactive_memory.extraction_model.as_deref().filter(|model| !model.is_empty());
+    if let Some(Err(message)) = extraction.map(model_name) {
+        let field = "proactive_memory.extraction_model";
+        return Err(Refusal::bad_field(field, format!("`{field}`: {message}")));
+    }
     Ok(())
 }
 
@@ -75,6 +80,22 @@ fn model_choice(path: &str, choice: &ModelChoice) -> Result<(), Refusal> {
         return refuse("api_key_env", message);
     }
     Ok(())
+}
+
+/// Bytes of `provider/model`.
+const MODEL_NAME_BYTES_MAX: usize = 512;
+
+/// A model that is asked for a task of its own is named whole: `provider/model`.
+///
+/// # Errors
+/// What is expected.
+pub fn model_name(value: &str) -> Result<(), String> {
+    let is_whole = value.split_once('/').is_some_and(|(provider, model)| !provider.is_empty() && !model.is_empty());
+    if is_whole && value.len() <= MODEL_NAME_BYTES_MAX && !value.chars().any(char::is_control) {
+        Ok(())
+    } else {
+        Err("must be provider/model, such as \"openai/gpt-4o-mini\"".to_owned())
+    }
 }
 
 /// A sampling temperature lies in 0 to 2.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use agentsvc_components::Micros;
-use agentsvc_components::manifest::{Capabilities, Identity, Manifest, ModelChoice, SessionMode};
+use agentsvc_components::manifest::{Capabilities, Identity, Manifest, MemoryChoice, ModelChoice, SessionMode};
 use agentsvc_components::usage::Limits;
 use serde::de::Error as _;
 use toml::Spanned;
@@ -69,6 +69,7 @@ fn manifest(root: &Table<'_>) -> Result<Manifest, Error> {
             Ok(Identity { avatar: table.text("avatar")?, persona: table.text("persona")? })
         })?,
         limits: root.table("limits", limits)?,
+        proactive_memory: root.table("proactive_memory", proactive_memory)?,
         triggers: triggers::read(root)?,
     })
 }
@@ -112,6 +113,18 @@ fn limits(table: &Table<'_>) -> Result<Limits, Error> {
         daily: table.dollars("daily_limit_usd")?,
         monthly: table.dollars("monthly_limit_usd")?,
         hourly_tokens: table.whole_number("hourly_token_limit")?.map(u64::from),
+    })
+}
+
+/// `[proactive_memory]`.
+fn proactive_memory(table: &Table<'_>) -> Result<MemoryChoice, Error> {
+    let model = table.string("extraction_model")?;
+    table.must("extraction_model", model.filter(|model| !model.is_empty()).map(check::model_name))?;
+    Ok(MemoryChoice {
+        enabled: table.boolean("enabled")?,
+        auto_memorize: table.boolean("auto_memorize")?,
+        auto_retrieve: table.boolean("auto_retrieve")?,
+        extraction_model: model.map(Box::from),
     })
 }
 

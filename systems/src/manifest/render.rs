@@ -1,7 +1,7 @@
 //! From changed typed values back to the text: only keys whose value differs are touched, so that comments,
 //! order, layout and unknown keys survive.
 
-use agentsvc_components::manifest::{Capabilities, Identity, Manifest, ModelChoice, SessionMode};
+use agentsvc_components::manifest::{Capabilities, Identity, Manifest, MemoryChoice, ModelChoice, SessionMode};
 use agentsvc_components::usage::Limits;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
@@ -52,6 +52,7 @@ fn merge_root(root: &mut Table, was: &Manifest, now: &Manifest) {
     merge_capabilities(root, &was.capabilities, &now.capabilities);
     merge_identity(root, &was.identity, &now.identity);
     merge_limits(root, &was.limits, &now.limits);
+    merge_memory(root, &was.proactive_memory, &now.proactive_memory);
     triggers::merge(root, &was.triggers, &now.triggers);
 }
 
@@ -119,6 +120,17 @@ fn merge_limits(root: &mut Table, was: &Limits, now: &Limits) {
         merge_option(table, "monthly_limit_usd", was.monthly, now.monthly, |limit| limit.usd().into());
         let whole = |limit: u64| i64::try_from(limit).unwrap_or(i64::MAX).into();
         merge_option(table, "hourly_token_limit", was.hourly_tokens, now.hourly_tokens, whole);
+    }
+}
+
+fn merge_memory(root: &mut Table, was: &MemoryChoice, now: &MemoryChoice) {
+    if was != now {
+        let table = table_of(root, "proactive_memory");
+        merge_option(table, "enabled", was.enabled, now.enabled, Value::from);
+        merge_option(table, "auto_memorize", was.auto_memorize, now.auto_memorize, Value::from);
+        merge_option(table, "auto_retrieve", was.auto_retrieve, now.auto_retrieve, Value::from);
+        let (had, has) = (was.extraction_model.as_deref(), now.extraction_model.as_deref());
+        merge_option(table, "extraction_model", had, has, Value::from);
     }
 }
 

@@ -1,7 +1,9 @@
 //! What the text says, what is refused, and that changes keep the rest of the text.
 
 use agentsvc_components::kernel::limit;
-use agentsvc_components::manifest::{Capabilities, Identity, Manifest, ManifestTrigger, ModelChoice, SessionMode};
+use agentsvc_components::manifest::{
+    Capabilities, Identity, Manifest, ManifestTrigger, MemoryChoice, ModelChoice, SessionMode,
+};
 use agentsvc_components::usage::Limits;
 use agentsvc_components::{Micros, Refusal};
 use proptest::prelude::*;
@@ -56,6 +58,10 @@ file_system = true
 [identity]
 avatar = "🦊"
 persona = "dry"
+
+[proactive_memory]
+auto_retrieve = false
+extraction_model = "openai/gpt-4o-mini"
 
 [[triggers]] # on its own
 pattern = "all"
@@ -117,6 +123,11 @@ fn every_key_is_read() {
         max_history_messages: Some(40),
         identity: Identity { avatar: "🦊".into(), persona: "dry".into() },
         limits: Limits::default(),
+        proactive_memory: MemoryChoice {
+            auto_retrieve: Some(false),
+            extraction_model: Some("openai/gpt-4o-mini".into()),
+            ..MemoryChoice::default()
+        },
         triggers: vec![ManifestTrigger {
             pattern: r#"{"all":{}}"#.into(),
             prompt_template: "Look: {{event}}".into(),
@@ -179,6 +190,14 @@ fn errors_name_line_and_key() {
         (
             "capabilities = {agent_spawn = 'no'}",
             "line 2: `capabilities.agent_spawn`: expected true or false, found a string",
+        ),
+        (
+            "proactive_memory.extraction_model = 'gpt'",
+            "line 2: `proactive_memory.extraction_model`: must be provider/model, such as \"openai/gpt-4o-mini\"",
+        ),
+        (
+            "[proactive_memory]\nenabled = 1",
+            "line 3: `proactive_memory.enabled`: expected true or false, found a whole number",
         ),
         ("session_mode = 'old'", "line 2: `session_mode`: expected `persistent` or `new`"),
         ("fallback_models = ['a/']", "line 2: `fallback_models[0]`: expected `model` or `provider/model`"),
@@ -323,6 +342,17 @@ fn capabilities() -> impl Strategy<Value = Capabilities> {
     )
 }
 
+fn memory() -> impl Strategy<Value = MemoryChoice> {
+    let flags = (any::<Option<bool>>(), any::<Option<bool>>(), any::<Option<bool>>());
+    let model = prop::option::of(prop_oneof![Just("".to_owned()), "[a-z]{1,4}/[a-z/]{1,4}"]);
+    (flags, model).prop_map(|((enabled, auto_memorize, auto_retrieve), model)| MemoryChoice {
+        enabled,
+        auto_memorize,
+        auto_retrieve,
+        extraction_model: model.map(Into::into),
+    })
+}
+
 fn manifests() -> impl Strategy<Value = Manifest> {
     let mode = prop::option::of(prop_oneof![Just(SessionMode::Persistent), Just(SessionMode::New)]);
     let texts = (word(), word(), word(), word(), word(), word(), word());
@@ -333,11 +363,18 @@ fn manifests() -> impl Strategy<Value = Manifest> {
     let limits = limits.prop_map(|(daily, monthly, hourly_tokens)| Limits { daily, monthly, hourly_tokens });
     let triggers = prop::collection::vec(any_trigger(), 0..3);
     let models = (choice(), prop::collection::vec(choice(), 0..3));
-    let rest = (models, capabilities(), mode, any::<Option<u32>>(), limits, triggers);
+    let rest = (models, capabilities(), mode, any::<Option<u32>>(), limits, (memory(), triggers));
     (texts, lists, rest).prop_map(|(texts, lists, rest)| {
         let (version, description, author, module, system_prompt, avatar, persona) = texts;
         let (tags, skills, mcp_servers, tool_allowlist, tool_blocklist, require_approval) = lists;
-        let ((model, fallback_models), capabilities, session_mode, max_history_messages, limits, triggers) = rest;
+        let (
+            (model, fallback_models),
+            capabilities,
+            session_mode,
+            max_history_messages,
+            limits,
+            (proactive_memory, triggers),
+        ) = rest;
         Manifest {
             version,
             description,
@@ -357,6 +394,7 @@ fn manifests() -> impl Strategy<Value = Manifest> {
             max_history_messages,
             identity: Identity { avatar, persona },
             limits,
+            proactive_memory,
             triggers,
         }
     })

@@ -40,6 +40,12 @@ agentsvc_components::limits! {
     pub const EXTRACTED_MAX: usize = 20;
     /// Memory entries that are extracted of the messages of one request. More: left out.
     pub const EXTRACTED_REQUEST_MAX: usize = 100;
+    /// Milliseconds that a turn waits for the search of its agent's memory entries. Longer: it goes on without.
+    pub const RECALL_WAIT_MS: u64 = 250;
+    /// Searches of memory entries for turns at once. More: they wait, as long as a turn waits for its search.
+    pub const RECALLS_MAX: usize = 16;
+    /// Bytes of the content of a memory entry that the trace of a turn keeps. Longer: cut.
+    pub const RECALLED_EXCERPT_BYTES: usize = 256;
     /// Results of one search of memory entries. More: 400.
     pub const ENTRY_HITS_MAX: usize = 100;
     /// Bytes of a search query of memory entries. Longer: 400.

@@ -12,25 +12,31 @@ mod check;
 mod counts;
 pub mod keys;
 pub mod limits;
+mod recall;
+#[cfg(test)]
+mod recall_tests;
 #[cfg(test)]
 mod tests;
 mod write;
 
 pub use check::{check_content, check_entry, check_user};
 pub use counts::{Counted, EntryUse, GetEntryUse, ListEntryUse};
+pub use recall::is_for;
+pub(crate) use recall::{for_call, for_trace};
 pub use write::{CHANGED, Cause, Due, EntriesWritten, EntryPut, EntryRemove, WriteEntries, due_of, is_changed};
 
 use agentsvc_components::AgentId;
+use agentsvc_components::proactive_memory::recall::MemoryRecalled;
 use agentsvc_components::proactive_memory::record::{MemoryEntriesRecord, MemoryEntryRecord};
 
 use crate::kernel::domain::{Domain, Phase};
-use crate::kernel::inputs::table::CommandDef;
+use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::{self, Kind, is_record};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["audit", "config", "event", "memory", "taint"],
+    uses: &["agent", "audit", "config", "event", "memory", "taint", "turn"],
     content: &[(b'e', is_record::<MemoryEntryRecord>), (keys::OWNER, keys::is_lead), (keys::USER, keys::is_lead)],
     kinds: &[Kind::record::<MemoryEntriesRecord>()],
     restore: &[(Phase::Owned, counts::load)],
@@ -39,6 +45,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         world.init_resource::<counts::Entries>();
         on(world, |world, gone: &Removed<AgentId>| counts::erase(world, gone.id));
     },
+    outcomes: &[OutcomeDef::of::<MemoryRecalled>()],
     commands: &[CommandDef::of::<WriteEntries>()],
     audit_kinds: audit_kinds::ALL,
     limits: limits::ALL,

@@ -73,7 +73,18 @@ use wire::HttpDriver;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "model",
-    uses: &["tool", "provider", "session", "prompt", "compaction", "manifest", "turn", "usage", "audit", "proactive_memory"],
+    uses: &[
+        "tool",
+        "provider",
+        "session",
+        "prompt",
+        "compaction",
+        "manifest",
+        "turn",
+        "usage",
+        "audit",
+        "proactive_memory",
+    ],
     performers,
     commands: &[Subcommand::new::<cli::Models>(7, "models", "List models with prices and capabilities")],
     ..Domain::EMPTY

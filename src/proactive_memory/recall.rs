@@ -14,7 +14,7 @@ use agentsvc_api::session::content::{Content, MessageRange};
 use agentsvc_components::proactive_memory::recall::{RecallScope, RecallStatus, Recalled, RecalledEntry};
 use agentsvc_components::session::message::{Role, text_of};
 use agentsvc_components::turn::effect::ModelCall;
-use agentsvc_components::{Actor, AgentId, LogId};
+use agentsvc_components::{Actor, AgentId, LogId, TurnId};
 use agentsvc_systems::proactive_memory::is_for;
 use agentsvc_systems::proactive_memory::limits::{ENTRY_QUERY_BYTES_MAX, RECALL_WAIT_MS, RECALLS_MAX};
 use tokio::sync::Semaphore;
@@ -54,6 +54,7 @@ pub(super) struct Parts {
 
 /// What is searched for a turn.
 struct Asked {
+    turn: TurnId,
     agent: AgentId,
     scope: RecallScope,
     log: LogId,
@@ -64,12 +65,7 @@ struct Asked {
 
 impl Recaller {
     /// With what the daemon has.
-    pub(super) fn new(
-        search: Search,
-        entries: Arc<dyn EntryStore>,
-        content: Arc<dyn Content>,
-        bridge: Bridge,
-    ) -> Self {
+    pub(super) fn new(search: Search, entries: Arc<dyn EntryStore>, content: Arc<dyn Content>, bridge: Bridge) -> Self {
         let bounds = || Arc::new(Semaphore::new(RECALLS_MAX));
         let (clock, searches, counting) = (Clock::system(), bounds(), bounds());
         Self(Some(Arc::new(Parts { search, entries, content, bridge, clock, searches, counting })))
@@ -77,9 +73,9 @@ impl Recaller {
 
     /// The entries for the turn of a call; ends in bounded time. What was found is counted behind it.
     pub(crate) async fn recall(&self, call: &ModelCall, scope: RecallScope, settings: &Settings) -> Recalled {
-        let begun = Instant::now();
         let config = settings.get::<ProactiveMemory>();
         let asked = Asked {
+            turn: call.turn(),
             agent: call.agent,
             scope,
             log: call.log,
@@ -87,22 +83,27 @@ impl Recaller {
             entries_max: config.max_retrieve as usize,
             chars_max: config.format_context_max_chars as usize,
         };
+        self.in_time(asked).await
+    }
+
+    async fn in_time(&self, asked: Asked) -> Recalled {
+        let (begun, agent, turn) = (Instant::now(), asked.agent, asked.turn);
         let waited = tokio::time::timeout(Duration::from_millis(RECALL_WAIT_MS), self.found(asked)).await;
         let nothing = |status| Recalled { status, ..Recalled::default() };
         let mut recalled = match waited {
             Ok(Ok(recalled)) => recalled,
             Ok(Err(error)) => {
-                tracing::warn!(%error, agent = %call.agent, turn = %call.turn(), "a turn goes on without its memory");
+                tracing::warn!(%error, %agent, %turn, "a turn goes on without its memory");
                 nothing(RecallStatus::Failed)
             }
             Err(_) => {
-                tracing::warn!(agent = %call.agent, turn = %call.turn(),
+                tracing::warn!(%agent, %turn,
                     "the search of memory entries took too long; a turn goes on without its memory");
                 nothing(RecallStatus::Late)
             }
         };
         recalled.duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
-        self.count(call.agent, &recalled);
+        self.count(agent, &recalled);
         recalled
     }
 
@@ -141,11 +142,7 @@ impl Parts {
             return Ok(recalled);
         }
         let search = (self.search)().ok_or_else(|| ContentError::Failed("the search is not ready".to_owned()))?;
-        let scope = SearchScope {
-            agent: Some(asked.agent),
-            turn: Some(asked.scope.clone()),
-            ..SearchScope::default()
-        };
+        let scope = SearchScope { agent: Some(asked.agent), turn: Some(asked.scope.clone()), ..SearchScope::default() };
         let Found { mode, hits } = search.search(&scope, &query, asked.entries_max)?;
         recalled.mode = mode.as_str().into();
         let now = (self.clock.wall)();

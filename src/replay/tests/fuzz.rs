@@ -14,6 +14,9 @@ use agentsvc_components::compaction::call::{Summary, SummaryEnd, SummaryOutcome}
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::kernel::record::Space;
+use agentsvc_components::kernel::taint::Taint;
+use agentsvc_components::proactive_memory::MemoryEntryId;
+use agentsvc_components::proactive_memory::recall::{MemoryRecalled, Recalled, RecalledEntry};
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::session::message::{Block, ToolCall, Usage};
 use agentsvc_components::session::sweep::LogSwept;
@@ -293,6 +296,12 @@ impl Fuzz {
         {
             return self.command_for_call(engine, run);
         }
+        if let Out::Model(attempt) = &out
+            && self.random.one_in(4)
+        {
+            let recalled = self.recalled();
+            engine.outcome(MemoryRecalled(*attempt, recalled));
+        }
         let outcome = match (out, self.random.below(8)) {
             (Out::Model(attempt), 0) => {
                 let code = self.random.of(&[FailureCode::ProviderTimeout, FailureCode::ProviderAuth]);
@@ -306,6 +315,13 @@ impl Fuzz {
             self.late.push(outcome.clone());
         }
         engine.outcome(outcome);
+    }
+
+    fn recalled(&mut self) -> Recalled {
+        let (id, content, category) = (MemoryEntryId(Uuid::nil()), self.text().into(), Box::default());
+        let taint = self.random.of(&[Taint::NONE, Taint::WEB]);
+        let memories = vec![RecalledEntry { id, content, category, score: 0.25, taint }];
+        Recalled { mode: "hybrid".into(), duration_ms: 1, memories, ..Recalled::default() }
     }
 
     fn answer(&mut self, with_tools: bool) -> ModelAnswer {

@@ -75,9 +75,7 @@ impl Settle for MemoryRecalled {
         let found = index::turn(world, TurnId(attempt.job.0));
         let turn = found.and_then(|entity| world.get_mut::<Turn>(entity).map(|turn| (entity, turn)));
         let is_out = |turn: &Turn| matches!(turn.state, TurnState::Calling | TurnState::Stopping);
-        let Some((entity, mut turn)) =
-            turn.filter(|(_, turn)| turn.attempt == attempt.number && is_out(turn))
-        else {
+        let Some((entity, mut turn)) = turn.filter(|(_, turn)| turn.attempt == attempt.number && is_out(turn)) else {
             world.resource_mut::<Counters>().outcomes_stale += 1;
             return;
         };

@@ -37,6 +37,7 @@ fn a_turn_is_given_the_entries_that_match_its_message_and_its_trace_names_them()
     add(&daemon, &agent, "Takes tea with milk.", json!({ "user_id": "bo" }));
     add(&daemon, &agent, "The deploy window is on Tuesday.", json!({ "level": "agent" }));
     add(&daemon, &other, "Tea is for others.", json!({}));
+    model.script([Reply::text("The usual one.")]);
     let answer = daemon.say(&agent, "Which tea should I order?");
     let messages = asked(&model, 0);
     let said = text(&messages.last().expect("a message")["content"]);

@@ -87,6 +87,13 @@ pub(super) struct Fuzz {
     count: u64,
 }
 
+/// What a model call says of the memory of its agent.
+fn recalled() -> Recalled {
+    let (id, content, category) = (MemoryEntryId(Uuid::nil()), "likes tea".into(), "preference".into());
+    let memories = vec![RecalledEntry { id, content, category, score: 0.25, taint: Taint::NONE }];
+    Recalled { mode: "hybrid".into(), duration_ms: 1, memories, ..Recalled::default() }
+}
+
 impl Fuzz {
     pub(super) fn new(seed: u64) -> Self {
         Self {
@@ -297,10 +304,9 @@ impl Fuzz {
             return self.command_for_call(engine, run);
         }
         if let Out::Model(attempt) = &out
-            && self.random.one_in(4)
+            && attempt.job.0.as_u128() % 4 == 0
         {
-            let recalled = self.recalled();
-            engine.outcome(MemoryRecalled(*attempt, recalled));
+            engine.outcome(MemoryRecalled(*attempt, recalled()));
         }
         let outcome = match (out, self.random.below(8)) {
             (Out::Model(attempt), 0) => {
@@ -315,13 +321,6 @@ impl Fuzz {
             self.late.push(outcome.clone());
         }
         engine.outcome(outcome);
-    }
-
-    fn recalled(&mut self) -> Recalled {
-        let (id, content, category) = (MemoryEntryId(Uuid::nil()), self.text().into(), Box::default());
-        let taint = self.random.of(&[Taint::NONE, Taint::WEB]);
-        let memories = vec![RecalledEntry { id, content, category, score: 0.25, taint }];
-        Recalled { mode: "hybrid".into(), duration_ms: 1, memories, ..Recalled::default() }
     }
 
     fn answer(&mut self, with_tools: bool) -> ModelAnswer {

@@ -22,7 +22,7 @@ use support::goals;
 use support::rows::{HEAD, ROWS_FILE, Row, Verdict, machine};
 
 /// The programs in the order in which they run: the short ones, whose figures depend most on a quiet machine, first.
-const PROGRAMS: [&str; 14] = [
+const PROGRAMS: [&str; 15] = [
     "cold_start",
     "command_start",
     "http_load",
@@ -33,6 +33,7 @@ const PROGRAMS: [&str; 14] = [
     "snapshot_restore",
     "agent_memory",
     "memory_search",
+    "memory_turn",
     "turns",
     "audit_verify",
     "rehearsal",

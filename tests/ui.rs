@@ -98,6 +98,7 @@ cases! {
         a_running_answer_is_stopped_and_asked_again,
         a_failed_turn_says_why_and_is_tried_again,
         tool_calls_are_folded_with_input_result_and_time,
+        memories_of_an_answer_are_listed_below_it,
         files_are_attached_by_picking_pasting_and_dropping,
         commands_are_completed_and_carried_out,
         a_reload_in_the_middle_shows_the_answer_so_far,

@@ -11,6 +11,7 @@ use agentsvc_api::http::error::ContentError;
 use agentsvc_api::proactive_memory::search::{Found, Hit, MemorySearch, SearchMode, SearchScope};
 use agentsvc_api::proactive_memory::store::{EntryRow, EntryStore};
 use agentsvc_components::{AgentId, Timestamp};
+use agentsvc_systems::proactive_memory::is_for;
 
 use super::analysis::user_term;
 use super::embed::{Vectors, similarity};
@@ -209,6 +210,7 @@ fn is_within(scope: &SearchScope, row: &EntryRow, now: Timestamp) -> bool {
         && scope.agent.is_none_or(|agent| row.agent == agent)
         && scope.level.is_none_or(|level| record.level == level)
         && scope.user.as_ref().is_none_or(|user| record.user.as_ref() == Some(user))
+        && scope.turn.as_ref().is_none_or(|turn| is_for(turn, record))
 }
 
 #[cfg(test)]

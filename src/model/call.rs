@@ -11,7 +11,8 @@ use agentsvc_components::FileId;
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::ModelChoice;
-use agentsvc_components::session::message::text_of;
+use agentsvc_components::proactive_memory::recall::{MemoryRecalled, Recall, RecallScope, Recalled};
+use agentsvc_components::session::message::{Block, Role, text_of};
 use agentsvc_components::turn::effect::ModelCall;
 use agentsvc_components::turn::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure, ModelOutcome};
 use agentsvc_components::usage::{CallEnd, CallUse};
@@ -29,6 +30,9 @@ use super::tokens::tokens_of;
 use super::{Drivers, ModelSettings, Purpose, Request, retry};
 use crate::kernel::effect::reply::Reply;
 use crate::kernel::effect::{Calls, span};
+use crate::kernel::settings::Settings;
+use crate::proactive_memory::recall;
+use crate::proactive_memory::recall::Recaller;
 use crate::tool as tools;
 use crate::tool::toolset::{ToolSet, ToolSpec};
 use crate::turn::stream::Streams;
@@ -61,6 +65,8 @@ pub(crate) struct Models {
     pub(crate) drivers: Drivers,
     /// Timeouts and retries.
     pub(crate) settings: ModelSettings,
+    /// What the configuration in force says to domains.
+    pub(crate) config: Settings,
 }
 
 /// One call under way.
@@ -70,9 +76,23 @@ struct Running {
     reply: Reply,
     /// 0 is the call's own model, `n` the manifest's fallback model `n - 1`.
     candidate: usize,
+    /// What its prompt shows of the agent's memory.
+    memory: Memory,
     outlet: Arc<Outlet>,
     /// What was asked without success.
     spent: Vec<CallUse>,
+}
+
+/// What a call knows of the entries that its prompt shows.
+enum Memory {
+    /// It shows none.
+    Nothing,
+    /// They are searched for before all else.
+    Search(RecallScope),
+    /// They were found; the turn has not heard of them yet.
+    Found(Recalled),
+    /// The turn has them.
+    Known(Arc<Recalled>),
 }
 
 /// What a driver is asked.
@@ -86,7 +106,7 @@ struct Prepared {
 }
 
 /// Begins a call. Never blocks.
-pub(crate) fn begin(models: &Arc<Models>, call: Box<ModelCall>) {
+pub(crate) fn begin(models: &Arc<Models>, mut call: Box<ModelCall>) {
     let reply = models.calls.enter(call.attempt, |attempt| {
         let message = "The model call failed with an internal error; see the daemon's log.".to_owned();
         let failure = ModelFailure { code: FailureCode::Internal, message, spent: Vec::new() };
@@ -94,12 +114,28 @@ pub(crate) fn begin(models: &Arc<Models>, call: Box<ModelCall>) {
     });
     let publish = Arc::clone(&models.streams.publish);
     let outlet = Arc::new(Outlet { publish, session: call.session, turn: call.turn() });
-    Running { models: Arc::clone(models), call, reply, candidate: 0, outlet, spent: Vec::new() }.submit();
+    let memory = match call.recall.take() {
+        Some(Recall::Search(scope)) => Memory::Search(scope),
+        Some(Recall::Stored(recalled)) => Memory::Known(recalled),
+        None => Memory::Nothing,
+    };
+    Running { models: Arc::clone(models), call, reply, candidate: 0, memory, outlet, spent: Vec::new() }.submit();
 }
 
 impl Running {
+    /// Searches the agent's memory, where that is needed, and goes on.
+    fn submit(mut self) {
+        let Memory::Search(scope) = &self.memory else { return self.get_ready() };
+        let (scope, models) = (scope.clone(), Arc::clone(&self.models));
+        drop(models.calls.handle.clone().spawn(async move {
+            let recaller = models.config.get::<Recaller>();
+            self.memory = Memory::Found(recaller.recall(&self.call, scope, &models.config).await);
+            self.get_ready();
+        }));
+    }
+
     /// Waits, where that is needed, until the key is fresh, and goes on.
-    fn submit(self) {
+    fn get_ready(self) {
         let providers = self.models.providers.load();
         match providers.getting_ready(&self.choice()) {
             None => self.read_and_ask(),
@@ -114,10 +150,12 @@ impl Running {
     }
 
     /// Hands the call to a reader thread, which reads, projects, and starts the asking.
-    fn read_and_ask(self) {
+    fn read_and_ask(mut self) {
         let models = Arc::clone(&self.models);
-        models.calls.readers.submit(Box::new(move || match self.prepare() {
+        let mut memory = std::mem::replace(&mut self.memory, Memory::Nothing);
+        models.calls.readers.submit(Box::new(move || match self.prepare(&mut memory) {
             Ok(prepared) => {
+                self.memory = memory;
                 let handle = self.models.calls.handle.clone();
                 let (call, choice) = (&self.call, self.choice());
                 let trace = call.request.as_ref().and_then(|request| request.trace.as_deref());
@@ -125,7 +163,10 @@ impl Running {
                 drop(choice);
                 drop(handle.spawn(self.run(prepared).instrument(span)));
             }
-            Err(error) => self.fail(error, false),
+            Err(error) => {
+                self.memory = memory;
+                self.fail(error, false);
+            }
         }));
     }
 
@@ -135,7 +176,7 @@ impl Running {
         candidate(providers, &self.call.model, &self.call.manifest.manifest.fallback_models, self.candidate)
     }
 
-    fn prepare(&self) -> Result<Prepared, CallError> {
+    fn prepare(&self, memory: &mut Memory) -> Result<Prepared, CallError> {
         let (call, choice) = (&self.call, self.choice());
         let target = self.models.providers.load().target(&choice)?;
         let manifest = &call.manifest.manifest;
@@ -143,7 +184,8 @@ impl Running {
             tracing::error!(%error, turn = %call.turn(), "the conversation could not be read");
             unreadable()
         })?;
-        let records: Vec<_> = rows.into_iter().map(|row| row.record).collect();
+        let question = rows.iter().position(|row| row.ordinal == call.ordinal && row.record.role == Role::User);
+        let mut records: Vec<_> = rows.into_iter().map(|row| row.record).collect();
         let asked = call.request.as_deref();
         let offered = tools::offered(&self.models.tools.get(), manifest, &records, target.context_tokens);
         let tools = tools::with_client_tools(offered, asked);
@@ -158,12 +200,18 @@ impl Running {
         let tokens_max = prompt_tokens_max(&target, max_tokens, beside)?;
         let more = behind(call.goals.as_deref(), asked.and_then(|asked| asked.system.as_deref()), tokens_max);
         let more_tokens = if more.is_empty() { 0 } else { text_tokens(more.len()) };
+        let tokens_max = tokens_max - more_tokens;
+        if let Some(question) = question
+            && let Some(text) = self.shown(memory, tokens_max)
+        {
+            records[question].blocks.insert(0, Block::Text { text });
+        }
         let mut prompt = prompt::project(Source {
             manifest,
             agent_name: &call.agent_name,
             summary: summary.as_ref().map(|summary| summary.text.as_str()),
             records,
-            tokens_max: tokens_max - more_tokens,
+            tokens_max,
             tokens,
         });
         prompt.system.push_str(&more);
@@ -174,6 +222,26 @@ impl Running {
             _ => Images::of(&prompt, &*self.models.uploads),
         };
         Ok(Prepared { target, prompt, images, tools, temperature, max_tokens })
+    }
+
+    /// The entries that stand before the message of the turn; `None` for none. The turn hears of those that were found before
+    /// any model is asked: what comes back of the call is settled after it.
+    fn shown(&self, memory: &mut Memory, tokens_max: u64) -> Option<String> {
+        let recalled = match std::mem::replace(memory, Memory::Nothing) {
+            Memory::Known(recalled) => recalled,
+            Memory::Found(mut recalled) => {
+                recall::fit(&mut recalled, tokens_max);
+                if recalled.is_of_note() {
+                    let told = MemoryRecalled(self.call.attempt, recalled.clone());
+                    (self.models.calls.outcomes)(told.into());
+                }
+                Arc::new(recalled)
+            }
+            Memory::Nothing | Memory::Search(_) => return None,
+        };
+        let text = (!recalled.memories.is_empty()).then(|| recall::text(&recalled));
+        *memory = Memory::Known(recalled);
+        text
     }
 
     /// The newest rows that are not summarised, and the summary of the others.

@@ -73,7 +73,18 @@ use wire::HttpDriver;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "model",
-    uses: &["tool", "provider", "session", "prompt", "compaction", "manifest", "turn", "usage", "audit"],
+    uses: &[
+        "tool",
+        "provider",
+        "session",
+        "prompt",
+        "compaction",
+        "manifest",
+        "turn",
+        "usage",
+        "audit",
+        "proactive_memory",
+    ],
     performers,
     commands: &[Subcommand::new::<cli::Models>(7, "models", "List models with prices and capabilities")],
     ..Domain::EMPTY
@@ -81,10 +92,11 @@ pub const DOMAIN: Domain = Domain {
 
 /// Asks models.
 fn performers(performers: &mut Performers) {
-    let (settings, tools) = (performers.part::<ModelSettings>(), performers.part::<ToolParts>().set);
+    let (settings, parts) = (performers.part::<ModelSettings>(), performers.part::<ToolParts>());
     let (providers, uploads, drivers) = (performers.part(), performers.part(), Drivers::new(&settings));
     let (calls, streams, content) = (performers.calls(), performers.part(), performers.part());
-    let models = Arc::new(Models { calls, streams, content, providers, uploads, tools, drivers, settings });
+    let (tools, config) = (parts.set, parts.settings);
+    let models = Arc::new(Models { calls, streams, content, providers, uploads, tools, drivers, settings, config });
     performers.provide(Arc::clone(&models));
     performers.on(move |of| call::begin(&models, of));
 }

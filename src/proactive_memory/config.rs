@@ -18,9 +18,9 @@ table! {
         /// Make entries of turns.
         auto_memorize: bool = true => flag().writable(),
         /// Give entries to turns.
-        auto_retrieve: bool = true => flag().writable().without_effect(),
+        auto_retrieve: bool = true => flag().writable(),
         /// Maximum number of entries that a turn is given, 1 to 100.
-        max_retrieve: u32 = 10 => integer(1..=ENTRY_HITS_MAX as u64).writable().without_effect(),
+        max_retrieve: u32 = 10 => integer(1..=ENTRY_HITS_MAX as u64).writable(),
         /// Model that extracts entries of turns, as provider/model: one more paid call a turn. Default: rules extract them.
         extraction_model: Option<Box<str>> => text(model).example("openai/gpt-4o-mini"),
         /// Categories of entries that are extracted; others are left out.
@@ -38,7 +38,7 @@ table! {
         /// Maximum number of entries of an agent, 1 to 100000. More: the least confident and oldest are deleted.
         max_memories_per_agent: u32 = MAX_MEMORIES_DEFAULT => integer(1..=ENTRIES_MAX as u64).writable(),
         /// Maximum characters of the entries that a turn is given, 100 to 1000000.
-        format_context_max_chars: u32 = 8_000 => integer(100..=1_000_000).writable().without_effect(),
+        format_context_max_chars: u32 = 8_000 => integer(100..=1_000_000).writable(),
     }
 }
 

@@ -2,15 +2,18 @@
 
 mod cli;
 pub mod config;
+pub(crate) mod recall;
 mod rows;
 
 use std::sync::Arc;
 
+use agentsvc_api::proactive_memory::search::MemorySearch;
 use agentsvc_api::proactive_memory::settings::ProactiveMemorySettings;
 use agentsvc_api::proactive_memory::store::EntryStore;
 
 use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
+use recall::Recaller;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
@@ -19,6 +22,10 @@ pub const DOMAIN: Domain = Domain {
     commands: &[Subcommand::group::<cli::Memory>(26, "memory", "Search, list, export and import memory entries")],
     open: |opening| {
         opening.provide::<dyn EntryStore>(Arc::clone(opening.store) as _);
+        let api = Arc::downgrade(opening.api);
+        let search = move || api.upgrade()?.services.get::<dyn MemorySearch>();
+        let (bridge, store) = (opening.api.bridge.clone(), opening.store);
+        opening.settings.set(Recaller::new(Box::new(search), Arc::clone(store) as _, Arc::clone(store) as _, bridge));
         opening.provide::<dyn ProactiveMemorySettings>(Arc::new(config::InForce(opening.settings.clone())));
         Ok(())
     },

@@ -92,6 +92,7 @@ fn trace(n: u32) -> TraceRecord {
             step(StepKind::Model, "p/m", Some(Usage::of(1, 1))),
         ],
         notices: Vec::new(),
+        recalled: None,
     }
 }
 

@@ -55,6 +55,7 @@ mod memory_after_turns;
 mod memory_entries;
 mod memory_search;
 mod memory_transfer;
+mod memory_turns;
 mod messages;
 mod migrate;
 mod models;

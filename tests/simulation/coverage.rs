@@ -148,6 +148,9 @@ impl Coverage {
             let Some(trace) = op.value.as_ref().and_then(|row| record::decode::<TraceRecord>(&op.key, row).ok()) else {
                 continue;
             };
+            if let Some(recalled) = &trace.recalled {
+                self.note("memory of a turn", "", recalled.status.as_str(), 1);
+            }
             for step in &trace.steps {
                 self.note(
                     "step of a turn",

@@ -10,6 +10,9 @@ use agentsvc_components::kernel::effect::AnyEffect;
 use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::job::{JobOutcome, RunJob};
 use agentsvc_components::kernel::outcome::AnyOutcome;
+use agentsvc_components::kernel::taint::Taint;
+use agentsvc_components::proactive_memory::MemoryEntryId;
+use agentsvc_components::proactive_memory::recall::{MemoryRecalled, Recall, RecallStatus, Recalled, RecalledEntry};
 use agentsvc_components::session::message::Usage;
 use agentsvc_components::session::sweep::LogSwept;
 use agentsvc_components::session::sweep::SweepLog;
@@ -189,6 +192,7 @@ pub(crate) fn answer_all(harness: &mut Harness) {
 fn come_back(harness: &mut Harness, out: Out) {
     match out {
         Out::Model(call) => {
+            recall(harness, &call);
             let end = staff::model(harness, &call);
             deliver(harness, ModelOutcome(call.attempt, end));
         }
@@ -230,6 +234,25 @@ pub(crate) fn deliver(harness: &mut Harness, outcome: impl Into<AnyOutcome>) {
         harness.outside.past.remove(0);
     }
     harness.engine.outcome(outcome);
+}
+
+/// A call that is to search the agent's memory says what it found, now and then that it found nothing in time.
+fn recall(harness: &mut Harness, call: &ModelCall) {
+    if !matches!(call.recall, Some(Recall::Search(_))) || harness.rng.chance(20) {
+        return;
+    }
+    let is_late = harness.rng.chance(20);
+    let entry = RecalledEntry {
+        id: MemoryEntryId(call.attempt.job.0),
+        content: "likes tea".into(),
+        category: "preference".into(),
+        score: 0.5,
+        taint: if harness.rng.chance(30) { Taint::WEB } else { Taint::NONE },
+    };
+    let status = if is_late { RecallStatus::Late } else { RecallStatus::Done };
+    let memories = if is_late { Vec::new() } else { vec![entry] };
+    let recalled = Recalled { status, mode: "lexical".into(), duration_ms: 1, memories };
+    deliver(harness, MemoryRecalled(call.attempt, recalled));
 }
 
 /// An outcome that came before comes again: it is stale.

@@ -213,6 +213,26 @@ def case_tool_calls_are_folded_with_input_result_and_time(stage):
     stage.shoot("chat-tools")
 
 
+def case_memories_of_an_answer_are_listed_below_it(stage):
+    page = stage.page
+    agent = open_agent(stage)
+    for content in ["Prefers tea from Ceylon.", "Drinks tea at five."]:
+        stage.daemon.call("POST", "/api/memory", {"agent_id": agent, "content": content, "category": "work_style"})
+    stage.model.respond = lambda messages, body: "Ceylon."
+    say(page, "which tea?")
+    settled(page)
+    recalled = turns(page).last.locator("details.recalled")
+    expect(recalled.locator("summary")).to_have_text("Recalled 2 memories")
+    assert recalled.get_attribute("open") is None, "it is quiet"
+    recalled.locator("summary").click()
+    expect(recalled.get_by_role("listitem")).to_have_count(2)
+    expect(recalled).to_contain_text("Prefers tea from Ceylon. work style")
+    say(page, "thanks")
+    settled(page, 2)
+    expect(turns(page).last.locator(".recalled")).to_have_count(0)
+    access.check(page, "recalled memories")
+
+
 def case_files_are_attached_by_picking_pasting_and_dropping(stage):
     stage.model.respond = lambda messages, body: "I have read it."
     page = stage.page

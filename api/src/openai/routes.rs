@@ -130,6 +130,7 @@ async fn chat(call: Call) -> Result<Response, Error> {
     let mut request = body.turn_request(dialogue.system.clone())?;
     request.trace = call.trace.map(|trace| trace.to_string().into());
     let agent = call.ask(resolve(&body.model)).await?;
+    request.user = body.user.as_deref().map(str::trim).filter(|user| !user.is_empty()).map(Box::from);
     let kept = kept_session(&call, &agent, body.user.as_deref()).await?;
     let (venue, mut dialogue) = match kept {
         Some((session, label)) => (ConversationTarget::Kept { session, label }, dialogue.newest()?),

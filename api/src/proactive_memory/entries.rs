@@ -18,6 +18,7 @@ use chrono::Utc;
 use crate::http::blocking::spawn_blocking;
 use crate::http::bridge::Bridge;
 use crate::http::error::ContentError;
+use crate::proactive_memory::change;
 use crate::proactive_memory::store::EntryStore;
 
 /// How often a change is planned again before the writer gives up.
@@ -124,6 +125,11 @@ impl AgentEntries {
                 Ok(usage)
             }
         }
+    }
+
+    /// Counts that entries were found, each at most once a minute. That it fails is only logged.
+    pub async fn count_found(&self, ids: Vec<MemoryEntryId>) {
+        change::found(self, ids).await;
     }
 
     /// Reads rows off the async threads.

@@ -90,6 +90,7 @@ async fn search(call: &Call, agent: Option<AgentId>) -> Result<Response, Error> 
         agent: agent.or(asked.agent_id.map(AgentId)),
         user: asked.user_id.map(String::into_boxed_str),
         level: asked.level.as_deref().map(level).transpose()?,
+        turn: None,
     };
     let (index, store) = (call.api.service::<dyn MemorySearch>()?, call.api.service::<dyn EntryStore>()?);
     let words = query.clone();

@@ -1,6 +1,7 @@
 //! Finding entries again. Implemented by a derived index; where there is none, the daemon says so.
 
 use agentsvc_components::AgentId;
+use agentsvc_components::proactive_memory::recall::RecallScope;
 use agentsvc_components::proactive_memory::{Level, MemoryEntryId};
 
 use crate::http::error::ContentError;
@@ -14,6 +15,8 @@ pub struct SearchScope {
     pub user: Option<Box<str>>,
     /// Only those of this level.
     pub level: Option<Level>,
+    /// Only those that a turn of this scope may be given.
+    pub turn: Option<RecallScope>,
 }
 
 /// How entries were ranked.

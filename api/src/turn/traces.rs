@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use crate::http::blocking::spawn_blocking;
 use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::taint::Taint;
+use agentsvc_components::proactive_memory::recall::{Recalled, RecalledEntry};
 use agentsvc_components::turn::trace::{StepKind, StepStatus, TraceRecord, TraceStep};
 use agentsvc_components::turn::{Origin, TurnEnd, TurnState};
 use agentsvc_components::{AgentId, TurnId};
@@ -110,7 +112,44 @@ shape! {
         /// Notes to the owner.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         notices: Vec<Box<str>> = trace.notices,
+        /// How the search of the agent's memory entries for this turn ended: `done`, `late` or `failed`; the turn went on without
+        /// entries after the last two. Left out if nothing was searched, or nothing found.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        memory_search: Option<&'static str> = trace.recalled.as_ref().map(|recalled| recalled.status.as_str()),
+        /// Time that the turn waited for that search.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        memory_search_ms: Option<u32> = trace.recalled.as_ref().map(|recalled| recalled.duration_ms),
+        /// The memory entries that the model was given, the best first.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        memories: Vec<RecalledShape> = trace.recalled.map(recalled).unwrap_or_default(),
     }
+}
+
+/// A memory entry that a turn was given.
+#[derive(Serialize, JsonSchema)]
+struct RecalledShape {
+    id: Uuid,
+    /// The beginning of what it said then.
+    content: Box<str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    category: Box<str>,
+    /// How well it matched the message; comparable within one turn only.
+    score: f32,
+    /// How the entries were ranked: `lexical` (by words) or `hybrid` (by words and vectors).
+    mode: Box<str>,
+    /// Untrusted content that it was made from, such as `web`. The turn counts as having read it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    taint: Vec<&'static str>,
+}
+
+/// The entries of a trace.
+fn recalled(recalled: Recalled) -> Vec<RecalledShape> {
+    let Recalled { mode, memories, .. } = recalled;
+    let shape = |RecalledEntry { id, content, category, score, taint }| {
+        let taint: Taint = taint;
+        RecalledShape { id: id.0, content, category, score, mode: mode.clone(), taint: taint.words() }
+    };
+    memories.into_iter().map(shape).collect()
 }
 
 shape! {

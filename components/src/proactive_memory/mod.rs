@@ -1,6 +1,7 @@
 //! Entries of the memory that agents keep: facts about users and their work, found again by search (spec 2, Memory).
 
 pub mod change;
+pub mod recall;
 pub mod record;
 
 use serde::{Deserialize, Serialize};

@@ -8,6 +8,7 @@ use crate::kernel::id::{AgentId, LogId, SessionId, TurnId};
 use crate::kernel::taint::{AgentTaint, Taint};
 use crate::kernel::time::Timestamp;
 use crate::manifest::{ModelChoice, SharedManifest};
+use crate::proactive_memory::recall::Recall;
 use crate::session::message::ToolCall;
 use crate::turn::TurnRequest;
 
@@ -34,6 +35,8 @@ pub struct ModelCall {
     pub compacted: u32,
     /// The agent's open goals, as they stand behind its system text.
     pub goals: Option<Arc<str>>,
+    /// What its prompt shows of the agent's memory entries; `None` for nothing.
+    pub recall: Option<Recall>,
     /// What the request asked for beside its message.
     pub request: Option<Arc<TurnRequest>>,
     /// Someone reads the answer as it is written.

@@ -19,11 +19,12 @@ use crate::kernel::id::{AgentId, ApprovalId, RunId, ScheduleId, SessionId, Trigg
 use crate::kernel::record::is_default;
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
+use crate::proactive_memory::recall::Recalled;
 use crate::session::message::{ToolCall, Usage};
 use crate::turn::trace::TraceStep;
 
 /// What this domain is.
-pub const DOMAIN: Domain = Domain { name: "turn", uses: &["a2a", "manifest", "session", "usage"] };
+pub const DOMAIN: Domain = Domain { name: "turn", uses: &["a2a", "manifest", "proactive_memory", "session", "usage"] };
 
 /// Where a turn is. The table of transitions stands at the head of `systems/src/turn/mod.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -171,6 +172,9 @@ pub struct TurnRequest {
     pub parameters: Option<Box<str>>,
     /// Asks for extended thinking where the model has it.
     pub thinking: bool,
+    /// The user that it is for, in the words of the client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<Box<str>>,
     /// The W3C `traceparent` of the request, where it brought one: its effects bear the trace id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<str>>,
@@ -300,6 +304,9 @@ pub struct Journal {
     /// Its message says something that rules would keep as a memory entry.
     #[serde(skip_serializing_if = "is_default")]
     pub states_facts: bool,
+    /// What its model was given of the memory of its agent; `None` before the first call, and where nothing was searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recalled: Option<Arc<Recalled>>,
     /// What brought untrusted content in, in the order of its coming, such as `web_fetch https://example.org/`; at most
     /// [`TAINT_SOURCES_MAX`](crate::kernel::limit::TAINT_SOURCES_MAX).
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -5,11 +5,12 @@ use serde::{Deserialize, Serialize};
 use crate::kernel::effect::Effect;
 use crate::kernel::id::{AgentId, LogId, SessionId, TurnId};
 use crate::kernel::time::Timestamp;
+use crate::proactive_memory::recall::Recalled;
 use crate::session::message::Usage;
 use crate::turn::{Origin, TurnEnd};
 
 /// An ended turn.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceRecord {
     /// Also in the key.
     pub turn: TurnId,
@@ -41,6 +42,10 @@ pub struct TraceRecord {
     pub steps: Vec<TraceStep>,
     /// Notes to the owner.
     pub notices: Vec<Box<str>>,
+    /// What its model was given of the memory of its agent, where that was searched. Of each content, the
+    /// beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recalled: Option<Recalled>,
 }
 
 /// One model or tool call of a turn.

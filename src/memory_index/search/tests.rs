@@ -64,7 +64,7 @@ fn scopes_hold(fixture: &Fixture) {
     assert_eq!(fixture.found(&of_user("ada"), "zebra"), [id(906), id(901)]);
     assert!(fixture.found(&of_user("ad"), "zebra").is_empty());
     assert_eq!(fixture.found(&of(901), "zebra"), [id(902), id(903), id(901)]);
-    let both = SearchScope { agent: Some(agent(901)), user: Some("ada".into()), level: None };
+    let both = SearchScope { agent: Some(agent(901)), user: Some("ada".into()), ..all() };
     assert_eq!(fixture.found(&both, "zebra"), [id(901)]);
     let level = SearchScope { level: Some(Level::Agent), ..all() };
     assert_eq!(fixture.found(&level, "zebra"), [id(903)]);

@@ -14,6 +14,9 @@ use agentsvc_components::compaction::call::{Summary, SummaryEnd, SummaryOutcome}
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::kernel::record::Space;
+use agentsvc_components::kernel::taint::Taint;
+use agentsvc_components::proactive_memory::MemoryEntryId;
+use agentsvc_components::proactive_memory::recall::{MemoryRecalled, Recalled, RecalledEntry};
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::session::message::{Block, ToolCall, Usage};
 use agentsvc_components::session::sweep::LogSwept;
@@ -82,6 +85,13 @@ pub(super) struct Fuzz {
     /// Calls that are nobody's and out.
     probes: Vec<Attempt>,
     count: u64,
+}
+
+/// What a model call says of the memory of its agent.
+fn recalled() -> Recalled {
+    let (id, content, category) = (MemoryEntryId(Uuid::nil()), "likes tea".into(), "preference".into());
+    let memories = vec![RecalledEntry { id, content, category, score: 0.25, taint: Taint::NONE }];
+    Recalled { mode: "hybrid".into(), duration_ms: 1, memories, ..Recalled::default() }
 }
 
 impl Fuzz {
@@ -292,6 +302,11 @@ impl Fuzz {
             && self.random.one_in(3)
         {
             return self.command_for_call(engine, run);
+        }
+        if let Out::Model(attempt) = &out
+            && attempt.job.0.as_u128() % 4 == 0
+        {
+            engine.outcome(MemoryRecalled(*attempt, recalled()));
         }
         let outcome = match (out, self.random.below(8)) {
             (Out::Model(attempt), 0) => {

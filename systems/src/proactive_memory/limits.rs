@@ -75,6 +75,12 @@ agentsvc_components::limits! {
     pub const MEMORIZE_RELATIONS_MAX: usize = 40;
     /// Entries that a model that extracts entries of a turn is shown. More: those that have most words in common with it.
     pub const MEMORIZE_NEIGHBOURS_MAX: usize = 10;
+    /// Milliseconds that a turn waits for the search of its agent's memory entries. Longer: it goes on without.
+    pub const RECALL_WAIT_MS: u64 = 250;
+    /// Searches of memory entries for turns at once. More: they wait, as long as a turn waits for its search.
+    pub const RECALLS_MAX: usize = 16;
+    /// Bytes of the content of a memory entry that the trace of a turn keeps. Longer: cut.
+    pub const RECALLED_EXCERPT_BYTES: usize = 256;
     /// Results of one search of memory entries. More: 400.
     pub const ENTRY_HITS_MAX: usize = 100;
     /// Bytes of a search query of memory entries. Longer: 400.

@@ -14,6 +14,9 @@ pub mod extract;
 pub mod keys;
 pub mod limits;
 mod metrics;
+mod recall;
+#[cfg(test)]
+mod recall_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -23,15 +26,18 @@ mod write;
 
 pub use check::{check_content, check_entry, check_user};
 pub use counts::{Counted, EntryUse, GetEntryUse, ListEntryUse};
+pub use recall::is_for;
+pub(crate) use recall::{for_call, for_trace};
 pub use turns::{MEMORIZE, Memorize, Memorized, TurnToMemorize};
 pub(crate) use turns::{answered, states_facts};
 pub use write::{CHANGED, Cause, Due, EntriesWritten, EntryPut, EntryRemove, WriteEntries, due_of, is_changed};
 
 use agentsvc_components::AgentId;
+use agentsvc_components::proactive_memory::recall::MemoryRecalled;
 use agentsvc_components::proactive_memory::record::{MemoryEntriesRecord, MemoryEntryRecord};
 
 use crate::kernel::domain::{Domain, Phase};
-use crate::kernel::inputs::table::CommandDef;
+use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::{self, Kind, is_record};
 
@@ -46,6 +52,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         world.init_resource::<counts::Entries>();
         on(world, |world, gone: &Removed<AgentId>| counts::erase(world, gone.id));
     },
+    outcomes: &[OutcomeDef::of::<MemoryRecalled>()],
     commands: &[CommandDef::of::<Memorize>(), CommandDef::of::<WriteEntries>()],
     jobs: &[turns::KIND],
     audit_kinds: audit_kinds::ALL,

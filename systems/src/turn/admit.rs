@@ -20,7 +20,7 @@ use crate::kernel::clock::Now;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
 use crate::model::admission::{Admission, stand_in_line};
-use crate::{budget, compaction, goal};
+use crate::{budget, compaction, goal, proactive_memory};
 
 /// Puts a turn that is first in its session in line for its provider.
 pub(super) fn enqueue(world: &mut World, turn: Entity) {
@@ -136,6 +136,7 @@ fn call(world: &mut World, entity: Entity, need: &Need) -> Option<Attempt> {
         model,
         compacted,
         goals: goal::in_prompt(world, id_of(world, agent)),
+        recall: proactive_memory::for_call(world, entity),
         request,
         streaming,
         answer_tokens_max: need.answer_tokens_max,

@@ -7,6 +7,7 @@
 //! | Queued           | the turn before it ended             | Reserving        | turn record                            |
 //! | Reserving        | a slot of its provider and money are free | Calling     | turn and call record, `CallModel`      |
 //! | Reserving        | a budget has no room for its call    | failed           | trace, reply, `Error`                  |
+//! | Calling          | the call says what it was given of the agent's memory | Calling | turn record      |
 //! | Calling          | the model answered with text         | done             | answer row, trace, reply, `Done`       |
 //! | Calling          | the model asks for a client's tool   | done             | answer row, trace, reply, `Done`       |
 //! | Calling          | the model asks for tools             | WaitingForTools  | answer row, turn record, `RunTool` each |

@@ -15,6 +15,7 @@ use crate::kernel::id_generator::is_drawn;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record;
+use crate::proactive_memory;
 
 /// Notes that a model or tool call that went out at `started_at` has ended.
 pub(super) fn step(
@@ -58,6 +59,7 @@ pub(super) fn write(world: &mut World, entity: Entity, end: &End, journal: Journ
         tool_calls: turn.tool_calls,
         steps: journal.steps,
         notices: journal.notices,
+        recalled: journal.recalled.as_deref().map(proactive_memory::for_trace),
     };
     let agent = id_of(world, turn.agent);
     world.op(record::put_content(record::trace_key(agent, record.turn), &record));

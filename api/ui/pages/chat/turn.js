@@ -7,6 +7,7 @@ import { fill, h, hidden, refill } from "../../lib/dom.js";
 import { bytes, count, duration, money, number, when, brief } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { pictures, render } from "../../lib/markdown.js";
+import { PAGES } from "../../pages.js";
 import { avatar } from "./side.js";
 
 /** Longer texts of a person are folded. */
@@ -196,7 +197,7 @@ export function remark(text, kind = "", actions = []) {
  * A turn that is over (or waits), from its stored messages and, where it ended, its trace. `retry(turn)` says it again.
  * `turn` is `{ id, said, steps, trace }`: the person's message and the others in order.
  */
-export function storedTurn(turn, agentName, { retry, isOpen = false }) {
+export function storedTurn(turn, agentName, { retry, isOpen = false, agentId }) {
   const node = h("article", { class: "turn", data: { turn: turn.id } });
   if (turn.said) node.append(saidNode(turn.said));
   if (isOpen) {
@@ -207,6 +208,8 @@ export function storedTurn(turn, agentName, { retry, isOpen = false }) {
   const text = fillParts(parts, turn);
   const again = () => retry(turn);
   addEnd(parts, turn, again);
+  const memories = memoriesNode(turn.trace, agentId);
+  if (memories) parts.append(memories);
   foot.append(...footOf(turn), iconButton("copy", "Copy the response", () => copyText(text)), iconButton("retry", "Ask again", again));
   node.append(answer);
   return node;
@@ -242,6 +245,23 @@ function fillParts(parts, turn) {
   }
   for (const tool of tools.values()) if (tool.known.result === undefined) tool.set({ status: "not run" });
   return texts.join("\n\n");
+}
+
+/** What the model was given of the agent's memory, folded: a quiet line below the answer. */
+function memoriesNode(trace, agentId) {
+  const memories = trace?.memories ?? [];
+  if (memories.length === 0) {
+    const isMissing = trace?.memory_search === "late" || trace?.memory_search === "failed";
+    return isMissing ? h("p", { class: "recalled faint" }, trace.memory_search === "late" ? "Answered without memory: the search took too long." : "Answered without memory: the search failed.") : null;
+  }
+  const hasPage = PAGES.some(({ name }) => name === "memory");
+  const item = ({ id, content, category, taint = [], score, mode }) => h("li", { title: `${mode}, score ${score.toFixed(3)}` },
+    hasPage ? h("a", { href: `#/memory?agent=${agentId}&entry=${id}` }, content) : content,
+    category ? h("span", { class: "faint" }, ` ${category.replaceAll("_", " ")}`) : null,
+    taint.length > 0 ? h("span", { class: "badge" }, `untrusted: ${taint.join(", ")}`) : null);
+  return h("details", { class: "recalled", data: { fold: "recalled" } },
+    h("summary", {}, icon("chevron", 15), memories.length === 1 ? "Recalled 1 memory" : `Recalled ${number(memories.length)} memories`),
+    h("ul", {}, memories.map(item)));
 }
 
 /** How a turn ended, where it did not end well. */

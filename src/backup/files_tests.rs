@@ -82,6 +82,7 @@ fn what_is_state_goes_in_and_what_is_not_stays_out() {
         "data/.restore/new/config.toml",
         "data/rehearsals/1.fires",
         "data/memory-index/1.segment",
+        "data/memory-vectors/0a/version",
         "data/restore.damaged.2/old/bindings.json",
         "data/bindings.json",
         "data/bindings.json.new",

@@ -28,7 +28,7 @@ pub fn is_reserved(segment: &str) -> bool {
 /// Does the entry of the data directory go into no backup, and stay where it is through a restore? What is of this process
 /// alone, such as lists of fires of rehearsals, what is derived from the store, and what a repair has kept for a person.
 pub fn is_aside(segment: &str) -> bool {
-    ["rehearsals", "memory-index"].contains(&segment)
+    ["rehearsals", "memory-index", "memory-vectors"].contains(&segment)
         || segment.starts_with("restore.damaged")
         || segment.starts_with("restore.json.damaged")
 }

@@ -4,38 +4,131 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::embed::{Hashed, StaticModel, Vectors};
+use super::embed::{Chunks, Hashed, StaticModel, Vectors};
+use crate::kernel::config::text::base_url;
 use crate::kernel::config::{Reader, Word, Words, table};
+use crate::model::embeddings::Form;
+
+/// Characters of a piece of an entry at least: each piece costs a vector.
+const CHUNK_LEAST: u64 = 200;
 
 /// What makes vectors of entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EmbeddingProvider {
-    /// The model in `embedding_folder`, where there is one.
+    /// The model in `embedding_folder`, where there is one. Never the network.
     #[default]
     Auto,
     /// The model in `embedding_folder`.
     Static,
     /// Pieces of words.
     Hashed,
+    /// OpenAI.
+    OpenAi,
+    /// Mistral AI.
+    Mistral,
+    /// Together AI.
+    Together,
+    /// Fireworks AI.
+    Fireworks,
+    /// Cohere.
+    Cohere,
+    /// Ollama.
+    Ollama,
+    /// vLLM.
+    Vllm,
+    /// LM Studio.
+    LmStudio,
+    /// AWS Bedrock.
+    Bedrock,
 }
 
 impl Word for EmbeddingProvider {
-    const WORDS: Words<Self> = &[("auto", Self::Auto), ("static", Self::Static), ("hashed", Self::Hashed)];
+    const WORDS: Words<Self> = &[
+        ("auto", Self::Auto),
+        ("static", Self::Static),
+        ("hashed", Self::Hashed),
+        ("openai", Self::OpenAi),
+        ("mistral", Self::Mistral),
+        ("together", Self::Together),
+        ("fireworks", Self::Fireworks),
+        ("cohere", Self::Cohere),
+        ("ollama", Self::Ollama),
+        ("vllm", Self::Vllm),
+        ("lmstudio", Self::LmStudio),
+        ("bedrock", Self::Bedrock),
+    ];
+}
+
+impl EmbeddingProvider {
+    /// Its name.
+    fn name(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, word)| *word == self).map_or("auto", |(name, _)| name)
+    }
+
+    /// How it is asked, and for which model unless another one is configured; `None` for what needs no network.
+    const fn wire(self) -> Option<(Form, Option<&'static str>)> {
+        Some(match self {
+            Self::Auto | Self::Static | Self::Hashed => return None,
+            Self::OpenAi => (Form::OpenAi, Some("text-embedding-3-small")),
+            Self::Mistral => (Form::OpenAi, Some("mistral-embed")),
+            Self::Together => (Form::OpenAi, Some("intfloat/multilingual-e5-large-instruct")),
+            Self::Fireworks => (Form::OpenAi, Some("nomic-ai/nomic-embed-text-v1.5")),
+            Self::Cohere => (Form::Cohere, Some("embed-v4.0")),
+            Self::Ollama => (Form::OpenAi, Some("nomic-embed-text")),
+            Self::Vllm | Self::LmStudio => (Form::OpenAi, None),
+            Self::Bedrock => (Form::Titan, Some("amazon.titan-embed-text-v2:0")),
+        })
+    }
+}
+
+table! {
+    /// `[memory.chunking]`.
+    #[check(Self::note_overlap)]
+    pub struct Chunking {
+        /// Embed long entries in pieces; the piece that matches best counts.
+        enabled: bool => flag().at_restart(),
+        /// Most characters of a piece.
+        max_chunk_size: u32 = 1_500 => integer(CHUNK_LEAST..=16_384).at_restart(),
+        /// Characters that a piece repeats of the one before it; at most half of `max_chunk_size`.
+        overlap: u32 = 200 => integer(0..=8_192).at_restart(),
+    }
+}
+
+impl Chunking {
+    fn note_overlap(&self, reader: &mut Reader<'_, '_>) {
+        if self.overlap > self.max_chunk_size / 2 {
+            reader.problem("overlap", "must be at most half of `max_chunk_size`".to_owned());
+        }
+    }
 }
 
 table! {
     /// `[memory]`.
-    #[check(Self::note_folder)]
+    #[check(Self::note)]
     pub struct MemoryConfig {
         /// What makes vectors for the search of memory entries: static (a model in `embedding_folder`), hashed (pieces of
-        /// words, without a model) or auto (static if there is a folder, otherwise no vectors).
+        /// words, without a model), a provider (openai, mistral, together, fireworks, cohere, ollama, vllm, lmstudio or
+        /// bedrock), or auto (static if there is a folder, otherwise no vectors; never a provider).
         embedding_provider: EmbeddingProvider => choice(EmbeddingProvider::WORDS).at_restart(),
+        /// Model of the provider. Default: one of the provider's; vllm and lmstudio have none.
+        embedding_model: Option<Box<str>> => text(model).example("text-embedding-3-small").at_restart(),
+        /// Environment variable of the key for embeddings. Default: the key of the provider, in the vault or in its own
+        /// variable.
+        embedding_api_key_env: Option<Box<str>> => variable().example("OPENAI_API_KEY").at_restart(),
+        /// Dimensions of the vectors, if the model supports several. Default: as the model makes them.
+        embedding_dimensions: Option<u32> => integer(1..=4_096).example("512").at_restart(),
         /// Folder of a static embedding model in the model2vec form: model.safetensors, tokenizer.json, config.json. An absolute
         /// path.
         embedding_folder: Option<PathBuf> => text(folder).example("/srv/models/potion-multilingual").at_restart(),
         /// Search by words alone.
         fts_only: bool => flag().at_restart(),
+        /// Long entries in pieces.
+        chunking: Chunking => table(),
+        /// Where vectors are kept: beside the index in any case in this release.
+        vector_backend: Option<Box<str>> => text(model).example("http").without_effect(),
+        /// URL of a remote vector store.
+        vector_store_url: Option<Box<str>> => url(base_url).example("http://127.0.0.1:8600").without_effect(),
     }
 }
 
@@ -44,20 +137,74 @@ fn folder(text: &str) -> Result<PathBuf, String> {
     if path.is_absolute() { Ok(path.to_owned()) } else { Err("must be an absolute path".to_owned()) }
 }
 
+/// The name of a model, or another short word.
+fn model(text: &str) -> Result<Box<str>, String> {
+    let is_name = !text.trim().is_empty() && text.len() <= 256 && !text.contains(char::is_control);
+    if is_name { Ok(text.trim().into()) } else { Err("must be a name of at most 256 bytes".to_owned()) }
+}
+
+/// An embedder over HTTP, as it is configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Remote {
+    /// The provider, as `[providers]` has it.
+    pub(super) provider: &'static str,
+    /// How it is asked.
+    pub(super) form: Form,
+    /// The model.
+    pub(super) model: Box<str>,
+    /// The variable of the key, if it is not the provider's.
+    pub(super) api_key_env: Option<Box<str>>,
+    /// Parts of a vector; `None` for as many as the model makes.
+    pub(super) dimensions: Option<u32>,
+    /// How entries are cut.
+    pub(super) chunks: Chunks,
+}
+
+impl Remote {
+    /// What vectors are made by: those of the same name can be compared.
+    pub(super) fn name(&self) -> String {
+        let dimensions = self.dimensions.map_or_else(|| "default".to_owned(), |dimensions| dimensions.to_string());
+        format!("{}/{}/{dimensions}/{}", self.provider, self.model, self.chunks)
+    }
+}
+
 impl MemoryConfig {
-    fn note_folder(&self, reader: &mut Reader<'_, '_>) {
-        if self.embedding_provider == EmbeddingProvider::Static && self.embedding_folder.is_none() {
+    fn note(&self, reader: &mut Reader<'_, '_>) {
+        let provider = self.embedding_provider;
+        if provider == EmbeddingProvider::Static && self.embedding_folder.is_none() {
             reader.problem("embedding_provider", "needs `embedding_folder`, the folder of the model".to_owned());
+        }
+        if matches!(provider.wire(), Some((_, None))) && self.embedding_model.is_none() {
+            reader.problem("embedding_provider", "needs `embedding_model`, the name of the model".to_owned());
         }
     }
 
-    /// What makes vectors; `None` for nothing, also where the model cannot be used: entries are found by their words then.
+    fn chunks(&self) -> Chunks {
+        let Chunking { enabled, max_chunk_size, overlap } = self.chunking;
+        Chunks(enabled.then_some((max_chunk_size as usize, overlap as usize)))
+    }
+
+    /// The embedder over HTTP, where one is configured.
+    pub(super) fn remote(&self) -> Option<Remote> {
+        let (form, default) = self.embedding_provider.wire().filter(|_| !self.fts_only)?;
+        Some(Remote {
+            provider: self.embedding_provider.name(),
+            form,
+            model: self.embedding_model.as_deref().or(default)?.into(),
+            api_key_env: self.embedding_api_key_env.clone().filter(|name| !name.is_empty()),
+            dimensions: self.embedding_dimensions,
+            chunks: self.chunks(),
+        })
+    }
+
+    /// What makes vectors on this machine; `None` for nothing, also where the model cannot be used: entries are found by their
+    /// words then.
     pub(super) fn vectors(&self) -> Option<Vectors> {
         match (self.embedding_provider, &self.embedding_folder) {
             _ if self.fts_only => None,
-            (EmbeddingProvider::Hashed, _) => Some(Vectors::new(Box::new(Hashed))),
-            (_, Some(folder)) => match StaticModel::open(folder) {
-                Ok(model) => Some(Vectors::new(Box::new(model))),
+            (EmbeddingProvider::Hashed, _) => Some(Vectors::new(Box::new(Hashed), self.chunks())),
+            (EmbeddingProvider::Auto | EmbeddingProvider::Static, Some(folder)) => match StaticModel::open(folder) {
+                Ok(model) => Some(Vectors::new(Box::new(model), self.chunks())),
                 Err(error) => {
                     tracing::error!(%error, "the embedding model cannot be used; memory is searched by words alone");
                     None
@@ -70,24 +217,64 @@ impl MemoryConfig {
 
 #[cfg(test)]
 mod tests {
-    use super::{EmbeddingProvider, MemoryConfig};
+    use super::*;
     use crate::kernel::config::read_table;
     use crate::memory_index::embed::tests::write_model;
 
+    fn parse(text: &str) -> Result<MemoryConfig, String> {
+        let read = read_table::<MemoryConfig>("memory", &format!("[memory]\n{text}\n"));
+        read.map(|read| read.config).map_err(|error| error.to_string())
+    }
+
     #[test]
     fn keys_are_read_and_checked() {
-        let parse = |text: &str| read_table::<MemoryConfig>("memory", &format!("[memory]\n{text}\n"));
-        assert_eq!(parse("").unwrap().config, MemoryConfig::default());
-        let hashed = parse("embedding_provider = \"hashed\"").unwrap().config;
+        assert_eq!(parse("").unwrap(), MemoryConfig::default());
+        let hashed = parse("embedding_provider = \"hashed\"").unwrap();
         assert_eq!(hashed.embedding_provider, EmbeddingProvider::Hashed);
         for (line, message) in [
             ("embedding_provider = \"static\"", "memory.embedding_provider: needs `embedding_folder`"),
+            ("embedding_provider = \"vllm\"", "memory.embedding_provider: needs `embedding_model`"),
             ("embedding_folder = \"models\"", "memory.embedding_folder: must be an absolute path"),
             ("embedding_provider = \"hash\"", "did you mean `hashed`?"),
+            ("embedding_provider = \"groq\"", "memory.embedding_provider"),
+            ("embedding_model = \" \"", "memory.embedding_model: must be a name"),
+            ("embedding_api_key_env = \"sk-123\"", "must be the name of an environment variable"),
+            ("embedding_dimensions = 0", "memory.embedding_dimensions"),
+            ("vector_store_url = \"ftp://store\"", "memory.vector_store_url"),
+            ("[memory.chunking]\nmax_chunk_size = 100", "memory.chunking.max_chunk_size"),
+            ("[memory.chunking]\nmax_chunk_size = 300\noverlap = 151", "memory.chunking.overlap: must be at most half"),
         ] {
-            let error = parse(line).unwrap_err().to_string();
+            let error = parse(line).unwrap_err();
             assert!(error.contains(message), "{error}");
         }
+    }
+
+    #[test]
+    fn a_whole_file_of_keys_is_understood() {
+        let config = parse(
+            "embedding_provider = \"openai\"\nembedding_model = \"text-embedding-3-small\"\n\
+             embedding_api_key_env = \"OPENAI_API_KEY\"\nembedding_dimensions = 512\nfts_only = false\n\
+             vector_backend = \"http\"\nvector_store_url = \"http://127.0.0.1:8600\"\n\
+             [memory.chunking]\nenabled = true\nmax_chunk_size = 1500\noverlap = 200",
+        );
+        let remote = config.unwrap().remote().unwrap();
+        assert_eq!((remote.provider, remote.form, remote.dimensions), ("openai", Form::OpenAi, Some(512)));
+        assert_eq!(remote.name(), "openai/text-embedding-3-small/512/1500-200");
+    }
+
+    #[test]
+    fn each_provider_has_a_form_and_none_is_asked_unless_it_is_named() {
+        for (name, provider) in EmbeddingProvider::WORDS {
+            let config =
+                parse(&format!("embedding_provider = \"{name}\"\nembedding_model = \"m\"\nembedding_folder = \"/f\""));
+            let config = config.unwrap();
+            let is_here = matches!(name, &"auto" | &"static" | &"hashed");
+            assert_eq!(config.remote().map(|remote| remote.provider), (!is_here).then_some(*name));
+            assert!(MemoryConfig { fts_only: true, ..config }.remote().is_none());
+            assert_eq!(provider.name(), *name);
+        }
+        let cohere = parse("embedding_provider = \"cohere\"").unwrap().remote().unwrap();
+        assert_eq!((cohere.form, cohere.name().as_str()), (Form::Cohere, "cohere/embed-v4.0/default/whole"));
     }
 
     #[test]

@@ -29,35 +29,62 @@ mod testing;
 mod worker;
 mod world;
 
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use agentsvc_api::http::bridge::Bridge;
 use agentsvc_api::http::metrics::{MetricsText, Probe};
 use agentsvc_api::proactive_memory::search::MemorySearch;
 use agentsvc_api::proactive_memory::store::EntryStore;
 use agentsvc_components::proactive_memory::change::EntriesChanged;
+use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
 
 use crate::kernel::domain::{Domain, Opening};
 use crate::kernel::effect::performers::Performers;
 use crate::kernel::settings::Settings;
 use crate::kernel::world_loop::Clock;
+use crate::model::provider::Providers;
 use crate::tool::toolset::ToolParts;
 use config::MemoryConfig;
-use embed::Vectors;
+use embed::{Configured, Parts, RemoteEmbedder, RemoteParts, Similar, Stored};
 use search::MemoryIndex;
 use worker::Worker;
 use world::Present;
 
 /// What this domain brings.
-pub const DOMAIN: Domain =
-    Domain { name: "memory_index", uses: &["agent", "proactive_memory", "tool"], performers, open, ..Domain::EMPTY };
+pub const DOMAIN: Domain = Domain {
+    name: "memory_index",
+    uses: &["agent", "budget", "manifest", "model", "proactive_memory", "prompt", "session", "tool", "turn", "usage"],
+    performers,
+    open,
+    ..Domain::EMPTY
+};
 
 /// The folder of the index beside the store.
 const FOLDER: &str = "memory-index";
+/// The folder of the vectors that a provider made.
+const VECTORS_FOLDER: &str = "memory-vectors";
 
 /// The index, for those who tell it of changes.
 #[derive(Default)]
 struct Shared(Option<Arc<MemoryIndex>>);
+
+/// How models are asked.
+#[derive(Default)]
+struct Models(Option<(Arc<ArcSwap<Providers>>, Handle)>);
+
+/// What makes vectors, opened by who first needs it.
+struct Vectors {
+    settings: Settings,
+    entries: Arc<dyn EntryStore>,
+    bridge: Bridge,
+    root: PathBuf,
+    starts: watch::Receiver<()>,
+    opened: OnceLock<Option<Arc<dyn Similar>>>,
+}
 
 fn open(opening: &Opening<'_>) -> std::io::Result<()> {
     let entries: Arc<dyn EntryStore> = Arc::clone(opening.store) as _;
@@ -67,27 +94,74 @@ fn open(opening: &Opening<'_>) -> std::io::Result<()> {
         clock: Clock::system(),
     };
     let worker = Worker::new(Arc::clone(&entries), opening.data_dir.join(FOLDER));
-    let index = Arc::new(MemoryIndex { entries, world: Arc::new(world), worker, vectors: vectors(opening.settings) });
+    let vectors = Vectors {
+        settings: opening.settings.clone(),
+        entries: Arc::clone(&entries),
+        bridge: opening.api.bridge.clone(),
+        root: opening.data_dir.join(VECTORS_FOLDER),
+        starts: opening.exchange.starts(),
+        opened: OnceLock::new(),
+    };
+    let vectors = Box::new(move || vectors.get());
+    let index = Arc::new(MemoryIndex { entries, world: Arc::new(world), worker, vectors });
     opening.settings.set(Shared(Some(Arc::clone(&index))));
     opening.api.add_probe(Arc::clone(&index) as _);
     opening.provide::<dyn MemorySearch>(index);
+    begin(opening.settings);
     Ok(())
 }
 
-/// What makes vectors as the configuration says it. A model is opened by the first search.
-fn vectors(settings: &Settings) -> Box<dyn Fn() -> Option<Arc<Vectors>> + Send + Sync> {
-    let (settings, opened) = (settings.clone(), OnceLock::new());
-    Box::new(move || opened.get_or_init(|| settings.get::<MemoryConfig>().vectors().map(Arc::new)).clone())
+impl Vectors {
+    /// What makes vectors as the configuration says it. A model on this machine is opened by the first search; what asks a
+    /// provider begins as soon as there is a way to it.
+    fn get(&self) -> Option<Arc<dyn Similar>> {
+        let config = self.settings.get::<MemoryConfig>();
+        let local = || config.vectors().map(|vectors| Arc::new(vectors) as Arc<dyn Similar>);
+        let Some(remote) = config.remote() else { return self.opened.get_or_init(local).clone() };
+        let models = self.settings.get::<Models>();
+        let (providers, handle) = models.0.as_ref()?;
+        let started = || {
+            let parts = RemoteParts { providers: Arc::clone(providers), bridge: self.bridge.clone() };
+            let embedder = RemoteEmbedder::new(Box::new(Configured::new(remote.clone(), parts)), handle.clone());
+            let mut starts = self.starts.clone();
+            let is_another = Box::new(move || {
+                let is_another = starts.has_changed().unwrap_or(false);
+                starts.mark_unchanged();
+                is_another
+            });
+            let parts = Parts { entries: Arc::clone(&self.entries), root: self.root.clone(), is_another };
+            let failed = |error: &std::io::Error| tracing::error!(%error, "the thread of vectors could not be started");
+            let stored = Stored::start(&remote, embedder, parts).inspect_err(failed).ok();
+            stored.map(|stored| stored as Arc<dyn Similar>)
+        };
+        self.opened.get_or_init(started).clone()
+    }
+}
+
+/// Begins to ask a provider, where one is configured. Called from both sides of what that needs.
+fn begin(settings: &Settings) {
+    if let Some(index) = &settings.get::<Shared>().0
+        && settings.get::<MemoryConfig>().remote().is_some()
+    {
+        let _started = (index.vectors)();
+    }
 }
 
 fn performers(performers: &mut Performers) {
     let ToolParts { settings, .. } = performers.part();
+    settings.set(Models(Some((performers.part(), performers.calls().handle.clone()))));
+    begin(&settings);
     performers.on(move |changed: Box<EntriesChanged>| tell(&settings, &changed));
 }
 
 fn tell(settings: &Settings, changed: &EntriesChanged) {
     if let Some(index) = &settings.get::<Shared>().0 {
         index.worker.tell(changed);
+        if settings.get::<MemoryConfig>().remote().is_some()
+            && let Some(vectors) = (index.vectors)()
+        {
+            vectors.tell(changed);
+        }
     }
 }
 

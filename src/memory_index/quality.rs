@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use agentsvc_api::proactive_memory::search::{MemorySearch, SearchScope};
 
-use super::embed::{Hashed, StaticModel, Vectors};
+use super::embed::{Chunks, Hashed, Similar, StaticModel, Vectors};
 use super::testing::{Fixture, agent, id, said};
 
 /// The conversations; the form is said at their beginning.
@@ -50,7 +50,7 @@ fn recall(mode: &str, vectors: Option<Vectors>) -> f32 {
     let (texts, questions) = read();
     let mut fixture = Fixture::new();
     fixture.put(agent(1), (0..).map(id).zip(texts.iter().map(|text| said(text))));
-    let vectors = vectors.map(Arc::new);
+    let vectors = vectors.map(|vectors| Arc::new(vectors) as Arc<dyn Similar>);
     fixture.index.vectors = Box::new(move || vectors.clone());
     let scope = SearchScope { agent: Some(agent(1)), ..SearchScope::default() };
     let mut of: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
@@ -74,12 +74,13 @@ fn recall(mode: &str, vectors: Option<Vectors>) -> f32 {
 fn answers_are_found() {
     let (_, questions) = read();
     assert!(questions.len() >= 200);
-    let (lexical, hashed) = (recall("lexical", None), recall("hashed", Some(Vectors::new(Box::new(Hashed)))));
+    let (lexical, hashed) =
+        (recall("lexical", None), recall("hashed", Some(Vectors::new(Box::new(Hashed), Chunks::default()))));
     assert!(lexical >= LEXICAL_LEAST, "{lexical}");
     assert!(hashed >= HASHED_LEAST, "{hashed}");
     if let Some(folder) = std::env::var_os("MEMORY_MODEL") {
         let model = StaticModel::open(Path::new(&folder)).expect("a model");
-        let share = recall("static", Some(Vectors::new(Box::new(model))));
+        let share = recall("static", Some(Vectors::new(Box::new(model), Chunks::default())));
         assert!(share >= STATIC_LEAST, "{share}");
     }
 }

@@ -10,8 +10,9 @@ const K1: f32 = 1.2;
 const B: f32 = 0.4;
 /// Terms of a query that are looked up; the rest is left out.
 const QUERY_TERMS_MAX: usize = 512;
-/// What softens the lead of the first places when rankings are joined.
-const RECIPROCAL_K: f32 = 60.0;
+/// What softens the lead of the first places when rankings are joined. Small: the rankings are short, and the first places of
+/// one are worth more than middling places of both.
+const RECIPROCAL_K: f32 = 10.0;
 
 /// What is searched for.
 #[derive(Clone, Debug)]

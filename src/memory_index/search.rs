@@ -8,13 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentsvc_api::http::error::ContentError;
-use agentsvc_api::proactive_memory::search::{Found, Hit, MemorySearch, SearchMode, SearchScope};
+use agentsvc_api::proactive_memory::search::{
+    Embeddings, Found, Hit, MemorySearch, QUERY_VECTOR_WAIT, SearchMode, SearchScope,
+};
 use agentsvc_api::proactive_memory::store::{EntryRow, EntryStore};
 use agentsvc_components::{AgentId, Timestamp};
 use agentsvc_systems::proactive_memory::is_for;
 
 use super::analysis::user_term;
-use super::embed::{Vectors, similarity};
+use super::embed::Similar;
 use super::rank::{Query, Scan, join, order};
 use super::search_parts::Within;
 use super::worker::{Worker, fingerprint, ids_of};
@@ -59,11 +61,21 @@ pub(super) struct MemoryIndex {
     pub(super) world: Arc<dyn World>,
     pub(super) worker: Worker,
     /// What makes vectors, where it is configured.
-    pub(super) vectors: Box<dyn Fn() -> Option<Arc<Vectors>> + Send + Sync>,
+    pub(super) vectors: Box<dyn Fn() -> Option<Arc<dyn Similar>> + Send + Sync>,
 }
 
 impl MemorySearch for MemoryIndex {
     fn search(&self, scope: &SearchScope, query: &str, limit: usize) -> Result<Found, ContentError> {
+        self.search_within(scope, query, limit, QUERY_VECTOR_WAIT)
+    }
+
+    fn search_within(
+        &self,
+        scope: &SearchScope,
+        query: &str,
+        limit: usize,
+        vector_wait: Duration,
+    ) -> Result<Found, ContentError> {
         let asked = Query::new(query);
         let (rows, scores) = match self.few(scope)? {
             Some(rows) => {
@@ -73,9 +85,17 @@ impl MemorySearch for MemoryIndex {
             }
             None => self.looked_up(scope, &asked, limit)?,
         };
-        let (mode, ranked) = self.ranked(query, &rows, scores);
+        let similar = (self.vectors)().and_then(|vectors| {
+            let similar = vectors.similarities(query, &rows, vector_wait)?;
+            Some((similar, vectors.share()))
+        });
+        let (mode, ranked) = ranked(&rows, scores, similar);
         let hits = self.of_living(ranked, limit)?;
         Ok(Found { mode, hits })
+    }
+
+    fn embeddings(&self) -> Option<Embeddings> {
+        (self.vectors)().map(|vectors| vectors.state())
     }
 }
 
@@ -150,18 +170,6 @@ impl MemoryIndex {
         }
     }
 
-    /// Orders rows by how well they match: by their words, and by vectors where there are any.
-    fn ranked(&self, query: &str, rows: &[EntryRow], words: Vec<f32>) -> (SearchMode, Vec<Hit>) {
-        let similar = (self.vectors)().and_then(|vectors| similarities(&vectors, query, rows));
-        let (mode, scores) = match &similar {
-            Some(similar) => (SearchMode::Hybrid, join(&[(&words, 1.0), (similar, 1.0)], rows.len())),
-            None => (SearchMode::Lexical, words),
-        };
-        let mut hits: Vec<Hit> = order(&scores).into_iter().map(|place| hit(&rows[place], scores[place])).collect();
-        sort(&mut hits);
-        (mode, hits)
-    }
-
     /// The first hits whose agents are there: the rows of one that was removed are erased later.
     fn of_living(&self, ranked: Vec<Hit>, limit: usize) -> Result<Vec<Hit>, ContentError> {
         let mut hits = Vec::with_capacity(limit.min(ranked.len()));
@@ -179,19 +187,16 @@ impl MemoryIndex {
     }
 }
 
-/// How similar each row is to the query, 0 where it has nothing to do with it; `None` when the model knows nothing of the query,
-/// or fails.
-fn similarities(vectors: &Vectors, query: &str, rows: &[EntryRow]) -> Option<Vec<f32>> {
-    let of = |text: &str| {
-        let failed = |error: &String| tracing::error!(%error, model = vectors.name(), "a text could not be embedded");
-        vectors.of(text).inspect_err(failed).ok()
+/// Orders rows by how well they match: by their words, and by vectors where there are any, which count `share`
+/// times as much.
+fn ranked(rows: &[EntryRow], words: Vec<f32>, similar: Option<(Vec<f32>, f32)>) -> (SearchMode, Vec<Hit>) {
+    let (mode, scores) = match &similar {
+        Some((similar, share)) => (SearchMode::Hybrid, join(&[(&words, 1.0), (similar, *share)], rows.len())),
+        None => (SearchMode::Lexical, words),
     };
-    let asked = of(query).filter(|asked| asked.iter().any(|part| *part != 0.0))?;
-    let near = |row: &EntryRow| {
-        let near = similarity(&asked, &of(&row.record.content)?);
-        Some(if near < vectors.least() { 0.0 } else { near })
-    };
-    rows.iter().map(near).collect()
+    let mut hits: Vec<Hit> = order(&scores).into_iter().map(|place| hit(&rows[place], scores[place])).collect();
+    sort(&mut hits);
+    (mode, hits)
 }
 
 /// An entry that matches so well: the surer it is, the better.

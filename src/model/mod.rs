@@ -15,6 +15,7 @@ mod claude;
 pub(crate) mod cli;
 pub mod draft;
 mod driver_kind;
+pub(crate) mod embeddings;
 pub mod error;
 pub(crate) mod extract;
 mod failure;

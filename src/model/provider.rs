@@ -284,6 +284,22 @@ impl Providers {
     /// `UnknownProvider` when the provider or its model is not known, `ProviderAuth` when the key is missing,
     /// `ProviderRefused` when the endpoint is no URL. None is worth a retry.
     pub fn target(&self, choice: &ModelChoice) -> Result<Target, CallError> {
+        self.settled(choice, |provider, base_url| self.call_key(choice, provider, base_url))
+    }
+
+    /// The same for a call that the configuration asks for, with the key in the variable that it names.
+    ///
+    /// # Errors
+    /// As [`target`](Self::target).
+    pub fn configured_target(&self, choice: &ModelChoice, variable: &str) -> Result<Target, CallError> {
+        self.settled(choice, |provider, base_url| self.configured_key(provider, base_url, variable).map(Some))
+    }
+
+    fn settled(
+        &self,
+        choice: &ModelChoice,
+        key: impl FnOnce(&Provider, &str) -> Result<Option<Secret>, CallError>,
+    ) -> Result<Target, CallError> {
         let known = self.by_name.get(&choice.provider);
         let own_url = choice.base_url.as_deref().filter(|url| !url.is_empty());
         let provider = match (known, own_url) {
@@ -304,7 +320,7 @@ impl Providers {
         }
         let table = self.catalog.table();
         let entry = table.find(&provider.name, &model);
-        let key = self.call_key(choice, &provider, &base_url)?;
+        let key = key(&provider, &base_url)?;
         Ok(Target {
             bounds_completion: provider.bounds_completion && base_url == provider.base_url,
             context_tokens: catalog::context_tokens(entry, &provider),

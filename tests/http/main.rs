@@ -56,6 +56,7 @@ mod memory_entries;
 mod memory_search;
 mod memory_transfer;
 mod memory_turns;
+mod memory_vectors;
 mod messages;
 mod migrate;
 mod models;

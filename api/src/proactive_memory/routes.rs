@@ -24,6 +24,7 @@ use crate::proactive_memory::change::{
 };
 use crate::proactive_memory::entries::{Plan, Rows, now, read_of};
 use crate::proactive_memory::list::{self, AGENTS_PAGE, EntriesQuery, MemoryList, Source};
+use crate::proactive_memory::search::{Embeddings, MemorySearch};
 use crate::proactive_memory::settings::{ProactiveMemory, ProactiveMemorySettings};
 use crate::proactive_memory::shape::{MemoryEntry, Version, described, level};
 use crate::proactive_memory::store::EntryStore;
@@ -197,6 +198,9 @@ pub(crate) struct Stats {
     /// Entries by agent, of those that have most; of all agents only.
     #[serde(skip_serializing_if = "Option::is_none")]
     by_agent: Option<BTreeMap<Uuid, u64>>,
+    /// What makes vectors for the search, and how far it has come; of all agents only, and where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    embeddings: Option<Embeddings>,
 }
 
 impl Stats {
@@ -213,6 +217,7 @@ impl Stats {
             auto_retrieve_enabled: settings.enabled && settings.auto_retrieve,
             llm_extraction: settings.enabled && settings.auto_memorize && settings.has_extraction_model,
             by_agent: None,
+            embeddings: None,
         }
     }
 
@@ -247,6 +252,7 @@ async fn stats(call: Call) -> Result<Response, Error> {
     }
     stats.by_agent =
         Some(by_agent.into_iter().filter(|(count, _)| *count > 0).map(|(count, id)| (id, count)).collect());
+    stats.embeddings = call.api.service::<dyn MemorySearch>().ok().and_then(|index| index.embeddings());
     reply::ok(&stats)
 }
 

@@ -1,8 +1,12 @@
 //! Finding entries again. Implemented by a derived index; where there is none, the daemon says so.
 
+use std::time::Duration;
+
 use agentsvc_components::AgentId;
 use agentsvc_components::proactive_memory::recall::RecallScope;
 use agentsvc_components::proactive_memory::{Level, MemoryEntryId};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::http::error::ContentError;
 
@@ -59,6 +63,39 @@ pub struct Found {
     pub hits: Vec<Hit>,
 }
 
+/// What makes vectors of entries, and how far it has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Embeddings {
+    /// The provider and the model, such as `openai/text-embedding-3-small` or `static/potion`.
+    pub model: Box<str>,
+    /// Dimensions of the vectors; null until the model has answered.
+    pub dimensions: Option<u32>,
+    /// What it does now.
+    pub state: EmbeddingState,
+    /// Entries whose vectors are stored. Left out where vectors are made by searches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embedded: Option<u64>,
+    /// Why the provider is not asked at the moment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What an embedder does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum EmbeddingState {
+    /// All entries that it knows of have vectors.
+    #[default]
+    Ready,
+    /// It compares the entries with their vectors, and makes those that are missing.
+    Embedding,
+    /// It waits: the provider failed, or a budget has no room.
+    Waiting,
+}
+
+/// How long a search of the API waits for the vector of its query.
+pub const QUERY_VECTOR_WAIT: Duration = Duration::from_secs(1);
+
 /// Searches entries of the memory of agents.
 ///
 /// Hits may be out of date: the routes read the rows, and leave out what is no longer there, was replaced, or has expired.
@@ -68,4 +105,23 @@ pub trait MemorySearch: Send + Sync + 'static {
     /// # Errors
     /// The index or the store could not be read.
     fn search(&self, scope: &SearchScope, query: &str, limit: usize) -> Result<Found, ContentError>;
+
+    /// The same, which waits for at most so long for the vector of the query, and then searches by words.
+    ///
+    /// # Errors
+    /// As of [`search`](Self::search).
+    fn search_within(
+        &self,
+        scope: &SearchScope,
+        query: &str,
+        limit: usize,
+        _vector_wait: Duration,
+    ) -> Result<Found, ContentError> {
+        self.search(scope, query, limit)
+    }
+
+    /// What makes vectors; `None` for nothing. Never blocks.
+    fn embeddings(&self) -> Option<Embeddings> {
+        None
+    }
 }

@@ -62,7 +62,10 @@ fn other(path: &str, kind: Kind) -> String {
     match (path, kind) {
         ("api_listen", _) => "\"127.0.0.1:1\"".to_owned(),
         ("memory.embedding_provider", _) => "\"hashed\"".to_owned(),
-        ("memory.fts_only", _) => "true".to_owned(),
+        ("memory.fts_only" | "memory.chunking.enabled", _) => "true".to_owned(),
+        ("memory.embedding_api_key_env", _) => "\"OTHER_KEY\"".to_owned(),
+        ("memory.embedding_dimensions" | "memory.chunking.overlap", _) => "77".to_owned(),
+        ("memory.chunking.max_chunk_size", _) => "777".to_owned(),
         ("data_dir" | "memory.embedding_folder" | "audit.heads_file" | "audit.heads_syslog", _) => {
             "\"/other\"".to_owned()
         }
@@ -113,7 +116,7 @@ fn what_needs_a_restart_waits_for_it_and_nothing_else_does() {
         assert_eq!(changed.until_restart(&started), started, "{path} would be in force without a restart");
         checked += 1;
     }
-    assert_eq!(checked, 33);
+    assert_eq!(checked, 39);
     let live = read("log_level = \"warn\"\nrate_limit_per_second = 5\n[budget]\ndaily_limit_usd = 1\n");
     assert_eq!(live.clone().until_restart(&started), live);
 }

@@ -41,4 +41,9 @@ impl Embedder for Hashed {
     fn least(&self) -> f32 {
         0.2
     }
+
+    /// It knows spellings only, as the words do.
+    fn share(&self) -> f32 {
+        0.5
+    }
 }

@@ -127,7 +127,7 @@ fn vectors_are_made_once() {
             0.0
         }
     }
-    let vectors = Vectors::new(Box::new(Counting(Default::default())));
+    let vectors = Vectors::new(Box::new(Counting(Default::default())), Chunks::default());
     let first = vectors.of("a").unwrap();
     assert!(Arc::ptr_eq(&first, &vectors.of("a").unwrap()));
     vectors.of("b").unwrap();

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use agentsvc_components::proactive_memory::Level;
 use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
 
-use super::super::embed::StaticModel;
 use super::super::embed::tests::write_model;
+use super::super::embed::{Chunks, StaticModel, Vectors};
 use super::super::testing::{Fixture, NOW, agent, id, said};
 use super::*;
 
@@ -189,8 +189,8 @@ fn vectors_find_other_words_among_few_and_order_many() {
     let mut fixture = Fixture::new();
     write_model(fixture.dir.path(), false);
     let model = StaticModel::open(fixture.dir.path()).unwrap();
-    let vectors = Arc::new(Vectors::new(Box::new(model)));
-    fixture.index.vectors = Box::new(move || Some(Arc::clone(&vectors)));
+    let vectors = Arc::new(Vectors::new(Box::new(model), Chunks::default()));
+    fixture.index.vectors = Box::new(move || Some(Arc::clone(&vectors) as _));
     fixture.put(agent(1), [(id(1), said("a dog in blue")), (id(2), said("a car in blue")), (id(3), said("blue"))]);
     assert_eq!(fixture.found(&of(1), "the puppy"), [id(1)], "no word in common");
     let found = fixture.index.search(&of(1), "blue puppy", 10).unwrap();

@@ -58,19 +58,28 @@ impl Wire for Bedrock {
 
     fn post(&self, request: &Request<'_>) -> Result<Post, CallError> {
         let target = request.target;
-        let (url, region) = self.place(target, request.streaming)?;
-        let post = Post::new(url, request::body(request));
+        let tail = if request.streaming { "converse-stream" } else { "converse" };
+        self.to(target, tail, request::body(request))
+    }
+}
+
+impl Bedrock {
+    /// A request to a model, for what `tail` names, with the key.
+    ///
+    /// # Errors
+    /// The target cannot be asked.
+    pub(crate) fn to(&self, target: &Target, tail: &str, body: Vec<u8>) -> Result<Post, CallError> {
+        let (url, region) = self.place(target, tail)?;
+        let post = Post::new(url, body);
         let Some(key) = &target.key else { return Ok(post) };
         match Credentials::parse(key.expose()) {
             Some(who) => signed(post, target, &who, &region, (self.now)().into()),
             None => post.key(target, AUTHORIZATION, "Bearer "),
         }
     }
-}
 
-impl Bedrock {
     /// Where the call goes, and the region of that place.
-    fn place(&self, target: &Target, streaming: bool) -> Result<(Url, String), CallError> {
+    fn place(&self, target: &Target, tail: &str) -> Result<(Url, String), CallError> {
         let bad = || failure::bad_url(target);
         let mut url = Url::parse(target.base_url.trim()).map_err(|_| bad())?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -97,7 +106,6 @@ impl Bedrock {
             }
         };
         // Colons and slashes of an id or ARN are encoded, and then again in what is signed.
-        let tail = if streaming { "converse-stream" } else { "converse" };
         let path = format!("{}/model/{}/{tail}", url.path().trim_end_matches('/'), encoded(&target.model));
         url.set_path(&path);
         Ok((url, region))

@@ -67,6 +67,17 @@ impl Providers {
         Ok(key)
     }
 
+    /// The key in a variable that the configuration names for a provider: it goes where the configuration has the provider.
+    pub(super) fn configured_key(
+        &self,
+        provider: &Provider,
+        base_url: &str,
+        variable: &str,
+    ) -> Result<Secret, CallError> {
+        let key = self.is_configured(provider, base_url).then(|| self.read_key(provider, Some(variable))).flatten();
+        key.ok_or_else(|| no_key(&provider.name, Some(variable), None))
+    }
+
     /// May what the vault keeps of the provider go to `base_url`? A key that was set while clients had the provider elsewhere
     /// goes there only, and any other does not go where clients have put the provider since.
     fn is_kept_for(&self, provider: &Provider, base_url: &str) -> bool {

@@ -312,3 +312,32 @@ fn changes_of_clients_are_audited() {
     assert_eq!(details("knowledge_written"), written);
     assert_eq!(details("knowledge_deleted"), json!({ "entities": 1, "names": ["person:ada"], "relations": 1 }));
 }
+
+#[test]
+fn the_command_line_queries_the_graph() {
+    let daemon = Daemon::start();
+    let agent = daemon.agent("scout");
+    let body =
+        json!([triple("Ada", "works_at", "Engine"), triple("Bo", "knows", "Engine"), triple("Ada", "owns", "Loom")]);
+    post(&daemon, &agent, &body).expect(200);
+    let run = |arguments: &[&str]| {
+        let output = daemon.cli(arguments);
+        let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.success(), said(&output.stdout), said(&output.stderr))
+    };
+    let (is_done, found, _) = run(&["knowledge", "query", "scout", "--source", "Ada", "--depth", "2"]);
+    assert!(is_done && found.contains("person:ada") && found.contains("works_at") && found.contains("owns"), "{found}");
+    assert!(!found.contains("person:bo"), "{found}");
+    let (is_done, found, said) = run(&["knowledge", "query", "scout", "--limit", "1"]);
+    assert!(is_done && found.lines().count() == 2 && said.contains("There may be more"), "{found}{said}");
+    let (is_done, found, _) =
+        run(&["--json", "knowledge", "query", "scout", "--target", "project:engine", "--relation", "knows"]);
+    let found: Value = serde_json::from_str(&found).unwrap();
+    assert!(is_done);
+    assert_eq!(shown(&found), ["Bo knows Engine"]);
+    let (is_done, found, _) = run(&["knowledge", "entities", "scout", "--type", "person"]);
+    assert!(is_done && found.contains("Ada") && found.contains("Bo") && !found.contains("Loom"), "{found}");
+    let (is_done, _, said) = run(&["knowledge", "query", "scout", "--depth", "11"]);
+    assert!(!is_done && said.contains("max_depth"), "{said}");
+    assert!(!run(&["knowledge", "entities", "missing"]).0);
+}

@@ -295,7 +295,8 @@ async fn entities(call: Call) -> Result<Response, Error> {
             let limit = limit.min(PAGE_ENTITIES);
             let rows = graph.entities(after, limit).await?;
             let next = (rows.len() == limit).then(|| rows.last().map(|(key, _)| joined(key))).flatten();
-            let fits = |key: &EntityKey| kind.as_ref().is_none_or(|kind| key.kind == *kind) && key.name.contains(&*part);
+            let fits =
+                |key: &EntityKey| kind.as_ref().is_none_or(|kind| key.kind == *kind) && key.name.contains(&*part);
             let items = rows.into_iter().filter(|(key, _)| fits(key)).map(|(key, record)| EntityView::of(key, record));
             Ok(Page { items: items.collect(), next, total: Some(total) })
         }

@@ -56,7 +56,7 @@ class Entries {
     });
     this.add = h("button", { class: "primary", type: "button", onclick: () => this.addOne().catch(showError) }, icon("plus", 18), "Add an entry");
     fill(ctx.actions, this.add);
-    this.fault = h("div", {});
+    this.fault = h("div", { role: "status" });
     this.list = h("div", { class: "stack" },
       h("div", { class: "memory-filters", role: "search" }, this.q, this.agentPlace, this.user, this.level, this.category),
       h("div", { class: "bar-row" }, h("div", { class: "grow" }, this.status), this.refresh, this.onward, this.bulk), this.fault, this.table.root);

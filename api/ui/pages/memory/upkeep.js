@@ -1,7 +1,7 @@
 // How many entries there are, which settings are in effect, and what keeps the memory in order.
 
 import { Failure, call, download, get, send, withQuery } from "../../lib/api.js";
-import { agentField, nameOf } from "../../lib/agents.js";
+import { agentField, learnAll, nameOf } from "../../lib/agents.js";
 import { confirm, showError, toast } from "../../lib/dialogs.js";
 import { fill, h, refill } from "../../lib/dom.js";
 import { count, number, when } from "../../lib/format.js";
@@ -11,6 +11,8 @@ import { agentText, categoryText, followChanges } from "./words.js";
 
 const IMPORT_BYTES_MAX = 96 * 1024 * 1024;
 const EVERY_MS = 2000;
+/** Imports that are shown, the newest first. */
+const IMPORTS_SHOWN = 10;
 /** Groups of duplicates that are shown. */
 const GROUPS_SHOWN = 50;
 
@@ -42,6 +44,7 @@ export async function mount(root, ctx) {
     });
     fill(agentPlace, made);
     fill(result);
+    if (agent) await learnAll([agent], () => {}, { signal });
     showWorks();
     showTransfer();
     await readStats();
@@ -172,7 +175,9 @@ export async function mount(root, ctx) {
   let wasRunning = false;
   async function readImports() {
     const { imports: list } = await get("/api/memory/imports", { signal });
-    showImports([...list].reverse().slice(0, 10));
+    const newest = [...list].reverse().slice(0, IMPORTS_SHOWN);
+    showImports(newest);
+    learnAll(newest.map((one) => one.agent_id), () => showImports(newest), { signal });
     const isRunning = list.some((one) => one.status === "running");
     if (wasRunning && !isRunning) {
       toast("The import has ended");

@@ -112,6 +112,9 @@ fn pages_entities_and_an_answer_that_is_sent_back() {
     assert_eq!(people["entities"].as_array().unwrap().len(), 4);
     let rest = list(&from, &format!("entity_type=person&limit=4&cursor={}", text(&people["next_cursor"])));
     assert_eq!(rest["entities"].as_array().unwrap().len(), 3);
+    let found = list(&from, "q=%20LON&limit=5");
+    assert_eq!((found["entities"].as_array().unwrap().len(), &found["entities"][0]["name"]), (1, &json!("Alone")));
+    assert_eq!(list(&from, "q=lon&entity_type=person")["entities"], json!([]));
     post(&daemon, &to, &json!({ "entities": whole["entities"] })).expect(200);
     assert_eq!(list(&to, "")["entities"], whole["entities"]);
     let found = get(&daemon, &to, "source=alone");

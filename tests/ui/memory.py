@@ -283,6 +283,7 @@ def case_faults(stage):
 
 def case_pictures(stage):
     """What each part looks like, in light and dark, on a desktop and a phone."""
+    stage.shoot_all("memory-empty", "#/memory", lambda page: page.get_by_role("heading", name="No entries yet").wait_for())
     scout, _, first = fill_memory(stage)
     stage.shoot_all("memory", "#/memory", lambda page: expect(rows(page)).to_have_count(4))
     stage.shoot_all("memory-entry", f"#/memory?agent={scout}&entry={first}", lambda page: page.get_by_role("heading", name="Memory entry").wait_for())

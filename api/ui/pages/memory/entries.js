@@ -4,7 +4,7 @@ import { call, get, page, withQuery } from "../../lib/api.js";
 import { agentField, learnAll, nameOf } from "../../lib/agents.js";
 import { choice, offered, textInput, tick } from "../../lib/controls.js";
 import { confirm, showError, toast } from "../../lib/dialogs.js";
-import { debounce, field, fill, h } from "../../lib/dom.js";
+import { debounce, emptyState, field, fill, h } from "../../lib/dom.js";
 import { ago, count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { Table } from "../../lib/table.js";
@@ -24,7 +24,7 @@ export async function mount(root, ctx) {
   const view = new Entries(root, ctx);
   await view.route(ctx.query);
   ctx.onRoute((path, query) => view.route(query).catch(showError));
-  followChanges("memory_updated", () => null, { signal: ctx.signal, changed: (ids) => view.changed(ids).catch(showError) });
+  followChanges("memory_updated", () => view.wanted.agent, { signal: ctx.signal, changed: (ids) => view.changed(ids).catch(showError) });
 }
 
 class Entries {
@@ -44,7 +44,7 @@ class Entries {
     this.onward = h("button", { type: "button", class: "small", hidden: true, onclick: () => { this.emptyPages = 0; this.more(); } }, "Continue");
     this.bulk = h("button", { type: "button", class: "small danger-text", hidden: true, onclick: () => this.removeSelected().catch(showError) });
     this.table = new Table({
-      label: "Memory entries", signal, rowHeight: 56, slimHeight: 72, empty: "", open: (row) => this.go({ entry: row.id }), more: () => this.more(),
+      label: "Memory entries", signal, rowHeight: 56, slimHeight: 84, empty: "", open: (row) => this.go({ entry: row.id }), more: () => this.more(),
       columns: [
         { label: "Content", width: "minmax(0, 3fr)", cell: (row) => this.contentCell(row) },
         { label: "Category", width: "minmax(0, 1fr)", side: true, cell: (row) => h("span", { class: "badge" }, categoryText(row.category)) },
@@ -165,7 +165,6 @@ class Entries {
       const { category, q } = this.wanted;
       this.rows = q && category ? found.items.filter((row) => row.category === category) : found.items;
       Object.assign(this, { next: found.next, total: found.total, mode: q ? found.body.mode : "", best: found.items[0]?.score ?? 0 });
-      fill(this.fault);
       for (const id of this.selected) if (!this.rows.some((row) => row.id === id)) this.selected.delete(id);
       this.show();
       if (this.rows.length === 0 && this.next) this.more();
@@ -174,6 +173,7 @@ class Entries {
       this.rows = [];
       this.next = null;
       this.table.set([]);
+      this.table.root.hidden = true;
       this.status.textContent = "";
       fill(this.fault, failed(error, () => this.read().catch(showError)));
     }
@@ -201,10 +201,13 @@ class Entries {
     const { rows, total, next } = this;
     const isFiltered = Boolean(agent || user || level || category);
     this.table.set(rows);
+    this.table.root.hidden = rows.length === 0;
+    const isEmpty = rows.length === 0 && !next && !q && !isFiltered;
+    fill(this.fault, isEmpty ? emptyState({ icon: icon("database", 28), title: "No entries yet", text: "Agents remember facts from their conversations. You can also add one by hand.", actions: [h("button", { type: "button", onclick: () => this.add.click() }, icon("plus", 18), "Add the first entry")] }) : null);
     this.onward.hidden = !(next && this.emptyPages >= EMPTY_PAGES_MAX);
     if (rows.length === 0 && next) this.status.textContent = this.onward.hidden ? "Searching…" : "No entry matches so far.";
     else if (q) this.status.textContent = rows.length === 0 ? `No entry matches the search${isFiltered ? " and the filters" : ""}.` : `${count(rows.length, "result")}, ranked ${MODES[this.mode] ?? this.mode}${category ? `; the category is looked for among the best ${PAGE}` : ""}`;
-    else if (rows.length === 0) this.status.textContent = isFiltered ? "No entry matches the filters." : "No entries yet. Agents add them as they learn, or you add one by hand.";
+    else if (rows.length === 0) this.status.textContent = isFiltered ? "No entry matches the filters." : "";
     else this.status.textContent = total === null ? `More than ${number(rows.length)} entries` : count(total, "entry", "entries");
     this.showSelection();
     learnAll(rows.map((row) => row.agent_id), () => this.table.redraw(), { signal: this.ctx.signal });

@@ -205,8 +205,8 @@ export async function mount(root, ctx) {
 
   await route(ctx.query);
   ctx.onRoute((path, query) => route(query).catch(showError));
-  followChanges("knowledge_updated", () => null, { signal, changed: async (ids) => {
-    if (!agent || (ids !== null && !ids.includes(agent)) || document.querySelector("dialog[open]")) return;
+  followChanges("knowledge_updated", () => agent, { signal, changed: async () => {
+    if (!agent || document.querySelector("dialog[open]")) return;
     await readGraph(selected).catch(showError);
   } });
 }

@@ -88,7 +88,7 @@ export async function mount(root, ctx) {
   function showWorks() {
     const whose = agent ? nameOf(agent) : "all agents";
     const needs = agent ? "" : " Choose an agent first.";
-    fill(works, h("h2", {}, "Upkeep"), h("p", { class: "hint" }, `None of this runs by itself. It applies to ${whose}.`),
+    fill(works, h("h2", {}, "Upkeep"), h("p", { class: "hint" }, `Applies to the entries of ${whose}.`),
       task("Duplicates", `Finds entries of one user and level that say the same.${needs}`, button("Find duplicates", findDuplicates, { disabled: !agent, data: { needs: "agent" } })),
       task("Cleanup", "Deletes expired entries and those whose confidence is below 0.05.", button("Clean up", cleanUp)),
       task("Decay", "Lowers the confidence of entries that were not used for a day. Entries that are used often decay more slowly.", button("Lower confidence", decay)), result);
@@ -189,5 +189,5 @@ export async function mount(root, ctx) {
   await route(ctx.query);
   ctx.onRoute((path, query) => route(query).catch(showError));
   const again = poll(readImports, EVERY_MS, { signal });
-  followChanges("memory_updated", () => null, { signal, changed: () => readStats().catch(showError) });
+  followChanges("memory_updated", () => agent, { signal, changed: () => readStats().catch(showError) });
 }

@@ -6,10 +6,12 @@ import { nameOf } from "../../lib/agents.js";
 
 export const LEVELS = [["user", "User"], ["session", "Session"], ["agent", "Agent"]];
 const LEVEL_TEXTS = { user: "User: kept until it is deleted", session: "Session: expires", agent: "Agent: about its own work" };
-const TAINTS = { web: "web content", mcp: "an MCP server", upload: "an uploaded file", file: "a file", channel: "a channel message", a2a: "an external agent", peer: "a peer", email: "an email" };
+const TAINTS = { web: "web content", upload: "an uploaded file", agent: "a message of another agent", event: "a custom event", command: "the output of a command", tool: "the result of a tool", injection: "text that resembles a prompt injection", guest: "a message of a client without a key", peer: "another node" };
 const SOURCES = { api: "Added by a client", rules: "Extracted from a conversation by rules", import: "Imported", model: "Extracted from a conversation by a model", llm: "Extracted from a conversation by a model" };
 /** How long changes are collected before they are shown, in milliseconds. */
 const COLLECT_MS = 300;
+/** Changes that are told apart; of more, it is only known that there were some. */
+const IDS_MAX = 1000;
 /** Keys of entries are UUIDs; those of the key-value memory are names. */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
@@ -40,31 +42,46 @@ export function taintText(taint) {
 export const agentText = (id) => (id ? nameOf(id) : "all agents");
 
 /**
- * Follows the changes of memory entries (`kind` "memory_updated") or of knowledge ("knowledge_updated") and calls `changed(ids)` with
- * the ids of several at once; `null` after a lost connection, when anything may have changed.
+ * Follows the changes of memory entries (`kind` "memory_updated") or of knowledge ("knowledge_updated"), of the agent that `agent()`
+ * gives or of all, and calls `changed(ids)` with the ids of what has changed; null when it is not known, as after a lost
+ * connection. Several changes are one call; what takes long is called less often. `changed` does not fail.
  */
 export function followChanges(kind, agent, { signal, changed }) {
   const ids = new Set();
+  let isUnknown = false;
   let timer = 0;
+  let isBusy = false;
   let wasLost = false;
-  const tell = () => {
+
+  async function tell() {
     timer = 0;
-    if (signal.aborted) return;
-    const told = [...ids];
+    const told = isUnknown ? null : [...ids];
     ids.clear();
-    changed(told);
-  };
-  followAlways(() => withQuery("/api/world/events", { kind, agent_id: agent() }), {
+    isUnknown = false;
+    isBusy = true;
+    const began = performance.now();
+    await changed(told);
+    isBusy = false;
+    if (ids.size > 0 || isUnknown) plan((performance.now() - began) * 4);
+  }
+
+  function plan(ms = 0) {
+    if (!isBusy && !signal.aborted) timer ||= setTimeout(tell, Math.max(COLLECT_MS, ms));
+  }
+
+  followAlways(() => withQuery("/api/world/events", { kind }), {
     signal,
-    onEvent: (name, body) => {
-      if (name === "lagged") changed(null);
-      if (name !== "event" || (kind === "memory_updated" && !UUID.test(body.event.key))) return;
-      ids.add(body.event.key ?? body.event.agent_id);
-      timer ||= setTimeout(tell, COLLECT_MS);
+    onEvent: (name, { event }) => {
+      if (name === "lagged") isUnknown = true;
+      else if (name !== "event" || (kind === "memory_updated" && !UUID.test(event.key)) || (agent() && event.agent_id !== agent())) return;
+      else if (ids.size < IDS_MAX) ids.add(event.key ?? event.agent_id);
+      else isUnknown = true;
+      plan();
     },
     onState: (how) => {
-      if (how === "live" && wasLost) changed(null);
+      if (how === "live" && wasLost) isUnknown = true;
       wasLost = how !== "live";
+      if (isUnknown) plan();
     },
   }).catch(() => {});
   signal.addEventListener("abort", () => clearTimeout(timer));

@@ -11,6 +11,7 @@
 export const PAGES = [
   { name: "chat", label: "Chat", icon: "chat", key: "c", load: () => import("./pages/chat.js") },
   { name: "world", label: "World", icon: "world", key: "w", load: () => import("./pages/world.js") },
+  { name: "memory", label: "Memory", icon: "database", key: "e", load: () => import("./pages/memory.js") },
   { name: "automation", label: "Automation", icon: "automation", key: "a", load: () => import("./pages/automation.js") },
   { name: "connections", label: "Connections", short: "Connect", icon: "link", key: "o", load: () => import("./pages/connections.js") },
   { name: "money", label: "Money & trust", short: "Money", icon: "money", key: "m", load: () => import("./pages/money.js") },

@@ -112,6 +112,9 @@ fn pages_entities_and_an_answer_that_is_sent_back() {
     assert_eq!(people["entities"].as_array().unwrap().len(), 4);
     let rest = list(&from, &format!("entity_type=person&limit=4&cursor={}", text(&people["next_cursor"])));
     assert_eq!(rest["entities"].as_array().unwrap().len(), 3);
+    let found = list(&from, "q=%20LON&limit=5");
+    assert_eq!((found["entities"].as_array().unwrap().len(), &found["entities"][0]["name"]), (1, &json!("Alone")));
+    assert_eq!(list(&from, "q=lon&entity_type=person")["entities"], json!([]));
     post(&daemon, &to, &json!({ "entities": whole["entities"] })).expect(200);
     assert_eq!(list(&to, "")["entities"], whole["entities"]);
     let found = get(&daemon, &to, "source=alone");
@@ -311,4 +314,33 @@ fn changes_of_clients_are_audited() {
     let written = json!({ "entities": 2, "names": ["person:ada", "project:engine"], "relations": 1 });
     assert_eq!(details("knowledge_written"), written);
     assert_eq!(details("knowledge_deleted"), json!({ "entities": 1, "names": ["person:ada"], "relations": 1 }));
+}
+
+#[test]
+fn the_command_line_queries_the_graph() {
+    let daemon = Daemon::start();
+    let agent = daemon.agent("scout");
+    let body =
+        json!([triple("Ada", "works_at", "Engine"), triple("Bo", "knows", "Engine"), triple("Ada", "owns", "Loom")]);
+    post(&daemon, &agent, &body).expect(200);
+    let run = |arguments: &[&str]| {
+        let output = daemon.cli(arguments);
+        let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.success(), said(&output.stdout), said(&output.stderr))
+    };
+    let (is_done, found, _) = run(&["knowledge", "query", "scout", "--source", "Ada", "--depth", "2"]);
+    assert!(is_done && found.contains("person:ada") && found.contains("works_at") && found.contains("owns"), "{found}");
+    assert!(!found.contains("person:bo"), "{found}");
+    let (is_done, found, said) = run(&["knowledge", "query", "scout", "--limit", "1"]);
+    assert!(is_done && found.lines().count() == 2 && said.contains("There may be more"), "{found}{said}");
+    let (is_done, found, _) =
+        run(&["--json", "knowledge", "query", "scout", "--target", "project:engine", "--relation", "knows"]);
+    let found: Value = serde_json::from_str(&found).unwrap();
+    assert!(is_done);
+    assert_eq!(shown(&found), ["Bo knows Engine"]);
+    let (is_done, found, _) = run(&["knowledge", "entities", "scout", "--type", "person"]);
+    assert!(is_done && found.contains("Ada") && found.contains("Bo") && !found.contains("Loom"), "{found}");
+    let (is_done, _, said) = run(&["knowledge", "query", "scout", "--depth", "11"]);
+    assert!(!is_done && said.contains("max_depth"), "{said}");
+    assert!(!run(&["knowledge", "entities", "missing"]).0);
 }

@@ -73,12 +73,16 @@ fn an_entry_is_added_listed_updated_and_deleted_and_survives_a_kill() {
         (&history["versions"][0]["content"], &history["versions"][1]["content"]),
         (&json!("likes tea"), &json!("likes coffee"))
     );
+    let whole = daemon.get(&format!("/api/memory/items/{id}")).expect(200);
+    assert_eq!((&whole["content"], &whole["versions"]), (&json!("likes mate"), &history["versions"]));
+    assert_eq!((&whole["agent_id"], &whole["user_id"]), (&json!(agent), &json!("bo")));
     assert_eq!(contents(&daemon.get("/api/memory/user/ana").expect(200)), [""; 0], "it is about another user now");
     assert_eq!(contents(&daemon.get("/api/memory/user/bo").expect(200)), ["likes mate"]);
     assert_eq!(daemon.delete(&format!("/api/memory/items/{id}")).expect(200)["status"], "deleted");
     daemon.delete(&format!("/api/memory/items/{id}")).refused(404);
     daemon.put(&format!("/api/memory/items/{id}"), &json!({ "content": "x" })).refused(404);
     daemon.get(&format!("/api/memory/items/{id}/history")).refused(404);
+    daemon.get(&format!("/api/memory/items/{id}")).refused(404);
     assert_eq!(daemon.get("/api/memory").expect(200)["total"], 0);
 }
 

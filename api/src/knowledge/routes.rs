@@ -1,5 +1,7 @@
 //! An agent's knowledge: written, queried, deleted (spec 2, Memory).
 
+use std::sync::Arc;
+
 use agentsvc_components::knowledge::{EntityKey, RelationKey};
 use agentsvc_systems::kernel::page::Page;
 use agentsvc_systems::knowledge::key::{End, parse_relation, relation_row, relations_prefix};
@@ -257,6 +259,8 @@ async fn remove_entity(call: Call) -> Result<Response, Error> {
 struct EntitiesQuery {
     /// Only entities of this type.
     entity_type: Option<String>,
+    /// Only entities whose name contains this text, in any case.
+    q: Option<String>,
     /// Maximum number of entities. `next_cursor` of the response leads to the next page.
     limit: Option<usize>,
     /// Cursor of the previous page.
@@ -274,22 +278,25 @@ list_schema! {
 
 async fn entities(call: Call) -> Result<Response, Error> {
     let graph = graph(&call)?;
-    let EntitiesQuery { entity_type, limit, cursor } = call.query()?;
+    let EntitiesQuery { entity_type, q, limit, cursor } = call.query()?;
     let limit = lists::limit(limit)?;
     let kind = entity_type.map(|kind| names::type_name("entity_type", &kind)).transpose()?;
+    // Keys hold names in lower case, with single spaces.
+    let part: Arc<str> = q.unwrap_or_default().to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ").into();
     let after = lists::cursor::<TextCursor>(cursor.as_deref())?;
     if after.as_ref().is_some_and(|TextCursor(text)| split(text).is_none()) {
         return Err(Error::bad_field("cursor", "query parameter 'cursor' is not a valid cursor of this list"));
     }
     let total = u64::from(graph.usage().await?.entities);
     lists::answer(limit, after, Shape::of("entities"), move |after, limit| {
-        let (graph, kind) = (graph.clone(), kind.clone());
+        let (graph, kind, part) = (graph.clone(), kind.clone(), Arc::clone(&part));
         let after = after.and_then(|TextCursor(text)| split(&text));
         async move {
             let limit = limit.min(PAGE_ENTITIES);
             let rows = graph.entities(after, limit).await?;
             let next = (rows.len() == limit).then(|| rows.last().map(|(key, _)| joined(key))).flatten();
-            let fits = |key: &EntityKey| kind.as_ref().is_none_or(|kind| key.kind == *kind);
+            let fits =
+                |key: &EntityKey| kind.as_ref().is_none_or(|kind| key.kind == *kind) && key.name.contains(&*part);
             let items = rows.into_iter().filter(|(key, _)| fits(key)).map(|(key, record)| EntityView::of(key, record));
             Ok(Page { items: items.collect(), next, total: Some(total) })
         }

@@ -27,7 +27,7 @@ use crate::proactive_memory::list::{self, AGENTS_PAGE, EntriesQuery, MemoryList,
 use crate::proactive_memory::search::{Embeddings, MemorySearch};
 use crate::proactive_memory::settings::{ProactiveMemory, ProactiveMemorySettings};
 use crate::proactive_memory::shape::{MemoryEntry, Version, described, level};
-use crate::proactive_memory::store::EntryStore;
+use crate::proactive_memory::store::{EntryRow, EntryStore};
 
 const PAGE: &[Reply] = &[Reply::json::<MemoryList>(200, "the entries")];
 const FULL: Reply = Reply::error(409, "the agent's memory is full");
@@ -52,6 +52,8 @@ pub(crate) const ROUTES: &[Route] = &[
         .cost(10)
         .body::<BulkBody>()
         .replies(&[Reply::json::<BulkDeleted>(200, "the number of deleted entries")]),
+    Route::get("/api/memory/items/{memory_id}", "Get a memory entry", |call| Box::pin(show(call)))
+        .replies(&[Reply::json::<MemoryEntry>(200, "the entry with its earlier contents")]),
     Route::put("/api/memory/items/{memory_id}", "Update a memory entry", |call| Box::pin(update(call)))
         .body::<UpdateBody>()
         .replies(&[Reply::json::<MemoryEntry>(200, "the entry"), FULL]),
@@ -136,11 +138,7 @@ async fn add(call: Call) -> Result<Response, Error> {
     let described = body.take_described();
     let AddBody { agent_id, content, messages, .. } = body;
     let (entries, settings, now) = (of_agent(&call, AgentId(agent_id))?, settings(&call)?, now());
-    let stored = |action: Action, row: crate::proactive_memory::store::EntryRow| Stored {
-        id: row.id.0,
-        action: action.as_str(),
-        memory: row.into(),
-    };
+    let stored = |action: Action, row: EntryRow| Stored { id: row.id.0, action: action.as_str(), memory: row.into() };
     match (content, messages) {
         (Some(content), None) => {
             let mut record = new_record(content, "api");
@@ -378,12 +376,22 @@ struct History {
     version_count: usize,
 }
 
-async fn history(call: Call) -> Result<Response, Error> {
+/// The entry in the path, with the agent that keeps it.
+async fn read_entry(call: &Call) -> Result<EntryRow, Error> {
     let id: MemoryEntryId = call.id("memory_id")?;
-    let entries = of_agent(&call, owner(&call, id).await?)?;
+    let entries = of_agent(call, owner(call, id).await?)?;
     // Rows of a deleted agent are there until they are erased.
     entries.usage().await?;
     let record = entries.read(move |rows| rows.get(id)).await?.ok_or_else(|| not_found(id))?;
+    Ok(EntryRow { agent: entries.agent, id, record })
+}
+
+async fn show(call: Call) -> Result<Response, Error> {
+    reply::ok(&MemoryEntry::exported(read_entry(&call).await?))
+}
+
+async fn history(call: Call) -> Result<Response, Error> {
+    let EntryRow { id, record, .. } = read_entry(&call).await?;
     let versions: Vec<Version> = record.versions.into_iter().map(Version::from).collect();
     reply::ok(&History { memory_id: id.0, content: record.content, version_count: versions.len(), versions })
 }

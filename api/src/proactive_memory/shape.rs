@@ -44,7 +44,7 @@ pub(crate) struct MemoryEntry {
     /// How well it fits a search; higher is better.
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<f32>,
-    /// Earlier contents, the oldest first; in an export.
+    /// Earlier contents, the oldest first; of one entry and in an export.
     #[serde(skip_serializing_if = "Option::is_none")]
     versions: Option<Vec<Version>>,
 }

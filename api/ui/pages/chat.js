@@ -365,6 +365,7 @@ class Chat {
       { label: "Export as JSON lines", icon: "download", run: () => exportTrajectory(agent, sessionId, "jsonl") },
       { label: "Compact the history", icon: "branch", run: () => this.command("/compact") },
       { label: "Delete this session", icon: "trash", danger: true, run: () => this.removeSession() },
+      { label: "Memory of the agent", icon: "database", run: () => this.ctx.go(["memory"], { agent: agent.id }) },
       { label: isRunning ? "Stop the agent" : "Start the agent", icon: isRunning ? "pause" : "play", run: async () => { await api.call("POST", `/api/agents/bulk/${isRunning ? "stop" : "start"}`, { agent_ids: [agent.id] }); await this.changedAgent(); } },
       { label: "Clone the agent", icon: "copy", run: async () => { const made = await api.call("POST", `/api/agents/${agent.id}/clone`, {}); await this.side.agents.reload(); this.open(made.agent_id); } },
       { label: "Delete the agent", icon: "trash", danger: true, run: () => this.removeAgent() },

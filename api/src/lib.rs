@@ -7,6 +7,7 @@ pub mod a2a;
 pub mod agent;
 pub mod approval;
 pub mod audit;
+pub mod auto_dream;
 pub mod backup;
 pub mod budget;
 pub mod chat;
@@ -97,6 +98,7 @@ const LIST: &[HttpDomain] = &[
     peer::DOMAIN,
     knowledge::DOMAIN,
     proactive_memory::DOMAIN,
+    auto_dream::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

@@ -105,5 +105,6 @@ pub(crate) fn settings(config: &Config, providers: &Providers) -> Settings {
             taint_deny: config.security.taint_deny.clone(),
         },
         max_memories_per_agent: config.proactive_memory.max_memories_per_agent,
+        auto_dream: config.auto_dream.settings(),
     }
 }

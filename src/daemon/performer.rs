@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use agentsvc_api::knowledge::store::KnowledgeStore;
 use agentsvc_api::memory::store::MemoryStore;
+use agentsvc_api::proactive_memory::store::EntryStore;
 use agentsvc_api::session::content::Content;
 use agentsvc_components::kernel::effect::AnyEffect;
 use arc_swap::ArcSwap;
@@ -53,6 +54,8 @@ pub struct PerformerParts {
     pub content: Arc<dyn Content>,
     /// The memory of agents.
     pub memory: Arc<dyn MemoryStore>,
+    /// The memory entries of agents.
+    pub entries: Arc<dyn EntryStore>,
     /// The knowledge of agents.
     pub knowledge: Arc<dyn KnowledgeStore>,
     /// The uploads that prompts show.
@@ -86,6 +89,7 @@ impl Performer {
         performers.provide(parts.streams);
         performers.provide(parts.content);
         performers.provide(parts.memory);
+        performers.provide(parts.entries);
         performers.provide(parts.knowledge);
         performers.provide(parts.providers);
         performers.provide(parts.model);

@@ -415,6 +415,7 @@ fn performer(
         }),
         content: Arc::clone(&front.store) as _,
         memory: Arc::clone(&front.store) as _,
+        entries: Arc::clone(&front.store) as _,
         knowledge: Arc::clone(&front.store) as _,
         uploads: Arc::new(move |file, bytes_max| files.read(file, bytes_max)),
         providers: Arc::clone(&front.providers),

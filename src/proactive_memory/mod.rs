@@ -3,6 +3,7 @@
 mod cli;
 pub mod config;
 mod rows;
+mod tools;
 
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ use crate::kernel::domain::Domain;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "proactive_memory",
-    uses: &["config"],
+    uses: &["config", "memory", "tool"],
+    brings: |brought| brought.add([tools::search::TOOL, tools::update::TOOL, tools::forget::TOOL]),
     commands: &[Subcommand::group::<cli::Memory>(26, "memory", "Search, list, export and import memory entries")],
     open: |opening| {
         opening.provide::<dyn EntryStore>(Arc::clone(opening.store) as _);

@@ -19,6 +19,7 @@ use agentsvc::turn::stream::Streams;
 use agentsvc_api::http::error::ContentError;
 use agentsvc_api::knowledge::store::{KnowledgeRow, KnowledgeStore};
 use agentsvc_api::memory::store::{MemoryRange, MemoryRow, MemoryStore};
+use agentsvc_api::proactive_memory::store::{EntryRow, EntryStore};
 use agentsvc_api::session::content::{Content, MessageRange, MessageRow};
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::attempt::Attempt;
@@ -26,6 +27,8 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::manifest::{Interned, Manifest, ManifestHash, ModelChoice};
 use agentsvc_components::memory::record::MemoryRecord;
+use agentsvc_components::proactive_memory::MemoryEntryId;
+use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
 use agentsvc_components::session::message::{Block, Role};
 use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::turn::effect::ModelCall;
@@ -69,6 +72,29 @@ impl MemoryStore for NoMemory {
     }
 
     fn memories(&self, _: AgentId, _: &MemoryRange) -> Result<Vec<MemoryRow>, ContentError> {
+        Ok(Vec::new())
+    }
+}
+
+impl EntryStore for NoMemory {
+    fn entry(&self, _: AgentId, _: MemoryEntryId) -> Result<Option<MemoryEntryRecord>, ContentError> {
+        Ok(None)
+    }
+
+    fn owner(&self, _: MemoryEntryId) -> Result<Option<AgentId>, ContentError> {
+        Ok(None)
+    }
+
+    fn entries(
+        &self,
+        _: Option<AgentId>,
+        _: Option<(AgentId, MemoryEntryId)>,
+        _: usize,
+    ) -> Result<Vec<EntryRow>, ContentError> {
+        Ok(Vec::new())
+    }
+
+    fn of_user(&self, _: &str, _: Option<(AgentId, MemoryEntryId)>, _: usize) -> Result<Vec<EntryRow>, ContentError> {
         Ok(Vec::new())
     }
 }
@@ -173,6 +199,7 @@ impl Harness {
             seal_audit: Arc::new(|_| ()),
             content: Arc::new(log),
             memory: Arc::new(NoMemory),
+            entries: Arc::new(NoMemory),
             knowledge: Arc::new(NoMemory),
             uploads: Arc::new(|_, _| None),
             providers: Arc::new(ArcSwap::from_pointee(providers())),

@@ -1,6 +1,7 @@
 //! What the operator sets and the world needs to know.
 
 pub mod alias;
+pub mod auto_dream;
 pub mod budget;
 pub mod prices;
 pub mod taint;
@@ -15,6 +16,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::ModelChoice;
 
 use crate::config::alias::Aliases;
+use crate::config::auto_dream::AutoDreamSettings;
 use crate::config::budget::BudgetSettings;
 use crate::config::prices::Prices;
 use crate::config::taint::TaintPolicy;
@@ -70,6 +72,9 @@ pub struct Settings {
     /// Memory entries of one agent (`[proactive_memory] max_memories_per_agent`).
     #[serde(default = "max_memories_default")]
     pub max_memories_per_agent: u32,
+    /// `[auto_dream]`.
+    #[serde(default)]
+    pub auto_dream: AutoDreamSettings,
 }
 
 /// Memory entries of one agent where nothing else is said.
@@ -110,6 +115,7 @@ impl Default for Settings {
             approval_timeout_ms: 3_600_000,
             security: SecuritySettings::default(),
             max_memories_per_agent: MAX_MEMORIES_DEFAULT,
+            auto_dream: AutoDreamSettings::default(),
         }
     }
 }

@@ -45,6 +45,10 @@ pub fn bound_child(parent: &Manifest, child: &mut Manifest) -> Result<(), String
     if !child.triggers.is_empty() {
         return Err("triggers: a spawned agent cannot bring triggers".to_owned());
     }
+    // It runs turns that nobody asked for.
+    if child.auto_dream.enabled == Some(true) && parent.auto_dream.enabled != Some(true) {
+        return Err("auto_dream_enabled: the parent agent does not have it".to_owned());
+    }
     inherit(&parent.tool_blocklist, &mut child.tool_blocklist);
     inherit(&parent.require_approval, &mut child.require_approval);
     // Else an agent without money left would go on through its children.
@@ -123,6 +127,13 @@ mod tests {
         let many: Vec<String> = (0..200).map(|n| format!("\"tool_number_{n}\"")).collect();
         let many = format!("[capabilities]\ntools = [{}]", many.join(","));
         assert!(bound(&many.replace('_', "*"), &many).is_ok());
+    }
+
+    #[test]
+    fn a_child_dreams_only_where_its_parent_does() {
+        assert!(bound("", "auto_dream_enabled = true").is_err());
+        assert!(bound("auto_dream_enabled = true", "auto_dream_enabled = true").is_ok());
+        assert!(bound("", "auto_dream_enabled = false").is_ok());
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub mod limits;
 mod tests;
 mod write;
 
+pub(crate) use counts::has_entries;
+
 pub use check::{check_content, check_entry, check_user};
 pub use counts::{Counted, EntryUse, GetEntryUse, ListEntryUse};
 pub use write::{CHANGED, Cause, Due, EntriesWritten, EntryPut, EntryRemove, WriteEntries, due_of, is_changed};

@@ -57,6 +57,7 @@ mod message;
 mod metrics;
 mod open;
 mod owners;
+mod profile;
 pub(crate) mod query;
 mod resume;
 pub(crate) mod rows;
@@ -123,6 +124,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         "event",
         "goal",
         "injection",
+        "manifest",
         "model",
         "rehearsal",
         "session",

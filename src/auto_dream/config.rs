@@ -13,8 +13,8 @@ table! {
         /// Let agents that are idle consolidate their memory. Agents take part whose manifest has `auto_dream_enabled = true`, or
         /// that were switched on over the API.
         enabled: bool = false => flag().writable(),
-        /// Hours between two runs of an agent, 0 to 8760.
-        min_hours: u32 = 24 => integer(0..=8_760).writable(),
+        /// Hours between two runs of an agent, 1 to 8760.
+        min_hours: u32 = 24 => integer(1..=8_760).writable(),
         /// Number of sessions that start between two runs of an agent, 0 to 100000.
         min_sessions: u32 = 5 => integer(0..=100_000).writable(),
         /// Seconds after which an agent that did not run, or whose run failed, is looked at again, 60 to 604800.
@@ -69,11 +69,11 @@ mod tests {
     fn keys_are_read_and_checked() {
         let parse = |text: &str| read_table::<AutoDream>("auto_dream", text);
         assert_eq!(parse("").unwrap().config.settings(), AutoDreamSettings::default());
-        let read = parse("[auto_dream]\nenabled = true\nmin_hours = 0\nmax_cost_per_run_usd = 0.25\n").unwrap();
+        let read = parse("[auto_dream]\nenabled = true\nmin_hours = 2\nmax_cost_per_run_usd = 0.25\n").unwrap();
         let settings = read.config.settings();
-        assert_eq!((settings.enabled, settings.min_hours, settings.max_cost_per_run.0), (true, 0, 250_000));
+        assert_eq!((settings.enabled, settings.min_hours, settings.max_cost_per_run.0), (true, 2, 250_000));
         for (line, message) in [
-            ("min_hours = 8761", "auto_dream.min_hours: must be 0 to 8760"),
+            ("min_hours = 8761", "auto_dream.min_hours: must be 1 to 8760"),
             ("check_interval_secs = 1", "auto_dream.check_interval_secs: must be 60 to 604800"),
             ("timeout_secs = 0", "auto_dream.timeout_secs: must be 1 to 86400"),
             ("max_concurrent = 0", "auto_dream.max_concurrent: must be 1 to 100"),

@@ -34,7 +34,18 @@ use toolset::ToolStores;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "tool",
-    uses: &["approval", "injection", "manifest", "turn", "taint", "session", "prompt", "memory", "knowledge"],
+    uses: &[
+        "approval",
+        "injection",
+        "manifest",
+        "turn",
+        "taint",
+        "session",
+        "prompt",
+        "memory",
+        "knowledge",
+        "proactive_memory",
+    ],
     brings: |brought| {
         brought.add([
             tool_search::TOOL,

@@ -1,6 +1,6 @@
 //! A run ends: by itself, by a stop, or because its turn is gone.
 
-use bevy_ecs::prelude::{Resource, World};
+use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -91,33 +91,16 @@ fn settle(world: &mut World, agent: AgentId, turn: TurnId, outcome: DreamOutcome
     world.audit(audit_kinds::DREAM_ENDED, agent, json!({ "turn": turn, "outcome": outcome.as_str() }));
 }
 
-/// Runs without a turn after a restart. The end of a turn that ended while the world came back is told first.
-#[derive(Resource, Default)]
-pub(super) struct Lost(Vec<DreamId>);
-
-/// Once every turn is back: finds the runs that have none.
+/// Once every turn is back: runs whose turn is not there any more have failed.
 pub(super) fn restored(world: &mut World, _: &mut Records) -> Result<(), Error> {
     let turn = |id: DreamId| state::<Dream>(world, id)?.run.as_ref().map(|run| run.turn);
-    let is_lost = |id: &DreamId| turn(*id).is_some_and(|turn| index::turn(world, turn).is_none());
-    let lost: Vec<DreamId> = world.resource::<Dreams>().all_running().filter(is_lost).collect();
-    world.resource_mut::<Lost>().0 = lost;
-    // The clock may have been set back meanwhile.
-    time::clock_set_back(world);
-    Ok(())
-}
-
-/// Are there runs that wait for turns that are gone?
-pub(super) fn has_work(world: &World) -> bool {
-    !world.resource::<Lost>().0.is_empty()
-}
-
-/// They fail.
-// &mut World: changes entities by their ids, through the hooks of their kind.
-pub(super) fn settle_lost(world: &mut World) {
-    for id in std::mem::take(&mut world.resource_mut::<Lost>().0) {
-        let turn = state::<Dream>(world, id).and_then(|dream| dream.run.as_ref().map(|run| run.turn));
-        if let Some(turn) = turn {
-            settle(world, AgentId(id.0), turn, DreamOutcome::Failed, "the turn of the run no longer exists");
-        }
+    let running = world.resource::<Dreams>().all_running().filter_map(|id| Some((id, turn(id)?)));
+    let lost: Vec<(DreamId, TurnId)> = running.filter(|(_, turn)| index::turn(world, *turn).is_none()).collect();
+    for (id, turn) in lost {
+        settle(world, AgentId(id.0), turn, DreamOutcome::Failed, "the turn of the run no longer exists");
     }
+    // The clock may have been set back meanwhile.
+    time::due_set_back(world);
+    time::runs_set_back(world);
+    Ok(())
 }

@@ -47,12 +47,11 @@ use crate::turn::FiredTurnEnded;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["agent", "audit", "config", "proactive_memory", "session", "taint", "turn"],
+    uses: &["agent", "audit", "config", "proactive_memory", "session", "turn"],
     kinds: &[Kind::component::<Dream>()],
     restore: &[(Phase::Owned, restore_components::<Dream>), (Phase::Joined, end::restored)],
     install: |world| {
         entities::install::<Dream>(world);
-        world.init_resource::<end::Lost>();
         on(world, |world, new: &AgentSpawned| set::agent_spawned(world, new.agent));
         on(world, |world, started: &SessionStarted| time::session_started(world, started.agent));
         on(world, |world, gone: &Removed<AgentId>| set::agent_removed(world, gone.id));
@@ -63,13 +62,19 @@ pub(crate) const DOMAIN: Domain = Domain {
         });
     },
     measures: &[Measure::of::<DreamId>("dreams", |world, at| of(world, at, Dream::bytes), entries(24, 3))],
-    systems: &[
-        System { stage: Stage::Time, name: "auto_dream_beat", run: time::beat },
-        System { stage: Stage::Decide, name: "auto_dream_settle_lost", run: end::settle_lost },
-    ],
-    has_work: end::has_work,
+    systems: &[System {
+        stage: Stage::Time,
+        name: "auto_dream_beat",
+        run: |world| {
+            time::stop_late(world);
+            time::look_at_due(world);
+        },
+    }],
     next_due: time::next_due,
-    clock_set_back: time::clock_set_back,
+    clock_set_back: |world| {
+        time::due_set_back(world);
+        time::runs_set_back(world);
+    },
     check: index::check,
     commands: &[CommandDef::of::<AbortDream>(), CommandDef::of::<SetAutoDream>(), CommandDef::of::<TriggerDream>()],
     totals: &[Totals::of::<metrics::DreamTotals>()],

@@ -30,7 +30,8 @@ impl Terms {
         let owner = index::agent(world, AgentId(id.0)).ok().and_then(|owner| world.get::<Agent>(owner));
         let own = owner.map(|owner| owner.manifest.manifest.auto_dream).unwrap_or_default();
         Self {
-            min_hours: own.min_hours.unwrap_or(settings.min_hours),
+            // At least one: what is due again at once would never stop.
+            min_hours: own.min_hours.unwrap_or(settings.min_hours).max(1),
             min_sessions: own.min_sessions.unwrap_or(settings.min_sessions),
         }
     }
@@ -88,14 +89,17 @@ pub(super) fn next_due(world: &World) -> Option<Timestamp> {
     due.into_iter().chain(dreams.deadlines().next()).map(|(at, _)| at).min()
 }
 
-/// Stops runs that take too long, and looks at the agents that are due; a bounded number.
-// &mut World: turns begin and end through the hooks of their kinds.
-pub(super) fn beat(world: &mut World) {
+/// Stops runs that take too long. There are few.
+pub(super) fn stop_late(world: &mut World) {
     let now = world.resource::<Now>().0;
-    // There are few runs.
     let late: Vec<DreamId> =
         world.resource::<Dreams>().deadlines().take_while(|(at, _)| *at <= now).map(|(_, id)| id).collect();
     late.into_iter().for_each(|id| end::stop(world, id, DreamOutcome::TimedOut));
+}
+
+/// Looks at the agents that are due; a bounded number.
+pub(super) fn look_at_due(world: &mut World) {
+    let now = world.resource::<Now>().0;
     for _ in 0..limits::DREAMS_CHECKED_MAX {
         if !world.resource::<Settings>().auto_dream.enabled || !has_place(world) {
             return;
@@ -139,24 +143,28 @@ fn is_busy(world: &World, agent: AgentId) -> bool {
     index::agent(world, agent).is_ok_and(|owner| world.resource::<Index>().turns_of(owner).next().is_some())
 }
 
-/// The clock was set back: nothing waits longer for it than it would have without, and no time lies ahead.
-// &mut World: changes entities by their ids, through the hooks of their kind.
-pub(super) fn clock_set_back(world: &mut World) {
+/// The clock was set back: no agent waits longer for it than it would have without.
+pub(super) fn due_set_back(world: &mut World) {
     let (now, latest) = (world.resource::<Now>().0, latest(world));
-    let timeout = i64::from(world.resource::<Settings>().auto_dream.timeout_secs) * 1_000;
-    let last = now.plus_ms(timeout);
-    let dreams = world.resource::<Dreams>();
-    let due = dreams.due().rev().take_while(|(at, _)| *at > latest).map(|(_, id)| id);
-    let runs = dreams.deadlines().rev().take_while(|(at, _)| *at > last).map(|(_, id)| id);
-    let ahead: Vec<DreamId> = due.chain(runs).collect();
-    for id in ahead {
+    let due = world.resource::<Dreams>().due().rev().take_while(|(at, _)| *at > latest);
+    for id in due.map(|(_, id)| id).collect::<Vec<_>>() {
         change_dream(world, id, |dream| {
             dream.since = dream.since.min(now);
             dream.last_consolidated_at = dream.last_consolidated_at.map(|at| at.min(now));
-            dream.check_at = dream.check_at.min(latest);
+            dream.check_at = latest;
+        });
+    }
+}
+
+/// The clock was set back: no run takes longer for it.
+pub(super) fn runs_set_back(world: &mut World) {
+    let now = world.resource::<Now>().0;
+    let last = now.plus_ms(i64::from(world.resource::<Settings>().auto_dream.timeout_secs) * 1_000);
+    let runs = world.resource::<Dreams>().deadlines().rev().take_while(|(at, _)| *at > last);
+    for id in runs.map(|(_, id)| id).collect::<Vec<_>>() {
+        change_dream(world, id, |dream| {
             if let Some(run) = &mut dream.run {
-                run.started_at = run.started_at.min(now);
-                run.deadline = run.deadline.min(last);
+                (run.started_at, run.deadline) = (run.started_at.min(now), last);
             }
         });
     }

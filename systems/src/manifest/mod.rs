@@ -64,4 +64,6 @@ pub fn hash(manifest: &Manifest) -> ManifestHash {
 }
 
 #[cfg(test)]
+mod dream_tests;
+#[cfg(test)]
 mod tests;

@@ -1,9 +1,7 @@
 //! What the text says, what is refused, and that changes keep the rest of the text.
 
 use agentsvc_components::kernel::limit;
-use agentsvc_components::manifest::{
-    AutoDream, Capabilities, Identity, Manifest, ManifestTrigger, ModelChoice, SessionMode,
-};
+use agentsvc_components::manifest::{Capabilities, Identity, Manifest, ManifestTrigger, ModelChoice, SessionMode};
 use agentsvc_components::usage::Limits;
 use agentsvc_components::{Micros, Refusal};
 use proptest::prelude::*;
@@ -28,9 +26,6 @@ tool_allowlist = ["file_*"]
 require_approval = ["shell_*"]
 session_mode = "new"
 max_history_messages = 40
-auto_dream_enabled = true
-auto_dream_min_hours = 12
-auto_dream_min_sessions = 3
 shiny = { unknown = [1, 2.5, 1979-05-27] }
 
 [model]
@@ -116,7 +111,6 @@ fn every_key_is_read() {
         skills: boxes(&["git", "cargo"]),
         mcp_servers: boxes(&["files"]),
         tool_allowlist: boxes(&["file_*"]),
-        tool_blocklist: Vec::new(),
         require_approval: boxes(&["shell_*"]),
         session_mode: Some(SessionMode::New),
         max_history_messages: Some(40),
@@ -131,7 +125,7 @@ fn every_key_is_read() {
             session_mode: None,
             target_agent_id: None,
         }],
-        auto_dream: AutoDream { enabled: Some(true), min_hours: Some(12), min_sessions: Some(3) },
+        ..Manifest::default()
     };
     assert_eq!(parsed.manifest, manifest);
     assert!(validate(&manifest).is_ok());
@@ -186,7 +180,6 @@ fn errors_name_line_and_key() {
             "capabilities = {agent_spawn = 'no'}",
             "line 2: `capabilities.agent_spawn`: expected true or false, found a string",
         ),
-        ("auto_dream_min_hours = -1", "line 2: `auto_dream_min_hours`: expected a whole number from 0 to 4294967295"),
         ("session_mode = 'old'", "line 2: `session_mode`: expected `persistent` or `new`"),
         ("fallback_models = ['a/']", "line 2: `fallback_models[0]`: expected `model` or `provider/model`"),
         ("fallback_models = [1]", "line 2: `fallback_models[0]`: expected a table or a string, found a whole number"),
@@ -340,14 +333,11 @@ fn manifests() -> impl Strategy<Value = Manifest> {
     let limits = limits.prop_map(|(daily, monthly, hourly_tokens)| Limits { daily, monthly, hourly_tokens });
     let triggers = prop::collection::vec(any_trigger(), 0..3);
     let models = (choice(), prop::collection::vec(choice(), 0..3));
-    let dream = any::<(Option<bool>, Option<u32>, Option<u32>)>();
-    let dream = dream.prop_map(|(enabled, min_hours, min_sessions)| AutoDream { enabled, min_hours, min_sessions });
-    let rest = (models, capabilities(), mode, any::<Option<u32>>(), limits, triggers, dream);
+    let rest = (models, capabilities(), mode, any::<Option<u32>>(), limits, triggers);
     (texts, lists, rest).prop_map(|(texts, lists, rest)| {
         let (version, description, author, module, system_prompt, avatar, persona) = texts;
         let (tags, skills, mcp_servers, tool_allowlist, tool_blocklist, require_approval) = lists;
-        let ((model, fallback_models), capabilities, session_mode, max_history_messages, limits, triggers, auto_dream) =
-            rest;
+        let ((model, fallback_models), capabilities, session_mode, max_history_messages, limits, triggers) = rest;
         Manifest {
             version,
             description,
@@ -368,7 +358,7 @@ fn manifests() -> impl Strategy<Value = Manifest> {
             identity: Identity { avatar, persona },
             limits,
             triggers,
-            auto_dream,
+            ..Manifest::default()
         }
     })
 }

@@ -51,14 +51,33 @@ pub struct Correction {
     pub confidence: Option<f32>,
 }
 
-/// What became of an entry that was to be forgotten.
+/// Who reads and changes entries.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader {
+    /// Untrusted content that the turn has read. What strangers wrote does not change or remove what they did not write.
+    pub taint: Taint,
+    /// It may know what is kept about any user.
+    pub all_users: bool,
+}
+
+impl Reader {
+    fn sees(self, record: &MemoryEntryRecord) -> bool {
+        self.all_users || record.user.is_none()
+    }
+
+    fn may_change(self, record: &MemoryEntryRecord) -> bool {
+        self.taint.is_none() || !record.taint.is_none()
+    }
+}
+
+/// What became of an entry that was to be corrected or forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Forgotten {
-    /// It is hidden, and erased later.
+pub enum Changed {
+    /// It was: one that is forgotten is hidden, and erased later.
     Done,
     /// It was hidden before.
     Already,
-    /// There is none of this id.
+    /// There is none of this id that the turn may know.
     Unknown,
     /// There is none that it could be merged into, about the same user.
     NoTarget,
@@ -111,19 +130,21 @@ impl AgentEntries {
         .await
     }
 
-    /// Corrects an entry. The content that it had is kept as a version; the entry takes the taint of the turn. False when there
-    /// is none of this id that the turn may read.
+    /// Corrects an entry. The content that it had is kept as a version; the entry takes the taint of the turn.
     ///
     /// # Errors
     /// The entry is not valid afterwards, or the store failed.
-    pub async fn correct(&self, id: MemoryEntryId, correction: Correction, all_users: bool) -> Result<bool, Refusal> {
+    pub async fn correct(&self, id: MemoryEntryId, correction: Correction, reader: Reader) -> Result<Changed, Refusal> {
         if let Some(content) = &correction.content {
             check_content(content)?;
         }
         let plan = move |_: &EntryUse, rows: &Rows<'_>| {
             let now = now();
-            let known = rows.get(id)?.filter(|known| known.is_live(now) && (all_users || known.user.is_none()));
-            let Some(mut record) = known else { return Ok(Plan::nothing(false)) };
+            let known = rows.get(id)?.filter(|known| known.is_live(now) && reader.sees(known));
+            let Some(mut record) = known else { return Ok(Plan::nothing(Changed::Unknown)) };
+            if !reader.may_change(&record) {
+                return Ok(Plan::nothing(Changed::Trusted));
+            }
             let old = Some(Counted::from(&record));
             if let Some(content) = &correction.content {
                 replace_content(&mut record, content.clone(), now);
@@ -133,13 +154,12 @@ impl AgentEntries {
             }
             record.confidence = correction.confidence.unwrap_or(record.confidence);
             let put = EntryPut { id: Some(id), record, old, is_now: true };
-            Ok(Plan { puts: vec![put], removes: Vec::new(), due: None, told: true })
+            Ok(Plan { puts: vec![put], removes: Vec::new(), due: None, told: Changed::Done })
         };
         Ok(self.change(Cause::Asked, plan).await?.0)
     }
 
-    /// Hides an entry, because it is of no use or `merged_into` says the same. It is erased later. What a turn has read that
-    /// strangers wrote cannot remove what they did not write: `read` is the taint of the turn.
+    /// Hides an entry, because it is of no use or `merged_into` says the same. It is erased later.
     ///
     /// # Errors
     /// The store failed.
@@ -147,29 +167,29 @@ impl AgentEntries {
         &self,
         id: MemoryEntryId,
         merged_into: Option<MemoryEntryId>,
-        (read, all_users): (Taint, bool),
-    ) -> Result<Forgotten, Refusal> {
+        reader: Reader,
+    ) -> Result<Changed, Refusal> {
         let plan = move |usage: &EntryUse, rows: &Rows<'_>| {
             let now = now();
-            let known = rows.get(id)?.filter(|known| all_users || known.user.is_none());
-            let Some(record) = known else { return Ok(Plan::nothing(Forgotten::Unknown)) };
+            let known = rows.get(id)?.filter(|known| reader.sees(known));
+            let Some(record) = known else { return Ok(Plan::nothing(Changed::Unknown)) };
             if !record.is_live(now) {
-                return Ok(Plan::nothing(Forgotten::Already));
+                return Ok(Plan::nothing(Changed::Already));
             }
-            if !read.is_none() && record.taint.is_none() {
-                return Ok(Plan::nothing(Forgotten::Trusted));
+            if !reader.may_change(&record) {
+                return Ok(Plan::nothing(Changed::Trusted));
             }
             if let Some(kept) = merged_into {
                 let fits = |kept: &MemoryEntryRecord| kept.is_live(now) && kept.user == record.user;
                 if kept == id || !rows.get(kept)?.as_ref().is_some_and(fits) {
-                    return Ok(Plan::nothing(Forgotten::NoTarget));
+                    return Ok(Plan::nothing(Changed::NoTarget));
                 }
             }
             let old = Some(Counted::from(&record));
             let record = MemoryEntryRecord { deleted_at: Some(now), merged_into, ..record };
             let put = EntryPut { id: Some(id), record, old, is_now: false };
             let removes = oldest_replaced(usage, rows, 1)?;
-            Ok(Plan { puts: vec![put], removes, due: None, told: Forgotten::Done })
+            Ok(Plan { puts: vec![put], removes, due: None, told: Changed::Done })
         };
         Ok(self.change(Cause::Asked, plan).await?.0)
     }

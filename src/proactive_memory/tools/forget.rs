@@ -1,11 +1,10 @@
 //! `memory_forget`: removes an entry from the agent's memory.
 
-use agentsvc_api::proactive_memory::own::Forgotten;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{entry_id, may_write, own};
+use super::{entry_id, may_write, own, reader, told};
 use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 
 /// The table row.
@@ -35,16 +34,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let id = entry_id("id", &id)?;
         let kept =
             merged_into.filter(|kept| !kept.is_empty()).map(|kept| entry_id("merged_into", &kept)).transpose()?;
-        let reader = (context.run.taint, context.run.reads_all_users);
-        let done = own(&context).forget(id, kept, reader).await;
-        match done.map_err(|refusal| format!("Refused: {}.", refusal.message))? {
-            Forgotten::Done => Ok(Ended::Text(format!("Entry {id} was removed."))),
-            Forgotten::Already => Ok(Ended::Text(format!("Entry {id} is removed already."))),
-            Forgotten::Unknown => Err(format!("There is no entry {id}.")),
-            Forgotten::NoTarget => Err("`merged_into` is no other entry about the same user.".to_owned()),
-            Forgotten::Trusted => Err(format!(
-                "Refused: this turn has read untrusted content, and entry {id} was made from none; it stays."
-            )),
-        }
+        let done = own(&context).forget(id, kept, reader(&context)).await;
+        told(id, "removed", done.map_err(|refusal| format!("Refused: {}.", refusal.message))?)
     })
 }

@@ -10,10 +10,11 @@ pub(crate) mod update;
 use std::sync::Arc;
 
 use agentsvc_api::proactive_memory::entries::AgentEntries;
+use agentsvc_api::proactive_memory::own::{Changed, Reader};
 use agentsvc_components::proactive_memory::MemoryEntryId;
 
 use crate::memory::grant::check;
-use crate::tool::toolset::Context;
+use crate::tool::toolset::{Context, Ended};
 
 /// The name of an agent's entries among the names of its memory.
 const NAME: &str = "entries";
@@ -32,6 +33,24 @@ fn may_write(context: &Context) -> Result<(), String> {
 /// Refuses an agent that may not read its entries.
 fn may_read(context: &Context) -> Result<(), String> {
     check(&context.run.manifest.manifest.capabilities.memory_read, NAME, "read")
+}
+
+/// Who changes entries.
+fn reader(context: &Context) -> Reader {
+    Reader { taint: context.run.taint, all_users: context.run.reads_all_users }
+}
+
+/// What the model reads of a change.
+fn told(id: MemoryEntryId, what: &str, done: Changed) -> Result<Ended, String> {
+    match done {
+        Changed::Done => Ok(Ended::Text(format!("Entry {id} was {what}."))),
+        Changed::Already => Ok(Ended::Text(format!("Entry {id} is removed already."))),
+        Changed::Unknown => Err(format!("There is no entry {id}.")),
+        Changed::NoTarget => Err("`merged_into` is no other entry about the same user.".to_owned()),
+        Changed::Trusted => {
+            Err(format!("Refused: this turn has read untrusted content, and entry {id} was made from none; it stays."))
+        }
+    }
 }
 
 fn entry_id(field: &str, text: &str) -> Result<MemoryEntryId, String> {

@@ -5,14 +5,14 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{entry_id, may_write, own};
+use super::{entry_id, may_write, own, reader, told};
 use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 
 /// The table row.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "memory_update",
     "Corrects one of your memory entries: its content, its category or its confidence. The content that it had is kept in its \
-     history.",
+     history. After you have read untrusted content, you can only correct entries that were made from such content.",
     run,
 )
 .safe()
@@ -42,10 +42,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         if correction == Correction::default() {
             return Err("Nothing to change: send `content`, `category` or `confidence`.".to_owned());
         }
-        let done = own(&context).correct(id, correction, context.run.reads_all_users).await;
-        match done.map_err(|refusal| format!("Refused: {}.", refusal.message))? {
-            true => Ok(Ended::Text(format!("Entry {id} was updated."))),
-            false => Err(format!("There is no entry {id}.")),
-        }
+        let done = own(&context).correct(id, correction, reader(&context)).await;
+        told(id, "updated", done.map_err(|refusal| format!("Refused: {}.", refusal.message))?)
     })
 }

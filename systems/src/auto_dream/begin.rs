@@ -4,8 +4,10 @@ use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use agentsvc_components::agent::Agent;
 use agentsvc_components::auto_dream::{Dream, DreamId, DreamRun};
 use agentsvc_components::kernel::taint::Taint;
+use agentsvc_components::manifest::Capabilities;
 use agentsvc_components::turn::Origin;
 use agentsvc_components::turn::profile::TurnProfile;
 use agentsvc_components::{AgentId, Refusal, RefusalKind};
@@ -67,6 +69,7 @@ pub(super) fn begin(world: &mut World, id: DreamId, is_manual: bool) -> Result<(
     let agent = AgentId(id.0);
     let owner = index::agent(world, agent)?;
     let settings = world.resource::<Settings>().auto_dream;
+    let own = world.get::<Agent>(owner).map(|agent| agent.manifest.manifest.capabilities.clone()).unwrap_or_default();
     let (now, said) = (world.resource::<Now>().0, Said::new(world, prompt::MESSAGE.to_owned()));
     let fired = Fired {
         agent: owner,
@@ -75,7 +78,7 @@ pub(super) fn begin(world: &mut World, id: DreamId, is_manual: bool) -> Result<(
         origin: Origin::Dream { agent },
         depth: 0,
         taint: Taint::NONE,
-        profile: Some(Box::new(profile(&settings))),
+        profile: Some(Box::new(profile(&settings, &own))),
     };
     let (_, taken) = begin_fired(world, fired)?;
     let deadline = now.plus_ms(i64::from(settings.timeout_secs) * 1_000);
@@ -88,12 +91,14 @@ pub(super) fn begin(world: &mut World, id: DreamId, is_manual: bool) -> Result<(
     Ok(())
 }
 
-/// What a run is and may do.
-fn profile(settings: &AutoDreamSettings) -> TurnProfile {
-    let words = |words: &[&str]| words.iter().map(|word| Box::from(*word)).collect();
+/// What a run of an agent with these grants is and may do.
+fn profile(settings: &AutoDreamSettings, own: &Capabilities) -> TurnProfile {
+    let words = |words: &[&str]| -> Vec<Box<str>> { words.iter().map(|word| Box::from(*word)).collect() };
+    let has_more = !own.memory_read.is_empty() || !own.memory_write.is_empty();
+    let more = if has_more { words(prompt::MORE_TOOLS) } else { Vec::new() };
     TurnProfile {
         system_prompt: prompt::INSTRUCTIONS.into(),
-        tools: words(prompt::TOOLS),
+        tools: words(prompt::TOOLS).into_iter().chain(more).collect(),
         memory: words(prompt::MEMORY),
         calls_max: settings.max_calls_per_run,
         tokens_max: settings.max_tokens_per_run,

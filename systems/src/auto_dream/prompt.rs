@@ -1,10 +1,10 @@
 //! What a consolidation run is told, and the tools that it has.
 
-/// The tools of a run: those over the agent's own memory.
-pub(super) const TOOLS: &[&str] = &[
-    "memory_search",
-    "memory_update",
-    "memory_forget",
+/// The tools of a run over the agent's memory entries.
+pub(super) const TOOLS: &[&str] = &["memory_search", "memory_update", "memory_forget"];
+
+/// Those over other memory, of an agent that may read or write any.
+pub(super) const MORE_TOOLS: &[&str] = &[
     "memory_store",
     "memory_recall",
     "memory_list",

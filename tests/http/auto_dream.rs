@@ -188,7 +188,7 @@ fn what_is_off_does_not_run_and_can_be_switched() {
     assert_eq!(trigger(&daemon, &agent).expect(409)["code"], "auto_dream_disabled");
 
     let (model, daemon) = harness("max_concurrent = 1\n");
-    let agent = daemon.agent("scout");
+    let agent = daemon.agent_with("scout", "");
     assert_eq!(trigger(&daemon, &agent).expect(409)["code"], "auto_dream_disabled");
     assert_eq!(abort(&daemon, &agent).expect(409)["code"], "dream_not_running");
     enable(&daemon, &agent, &json!("yes")).refused(400);

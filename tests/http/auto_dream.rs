@@ -209,8 +209,8 @@ fn what_is_off_does_not_run_and_can_be_switched() {
     model.release();
     assert_eq!(ended(&daemon, &agent)["outcome"], "completed", "a run that is under way goes on");
     daemon.post(&format!("/api/agents/{other}/stop"), &json!({})).expect(200);
-    let metrics = daemon.get("/api/metrics").text();
-    assert!(metrics.contains("agentsvc_auto_dream_ended_total{outcome=\"completed\"} 1"), "{metrics}");
+    let counted = "agentsvc_auto_dream_ended_total{outcome=\"completed\"} 1";
+    until("the run is counted", || daemon.get("/api/metrics").text().contains(counted).then_some(()));
     daemon.delete(&format!("/api/agents/{agent}")).expect(200);
     assert_eq!(status(&daemon)["total"], 1);
 }

@@ -47,7 +47,7 @@ use crate::turn::FiredTurnEnded;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["agent", "audit", "config", "proactive_memory", "session", "turn"],
+    uses: &["agent", "audit", "config", "manifest", "proactive_memory", "session", "turn"],
     kinds: &[Kind::component::<Dream>()],
     restore: &[(Phase::Owned, restore_components::<Dream>), (Phase::Joined, end::restored)],
     install: |world| {

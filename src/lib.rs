@@ -4,6 +4,7 @@ pub mod a2a;
 pub mod agent;
 pub mod approval;
 pub mod audit;
+pub mod auto_dream;
 pub mod backup;
 pub mod budget;
 pub mod chat;
@@ -67,6 +68,7 @@ pub const DOMAINS: &[Domain] = &[
     trigger::DOMAIN,
     schedule::DOMAIN,
     goal::DOMAIN,
+    auto_dream::DOMAIN,
     task::DOMAIN,
     workflow::DOMAIN,
     webhook::DOMAIN,

@@ -7,6 +7,7 @@ pub mod a2a;
 pub mod agent;
 pub mod approval;
 pub mod audit;
+pub mod auto_dream;
 pub mod backup;
 pub mod budget;
 pub mod chat;
@@ -99,6 +100,7 @@ const LIST: &[HttpDomain] = &[
     knowledge::DOMAIN,
     proactive_memory::DOMAIN,
     checkpoint::DOMAIN,
+    auto_dream::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

@@ -7,6 +7,7 @@ pub mod a2a;
 pub mod agent;
 pub mod approval;
 pub mod audit;
+pub mod auto_dream;
 pub mod comms;
 pub mod compaction;
 pub mod event;
@@ -62,6 +63,7 @@ pub const DOMAINS: &[Domain] = &[
     webhook::DOMAIN,
     mcp::DOMAIN,
     comms::DOMAIN,
+    auto_dream::DOMAIN,
 ];
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use serde::Serialize;
 use crate::a2a::config::A2a;
 use crate::approval::config::Approval;
 use crate::audit::config::Audit;
+use crate::auto_dream::config::AutoDream;
 use crate::backup::config::Backup;
 use crate::budget::config::Budget;
 use crate::checkpoint::config::Checkpoints;
@@ -73,6 +74,7 @@ pub const DOMAIN: Domain = Domain {
         "a2a",
         "peer",
         "proactive_memory",
+        "auto_dream",
         "memory_index",
         "checkpoint",
     ],
@@ -141,6 +143,8 @@ table! {
         network: NetworkConfig => table(),
         /// Memory entries that agents keep.
         proactive_memory: ProactiveMemory => table(),
+        /// Consolidation of memory by agents that are idle.
+        auto_dream: AutoDream => table(),
         /// Search of memory entries.
         memory: MemoryConfig => table(),
         /// Files of workspaces as they were before tools changed them.

@@ -35,5 +35,6 @@ impl Config {
         settings.set(self.a2a.clone());
         settings.set(self.proactive_memory.clone());
         settings.set(self.memory.clone());
+        settings.set(self.auto_dream.clone());
     }
 }

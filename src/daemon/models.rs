@@ -106,5 +106,6 @@ pub(crate) fn settings(config: &Config, providers: &Providers) -> Settings {
         },
         max_memories_per_agent: config.proactive_memory.max_memories_per_agent,
         memory: config.proactive_memory.of_turns(),
+        auto_dream: config.auto_dream.settings(),
     }
 }

@@ -4,6 +4,7 @@ mod cli;
 pub mod config;
 pub(crate) mod recall;
 mod rows;
+mod tools;
 
 use std::sync::Arc;
 
@@ -18,7 +19,8 @@ use recall::Recaller;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "proactive_memory",
-    uses: &["config", "manifest"],
+    uses: &["config", "manifest", "memory", "tool"],
+    brings: |brought| brought.add([tools::search::TOOL, tools::update::TOOL, tools::forget::TOOL]),
     commands: &[Subcommand::group::<cli::Memory>(26, "memory", "Search, list, export and import memory entries")],
     open: |opening| {
         opening.provide::<dyn EntryStore>(Arc::clone(opening.store) as _);

@@ -13,6 +13,7 @@ use agentsvc_api::rehearsal::runs::{Injected, InjectedKind};
 use agentsvc_components::event::EventEnvelope;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{Actor, Refusal, Timestamp};
+use agentsvc_systems::config::auto_dream::AutoDreamSettings;
 use agentsvc_systems::event::PublishEvent;
 use agentsvc_systems::event::told::events_of;
 use agentsvc_systems::kernel::record;
@@ -83,7 +84,9 @@ impl Fork {
     ) -> Result<Self, record::Error> {
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&seed.to_be_bytes());
-        let mut engine = Engine::new(settings, bytes);
+        // Nobody waits for what an agent would make of its memory, and the script knows nothing of it.
+        let auto_dream = AutoDreamSettings { enabled: false, ..settings.auto_dream };
+        let mut engine = Engine::new(Settings { auto_dream, ..settings }, bytes);
         engine.watch();
         let now = on_grid(from, TICK_MS);
         engine.restore(records, now)?;

@@ -45,6 +45,7 @@ pub const DOMAIN: Domain = Domain {
         "memory",
         "knowledge",
         "checkpoint",
+        "proactive_memory",
     ],
     brings: |brought| {
         brought.add([
@@ -66,7 +67,12 @@ pub const DOMAIN: Domain = Domain {
 
 /// Runs tools.
 fn performers(performers: &mut Performers) {
-    let stores = ToolStores { content: performers.part(), memory: performers.part(), knowledge: performers.part() };
+    let stores = ToolStores {
+        content: performers.part(),
+        memory: performers.part(),
+        entries: performers.part(),
+        knowledge: performers.part(),
+    };
     let (calls, streams, parts) = (performers.calls(), performers.part(), performers.part());
     let runner = run::ToolRunner { calls, streams, parts, stores };
     performers.provide(runner.clone());

@@ -7,6 +7,7 @@ pub mod a2a;
 pub mod agent;
 pub mod approval;
 pub mod audit;
+pub mod auto_dream;
 pub mod budget;
 pub mod comms;
 pub mod compaction;
@@ -90,6 +91,7 @@ pub const DOMAINS: &[Domain] = &[
     peer::DOMAIN,
     mcp::DOMAIN,
     a2a::DOMAIN,
+    auto_dream::DOMAIN,
     world::DOMAIN,
     query::DOMAIN,
     replay::DOMAIN,

@@ -114,6 +114,8 @@ fn a_broken_body_is_400_everywhere() {
                         | "trust-files"
                         | "revoke"
                         | "consolidate"
+                        | "trigger"
+                        | "abort"
                 )
             );
             if !bare {

@@ -14,6 +14,7 @@ mod agents;
 mod approvals;
 mod attachments;
 mod audit;
+mod auto_dream;
 mod backup;
 mod backup_agents;
 mod backup_external;

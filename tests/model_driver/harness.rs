@@ -229,6 +229,7 @@ impl Harness {
     pub(crate) fn call(&self, streaming: bool) {
         self.performer.perform(ModelCall {
             goals: None,
+            recall: None,
             attempt: attempt(),
             agent: AgentId(Uuid::from_u128(1)),
             agent_name: "ada".into(),

@@ -190,6 +190,12 @@ actions! {
     PutEntry 4,
     /// One is removed.
     RemoveEntry 1,
+    /// The dreaming of an agent is switched on or off.
+    SetDream 3,
+    /// An agent is to consolidate its memory now.
+    TriggerDream 3,
+    /// It is to stop.
+    AbortDream 1,
     /// The configuration is changed.
     Reconfigure 3,
     /// An action outside the world goes on record.

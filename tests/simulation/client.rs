@@ -118,7 +118,9 @@ fn update(harness: &mut Harness) {
 
 /// An agent goes, and with it what belongs to it.
 fn forget_agent(harness: &mut Harness, agent: AgentId) {
-    for kind in ["running", "prompt", "session", "label", "trigger", "schedule", "memory", "knowledge", "budget"] {
+    for kind in
+        ["running", "prompt", "session", "label", "trigger", "schedule", "memory", "knowledge", "budget", "dream"]
+    {
         harness.facts.forget(&format!("{kind}/{agent}"));
     }
     // Goals lose it, tasks that it has claimed wait again, and triggers with it as a target are switched off.

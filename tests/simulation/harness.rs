@@ -114,6 +114,9 @@ fn settings(rng: &mut Rng) -> Settings {
     settings.triggers.default_cooldown_secs = rng.pick(&[0, 0, 5]);
     settings.triggers.max_depth = 3;
     settings.memory.extraction_model = Some("acme/one".into());
+    let dreams = &mut settings.auto_dream;
+    (dreams.enabled, dreams.min_hours, dreams.min_sessions) = (true, 1, 1);
+    (dreams.check_interval_secs, dreams.timeout_secs, dreams.max_calls_per_run) = (300, 30, 3);
     settings
 }
 

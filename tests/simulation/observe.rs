@@ -2,16 +2,18 @@
 //! trail, the order of messages.
 
 use agentsvc_components::audit::record::AuditHead;
+use agentsvc_components::auto_dream::DreamId;
 use agentsvc_components::memory::record::MemoryUseRecord;
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::session::message::Role;
 use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::usage::Scope;
-use agentsvc_components::{Refusal, RefusalKind};
+use agentsvc_components::{AgentId, Refusal, RefusalKind};
 use agentsvc_systems::a2a::outbound::A2aAgentView;
 use agentsvc_systems::agent::GetAgent;
 use agentsvc_systems::approval::ApprovalView;
 use agentsvc_systems::audit::Walk;
+use agentsvc_systems::auto_dream::DreamView;
 use agentsvc_systems::budget::GetBudget;
 use agentsvc_systems::goal::GoalView;
 use agentsvc_systems::kernel::entities::Get;
@@ -134,6 +136,10 @@ pub(crate) fn register(harness: &mut Harness, key: &str) -> Option<String> {
             harness.read(GetBudget(scope)).map(|view| format!("{:?}", view.limits.daily))
         }
         "memory" => Ok(memory(harness, id, of?)?),
+        "dream" => {
+            let id = DreamId::from(id.parse::<AgentId>().ok()?);
+            harness.read(Get::<DreamView>(id)).map(|view| view.dream.enabled.to_string())
+        }
         "knowledge" => Ok(knowledge::register(harness, id, of?)?),
         _ => return None,
     };

@@ -19,6 +19,7 @@ mod action;
 mod client;
 mod coverage;
 mod disk;
+mod dreams;
 mod entries;
 mod facts;
 mod harness;

@@ -27,7 +27,7 @@ use super::client::agent;
 use super::entries;
 use super::facts::{GONE, Told};
 use super::harness::Harness;
-use super::{knowledge, work};
+use super::{dreams, knowledge, work};
 
 /// One request.
 pub(crate) fn act(harness: &mut Harness, what: What) {
@@ -91,6 +91,7 @@ pub(crate) fn act(harness: &mut Harness, what: What) {
         }
         What::PutMemory | What::DeleteMemory => memory(harness, what == What::PutMemory),
         What::PutKnowledge | What::DeleteKnowledge => knowledge::act(harness, what == What::PutKnowledge),
+        What::SetDream | What::TriggerDream | What::AbortDream => dreams::act(harness, what),
         other => work::act(harness, other),
     }
 }

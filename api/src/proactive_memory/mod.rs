@@ -7,6 +7,7 @@ pub(crate) mod find;
 pub(crate) mod imports;
 pub(crate) mod list;
 pub mod memorize;
+pub mod own;
 pub(crate) mod routes;
 pub mod search;
 pub mod settings;

@@ -298,7 +298,11 @@ fn merge(usage: &EntryUse, rows: &Rows<'_>, threshold: f64) -> Result<Plan<(usiz
 }
 
 /// The replaced entries that must go so that `more` can be kept.
-fn oldest_replaced(usage: &EntryUse, rows: &Rows<'_>, more: usize) -> Result<Vec<EntryRemove>, ContentError> {
+pub(super) fn oldest_replaced(
+    usage: &EntryUse,
+    rows: &Rows<'_>,
+    more: usize,
+) -> Result<Vec<EntryRemove>, ContentError> {
     let over = (usage.counts.replaced as usize + more).saturating_sub(usage.most as usize);
     if over == 0 {
         return Ok(Vec::new());

@@ -79,6 +79,30 @@ pub struct Manifest {
     /// so that the hashes of an earlier release hold.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<ManifestTrigger>,
+    /// Whether and when an agent of this manifest consolidates its memory; left out of the stored form likewise.
+    #[serde(skip_serializing_if = "AutoDream::is_unset")]
+    pub auto_dream: AutoDream,
+}
+
+/// `auto_dream_enabled` and what it goes with. What is not there is as the configuration says; an agent whose manifest says
+/// nothing does not dream by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AutoDream {
+    /// `auto_dream_enabled`.
+    pub enabled: Option<bool>,
+    /// `auto_dream_min_hours`.
+    pub min_hours: Option<u32>,
+    /// `auto_dream_min_sessions`.
+    pub min_sessions: Option<u32>,
+}
+
+impl AutoDream {
+    /// Does the manifest say nothing of it?
+    #[must_use]
+    pub const fn is_unset(&self) -> bool {
+        self.enabled.is_none() && self.min_hours.is_none() && self.min_sessions.is_none()
+    }
 }
 
 impl Manifest {

@@ -23,6 +23,8 @@ error_codes! {
     UNKNOWN_PROVIDER = "unknown_provider", [500, 502], "Choose a model from `GET /api/models`.";
     /// The daemon could not read its store or run the call.
     INTERNAL = "internal", [500, 502], "Read the daemon's log.";
+    /// The turn reached its own limit of model calls, tokens or cost.
+    TURN_LIMIT_REACHED = "turn_limit_reached", [], "Raise the limits of the runs, such as `[auto_dream] max_calls_per_run`.";
     /// The agent repeated the same tool calls without making progress.
     TOOL_CIRCUIT_BREAKER = "tool_circuit_breaker", [500], "Rephrase the message or change the agent's tools.";
     /// The agent that is asked waits, directly or through others, for the agent that asks.

@@ -5,6 +5,7 @@ use crate::kernel::domain::Domain;
 pub mod effect;
 pub mod error_codes;
 pub mod outcome;
+pub mod profile;
 pub mod record;
 pub mod stream;
 pub mod trace;
@@ -21,6 +22,7 @@ use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::proactive_memory::recall::Recalled;
 use crate::session::message::{ToolCall, Usage};
+use crate::turn::profile::TurnProfile;
 use crate::turn::trace::TraceStep;
 
 /// What this domain is.
@@ -106,6 +108,11 @@ pub enum Origin {
         /// The task that it sent.
         task: A2aTaskId,
     },
+    /// The agent consolidates its memory.
+    Dream {
+        /// Which agent.
+        agent: AgentId,
+    },
 }
 
 impl Origin {
@@ -122,6 +129,7 @@ impl Origin {
             Self::Schedule { .. } => "schedule",
             Self::Workflow { .. } => "workflow",
             Self::A2a { .. } => "a2a",
+            Self::Dream { .. } => "dream",
         }
     }
 
@@ -131,11 +139,18 @@ impl Origin {
         matches!(self, Self::Api | Self::WebSocket | Self::OpenAi)
     }
 
-    /// Did a trigger, a schedule, a workflow or an A2A task begin it? Then nobody waits for it but what began it, and it goes
-    /// on after a restart wherever it runs.
+    /// Did a trigger, a schedule, a workflow, an A2A task or the world itself begin it? Then nobody waits for it but what began
+    /// it, and it goes on after a restart wherever it runs.
     #[must_use]
     pub const fn is_fired(self) -> bool {
-        matches!(self, Self::Trigger { .. } | Self::Schedule { .. } | Self::Workflow { .. } | Self::A2a { .. })
+        match self {
+            Self::Trigger { .. }
+            | Self::Schedule { .. }
+            | Self::Workflow { .. }
+            | Self::A2a { .. }
+            | Self::Dream { .. } => true,
+            Self::Api | Self::WebSocket | Self::OpenAi | Self::Agent { .. } | Self::Peer => false,
+        }
     }
 }
 
@@ -178,6 +193,9 @@ pub struct TurnRequest {
     /// The W3C `traceparent` of the request, where it brought one: its effects bear the trace id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<str>>,
+    /// Narrows what the turn is and may do; only what the world itself begins has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Box<TurnProfile>>,
 }
 
 /// A tool that the client of a request runs itself.

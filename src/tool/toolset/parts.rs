@@ -5,6 +5,7 @@ use std::sync::Arc;
 use agentsvc_api::http::bridge::Bridge;
 use agentsvc_api::knowledge::store::KnowledgeStore;
 use agentsvc_api::memory::store::MemoryStore;
+use agentsvc_api::proactive_memory::store::EntryStore;
 use agentsvc_api::session::content::Content;
 use agentsvc_systems::injection::InjectionPolicy;
 
@@ -39,6 +40,8 @@ pub struct ToolStores {
     pub content: Arc<dyn Content>,
     /// The memory of agents.
     pub memory: Arc<dyn MemoryStore>,
+    /// The memory entries of agents.
+    pub entries: Arc<dyn EntryStore>,
     /// The knowledge of agents.
     pub knowledge: Arc<dyn KnowledgeStore>,
 }

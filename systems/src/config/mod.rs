@@ -1,6 +1,7 @@
 //! What the operator sets and the world needs to know.
 
 pub mod alias;
+pub mod auto_dream;
 pub mod budget;
 pub mod memory;
 pub mod prices;
@@ -16,6 +17,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::ModelChoice;
 
 use crate::config::alias::Aliases;
+use crate::config::auto_dream::AutoDreamSettings;
 use crate::config::budget::BudgetSettings;
 use crate::config::memory::MemorySettings;
 use crate::config::prices::Prices;
@@ -75,6 +77,9 @@ pub struct Settings {
     /// The rest of `[proactive_memory]`.
     #[serde(default)]
     pub memory: MemorySettings,
+    /// `[auto_dream]`.
+    #[serde(default)]
+    pub auto_dream: AutoDreamSettings,
 }
 
 /// Memory entries of one agent where nothing else is said.
@@ -116,6 +121,7 @@ impl Default for Settings {
             security: SecuritySettings::default(),
             max_memories_per_agent: MAX_MEMORIES_DEFAULT,
             memory: MemorySettings::default(),
+            auto_dream: AutoDreamSettings::default(),
         }
     }
 }

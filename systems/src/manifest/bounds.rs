@@ -45,6 +45,10 @@ pub fn bound_child(parent: &Manifest, child: &mut Manifest) -> Result<(), String
     if !child.triggers.is_empty() {
         return Err("triggers: a spawned agent cannot bring triggers".to_owned());
     }
+    // It runs turns that nobody asked for.
+    if child.auto_dream.enabled == Some(true) && parent.auto_dream.enabled != Some(true) {
+        return Err("auto_dream_enabled: the parent agent does not have it".to_owned());
+    }
     inherit(&parent.tool_blocklist, &mut child.tool_blocklist);
     inherit(&parent.require_approval, &mut child.require_approval);
     // Else an agent without money left would go on through its children.
@@ -146,6 +150,13 @@ mod tests {
         assert_eq!(memory("auto_memorize = false", "auto_memorize = true").auto_memorize, Some(false));
         assert_eq!(memory("auto_retrieve = false", "").auto_retrieve, Some(false));
         assert_eq!(memory("enabled = true", "enabled = false").enabled, Some(false));
+    }
+
+    #[test]
+    fn a_child_dreams_only_where_its_parent_does() {
+        assert!(bound("", "auto_dream_enabled = true").is_err());
+        assert!(bound("auto_dream_enabled = true", "auto_dream_enabled = true").is_ok());
+        assert!(bound("", "auto_dream_enabled = false").is_ok());
     }
 
     #[test]

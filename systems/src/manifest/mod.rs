@@ -64,6 +64,8 @@ pub fn hash(manifest: &Manifest) -> ManifestHash {
 }
 
 #[cfg(test)]
+mod dream_tests;
+#[cfg(test)]
 mod property_tests;
 #[cfg(test)]
 mod tests;

@@ -101,6 +101,7 @@ fn manifests() -> impl Strategy<Value = Manifest> {
             limits,
             proactive_memory,
             triggers,
+            ..Manifest::default()
         }
     })
 }

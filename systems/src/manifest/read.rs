@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::fmt;
 
 use agentsvc_components::Micros;
-use agentsvc_components::manifest::{Capabilities, Identity, Manifest, MemoryChoice, ModelChoice, SessionMode};
+use agentsvc_components::manifest::{
+    AutoDream, Capabilities, Identity, Manifest, MemoryChoice, ModelChoice, SessionMode,
+};
 use agentsvc_components::usage::Limits;
 use serde::de::Error as _;
 use toml::Spanned;
@@ -71,6 +73,11 @@ fn manifest(root: &Table<'_>) -> Result<Manifest, Error> {
         limits: root.table("limits", limits)?,
         proactive_memory: root.table("proactive_memory", proactive_memory)?,
         triggers: triggers::read(root)?,
+        auto_dream: AutoDream {
+            enabled: root.boolean("auto_dream_enabled")?,
+            min_hours: root.whole_number("auto_dream_min_hours")?,
+            min_sessions: root.whole_number("auto_dream_min_sessions")?,
+        },
     })
 }
 

@@ -44,6 +44,11 @@ fn merge_root(root: &mut Table, was: &Manifest, now: &Manifest) {
     merge_option(root, "max_history_messages", was.max_history_messages, now.max_history_messages, |count| {
         i64::from(count).into()
     });
+    let (dream_was, dream) = (was.auto_dream, now.auto_dream);
+    let whole = |number: u32| i64::from(number).into();
+    merge_option(root, "auto_dream_enabled", dream_was.enabled, dream.enabled, Value::from);
+    merge_option(root, "auto_dream_min_hours", dream_was.min_hours, dream.min_hours, whole);
+    merge_option(root, "auto_dream_min_sessions", dream_was.min_sessions, dream.min_sessions, whole);
     merge_prompt(root, &was.system_prompt, &now.system_prompt);
     if was.model != now.model {
         merge_model(table_of(root, "model"), &was.model, &now.model);

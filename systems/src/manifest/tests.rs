@@ -115,7 +115,6 @@ fn every_key_is_read() {
         skills: boxes(&["git", "cargo"]),
         mcp_servers: boxes(&["files"]),
         tool_allowlist: boxes(&["file_*"]),
-        tool_blocklist: Vec::new(),
         require_approval: boxes(&["shell_*"]),
         session_mode: Some(SessionMode::New),
         max_history_messages: Some(40),
@@ -135,6 +134,7 @@ fn every_key_is_read() {
             session_mode: None,
             target_agent_id: None,
         }],
+        ..Manifest::default()
     };
     assert_eq!(parsed.manifest, manifest);
     assert!(validate(&manifest).is_ok());

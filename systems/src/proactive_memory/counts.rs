@@ -113,6 +113,11 @@ pub(super) fn shown(world: &World, agent: AgentId) -> EntryUse {
     }
 }
 
+/// Does the agent have an entry?
+pub(crate) fn has_entries(world: &World, agent: AgentId) -> bool {
+    world.resource::<Entries>().0.get(&agent).is_some_and(|known| known.counts.entries() > 0)
+}
+
 /// Entries that an agent may have.
 pub(super) fn most(world: &World) -> u32 {
     world.resource::<Settings>().max_memories_per_agent.clamp(1, limits::ENTRIES_MAX)

@@ -24,6 +24,8 @@ mod turn_tests;
 mod turns;
 mod write;
 
+pub(crate) use counts::has_entries;
+
 pub use check::{check_content, check_entry, check_user};
 pub use counts::{Counted, EntryUse, GetEntryUse, ListEntryUse};
 pub use recall::is_for;

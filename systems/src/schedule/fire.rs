@@ -267,7 +267,8 @@ pub(super) fn begin(
     let origin = Origin::Schedule { schedule: id };
     let (kind, name, taint) = (schedule.kind, schedule.name.clone(), schedule.taint);
     let said = Said::new(world, text);
-    let turn = begin_fired(world, Fired { agent, place, said, origin, depth: 0, taint })?.1.turn;
+    let fired = Fired { agent, place, said, origin, depth: 0, taint, profile: None };
+    let turn = begin_fired(world, fired)?.1.turn;
     let now = world.resource::<Now>().0;
     if let Some(mut timing) = world.get_mut::<Timing>(entity) {
         timing.open += 1;

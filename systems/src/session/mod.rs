@@ -43,6 +43,7 @@ use crate::kernel::index::{Index, session as find};
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::outbox::Emit;
 use crate::kernel::quota::{Quota, Used};
+use crate::kernel::reaction::react;
 use crate::kernel::record::{self, Error, Kind, decode, is_record, is_text, parse_message_key, unknown};
 use crate::kernel::restore::Records;
 use agentsvc_components::compaction::record::SummaryRecord;
@@ -83,6 +84,12 @@ pub(crate) struct TurnsEnding {
     pub(crate) session: Entity,
     /// Why, for people.
     pub(crate) why: &'static str,
+}
+
+/// A session of an agent has started, one that stays.
+pub(crate) struct SessionStarted {
+    /// Whose.
+    pub(crate) agent: Entity,
 }
 
 /// The history of a session without turns is about to go: nobody needs it any more.
@@ -135,6 +142,7 @@ pub(crate) fn spawn(world: &mut World, owner: Entity, id: Option<SessionId>, lab
     if let Some(label) = label {
         index.labels.insert((owner, label), entity);
     }
+    react(world, &SessionStarted { agent: owner });
     entity
 }
 

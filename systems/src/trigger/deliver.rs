@@ -186,7 +186,7 @@ fn begin(
         }
     };
     let (origin, depth, taint) = (Origin::Trigger { trigger }, what.depth.saturating_add(1), shown.taint);
-    let fired = Fired { agent, place, said, origin, depth, taint };
+    let fired = Fired { agent, place, said, origin, depth, taint, profile: None };
     let (entity, taken) = begin_fired(world, fired).map_err(|refusal| {
         let over_budget = refusal.code == Some(budget::EXCEEDED);
         if over_budget { FireOutcome::OverBudget } else { FireOutcome::Refused }

@@ -9,10 +9,11 @@ use agentsvc_components::event::Event;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::effect::ModelCall;
+use agentsvc_components::turn::error_codes;
 use agentsvc_components::turn::{Turn, TurnState};
 
-use super::drain;
 use super::finish::{End, finish};
+use super::{drain, profile};
 use crate::budget::{Denial, Need, Verdict};
 use crate::config::Settings;
 use crate::event::told::Tell;
@@ -37,7 +38,7 @@ pub(super) fn enqueue(world: &mut World, turn: Entity) {
 /// Gives free slots to the turns that wait, until slots or turns run out. What a call may cost is reserved before it
 /// goes out; a turn that no budget has room for ends here.
 pub(crate) fn admit(world: &mut World) {
-    let (mut interrupted, mut refused) = (Vec::new(), Vec::new());
+    let (mut interrupted, mut refused, mut exceeded) = (Vec::new(), Vec::new(), Vec::new());
     world.resource_scope(|world, mut admission: bevy_ecs::prelude::Mut<'_, Admission>| {
         while let Some((provider, turn)) = admission.next(world.resource::<Settings>()) {
             if drain::is_left(world, &admission, turn) {
@@ -45,6 +46,10 @@ pub(crate) fn admit(world: &mut World) {
             }
             if !may_start(world, turn) {
                 interrupted.push(turn);
+                continue;
+            }
+            if let Some(why) = profile::exceeded(world, turn) {
+                exceeded.push((turn, why));
                 continue;
             }
             let Some(need) = budget::need(world, turn) else { continue };
@@ -65,6 +70,9 @@ pub(crate) fn admit(world: &mut World) {
     });
     for turn in interrupted {
         finish(world, turn, End::Interrupted);
+    }
+    for (turn, why) in exceeded {
+        finish(world, turn, End::Failed(error_codes::TURN_LIMIT_REACHED, why));
     }
     for (entity, denial) in refused {
         let refusal = budget::refused(world, &denial);
@@ -113,7 +121,10 @@ fn call(world: &mut World, entity: Entity, need: &Need) -> Option<Attempt> {
     if owner.state != AgentState::Running {
         return None;
     }
-    let (name, manifest) = (owner.name.clone(), owner.manifest.clone());
+    let request = world.get::<Turn>(entity)?.request.clone();
+    let (name, manifest) = (owner.name.clone(), profile::manifest(owner, request.as_deref()));
+    let is_whole = request.as_ref().is_none_or(|request| request.profile.is_none());
+    let goals = if is_whole { goal::in_prompt(world, id_of(world, agent)) } else { Default::default() };
     let now = world.resource::<Now>().0;
     turn = world.get_mut::<Turn>(entity)?;
     turn.state = TurnState::Calling;
@@ -121,10 +132,11 @@ fn call(world: &mut World, entity: Entity, need: &Need) -> Option<Attempt> {
     turn.iteration += 1;
     let (number, first) = (turn.attempt, turn.iteration == 1);
     turn.called_at = now;
-    let (ordinal, streaming, request) = (turn.ordinal, turn.streaming, turn.request.clone());
+    let (ordinal, streaming) = (turn.ordinal, turn.streaming);
     let Session { log, compacted, .. } = *world.get::<Session>(session)?;
     let attempt = Attempt::of(id_of::<TurnId>(world, entity), number);
     let model = world.resource::<Settings>().resolve(&manifest.manifest.model);
+    let recall = if is_whole { proactive_memory::for_call(world, entity) } else { None };
     let effect = ModelCall {
         attempt,
         agent: id_of(world, agent),
@@ -135,8 +147,8 @@ fn call(world: &mut World, entity: Entity, need: &Need) -> Option<Attempt> {
         manifest,
         model,
         compacted,
-        goals: goal::in_prompt(world, id_of(world, agent)),
-        recall: proactive_memory::for_call(world, entity),
+        goals,
+        recall,
         request,
         streaming,
         answer_tokens_max: need.answer_tokens_max,

@@ -6,7 +6,8 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::kernel::taint::Taint;
-use agentsvc_components::turn::{Origin, Turn, TurnState};
+use agentsvc_components::turn::profile::TurnProfile;
+use agentsvc_components::turn::{Origin, Turn, TurnRequest, TurnState};
 use agentsvc_components::{AgentId, Refusal, Timestamp, TurnId};
 
 use super::message::{self, MessageTaken, NewTurn, Opening};
@@ -67,6 +68,8 @@ pub(crate) struct Fired {
     pub(crate) depth: u8,
     /// Untrusted content behind it.
     pub(crate) taint: Taint,
+    /// What it is instead of the agent's whole self.
+    pub(crate) profile: Option<Box<TurnProfile>>,
 }
 
 /// Begins a fired turn; gives its entity, and where it is. The bound of a session's inbox does not hold here, only that
@@ -76,7 +79,7 @@ pub(crate) struct Fired {
 /// The agent does not run (`agent_not_running`), has no room for another session (`sessions_full`), or too many turns are
 /// open.
 pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<(Entity, MessageTaken), Refusal> {
-    let Fired { agent, place, said, origin, depth, taint } = fired;
+    let Fired { agent, place, said, origin, depth, taint, profile } = fired;
     message::check(world, agent)?;
     let current = world.get::<Agent>(agent).map(|agent| agent.current);
     // What strangers wrote does not come into the conversation of the user.
@@ -94,7 +97,8 @@ pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<(Entity, Me
         }
     };
     let opening = Opening::Said(said);
-    let turn = NewTurn { opening, origin, request: None, streaming: false, depth, link: None, taint };
+    let request = profile.map(|profile| Box::new(TurnRequest { profile: Some(profile), ..TurnRequest::default() }));
+    let turn = NewTurn { opening, origin, request, streaming: false, depth, link: None, taint };
     Ok(message::begin(world, agent, session, turn))
 }
 

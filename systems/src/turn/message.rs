@@ -338,6 +338,7 @@ const fn source_of(origin: Origin) -> &'static str {
         Origin::Schedule { .. } => "its schedule",
         Origin::Workflow { .. } => "its workflow",
         Origin::A2a { .. } => "an A2A message",
+        Origin::Dream { .. } => "its memory",
     }
 }
 

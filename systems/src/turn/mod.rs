@@ -58,6 +58,7 @@ mod message;
 mod metrics;
 mod open;
 mod owners;
+mod profile;
 pub(crate) mod query;
 mod resume;
 pub(crate) mod rows;
@@ -124,6 +125,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         "event",
         "goal",
         "injection",
+        "manifest",
         "model",
         "proactive_memory",
         "rehearsal",

@@ -26,7 +26,7 @@ use super::finish::{End, finish};
 use super::guard::{self, Verdict};
 use super::settle::{answer_row, write_row};
 use super::tool_lane::{Out, ToolLane};
-use super::{admit, delegate, tool_audit, trace};
+use super::{admit, delegate, profile, tool_audit, trace};
 use crate::event::told::Tell;
 use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
@@ -242,7 +242,7 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<(Attempt, O
         session: id_of(world, turn.session),
         log: home.log,
         ordinal: turn.ordinal,
-        manifest: owner.manifest.clone(),
+        manifest: profile::manifest(owner, turn.request.as_deref()),
         index,
         call: pending.call.clone(),
         runs_before,
@@ -250,6 +250,7 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<(Attempt, O
         taint: taint::of(world, entity),
         agent_taint: owner.taint,
         trace: turn.request.as_ref().and_then(|request| request.trace.clone()),
+        reads_all_users: turn.request.as_ref().is_some_and(|request| request.profile.is_some()),
     };
     // What it writes is there however the turn ends, and others may read it before its result is in.
     if taint::writes_files(&run.call.name) {

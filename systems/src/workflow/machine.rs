@@ -144,7 +144,7 @@ fn begin(world: &mut World, entity: Entity, step: usize) -> Result<TurnId, Strin
     let agent = agent_of(world, run, step).map_err(|refusal| refusal.message)?;
     let place = place(world, agent, run.caller.is_some());
     let said = Said::new(world, text);
-    let begun = begin_fired(world, Fired { agent, place, said, origin, depth, taint });
+    let begun = begin_fired(world, Fired { agent, place, said, origin, depth, taint, profile: None });
     begun.map(|(_, taken)| taken.turn).map_err(|refusal| refusal.message)
 }
 

@@ -1,0 +1,127 @@
+//! Auto-dream: an agent that is idle consolidates its memory (spec 3, `GET /api/auto-dream/status`).
+
+use bevy_ecs::prelude::Component;
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::domain::Domain;
+use crate::kernel::id::{AgentId, SessionId, TurnId, uuid_id};
+use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::time::Timestamp;
+
+/// What this domain is.
+pub const DOMAIN: Domain = Domain { name: "auto_dream", uses: &[] };
+
+uuid_id! {
+    /// Names the dreaming of one agent: the id of that agent.
+    DreamId
+}
+
+impl From<AgentId> for DreamId {
+    fn from(agent: AgentId) -> Self {
+        Self(agent.0)
+    }
+}
+
+/// What is known of an agent's consolidation runs. Agents that never dreamed and are not to dream have none.
+#[derive(Component, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dream {
+    /// Does it dream by itself?
+    pub enabled: bool,
+    /// Where its clock starts when it has not consolidated yet.
+    pub since: Timestamp,
+    /// When its last run succeeded.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub last_consolidated_at: Option<Timestamp>,
+    /// Sessions that have started since then, or, before the first run, in all.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sessions: u32,
+    /// When it is looked at again.
+    pub check_at: Timestamp,
+    /// The run that is under way.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub run: Option<DreamRun>,
+    /// How the last run ended.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub last: Option<DreamEnd>,
+}
+
+/// A run that is under way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DreamRun {
+    /// Its turn.
+    pub turn: TurnId,
+    /// The session of the turn, which goes with it.
+    pub session: SessionId,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it is stopped.
+    pub deadline: Timestamp,
+    /// A client asked for it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_manual: bool,
+    /// The sessions that had started when it began.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sessions: u32,
+    /// It was told to stop, for this reason.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ending: Option<DreamOutcome>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DreamEnd {
+    /// Its turn.
+    pub turn: TurnId,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// How.
+    pub outcome: DreamOutcome,
+    /// What the model said at the end, or why the run failed; cut.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub text: Box<str>,
+}
+
+/// How a run can end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DreamOutcome {
+    /// The memory is consolidated.
+    Completed,
+    /// It failed, or reached one of its limits.
+    Failed,
+    /// It was stopped.
+    Aborted,
+    /// It took too long.
+    TimedOut,
+}
+
+impl DreamOutcome {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Completed, Self::Failed, Self::Aborted, Self::TimedOut];
+
+    /// The word of the API.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Aborted => "aborted",
+            Self::TimedOut => "timed_out",
+        }
+    }
+}
+
+impl StoredComponent for Dream {
+    const KEY: u8 = b'Q';
+    type Id = DreamId;
+}
+
+impl Dream {
+    /// Bytes of its texts.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.last.as_ref().map_or(0, |last| last.text.len())
+    }
+}

@@ -1,0 +1,23 @@
+//! Auto-dream: agents that are idle consolidate their memory (spec 3).
+
+mod cli;
+pub mod config;
+
+use std::sync::Arc;
+
+use agentsvc_api::auto_dream::settings::DreamSettings;
+
+use crate::kernel::cli::Subcommand;
+use crate::kernel::domain::Domain;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "auto_dream",
+    uses: &["config", "usage"],
+    commands: &[Subcommand::group::<cli::Dream>(27, "dream", "Show, start and stop the consolidation of memory")],
+    open: |opening| {
+        opening.provide::<dyn DreamSettings>(Arc::new(config::InForce(opening.settings.clone())));
+        Ok(())
+    },
+    ..Domain::EMPTY
+};

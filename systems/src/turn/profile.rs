@@ -1,0 +1,34 @@
+//! Turns that are not the agent's whole self: what they are and may do, and where they end.
+
+use std::sync::Arc;
+
+use bevy_ecs::prelude::{Entity, World};
+
+use agentsvc_components::agent::Agent;
+use agentsvc_components::manifest::{Interned, SharedManifest};
+use agentsvc_components::turn::{Turn, TurnRequest};
+
+use crate::manifest::hash;
+
+/// The manifest that counts for a turn of `owner`.
+pub(super) fn manifest(owner: &Agent, request: Option<&TurnRequest>) -> SharedManifest {
+    let Some(profile) = request.and_then(|request| request.profile.as_deref()) else { return owner.manifest.clone() };
+    let manifest = profile.applied(&owner.manifest.manifest);
+    Arc::new(Interned { hash: hash(&manifest), manifest })
+}
+
+/// Why the turn makes no further model call, where a limit of its own is reached.
+pub(super) fn exceeded(world: &World, entity: Entity) -> Option<String> {
+    let turn = world.get::<Turn>(entity)?;
+    let profile = turn.request.as_ref()?.profile.as_deref()?;
+    let (calls, tokens, cost) = (profile.calls_max, profile.tokens_max, profile.cost_max);
+    if calls > 0 && turn.iteration >= calls {
+        Some(format!("the limit of {calls} model calls is reached"))
+    } else if tokens > 0 && turn.usage.tokens() >= tokens {
+        Some(format!("the limit of {tokens} tokens is reached"))
+    } else if !cost.is_zero() && turn.usage.cost >= cost {
+        Some(format!("the limit of {} dollars is reached", cost.usd()))
+    } else {
+        None
+    }
+}

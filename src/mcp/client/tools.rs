@@ -14,7 +14,7 @@ use super::asks::Answers;
 use super::asks::host::Host;
 use super::asks::sampler::Sampler;
 use super::call::Caller;
-use super::connection::Failure;
+use super::connection::{Answer, Failure};
 use super::review::Judged;
 use super::server::Server;
 use super::session::Described;
@@ -112,11 +112,11 @@ async fn caller(server: &Server, sampler: Arc<Sampler>, context: &Context) -> Ca
 }
 
 /// What the model reads.
-pub(super) fn told(server: &str, result: Result<Value, Failure>) -> Result<Ended, String> {
+pub(super) fn told(server: &str, result: Result<Answer, Failure>) -> Result<Ended, String> {
     let failed = |text: String| Ok(Ended::Failure { text, taint: Taint::TOOL });
     match result {
-        Ok(result) if result["isError"] == true => failed(text(&result)),
-        Ok(result) => Ok(Ended::Text(text(&result))),
+        Ok(result) if result.value["isError"] == true => failed(text(&result.value)),
+        Ok(result) => Ok(Ended::Text(text(&result.value))),
         Err(Failure::Refused(said)) => failed(format!("The MCP server refused the call: {said}")),
         Err(Failure::Unanswered(why)) => Err(format!("The MCP server {server:?} gave no result: {why}.")),
     }
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(text(&json!({ "content": [], "structuredContent": { "a": 1 } })), "{\"a\":1}");
         assert_eq!(text(&json!({})), "The result is empty.");
         let is_failure = |result| matches!(told("s", result), Ok(Ended::Failure { taint: Taint::TOOL, .. }));
-        assert!(is_failure(Ok(json!({ "isError": true, "content": [] }))));
+        assert!(is_failure(Ok(json!({ "isError": true, "content": [] }).into())));
         assert!(is_failure(Err(Failure::Refused("no".to_owned()))));
         assert!(told("s", Err(Failure::Unanswered("it ended".to_owned()))).is_err());
     }

@@ -29,7 +29,9 @@ fn calling(connection: &Connection, slow: Duration) -> JoinHandle<Result<Value, 
     connection.agree(session::Version::V2025_11_25);
     let (connection, described) = (connection.clone(), Described { name: "t".to_owned(), ..Described::default() });
     let caller = Caller { host: Some(Arc::new(Slow(slow))), ..Caller::default() };
-    tokio::spawn(async move { call(&connection, &described, Map::new(), caller, SECOND * 3).await })
+    tokio::spawn(async move {
+        call(&connection, &described, Map::new(), caller, SECOND * 3).await.map(|answer| answer.value)
+    })
 }
 
 /// A request of the server for input.

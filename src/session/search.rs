@@ -1,7 +1,6 @@
 //! `session_search`: finds what was said in the agent's own sessions.
 
 use agentsvc_api::session::search::{SearchFor, search};
-use agentsvc_components::kernel::taint::Taint;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -41,8 +40,8 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         if query.trim().is_empty() {
             return Err("The `query` is empty.".to_owned());
         }
-        // Strangers, and what they wrote, have the conversation that they are in, and no other.
-        let is_guest = [Taint::GUEST, Taint::PEER].into_iter().any(|taint| context.run.taint.holds(taint));
+        // Strangers have the conversation that they are in, and no other.
+        let is_guest = !context.run.taint.of_strangers().is_none();
         let wanted = SearchFor {
             text: Some(query),
             label: None,
@@ -67,7 +66,8 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         });
         let mut told = json!({ "sessions": hits.collect::<Vec<_>>() });
         if is_guest {
-            told["searched"] = json!("This conversation only, because it has text from outside.");
+            told["searched"] =
+                json!("This conversation only, because a client without a key or another node began it.");
         }
         if let Some(next) = found.next {
             told["next"] = json!(next.to_string());

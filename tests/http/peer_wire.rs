@@ -197,7 +197,7 @@ fn guesses_of_the_secret_are_slowed_down_and_noted() {
     assert!(text(&answer["message"]).contains("too many wrong secrets from this address; wait 1 seconds"), "{answer}");
     assert!(raw.is_closed());
     let log = daemon.get("/api/audit/recent?limit=100").expect(200);
-    let of = |entry: &&Value| entry["action"] == "peer_refused" && entry.to_string().contains("guesser");
+    let of = |entry: &&Value| entry["event_type"] == "peer_refused" && entry.to_string().contains("guesser");
     let entries = log["entries"].as_array().unwrap().iter().filter(of).count();
     assert_eq!(entries, 10, "{log}");
     assert!(!log.to_string().contains("another secret"));

@@ -168,7 +168,7 @@ impl Asking<'_> {
                 biased;
                 result = &mut calling => return result,
                 Some(question) = questions.recv() => open.push(settled(question, *host)),
-                Some(()) = open.next(), if !is_idle => {}
+                Some(told) = open.next(), if !is_idle => told?,
                 () = tokio::time::sleep(*time_left), if is_idle => return Err(late(*time_max)),
             }
             if is_idle {
@@ -210,13 +210,16 @@ impl Asking<'_> {
 }
 
 /// Answers a request of the server, unless it takes that back.
-async fn settled(mut question: Question, host: Option<&dyn Answers>) {
-    let (Some(host), Some(asked)) = (host, question.asked.take()) else { return };
+///
+/// # Errors
+/// It did not take the answer: what a person or a model said did not arrive.
+async fn settled(mut question: Question, host: Option<&dyn Answers>) -> Result<(), Failure> {
+    let (Some(host), Some(asked)) = (host, question.asked.take()) else { return Ok(()) };
     let answer = tokio::select! {
         answer = host.answer(asked) => answer,
-        () = question.cancelled() => return,
+        () = question.cancelled() => return Ok(()),
     };
-    question.answer(answer);
+    question.answer(answer).await
 }
 
 /// A result that is one text.

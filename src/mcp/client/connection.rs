@@ -380,6 +380,21 @@ impl Connection {
         let _ = self.0.outgoing.try_send(unasked(message));
     }
 
+    /// Answers the server; waits while it takes nothing.
+    ///
+    /// # Errors
+    /// It took nothing for so long, or is gone.
+    pub(super) async fn answer_within(&self, message: Value, time_max: Duration) -> Result<(), Failure> {
+        match tokio::time::timeout(time_max, self.0.outgoing.send(unasked(message))).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(unanswered("it ended before it took the answer to its request")),
+            Err(_) => {
+                let secs = time_max.as_secs();
+                Err(unanswered(format!("it did not take the answer to its request within {secs} seconds")))
+            }
+        }
+    }
+
     /// What the server may still write to the log.
     pub(super) fn log_quota(&self) -> &Mutex<LogQuota> {
         &self.0.log

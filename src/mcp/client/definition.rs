@@ -110,6 +110,7 @@ impl Sources<'_> {
         if let Some(secs) = server.timeout_secs {
             definition.timeout = Duration::from_secs(secs.into());
         }
+        definition.asks = definition.asks.with_sampling(server.sampling);
         let own = server.transport.as_deref().map(serde_json::from_str::<McpTransport>);
         // A transport of its own is the client's word, wherever the server came from.
         let entry = if own.is_none() { self.entry(&mut definition) } else { None };

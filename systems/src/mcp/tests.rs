@@ -102,7 +102,7 @@ fn another_server_does_not_get_the_grant_to_ask_models() {
     world.restart();
     let other = McpServerFields { transport: Some(STDIO.replace("stdio\"", "stdio\" ")), ..McpServerFields::default() };
     assert_eq!(update(&mut world, "files", other).unwrap().sampling.rule, SamplingRule::Off);
-    let log = world.store.iter().filter_map(|(_, value)| crate::audit::decode(value));
+    let log = world.store.values().filter_map(|value| crate::audit::decode(value));
     let noted = log.filter(|entry| entry.details.to_string().contains("\"sampling\":\"on\"")).count();
     assert_eq!(noted, 2);
 }

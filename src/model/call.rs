@@ -40,7 +40,7 @@ use crate::turn::stream::Streams;
 /// Tokens kept free for the answer when the manifest does not bound it; at most a quarter of the context.
 const ANSWER_TOKENS_DEFAULT: u64 = 4_096;
 /// The least time between two looks at a provider that is left alone.
-const LEFT_ALONE_LEAST: Duration = Duration::from_millis(100);
+pub(crate) const LEFT_ALONE_LEAST: Duration = Duration::from_millis(100);
 /// Tokens that a prompt may always have, however small a context is said to be.
 const PROMPT_TOKENS_MIN: u64 = 256;
 
@@ -62,7 +62,7 @@ pub(crate) struct Models {
     /// The tools that there are.
     pub(crate) tools: ToolSet,
     /// Speak the providers' protocols.
-    pub(crate) drivers: Drivers,
+    pub(crate) drivers: Arc<Drivers>,
     /// Timeouts and retries.
     pub(crate) settings: ModelSettings,
     /// What the configuration in force says to domains.

@@ -94,13 +94,19 @@ pub const DOMAIN: Domain = Domain {
 /// Asks models.
 fn performers(performers: &mut Performers) {
     let (settings, parts) = (performers.part::<ModelSettings>(), performers.part::<ToolParts>());
-    let (providers, uploads, drivers) = (performers.part(), performers.part(), Drivers::new(&settings));
+    let (providers, uploads, drivers) = (performers.part(), performers.part(), Arc::new(Drivers::new(&settings)));
     let (calls, streams, content) = (performers.calls(), performers.part(), performers.part());
     let (tools, config) = (parts.set, parts.settings);
+    config.set(SharedDrivers(Some(Arc::clone(&drivers))));
     let models = Arc::new(Models { calls, streams, content, providers, uploads, tools, drivers, settings, config });
     performers.provide(Arc::clone(&models));
     performers.on(move |of| call::begin(&models, of));
 }
+
+/// The drivers of the present world's turns, for other calls of models: all of them keep one pace for each provider. `None` while
+/// there is no world.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedDrivers(pub(crate) Option<Arc<Drivers>>);
 
 /// Timeouts and retries of model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,12 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use agentsvc_systems::peer::limits::PEER_SECRET_BYTES_MIN;
 use serde::{Serialize, Serializer};
 
 use crate::kernel::config::{MASK, Secret, table};
-
-/// Bytes of the secret that is not called weak.
-const SECRET_BYTES_MIN: usize = 32;
 
 table! {
     /// `[network]`. Nothing of it has an effect without `network_enabled` and a secret.
@@ -16,7 +14,7 @@ table! {
         listen_addresses: Vec<Listen> = vec![Listen::any()] => list(listen).at_restart(),
         /// Addresses of peers to connect to: "host:port" or a multiaddr.
         bootstrap_peers: Vec<Dial> => list(dial).example("[\"10.0.0.2:7400\"]").at_restart(),
-        /// Secret that all nodes of the network share. Without it there is no network.
+        /// Secret that all nodes of the network share, of at least 32 characters beyond loopback. Without it there is no network.
         shared_secret: Secret => secret(shared_secret).at_restart(),
         /// Name of this node for its peers. Default: the name of the machine.
         node_name: Box<str> => text(node_name).example("node-a").at_restart(),
@@ -41,11 +39,30 @@ impl NetworkConfig {
             let text = "the network is off: `network.shared_secret` is not set; all nodes need the same secret";
             return Some(("network_enabled", text.to_owned()));
         }
-        let is_weak = is_enabled && secret < SECRET_BYTES_MIN;
+        if !is_enabled || secret >= PEER_SECRET_BYTES_MIN {
+            return None;
+        }
+        let text = match self.weakness() {
+            Some(problem) => format!("the network is off: {problem}"),
+            None => {
+                format!("`network.shared_secret` has fewer than {PEER_SECRET_BYTES_MIN} characters and can be guessed")
+            }
+        };
+        Some(("network.shared_secret", text))
+    }
+
+    /// Why the network must not be used like this: others can reach it and guess the secret, or read a handshake and try
+    /// secrets by themselves.
+    pub(crate) fn weakness(&self) -> Option<String> {
+        let listens = self.listen_addresses.iter().any(|listen| !listen.address.ip().to_canonical().is_loopback());
+        let dials = self.bootstrap_peers.iter().any(|dial| !dial.is_loopback());
+        let is_weak = self.shared_secret.expose().len() < PEER_SECRET_BYTES_MIN && (listens || dials);
         is_weak.then(|| {
-            let text =
-                format!("`network.shared_secret` has fewer than {SECRET_BYTES_MIN} characters and can be guessed");
-            ("network.shared_secret", text)
+            format!(
+                "`network.shared_secret` must have at least {PEER_SECRET_BYTES_MIN} characters unless \
+                 `network.listen_addresses` and `network.bootstrap_peers` are all loopback addresses; create one with \
+                 `openssl rand -hex 32`"
+            )
         })
     }
 }
@@ -81,6 +98,12 @@ pub struct Dial {
     pub host: Box<str>,
     /// The port.
     pub port: u16,
+}
+
+impl Dial {
+    fn is_loopback(&self) -> bool {
+        &*self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
+    }
 }
 
 impl Serialize for Dial {
@@ -153,6 +176,13 @@ fn agent(text: &str) -> Result<Box<str>, String> {
 }
 
 #[cfg(test)]
+impl Dial {
+    pub(crate) fn of_test(host: &str, port: u16) -> Self {
+        Self { text: format!("{host}:{port}").into(), host: host.into(), port }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::{NetworkConfig, host_and_port};
     use crate::kernel::config::read_table;
@@ -188,6 +218,29 @@ mod tests {
         let shown = serde_json::to_value(&config).unwrap();
         assert_eq!((&shown["shared_secret"], &shown["listen_addresses"][0]), (&"***".into(), &"127.0.0.1:0".into()));
         assert_eq!(config.warning(true).map(|(key, _)| key), Some("network.shared_secret"));
+        assert_eq!(config.weakness(), None, "nothing but this machine");
+        let open = |more: &str, bytes: usize| {
+            let text = format!("[n]\nshared_secret = \"{}\"\n{more}\n", "x".repeat(bytes));
+            read_table::<NetworkConfig>("n", &text).unwrap().config
+        };
+        let (local, all) = ("listen_addresses = [\"[::1]:0\", \"localhost:0\"]\n", "");
+        let (near, far) =
+            ("bootstrap_peers = [\"127.0.0.2:7\", \"localhost:7\"]", "bootstrap_peers = [\"10.0.0.2:7\"]");
+        for (more, bytes, is_weak) in [
+            (all.to_owned(), 31, true),
+            (all.to_owned(), 32, false),
+            (format!("{local}{near}"), 1, false),
+            (format!("{local}{far}"), 31, true),
+            (format!("{local}{far}"), 32, false),
+        ] {
+            let config = open(&more, bytes);
+            assert_eq!(config.weakness().is_some(), is_weak, "{more} {bytes}");
+            let is_off = config.warning(true).is_some_and(|(key, text)| {
+                key == "network.shared_secret"
+                    && text.starts_with("the network is off: `network.shared_secret` must have")
+            });
+            assert_eq!(is_off, is_weak, "{more} {bytes}");
+        }
         let none = NetworkConfig::default();
         assert_eq!(none.warning(true).map(|(key, _)| key), Some("network_enabled"));
         assert_eq!(none.warning(false), None);

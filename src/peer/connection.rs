@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,7 +84,7 @@ async fn refuse(writer: &mut OwnedWriteHalf, id: String, refused: &Refused) {
 pub(crate) async fn accept(
     network: &Arc<Network>,
     stream: TcpStream,
-    address: &str,
+    address: SocketAddr,
 ) -> Result<(Connection, Joined), Failed> {
     let _ignored = stream.set_nodelay(true);
     let (reader, mut writer) = stream.into_split();
@@ -106,9 +107,10 @@ pub(crate) async fn accept(
 async fn admitted(
     network: &Arc<Network>,
     hello: Hello,
-    address: &str,
+    address: SocketAddr,
 ) -> Result<(Known, Hello, SessionKey, Joined), Refused> {
-    let known = network.us.admit(hello)?;
+    let known = network.admit(hello, address).await?;
+    let address = &*address.to_string();
     network.let_in(&known, address).await?;
     let agents = network.agents.list().await;
     let (ack, key) = network.us.welcome(&known, agents.to_vec())?;

@@ -33,7 +33,15 @@ pub(crate) struct Refused {
     pub(crate) reason: String,
 }
 
+/// Why a peer with another secret is refused.
+const WRONG_SECRET: &str = "auth_hmac is wrong: the nodes have different secrets";
+
 impl Refused {
+    /// May the peer have guessed the secret?
+    pub(crate) fn is_guess(&self) -> bool {
+        self.reason == WRONG_SECRET
+    }
+
     pub(crate) fn new(code: i64, reason: impl Into<String>) -> Self {
         Self { code, reason: reason.into() }
     }
@@ -113,7 +121,7 @@ impl Us {
         }
         let claims = recipients.iter().map(|recipient| claim(&hello.nonce, &hello.node_id, recipient));
         let found = claims.into_iter().find(|claim| proves(self.secret.expose(), claim, &hello.auth_hmac));
-        let claim = found.ok_or_else(|| forbidden("auth_hmac is wrong: the nodes have different secrets"))?;
+        let claim = found.ok_or_else(|| forbidden(WRONG_SECRET))?;
         // With the secret the copy of this identity would be trusted by all.
         if hello.node_id == self.identity.node_id {
             return Err(bad("this is the node itself, or another one with the same identity"));

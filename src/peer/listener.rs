@@ -1,7 +1,7 @@
 //! Peers that connect.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use super::config::Listen;
 use super::connection::{Failed, accept};
 use super::network::{Network, count};
+use super::table::origin;
 use super::wire::WireError;
 
 /// Time after a failure to accept, such as for want of descriptors.
@@ -49,17 +50,6 @@ impl Strangers {
     /// Its handshake has ended.
     fn remove(&mut self, number: u64) {
         self.waiting.retain(|(waiting, _, _)| *waiting != number);
-    }
-}
-
-/// The address that connections are counted by: of an IPv6 address its network, since a machine has all addresses of it.
-const fn origin(from: IpAddr) -> IpAddr {
-    match from {
-        IpAddr::V4(_) => from,
-        IpAddr::V6(from) => match from.to_ipv4_mapped() {
-            Some(from) => IpAddr::V4(from),
-            None => IpAddr::V6(Ipv6Addr::from_bits(from.to_bits() >> 64 << 64)),
-        },
     }
 }
 
@@ -119,9 +109,9 @@ async fn meet(
     number: u64,
     strangers: Arc<Mutex<Strangers>>,
 ) {
-    let address = address.to_string();
-    let handshake = timeout(Duration::from_millis(PEER_HANDSHAKE_MS), accept(&network, stream, &address)).await;
+    let handshake = timeout(Duration::from_millis(PEER_HANDSHAKE_MS), accept(&network, stream, address)).await;
     strangers.lock().remove(number);
+    let address = address.to_string();
     let (connection, joined) = match handshake.unwrap_or(Err(Failed::Wire(WireError::Slow))) {
         Ok(met) => met,
         Err(error) => {
@@ -139,6 +129,8 @@ async fn meet(
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
+
     use agentsvc_api::http::bridge::bridge;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

@@ -16,6 +16,7 @@ mod crypto;
 mod dial;
 mod front;
 pub(crate) mod fuzzing;
+mod guesses;
 mod handshake;
 mod identity;
 mod inbound;
@@ -53,7 +54,7 @@ pub const DOMAIN: Domain = Domain {
     ..Domain::EMPTY
 };
 
-/// Starts the network, where it is enabled and has a secret. Its problem is in the log and in the status, and the daemon runs
+/// Starts the network, where it is enabled and has a secret that is long enough. Its problem is in the log and in the status, and the daemon runs
 /// without it.
 pub(crate) fn start(
     (is_enabled, config): (bool, &NetworkConfig),
@@ -71,6 +72,10 @@ pub(crate) fn start(
     }
     if !config.shared_secret.is_set() {
         return off(Some("network.shared_secret is not set".to_owned()));
+    }
+    if let Some(problem) = config.weakness() {
+        tracing::error!(problem, "the network of nodes is off");
+        return off(Some(problem));
     }
     let around = Around {
         bridge: parts.bridge.clone(),

@@ -23,8 +23,10 @@ use tokio::sync::Semaphore;
 
 use super::agents::{AgentChanges, OwnAgents};
 use super::config::{Dial, NetworkConfig};
+use super::guesses::Guesses;
 use super::handshake::{FORBIDDEN, INTERNAL, Known, Refused, TOO_MANY, Us};
 use super::identity::Identity;
+use super::message::{Hello, line};
 use super::nonces::{Nonces, Seen};
 use super::table::{Joined, Table};
 use super::trust::{Distrust, Proven, TrustStore};
@@ -47,8 +49,9 @@ pub(crate) struct Network {
     usage: Mutex<HashMap<String, Usage>>,
     pub(crate) agents: OwnAgents,
     listen: OnceLock<Vec<SocketAddr>>,
-    /// Refusals that were put on the audit log in a minute.
-    noted: Mutex<(Instant, u32)>,
+    guesses: Guesses,
+    /// Refusals that were put on the audit log in a minute: of nodes that know the secret, and of others.
+    noted: Mutex<[(Instant, u32); 2]>,
 }
 
 /// What the network finds around it.
@@ -120,7 +123,8 @@ impl Network {
             usage: Mutex::default(),
             agents,
             listen: OnceLock::new(),
-            noted: Mutex::new((Instant::now(), 0)),
+            guesses: Guesses::default(),
+            noted: Mutex::new([(Instant::now(), 0); 2]),
         })
     }
 
@@ -171,6 +175,25 @@ impl Network {
         self.usage.lock().entry(node_id.to_owned()).or_default().end(tokens, Instant::now());
     }
 
+    /// A node connects: it must know the secret, and not come from where too many did not.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub(crate) async fn admit(&self, hello: Hello, address: SocketAddr) -> Result<Known, Refused> {
+        let (node_id, from) = (line(&hello.node_id), address.ip());
+        let judged = self.guesses.check(from, Instant::now()).and_then(|()| self.us.admit(hello));
+        match &judged {
+            Ok(_) => self.guesses.right(from),
+            Err(refused) => {
+                if refused.is_guess() {
+                    self.guesses.wrong(from, Instant::now());
+                }
+                self.note_refused(false, &node_id, &address.to_string(), refused).await;
+            }
+        }
+        judged
+    }
+
     /// A peer that has proved itself is let in: its key must be the pinned one, and its nonce new. Its key is stored when this
     /// returns.
     ///
@@ -185,7 +208,7 @@ impl Network {
         let result = self.trust.check(&known.node_id, known.public_key.as_deref()).map_err(distrust);
         let result = result.and_then(|()| self.see_nonce(known));
         if let Err(refused) = result {
-            self.note_refused(&known.node_id, address, &refused).await;
+            self.note_refused(true, &known.node_id, address, &refused).await;
             return Err(refused);
         }
         let (network, who, at) = (Arc::clone(self), known.clone(), address.to_owned());
@@ -247,9 +270,9 @@ impl Network {
     }
 
     /// Puts a refusal on the audit log, unless there were many.
-    async fn note_refused(&self, node_id: &str, address: &str, refused: &Refused) {
+    async fn note_refused(&self, is_known: bool, node_id: &str, address: &str, refused: &Refused) {
         let is_noted = {
-            let mut noted = self.noted.lock();
+            let noted = &mut self.noted.lock()[usize::from(is_known)];
             if noted.0.elapsed() >= Duration::from_secs(60) {
                 *noted = (Instant::now(), 0);
             }

@@ -1,6 +1,7 @@
 //! The peers that are or were connected.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use agentsvc_api::http::shutdown::Shutdown;
@@ -35,6 +36,8 @@ struct Link {
     end: Shutdown,
     /// Has a frame with a valid HMAC come? Before, the handshake may be one that was recorded long ago and is sent again.
     is_proven: bool,
+    /// Where it comes from; `None` for one that this node dialled.
+    origin: Option<IpAddr>,
     /// What the peer said of itself in the handshake, until it counts.
     said: Option<Known>,
 }
@@ -43,6 +46,17 @@ impl Peer {
     /// Is it connected?
     pub(crate) fn is_connected(&self) -> bool {
         !self.connections.is_empty()
+    }
+}
+
+/// The address that connections are counted by: of an IPv6 address its network, since a machine has all addresses of it.
+pub(crate) const fn origin(from: IpAddr) -> IpAddr {
+    match from {
+        IpAddr::V4(_) => from,
+        IpAddr::V6(from) => match from.to_ipv4_mapped() {
+            Some(from) => IpAddr::V4(from),
+            None => IpAddr::V6(Ipv6Addr::from_bits(from.to_bits() >> 64 << 64)),
+        },
     }
 }
 
@@ -88,6 +102,24 @@ impl Inner {
         true
     }
 
+    /// All places are taken: the oldest connection of the origin that has most of them ends, if the new one's origin has fewer.
+    /// Ends no connection that this node dialled. Is there one?
+    fn close_of_most(&mut self, newcomer: Option<IpAddr>) -> bool {
+        let links = || self.peers.iter().flat_map(|(id, peer)| peer.connections.iter().map(move |link| (id, link)));
+        let mut counts: HashMap<IpAddr, usize> = HashMap::new();
+        links().filter_map(|(_, link)| link.origin).for_each(|from| *counts.entry(from).or_default() += 1);
+        let most = counts.values().copied().max().unwrap_or(0);
+        let own = newcomer.map_or(0, |from| counts.get(&from).copied().unwrap_or(0) + 1);
+        if own >= most {
+            return false;
+        }
+        let of_most = links().filter(|(_, link)| link.origin.is_some_and(|from| counts.get(&from) == Some(&most)));
+        let oldest = of_most.min_by_key(|(_, link)| link.number).map(|(id, link)| (id.clone(), link.number));
+        let Some((node_id, number)) = oldest else { return false };
+        self.drop_link(&node_id, number);
+        true
+    }
+
     /// A connection has ended, or ends now.
     fn drop_link(&mut self, node_id: &str, number: u64) {
         let Some(peer) = self.peers.get_mut(node_id) else { return };
@@ -110,7 +142,7 @@ impl Table {
     /// A peer has connected, or was dialled at an address.
     ///
     /// # Errors
-    /// There are too many connections, of all peers or of this one, and all of them are proven.
+    /// There are too many connections, of all peers or of this one, and none has to make room for it.
     pub(crate) fn join(
         &self,
         known: &Known,
@@ -124,8 +156,11 @@ impl Table {
             let text = format!("the limit of {PEER_CONNECTIONS_MAX} connections of one peer is reached");
             return Err(Refused::new(TOO_MANY, text));
         }
-        if inner.connections >= PEERS_MAX && !inner.close_unproven(None) {
-            return Err(Refused::new(TOO_MANY, format!("the limit of {PEERS_MAX} peers is reached")));
+        let from = address.parse::<SocketAddr>().ok().filter(|_| dial.is_none()).map(|from| origin(from.ip()));
+        if inner.connections >= PEERS_MAX && !inner.close_unproven(None) && !inner.close_of_most(from) {
+            let text =
+                format!("the limit of {PEERS_MAX} peers is reached, and no address has more of them than this one");
+            return Err(Refused::new(TOO_MANY, text));
         }
         inner.last += 1;
         inner.connections += 1;
@@ -140,7 +175,7 @@ impl Table {
             if peer.connections.is_empty() {
                 peer.connected_at = now;
             }
-            peer.connections.push(Link { number, end: end.clone(), is_proven: false, said });
+            peer.connections.push(Link { number, end: end.clone(), is_proven: false, origin: from, said });
         }
         inner.trim();
         drop(inner);
@@ -275,6 +310,34 @@ mod tests {
         table.proved(&again, Timestamp(3));
         assert_eq!(agent(&table), "later");
         drop((recorded, real, again));
+        assert_eq!(table.0.lock().connections, 0);
+    }
+
+    #[test]
+    fn one_address_does_not_keep_others_out() {
+        let (table, now) = (Table::default(), Timestamp(1));
+        let join = |node: &str, address: &str, dial: Option<&Dial>| {
+            let joined = table.join(&known(node), address, dial, now);
+            joined.inspect(|joined| table.proved(joined, now))
+        };
+        let dial = Dial::of_test("10.0.0.9", 7);
+        let dialled = join("d", "10.0.0.9:7", Some(&dial)).unwrap();
+        let flood: Vec<_> = (1..PEERS_MAX).map(|n| join(&n.to_string(), "[2001:db8::7]:5", None).unwrap()).collect();
+        let refused = join("more", "[2001:db8::8]:5", None).err().unwrap();
+        assert!(refused.code == TOO_MANY && refused.reason.contains("no address has more"), "{refused}");
+        let other = join("other", "10.0.0.1:5", None).unwrap();
+        assert!(flood[0].end.is_triggered() && !flood[1].end.is_triggered() && !dialled.end.is_triggered());
+        // Each address that comes gets places, until all have as many.
+        let mut others = vec![other];
+        while let Ok(joined) = join(&format!("o{}", others.len()), "10.0.0.1:6", None) {
+            others.push(joined);
+        }
+        let held = flood.iter().filter(|joined| !joined.end.is_triggered()).count();
+        assert_eq!((others.len(), held), (24, 25));
+        // A peer that the configuration names always gets one.
+        assert!(join("e", "10.0.0.8:7", Some(&Dial::of_test("10.0.0.8", 7))).is_ok());
+        assert!(!dialled.end.is_triggered());
+        drop((flood, others, dialled));
         assert_eq!(table.0.lock().connections, 0);
     }
 

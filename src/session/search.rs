@@ -1,7 +1,6 @@
 //! `session_search`: finds what was said in the agent's own sessions.
 
-use agentsvc_api::session::search::{SearchFor, search};
-use agentsvc_components::kernel::taint::Taint;
+use agentsvc_api::session::search::{Found, SearchFor, search};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -41,8 +40,8 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         if query.trim().is_empty() {
             return Err("The `query` is empty.".to_owned());
         }
-        // Strangers, and what they wrote, have the conversation that they are in, and no other.
-        let is_guest = [Taint::GUEST, Taint::PEER].into_iter().any(|taint| context.run.taint.holds(taint));
+        // Strangers have the conversation that they are in, and no other.
+        let is_guest = !context.run.taint.of_strangers().is_none();
         let wanted = SearchFor {
             text: Some(query),
             label: None,
@@ -53,8 +52,12 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let cursor = cursor.map(|cursor| cursor.parse()).transpose();
         let cursor = cursor.map_err(|()| "The `cursor` is not valid.".to_owned())?;
         let content = std::sync::Arc::clone(&context.stores.content);
-        let found = search(&context.parts.bridge, content, wanted, cursor).await;
-        let found = found.map_err(|error| format!("The search failed: {}.", error.message()))?;
+        let found = match search(&context.parts.bridge, content, wanted, cursor).await {
+            Ok(found) => found,
+            // A conversation of strangers with another agent is hidden: it holds one message, which the model has read.
+            Err(error) if is_guest && error.status().as_u16() == 404 => Found { hits: Vec::new(), next: None },
+            Err(error) => return Err(format!("The search failed: {}.", error.message())),
+        };
         let hits = found.hits.iter().map(|hit| {
             json!({
                 "session_id": hit.session.id.0,
@@ -67,7 +70,8 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         });
         let mut told = json!({ "sessions": hits.collect::<Vec<_>>() });
         if is_guest {
-            told["searched"] = json!("This conversation only, because it has text from outside.");
+            told["searched"] =
+                json!("This conversation only, because a client without a key or another node began it.");
         }
         if let Some(next) = found.next {
             told["next"] = json!(next.to_string());

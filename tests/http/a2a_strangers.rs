@@ -57,6 +57,14 @@ fn a_guest_reaches_no_conversation_of_the_owner_through_tools() {
         assert!(asked.iter().filter(|request| request.to_string().contains("what did I say?")).count() >= 2);
         assert!(asked.iter().all(|request| !request.to_string().contains("password")), "{policy}: {asked:?}");
         assert!(asked.iter().all(|request| !request.to_string().contains("sesame is")), "{policy}: {asked:?}");
+        // What it began in another agent finds nothing, either.
+        let searches = Reply::calls(&[("1", "session_search", r#"{"query":"sesame"}"#)]);
+        let sends = Reply::calls(&[("1", "agent_send", r#"{"agent":"scout","message":"search"}"#)]);
+        model.script([sends, searches, Reply::text("done"), Reply::text("done")]);
+        let before = model.requests().len();
+        ask(&guest(&daemon), "message/send", &json!({ "message": said("search there") }));
+        let searched = model.requests().split_off(before).iter().map(ToString::to_string).collect::<String>();
+        assert!(searched.contains("This conversation only") && !searched.contains("sesame is"), "{policy}: {searched}");
         // Nor does it write there.
         for agent in [&agent, &other] {
             let current = text(&daemon.detail(agent)["session_id"]);

@@ -382,6 +382,24 @@ fn a_server_asks_the_model_of_the_agent_on_its_account() {
 }
 
 #[test]
+fn a_server_that_was_added_over_the_api_asks_models_once_that_is_granted() {
+    let harness = harness("", "", "[exec_policy]\nmode = \"full\"\n");
+    let script = fs::read_to_string(routes::root().join("tests/http/mcp_asking_server.py")).unwrap();
+    let mut body =
+        json!({ "name": "t", "transport": "stdio", "command": "/usr/bin/python3", "args": ["-c", script, ""] });
+    body["sampling"] = json!("always");
+    let refused = harness.daemon.post("/api/mcp/servers", &body).expect(400);
+    assert_eq!(refused["field"], "sampling", "{refused}");
+    body["sampling"] = json!(null);
+    let added = harness.daemon.post("/api/mcp/servers", &body).expect(201);
+    assert_eq!(added["sampling"], "off", "{added}");
+    let changed = harness.daemon.put("/api/mcp/servers/t", &json!({ "sampling": "approve" })).expect(200);
+    assert_eq!(changed["sampling"], "approve", "{changed}");
+    let log = harness.daemon.get("/api/audit/recent?limit=20").expect(200).to_string();
+    assert!(log.contains("mcp_server_updated") && log.contains(r#"\"sampling\":\"approve\""#), "{log}");
+}
+
+#[test]
 fn the_budget_of_the_agent_bounds_it() {
     let harness = harness("sampling = \"on\"", "", "");
     let agent = harness.daemon.agent_with("poor", &format!("{GRANTS}[limits]\nhourly_token_limit = 1\n"));

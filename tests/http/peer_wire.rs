@@ -188,6 +188,26 @@ fn only_those_that_know_the_secret_are_let_in() {
 }
 
 #[test]
+fn guesses_of_the_secret_are_slowed_down_and_noted() {
+    let daemon = Daemon::with(&network(""));
+    let guess = || refused(&daemon, &hello("guesser", &nonce(), "another secret"));
+    assert_eq!((0..10).map(|_| guess()).collect::<Vec<_>>(), vec![json!(403); 10]);
+    let (mut raw, answer) = Raw::greet(&daemon, &hello("n", &nonce(), SECRET));
+    assert_eq!(answer["code"], 429, "{answer}");
+    assert!(text(&answer["message"]).contains("too many wrong secrets from this address; wait 1 seconds"), "{answer}");
+    assert!(raw.is_closed());
+    let log = daemon.get("/api/audit/recent?limit=100").expect(200);
+    let of = |entry: &&Value| entry["event_type"] == "peer_refused" && entry.to_string().contains("guesser");
+    let entries = log["entries"].as_array().unwrap().iter().filter(of).count();
+    assert_eq!(entries, 10, "{log}");
+    assert!(!log.to_string().contains("another secret"));
+    until("the right secret is looked at again", || {
+        let (_raw, answer) = Raw::greet(&daemon, &hello("n", &nonce(), SECRET));
+        (answer["method"] == "handshake_ack").then_some(())
+    });
+}
+
+#[test]
 fn a_replayed_handshake_is_refused() {
     let daemon = Daemon::with(&network(""));
     let recorded = hello("n", &nonce(), SECRET);

@@ -244,6 +244,22 @@ fn without_a_secret_there_is_no_network() {
 }
 
 #[test]
+fn a_short_secret_keeps_the_network_on_this_machine() {
+    let config = |address: &str, secret: &str| {
+        network("").replace("127.0.0.1:0", address).replace(super::peer_wire::SECRET, secret)
+    };
+    let off = Daemon::with(&config("0.0.0.0:0", "hunter2"));
+    let told = status(&off);
+    assert_eq!((&told["online"], &told["listen_addr"]), (&json!(false), &json!(null)));
+    assert!(text(&told["problem"]).contains("`network.shared_secret` must have at least 32 characters"), "{told}");
+    let warnings = off.get("/api/health/detail").expect(200)["config_warnings"].to_string();
+    assert!(warnings.contains("the network is off: `network.shared_secret` must have"), "{warnings}");
+    assert!(!format!("{told}{warnings}{}", off.stderr()).contains("hunter2"));
+    assert_eq!(status(&Daemon::with(&config("127.0.0.1:0", "hunter2")))["online"], true);
+    assert_eq!(status(&Daemon::with(&config("0.0.0.0:0", super::peer_wire::SECRET)))["online"], true);
+}
+
+#[test]
 fn nodes_with_different_secrets_do_not_meet() {
     let served = Daemon::with(&network(""));
     let more = format!("bootstrap_peers = [\"{}\"]", address(&served));

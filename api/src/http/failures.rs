@@ -1,4 +1,4 @@
-//! Slows down clients that send wrong keys: each further one makes the next wait longer.
+//! Slows down clients that send wrong keys or secrets: each further one makes the next wait longer.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,11 +11,11 @@ use parking_lot::Mutex;
 
 use crate::http::error::Error;
 use crate::http::error_codes;
-use crate::http::rate::ClientKey;
+pub use crate::http::rate::ClientKey;
 
 /// The wrong keys of each client.
 #[derive(Default)]
-pub(crate) struct Failures {
+pub struct Failures {
     clients: Mutex<HashMap<ClientKey, Tries>>,
     /// How many clients there are; read without the lock.
     count: AtomicUsize,
@@ -36,20 +36,22 @@ impl Tries {
 }
 
 impl Failures {
+    /// How long the client has to wait until a key of it is looked at; `None` when it need not wait.
+    pub fn wait(&self, client: ClientKey, now: Instant) -> Option<Duration> {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let clients = self.clients.lock();
+        let tries = clients.get(&Self::key_of(&clients, client))?;
+        Some(tries.until.saturating_duration_since(now)).filter(|wait| !wait.is_zero())
+    }
+
     /// May the client try a key now?
     ///
     /// # Errors
     /// 429 with `Retry-After`.
     pub(crate) fn check(&self, client: ClientKey, now: Instant) -> Result<(), Error> {
-        if self.count.load(Ordering::Relaxed) == 0 {
-            return Ok(());
-        }
-        let clients = self.clients.lock();
-        let key = Self::key_of(&clients, client);
-        let wait = clients.get(&key).map_or(Duration::ZERO, |tries| tries.until.saturating_duration_since(now));
-        if wait.is_zero() {
-            return Ok(());
-        }
+        let Some(wait) = self.wait(client, now) else { return Ok(()) };
         let secs = u32::try_from(wait.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX);
         Err(Error::new(
             StatusCode::TOO_MANY_REQUESTS,
@@ -60,7 +62,7 @@ impl Failures {
     }
 
     /// The client sent a wrong key.
-    pub(crate) fn add(&self, client: ClientKey, now: Instant) {
+    pub fn add(&self, client: ClientKey, now: Instant) {
         let mut clients = self.clients.lock();
         if clients.len() >= limit::AUTH_SLOWED_MAX {
             clients.retain(|_, tries| !tries.is_over(now));

@@ -15,7 +15,7 @@ pub(crate) mod dispatch;
 pub mod domain;
 pub mod error;
 pub mod error_codes;
-pub(crate) mod failures;
+pub mod failures;
 pub mod files;
 pub(crate) mod handshake;
 pub(crate) mod in_flight;

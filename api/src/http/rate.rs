@@ -52,7 +52,8 @@ pub(crate) enum Share {
 
 /// Who counts as one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum ClientKey {
+pub enum ClientKey {
+    /// An address.
     V4(u32),
     /// The /64 network: what one client is usually given.
     V6(u64),
@@ -63,7 +64,7 @@ pub(crate) enum ClientKey {
 impl ClientKey {
     /// The one that the address belongs to. All loopback addresses are one: every program of the machine has as many of
     /// them as it wants.
-    pub(crate) fn of(client: IpAddr) -> Self {
+    pub fn of(client: IpAddr) -> Self {
         match client.to_canonical() {
             ip if ip.is_loopback() => Self::V4(Ipv4Addr::LOCALHOST.to_bits()),
             IpAddr::V4(ip) => Self::V4(ip.to_bits()),

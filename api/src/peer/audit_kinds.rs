@@ -3,7 +3,7 @@
 agentsvc_components::audit_kinds! {
     /// A node with the shared secret connected for the first time, or showed its first key, which is now pinned.
     PEER_PINNED = "peer_pinned";
-    /// A node that knows the shared secret was refused: it has another key than before, or repeated a handshake.
+    /// A node was refused: it does not know the shared secret, has another key than before, or repeated a handshake.
     PEER_REFUSED = "peer_refused";
     /// A pinned node was forgotten.
     PEER_FORGOTTEN = "peer_forgotten";

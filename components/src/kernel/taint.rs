@@ -28,10 +28,15 @@ impl Taint {
     pub const TOOL: Self = Self(1 << 5);
     /// Something in it looked like a prompt injection.
     pub const INJECTION: Self = Self(1 << 6);
-    /// Messages of clients that need no key, such as those of the A2A protocol.
+    /// A client that needs no key, such as one of the A2A protocol, began it; once it is [read](Self::as_read) by another turn,
+    /// what such a client wrote.
     pub const GUEST: Self = Self(1 << 7);
-    /// What agents of other nodes wrote.
+    /// An agent of another node began it; once it is [read](Self::as_read), what such an agent wrote.
     pub const PEER: Self = Self(1 << 8);
+    /// Text of clients that need no key, in a conversation that none of them began.
+    const GUEST_READ: Self = Self(1 << 9);
+    /// Text of other nodes, in a conversation that none of them began.
+    const PEER_READ: Self = Self(1 << 10);
 
     /// Every label with its word.
     pub const LABELS: [(Self, &'static str); 9] = [
@@ -49,7 +54,22 @@ impl Taint {
     /// Those of strangers: of clients that need no key and of other nodes.
     const STRANGERS: Self = Self(Self::GUEST.0 | Self::PEER.0);
 
-    /// Only the labels of strangers.
+    /// How far behind a label of strangers that of their text is.
+    const READ_SHIFT: u32 = 2;
+
+    /// The same as content that a turn reads: text of strangers in a conversation does not make it a conversation that
+    /// strangers began.
+    #[must_use]
+    pub const fn as_read(self) -> Self {
+        Self((self.0 & !Self::STRANGERS.0) | (self.of_strangers().0 << Self::READ_SHIFT))
+    }
+
+    /// With the labels of strangers for their text: both have one word.
+    const fn shown(self) -> Self {
+        Self(self.0 | ((self.0 & (Self::GUEST_READ.0 | Self::PEER_READ.0)) >> Self::READ_SHIFT))
+    }
+
+    /// Only the labels of what strangers began.
     #[must_use]
     pub const fn of_strangers(self) -> Self {
         Self(self.0 & Self::STRANGERS.0)
@@ -76,7 +96,8 @@ impl Taint {
     /// The words of its labels. A label of a later release has none.
     #[must_use]
     pub fn words(self) -> Vec<&'static str> {
-        Self::LABELS.iter().filter(|(label, _)| self.holds(*label)).map(|(_, word)| *word).collect()
+        let shown = self.shown();
+        Self::LABELS.iter().filter(|(label, _)| shown.holds(*label)).map(|(_, word)| *word).collect()
     }
 }
 

@@ -73,6 +73,29 @@ pub struct SealedValue {
     pub value: Box<str>,
 }
 
+/// Whether a server may ask the model of the agent that calls it (sampling).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SamplingRule {
+    /// No.
+    #[default]
+    Off,
+    /// When a person agrees to the request.
+    Approve,
+    /// Yes.
+    On,
+}
+
+/// What a stored server may ask of models.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredSampling {
+    /// May it?
+    pub rule: SamplingRule,
+    /// The most tokens of the answers in one call; `None` is the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+}
+
 /// The configuration of one MCP server.
 #[derive(Component, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpServer {
@@ -99,6 +122,9 @@ pub struct McpServer {
     /// How it is signed in to, as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oauth: Option<Box<str>>,
+    /// What it may ask of models.
+    #[serde(default)]
+    pub sampling: StoredSampling,
     /// When it was added.
     pub created_at: Timestamp,
     /// When a client last changed it.

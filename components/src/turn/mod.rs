@@ -152,6 +152,12 @@ impl Origin {
             Self::Api | Self::WebSocket | Self::OpenAi | Self::Agent { .. } | Self::Peer => false,
         }
     }
+
+    /// Does its turn go on in a hidden session after a restart? What waits for its answer, if anything, does too.
+    #[must_use]
+    pub const fn is_awaited_by_world(self) -> bool {
+        self.is_fired() || matches!(self, Self::Agent { .. })
+    }
 }
 
 /// The turn that waits for, or at least began, this one through `agent_send`.

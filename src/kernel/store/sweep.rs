@@ -34,15 +34,15 @@ type Companions = fn(&[u8], &[u8]) -> Keys;
 pub struct Sweeping {
     /// What to erase.
     pub rows: Rows,
-    /// Names further rows that go with one of those, given its key and value.
-    companions: Companions,
+    /// Names further rows that go with one of those, given its key and value; `None`: there are none, and no value is read.
+    companions: Option<Companions>,
     done: Option<AnyOutcome>,
 }
 
 impl Sweeping {
     /// Erases `rows`, and tells nobody.
     pub fn of(rows: Rows) -> Self {
-        Self { rows, companions: |_, _| Vec::new(), done: None }
+        Self { rows, companions: None, done: None }
     }
 
     /// Erases `rows`, and tells the world `done` when they are gone.
@@ -53,7 +53,7 @@ impl Sweeping {
     /// Erases with each row under a prefix those that `companions` names.
     #[must_use]
     pub fn with(self, companions: Companions) -> Self {
-        Self { companions, ..self }
+        Self { companions: Some(companions), ..self }
     }
 }
 
@@ -142,7 +142,7 @@ fn run(sweep: &Sweeps, waiting: &Receiver<Option<Sweeping>>, report: &(dyn Fn(An
 
 impl Sweeps {
     /// Erases the rows and gives their number; `None` when told to stop before the end.
-    fn erase(&self, what: &Rows, companions: Companions) -> Result<Option<u64>, Error> {
+    fn erase(&self, what: &Rows, companions: Option<Companions>) -> Result<Option<u64>, Error> {
         match what {
             Rows::Under(prefixes) => self.each(prefixes, |prefix| self.erase_prefix(prefix, companions)),
             Rows::AllButLast(prefix, keep) => self.trim(prefix, *keep),
@@ -200,7 +200,7 @@ impl Sweeps {
     }
 
     /// Erases all rows whose keys start with `prefix`; as [`erase`](Self::erase).
-    fn erase_prefix(&self, prefix: &[u8], companions: Companions) -> Result<Option<u64>, Error> {
+    fn erase_prefix(&self, prefix: &[u8], companions: Option<Companions>) -> Result<Option<u64>, Error> {
         let mut from = prefix.to_vec();
         let mut rows = 0;
         while !self.stopping.load(Ordering::Acquire) {
@@ -222,14 +222,21 @@ impl Sweeps {
 }
 
 /// Up to [`ERASED_ROWS_MAX`] keys that start with `prefix`, from `from` on, and the keys of the rows that go with them.
-fn chunk(store: &Store, prefix: &[u8], from: &[u8], companions: Companions) -> Result<(Keys, Keys), Error> {
+fn chunk(store: &Store, prefix: &[u8], from: &[u8], companions: Option<Companions>) -> Result<(Keys, Keys), Error> {
     let (mut keys, mut beside) = (Vec::new(), Vec::new());
     for entry in store.content.range(from..).take(ERASED_ROWS_MAX) {
-        let (key, value) = entry.into_inner().map_err(|error| store.failed(error))?;
+        let (key, found) = match companions {
+            Some(companions) => {
+                let (key, value) = entry.into_inner().map_err(|error| store.failed(error))?;
+                let found = if key.starts_with(prefix) { companions(&key, &value) } else { Vec::new() };
+                (key, found)
+            }
+            None => (entry.key().map_err(|error| store.failed(error))?, Vec::new()),
+        };
         if !key.starts_with(prefix) {
             break;
         }
-        beside.extend(companions(&key, &value));
+        beside.extend(found);
         keys.push(key.to_vec());
     }
     Ok((keys, beside))

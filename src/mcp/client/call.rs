@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::asks::questions::{Counts, Question};
 use super::asks::{Answers, Asked, RpcError};
-use super::connection::{Connection, Failure, Visit, late};
+use super::connection::{Answer, Connection, Failure, Visit, late};
 use super::incoming::roots;
 use super::mirrored;
 use super::session::{Described, Means, memory_of, pages};
@@ -46,7 +46,7 @@ pub(super) async fn call(
     mut arguments: Map<String, Value>,
     caller: Caller,
     time_max: Duration,
-) -> Result<Value, Failure> {
+) -> Result<Answer, Failure> {
     arguments.remove(CALLER_ARGUMENT);
     let Caller { session, agent, workspace, host } = caller;
     let (visit, questions) = connection.visit(agent, workspace);
@@ -73,17 +73,18 @@ pub(super) async fn call(
         Means::ReadResource => {
             let params = json!({ "uri": arguments.remove("uri") });
             let mut read = asking.request("resources/read", params).await?;
-            let Value::Array(contents) = taken(&mut read, "contents") else {
+            let Value::Array(contents) = taken(&mut read.value, "contents") else {
                 return Err(Failure::Unanswered("its resource has no contents".to_owned()));
             };
             let parts = contents.into_iter().map(|content| json!({ "type": "resource", "resource": content }));
-            Ok(json!({ "content": parts.collect::<Vec<_>>() }))
+            let content = parts.collect::<Vec<_>>();
+            Ok(read.map(|_| json!({ "content": content })))
         }
         Means::GetPrompt => {
             let arguments_of = arguments.remove("arguments").unwrap_or_else(|| json!({}));
             let params = json!({ "name": arguments.remove("name"), "arguments": arguments_of });
             let mut got = asking.request("prompts/get", params).await?;
-            let Value::Array(messages) = taken(&mut got, "messages") else {
+            let Value::Array(messages) = taken(&mut got.value, "messages") else {
                 return Err(Failure::Unanswered("its prompt has no messages".to_owned()));
             };
             let parts = messages.into_iter().flat_map(|mut message| {
@@ -91,11 +92,12 @@ pub(super) async fn call(
                     json!({ "type": "text", "text": format!("{}:", message["role"].as_str().unwrap_or("user")) });
                 [role, taken(&mut message, "content")]
             });
-            Ok(json!({ "content": parts.collect::<Vec<_>>() }))
+            let content = parts.collect::<Vec<_>>();
+            Ok(got.map(|_| json!({ "content": content })))
         }
         means @ (Means::ListResources | Means::ListPrompts) => {
             let listed = tokio::time::timeout(time_max, list(connection, means)).await;
-            listed.unwrap_or_else(|_| Err(late(time_max)))
+            listed.unwrap_or_else(|_| Err(late(time_max))).map(Answer::from)
         }
     }
 }
@@ -133,11 +135,12 @@ struct Asking<'a> {
 impl Asking<'_> {
     /// Sends the request of the call and answers what the server asks, until there is a result. A server of a version without
     /// requests of its own asks in a result; then the request is sent again with the answers, as that version wants it.
-    async fn request(&mut self, method: &str, mut params: Value) -> Result<Value, Failure> {
+    async fn request(&mut self, method: &str, mut params: Value) -> Result<Answer, Failure> {
         for _ in 0..MCP_INPUT_ROUNDS_MAX {
-            let result = self.round(method, params.clone()).await?;
+            let answer = self.round(method, params.clone()).await?;
+            let result = &answer.value;
             if result["resultType"] != "input_required" {
-                return Ok(result);
+                return Ok(answer);
             }
             if !self.connection.version().is_some_and(super::session::Version::is_stateless) {
                 return Err(Failure::Unanswered(
@@ -154,7 +157,7 @@ impl Asking<'_> {
     }
 
     /// Sends the request once and answers the server's requests meanwhile.
-    async fn round(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
+    async fn round(&mut self, method: &str, params: Value) -> Result<Answer, Failure> {
         let Self { connection, visit, questions, host, time_max, time_left, headers, .. } = self;
         let calling = connection.request_of(visit, method, params, headers.clone());
         tokio::pin!(calling);
@@ -165,7 +168,7 @@ impl Asking<'_> {
                 biased;
                 result = &mut calling => return result,
                 Some(question) = questions.recv() => open.push(settled(question, *host)),
-                Some(()) = open.next(), if !is_idle => {}
+                Some(told) = open.next(), if !is_idle => told?,
                 () = tokio::time::sleep(*time_left), if is_idle => return Err(late(*time_max)),
             }
             if is_idle {
@@ -207,13 +210,16 @@ impl Asking<'_> {
 }
 
 /// Answers a request of the server, unless it takes that back.
-async fn settled(mut question: Question, host: Option<&dyn Answers>) {
-    let (Some(host), Some(asked)) = (host, question.asked.take()) else { return };
+///
+/// # Errors
+/// It did not take the answer: what a person or a model said did not arrive.
+async fn settled(mut question: Question, host: Option<&dyn Answers>) -> Result<(), Failure> {
+    let (Some(host), Some(asked)) = (host, question.asked.take()) else { return Ok(()) };
     let answer = tokio::select! {
         answer = host.answer(asked) => answer,
-        () = question.cancelled() => return,
+        () = question.cancelled() => return Ok(()),
     };
-    question.answer(answer);
+    question.answer(answer).await
 }
 
 /// A result that is one text.

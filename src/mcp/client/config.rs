@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+pub use agentsvc_components::mcp::SamplingRule;
 use agentsvc_systems::mcp::limits::{
     MCP_SAMPLING_TOKENS_MAX, MCP_SERVER_NAME_BYTES_MAX, MCP_SERVERS_MAX, MCP_TIMEOUT_SECS_MAX, MCP_VALUE_BYTES_MAX,
     MCP_VALUES_MAX,
@@ -66,19 +67,6 @@ table! {
         /// Seconds between two health checks of a connected server, 5 to 3600. Three that fail restart it.
         health_check_interval_secs: u64 = 60 => integer(5..=3_600),
     }
-}
-
-/// Whether a server may ask the model of the agent that calls it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SamplingRule {
-    /// No.
-    #[default]
-    Off,
-    /// When a person agrees to the request.
-    Approve,
-    /// Yes.
-    On,
 }
 
 impl Word for SamplingRule {

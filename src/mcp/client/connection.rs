@@ -16,6 +16,7 @@ use super::asks::Offers;
 use super::asks::questions::{Guests, Question};
 use super::incoming::{self, LogQuota};
 use super::session::Version;
+use super::wire::Memory;
 
 /// Bytes of a server's reason.
 const REASON_BYTES_MAX: usize = 1 << 10;
@@ -29,8 +30,30 @@ pub(super) enum Failure {
     Unanswered(String),
 }
 
+/// A result of a server, and the memory that it takes. That is free for other messages once this is dropped.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Answer {
+    /// The result.
+    pub(super) value: Value,
+    /// Its memory.
+    pub(super) memory: Memory,
+}
+
+impl Answer {
+    /// Another result that is made of this one and takes no more than it.
+    pub(super) fn map(self, into: impl FnOnce(Value) -> Value) -> Self {
+        Self { value: into(self.value), memory: self.memory }
+    }
+}
+
+impl From<Value> for Answer {
+    fn from(value: Value) -> Self {
+        Self { value, memory: Memory::default() }
+    }
+}
+
 /// Who waits for the answer to which request.
-type Waiting = HashMap<u64, oneshot::Sender<Result<Value, Failure>>>;
+type Waiting = HashMap<u64, oneshot::Sender<Result<Answer, Failure>>>;
 
 /// The way to a server. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -250,6 +273,16 @@ impl Connection {
 
     /// Sends a request and waits for its answer. `params` is an object.
     pub(super) async fn request(&self, method: &str, params: Value, time_max: Duration) -> Result<Value, Failure> {
+        self.request_held(method, params, time_max).await.map(|answer| answer.value)
+    }
+
+    /// The same, for a result that may be large.
+    pub(super) async fn request_held(
+        &self,
+        method: &str,
+        params: Value,
+        time_max: Duration,
+    ) -> Result<Answer, Failure> {
         let exchange = self.exchange(None, method, params, Vec::new());
         tokio::time::timeout(time_max, exchange).await.unwrap_or_else(|_| Err(late(time_max)))
     }
@@ -261,7 +294,7 @@ impl Connection {
         method: &str,
         params: Value,
         headers: Vec<(String, String)>,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Answer, Failure> {
         self.exchange(Some(visit.key), method, params, headers).await
     }
 
@@ -271,7 +304,7 @@ impl Connection {
         method: &str,
         mut params: Value,
         headers: Vec<(String, String)>,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Answer, Failure> {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         {
@@ -303,16 +336,17 @@ impl Connection {
         let _ended = self.0.outgoing.send(unasked(notification(method, json!({})))).await;
     }
 
-    /// Takes what the server sent: a message, or several; with the answer to the request `within`, where that is known.
-    pub(super) fn take_all(&self, messages: Value, within: Option<u64>) {
+    /// Takes what the server sent: a message, or several, and their memory; with the answer to the request `within`, where that
+    /// is known.
+    pub(super) fn take_all(&self, messages: Value, memory: &Memory, within: Option<u64>) {
         match messages {
-            Value::Array(batch) => batch.into_iter().for_each(|message| self.take(message, within)),
-            message => self.take(message, within),
+            Value::Array(batch) => batch.into_iter().for_each(|message| self.take(message, memory, within)),
+            message => self.take(message, memory, within),
         }
     }
 
     /// Takes one message of the server.
-    fn take(&self, mut message: Value, within: Option<u64>) {
+    fn take(&self, mut message: Value, memory: &Memory, within: Option<u64>) {
         if message["method"].is_string() {
             return incoming::take(self, &message, within);
         }
@@ -322,13 +356,16 @@ impl Connection {
                 let said = error["message"].as_str().unwrap_or("no reason");
                 Err(Failure::Refused(said[..said.floor_char_boundary(REASON_BYTES_MAX)].to_owned()))
             }
-            None => Ok(message.get_mut("result").map(Value::take).unwrap_or_default()),
+            None => {
+                let value = message.get_mut("result").map(Value::take).unwrap_or_default();
+                Ok(Answer { value, memory: memory.clone() })
+            }
         };
         self.settle(id, answer);
     }
 
     /// Ends a request. An answer that comes too late has no one to go to.
-    pub(super) fn settle(&self, id: u64, answer: Result<Value, Failure>) {
+    pub(super) fn settle(&self, id: u64, answer: Result<Answer, Failure>) {
         let waiting = self.0.waiting.lock().as_mut().and_then(|waiting| waiting.remove(&id));
         waiting.map(|waiting| waiting.send(answer));
     }
@@ -341,6 +378,21 @@ impl Connection {
     /// Answers the server. One that asks faster than it reads gets no answers.
     pub(super) fn answer(&self, message: Value) {
         let _ = self.0.outgoing.try_send(unasked(message));
+    }
+
+    /// Answers the server; waits while it takes nothing.
+    ///
+    /// # Errors
+    /// It took nothing for so long, or is gone.
+    pub(super) async fn answer_within(&self, message: Value, time_max: Duration) -> Result<(), Failure> {
+        match tokio::time::timeout(time_max, self.0.outgoing.send(unasked(message))).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(unanswered("it ended before it took the answer to its request")),
+            Err(_) => {
+                let secs = time_max.as_secs();
+                Err(unanswered(format!("it did not take the answer to its request within {secs} seconds")))
+            }
+        }
     }
 
     /// What the server may still write to the log.

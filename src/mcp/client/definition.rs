@@ -107,9 +107,8 @@ impl Sources<'_> {
     /// The server that clients stored. Blocks on the disk.
     pub(crate) fn stored(&self, server: &McpServer) -> Definition {
         let mut definition = self.bare(&server.name, Source::Api, server.template_id.clone());
-        if let Some(secs) = server.timeout_secs {
-            definition.timeout = Duration::from_secs(secs.into());
-        }
+        definition.timeout = server.timeout_secs.map_or(definition.timeout, |secs| Duration::from_secs(secs.into()));
+        definition.asks = definition.asks.with_sampling(server.sampling);
         let own = server.transport.as_deref().map(serde_json::from_str::<McpTransport>);
         // A transport of its own is the client's word, wherever the server came from.
         let entry = if own.is_none() { self.entry(&mut definition) } else { None };

@@ -57,6 +57,7 @@ fn shown(server: &Server, is_listed: bool) -> ServerItem {
         headers: definition.headers.iter().map(|(name, _)| name.to_string()).collect(),
         timeout_secs: definition.timeout.as_secs(),
         network: definition.network,
+        sampling: definition.asks.sampling_word(),
         has_oauth: definition.oauth.is_some(),
         auth: health.auth,
         tool_count: offer.tools.len(),

@@ -65,7 +65,7 @@ pub(crate) fn start(
         handle: handle.clone(),
         injection: parts.injection,
         directories: home.mcp_servers_dir(),
-        sampler: Sampler::new(Arc::clone(providers)),
+        sampler: Sampler::new(Arc::clone(providers), parts.settings.clone()),
     });
     api.services.provide::<dyn ManagedServers>(Arc::clone(&registry) as _);
     api.services.provide::<dyn ServerSignIns>(Arc::clone(&registry) as _);

@@ -68,7 +68,7 @@ pub(crate) struct Registry {
     /// A change was applied without the answer of the world.
     unanswered: Notify,
     /// Two servers that change at once must not offer an older list last.
-    offering: Mutex<()>,
+    offering: Mutex<tools::Made>,
 }
 
 struct Entry {
@@ -285,9 +285,9 @@ impl Registry {
 
     /// Offers the tools of all servers to agents.
     pub(super) fn offer(&self) {
-        let _one_by_one = self.offering.lock();
+        let mut made = self.offering.lock();
         let servers = self.servers();
-        self.set.bring(tools::all(&servers, &self.sampler));
+        self.set.bring(tools::all(&servers, &self.sampler, &mut made));
     }
 
     /// Those that run, in the order of their names.

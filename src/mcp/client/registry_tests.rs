@@ -79,7 +79,7 @@ fn registry() -> (Arc<Registry>, World, TempDir) {
         handle: Handle::current(),
         injection: InjectionPolicy::default(),
         directories: home.path().join("servers"),
-        sampler: Sampler::new(Arc::default()),
+        sampler: Sampler::new(Arc::default(), Settings::default()),
     });
     (registry, World { engine, intake }, home)
 }

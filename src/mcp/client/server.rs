@@ -19,7 +19,7 @@ use super::asks::Places;
 use super::backoff::rest;
 use super::call::{self, Caller};
 use super::config::Extensions;
-use super::connection::{Connection, Failure};
+use super::connection::{Answer, Connection, Failure};
 use super::definition::Definition;
 use super::incoming::LogQuota;
 use super::link::Link;
@@ -180,7 +180,7 @@ impl Server {
         called: &Described,
         arguments: Map<String, Value>,
         caller: Caller,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Answer, Failure> {
         let connection = match &self.state.lock().link {
             Link::Up(connection) | Link::Starting(Some(connection)) => connection.clone(),
             Link::Starting(None) => {

@@ -293,7 +293,8 @@ pub(super) async fn pages<T>(
 ) -> Result<Vec<T>, Failure> {
     let (mut all, mut params, mut bytes, mut empty) = (Vec::new(), json!({}), 0, 0);
     loop {
-        let mut page = connection.request(method, params, LIST_TIME_MAX).await?;
+        let mut answer = connection.request_held(method, params, LIST_TIME_MAX).await?;
+        let page = &mut answer.value;
         let Some(Value::Array(entries)) = page.get_mut(key).map(Value::take) else {
             return Err(Failure::Unanswered(format!("its list of {key} is not valid")));
         };

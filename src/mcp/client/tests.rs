@@ -304,7 +304,9 @@ async fn what_a_server_has_becomes_tools() {
     let calling = |at: usize, arguments: Value| {
         let (connection, described) = (connection.clone(), described[at].clone());
         let arguments = arguments.as_object().unwrap().clone();
-        tokio::spawn(async move { call(&connection, &described, arguments, Caller::default(), SECOND).await.unwrap() })
+        tokio::spawn(
+            async move { call(&connection, &described, arguments, Caller::default(), SECOND).await.unwrap().value },
+        )
     };
     let call = calling(0, json!({}));
     let resource = json!({ "uri": "x://a", "name": "a", "secret": "s" });
@@ -341,7 +343,9 @@ async fn calls_say_for_whom_they_are_and_models_do_not() {
         let caller = Caller { session: Some("s-1".to_owned()), workspace: Some("/w/ann".into()), ..Caller::default() };
         let described = Described { name: "a".to_owned(), ..Described::default() };
         let arguments = json!({ "x": 1, "_librefang_caller": { "session_id": "another" } });
-        call(&asked, &described, arguments.as_object().unwrap().clone(), caller, SECOND * 9).await
+        call(&asked, &described, arguments.as_object().unwrap().clone(), caller, SECOND * 9)
+            .await
+            .map(|answer| answer.value)
     });
     let asked = peer.next().await;
     assert_eq!(asked["params"]["arguments"], json!({ "x": 1 }));

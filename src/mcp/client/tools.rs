@@ -14,11 +14,11 @@ use super::asks::Answers;
 use super::asks::host::Host;
 use super::asks::sampler::Sampler;
 use super::call::Caller;
-use super::connection::Failure;
-use super::review::Judged;
+use super::connection::{Answer, Failure};
+use super::review::{Judged, Offer};
 use super::server::Server;
 use super::session::Described;
-use crate::tool::toolset::{Context, Ended, Tool, input};
+use crate::tool::toolset::{Context, Ended, Entry, Tool, input};
 
 /// Bytes of the schema of a tool's input.
 const SCHEMA_BYTES_MAX: usize = 64 << 10;
@@ -29,19 +29,54 @@ pub(super) fn plain(name: &str) -> String {
     name.chars().map(plain).collect()
 }
 
+/// The tools of each server as they were last made. They are made anew when the server offers others, so that a server that comes
+/// or goes costs nothing for the tools of the rest.
+#[derive(Default)]
+pub(super) struct Made(Vec<MadeOf>);
+
+struct MadeOf {
+    server: Arc<Server>,
+    offer: Arc<Offer>,
+    tools: Vec<Arc<Entry>>,
+}
+
+impl MadeOf {
+    fn new(server: &Arc<Server>, offer: Arc<Offer>, sampler: &Arc<Sampler>) -> Self {
+        let prefix = tool_prefix(server.name());
+        let made = |judged: &Arc<Judged>| {
+            let name = format!("{prefix}{}", judged.name);
+            Entry::new(tool(server, sampler, name, (judged, offer.accepted_at)))
+        };
+        let tools = offer.tools.iter().map(made).collect();
+        Self { server: Arc::clone(server), offer, tools }
+    }
+}
+
 /// All tools of all servers. Of two with one name that of the server with the longer name counts, and of those the first.
-pub(super) fn all(servers: &[Arc<Server>], sampler: &Arc<Sampler>) -> Vec<Tool> {
+pub(super) fn all(servers: &[Arc<Server>], sampler: &Arc<Sampler>, made: &mut Made) -> Vec<Arc<Entry>> {
     let mut by_length: Vec<_> = servers.iter().collect();
     by_length.sort_by_key(|server| std::cmp::Reverse(server.name().len()));
-    let (mut names, mut tools) = (HashSet::new(), Vec::new());
-    for server in by_length {
+    let mut before = std::mem::take(&mut made.0);
+    let of = |server: &Arc<Server>| {
         let offer = server.offer();
-        for judged in &offer.tools {
-            let name = format!("{}{}", tool_prefix(server.name()), judged.name);
-            if names.insert(name.clone()) {
-                tools.push(tool(server, sampler, name, (judged, offer.accepted_at)));
+        let is_same = |of: &MadeOf| Arc::ptr_eq(&of.server, server) && Arc::ptr_eq(&of.offer, &offer);
+        match before.iter().position(is_same) {
+            Some(at) => before.swap_remove(at),
+            None => MadeOf::new(server, offer, sampler),
+        }
+    };
+    made.0 = by_length.into_iter().map(of).collect();
+    let (mut names, mut tools) = (HashSet::new(), Vec::new());
+    for MadeOf { server, tools: own, .. } in &made.0 {
+        for tool in own {
+            if names.insert(&*tool.name) {
+                tools.push(Arc::clone(tool));
             } else {
-                tracing::warn!(server = server.name(), tool = name, "another MCP server has a tool of this name");
+                tracing::warn!(
+                    server = server.name(),
+                    tool = &*tool.name,
+                    "another MCP server has a tool of this name"
+                );
             }
         }
     }
@@ -112,11 +147,11 @@ async fn caller(server: &Server, sampler: Arc<Sampler>, context: &Context) -> Ca
 }
 
 /// What the model reads.
-pub(super) fn told(server: &str, result: Result<Value, Failure>) -> Result<Ended, String> {
+pub(super) fn told(server: &str, result: Result<Answer, Failure>) -> Result<Ended, String> {
     let failed = |text: String| Ok(Ended::Failure { text, taint: Taint::TOOL });
     match result {
-        Ok(result) if result["isError"] == true => failed(text(&result)),
-        Ok(result) => Ok(Ended::Text(text(&result))),
+        Ok(result) if result.value["isError"] == true => failed(text(&result.value)),
+        Ok(result) => Ok(Ended::Text(text(&result.value))),
         Err(Failure::Refused(said)) => failed(format!("The MCP server refused the call: {said}")),
         Err(Failure::Unanswered(why)) => Err(format!("The MCP server {server:?} gave no result: {why}.")),
     }
@@ -160,7 +195,7 @@ mod tests {
     use crate::mcp::catalog::Catalog;
     use crate::mcp::client::config::McpClient;
     use crate::mcp::client::definition::Sources;
-    use crate::mcp::client::review::{Offer, judge};
+    use crate::mcp::client::review::judge;
 
     fn server(name: &str, tools: &[&str]) -> Arc<Server> {
         let sources = Sources {
@@ -186,9 +221,19 @@ mod tests {
     #[test]
     fn names_are_those_of_the_longest_server() {
         let servers = [server("a", &["b_c", "Get-It"]), server("A-b", &["c", "c"])];
-        let tools = all(&servers, &Sampler::new(Arc::default()));
+        let (sampler, mut made) = (Sampler::new(Arc::default(), Settings::default()), Made::default());
+        let tools = all(&servers, &sampler, &mut made);
         let found: Vec<_> = tools.iter().map(|tool| (&*tool.name, tool.server.as_deref())).collect();
         assert_eq!(found, [("mcp_a_b_c", Some("A-b")), ("mcp_a_get_it", Some("a"))]);
+        // What stays is shared with the list before.
+        let [first, second] = servers;
+        let third = server("c", &["d"]);
+        let after = all(&[first, third], &sampler, &mut made);
+        let names: Vec<_> = after.iter().map(|tool| &*tool.name).collect();
+        assert_eq!(names, ["mcp_a_b_c", "mcp_a_get_it", "mcp_c_d"]);
+        assert!(Arc::ptr_eq(&after[1], &tools[1]) && !Arc::ptr_eq(&after[0], &tools[0]));
+        drop(tools);
+        assert_eq!(Arc::strong_count(&second), 1, "nothing keeps a server that is gone");
     }
 
     #[test]
@@ -227,7 +272,7 @@ mod tests {
         assert_eq!(text(&json!({ "content": [], "structuredContent": { "a": 1 } })), "{\"a\":1}");
         assert_eq!(text(&json!({})), "The result is empty.");
         let is_failure = |result| matches!(told("s", result), Ok(Ended::Failure { taint: Taint::TOOL, .. }));
-        assert!(is_failure(Ok(json!({ "isError": true, "content": [] }))));
+        assert!(is_failure(Ok(json!({ "isError": true, "content": [] }).into())));
         assert!(is_failure(Err(Failure::Refused("no".to_owned()))));
         assert!(told("s", Err(Failure::Unanswered("it ended".to_owned()))).is_err());
     }

@@ -1,5 +1,6 @@
 //! The tools of this daemon, as a value that is replaced as a whole.
 
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -13,10 +14,10 @@ use super::validate::{Fault, InputSchema};
 use super::{Tool, ToolSpec, grant};
 
 /// The tools that there are at one moment, in the order in which a prompt shows them.
-pub(crate) struct Tools(Vec<Entry>);
+pub(crate) struct Tools(Vec<Arc<Entry>>);
 
-/// One tool, and what is made of it.
-struct Entry {
+/// One tool, and what is made of it. Sets of tools share it, so that another set costs no copy of what stays.
+pub(crate) struct Entry {
     tool: Tool,
     /// The tool as it is offered, written when it first is. Only a schema that is no JSON has none; a test sees to it that
     /// there is no such tool.
@@ -25,7 +26,20 @@ struct Entry {
     input: OnceLock<Result<InputSchema, String>>,
 }
 
+impl Deref for Entry {
+    type Target = Tool;
+
+    fn deref(&self) -> &Tool {
+        &self.tool
+    }
+}
+
 impl Entry {
+    /// A tool of which nothing is made yet.
+    pub(crate) fn new(tool: Tool) -> Arc<Self> {
+        Arc::new(Self { tool, spec: OnceLock::new(), input: OnceLock::new() })
+    }
+
     fn spec(&self) -> Option<&ToolSpec> {
         self.spec.get_or_init(|| self.tool.spec()).as_ref()
     }
@@ -34,10 +48,14 @@ impl Entry {
 impl Tools {
     /// These tools, in their order.
     pub(crate) fn new(tools: impl IntoIterator<Item = Tool>) -> Self {
-        let entry = |tool: Tool| Entry { tool, spec: OnceLock::new(), input: OnceLock::new() };
-        let mut tools: Vec<_> = tools.into_iter().map(entry).collect();
-        tools.sort_by_key(|entry| entry.tool.order);
-        Self(tools)
+        Self::of(tools.into_iter().map(Entry::new))
+    }
+
+    fn of(entries: impl IntoIterator<Item = Arc<Entry>>) -> Self {
+        let mut entries: Vec<_> = entries.into_iter().collect();
+        entries.sort_by_key(|entry| entry.tool.order);
+        entries.shrink_to_fit();
+        Self(entries)
     }
 
     /// All of them.
@@ -56,7 +74,7 @@ impl Tools {
     }
 
     fn entry(&self, name: &str) -> Option<&Entry> {
-        self.0.iter().find(|entry| entry.tool.name == name)
+        self.0.iter().map(|entry| &**entry).find(|entry| entry.tool.name == name)
     }
 
     /// Holds an input against the schema of the tool of this name. That of another server may take any time for it, and the
@@ -74,7 +92,7 @@ impl Tools {
     /// Every tool as it is offered to an agent that may call all.
     #[cfg(test)]
     pub(crate) fn offered_to_all(&self) -> Vec<ToolSpec> {
-        self.0.iter().filter_map(Entry::spec).cloned().collect()
+        self.0.iter().filter_map(|entry| entry.spec()).cloned().collect()
     }
 
     /// Every tool that an agent of this manifest may call. All parts are shared, so that a copy is cheap.
@@ -84,7 +102,7 @@ impl Tools {
             return Vec::new();
         }
         let granted = self.0.iter().filter(|entry| grant::allows(manifest, &entry.tool));
-        granted.filter_map(Entry::spec).cloned().collect()
+        granted.filter_map(|entry| entry.spec()).cloned().collect()
     }
 
     /// Does `pattern`, a name or glob, match a tool?
@@ -106,13 +124,13 @@ struct Shared {
 impl ToolSet {
     /// The tools that come with the daemon.
     pub fn built_in() -> Self {
-        let tools = ArcSwap::from_pointee(Tools::new(built_in().iter().cloned()));
+        let tools = ArcSwap::from_pointee(Tools::of(built_in().0.iter().cloned()));
         Self(Arc::new(Shared { tools, expected: watch::Sender::default() }))
     }
 
     /// The tools that come with the daemon, and `brought` behind them. Calls that run keep theirs.
-    pub fn bring(&self, brought: impl IntoIterator<Item = Tool>) {
-        self.0.tools.store(Arc::new(Tools::new(built_in().iter().cloned().chain(brought))));
+    pub(crate) fn bring(&self, brought: impl IntoIterator<Item = Arc<Entry>>) {
+        self.0.tools.store(Arc::new(Tools::of(built_in().0.iter().cloned().chain(brought))));
     }
 
     /// The tools as they are now.
@@ -195,7 +213,7 @@ mod tests {
         let tool = Tool::brought("mcp_look".to_owned(), "Looks at something.".to_owned(), schema, |_, input| {
             Box::pin(async move { Ok(Ended::Text(input)) })
         });
-        set.bring([tool]);
+        set.bring([Entry::new(tool)]);
         let after = set.get();
         assert_eq!(after.iter().last().map(|tool| &*tool.name), Some("mcp_look"));
         assert!(after.is_called("mcp_*") && after.find("system_time").is_some());
@@ -223,7 +241,7 @@ mod tests {
         let (bringing, waited) = (set.clone(), set.with("mcp_s_look", minute));
         let bring = async move {
             bringing.expect(vec!["mcp_t_".to_owned(), "mcp_s_".to_owned()]);
-            bringing.bring([look]);
+            bringing.bring([Entry::new(look)]);
             bringing.expect(vec!["mcp_t_".to_owned()]);
         };
         assert!(tokio::join!(waited, bring).0.find("mcp_s_look").is_some());

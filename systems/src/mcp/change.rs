@@ -2,7 +2,7 @@
 
 use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_components::kernel::slot::Slot;
-use agentsvc_components::mcp::{McpServer, McpServerId, SealedValue};
+use agentsvc_components::mcp::{McpServer, McpServerId, SamplingRule, SealedValue};
 use agentsvc_components::{Refusal, Timestamp};
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,12 @@ pub struct McpServerFields {
     /// How it is signed in to, as the JSON of an [`McpOauth`]; `Some(None)` takes it away.
     #[serde(with = "crate::kernel::patch")]
     pub oauth: Option<Option<String>>,
+    /// May it ask models? Without it, a change of the transport takes the grant away: it was given to another server.
+    #[serde(default)]
+    pub sampling: Option<SamplingRule>,
+    /// The most tokens of the answers in one call.
+    #[serde(default)]
+    pub sampling_max_tokens: Option<u32>,
 }
 
 impl McpServerFields {
@@ -52,6 +58,9 @@ impl McpServerFields {
                     ));
                 }
                 changed.headers.clear();
+            }
+            if server.transport.as_ref().is_some_and(|before| *before != text) {
+                changed.sampling.rule = SamplingRule::Off;
             }
             changed.transport = Some(text);
         }
@@ -71,6 +80,14 @@ impl McpServerFields {
         changed.network = self.network.unwrap_or(changed.network);
         if let Some(oauth) = self.oauth {
             changed.oauth = oauth.map(|text| checked_oauth(&text)).transpose()?;
+        }
+        changed.sampling.rule = self.sampling.unwrap_or(changed.sampling.rule);
+        if let Some(tokens) = self.sampling_max_tokens {
+            if !(1..=limits::MCP_SAMPLING_TOKENS_MAX).contains(&u64::from(tokens)) {
+                let text = format!("sampling_max_tokens must be 1 to {}", limits::MCP_SAMPLING_TOKENS_MAX);
+                return Err(Refusal::bad_field("sampling_max_tokens", text));
+            }
+            changed.sampling.max_tokens = Some(tokens);
         }
         changed.updated_at = now;
         *server = changed;
@@ -233,6 +250,7 @@ fn note(world: &mut World, kind: AuditKind, server: &McpServer) {
     let details = json!({
         "name": server.name, "template_id": server.template_id, "transport": reached.as_ref().map(McpTransport::kind),
         "target": reached.as_ref().map(McpTransport::target), "env": names(&server.env), "headers": names(&server.headers),
+        "sampling": server.sampling.rule,
     });
     world.audit(kind, None, details);
 }

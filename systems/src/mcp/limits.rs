@@ -19,6 +19,15 @@ agentsvc_components::limits! {
     pub const MCP_SERVER_BYTES_MAX: usize = 48 << 20;
     /// Bytes of memory that one message of an MCP server may take once it is read. More: as too many bytes of it.
     pub const MCP_MESSAGE_MEMORY_BYTES_MAX: usize = 48 << 20;
+    /// Bytes of memory that the messages of all MCP servers may take at once, from when they are read until they are text. More
+    /// wait.
+    pub const MCP_MEMORY_BYTES_MAX: usize = 96 << 20;
+    /// Bytes of memory up to which a message is not counted among them.
+    pub const MCP_MEMORY_UNCOUNTED_BYTES: usize = 64 << 10;
+    /// Seconds that a message of an MCP server waits for memory. Longer: as too many bytes of it.
+    pub const MCP_MEMORY_WAIT_SECS: u64 = 30;
+    /// Bytes of the answers of all MCP servers over HTTP that have not been read yet. More: the request fails.
+    pub const MCP_UNREAD_BYTES_MAX: usize = 192 << 20;
     /// Bytes of memory that a list of an MCP server may take. More: its first entries are used.
     pub const MCP_SERVER_LIST_BYTES_MAX: usize = 16 << 20;
     /// Tools of one MCP server. More: the first ones are offered.

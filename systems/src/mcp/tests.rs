@@ -1,7 +1,7 @@
 //! Stored MCP servers: what commands take and refuse.
 
 use agentsvc_components::Refusal;
-use agentsvc_components::mcp::McpServer;
+use agentsvc_components::mcp::{McpServer, SamplingRule};
 
 use super::*;
 use crate::kernel::entities::List;
@@ -70,13 +70,15 @@ fn names_differ_as_those_of_tools_do() {
 fn what_is_wrong_changes_nothing() {
     let mut world = TestWorld::new();
     create(&mut world, "files", McpServerFields { env: given(&[("A", Some("s"))]), ..stdio() }).unwrap();
-    let wrong: [(McpServerFields, &str); 6] = [
+    let wrong: [(McpServerFields, &str); 8] = [
         (McpServerFields { transport: Some("{}".to_owned()), ..McpServerFields::default() }, "transport"),
         (McpServerFields { env: given(&[("B", None)]), ..McpServerFields::default() }, "env"),
         (McpServerFields { env: given(&[("A", None), ("A", None)]), ..McpServerFields::default() }, "env"),
         (McpServerFields { timeout_secs: Some(0), ..McpServerFields::default() }, "timeout_secs"),
         (McpServerFields { timeout_secs: Some(601), ..McpServerFields::default() }, "timeout_secs"),
         (McpServerFields { oauth: Some(Some("{\"x\":1}".to_owned())), ..McpServerFields::default() }, "oauth"),
+        (McpServerFields { sampling_max_tokens: Some(0), ..McpServerFields::default() }, "sampling_max_tokens"),
+        (McpServerFields { sampling_max_tokens: Some(1_000_001), ..McpServerFields::default() }, "sampling_max_tokens"),
     ];
     for (fields, field) in wrong {
         let refusal = update(&mut world, "files", fields.clone()).unwrap_err();
@@ -86,6 +88,23 @@ fn what_is_wrong_changes_nothing() {
     let kept = world.ask(list).unwrap().items.remove(0).server;
     assert_eq!((kept.transport.as_deref(), kept.env.len(), kept.timeout_secs), (Some(STDIO), 1, None));
     assert_eq!(create(&mut world, "x", McpServerFields::default()).unwrap_err().field.as_deref(), Some("transport"));
+}
+
+#[test]
+fn another_server_does_not_get_the_grant_to_ask_models() {
+    let mut world = TestWorld::new();
+    let fields = McpServerFields { sampling: Some(SamplingRule::On), sampling_max_tokens: Some(7), ..stdio() };
+    assert_eq!(create(&mut world, "files", stdio()).unwrap().sampling.rule, SamplingRule::Off);
+    assert_eq!(update(&mut world, "files", fields).unwrap().sampling.rule, SamplingRule::On);
+    let later = McpServerFields { timeout_secs: Some(9), ..stdio() };
+    let kept = update(&mut world, "files", later).unwrap().sampling;
+    assert_eq!((kept.rule, kept.max_tokens), (SamplingRule::On, Some(7)), "the same transport");
+    world.restart();
+    let other = McpServerFields { transport: Some(STDIO.replace("stdio\"", "stdio\" ")), ..McpServerFields::default() };
+    assert_eq!(update(&mut world, "files", other).unwrap().sampling.rule, SamplingRule::Off);
+    let log = world.store.values().filter_map(|value| crate::audit::decode(value));
+    let noted = log.filter(|entry| entry.details.to_string().contains("\"sampling\":\"on\"")).count();
+    assert_eq!(noted, 2);
 }
 
 #[test]

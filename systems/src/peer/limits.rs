@@ -24,9 +24,10 @@ agentsvc_components::limits! {
     pub const PEER_IDLE_MS: u64 = 4 * PEER_PING_MS;
     /// Connections that have not ended their handshake. More: the oldest of the address that has most of them is closed.
     pub const PEER_HANDSHAKES_MAX: usize = 64;
-    /// Connections of peers. More: the oldest on which no frame has come since its handshake is closed, or error 429.
+    /// Connections of peers. More: the oldest on which no frame has come since its handshake is closed, else the oldest of the
+    /// address that has most of them, if the new one's address has fewer, else error 429.
     pub const PEERS_MAX: usize = 50;
-    /// Connections of one peer. More: as for those of all peers.
+    /// Connections of one peer. More: the oldest on which no frame has come since its handshake is closed, or error 429.
     pub const PEER_CONNECTIONS_MAX: usize = 8;
     /// Messages to peers that are under way. More: they wait, as long as an answer may take.
     pub const PEER_MESSAGES_OUT_MAX: usize = 50;
@@ -59,6 +60,14 @@ agentsvc_components::limits! {
     pub const PEER_DIAL_BACKOFF_MS_MAX: u64 = 5 * 60 * 1_000;
     /// Turns that messages of one peer have begun and that are not answered. More: error 429.
     pub const PEER_TURNS_MAX: usize = 4;
-    /// Audit entries of refused peers in a minute; further ones are only counted.
+    /// Audit entries of refused peers in a minute, and as many of nodes that do not know the secret; further ones are only
+    /// counted.
     pub const PEER_REFUSALS_NOTED_MAX: u32 = 10;
+    /// Bytes of the shared secret where peers are reached beyond this machine. Shorter: the network stays off.
+    pub const PEER_SECRET_BYTES_MIN: usize = 32;
+    /// Handshakes with a wrong secret in a minute, from all addresses. More: addresses without a peer that has connected since
+    /// the start get error 429 until the minute is over. One address has to wait after ten, up to a minute.
+    pub const PEER_WRONG_SECRETS_MAX: u32 = 300;
+    /// Addresses of peers that have connected which are remembered for it; the oldest go.
+    pub const PEER_ADDRESSES_KNOWN_MAX: usize = 256;
 }

@@ -131,10 +131,9 @@ pub(crate) fn handed_on(world: &World) -> Taint {
 /// What brought the taint of a turn that a trigger fired, for people.
 pub(crate) const EVENT_OF_TRIGGER: &str = "the event of its trigger";
 
-/// A turn has read something, or begins with it: the turn, its session and its agent know from now on. `source` is for
-/// people.
+/// A turn has read something: the turn, its session and its agent know from now on. `source` is for people.
 pub(crate) fn add(world: &mut World, turn: Entity, taint: Taint, source: &str) {
-    let taint = tracked(world, taint);
+    let taint = tracked(world, taint.as_read());
     if taint.is_none() {
         return;
     }
@@ -206,7 +205,9 @@ pub(crate) fn take_in(world: &mut World, turn: Entity, tool: &str, brought: &Unt
 /// A call of this turn has come back: what its agent's other turns wrote while it ran may stand in what it has read.
 pub(crate) fn read_meanwhile(world: &mut World, turn: Entity, tool: &str) {
     let Some(agent) = world.get::<Turn>(turn).map(|turn| turn.agent) else { return };
-    let Some(taint) = world.get::<Agent>(agent).map(|owner| tools::reads_of(tool, owner.taint)) else { return };
+    let Some(taint) = world.get::<Agent>(agent).map(|owner| tools::reads_of(tool, owner.taint).as_read()) else {
+        return;
+    };
     if !of(world, turn).holds(taint) {
         add(world, turn, taint, tool);
     }
@@ -264,7 +265,7 @@ fn stain_files(world: &mut World, agent: Entity, taint: Taint) {
 
 /// The instructions of an agent come from the turn that acts now, or a part of them does.
 pub(crate) fn stain(world: &mut World, agent: Entity) {
-    let taint = acting(world);
+    let taint = acting(world).as_read();
     stain_with(world, agent, taint);
 }
 

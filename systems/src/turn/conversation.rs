@@ -156,8 +156,8 @@ pub(crate) fn sweep_hidden(world: &mut World) {
     let ids: Vec<SessionId> = world.resource::<Index>().hidden().collect();
     for entity in ids.into_iter().filter_map(|id| index::session(world, id)).collect::<Vec<_>>() {
         match world.get::<Session>(entity).and_then(|session| session.head) {
-            // What a workflow began goes on: the run waits for it.
-            Some(turn) if world.get::<Turn>(turn).is_some_and(|turn| turn.origin.is_fired()) => {}
+            // What a workflow or another turn began goes on: the run or the turn waits for it.
+            Some(turn) if world.get::<Turn>(turn).is_some_and(|turn| turn.origin.is_awaited_by_world()) => {}
             Some(turn) => give_up(world, turn),
             None => session::discard(world, entity, "the daemon was restarted"),
         }

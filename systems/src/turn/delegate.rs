@@ -7,12 +7,10 @@ use std::collections::{BTreeSet, VecDeque};
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use agentsvc_components::agent::Agent;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::limit;
-use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::kernel::taint::{InjectionFound, Taint, UntrustedContent};
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::outcome::{ToolEnd, ToolStatus};
@@ -20,7 +18,7 @@ use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
 use agentsvc_components::turn::{Origin, ParentLink, PendingState, Turn, TurnEnd};
 use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId, TurnId};
 
-use super::message::{NewMessage, take};
+use super::message::{NewMessage, take, take_hidden};
 use super::{cascade, tools};
 use crate::config::Settings;
 use crate::injection::{Shielded, shield};
@@ -106,12 +104,11 @@ fn send(world: &mut World, command: SendToAgent) -> Result<SentToAgent, Refusal>
     let to = agent::named(world, &command.to)?;
     let receiver = id_of::<AgentId>(world, to);
     let read = taint::of(world, parent.entity);
-    let asked = match read.of_strangers() {
-        Taint::NONE => command.session,
-        _ => Some(of_stranger(receiver, id_of(world, home), command.session)?),
-    };
-    let target = match asked {
+    let is_strangers = !read.of_strangers().is_none();
+    let target = match command.session {
+        None if is_strangers => None,
         None => world.get::<Agent>(to).map(|agent| agent.current),
+        Some(_) if is_strangers => return Err(out_of_reach()),
         Some(id) => session::owned_or_absent(world, to, id)?,
     };
     if let Some(target) = target.filter(|_| command.wait)
@@ -137,7 +134,10 @@ fn send(world: &mut World, command: SendToAgent) -> Result<SentToAgent, Refusal>
     let taint = read.with(Taint::AGENT);
     let found = command.found.map(|found| *found).into_iter().collect();
     let message = NewMessage { origin, taint, found, ..NewMessage::text(command.text) };
-    let (_, taken) = take(world, receiver, asked, message, false, Some(link))?;
+    let (_, taken) = match is_strangers {
+        true => take_hidden(world, to, message, link)?,
+        false => take(world, receiver, command.session, message, false, Some(link))?,
+    };
     cascade::sent(world, sender, so_deep);
     tools::adopt(world, parent.entity, command.from, command.index, taken.turn);
     if !command.wait {
@@ -147,19 +147,9 @@ fn send(world: &mut World, command: SendToAgent) -> Result<SentToAgent, Refusal>
     Ok(SentToAgent { turn: taken.turn, session: taken.session })
 }
 
-/// The session of `receiver` that a conversation with a stranger may write to: one of its own. What a stranger wrote asks for
-/// the message, so it reaches neither the receiver's current session nor one whose id it made up or found out.
-fn of_stranger(receiver: AgentId, home: SessionId, asked: Option<SessionId>) -> Result<SessionId, Refusal> {
-    let digest = Sha256::digest(format!("agentsvc/stranger-session|{receiver}|{home}"));
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&digest[..16]);
-    let own = SessionId(Slot::beside(receiver.0, bytes));
-    if asked.is_none_or(|asked| asked == own) {
-        return Ok(own);
-    }
-    let text = "this conversation has messages of strangers, so it reaches only its own sessions of other agents; leave \
-                session_id out";
-    Err(Refusal { field: Some("session_id".to_owned()), ..Refusal::new(RefusalKind::Forbidden, text) })
+fn out_of_reach() -> Refusal {
+    let text = "a stranger began this conversation, so it reaches no session of other agents; leave session_id out";
+    Refusal { field: Some("session_id".to_owned()), ..Refusal::new(RefusalKind::Forbidden, text) }
 }
 
 /// The turn that a tool call belongs to.

@@ -194,16 +194,48 @@ pub(crate) fn take(
             session::spawn(world, owner, id, None)
         }
     };
+    Ok(open(world, (owner, entity), message, streaming, link, depth))
+}
+
+/// Takes a message of a conversation that strangers began: its session is hidden and ends with its turn, so that they reach no
+/// conversation of the user and leave no sessions behind.
+///
+/// # Errors
+/// As [`take`], but for the session.
+pub(crate) fn take_hidden(
+    world: &mut World,
+    owner: Entity,
+    message: NewMessage,
+    link: ParentLink,
+) -> Result<(Entity, MessageTaken), Refusal> {
+    message.check()?;
+    check(world, owner)?;
+    let parent = index::turn(world, link.turn).and_then(|turn| world.get::<Turn>(turn));
+    let depth = parent.map_or(0, |parent| parent.depth.saturating_add(1));
+    let id = mint_for(world, owner);
+    let session = session::spawn_hidden(world, owner, id);
+    Ok(open(world, (owner, session), message, false, Some(link), depth))
+}
+
+/// The turn of a message that may be taken.
+fn open(
+    world: &mut World,
+    (owner, session): (Entity, Entity),
+    message: NewMessage,
+    streaming: bool,
+    link: Option<ParentLink>,
+    depth: u8,
+) -> (Entity, MessageTaken) {
     let NewMessage { blocks, origin, request, taint, found } = message;
     let opening = Opening::Messages(vec![ChatMessage { role: Role::User, blocks }]);
     let (turn, taken) =
-        begin(world, owner, entity, NewTurn { opening, origin, request, streaming, depth, link, taint });
-    let actor = world.resource::<Acting>().0;
+        begin(world, owner, session, NewTurn { opening, origin, request, streaming, depth, link, taint });
+    let (actor, agent) = (world.resource::<Acting>().0, id_of::<AgentId>(world, owner));
     for found in &found {
         taint::add(world, turn, Taint::INJECTION, origin.as_str());
         taint::note_injection(world, actor, Some(agent), "message", found);
     }
-    Ok((turn, taken))
+    (turn, taken)
 }
 
 /// Refuses a message to a session in which too many wait.

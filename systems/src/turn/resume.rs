@@ -28,7 +28,7 @@ pub(crate) fn resume(world: &mut World, id: TurnId, turn: Turn) {
         return;
     }
     world.resource_mut::<Counters>().turns_resumed += 1;
-    if !origin.is_fired() && world.get::<Session>(session).is_some_and(|session| session.ephemeral) {
+    if !origin.is_awaited_by_world() && world.get::<Session>(session).is_some_and(|session| session.ephemeral) {
         // Whoever waited for the answer went with the daemon: it ends once every turn is back.
         return;
     }

@@ -51,6 +51,11 @@ pub(crate) struct ServerBody {
     pub(crate) timeout_secs: Option<u16>,
     /// Whether the program can use the network. Default: false.
     pub(crate) network: Option<bool>,
+    /// Whether the server may ask the model of the agent that calls it, at the agent's cost (sampling): `off` (default), `approve` or
+    /// `on`. Another `transport` without this field sets it to `off`.
+    pub(crate) sampling: Option<String>,
+    /// Maximum tokens of the answers that sampling gives it in one call, 1 to 1000000. Default: 4096.
+    pub(crate) sampling_max_tokens: Option<u32>,
     /// OAuth settings where the server does not give them itself: `auth_url`, `token_url`, `client_id`, `scopes`,
     /// `user_scopes`. Null removes them.
     #[serde(deserialize_with = "given")]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use agentsvc_components::Refusal;
+use agentsvc_components::mcp::SamplingRule;
 use agentsvc_systems::mcp::{
     AcceptMcpTools, CreateMcpServer, McpOauth, McpServerFields, McpTransport, RemoveMcpServer, UpdateMcpServer,
     error_codes as codes, tool_prefix,
@@ -201,6 +202,14 @@ async fn fields(
     known: &[String],
 ) -> Result<McpServerFields, Error> {
     let (timeout_secs, network) = (body.timeout_secs.take(), body.network.take());
+    let sampling = match body.sampling.take().as_deref() {
+        None => None,
+        Some("off") => Some(SamplingRule::Off),
+        Some("approve") => Some(SamplingRule::Approve),
+        Some("on") => Some(SamplingRule::On),
+        Some(_) => return Err(Error::bad_field("sampling", "sampling must be off, approve or on")),
+    };
+    let sampling_max_tokens = body.sampling_max_tokens.take();
     let Read { transport, env, headers, oauth } = body.read(entry, known)?;
     for (field, url) in urls(transport.as_ref(), oauth.as_ref().and_then(Option::as_ref)) {
         let vetted = Arc::clone(servers).vet(url).await;
@@ -216,7 +225,7 @@ async fn fields(
     let sealing = Arc::clone(servers);
     let sealed = blocking(move || Ok((sealed(&*sealing, env)?, sealed(&*sealing, headers)?))).await?;
     let (env, headers) = sealed.map_err(|why: String| Error::of(VAULT_UNAVAILABLE, why))?;
-    Ok(McpServerFields { transport, env, headers, timeout_secs, network, oauth })
+    Ok(McpServerFields { transport, env, headers, timeout_secs, network, oauth, sampling, sampling_max_tokens })
 }
 
 /// The addresses that a server is reached and signed in to at, with their fields.

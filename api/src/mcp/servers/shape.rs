@@ -46,6 +46,8 @@ pub struct ServerItem {
     pub timeout_secs: u64,
     /// Whether its program can use the network.
     pub network: bool,
+    /// Whether it may ask the model of the agent that calls it: `off`, `approve` or `on`.
+    pub sampling: &'static str,
     /// Whether OAuth settings were given.
     pub has_oauth: bool,
     /// How it is signed in to, without the URL of a sign-in that is pending.

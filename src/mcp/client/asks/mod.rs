@@ -9,12 +9,14 @@ pub(super) mod sampling;
 
 use std::sync::Arc;
 
+use agentsvc_components::mcp::StoredSampling;
 use agentsvc_systems::mcp::limits::MCP_SAMPLINGS_AT_ONCE_MAX;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::config::{McpClient, SamplingRule};
+use crate::kernel::config::Word;
 use elicitation::Elicitation;
 use sampling::Sampling;
 
@@ -75,6 +77,17 @@ impl Rules {
     pub(super) const fn of(config: &McpClient) -> Self {
         let &McpClient { elicitation, sampling, sampling_max_tokens, .. } = config;
         Self { elicitation, sampling, sampling_max_tokens }
+    }
+
+    /// With what clients stored of sampling.
+    pub(super) fn with_sampling(self, stored: StoredSampling) -> Self {
+        let sampling_max_tokens = stored.max_tokens.unwrap_or(self.sampling_max_tokens);
+        Self { sampling: stored.rule, sampling_max_tokens, ..self }
+    }
+
+    /// The word for its rule of sampling.
+    pub(super) fn sampling_word(self) -> &'static str {
+        SamplingRule::WORDS.iter().find(|(_, rule)| *rule == self.sampling).map_or("off", |(word, _)| word)
     }
 
     /// What follows for the connection.

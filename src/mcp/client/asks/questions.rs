@@ -4,6 +4,7 @@
 //! that of the newest one, if all calls that are under way are of one agent; otherwise it is refused.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use agentsvc_components::AgentId;
 use agentsvc_systems::mcp::limits::{
@@ -13,7 +14,10 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Asked, RpcError, UNAVAILABLE};
-use crate::mcp::client::connection::Connection;
+use crate::mcp::client::connection::{Connection, Failure};
+
+/// Time that a server may take to take an answer of a person or a model.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// A call that is under way.
 #[derive(Debug)]
@@ -157,9 +161,24 @@ pub(in crate::mcp::client) struct Question {
 }
 
 impl Question {
-    /// Answers the server.
-    pub(in crate::mcp::client) fn answer(mut self, answer: Result<Value, RpcError>) {
+    /// Answers the server, once it has taken what waits for it before.
+    ///
+    /// # Errors
+    /// It took nothing for too long.
+    pub(in crate::mcp::client) async fn answer(mut self, answer: Result<Value, RpcError>) -> Result<(), Failure> {
+        let message = self.message(&answer);
+        // Until then the answer stands here: it goes out with the end of the call, if there is a place by then.
         self.last = Some(answer);
+        let taken = self.connection.answer_within(message, ANSWER_TIME_MAX).await;
+        self.last = None;
+        taken
+    }
+
+    fn message(&self, answer: &Result<Value, RpcError>) -> Value {
+        match answer {
+            Ok(result) => serde_json::json!({ "jsonrpc": "2.0", "id": self.id, "result": result }),
+            Err(error) => error.answer(&self.id),
+        }
     }
 
     /// Waits until the server takes its request back. It then gets no answer.
@@ -172,13 +191,8 @@ impl Question {
 impl Drop for Question {
     fn drop(&mut self) {
         self.connection.guests().lock().open.retain(|open| open.key != self.key);
-        match self.last.take() {
-            Some(Ok(result)) => {
-                let answer = serde_json::json!({ "jsonrpc": "2.0", "id": self.id, "result": result });
-                self.connection.answer(answer);
-            }
-            Some(Err(error)) => self.connection.answer(error.answer(&self.id)),
-            None => {}
+        if let Some(answer) = self.last.take() {
+            self.connection.answer(self.message(&answer));
         }
     }
 }

@@ -17,22 +17,25 @@ use agentsvc_systems::usage::NoteModelCall;
 use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::sampling::Sampling;
 use super::{RpcError, UNAVAILABLE};
-use crate::model::call::prompt_tokens_max;
+use crate::kernel::settings::Settings;
+use crate::model::call::{LEFT_ALONE_LEAST, prompt_tokens_max};
 use crate::model::metered::{self, Metered};
+use crate::model::pace::Pass;
 use crate::model::provider::{Providers, Target};
 use crate::model::tokens::tokens_of;
-use crate::model::{Drivers, ModelSettings};
+use crate::model::{Drivers, SharedDrivers};
 
-/// How long a request waits for a provider that is asked too fast.
+/// How long a request waits for a provider that is asked too fast, or that is left alone.
 const PACE_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Asks models on behalf of servers.
 pub(crate) struct Sampler {
     providers: Arc<ArcSwap<Providers>>,
-    drivers: Drivers,
+    settings: Settings,
 }
 
 /// One request, and whose it is.
@@ -50,9 +53,9 @@ pub(super) struct Order {
 }
 
 impl Sampler {
-    /// Asks the models of these providers; nothing is opened yet.
-    pub(crate) fn new(providers: Arc<ArcSwap<Providers>>) -> Arc<Self> {
-        Arc::new(Self { providers, drivers: Drivers::new(&ModelSettings::default()) })
+    /// Asks the models of these providers, with the drivers in `settings`, which are those of turns.
+    pub(crate) fn new(providers: Arc<ArcSwap<Providers>>, settings: Settings) -> Arc<Self> {
+        Arc::new(Self { providers, settings })
     }
 
     /// Asks. Dropped, the call is stopped, and settled all the same.
@@ -83,12 +86,8 @@ impl Sampler {
             })
         })?;
         let (provider, name) = (model.provider.clone(), model.model.clone());
-        let prepared = match self.target(model).await {
-            Ok(target) => prepared(&server, &sampling, &target, max_tokens).map(|prepared| (target, prepared)),
-            Err(error) => Err(error),
-        };
-        let (target, prepared) = match prepared {
-            Ok(prepared) => prepared,
+        let (drivers, target, prepared, pass) = match self.ready(model, &server, &sampling, max_tokens).await {
+            Ok(ready) => ready,
             Err(error) => {
                 let used = CallUse { provider, model: name, end: CallEnd::Failed, ..CallUse::default() };
                 let note = NoteModelCall { channel: SAMPLING.into(), grant: Some(grant), used };
@@ -105,12 +104,8 @@ impl Sampler {
             max_tokens: prepared.max_tokens,
             asked: Some(&prepared.asked),
         };
-        let pace = self.drivers.pace();
-        let pass = pace.admit(&target, prepared.prompt.estimated_tokens, PACE_WAIT_MAX).await.ok();
-        let ended = metered::ask(&self.drivers, &world, call, stopped).await;
-        if let Some(pass) = pass {
-            pass.end(&ended.answer.as_ref().map(|_| ()).map_err(Clone::clone));
-        }
+        let ended = metered::ask(&drivers, &world, call, stopped).await;
+        pass.end(&ended.answer.as_ref().map(|_| ()).map_err(Clone::clone));
         match ended.answer {
             Ok(answer) => Ok(result(&answer)),
             Err(error) => {
@@ -119,6 +114,42 @@ impl Sampler {
                 Err(failed("the model gave no answer"))
             }
         }
+    }
+
+    /// All that a call needs, once the provider may be asked.
+    async fn ready(
+        &self,
+        model: ModelChoice,
+        server: &str,
+        sampling: &Sampling,
+        max_tokens: u32,
+    ) -> Result<(Arc<Drivers>, Target, Prepared, Pass), RpcError> {
+        let drivers = self.settings.get::<SharedDrivers>().0.clone();
+        let drivers = drivers.ok_or_else(|| failed("no model can be asked now"))?;
+        let target = self.target(model).await?;
+        let prepared = prepared(server, sampling, &target, max_tokens)?;
+        let begun = Instant::now();
+        let pass = loop {
+            let wait_max = PACE_WAIT_MAX.saturating_sub(begun.elapsed());
+            let admitted = drivers.pace().admit(&target, prepared.prompt.estimated_tokens, wait_max).await;
+            let Err(refused) = admitted else { break admitted };
+            // As for turns, a provider that is left alone is waited for: there is no other model to ask.
+            let left = refused.retry_after.unwrap_or_default().max(LEFT_ALONE_LEAST);
+            if left > wait_max {
+                break Err(refused);
+            }
+            tokio::time::sleep(left).await;
+        };
+        let pass = pass.map_err(|refused| {
+            tracing::info!(
+                server,
+                code = refused.code.as_str(),
+                message = refused.message,
+                "a model call of an MCP server waits too long for its provider"
+            );
+            failed("the provider of the model cannot be asked now")
+        })?;
+        Ok((drivers, target, prepared, pass))
     }
 
     /// Where the call goes, with its key.

@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 
 use super::super::asks::{Answers, Asked, Offers, RpcError};
 use super::*;
+use crate::mcp::client::wire::Memory;
 
 /// Answers after a while: persons are slow.
 struct Slow(Duration);
@@ -29,7 +30,9 @@ fn calling(connection: &Connection, slow: Duration) -> JoinHandle<Result<Value, 
     connection.agree(session::Version::V2025_11_25);
     let (connection, described) = (connection.clone(), Described { name: "t".to_owned(), ..Described::default() });
     let caller = Caller { host: Some(Arc::new(Slow(slow))), ..Caller::default() };
-    tokio::spawn(async move { call(&connection, &described, Map::new(), caller, SECOND * 3).await })
+    tokio::spawn(async move {
+        call(&connection, &described, Map::new(), caller, SECOND * 3).await.map(|answer| answer.value)
+    })
 }
 
 /// A request of the server for input.
@@ -88,6 +91,28 @@ async fn what_waits_ends_with_its_call_and_with_its_request() {
     drop(peer);
     assert_eq!(called.await.unwrap(), unanswered("it ended before it answered"));
     carry.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_waits_for_a_server_that_takes_nothing_and_is_not_lost_in_silence() {
+    let (connection, mut messages) = Connection::new("s");
+    let fill = || (0..MCP_SERVER_REQUESTS_MAX).for_each(|id| connection.answer(json!({ "fill": id })));
+    let called = calling(&connection, SECOND);
+    assert_eq!(messages.recv().await.unwrap().message["method"], "tools/call");
+    fill();
+    let ask = |id: u64| connection.take_all(serde_json::from_str(&asked(id)).unwrap(), &Memory::default(), None);
+    ask(7);
+    tokio::time::sleep(SECOND * 5).await;
+    let mut taken = Vec::new();
+    while taken.len() <= MCP_SERVER_REQUESTS_MAX {
+        taken.push(messages.recv().await.unwrap().message);
+    }
+    let answer = json!({ "jsonrpc": "2.0", "id": 7, "result": { "action": "decline" } });
+    assert_eq!(taken.last(), Some(&answer));
+    fill();
+    ask(8);
+    let why = "it did not take the answer to its request within 30 seconds";
+    assert_eq!(called.await.unwrap(), unanswered(why));
 }
 
 #[tokio::test(start_paused = true)]

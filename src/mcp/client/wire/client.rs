@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agentsvc_systems::mcp::limits::{MCP_MESSAGE_BYTES_MAX, MCP_SERVER_BYTES_MAX};
+use agentsvc_systems::mcp::limits::{MCP_MESSAGE_BYTES_MAX, MCP_SERVER_BYTES_MAX, MCP_UNREAD_BYTES_MAX};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use reqwest::{Method, Response, StatusCode, Url};
 use zeroize::Zeroizing;
@@ -13,6 +13,9 @@ use super::Authorize;
 use crate::kernel::config::Secret;
 use crate::kernel::egress::{Site, Web};
 use crate::kernel::sse::Parser;
+
+/// Bytes of answers of all servers that are held.
+static UNREAD: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes of `WWW-Authenticate`.
 const CHALLENGE_BYTES_MAX: usize = 4 << 10;
@@ -118,9 +121,9 @@ impl Client {
         }
     }
 
-    /// Reads a body.
-    pub(super) async fn read(&self, mut response: Response) -> Result<Vec<u8>, Trouble> {
-        let (mut bytes, mut held) = (Vec::new(), Held { all: &self.held, bytes: 0 });
+    /// Reads a body. Its bytes count until what is given beside them is dropped.
+    pub(super) async fn read(&self, mut response: Response) -> Result<(Vec<u8>, Held<'_>), Trouble> {
+        let (mut bytes, mut held) = (Vec::new(), Held { of_server: &self.held, of_all: &UNREAD, bytes: 0 });
         while let Some(piece) = response.chunk().await.map_err(|error| broken(&error))? {
             if bytes.len() + piece.len() > MCP_MESSAGE_BYTES_MAX {
                 return Err(too_long());
@@ -128,13 +131,13 @@ impl Client {
             held.grow(piece.len())?;
             bytes.extend_from_slice(&piece);
         }
-        Ok(bytes)
+        Ok((bytes, held))
     }
 
     /// Reads a stream of events.
     pub(super) fn events(&self, response: Response) -> Events<'_> {
-        let held = Held { all: &self.held, bytes: 0 };
-        Events { response, parser: Parser::new(MCP_MESSAGE_BYTES_MAX), ready: VecDeque::new(), held }
+        let held = Held { of_server: &self.held, of_all: &UNREAD, bytes: 0 };
+        Events { response, parser: Parser::new(MCP_MESSAGE_BYTES_MAX), ready: VecDeque::new(), has_given: false, held }
     }
 }
 
@@ -174,25 +177,34 @@ pub(super) fn content_type(response: &Response) -> String {
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// Bytes of a part of an answer, counted among all.
-struct Held<'a> {
-    all: &'a AtomicUsize,
+/// Bytes of an answer, counted among those of its server and of all servers.
+pub(super) struct Held<'a> {
+    of_server: &'a AtomicUsize,
+    of_all: &'a AtomicUsize,
     bytes: usize,
 }
 
 impl Held<'_> {
     fn grow(&mut self, bytes: usize) -> Result<(), Trouble> {
-        let all = self.all.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let of_server = self.of_server.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let of_all = self.of_all.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.bytes += bytes;
-        if all <= MCP_SERVER_BYTES_MAX {
-            Ok(())
-        } else {
-            Err(Trouble::Request(format!("its unfinished answers have more than {MCP_SERVER_BYTES_MAX} bytes")))
+        if of_server > MCP_SERVER_BYTES_MAX {
+            return Err(Trouble::Request(format!(
+                "its unfinished answers have more than {MCP_SERVER_BYTES_MAX} bytes"
+            )));
         }
+        if of_all > MCP_UNREAD_BYTES_MAX {
+            let why = format!("the unfinished answers of all MCP servers have more than {MCP_UNREAD_BYTES_MAX} bytes");
+            return Err(Trouble::Request(why));
+        }
+        Ok(())
     }
 
     fn clear(&mut self) {
-        self.all.fetch_sub(std::mem::take(&mut self.bytes), Ordering::Relaxed);
+        let bytes = std::mem::take(&mut self.bytes);
+        self.of_server.fetch_sub(bytes, Ordering::Relaxed);
+        self.of_all.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
@@ -218,16 +230,21 @@ pub(super) struct Events<'a> {
     response: Response,
     parser: Parser,
     ready: VecDeque<Event>,
+    /// Has an event been given whose bytes still count?
+    has_given: bool,
     held: Held<'a>,
 }
 
 impl Events<'_> {
-    /// The next event; `None` at the end.
+    /// The next event; `None` at the end. Its bytes count until the one behind it is asked for: it may wait to be read.
     pub(super) async fn next(&mut self) -> Result<Option<Event>, Trouble> {
+        if let Some(event) = self.ready.pop_front() {
+            return Ok(Some(event));
+        }
+        if std::mem::take(&mut self.has_given) {
+            self.held.clear();
+        }
         loop {
-            if let Some(event) = self.ready.pop_front() {
-                return Ok(Some(event));
-            }
             let Some(piece) = self.response.chunk().await.map_err(|error| broken(&error))? else { return Ok(None) };
             self.held.grow(piece.len())?;
             let ready = &mut self.ready;
@@ -236,8 +253,9 @@ impl Events<'_> {
                 ready.push_back(Event { name, data, id });
             });
             fed.map_err(|_| too_long())?;
-            if !self.ready.is_empty() {
-                self.held.clear();
+            if let Some(event) = self.ready.pop_front() {
+                self.has_given = true;
+                return Ok(Some(event));
             }
         }
     }

@@ -11,9 +11,9 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use super::client::{Client, Trouble, refusal};
-use super::message::{Parsed, parsed};
+use super::message::{Parsed, memory_for, parsed};
 use super::{CompatMethod, CompatTool, RequestMode, ResponseMode};
-use crate::mcp::client::connection::{Connection, Failure, Outgoing};
+use crate::mcp::client::connection::{Answer, Connection, Failure, Outgoing};
 use crate::mcp::client::session::Version;
 
 /// Requests under way. More wait.
@@ -49,21 +49,21 @@ pub(super) async fn carry(
     }
 }
 
-async fn answer(client: &Client, tools: &[CompatTool], message: &Value) -> Result<Value, Failure> {
+async fn answer(client: &Client, tools: &[CompatTool], message: &Value) -> Result<Answer, Failure> {
     let params = &message["params"];
     match message["method"].as_str().unwrap_or_default() {
         "initialize" => {
             let version = Version::V2025_11_25.as_str();
-            Ok(json!({ "protocolVersion": version, "capabilities": { "tools": {} } }))
+            Ok(json!({ "protocolVersion": version, "capabilities": { "tools": {} } }).into())
         }
-        "ping" => Ok(json!({})),
+        "ping" => Ok(json!({}).into()),
         "tools/list" => {
             let tools = tools.iter().map(|tool| {
                 let is_read = tool.method == CompatMethod::Get;
                 json!({ "name": tool.name, "description": tool.description, "inputSchema": tool.input_schema,
                     "annotations": { "readOnlyHint": is_read } })
             });
-            Ok(json!({ "tools": tools.collect::<Vec<_>>() }))
+            Ok(json!({ "tools": tools.collect::<Vec<_>>() }).into())
         }
         "tools/call" => {
             let tool = tools.iter().find(|tool| params["name"] == *tool.name);
@@ -78,7 +78,7 @@ async fn answer(client: &Client, tools: &[CompatTool], message: &Value) -> Resul
     }
 }
 
-async fn call(client: &Client, tool: &CompatTool, mut arguments: Map<String, Value>) -> Result<Value, Trouble> {
+async fn call(client: &Client, tool: &CompatTool, mut arguments: Map<String, Value>) -> Result<Answer, Trouble> {
     let mut url = url(client.url(), &tool.path, &mut arguments).map_err(Trouble::Request)?;
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/plain, */*"));
@@ -106,20 +106,25 @@ async fn call(client: &Client, tool: &CompatTool, mut arguments: Map<String, Val
     result(client, tool.response_mode, response).await
 }
 
-async fn result(client: &Client, mode: ResponseMode, response: Response) -> Result<Value, Trouble> {
+async fn result(client: &Client, mode: ResponseMode, response: Response) -> Result<Answer, Trouble> {
     let status = response.status();
-    let bytes = client.read(response).await?;
+    let (bytes, held) = client.read(response).await?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    let text = match mode {
-        _ if !status.is_success() => format!("{}: {text}", refusal(status)),
-        ResponseMode::Text => text,
-        ResponseMode::Json => match parsed(bytes).await {
-            Parsed::Messages(json) => serde_json::to_string_pretty(&json).unwrap_or(text),
-            // It is shown as it is.
-            Parsed::Noise | Parsed::TooLarge => text,
-        },
+    let read = match mode {
+        ResponseMode::Json if status.is_success() => parsed(bytes).await,
+        ResponseMode::Json | ResponseMode::Text => Parsed::Noise,
     };
-    Ok(json!({ "content": [{ "type": "text", "text": text }], "isError": !status.is_success() }))
+    let (text, memory) = match read {
+        Parsed::Messages(json, memory) => (serde_json::to_string_pretty(&json).unwrap_or(text), memory),
+        // It is shown as it is.
+        Parsed::Noise | Parsed::Refused(_) => {
+            let memory = memory_for(text.len()).await.map_err(Trouble::Request)?;
+            (if status.is_success() { text } else { format!("{}: {text}", refusal(status)) }, memory)
+        }
+    };
+    drop(held);
+    let value = json!({ "content": [{ "type": "text", "text": text }], "isError": !status.is_success() });
+    Ok(Answer { value, memory })
 }
 
 /// The URL of a call. Arguments that stand in the path are taken out; they cannot lead out of it.

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc;
 
 use super::client::{Client, Trouble, content_type, refusal};
-use super::message::{Parsed, parsed, too_large};
+use super::message::{Memory, Parsed, parsed};
 use crate::mcp::client::connection::{Connection, Failure, Outgoing};
 use crate::mcp::client::session::Version;
 
@@ -208,13 +208,16 @@ impl Http {
             }
             Some(_) => {}
         }
-        match parsed(self.client.read(response).await?).await {
-            Parsed::Messages(answer) => self.connection.take_all(answer, id),
+        let (body, held) = self.client.read(response).await?;
+        let parsed = parsed(body).await;
+        drop(held);
+        match parsed {
+            Parsed::Messages(answer, memory) => self.connection.take_all(answer, &memory, id),
             Parsed::Noise if status.is_success() => {
                 return Err(Trouble::Request("its answer is not valid JSON".to_owned()));
             }
             Parsed::Noise => return Err(Trouble::Request(refusal(status))),
-            Parsed::TooLarge => return Err(Trouble::Request(too_large())),
+            Parsed::Refused(why) => return Err(Trouble::Request(why)),
         }
         match id {
             Some(id) if self.connection.waits_for(id) && status.is_success() => {
@@ -266,11 +269,11 @@ impl Http {
     /// Takes the messages of an event, in the answer to the request `within` if it is one.
     async fn take(&self, data: String, within: Option<u64>) -> Result<(), Trouble> {
         match parsed(data.into_bytes()).await {
-            Parsed::Messages(messages) => self.connection.take_all(messages, within),
+            Parsed::Messages(messages, memory) => self.connection.take_all(messages, &memory, within),
             Parsed::Noise => {
                 tracing::debug!(server = self.connection.name(), "an MCP server sent an event that is no message");
             }
-            Parsed::TooLarge => return Err(Trouble::Request(too_large())),
+            Parsed::Refused(why) => return Err(Trouble::Request(why)),
         }
         Ok(())
     }
@@ -348,15 +351,18 @@ impl Http {
         if is_stream(&response) {
             let mut events = self.client.events(response);
             while let (None, Some(event)) = (&answer, events.next().await?) {
-                answer = read_message(event.data.into_bytes()).await.filter(|message| message["id"] == "anew");
+                answer = read_message(event.data.into_bytes()).await.filter(|(message, _)| message["id"] == "anew");
             }
         } else {
-            answer = read_message(self.client.read(response).await?).await;
+            let (body, held) = self.client.read(response).await?;
+            answer = read_message(body).await;
+            drop(held);
         }
-        let version = answer.as_ref().and_then(|answer| answer["result"]["protocolVersion"].as_str());
+        let version = answer.as_ref().and_then(|(answer, _)| answer["result"]["protocolVersion"].as_str());
         if version.is_none() || version != self.connection.version().map(Version::as_str) {
             return Err(odd());
         }
+        drop(answer);
         let begun = json!({ "jsonrpc": "2.0", "method": "notifications/initialized", "params": {} });
         let response = self.send(&begun, &[], session.as_ref()).await?;
         if !response.status().is_success() {
@@ -381,8 +387,8 @@ impl Drop for Http {
     }
 }
 
-async fn read_message(text: Vec<u8>) -> Option<Value> {
-    if let Parsed::Messages(message) = parsed(text).await { Some(message) } else { None }
+async fn read_message(text: Vec<u8>) -> Option<(Value, Memory)> {
+    if let Parsed::Messages(message, memory) = parsed(text).await { Some((message, memory)) } else { None }
 }
 
 /// The session that an answer names.

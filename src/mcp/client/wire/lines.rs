@@ -6,7 +6,7 @@ use agentsvc_systems::mcp::limits::MCP_MESSAGE_BYTES_MAX;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 
-use super::message::{Parsed, parsed, too_large};
+use super::message::{Parsed, parsed};
 use crate::mcp::client::connection::{Connection, Outgoing};
 
 /// Why a connection ends when its server does.
@@ -45,12 +45,12 @@ async fn read(connection: &Connection, mut from: impl AsyncBufRead + Unpin) -> S
         }
         let bytes = line.len();
         match parsed(line).await {
-            Parsed::Messages(messages) => connection.take_all(messages, None),
+            Parsed::Messages(messages, memory) => connection.take_all(messages, &memory, None),
             // Some write what they have to say to people there.
             Parsed::Noise => {
                 tracing::debug!(server = connection.name(), bytes, "an MCP server wrote a line that is no message");
             }
-            Parsed::TooLarge => return too_large(),
+            Parsed::Refused(why) => return why,
         }
     }
 }

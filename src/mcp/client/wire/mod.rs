@@ -20,6 +20,7 @@ use crate::kernel::sandbox::{Commands, Process, ServerProgram};
 use client::Client;
 
 pub(super) use lines::lines;
+pub(super) use message::Memory;
 
 /// How a server is reached.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use reqwest::{Method, Url};
 use tokio::sync::mpsc;
 
 use super::client::{Client, Events, Trouble, content_type, refusal};
-use super::message::{Parsed, parsed, too_large};
+use super::message::{Parsed, parsed};
 use crate::mcp::client::connection::{Connection, Failure, Outgoing};
 
 /// Time that the first event may take.
@@ -55,11 +55,11 @@ async fn converse(
             event = events.next() => match event? {
                 Some(event) if event.name == "endpoint" => {}
                 Some(event) => match parsed(event.data.into_bytes()).await {
-                    Parsed::Messages(messages) => connection.take_all(messages, None),
+                    Parsed::Messages(messages, memory) => connection.take_all(messages, &memory, None),
                     Parsed::Noise => {
                         tracing::debug!(server = connection.name(), "an MCP server sent an event that is no message");
                     }
-                    Parsed::TooLarge => return Err(Trouble::Wire(too_large())),
+                    Parsed::Refused(why) => return Err(Trouble::Wire(why)),
                 },
                 None => return Ok(()),
             },

@@ -16,6 +16,7 @@ pub(crate) mod cli;
 pub mod draft;
 mod driver_kind;
 pub mod error;
+mod extra;
 pub(crate) mod extract;
 mod failure;
 mod frames;

@@ -18,7 +18,7 @@ use recall::Recaller;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "proactive_memory",
-    uses: &["config"],
+    uses: &["config", "manifest", "session", "turn"],
     commands: &[Subcommand::group::<cli::Memory>(26, "memory", "Search, list, export and import memory entries")],
     open: |opening| {
         opening.provide::<dyn EntryStore>(Arc::clone(opening.store) as _);

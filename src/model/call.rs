@@ -11,27 +11,25 @@ use agentsvc_components::FileId;
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::ModelChoice;
-use agentsvc_components::proactive_memory::recall::{MemoryRecalled, Recall, RecallScope, Recalled};
+use agentsvc_components::proactive_memory::recall::{MemoryRecalled, Recalled};
 use agentsvc_components::session::message::{Block, Role, text_of};
 use agentsvc_components::turn::effect::ModelCall;
 use agentsvc_components::turn::outcome::{FailureCode, ModelAnswer, ModelEnd, ModelFailure, ModelOutcome};
 use agentsvc_components::usage::{CallEnd, CallUse};
-use agentsvc_systems::prompt;
-use agentsvc_systems::prompt::{Dense, Estimate, Prompt, Source, Tokens, text_tokens};
+use agentsvc_systems::prompt::{self, Dense, Estimate, Prompt, Source, Tokens, text_tokens};
 use arc_swap::ArcSwap;
 use tracing::Instrument;
 
 use super::draft::{Draft, Outlet};
 use super::error::CallError;
+use super::extra::{Memory, behind};
 use super::gemini;
 use super::images::Images;
 use super::provider::{DriverKind, Providers, Target};
 use super::tokens::tokens_of;
 use super::{Drivers, ModelSettings, Purpose, Request, retry};
-use crate::kernel::effect::reply::Reply;
-use crate::kernel::effect::{Calls, span};
+use crate::kernel::effect::{Calls, reply::Reply, span};
 use crate::kernel::settings::Settings;
-use crate::proactive_memory::recall;
 use crate::proactive_memory::recall::Recaller;
 use crate::tool as tools;
 use crate::tool::toolset::{ToolSet, ToolSpec};
@@ -83,18 +81,6 @@ struct Running {
     spent: Vec<CallUse>,
 }
 
-/// What a call knows of the entries that its prompt shows.
-enum Memory {
-    /// It shows none.
-    Nothing,
-    /// They are searched for before all else.
-    Search(RecallScope),
-    /// They were found; the turn has not heard of them yet.
-    Found(Recalled),
-    /// The turn has them.
-    Known(Arc<Recalled>),
-}
-
 /// What a driver is asked.
 struct Prepared {
     target: Target,
@@ -114,11 +100,7 @@ pub(crate) fn begin(models: &Arc<Models>, mut call: Box<ModelCall>) {
     });
     let publish = Arc::clone(&models.streams.publish);
     let outlet = Arc::new(Outlet { publish, session: call.session, turn: call.turn() });
-    let memory = match call.recall.take() {
-        Some(Recall::Search(scope)) => Memory::Search(scope),
-        Some(Recall::Stored(recalled)) => Memory::Known(recalled),
-        None => Memory::Nothing,
-    };
+    let memory = Memory::of(call.recall.take());
     Running { models: Arc::clone(models), call, reply, candidate: 0, memory, outlet, spent: Vec::new() }.submit();
 }
 
@@ -201,9 +183,8 @@ impl Running {
         let more = behind(call.goals.as_deref(), asked.and_then(|asked| asked.system.as_deref()), tokens_max);
         let more_tokens = if more.is_empty() { 0 } else { text_tokens(more.len()) };
         let tokens_max = tokens_max - more_tokens;
-        if let Some(question) = question
-            && let Some(text) = self.shown(memory, tokens_max)
-        {
+        let text = question.and_then(|_| memory.shown(tokens_max, |found| self.tell(found)));
+        if let Some((question, text)) = question.zip(text) {
             records[question].blocks.insert(0, Block::Text { text });
         }
         let mut prompt = prompt::project(Source {
@@ -224,24 +205,9 @@ impl Running {
         Ok(Prepared { target, prompt, images, tools, temperature, max_tokens })
     }
 
-    /// The entries that stand before the message of the turn; `None` for none. The turn hears of those that were found before
-    /// any model is asked: what comes back of the call is settled after it.
-    fn shown(&self, memory: &mut Memory, tokens_max: u64) -> Option<String> {
-        let recalled = match std::mem::replace(memory, Memory::Nothing) {
-            Memory::Known(recalled) => recalled,
-            Memory::Found(mut recalled) => {
-                recall::fit(&mut recalled, tokens_max);
-                if recalled.is_of_note() {
-                    let told = MemoryRecalled(self.call.attempt, recalled.clone());
-                    (self.models.calls.outcomes)(told.into());
-                }
-                Arc::new(recalled)
-            }
-            Memory::Nothing | Memory::Search(_) => return None,
-        };
-        let text = (!recalled.memories.is_empty()).then(|| recall::text(&recalled));
-        *memory = Memory::Known(recalled);
-        text
+    /// The turn hears of what was found before any model is asked: what comes back of the call is settled after it.
+    fn tell(&self, found: Recalled) {
+        (self.models.calls.outcomes)(MemoryRecalled(self.call.attempt, found).into());
     }
 
     /// The newest rows that are not summarised, and the summary of the others.
@@ -476,18 +442,6 @@ fn tokens_beside(driver: DriverKind, tools: &[ToolSpec], parameters: &str, is_re
         [&*tool.name, &tool.description, schema].map(count).iter().sum::<u64>()
     };
     tools.iter().map(tool).sum::<u64>() + count(parameters)
-}
-
-/// What stands behind the agent's own system text: its open goals, which seldom change, and then what the request adds.
-fn behind(goals: Option<&str>, asked: Option<&str>, tokens_max: u64) -> String {
-    [goals, asked].into_iter().flatten().map(|text| fitted_more(text, tokens_max)).collect()
-}
-
-/// A text behind the agent's own system text; at most a quarter of the prompt.
-fn fitted_more(text: &str, tokens_max: u64) -> String {
-    let mut more = format!("\n\n{text}");
-    prompt::shorten(&mut more, usize::try_from(tokens_max).unwrap_or(usize::MAX));
-    more
 }
 
 /// Uniform in `0.0..1.0`. Only spreads retries, so the hasher's keys are random enough.

@@ -17,6 +17,7 @@ pub mod draft;
 mod driver_kind;
 pub(crate) mod embeddings;
 pub mod error;
+mod extra;
 pub(crate) mod extract;
 mod failure;
 mod frames;

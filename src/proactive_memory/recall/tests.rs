@@ -1,3 +1,5 @@
+//! What is found for a turn, and that no turn waits for it long.
+
 use std::sync::mpsc;
 
 use agentsvc_api::http::bridge::bridge;

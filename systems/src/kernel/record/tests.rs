@@ -5,8 +5,6 @@ use agentsvc_components::event::EventKind;
 use agentsvc_components::goal::{Goal, GoalStatus};
 use agentsvc_components::kernel::taint::{AgentTaint, Taint};
 use agentsvc_components::manifest::{Manifest, ManifestHash, SessionMode};
-use agentsvc_components::proactive_memory::MemoryEntryId;
-use agentsvc_components::proactive_memory::recall::{RecallStatus, Recalled, RecalledEntry};
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Past, RunResult, RunStatus, ScheduleKind, Tally};
 use agentsvc_components::session::message::{Block, Role, ToolCall, Usage};
 use agentsvc_components::task::{Task, TaskState};
@@ -79,17 +77,6 @@ fn session() -> SessionRecord {
     }
 }
 
-pub(crate) fn recalled() -> Recalled {
-    let entry = RecalledEntry {
-        id: MemoryEntryId(Uuid::from_u128(5)),
-        content: "likes tea".into(),
-        category: "preference".into(),
-        score: 0.75,
-        taint: Taint::WEB,
-    };
-    Recalled { status: RecallStatus::Done, mode: "hybrid".into(), duration_ms: 3, memories: vec![entry] }
-}
-
 fn journal() -> Journal {
     let step = TraceStep {
         kind: StepKind::Tool,
@@ -107,7 +94,7 @@ fn journal() -> Journal {
         notice_rows: vec![3],
         said: "so far".into(),
         states_facts: true,
-        recalled: Some(Arc::new(recalled())),
+        recalled: Some(Arc::default()),
         tainted_by: vec!["web_fetch".into()],
     }
 }

@@ -323,11 +323,11 @@ mod tests {
         assert_eq!(objects.files(tree, &mut |_| trees += 1).unwrap(), files);
         assert_eq!(trees, 4);
         let first = Commit { tree, parent: None, at: 1_700_000_000, message: "one\n\nagent: x\n".to_owned() };
-        let parent = Some(objects.put_commit(&first).unwrap());
-        let second = Commit { parent, message: "two\n".to_owned(), ..first.clone() };
+        let parent = objects.put_commit(&first).unwrap();
+        let second = Commit { parent: Some(parent), message: "two\n".to_owned(), ..first.clone() };
         let id = objects.put_commit(&second).unwrap();
         assert_eq!(objects.commit(id).unwrap(), second);
-        assert_eq!(objects.commit(parent.unwrap()).unwrap(), first);
+        assert_eq!(objects.commit(parent).unwrap(), first);
         assert_eq!(objects.keep(&|other| other == id).unwrap(), 6);
     }
 

@@ -83,14 +83,14 @@ impl Memorizer {
         if !own.memorizes() {
             return Ok(Memorized::default());
         }
-        let Some(said) = self.read(turn).await? else { return Ok(Memorized::default()) };
+        let Some(said) = self.read(turn.clone()).await? else { return Ok(Memorized::default()) };
         let settings = InForce(self.settings.clone()).now().for_agent(&own);
         let (store, by) = (Arc::clone(&self.entries), Some(turn.turn));
         let entries = AgentEntries { bridge: bridge.clone(), store, agent, by };
         let found = if own.extraction_model.is_some() {
-            self.asked(&entries, turn, said, &settings).await?
+            self.asked(&entries, turn.clone(), said, &settings).await?
         } else {
-            by_rules(turn, said, &settings).await?
+            by_rules(turn.clone(), said, &settings).await?
         };
         let Some(Found { learned, relations }) = found else { return Ok(Memorized::default()) };
         if !relations.is_empty() {
@@ -140,7 +140,7 @@ impl Memorizer {
         said: Exchange,
         settings: &ProactiveMemory,
     ) -> Result<Option<Found>, TryEnd> {
-        let known = match entries.neighbours(&said.user).await {
+        let known = match entries.neighbours(turn.user.clone(), &said.user).await {
             Ok(known) => known,
             Err(refusal) => return end_of(refusal).map(|_| None),
         };
@@ -159,8 +159,8 @@ impl Memorizer {
 }
 
 fn learned(turn: TurnToMemorize, source: &'static str, confidence: f32, facts: Vec<Fact>) -> Learned {
-    let TurnToMemorize { session, turn, taint, .. } = turn;
-    Learned { session, turn, taint, source, confidence, facts, contradicted: Vec::new() }
+    let TurnToMemorize { session, turn, taint, user, .. } = turn;
+    Learned { session, turn, user, taint, source, confidence, facts, contradicted: Vec::new() }
 }
 
 /// Facts that the user states outright.

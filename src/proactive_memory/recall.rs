@@ -32,6 +32,9 @@ const TOKEN_BYTES: u64 = 4;
 /// The part of a prompt, in 1 / n, that entries take at most.
 const PROMPT_PART: u64 = 8;
 
+/// How long the vector of a message is waited for; without it entries are found by their words. Shorter than a turn waits.
+const VECTOR_WAIT: Duration = Duration::from_millis(150);
+
 /// The search as it is provided, once it is.
 type Search = Box<dyn Fn() -> Option<Arc<dyn MemorySearch>> + Send + Sync>;
 
@@ -143,7 +146,7 @@ impl Parts {
         }
         let search = (self.search)().ok_or_else(|| ContentError::Failed("the search is not ready".to_owned()))?;
         let scope = SearchScope { agent: Some(asked.agent), turn: Some(asked.scope.clone()), ..SearchScope::default() };
-        let Found { mode, hits } = search.search(&scope, &query, asked.entries_max)?;
+        let Found { mode, hits } = search.search_within(&scope, &query, asked.entries_max, VECTOR_WAIT)?;
         recalled.mode = mode.as_str().into();
         let now = (self.clock.wall)();
         for hit in hits {

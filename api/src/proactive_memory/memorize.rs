@@ -45,6 +45,8 @@ pub struct Learned {
     pub session: SessionId,
     /// Which.
     pub turn: TurnId,
+    /// The user that it was for.
+    pub user: Option<Box<str>>,
     /// Untrusted content that it has read.
     pub taint: Taint,
     /// What found it: `rules` or `model`.
@@ -67,16 +69,16 @@ pub struct Neighbour {
 }
 
 impl AgentEntries {
-    /// The entries that have most words in common with a text, of those that no user other than that of the turn is known for.
+    /// The entries about this user, or those about none without one, that have most words in common with a text.
     ///
     /// # Errors
     /// The store failed.
-    pub async fn neighbours(&self, text: &str) -> Result<Vec<Neighbour>, Refusal> {
+    pub async fn neighbours(&self, user: Option<Box<str>>, text: &str) -> Result<Vec<Neighbour>, Refusal> {
         let words = Words::of(text);
         self.read(move |rows| {
             let (mut found, now) = (Vec::new(), now());
             rows.each(|id, known| {
-                if known.is_live(now) && known.user.is_none() {
+                if known.is_live(now) && known.user == user {
                     let share = Words::of(&known.content).share_within(&words);
                     if share >= NEIGHBOUR_SHARE {
                         found.push((share, Neighbour { id, content: known.content }));
@@ -132,7 +134,7 @@ fn plan(learned: &Learned, settings: &ProactiveMemory, rows: &Rows<'_>) -> Resul
     let contradicted: BTreeSet<MemoryEntryId> = learned.contradicted.iter().copied().collect();
     let mut gone = Vec::new();
     rows.each(|id, known| {
-        if !known.is_live(now) || known.user.is_some() {
+        if !known.is_live(now) || known.user != learned.user {
             return;
         }
         let words = Words::of(&known.content);
@@ -186,6 +188,7 @@ fn candidates(learned: &Learned, settings: &ProactiveMemory) -> Vec<Candidate> {
     for fact in &learned.facts {
         let mut record = new_record(fact.content.clone(), learned.source);
         record.category.clone_from(&fact.category);
+        record.user.clone_from(&learned.user);
         (record.level, record.confidence, record.taint) = (fact.level, learned.confidence, learned.taint);
         record.metadata = origin.as_str().into();
         set_expiry(&mut record, settings, now);

@@ -62,7 +62,7 @@ pub(super) const KIND: JobKind = JobKind {
 };
 
 /// The input of a job, as JSON: where the turn is, and what is known of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnToMemorize {
     /// In which session.
     pub session: SessionId,
@@ -74,6 +74,9 @@ pub struct TurnToMemorize {
     pub ordinal: u32,
     /// Untrusted content that it has read.
     pub taint: Taint,
+    /// The user that it was for, in the words of the client: its entries are about that user alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<Box<str>>,
     /// What a try wrote: it is not done again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<Memorized>,
@@ -114,6 +117,7 @@ pub(crate) fn states_facts(world: &World, owner: Entity, origin: Origin, message
 pub(crate) fn answered(world: &mut World, entity: Entity) {
     let Some(turn) = world.get::<Turn>(entity).filter(|turn| turn.origin.is_message()) else { return };
     let (owner, ordinal) = (turn.agent, turn.ordinal);
+    let user = turn.request.as_ref().and_then(|request| request.user.clone());
     let states_facts = turn.journal.as_ref().is_some_and(|journal| journal.states_facts);
     let Some(session) = world.get::<Session>(turn.session).filter(|session| !session.ephemeral) else { return };
     let (log, session, turn) = (session.log, id_of::<SessionId>(world, turn.session), id_of::<TurnId>(world, entity));
@@ -124,7 +128,7 @@ pub(crate) fn answered(world: &mut World, entity: Entity) {
         return;
     }
     let agent = id_of::<AgentId>(world, owner);
-    let input = TurnToMemorize { session, turn, log, ordinal, taint, written: None };
+    let input = TurnToMemorize { session, turn, log, ordinal, taint, user, written: None };
     // A refusal is counted by the kind of jobs; the turn itself has ended well.
     if let Ok(input) = serde_json::to_string(&input) {
         let _full = job::add(world, MEMORIZE, NewJob { subject: agent.0, owner: Some(agent), input: input.into() });

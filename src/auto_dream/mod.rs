@@ -14,7 +14,7 @@ use crate::kernel::domain::Domain;
 pub const DOMAIN: Domain = Domain {
     name: "auto_dream",
     uses: &["config", "usage"],
-    commands: &[Subcommand::group::<cli::Dream>(27, "dream", "Show, start and stop the consolidation of memory")],
+    commands: &[Subcommand::group::<cli::Dream>(28, "dream", "Show, start and stop the consolidation of memory")],
     open: |opening| {
         opening.provide::<dyn DreamSettings>(Arc::new(config::InForce(opening.settings.clone())));
         Ok(())

@@ -8,12 +8,14 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use sha1::{Digest as _, Sha1};
 
+use crate::kernel::disk;
 use crate::kernel::home::private_file;
 
 /// Hex digits of an id.
@@ -111,11 +113,31 @@ impl Commit {
 #[derive(Debug)]
 pub(super) struct Objects {
     dir: PathBuf,
+    /// Bytes of their files, about.
+    bytes: AtomicU64,
 }
 
 impl Objects {
     pub(super) fn new(dir: PathBuf) -> Self {
-        Self { dir }
+        Self { dir, bytes: AtomicU64::new(0) }
+    }
+
+    /// Bytes of their files, about, once [`measure`](Self::measure) has been called.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Adds up the bytes of their files.
+    pub(super) fn measure(&self) -> io::Result<()> {
+        let mut bytes = 0;
+        for number in 0..=u8::MAX {
+            let dir = self.dir.join(format!("{number:02x}"));
+            for entry in disk::there(fs::read_dir(dir))?.into_iter().flatten() {
+                bytes += entry?.metadata()?.len();
+            }
+        }
+        self.bytes.store(bytes, Ordering::Relaxed);
+        Ok(())
     }
 
     fn path(&self, id: ObjectId) -> PathBuf {
@@ -140,8 +162,9 @@ impl Objects {
         let mut packed = ZlibEncoder::new(file, Compression::fast());
         packed.write_all(head.as_bytes())?;
         packed.write_all(content)?;
-        packed.finish()?;
+        let written = packed.finish()?.metadata()?.len();
         fs::rename(fresh, path)?;
+        self.bytes.fetch_add(written, Ordering::Relaxed);
         Ok(id)
     }
 
@@ -251,6 +274,7 @@ impl Objects {
                 removed += 1;
             }
         }
+        self.measure()?;
         Ok(removed)
     }
 }

@@ -13,6 +13,8 @@ use crate::kernel::home::{create_private_dir, private_file};
 pub(super) const COMMITS_MAX: usize = 1_000;
 /// Commits more than [`COMMITS_MAX`] at which the oldest are deleted: not at each commit.
 const COMMITS_SLACK: usize = 100;
+/// Bytes of the objects of a repository. More: the older half of its commits is deleted.
+const BYTES_MAX: u64 = 256 << 20;
 /// The branch.
 const BRANCH: &str = "refs/heads/main";
 /// What a repository says of itself.
@@ -64,6 +66,7 @@ impl Repository {
             found.head = None;
         }
         found.commits = found.log().count();
+        found.objects.measure()?;
         Ok(Some(found))
     }
 
@@ -81,6 +84,13 @@ impl Repository {
         // With it the repository is whole.
         disk::replace(&git.join("HEAD"), format!("ref: {BRANCH}\n").as_bytes())?;
         Ok(Self { objects: object::of(&git), git, head: None, commits: 0 })
+    }
+
+    /// The newest commit of the repository in `dir`, if it can be read.
+    pub(super) fn newest(dir: &Path) -> Option<Commit> {
+        let git = dir.join(".git");
+        let head = ObjectId::parse(disk::read_text(&git.join(BRANCH)).ok()?.trim())?;
+        object::of(&git).commit(head).ok()
     }
 
     /// The working directory that the repository in `dir` is of.
@@ -142,7 +152,9 @@ impl Repository {
         self.head = Some(id);
         self.commits += 1;
         if self.commits >= COMMITS_MAX + COMMITS_SLACK {
-            self.forget_old()?;
+            self.forget_old(COMMITS_MAX)?;
+        } else if self.objects.bytes() > BYTES_MAX && self.commits > 1 {
+            self.forget_old(self.commits / 2)?;
         }
         Ok(id)
     }
@@ -170,9 +182,9 @@ impl Repository {
         }
     }
 
-    /// Deletes the oldest commits and what only they have. Git calls a history that was cut a shallow one.
-    fn forget_old(&mut self) -> io::Result<()> {
-        let kept: Vec<(ObjectId, Commit)> = self.log().take(COMMITS_MAX).collect();
+    /// Deletes all but the newest commits and what only the others have. Git calls a history that was cut a shallow one.
+    fn forget_old(&mut self, keep: usize) -> io::Result<()> {
+        let kept: Vec<(ObjectId, Commit)> = self.log().take(keep).collect();
         let Some((oldest, _)) = kept.last() else { return Ok(()) };
         disk::replace(&self.git.join("shallow"), format!("{oldest}\n").as_bytes())?;
         let mut wanted: HashSet<ObjectId> = HashSet::new();

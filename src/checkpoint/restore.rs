@@ -14,7 +14,7 @@ use super::object::{Commit, FileEntry, Kind, ObjectId};
 use super::repository::{NotFound, Repository};
 use super::store::{Change, CheckpointStore, Open, keep};
 use crate::kernel::disk;
-use crate::kernel::sandbox::{Workspace, Workspaces, Write};
+use crate::kernel::sandbox::{Error, Workspace, Workspaces, Write};
 
 /// Fewest digits of a commit.
 const DIGITS_MIN: usize = 4;
@@ -45,16 +45,11 @@ impl Checkpoints for Restorer {
             dirs.iter().filter_map(|dir| Some((Repository::working_dir(dir)?, dir.as_path()))).collect();
         found.sort_unstable();
         let total = found.len();
-        let shown = found.into_iter().skip(page.offset).take(page.limit).map(|(working_dir, dir)| {
-            let repository = Repository::find(dir).map_err(failed)?;
-            let newest = repository.as_ref().and_then(|repository| repository.log().next());
-            Ok(Directory {
-                working_dir,
-                checkpoints: repository.map_or(0, |repository| repository.commits()),
-                last_at: newest.map(|(_, commit)| time(&commit)),
-            })
+        let shown = found.into_iter().skip(page.offset).take(page.limit).map(|(working_dir, dir)| Directory {
+            working_dir,
+            last_at: Repository::newest(dir).map(|commit| time(&commit)),
         });
-        Ok((shown.collect::<Result<_, FilesError>>()?, total))
+        Ok((shown.collect(), total))
     }
 
     fn checkpoints(&self, working_dir: &str, page: Page) -> Result<(Vec<Checkpoint>, usize), FilesError> {
@@ -91,11 +86,11 @@ impl Checkpoints for Restorer {
         let by = Change { tool: "restore", agent: None, session: None };
         let paths: Vec<&str> = files.keys().map(String::as_str).collect();
         let before = keep(&mut open, (&dir, working_dir), &workspace, (&by, &paths)).map_err(failed)?;
-        let Some(Open { repository, .. }) = open.as_ref() else { return Err(FilesError::Failed) };
+        let open = open.as_ref().ok_or(FilesError::Failed)?;
         let mut not_restored = Vec::new();
         let mut restored = 0;
         for (path, file) in &files {
-            match put_back(repository, &workspace, (path, *file)) {
+            match put_back(open, &workspace, (path, *file)) {
                 Ok(()) => restored += 1,
                 Err(error) if not_restored.len() < NOT_RESTORED_MAX => {
                     not_restored.push(NotRestored { path: path.clone(), error: error.to_string() });
@@ -108,9 +103,14 @@ impl Checkpoints for Restorer {
     }
 }
 
-/// Writes a file as the checkpoint has it.
-fn put_back(repository: &Repository, workspace: &Workspace, (path, file): (&str, FileEntry)) -> Result<(), FilesError> {
-    let content = repository.objects().get(Kind::Blob, file.id).map_err(|error| damaged(&error))?;
+/// Writes a file as the checkpoint has it. What is there and could not be kept before is not overwritten.
+fn put_back(open: &Open, workspace: &Workspace, (path, file): (&str, FileEntry)) -> Result<(), FilesError> {
+    let is_there = !matches!(workspace.metadata(path), Err(Error::NotFound(_) | Error::NotDirectory(_)));
+    if is_there && !open.has(path) {
+        let why = "what is there now cannot be kept in a checkpoint, so it was not overwritten: move it away first";
+        return Err(FilesError::Conflict(why.to_owned()));
+    }
+    let content = open.repository.objects().get(Kind::Blob, file.id).map_err(|error| damaged(&error))?;
     workspace.write(path, &content, Write::Overwrite)?;
     if file.is_executable {
         let (written, _) = workspace.open_file(path)?;

@@ -27,7 +27,7 @@ const OPEN_MAX: usize = 128;
 /// How long a tool waits for a look at files that it does not change. The others stay as they were last seen.
 const LOOK_TIME_MAX: Duration = Duration::from_millis(500);
 /// Bytes that must be free for a checkpoint.
-const ROOM_BYTES: u64 = 1 << 20;
+const FREE_BYTES_MIN: u64 = 256 << 20;
 /// Characters of a path in a message.
 const PATH_CHARS_MAX: usize = 80;
 /// A file that changed less long ago may change again and look the same.
@@ -165,7 +165,7 @@ pub(super) fn keep(
     workspace: &Workspace,
     (by, paths): (&Change, &[&str]),
 ) -> io::Result<ObjectId> {
-    free_space::check(dir.parent().filter(|root| root.exists()).unwrap_or(workspace.path()), ROOM_BYTES)?;
+    free_space::check(dir.parent().filter(|root| root.exists()).unwrap_or(workspace.path()), FREE_BYTES_MIN)?;
     let mut taken = match open.take() {
         Some(open) => open,
         None => Open::new(dir, working_dir)?,
@@ -208,6 +208,11 @@ impl Open {
         Ok(Self { repository, files })
     }
 
+    /// Is the file in the newest commit as it is?
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.files.get(path).is_some_and(Option::is_some)
+    }
+
     /// Looks at the files at `paths`, and at those that are kept already.
     fn look_at_all(&mut self, workspace: &Workspace, paths: &[String]) -> io::Result<()> {
         let begun = Instant::now();
@@ -219,10 +224,12 @@ impl Open {
             }
         }
         let others: Vec<String> = self.files.keys().filter(|path| !paths.contains(path)).cloned().collect();
-        let too_many = self.files.len().saturating_sub(FILES_MAX);
-        for (number, path) in others.iter().enumerate() {
-            if number < too_many {
+        // Of those that are about to be made, it is not known whether they are there.
+        let mut too_many = self.files.values().flatten().count().saturating_sub(FILES_MAX);
+        for path in &others {
+            if too_many > 0 && self.files.get(path).is_some_and(Option::is_some) {
                 self.files.remove(path);
+                too_many -= 1;
             } else if begun.elapsed() > LOOK_TIME_MAX {
                 tracing::debug!(path = %workspace.path().display(), "a checkpoint has files as they were last seen");
                 break;

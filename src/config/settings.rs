@@ -36,5 +36,6 @@ impl Config {
         settings.set(self.proactive_memory.clone());
         settings.set(self.memory.clone());
         settings.set(self.auto_dream.clone());
+        settings.set(self.checkpoints.clone());
     }
 }

@@ -93,7 +93,8 @@ impl Memorizer {
             by_rules(turn.clone(), said, &settings).await?
         };
         let Some(Found { learned, relations }) = found else { return Ok(Memorized::default()) };
-        if !relations.is_empty() {
+        // The graph is read by the turns of all users.
+        if !relations.is_empty() && turn.user.is_none() {
             let graph = AgentGraph { bridge, store: Arc::clone(&self.knowledge), agent, by };
             // A graph that is full keeps no entry from being made.
             if let Err(refusal) = graph.write(Batch { relations, ..Batch::default() }).await {
@@ -140,7 +141,7 @@ impl Memorizer {
         said: Exchange,
         settings: &ProactiveMemory,
     ) -> Result<Option<Found>, TryEnd> {
-        let known = match entries.neighbours(turn.user.clone(), &said.user).await {
+        let known = match entries.neighbours(&turn, &said.user).await {
             Ok(known) => known,
             Err(refusal) => return end_of(refusal).map(|_| None),
         };

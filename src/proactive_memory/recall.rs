@@ -33,7 +33,7 @@ const TOKEN_BYTES: u64 = 4;
 const PROMPT_PART: u64 = 8;
 
 /// How long the vector of a message is waited for; without it entries are found by their words. Shorter than a turn waits.
-const VECTOR_WAIT: Duration = Duration::from_millis(150);
+const VECTOR_WAIT: Duration = Duration::from_millis(500);
 
 /// The search as it is provided, once it is.
 type Search = Box<dyn Fn() -> Option<Arc<dyn MemorySearch>> + Send + Sync>;

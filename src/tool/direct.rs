@@ -160,7 +160,7 @@ fn run_of(invocation: Invocation, tool: &Tool) -> ToolRun {
         taint: Taint::default(),
         agent_taint: AgentTaint::default(),
         trace: None,
-        reads_all_users: false,
+        user: None,
     }
 }
 

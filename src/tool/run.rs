@@ -235,7 +235,7 @@ mod tests {
             taint: Taint::NONE,
             agent_taint: AgentTaint::default(),
             trace: None,
-            reads_all_users: false,
+            user: None,
         }
     }
 

@@ -59,7 +59,7 @@ fn files_come_back_as_they_were_before_tools_changed_them() {
     assert!(log.iter().all(|row| row["agent_id"] == *agent && row["session_id"].is_string()), "{log:?}");
     let listed = daemon.get("/api/checkpoints?limit=1").expect(200);
     assert_eq!(listed["directories"][0]["working_dir"], json!(working_dir(&daemon)));
-    assert_eq!(listed["directories"][0]["checkpoints"], 3);
+    assert!(listed["directories"][0]["last_at"].is_string());
 
     let undone = restore(&daemon, &text(&log[0]["commit"])[..8]);
     assert_eq!((&undone["status"], &undone["files"]), (&json!("restored"), &json!(2)));

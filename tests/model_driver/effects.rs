@@ -78,7 +78,7 @@ fn tool_run(manifest: &Manifest, name: &str, input: &str) -> ToolRun {
         taint: Taint::NONE,
         agent_taint: AgentTaint::default(),
         trace: None,
-        reads_all_users: false,
+        user: None,
     }
 }
 

@@ -21,9 +21,7 @@ pub struct Page {
 pub struct Directory {
     /// Its absolute path.
     pub working_dir: String,
-    /// How many checkpoints it has.
-    pub checkpoints: usize,
-    /// When the newest was made; null if there is none.
+    /// When its newest checkpoint was made; null if that cannot be read.
     pub last_at: Option<Moment>,
 }
 

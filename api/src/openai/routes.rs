@@ -40,6 +40,9 @@ const PREFIX: &str = "agentsvc:";
 /// Asks for continuity, and names the session in the answer.
 const X_SESSION: HeaderName = HeaderName::from_static("x-agentsvc-session");
 
+/// Bytes of `user`; entries of the memory about a user name it.
+const USER_BYTES_MAX: usize = 256;
+
 pub(crate) const ROUTES: &[Route] = &[
     Route::post("/v1/chat/completions", "Create a chat completion (OpenAI-compatible)", |call| Box::pin(chat(call)))
         .cost(COST)
@@ -131,6 +134,11 @@ async fn chat(call: Call) -> Result<Response, Error> {
     request.trace = call.trace.map(|trace| trace.to_string().into());
     let agent = call.ask(resolve(&body.model)).await?;
     request.user = body.user.as_deref().map(str::trim).filter(|user| !user.is_empty()).map(Box::from);
+    let is_wrong = |user: &str| user.len() > USER_BYTES_MAX || user.chars().any(char::is_control);
+    if request.user.as_deref().is_some_and(is_wrong) {
+        let why = format!("user: at most {USER_BYTES_MAX} bytes without control characters");
+        return Err(Error::bad_field("user", why));
+    }
     let kept = kept_session(&call, &agent, body.user.as_deref()).await?;
     let (venue, mut dialogue) = match kept {
         Some((session, label)) => (ConversationTarget::Kept { session, label }, dialogue.newest()?),

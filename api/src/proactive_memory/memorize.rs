@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::taint::Taint;
+use agentsvc_components::proactive_memory::recall::RecallScope;
 use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
 use agentsvc_components::proactive_memory::{Level, MemoryEntryId};
 use agentsvc_components::{Refusal, SessionId, Timestamp, TurnId};
 use agentsvc_systems::proactive_memory::limits::MEMORIZE_NEIGHBOURS_MAX;
 use agentsvc_systems::proactive_memory::{
-    Cause, Counted, EntryPut, EntryUse, Memorize, Memorized, WriteEntries, check_entry,
+    Cause, Counted, EntryPut, EntryUse, Memorize, Memorized, TurnToMemorize, WriteEntries, check_entry, is_for,
 };
 use serde_json::json;
 
@@ -21,6 +22,7 @@ use crate::proactive_memory::change::{new_record, replace_content, set_expiry, u
 use crate::proactive_memory::entries::{AgentEntries, Plan, Rows, now};
 use crate::proactive_memory::settings::ProactiveMemory;
 use crate::proactive_memory::similar::{Words, similarity};
+use crate::proactive_memory::upkeep::oldest_replaced;
 
 /// From this similarity on, an entry says the same.
 const SAME: f64 = 0.999;
@@ -69,16 +71,18 @@ pub struct Neighbour {
 }
 
 impl AgentEntries {
-    /// The entries about this user, or those about none without one, that have most words in common with a text.
+    /// The entries that have most words in common with a text, of those that the turn may change: about its user (or about none,
+    /// if it has none), not of another session, and from no more untrusted content than it has read itself.
     ///
     /// # Errors
     /// The store failed.
-    pub async fn neighbours(&self, user: Option<Box<str>>, text: &str) -> Result<Vec<Neighbour>, Refusal> {
-        let words = Words::of(text);
+    pub async fn neighbours(&self, turn: &TurnToMemorize, text: &str) -> Result<Vec<Neighbour>, Refusal> {
+        let (words, taint) = (Words::of(text), turn.taint);
+        let scope = RecallScope { user: turn.user.clone(), session: turn.session };
         self.read(move |rows| {
             let (mut found, now) = (Vec::new(), now());
             rows.each(|id, known| {
-                if known.is_live(now) && known.user == user {
+                if known.is_live(now) && is_about(&scope, &known) && taint.holds(known.taint) {
                     let share = Words::of(&known.content).share_within(&words);
                     if share >= NEIGHBOUR_SHARE {
                         found.push((share, Neighbour { id, content: known.content }));
@@ -106,7 +110,7 @@ impl AgentEntries {
         settings: &ProactiveMemory,
     ) -> Result<Memorized, Refusal> {
         let (settings, learned) = (settings.clone(), Arc::new(learned));
-        let plan = move |_: &EntryUse, rows: &Rows<'_>| plan(&learned, &settings, rows);
+        let plan = move |usage: &EntryUse, rows: &Rows<'_>| plan(&learned, &settings, (usage, rows));
         let ask = move |bridge: Bridge, write: WriteEntries, memorized: &Memorized| {
             let command = Memorize { attempt, write, memorized: *memorized };
             async move { bridge.ask(command).await }
@@ -114,6 +118,11 @@ impl AgentEntries {
         let (memorized, _) = self.change_by(Cause::Asked, plan, ask).await?;
         Ok(memorized)
     }
+}
+
+/// Is the entry about the user of the turn, and not of another session?
+fn is_about(scope: &RecallScope, known: &MemoryEntryRecord) -> bool {
+    known.user == scope.user && is_for(scope, known)
 }
 
 fn keep_best(found: &mut Vec<(f64, Neighbour)>) {
@@ -128,13 +137,18 @@ struct Candidate {
     best: Option<(f64, MemoryEntryId, MemoryEntryRecord)>,
 }
 
-fn plan(learned: &Learned, settings: &ProactiveMemory, rows: &Rows<'_>) -> Result<Plan<Memorized>, ContentError> {
+fn plan(
+    learned: &Learned,
+    settings: &ProactiveMemory,
+    (usage, rows): (&EntryUse, &Rows<'_>),
+) -> Result<Plan<Memorized>, ContentError> {
     let (now, mut told) = (now(), Memorized::default());
     let mut candidates = candidates(learned, settings);
+    let scope = RecallScope { user: learned.user.clone(), session: learned.session };
     let contradicted: BTreeSet<MemoryEntryId> = learned.contradicted.iter().copied().collect();
     let mut gone = Vec::new();
     rows.each(|id, known| {
-        if !known.is_live(now) || known.user != learned.user {
+        if !known.is_live(now) || !is_about(&scope, &known) {
             return;
         }
         let words = Words::of(&known.content);
@@ -177,7 +191,8 @@ fn plan(learned: &Learned, settings: &ProactiveMemory, rows: &Rows<'_>) -> Resul
         let record = MemoryEntryRecord { deleted_at: Some(now), ..known };
         puts.push(EntryPut { id: Some(id), record, old, is_now: true });
     }
-    Ok(Plan { puts, removes: Vec::new(), due: None, told })
+    let removes = if told.deleted == 0 { Vec::new() } else { oldest_replaced(usage, rows, told.deleted as usize)? };
+    Ok(Plan { puts, removes, due: None, told })
 }
 
 /// The facts that can be stored, each once.

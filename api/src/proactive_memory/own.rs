@@ -3,8 +3,9 @@
 use agentsvc_components::Refusal;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::proactive_memory::MemoryEntryId;
+use agentsvc_components::proactive_memory::recall::RecallScope;
 use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
-use agentsvc_systems::proactive_memory::{Cause, Counted, EntryPut, EntryUse, check_content};
+use agentsvc_systems::proactive_memory::{Cause, Counted, EntryPut, EntryUse, check_content, is_for};
 
 use crate::proactive_memory::change::replace_content;
 use crate::proactive_memory::entries::{AgentEntries, PAGE_ROWS, Plan, Rows, now};
@@ -15,12 +16,12 @@ use crate::proactive_memory::upkeep::oldest_replaced;
 const LOOKED_AT_MAX: usize = 10_000;
 
 /// Which entries a turn reads.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Wanted {
     /// Only entries that contain each of these words, in small letters.
     pub words: Vec<String>,
-    /// Those about users too; else only those about no user in particular.
-    pub all_users: bool,
+    /// Those that the turn may be given.
+    pub scope: RecallScope,
     /// Those made from untrusted content too.
     pub untrusted: bool,
     /// Go on after this one.
@@ -52,20 +53,20 @@ pub struct Correction {
 }
 
 /// Who reads and changes entries.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Reader {
     /// Untrusted content that the turn has read. What strangers wrote does not change or remove what they did not write.
     pub taint: Taint,
-    /// It may know what is kept about any user.
-    pub all_users: bool,
+    /// The entries that it may be given.
+    pub scope: RecallScope,
 }
 
 impl Reader {
-    fn sees(self, record: &MemoryEntryRecord) -> bool {
-        self.all_users || record.user.is_none()
+    fn sees(&self, record: &MemoryEntryRecord) -> bool {
+        is_for(&self.scope, record)
     }
 
-    fn may_change(self, record: &MemoryEntryRecord) -> bool {
+    fn may_change(&self, record: &MemoryEntryRecord) -> bool {
         self.taint.is_none() || !record.taint.is_none()
     }
 }
@@ -88,7 +89,7 @@ pub enum Changed {
 impl Wanted {
     fn takes(&self, record: &MemoryEntryRecord) -> bool {
         let content = || record.content.to_lowercase();
-        (self.all_users || record.user.is_none())
+        is_for(&self.scope, record)
             && (self.untrusted || record.taint.is_none())
             && (self.words.is_empty() || {
                 let content = content();

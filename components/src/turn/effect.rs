@@ -79,8 +79,8 @@ pub struct ToolRun {
     pub agent_taint: AgentTaint,
     /// The W3C `traceparent` of the request that the turn goes back to, where it brought one.
     pub trace: Option<Box<str>>,
-    /// The turn talks to no one ([`TurnProfile`](super::profile::TurnProfile)): it may read what is kept about any user.
-    pub reads_all_users: bool,
+    /// The user that the turn is for, in the words of the client: it may read what is kept about that user.
+    pub user: Option<Box<str>>,
 }
 
 impl Effect for ModelCall {}

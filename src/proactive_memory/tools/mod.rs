@@ -1,7 +1,8 @@
 //! Tools over the memory entries of agents.
 //!
-//! A turn that talks to someone reads and changes only entries about no user in particular: what an agent knows of one user
-//! does not get to another through its model. A turn that talks to no one, such as a consolidation run, has all of them.
+//! A turn reads and changes the entries that it may be given: those about its user and about no user in particular, and of the
+//! level `session` only those of its own. What an agent knows of one user does not get to another through its model. Turns of
+//! conversations that strangers began have none.
 
 pub(crate) mod forget;
 pub(crate) mod search;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use agentsvc_api::proactive_memory::entries::AgentEntries;
 use agentsvc_api::proactive_memory::own::{Changed, Reader};
 use agentsvc_components::proactive_memory::MemoryEntryId;
+use agentsvc_components::proactive_memory::recall::RecallScope;
 
 use crate::memory::grant::check;
 use crate::tool::toolset::{Context, Ended};
@@ -25,19 +27,34 @@ fn own(context: &Context) -> AgentEntries {
     AgentEntries { bridge: context.bridge(), store, agent: context.run.agent, by: context.turn() }
 }
 
+/// Refuses a turn of strangers: entries are about the users of the agent.
+fn not_for_strangers(context: &Context) -> Result<(), String> {
+    let refused = || {
+        Err("Refused: an outside client or node started this conversation; it cannot use memory entries.".to_owned())
+    };
+    if context.run.taint.of_strangers().is_none() { Ok(()) } else { refused() }
+}
+
 /// Refuses an agent that may not change its entries.
 fn may_write(context: &Context) -> Result<(), String> {
+    not_for_strangers(context)?;
     check(&context.run.manifest.manifest.capabilities.memory_write, NAME, "write")
 }
 
 /// Refuses an agent that may not read its entries.
 fn may_read(context: &Context) -> Result<(), String> {
+    not_for_strangers(context)?;
     check(&context.run.manifest.manifest.capabilities.memory_read, NAME, "read")
 }
 
 /// Who changes entries.
 fn reader(context: &Context) -> Reader {
-    Reader { taint: context.run.taint, all_users: context.run.reads_all_users }
+    Reader { taint: context.run.taint, scope: scope(context) }
+}
+
+/// The entries that a turn may be given.
+fn scope(context: &Context) -> RecallScope {
+    RecallScope { user: context.run.user.clone(), session: context.run.session }
 }
 
 /// What the model reads of a change.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{entry_id, may_read, own};
+use super::{entry_id, may_read, own, scope};
 use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 
 /// Entries of one answer.
@@ -46,7 +46,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let query = query.unwrap_or_default().to_lowercase();
         let wanted = Wanted {
             words: query.split_whitespace().take(WORDS_MAX).map(str::to_owned).collect(),
-            all_users: context.run.reads_all_users,
+            scope: scope(&context),
             untrusted: untrusted.unwrap_or(true),
             after: after.filter(|after| !after.is_empty()).map(|after| entry_id("after", &after)).transpose()?,
             limit: ENTRIES_MAX,

@@ -32,7 +32,7 @@ Work like this:
 5. Remove with `memory_forget` what is of no use any more. Never remove what is true and said only once.
 6. Make vague words exact, such as a relative date by the date on which the entry was made. Add nothing that no entry says.
 
-Keep each fact with the user that it is about. Change nothing that is in order. When you are done, answer with one short \
+Change nothing that is in order. When you are done, answer with one short \
     sentence about what you changed.";
 
 /// The message of a run.

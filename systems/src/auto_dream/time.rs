@@ -57,12 +57,13 @@ pub(super) fn next_check(world: &World, id: DreamId) -> Timestamp {
     if dream.sessions < terms.min_sessions { latest } else { terms.eligible_at(dream).min(latest) }
 }
 
-/// When the agent is to be looked at after a run. The next may be due by its hours; a failed one is not repeated before the
-/// check interval.
+/// When the agent is to be looked at after a run. The next may be due by its hours; a failed one, which was paid too, is not
+/// repeated before them, nor before the check interval.
 pub(super) fn after_run(world: &World, id: DreamId, succeeded: bool) -> Timestamp {
     let (now, latest) = (world.resource::<Now>().0, latest(world));
     let hours = i64::from(Terms::of(world, id).min_hours);
-    if succeeded { now.plus_ms(hours * HOUR_MS).min(latest) } else { latest }
+    let by_hours = now.plus_ms(hours * HOUR_MS);
+    if succeeded { by_hours.min(latest) } else { by_hours.max(latest) }
 }
 
 /// A session of an agent has started.

@@ -57,6 +57,10 @@ pub fn bound_child(parent: &Manifest, child: &mut Manifest) -> Result<(), String
     keep_off(own.enabled, &mut asked.enabled);
     keep_off(own.auto_memorize, &mut asked.auto_memorize);
     keep_off(own.auto_retrieve, &mut asked.auto_retrieve);
+    let is_other = asked.extraction_model != own.extraction_model;
+    if is_other && asked.extraction_model.as_ref().is_some_and(|model| !model.is_empty()) {
+        return Err("proactive_memory.extraction_model: only that of the parent, or none".to_owned());
+    }
     same_account(parent, child)
 }
 

@@ -50,7 +50,7 @@ agentsvc_components::limits! {
     /// Turns that are memorised at once. More: they wait.
     pub const MEMORIZE_OUT_MAX: usize = 8;
     /// Tries to memorise a turn. More: it makes no entries.
-    pub const MEMORIZE_TRIES_MAX: u32 = 5;
+    pub const MEMORIZE_TRIES_MAX: u32 = 12;
     /// Milliseconds before the second try to memorise a turn. They double from try to try.
     pub const MEMORIZE_BACKOFF_MS: i64 = 10_000;
     /// Milliseconds between two tries to memorise a turn.
@@ -76,7 +76,7 @@ agentsvc_components::limits! {
     /// Entries that a model that extracts entries of a turn is shown. More: those that have most words in common with it.
     pub const MEMORIZE_NEIGHBOURS_MAX: usize = 10;
     /// Milliseconds that a turn waits for the search of its agent's memory entries. Longer: it goes on without.
-    pub const RECALL_WAIT_MS: u64 = 250;
+    pub const RECALL_WAIT_MS: u64 = 750;
     /// Searches of memory entries for turns at once. More: they wait, as long as a turn waits for its search.
     pub const RECALLS_MAX: usize = 16;
     /// Bytes of the content of a memory entry that the trace of a turn keeps. Longer: cut.

@@ -166,24 +166,29 @@ fn memorize(world: &mut World, command: Memorize) -> Result<EntriesWritten, Refu
 /// Hears of the end of a job.
 fn settle(world: &mut World, _: JobId, of: &Job, event: JobEvent) {
     match event {
-        JobEvent::Done(text) => {
-            let Memorized { added, updated, deleted, unchanged } = serde_json::from_str(&text).unwrap_or_default();
-            let mut counters = world.resource_mut::<Counters>();
-            counters.memory_facts_added += u64::from(added);
-            counters.memory_facts_updated += u64::from(updated);
-            counters.memory_facts_deleted += u64::from(deleted);
-            counters.memory_facts_unchanged += u64::from(unchanged);
-        }
+        JobEvent::Done(text) => count(world, serde_json::from_str(&text).unwrap_or_default()),
         JobEvent::Failed(reason) => given_up(world, of, &reason),
         JobEvent::Unknown => given_up(world, of, "the outcome is unknown"),
         JobEvent::Retried(_) => {}
     }
 }
 
-/// No entries are made of a turn: that goes on record.
+fn count(world: &mut World, of: Memorized) {
+    let mut counters = world.resource_mut::<Counters>();
+    counters.memory_facts_added += u64::from(of.added);
+    counters.memory_facts_updated += u64::from(of.updated);
+    counters.memory_facts_deleted += u64::from(of.deleted);
+    counters.memory_facts_unchanged += u64::from(of.unchanged);
+}
+
+/// No entries are made of a turn: that goes on record, unless the last try wrote them and only its end was lost.
 fn given_up(world: &mut World, of: &Job, reason: &str) {
     let Some(agent) = of.owner else { return };
-    let turn = serde_json::from_str::<TurnToMemorize>(&of.input).ok().map(|input| input.turn);
+    let input = serde_json::from_str::<TurnToMemorize>(&of.input).ok();
+    if let Some(written) = input.as_ref().and_then(|input| input.written) {
+        return count(world, written);
+    }
+    let turn = input.map(|input| input.turn);
     let reason = &reason[..reason.floor_char_boundary(REASON_BYTES_MAX)];
     let details = json!({ "turn_id": turn, "tries": of.tries, "reason": reason });
     world.audit(audit_kinds::MEMORY_TURN_NOT_MEMORIZED, agent, details);

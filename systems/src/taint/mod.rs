@@ -217,8 +217,10 @@ pub(crate) fn read_meanwhile(world: &mut World, turn: Entity, tool: &str) {
 fn files_run(world: &World, turn: Entity, tool: &str) -> Taint {
     let agent =
         world.get::<Turn>(turn).filter(|_| tools::runs_files(tool)).and_then(|turn| world.get::<Agent>(turn.agent));
-    let files = agent.map(|agent| agent.taint.files).unwrap_or_default();
-    if of(world, turn).holds(files) { Taint::NONE } else { files }
+    // As read: a turn that has read what a stranger wrote holds that, and so does the stranger's own.
+    let files = agent.map(|agent| agent.taint.files.as_read()).unwrap_or_default();
+    let held = of(world, turn);
+    if held.with(held.as_read()).holds(files) { Taint::NONE } else { files }
 }
 
 /// Does the judgement of a call that has not gone out hold no more, because files that it may run have been written since by

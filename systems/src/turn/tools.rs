@@ -250,7 +250,7 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<(Attempt, O
         taint: taint::of(world, entity),
         agent_taint: owner.taint,
         trace: turn.request.as_ref().and_then(|request| request.trace.clone()),
-        reads_all_users: turn.request.as_ref().is_some_and(|request| request.profile.is_some()),
+        user: turn.request.as_ref().and_then(|request| request.user.clone()),
     };
     // What it writes is there however the turn ends, and others may read it before its result is in.
     if taint::writes_files(&run.call.name) {

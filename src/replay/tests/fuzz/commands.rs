@@ -18,8 +18,8 @@ use agentsvc_systems::schedule as schedules;
 use agentsvc_systems::workflow::NewStep;
 use agentsvc_systems::world as stats;
 use agentsvc_systems::{
-    Engine, Settings, agent, approval, audit, budget, compaction, config as settings, event, goal, manifest, memory,
-    session, task, trigger, turn, usage, workflow,
+    Engine, Settings, agent, approval, audit, auto_dream, budget, compaction, config as settings, event, goal,
+    manifest, memory, session, task, trigger, turn, usage, workflow,
 };
 
 use super::{Fuzz, ask};
@@ -113,7 +113,12 @@ impl Fuzz {
                 let session = SessionId(self.random.uuid());
                 ask(engine, api, session::ImportSession { agent, session, label: None, messages });
             }
-            _ => ask(engine, api, compaction::CompactSession { agent, session: self.maybe_session() }),
+            _ => {
+                ask(engine, api, compaction::CompactSession { agent, session: self.maybe_session() });
+                ask(engine, api, auto_dream::SetAutoDream { agent, enabled: true });
+                ask(engine, api, auto_dream::TriggerDream(agent));
+                ask(engine, api, auto_dream::AbortDream(agent));
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use agentsvc_api::a2a::host::Policy;
 use agentsvc_components::kernel::limit::NAME_BYTES_MAX;
+use agentsvc_systems::config::A2aSettings;
 use reqwest::header::HeaderName;
 use serde::{Serialize, Serializer};
 
@@ -47,6 +48,11 @@ table! {
 }
 
 impl A2a {
+    /// The same for the world.
+    pub fn settings(&self) -> A2aSettings {
+        A2aSettings { is_off: !self.enabled, daily_limit: micros(self.daily_limit_usd) }
+    }
+
     /// The same for the API.
     pub fn policy(&self) -> Policy {
         Policy {

@@ -34,7 +34,7 @@ table! {
         rate_per_minute: u32 = 30 => integer(RATE).protected(),
         /// Tasks per minute of all clients together, 1 to 1000000.
         total_rate_per_minute: u32 = 120 => integer(RATE).protected(),
-        /// Dollars per UTC day for all tasks; 0 means unlimited.
+        /// Dollars per UTC day for all tasks and what they begin; 0 means unlimited.
         daily_limit_usd: f64 = 1.0 => number(DOLLARS).protected(),
         /// Messages per minute to external agents, 1 to 1000.
         external_rate_per_minute: u32 = 60 => integer(1..=1_000).protected(),

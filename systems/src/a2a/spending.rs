@@ -44,7 +44,7 @@ pub(super) fn check(world: &World, limit: Micros) -> Result<(), Refusal> {
 }
 
 /// A model call that a client began, directly or not, is about to go out. It waits for those that are out where they and it could
-/// cost more than the limit together, so that the limit is exceeded by the cost of one call at most.
+/// cost more than the limit together, so that the limit is exceeded by about one call at most.
 pub(super) fn call_starts(world: &World, call: &CallStarts) -> Result<(), Refusal> {
     if !call.strangers.holds(Taint::GUEST) {
         return Ok(());

@@ -2,6 +2,7 @@
 
 use agentsvc_api::a2a::host::Policy;
 use agentsvc_components::kernel::limit::NAME_BYTES_MAX;
+use agentsvc_systems::config::A2aSettings;
 use reqwest::header::HeaderName;
 use serde::{Serialize, Serializer};
 
@@ -33,7 +34,7 @@ table! {
         rate_per_minute: u32 = 30 => integer(RATE).protected(),
         /// Tasks per minute of all clients together, 1 to 1000000.
         total_rate_per_minute: u32 = 120 => integer(RATE).protected(),
-        /// Dollars per UTC day for all tasks; 0 means unlimited.
+        /// Dollars per UTC day for all tasks and what they begin; 0 means unlimited.
         daily_limit_usd: f64 = 1.0 => number(DOLLARS).protected(),
         /// Messages per minute to external agents, 1 to 1000.
         external_rate_per_minute: u32 = 60 => integer(1..=1_000).protected(),
@@ -47,6 +48,11 @@ table! {
 }
 
 impl A2a {
+    /// The same for the world.
+    pub fn settings(&self) -> A2aSettings {
+        A2aSettings { is_off: !self.enabled, daily_limit: micros(self.daily_limit_usd) }
+    }
+
     /// The same for the API.
     pub fn policy(&self) -> Policy {
         Policy {

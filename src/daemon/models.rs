@@ -104,6 +104,7 @@ pub(crate) fn settings(config: &Config, providers: &Providers) -> Settings {
             taint_approve: config.security.taint_approve.clone(),
             taint_deny: config.security.taint_deny.clone(),
         },
+        a2a: config.a2a.settings(),
         max_memories_per_agent: config.proactive_memory.max_memories_per_agent,
         memory: config.proactive_memory.of_turns(),
         auto_dream: config.auto_dream.settings(),

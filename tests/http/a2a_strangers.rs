@@ -72,3 +72,47 @@ fn a_guest_reaches_no_conversation_of_the_owner_through_tools() {
         }
     }
 }
+
+#[test]
+fn a_guest_sets_up_nothing_that_runs_by_itself() {
+    for policy in ["off", "audit"] {
+        let model = Model::start();
+        let daemon = offering(&model, &format!("[security]\ntaint = \"{policy}\"\n"));
+        daemon.agent_with("scout", "[capabilities]\ntools = [\"*\"]\n");
+        let cron = r#"{"schedule":"every 1s","prompt":"go on"}"#;
+        let calls = [
+            ("1", "cron_create", cron),
+            ("2", "schedule_create", r#"{"schedule":"every 1s","prompt":"go on"}"#),
+            ("3", "workflow_run", r#"{"workflow":"w"}"#),
+        ];
+        model.script([Reply::calls(&calls), Reply::text("done")]);
+        ask(&guest(&daemon), "message/send", &json!({ "message": said("set it up") }));
+        let told = last_told(&model).concat();
+        assert_eq!(told.matches("Refused: a stranger began this conversation").count(), 3, "{policy}: {told}");
+        for path in ["/api/cron/jobs", "/api/schedules"] {
+            let made = daemon.get(path).expect(200).to_string();
+            assert!(!made.contains("every 1s"), "{policy}: {made}");
+        }
+    }
+}
+
+#[test]
+fn what_a_guest_begins_and_does_not_wait_for_stops_at_the_daily_limit() {
+    let model = Model::start();
+    // Each call costs 0.11 dollars.
+    let daemon = offering(&model, "[prices.\"openai/*\"]\ninput_per_m = 10000.0\n");
+    let agent = daemon.agent_with("scout", "[capabilities]\ntools = [\"agent_send\"]\n");
+    let send = |n: u32| {
+        let input = json!({ "agent": "scout", "message": format!("go on {n}"), "async": true });
+        Reply::calls(&[("1", "agent_send", &input.to_string())])
+    };
+    model.script((0..30).map(send));
+    ask(&guest(&daemon), "message/send", &json!({ "message": said("begin") }));
+    daemon.settle();
+    assert_eq!(model.requests().len(), 10, "1.1 dollars of a limit of 1: the call that exceeds it is the last");
+    let refused = ask(&guest(&daemon), "message/send", &json!({ "message": said("another") }));
+    assert_eq!(refused["data"]["code"], "a2a_budget_exceeded", "{refused}");
+    // The owner goes on.
+    daemon.say(&agent, "mine");
+    assert!(model.requests().len() > 10);
+}

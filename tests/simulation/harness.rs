@@ -110,6 +110,10 @@ fn settings(rng: &mut Rng) -> Settings {
     let million = Micros(1_000_000);
     settings.prices.set("acme", "*", Price { input_per_m: million, output_per_m: million, ..Price::default() });
     settings.budget = budgets(rng);
+    // Drawn aside, so that a seed keeps its other settings.
+    let mut aside = Rng(rng.0 ^ 0xa2a);
+    settings.a2a.daily_limit = Micros(aside.pick(&[0, 0, 2, 20]) * (CONTEXT + ANSWER));
+    settings.a2a.is_off = aside.chance(5);
     settings.security.taint = rng.pick(TAINT);
     settings.triggers.default_cooldown_secs = rng.pick(&[0, 0, 5]);
     settings.triggers.max_depth = 3;

@@ -9,6 +9,7 @@ use crate::kernel::id::{AgentId, JobId, SessionId};
 use crate::kernel::money::Micros;
 use crate::kernel::outcome::Outcome;
 use crate::kernel::record::is_default;
+use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::usage::{CallUse, Limits, Scope, UsageSum};
 
@@ -80,6 +81,9 @@ pub struct CallRecord {
     /// It goes out beside the turns and compactions, such as inside a tool call: it has no place in the line of its provider.
     #[serde(default, skip_serializing_if = "is_default")]
     pub is_aside: bool,
+    /// The labels of strangers, where any of them began what calls.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub strangers: Taint,
 }
 
 impl CallRecord {

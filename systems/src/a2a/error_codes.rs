@@ -5,6 +5,8 @@ agentsvc_components::error_codes! {
     A2A_TASKS_FULL = "a2a_tasks_full", [429], "Try again when some tasks have ended.";
     /// What A2A tasks may cost in a day (`[a2a] daily_limit_usd`) is used up.
     A2A_BUDGET_EXCEEDED = "a2a_budget_exceeded", [429], "Wait until the next UTC day, or raise the limit.";
+    /// A client of A2A began it, and A2A is off (`[a2a] enabled`).
+    A2A_OFF = "a2a_off", [409], "Remove what such clients left behind, or turn A2A on.";
     /// The A2A task id is taken by a task with another message.
     A2A_TASK_EXISTS = "a2a_task_exists", [409], "Choose another id.";
     /// The A2A task has ended, so that it cannot be cancelled.

@@ -18,7 +18,7 @@
 //! | a task is read by whoever knows its id, and listed to no client | there are no accounts |
 //! | its session belongs to its conversation alone, and goes with the last task of it | no client reads what others wrote |
 //! | its message is untrusted content | anyone may have written it |
-//! | tasks have a daily limit of their own; so many are open, so many are kept | nobody else's money and memory are used up |
+//! | tasks and all that they begin have a daily limit of their own, asked before each model call; so many are open, so many are kept | nobody else's money and memory are used up |
 
 pub mod audit_kinds;
 mod end;
@@ -32,6 +32,8 @@ mod push;
 mod restart;
 mod send;
 mod spending;
+#[cfg(test)]
+mod spending_tests;
 #[cfg(test)]
 mod tests;
 
@@ -49,7 +51,7 @@ use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::entities;
 use crate::kernel::footprint::{Measure, entries, of};
 use crate::kernel::inputs::table::CommandDef;
-use crate::kernel::reaction::on;
+use crate::kernel::reaction::{on, rule};
 use crate::kernel::record::{Kind, restore_components};
 use crate::kernel::stage::Stage;
 use crate::kernel::waiters::Waiters;
@@ -57,7 +59,7 @@ use crate::turn::FiredTurnEnded;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["agent", "audit", "session", "taint", "turn"],
+    uses: &["agent", "audit", "budget", "config", "session", "turn", "usage"],
     kinds: &[
         Kind::component::<A2aTask>(),
         Kind::component::<A2aDay>(),
@@ -82,7 +84,8 @@ pub(crate) const DOMAIN: Domain = Domain {
                 end::turn_ended(world, task, &event.ended);
             }
         });
-        on(world, spending::turn_closed);
+        on(world, spending::spent_by_strangers);
+        rule(world, spending::call_starts);
     },
     measures: &[
         Measure::of::<A2aTaskId>("a2a_tasks", |world, at| of(world, at, A2aTask::bytes), entries(64, 4)),

@@ -1,21 +1,20 @@
-//! What tasks cost in a UTC day: all turns with the label of guests, which every task has and hands on to what it begins.
+//! What tasks cost in a UTC day: all model calls with the label of guests, which every task has and hands on to what it begins.
 
 use bevy_ecs::prelude::{Entity, World};
 use uuid::Uuid;
 
-use agentsvc_components::a2a::{A2aDay, A2aDayId, A2aTask};
+use agentsvc_components::a2a::{A2aDay, A2aDayId};
 use agentsvc_components::kernel::taint::Taint;
-use agentsvc_components::turn::Turn;
 use agentsvc_components::{Micros, Refusal, Timestamp};
 
 use super::error_codes;
-use super::index::{Days, Tasks};
+use super::index::Days;
+use crate::budget::CallStarts;
+use crate::config::Settings;
 use crate::kernel::clock::Now;
 use crate::kernel::entities::{change, state};
-use crate::kernel::index;
 use crate::kernel::outbox::Emit;
-use crate::taint;
-use crate::turn::TurnClosed;
+use crate::usage::{Calls, Rollups, SpentByStrangers};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
@@ -24,45 +23,64 @@ fn day_of(at: Timestamp) -> A2aDayId {
     A2aDayId(Uuid::from_u128(at.0.div_euclid(DAY_MS).unsigned_abs().into()))
 }
 
-/// What ended turns have cost today.
-pub(super) fn spent(world: &World) -> Micros {
-    state::<A2aDay>(world, day_of(world.resource::<Now>().0)).map_or(Micros::ZERO, |day| day.cost)
+/// The moment at which a call counts that goes out now.
+fn moment(world: &World) -> Timestamp {
+    world.resource::<Rollups>().moment(world.resource::<Now>().0)
 }
 
-/// Refuses another task when what was spent today, and what the open ones have cost so far, leave nothing of the limit.
+/// What calls that came back have cost today.
+pub(super) fn spent(world: &World) -> Micros {
+    state::<A2aDay>(world, day_of(moment(world))).map_or(Micros::ZERO, |day| day.cost)
+}
+
+/// Refuses what would cost more where what was spent today leaves nothing of the limit.
 pub(super) fn check(world: &World, limit: Micros) -> Result<(), Refusal> {
-    let cost_of = |id| {
-        let turn = index::turn(world, state::<A2aTask>(world, id)?.turn)?;
-        Some(world.get::<Turn>(turn)?.usage.cost)
-    };
-    let open = world.resource::<Tasks>().open().filter_map(|(_, id)| cost_of(id));
-    if limit.is_zero() || open.fold(spent(world), Micros::plus) < limit {
+    if limit.is_zero() || spent(world) < limit {
         return Ok(());
     }
-    let now = world.resource::<Now>().0.0;
-    let left_ms = DAY_MS - now.rem_euclid(DAY_MS);
+    let left_ms = DAY_MS - moment(world).0.rem_euclid(DAY_MS);
     let refusal = Refusal::of(error_codes::A2A_BUDGET_EXCEEDED, "the daily limit of A2A tasks is used up");
     Err(Refusal { retry_after_secs: u32::try_from(left_ms / 1_000 + 1).ok(), ..refusal })
 }
 
-/// A turn ends: what it cost counts if a task began it, or anything that a task began, whether that is still there or not.
-pub(super) fn turn_closed(world: &mut World, closed: &TurnClosed) {
-    let Some(entity) = index::turn(world, closed.turn) else { return };
-    let cost = world.get::<Turn>(entity).map_or(Micros::ZERO, |turn| turn.usage.cost);
-    if !cost.is_zero() && taint::of(world, entity).holds(Taint::GUEST) {
-        add(world, cost);
+/// A model call that a client began, directly or not, is about to go out. It waits for those that are out where they and it could
+/// cost more than the limit together, so that the limit is exceeded by about one call at most.
+pub(super) fn call_starts(world: &World, call: &CallStarts) -> Result<(), Refusal> {
+    if !call.strangers.holds(Taint::GUEST) {
+        return Ok(());
+    }
+    let settings = world.resource::<Settings>().a2a;
+    if settings.is_off {
+        return Err(Refusal::of(error_codes::A2A_OFF, "a client of A2A began this, and A2A is off"));
+    }
+    check(world, settings.daily_limit)?;
+    let reserved = world.resource::<Calls>().reserved_of_guests();
+    let together = spent(world).plus(reserved).plus(call.worst);
+    if settings.daily_limit.is_zero() || reserved.is_zero() || together <= settings.daily_limit {
+        return Ok(());
+    }
+    Err(Refusal::busy("what is left of the daily limit of A2A tasks is reserved for active calls", 1))
+}
+
+/// A call has cost something: it counts if a task began it, or anything that a task began, whether that is still there or not.
+pub(super) fn spent_by_strangers(world: &mut World, spent: &SpentByStrangers) {
+    if spent.strangers.holds(Taint::GUEST) {
+        add(world, day_of(spent.at), spent.cost);
     }
 }
 
-fn add(world: &mut World, cost: Micros) {
-    let today = day_of(world.resource::<Now>().0);
-    if let Some(entity) = world.resource::<Days>().get(today) {
+/// Adds to a day. Only the newest is kept; what went out on the day before counts at that.
+fn add(world: &mut World, day: A2aDayId, cost: Micros) {
+    let known = world.resource::<Days>().after(None).next();
+    if let Some((known, entity)) = known
+        && known >= day
+    {
         return change(world, entity, |day: &mut A2aDay| day.cost = day.cost.plus(cost));
     }
     let others: Vec<Entity> = world.resource::<Days>().after(None).map(|(_, entity)| entity).collect();
     for other in others {
         world.despawn(other);
     }
-    let entity = world.spawn((today, A2aDay { cost })).id();
+    let entity = world.spawn((day, A2aDay { cost })).id();
     world.mark(entity);
 }

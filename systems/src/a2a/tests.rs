@@ -20,11 +20,11 @@ use crate::turn::SendToAgent;
 
 const HOUR_MS: i64 = 60 * 60 * 1_000;
 
-fn task(n: u128) -> A2aTaskId {
+pub(super) fn task(n: u128) -> A2aTaskId {
     A2aTaskId(Uuid::from_u128(n << 12))
 }
 
-fn command(agent: AgentId, n: u128) -> SendA2aTask {
+pub(super) fn command(agent: AgentId, n: u128) -> SendA2aTask {
     SendA2aTask {
         id: task(n),
         agent,
@@ -51,7 +51,7 @@ fn wait(world: &mut TestWorld, ms: i64) {
     world.step();
 }
 
-fn get(world: &mut TestWorld, n: u128) -> A2aTaskView {
+pub(super) fn get(world: &mut TestWorld, n: u128) -> A2aTaskView {
     world.ask(Get::<A2aTaskView>(task(n))).unwrap()
 }
 

@@ -11,6 +11,7 @@
 //! | what is spent leaves no room                       | it fails with `budget_exceeded`                          |
 //! | the tokens of the hour are used up                 | the same                                                 |
 //! | a limit of money is in force, no price is known    | it fails with `price_unknown`                            |
+//! | strangers began it, and a limit of theirs is in the way ([`CallStarts`]) | it waits or fails as that domain says |
 //!
 //! The path leads from the agent over those that spawned it to everybody's budget: at an agent's limits counts what it and its
 //! descendants spend together, the gone ones included.
@@ -45,7 +46,7 @@ pub use summary::{GetUsageSummary, UsageSummary};
 
 pub(crate) use need::{Need, need, reserve};
 pub(crate) use show::view;
-pub(crate) use verdict::{Denial, Verdict, at_door, judge, refused};
+pub(crate) use verdict::{Denial, Verdict, at_door, judge, refused, strangers_at_door};
 pub(crate) use waiting::{beat, leave, leave_line, next_due, promise_left, wait};
 
 use std::collections::BTreeMap;
@@ -54,9 +55,10 @@ use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
 
 use agentsvc_components::agent::Agent;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::usage::record::BudgetRecord;
 use agentsvc_components::usage::{Limits, Scope};
-use agentsvc_components::{AgentId, Micros, Timestamp};
+use agentsvc_components::{AgentId, ErrorCode, Micros, Timestamp};
 
 use crate::config::Settings;
 use crate::kernel::check::Faults;
@@ -72,7 +74,19 @@ use crate::usage::{CallEnded, Spent};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["agent", "audit", "config", "model", "usage", "compaction", "event", "manifest", "session", "turn"],
+    uses: &[
+        "agent",
+        "audit",
+        "config",
+        "model",
+        "usage",
+        "compaction",
+        "event",
+        "manifest",
+        "session",
+        "taint",
+        "turn",
+    ],
     kinds: &[Kind::new(rows::BUDGETS, rows::read)],
     restore: &[(Phase::Owned, load)],
     rows: |world, found| found.extend(world.resource::<Budgets>().stored().map(rows::put_budget)),
@@ -95,6 +109,20 @@ pub(crate) const DOMAIN: Domain = Domain {
 };
 
 pub use error_codes::BUDGET_EXCEEDED as EXCEEDED;
+
+/// A model call is about to go out. Domains that bound what strangers spend refuse it with a rule: one of the kind
+/// [`Busy`](agentsvc_components::RefusalKind::Busy) lets it wait until another call has come back, any other ends what calls.
+pub(crate) struct CallStarts {
+    /// The labels of strangers, where any of them began what calls.
+    pub(crate) strangers: Taint,
+    /// The most that it can cost.
+    pub(crate) worst: Micros,
+}
+
+/// Does a code say that a budget is used up? Those of limits of other domains end like that of budgets.
+pub(crate) fn is_exceeded(code: Option<ErrorCode>) -> bool {
+    code.is_some_and(|code| code.as_str().ends_with(EXCEEDED.as_str()))
+}
 
 /// The budgets that have a record, and who waits for what others have reserved.
 #[derive(Resource, Default)]

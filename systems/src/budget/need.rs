@@ -8,6 +8,7 @@ use agentsvc_components::agent::{Agent, AgentState, SpawnedBy};
 use agentsvc_components::compaction::{Compaction, CompactionState};
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Turn, TurnState};
@@ -20,6 +21,7 @@ use super::verdict::price_unknown;
 use crate::config::Settings;
 use crate::kernel::clock::Now;
 use crate::kernel::index::{self, id_of};
+use crate::taint;
 use crate::usage::{Rollups, begin};
 
 /// Tokens of one summary, as its writer bounds them.
@@ -44,6 +46,8 @@ pub(crate) struct Need {
     pub(crate) answer_tokens_max: Option<u32>,
     /// The model calls of a summary, likewise.
     pub(crate) calls_max: Option<u32>,
+    /// The labels of strangers, where any of them began what calls.
+    pub(crate) strangers: Taint,
     agent_name: Box<str>,
     session: SessionId,
     channel: &'static str,
@@ -60,12 +64,14 @@ pub(crate) fn need(world: &World, entity: Entity) -> Option<Need> {
             return None;
         }
         let asked = turn.request.as_ref().and_then(|request| request.max_tokens);
-        return Some(of(world, turn.agent, owner, turn.session, turn.origin.as_str(), Size::Turn(asked)));
+        let need = of(world, turn.agent, owner, turn.session, turn.origin.as_str(), Size::Turn(asked));
+        return Some(Need { strangers: taint::of(world, entity).of_strangers(), ..need });
     }
     let job = world.get::<Compaction>(entity).filter(|job| job.state == CompactionState::Reserving)?;
     let owner = world.get::<Agent>(job.agent)?;
-    world.get::<Session>(job.session)?;
-    Some(of(world, job.agent, owner, job.session, COMPACTION, Size::Summary))
+    let strangers = world.get::<Session>(job.session)?.taint.with(owner.taint.own).of_strangers();
+    let need = of(world, job.agent, owner, job.session, COMPACTION, Size::Summary);
+    Some(Need { strangers, ..need })
 }
 
 /// What the next turn of an agent will need.
@@ -114,6 +120,7 @@ fn of(world: &World, entity: Entity, owner: &Agent, session: Entity, channel: &'
         unpriced,
         answer_tokens_max: is_bounded.then_some(settings.budget.answer_tokens_max),
         calls_max,
+        strangers: Taint::NONE,
         agent_name: owner.name.clone(),
         session: id_of(world, session),
         channel,
@@ -162,6 +169,7 @@ pub(super) fn aside(
         unpriced: unpriced(settings, choice).filter(|_| is_bounded),
         answer_tokens_max: is_bounded.then_some(answer_tokens_max),
         calls_max: None,
+        strangers: Taint::NONE,
         agent_name: owner.name.clone(),
         session: id_of(world, session),
         channel,
@@ -238,7 +246,9 @@ pub(crate) fn reserve(world: &mut World, attempt: Attempt, need: Need) {
     let is_aside = need.is_aside;
     let now = world.resource::<Now>().0;
     let at = world.resource::<Rollups>().moment(now);
-    let Need { agent, above, worst, agent_name, session, channel, provider, model, answer_tokens_max, .. } = need;
+    let Need {
+        agent, above, worst, agent_name, session, channel, provider, model, answer_tokens_max, strangers, ..
+    } = need;
     let call = CallRecord {
         job: attempt.job,
         number: attempt.number,
@@ -253,6 +263,7 @@ pub(crate) fn reserve(world: &mut World, attempt: Attempt, need: Need) {
         reserved: worst,
         is_bounded: answer_tokens_max.is_some(),
         is_aside,
+        strangers,
     };
     begin(world, call);
 }

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::slot::Slot;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::usage::Scope;
 use agentsvc_components::usage::record::CallRecord;
 use agentsvc_components::{AgentId, SessionId};
@@ -61,6 +62,7 @@ impl Command for ReserveProbe {
             reserved: worst,
             is_bounded: true,
             is_aside: false,
+            strangers: Taint::NONE,
         };
         let grant = call.attempt();
         begin(world, call);

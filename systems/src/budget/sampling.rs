@@ -11,11 +11,13 @@ use agentsvc_components::usage::Scope;
 use agentsvc_components::{AgentId, Refusal, RefusalKind, TurnId};
 
 use super::verdict::price_unknown;
-use super::{need, verdict};
+use super::{CallStarts, need, verdict};
 use crate::agent::error_codes::AGENT_NOT_RUNNING;
 use crate::kernel::command::{Answer, Command, Place};
 use crate::kernel::id_generator::mint_beside;
 use crate::kernel::index;
+use crate::kernel::reaction::check;
+use crate::taint;
 
 /// What the usage events of such calls name as their channel.
 pub const SAMPLING: &str = "mcp_sampling";
@@ -67,22 +69,26 @@ fn judge(world: &World, command: &ReserveSampling) -> Result<(need::Need, ModelC
     if world.get::<Agent>(owner).is_none_or(|agent| agent.state != AgentState::Running) {
         return Err(not_running("the agent is not running"));
     }
-    let turn = index::turn(world, command.turn).and_then(|turn| world.get::<Turn>(turn));
+    let entity = index::turn(world, command.turn);
+    let turn = entity.and_then(|turn| world.get::<Turn>(turn));
     let turn = turn.filter(|turn| turn.agent == owner && turn.state == TurnState::WaitingForTools);
     let over = || Refusal::new(RefusalKind::Conflict, "the turn is over, or runs no tools");
-    let turn = turn.ok_or_else(over)?;
-    let (need, model) = need::inside(world, turn, SAMPLING, command.answer_tokens_max).ok_or_else(over)?;
+    let (turn, entity) = turn.zip(entity).ok_or_else(over)?;
+    let (mut need, model) = need::inside(world, turn, SAMPLING, command.answer_tokens_max).ok_or_else(over)?;
+    need.strangers = taint::of(world, entity).of_strangers();
     may_go_out(world, &need)?;
     Ok((need, model))
 }
 
-/// Have all scopes of its path room for a call that does not wait?
+/// Have all scopes of its path room for a call that does not wait, and do all rules let it begin?
 pub(super) fn may_go_out(world: &World, need: &need::Need) -> Result<(), Refusal> {
     if let Some(unpriced) = &need.unpriced {
         return Err(price_unknown(unpriced));
     }
-    Scope::path_of(need.agent, &need.above)
-        .try_for_each(|scope| verdict::at_once(world, scope, need.worst, need.is_free))
+    for scope in Scope::path_of(need.agent, &need.above) {
+        verdict::at_once(world, scope, need.worst, need.is_free)?;
+    }
+    check(world, &CallStarts { strangers: need.strangers, worst: need.worst })
 }
 
 #[cfg(test)]

@@ -4,15 +4,17 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::refusal::Detail;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::usage::{OverBudget, Period, Scope};
 use agentsvc_components::{AgentId, Micros, Refusal, RefusalKind, Timestamp};
 
 use super::error_codes::PRICE_UNKNOWN;
-use super::{Budgets, EXCEEDED, Need, limits, store};
+use super::{Budgets, CallStarts, EXCEEDED, Need, limits, store};
 use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;
 use crate::kernel::index::id_of;
+use crate::kernel::reaction::check;
 use crate::usage::{Rollups, calendar};
 
 /// A warning is due when so many hundredths of a limit are spent (spec 3, Budget).
@@ -32,6 +34,8 @@ pub(crate) enum Verdict {
     Over(OverBudget),
     /// Nobody knows what it may cost: this model has no price.
     Unpriced(Box<str>),
+    /// Another domain's rule is against it ([`CallStarts`]).
+    Refused(Box<Refusal>),
 }
 
 /// Judges what a call needs at every scope of its path.
@@ -46,6 +50,11 @@ pub(crate) fn judge(world: &World, need: &Need) -> Verdict {
             wait @ Verdict::Wait(_) => verdict = wait,
             over => return over,
         }
+    }
+    if let Verdict::Fits = verdict
+        && let Err(refusal) = check(world, &CallStarts { strangers: need.strangers, worst: need.worst })
+    {
+        return Verdict::Refused(Box::new(refusal));
     }
     verdict
 }
@@ -92,11 +101,20 @@ pub(super) fn at_once(world: &World, scope: Scope, worst: Micros, is_free: bool)
         Verdict::Fits => Ok(()),
         Verdict::Over(over) => Err(refusal(&over, now)),
         Verdict::Unpriced(model) => Err(price_unknown(&model)),
+        Verdict::Refused(refusal) => Err(*refusal),
         Verdict::Wait(over) => {
             let told = refusal(&over, now);
             let message = format!("{}; the rest is reserved for active calls", told.message);
             Err(Refusal { message, retry_after_secs: Some(1), ..told })
         }
+    }
+}
+
+/// Refuses what strangers begin where none of their calls could go out.
+pub(crate) fn strangers_at_door(world: &World, taint: Taint) -> Result<(), Refusal> {
+    match check(world, &CallStarts { strangers: taint.of_strangers(), worst: Micros::ZERO }) {
+        Err(refusal) if refusal.kind != RefusalKind::Busy => Err(refusal),
+        _ => Ok(()),
     }
 }
 
@@ -131,6 +149,8 @@ pub(crate) enum Denial {
     Over(OverBudget),
     /// The price of this model is not known.
     Unpriced(Box<str>),
+    /// Another domain's rule is against it.
+    Refused(Box<Refusal>),
 }
 
 /// A turn or compaction is refused: gives what its asker is told.
@@ -142,6 +162,7 @@ pub(crate) fn refused(world: &mut World, denial: &Denial) -> Refusal {
             refusal(over, world.resource::<Now>().0)
         }
         Denial::Unpriced(model) => price_unknown(model),
+        Denial::Refused(refusal) => (**refusal).clone(),
     }
 }
 

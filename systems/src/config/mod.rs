@@ -13,6 +13,7 @@ use std::sync::Arc;
 use bevy_ecs::prelude::{Resource, World};
 use serde::{Deserialize, Serialize};
 
+use agentsvc_components::Micros;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::ModelChoice;
 
@@ -71,6 +72,9 @@ pub struct Settings {
     pub approval_timeout_ms: i64,
     /// `[security]`.
     pub security: SecuritySettings,
+    /// `[a2a]`.
+    #[serde(default)]
+    pub a2a: A2aSettings,
     /// Memory entries of one agent (`[proactive_memory] max_memories_per_agent`).
     #[serde(default = "max_memories_default")]
     pub max_memories_per_agent: u32,
@@ -87,6 +91,15 @@ pub const MAX_MEMORIES_DEFAULT: u32 = 1_000;
 
 const fn max_memories_default() -> u32 {
     MAX_MEMORIES_DEFAULT
+}
+
+/// What clients without a key may spend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct A2aSettings {
+    /// No agent is offered: what such clients began earlier calls no model.
+    pub is_off: bool,
+    /// What all that they began may cost in a UTC day; nothing means no limit (`[a2a] daily_limit_usd`).
+    pub daily_limit: Micros,
 }
 
 /// What is done with content from outside and with the turns that read it.
@@ -119,6 +132,7 @@ impl Default for Settings {
             require_approval: Vec::new(),
             approval_timeout_ms: 3_600_000,
             security: SecuritySettings::default(),
+            a2a: A2aSettings::default(),
             max_memories_per_agent: MAX_MEMORIES_DEFAULT,
             memory: MemorySettings::default(),
             auto_dream: AutoDreamSettings::default(),

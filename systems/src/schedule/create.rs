@@ -71,6 +71,7 @@ fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Re
     let now = world.resource::<Now>().0;
     let (rule, zone) = check(&new, now)?;
     let agent = index::agent(world, new.agent)?;
+    taint::check_lasting(world)?;
     if by_tool {
         check_share(world, agent)?;
     }

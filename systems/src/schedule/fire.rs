@@ -243,7 +243,7 @@ fn begin_slot(world: &mut World, entity: Entity, slot: Timestamp, apart: bool) {
         Err(refusal) => {
             let outcome = match refusal.code {
                 Some(code) if code == AGENT_NOT_RUNNING => Outcome::AgentStopped,
-                Some(code) if code == budget::EXCEEDED => Outcome::OverBudget,
+                code if budget::is_exceeded(code) => Outcome::OverBudget,
                 _ => Outcome::Refused,
             };
             outcome::note(world, entity, outcome, slot, 1, &refusal.message);

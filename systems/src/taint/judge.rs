@@ -2,6 +2,7 @@
 //!
 //! | the turn has read untrusted content, and the call                    | what happens                          |
 //! |----------------------------------------------------------------------|---------------------------------------|
+//! | sets up what runs by itself, and strangers began the turn             | refused, whatever the policy          |
 //! | has a URL or a search with a secret, or with much that is encoded    | refused, whatever the policy (not `off`) |
 //! | is of a tool that `taint_deny` names                                 | refused                               |
 //! | is of a tool that `taint_approve` names                              | it waits for a person                 |
@@ -22,12 +23,15 @@ use agentsvc_components::session::message::ToolCall;
 use agentsvc_components::turn::{Origin, Turn};
 
 use super::tools::{Sink, sink};
-use super::{EVENT_OF_TRIGGER, add, addresses, exfiltration, files_run, of};
+use super::{EVENT_OF_TRIGGER, OUTLIVES, add, addresses, exfiltration, files_run, of};
 use crate::config::Settings;
 use crate::config::taint::TaintPolicy;
 use crate::kernel::counters::Counters;
 use crate::kernel::glob;
 use crate::manifest::bound_child;
+
+/// Tools that set up what begins turns by itself.
+const LASTING: [&str; 3] = ["cron_create", "schedule_create", "workflow_run"];
 
 /// What becomes of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +53,10 @@ type FindAgent = fn(&World, &str) -> Result<Entity, Refusal>;
 pub(crate) fn judge(world: &mut World, turn: Entity, call: &ToolCall, find: FindAgent) -> Judgement {
     let files = files_run(world, turn, &call.name);
     let taint = of(world, turn).with(files);
+    if !taint.of_strangers().is_none() && LASTING.contains(&&*call.name) {
+        world.resource_mut::<Counters>().tainted_calls_refused += 1;
+        return Judgement::Deny(taint, "stranger", format!("Refused: {OUTLIVES}. It did not run."));
+    }
     let security = &world.resource::<Settings>().security;
     if taint.is_none() || security.taint == TaintPolicy::Off {
         return Judgement::Run;

@@ -43,7 +43,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::taint::{InjectionFound, Taint, UntrustedContent};
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Journal, Origin, Turn};
-use agentsvc_components::{Actor, AgentId, TurnId};
+use agentsvc_components::{Actor, AgentId, Refusal, RefusalKind, TurnId};
 
 use crate::audit;
 use crate::config::Settings;
@@ -125,6 +125,18 @@ pub(crate) fn handed_on(world: &World) -> Taint {
     match world.resource::<Acting>().0 {
         Actor::Agent { .. } => tracked(world, acting(world).with(Taint::AGENT)),
         Actor::Api | Actor::System => Taint::NONE,
+    }
+}
+
+/// Why a turn that strangers began makes nothing that begins turns by itself.
+pub(crate) const OUTLIVES: &str = "a stranger began this conversation, so nothing may be set up in it that runs by itself or goes \
+    on after it: no schedules, cron jobs, triggers and workflows";
+
+/// Refuses to set up what begins turns by itself where strangers began the turn that acts now.
+pub(crate) fn check_lasting(world: &World) -> Result<(), Refusal> {
+    match acting(world).of_strangers().is_none() {
+        true => Ok(()),
+        false => Err(Refusal::new(RefusalKind::Forbidden, OUTLIVES)),
     }
 }
 

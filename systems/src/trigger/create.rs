@@ -21,6 +21,7 @@ use crate::kernel::id_generator::mint_for;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
 use crate::kernel::record;
+use crate::taint;
 
 /// What a new trigger is (spec 1, POST /api/triggers).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +62,7 @@ command! {
 fn create(world: &mut World, command: CreateTrigger) -> Result<TriggerView, Refusal> {
     let CreateTrigger { agent, trigger: new } = command;
     let owner = index::agent(world, agent)?;
+    taint::check_lasting(world)?;
     check_template(&new.prompt_template)?;
     let target = new.target.map(|target| target_of(world, target)).transpose()?;
     let trigger = Trigger {
@@ -100,6 +102,9 @@ pub(super) fn target_of(world: &World, target: AgentId) -> Result<Entity, Refusa
 
 /// Refuses the triggers of an agent's manifest when there is no room for them.
 pub(super) fn room_for(world: &World, triggers: &[ManifestTrigger]) -> Result<(), Refusal> {
+    if !triggers.is_empty() {
+        taint::check_lasting(world)?;
+    }
     let bytes = triggers.iter().map(ManifestTrigger::bytes).sum();
     QUOTA.admit(world.resource::<Triggers>().used, triggers.len(), bytes)
 }

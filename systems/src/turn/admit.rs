@@ -2,7 +2,6 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
-use agentsvc_components::TurnId;
 use agentsvc_components::agent::{Agent, AgentState};
 use agentsvc_components::compaction::Compaction;
 use agentsvc_components::event::Event;
@@ -11,6 +10,8 @@ use agentsvc_components::session::Session;
 use agentsvc_components::turn::effect::ModelCall;
 use agentsvc_components::turn::error_codes;
 use agentsvc_components::turn::{Turn, TurnState};
+use agentsvc_components::usage::Scope;
+use agentsvc_components::{RefusalKind, TurnId};
 
 use super::finish::{End, finish};
 use super::{drain, profile};
@@ -56,6 +57,10 @@ pub(crate) fn admit(world: &mut World) {
             match budget::judge(world, &need) {
                 Verdict::Over(over) => refused.push((turn, Denial::Over(over))),
                 Verdict::Unpriced(model) => refused.push((turn, Denial::Unpriced(model))),
+                Verdict::Refused(refusal) if refusal.kind == RefusalKind::Busy => {
+                    budget::wait(world, Scope::Global, turn, &need);
+                }
+                Verdict::Refused(refusal) => refused.push((turn, Denial::Refused(refusal))),
                 Verdict::Wait(over) => budget::wait(world, over.scope(), turn, &need),
                 Verdict::Fits => {
                     let sent = call(world, turn, &need).or_else(|| compaction::call(world, turn, need.calls_max));

@@ -30,7 +30,7 @@ pub(crate) struct Ended {
 impl Ended {
     /// Did it end because a budget was used up?
     pub(crate) fn is_over_budget(&self) -> bool {
-        self.code == Some(budget::EXCEEDED)
+        budget::is_exceeded(self.code)
     }
 }
 

@@ -12,6 +12,7 @@ use agentsvc_components::{AgentId, Refusal, Timestamp, TurnId};
 
 use super::message::{self, MessageTaken, NewTurn, Opening};
 use super::stop;
+use crate::budget;
 use crate::event::event_text;
 use crate::kernel::clock::Now;
 use crate::kernel::id_generator::mint_for;
@@ -77,10 +78,11 @@ pub(crate) struct Fired {
 ///
 /// # Errors
 /// The agent does not run (`agent_not_running`), has no room for another session (`sessions_full`), or too many turns are
-/// open.
+/// open; or strangers are behind it and may spend no more.
 pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<(Entity, MessageTaken), Refusal> {
     let Fired { agent, place, said, origin, depth, taint, profile } = fired;
     message::check(world, agent)?;
+    budget::strangers_at_door(world, taint)?;
     let current = world.get::<Agent>(agent).map(|agent| agent.current);
     // What strangers wrote does not come into the conversation of the user.
     let is_strangers = !taint.of_strangers().is_none();

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use bevy_ecs::prelude::{Resource, World};
 use hashbrown::HashMap;
 
+use agentsvc_components::Micros;
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::id::JobId;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::session::message::Usage;
 use agentsvc_components::usage::record::CallRecord;
 use agentsvc_components::usage::{CallEnd, CallUse, Scope};
@@ -21,23 +23,32 @@ use crate::kernel::restore::Records;
 /// nobody's, or go out inside a tool call, by what asks for them
 /// ([`PROVIDER_TESTS_MAX`](agentsvc_components::kernel::limit::PROVIDER_TESTS_MAX)).
 #[derive(Resource, Default)]
-pub(crate) struct Calls(HashMap<Attempt, CallRecord>);
+pub(crate) struct Calls {
+    out: HashMap<Attempt, CallRecord>,
+    /// What is reserved for those that clients without a key began.
+    of_guests: Micros,
+}
 
 impl Calls {
     /// The attempts of turns and compactions that are out.
     pub(crate) fn attempts(&self) -> BTreeSet<(JobId, u32)> {
-        let of_line = self.0.values().filter(|call| call.scope() != Scope::Global && !call.is_aside);
+        let of_line = self.out.values().filter(|call| call.scope() != Scope::Global && !call.is_aside);
         of_line.map(|call| (call.job, call.number)).collect()
     }
 
     /// None is out, of whomever.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.out.is_empty()
+    }
+
+    /// What is reserved for those that clients without a key began.
+    pub(crate) fn reserved_of_guests(&self) -> Micros {
+        self.of_guests
     }
 
     /// Their records.
     pub(crate) fn all(&self) -> impl Iterator<Item = &CallRecord> {
-        self.0.values()
+        self.out.values()
     }
 }
 
@@ -45,12 +56,20 @@ impl Calls {
 pub(crate) fn begin(world: &mut World, call: CallRecord) {
     world.op(rows::put_call(&call));
     world.resource_mut::<Rollups>().reserve(&call);
-    world.resource_mut::<Calls>().0.insert(call.attempt(), call);
+    let mut calls = world.resource_mut::<Calls>();
+    if call.strangers.holds(Taint::GUEST) {
+        calls.of_guests = calls.of_guests.plus(call.reserved);
+    }
+    calls.out.insert(call.attempt(), call);
 }
 
 /// The call is back: its reservation is free again.
 pub(super) fn end(world: &mut World, attempt: Attempt) -> Option<CallRecord> {
-    let call = world.resource_mut::<Calls>().0.remove(&attempt)?;
+    let mut calls = world.resource_mut::<Calls>();
+    let call = calls.out.remove(&attempt)?;
+    if call.strangers.holds(Taint::GUEST) {
+        calls.of_guests = calls.of_guests.minus(call.reserved);
+    }
     world.op(rows::remove_call(attempt));
     world.resource_mut::<Rollups>().release(&call);
     Some(call)

@@ -60,6 +60,16 @@ pub(crate) struct Spent {
     pub(crate) scope: Scope,
 }
 
+/// A call that strangers began cost something.
+pub(crate) struct SpentByStrangers {
+    /// Their labels.
+    pub(crate) strangers: Taint,
+    /// The moment at which it counts.
+    pub(crate) at: Timestamp,
+    /// How much.
+    pub(crate) cost: Micros,
+}
+
 /// Prepares a new world for metering.
 pub(crate) fn install(world: &mut World) {
     world.init_resource::<Rollups>();
@@ -74,9 +84,10 @@ use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::Kind;
 use crate::kernel::stage::Stage;
-use agentsvc_components::AgentId;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::usage::Scope;
 use agentsvc_components::usage::record::UsageSwept;
+use agentsvc_components::{AgentId, Micros, Timestamp};
 #[cfg(test)]
 pub(crate) use tests::{events as events_for_tests, priced as priced_for_tests};
 

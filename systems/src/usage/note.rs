@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::slot::Slot;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::usage::CallUse;
 use agentsvc_components::usage::record::CallRecord;
 use agentsvc_components::{AgentId, Micros, SessionId};
@@ -67,6 +68,7 @@ fn unreserved(world: &mut World, channel: Box<str>, used: &CallUse) -> CallRecor
         reserved: Micros::ZERO,
         is_bounded: false,
         is_aside: false,
+        strangers: Taint::NONE,
     }
 }
 

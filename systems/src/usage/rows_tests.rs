@@ -2,6 +2,7 @@
 
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::id::JobId;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::session::message::Usage;
 use agentsvc_components::usage::record::{BudgetRecord, CallRecord, ScopeUseRecord, UsageRecord};
 use agentsvc_components::usage::{Bucket, CallUse, Limits, Scope, UsageSum};
@@ -38,6 +39,7 @@ fn call() -> CallRecord {
         reserved: Micros(9),
         is_bounded: true,
         is_aside: false,
+        strangers: Taint::NONE,
     }
 }
 

@@ -11,7 +11,7 @@ use agentsvc_components::usage::record::{CallRecord, UsageRecord};
 use agentsvc_components::usage::{CallEnd, CallUse, Scope};
 use agentsvc_components::{AgentId, Micros};
 
-use super::{CallEnded, Rollups, Spent, calls, clip, rows};
+use super::{CallEnded, Rollups, Spent, SpentByStrangers, calls, clip, rows};
 use crate::config::Settings;
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Counters;
@@ -155,5 +155,8 @@ pub(super) fn write(world: &mut World, call: &CallRecord, number: u16, used: Cal
     world.op(rows::put_usage(call.attempt(), number, &event));
     for scope in Scope::path_of(call.agent, &above) {
         react(world, &Spent { scope });
+    }
+    if !call.strangers.is_none() && !usage.cost.is_zero() {
+        react(world, &SpentByStrangers { strangers: call.strangers, at: call.at, cost: usage.cost });
     }
 }

@@ -18,6 +18,7 @@ use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::{View, change, find};
 use crate::kernel::id_generator::mint;
 use crate::kernel::outbox::Emit;
+use crate::taint;
 
 /// Keeps a new workflow (spec 1, POST /api/workflows). Refused with the key at fault, and with 429 when there is no room.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -29,6 +30,7 @@ command! {
 }
 
 fn create(world: &mut World, new: NewWorkflow) -> Result<WorkflowView, Refusal> {
+    taint::check_lasting(world)?;
     let now = world.resource::<Now>().0;
     let workflow = Workflow {
         name: definition::name(&new.name)?,

@@ -125,6 +125,7 @@ fn start(
     caller: Option<(Caller, Entity)>,
 ) -> Result<RunId, Refusal> {
     let (workflow, entity) = chosen(world, choice)?;
+    taint::check_lasting(world)?;
     let most = limit::WORKFLOW_INPUT_BYTES_MAX;
     if input.len() > most {
         return Err(Refusal::bad_field("input", format!("input: longer than {most} bytes")));

@@ -1,8 +1,13 @@
 //! What strangers ask for stays out of the conversations of the user.
 
-use agentsvc_components::SessionId;
+use agentsvc_components::kernel::record::Space;
+use agentsvc_components::trigger::{Filter, On, Pattern};
+use agentsvc_components::{RefusalKind, SessionId};
 
 use super::*;
+use crate::schedule::tests::plain;
+use crate::trigger::{CreateTrigger, NewTrigger};
+use crate::workflow::{CreateWorkflow, NewStep, NewWorkflow, RunWorkflow, WorkflowChoice};
 use crate::world::GetStats;
 
 #[test]
@@ -60,4 +65,69 @@ fn text_of_strangers_does_not_make_a_conversation_theirs() {
         world.restart();
         assert_eq!(taint_of(&world, turn), read);
     }
+}
+
+/// What the result of the last call says.
+fn last_result(world: &TestWorld) -> String {
+    let row = world.store.iter().filter(|((space, _), _)| *space == Space::Content);
+    let mut texts: Vec<String> = row.map(|(_, value)| String::from_utf8_lossy(value).into_owned()).collect();
+    texts.retain(|text| text.contains("a stranger began this conversation"));
+    texts.pop().unwrap_or_default()
+}
+
+#[test]
+fn tools_that_set_up_what_runs_by_itself_are_refused_where_a_stranger_began_the_turn() {
+    for policy in [TaintPolicy::Off, TaintPolicy::Audit, TaintPolicy::Approve, TaintPolicy::Deny] {
+        for (strangers, is_refused) in [(Taint::GUEST, true), (Taint::PEER, true), (Taint::WEB, false)] {
+            for tool in ["cron_create", "schedule_create", "workflow_run"] {
+                let (mut world, agent) = world(policy);
+                let message = NewMessage { taint: strangers, ..NewMessage::text("go") };
+                world.ask(PostMessage { agent, session: None, message }).unwrap();
+                model_asks(&mut world, tool, "{}");
+                if is_refused {
+                    assert!(runs(&mut world).is_empty(), "{policy:?} {tool}");
+                    assert!(last_result(&world).contains("Refused"), "the model reads why");
+                    assert_eq!(world.calls.len(), 1, "and goes on; no person is asked");
+                } else if matches!(policy, TaintPolicy::Off | TaintPolicy::Audit) {
+                    assert_eq!(runs(&mut world).len(), 1);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_command_sets_up_what_runs_by_itself_for_a_turn_that_a_stranger_began() {
+    let (mut world, agent) = world(TaintPolicy::Off);
+    let workflow = NewWorkflow {
+        name: "w".into(),
+        steps: vec![NewStep { agent_id: Some(agent), ..NewStep::default() }],
+        ..NewWorkflow::default()
+    };
+    let trigger = NewTrigger {
+        pattern: Pattern { on: On::All, filter: Filter::None },
+        prompt_template: "look".into(),
+        enabled: true,
+        max_fires: 0,
+        cooldown_secs: None,
+        session_mode: None,
+        target: None,
+    };
+    let schedule = plain(agent, "every 1h");
+    world.ask(CreateWorkflow(workflow.clone())).unwrap();
+    let message = NewMessage { taint: Taint::PEER, ..NewMessage::text("go") };
+    let turn = world.ask(PostMessage { agent, session: None, message }).unwrap().turn;
+    world.actor = Actor::Agent { agent, turn };
+    let before = world.store.clone();
+    let run = RunWorkflow { workflow: WorkflowChoice::Named("w".into()), input: String::new(), caller: None };
+    let refused = [
+        world.ask(CreateSchedule { new: schedule, by_tool: true }).map(drop),
+        world.ask(CreateTrigger { agent, trigger }).map(drop),
+        world.ask(CreateWorkflow(workflow)).map(drop),
+        world.ask(run).map(drop),
+    ];
+    for refused in refused {
+        assert_eq!(refused.unwrap_err().kind, RefusalKind::Forbidden);
+    }
+    assert!(world.store == before, "a refusal changes nothing");
 }

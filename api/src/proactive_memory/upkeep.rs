@@ -252,7 +252,7 @@ struct Consolidated {
     consolidated: usize,
     /// Entries that were replaced. They are kept for 30 days, hidden.
     merged_count: usize,
-    /// Whether there were so many similar entries that not all were compared; the next request compares the rest.
+    /// Whether there were so many similar entries that not all were compared.
     truncated: bool,
 }
 

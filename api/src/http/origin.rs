@@ -314,7 +314,7 @@ mod tests {
             check_names(&request.body(()).unwrap().into_parts().0).is_ok()
         };
         let (host, own, evil) = ((HOST, "127.0.0.1"), (ORIGIN, "http://127.0.0.1"), (ORIGIN, "http://evil.org"));
-        assert!(of(&[host.clone()]) && of(&[host.clone(), own.clone()]));
+        assert!(of(std::slice::from_ref(&host)) && of(&[host.clone(), own.clone()]));
         assert!(!of(&[]) && !of(&[host.clone(), host.clone()]));
         assert!(!of(&[host.clone(), own.clone(), evil]) && !of(&[host, own.clone(), own]));
     }

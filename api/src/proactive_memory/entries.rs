@@ -298,7 +298,10 @@ mod tests {
         let entries = AgentEntries { bridge, store: Arc::new(Many(0)), agent, by: None, permit };
         let (go, goes) = channel();
         // The client goes after the first poll.
-        let read = entries.read(move |_| Ok(goes.recv().unwrap()));
+        let read = entries.read(move |_| {
+            goes.recv().unwrap();
+            Ok(())
+        });
         assert!(read.now_or_never().is_none());
         drop(entries);
         assert_eq!(permits.available_permits(), 0);

@@ -196,6 +196,7 @@ impl Signing {
         let sealed = self.try_seal(head);
         let stats = &self.parts.trail.stats;
         stats.is_unsigned.store(sealed.is_err(), Ordering::Relaxed);
+        stats.is_contradicted.store(matches!(sealed, Err(Error::Contradiction(_))), Ordering::Relaxed);
         match sealed {
             Ok(()) => {
                 stats.checkpoints.fetch_add(1, Ordering::Relaxed);

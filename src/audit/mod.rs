@@ -74,6 +74,8 @@ struct Stats {
     broken: AtomicU64,
     /// Was the last checkpoint that was due not signed?
     is_unsigned: AtomicBool,
+    /// Did the last checkpoint that was due contradict the trail?
+    is_contradicted: AtomicBool,
     /// Did the last walk find the trail broken?
     is_broken: AtomicBool,
 }
@@ -175,6 +177,10 @@ impl AuditLog for AuditTrail {
             return Some("no checkpoint can be signed; see GET /api/audit/verify and the log for the reason");
         }
         self.outside.fault()
+    }
+
+    fn is_contradicted(&self) -> bool {
+        self.stats.is_contradicted.load(Ordering::Relaxed) || self.stats.is_broken.load(Ordering::Relaxed)
     }
 }
 

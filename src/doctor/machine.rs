@@ -162,7 +162,8 @@ pub(super) fn sandbox(patient: &Patient) -> Finding {
         let processes = parts.map_or("none", |parts| parts.processes.as_str());
         return Finding::pass(format!(
             "paths by {paths}; commands in namespaces, under Landlock and seccomp filters; memory bounded by sampling, \
-            processes by {processes}, or both by cgroups if the daemon has one to divide (`GET /api/security`)"
+            which counts no buffers of sockets and pipes, processes by {processes}, or both by cgroups if the daemon has one \
+            to divide (`GET /api/security`)"
         ));
     }
     Finding::warn(

@@ -2,7 +2,8 @@
 //!
 //! It only ever proposes entries: a search reads the rows, and leaves out those that are gone, or that have another
 //! fingerprint. So nothing is removed from a segment; what is gone is left out when segments are merged. For the same reason
-//! there is no list of segments: all files in the folder are, and one that is damaged is deleted.
+//! there is no list of segments: all files in the folder are, and one that is damaged is deleted. What is no file was put there
+//! by someone else: it is renamed.
 
 use std::collections::HashSet;
 use std::io;
@@ -27,6 +28,9 @@ const SMALL_DOCS: u32 = 2_048;
 const SIZE_BITS: u32 = 3;
 /// What files of segments end with.
 const EXTENSION: &str = "segment";
+
+/// What is renamed ends with this.
+const MOVED: &str = "damaged";
 
 /// Says whether the store has this entry as the index knows it.
 pub(super) type IsThere<'a> = &'a mut dyn FnMut(&Doc) -> bool;
@@ -63,7 +67,7 @@ impl Index {
     }
 
     /// Opens what is in the folder; each segment is searched as soon as it is open. What is damaged, of another version or was
-    /// not finished is deleted.
+    /// not finished is deleted, and what is in the place of a file is renamed.
     ///
     /// # Errors
     /// The disk's. It may be loaded again.
@@ -71,12 +75,19 @@ impl Index {
         std::fs::create_dir_all(&self.dir)?;
         let mut numbers = Vec::new();
         for file in std::fs::read_dir(&self.dir)? {
-            let path = file?.path();
+            let file = file?;
+            let path = file.path();
             let stem = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse::<u64>().ok());
-            match (stem, path.extension().and_then(|extension| extension.to_str())) {
-                (Some(number), Some(EXTENSION)) => numbers.push((number, path)),
-                (Some(_), _) => std::fs::remove_file(&path)?,
-                _ => {}
+            let extension = path.extension().unwrap_or_default();
+            let (is_segment, is_moved) =
+                (extension == EXTENSION, extension.as_encoded_bytes().starts_with(MOVED.as_bytes()));
+            match stem {
+                None => {}
+                Some(_) if is_moved => {}
+                // A FIFO would not open before another program opens it, and a directory cannot be read.
+                Some(_) if !file.file_type()?.is_file() => move_away(&path)?,
+                Some(number) if is_segment => numbers.push((number, path)),
+                Some(_) => std::fs::remove_file(&path)?,
             }
         }
         numbers.sort_unstable();
@@ -215,6 +226,18 @@ impl Index {
         }
         sizes.into_iter().find(|several| several.len() >= MERGED_SEGMENTS)
     }
+}
+
+/// Gives what is no file a name that no file of the index has.
+fn move_away(path: &Path) -> io::Result<()> {
+    let free = (0_u64..).map(|number| match number {
+        0 => path.with_added_extension(MOVED),
+        _ => path.with_added_extension(format!("{MOVED}-{number}")),
+    });
+    // What dangles is there, too.
+    let Some(to) = free.into_iter().find(|to| to.symlink_metadata().is_err()) else { return Ok(()) };
+    tracing::warn!(path = %path.display(), to = %to.display(), "what is in the place of a file of the memory index is renamed");
+    std::fs::rename(path, to)
 }
 
 /// The size of a segment with so many entries, 0 for the smallest.

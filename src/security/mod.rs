@@ -112,6 +112,9 @@ fn injection(security: &Security) -> SystemStatus {
     SystemStatus::when("prompt_injection_scanning", is_active, detail)
 }
 
+/// What keeps commands from the memory that nothing counts.
+const LOW_MEMORY: &str = "if the machine has almost no memory left, the daemon ends the largest command";
+
 fn sandboxed(sandbox: Sandbox) -> SystemStatus {
     let name = "subprocess_sandbox";
     let Sandbox { landlock_abi, namespaces, seccomp, memory, processes, commands, .. } = sandbox;
@@ -129,6 +132,9 @@ fn sandboxed(sandbox: Sandbox) -> SystemStatus {
     ];
     let bounded = [("memory", memory), ("processes", processes)].map(|(what, bound)| match bound {
         None => String::new(),
+        Some(bound @ "sampling") if what == "memory" => {
+            format!("; {what} bounded by {bound}, without buffers of sockets and pipes: {LOW_MEMORY}")
+        }
         Some("none") => format!("; {what} of a command not bounded as a whole"),
         Some(bound) => format!("; {what} bounded by {bound}"),
     });
@@ -223,6 +229,12 @@ mod tests {
         }
         let denied = Sandbox { landlock_abi: None, commands: "deny", ..SANDBOX };
         assert_eq!(status("", denied, "subprocess_sandbox"), Status::Active);
+        let detail = |memory| {
+            let systems = Systems::of(&Tables::default(), Sandbox { memory: Some(memory), ..SANDBOX }).systems();
+            systems.into_iter().find(|system| system.name == "subprocess_sandbox").unwrap().detail
+        };
+        assert!(detail("sampling").contains("memory bounded by sampling, without buffers of sockets"));
+        assert!(detail("cgroup").contains("memory bounded by cgroup; "), "{}", detail("cgroup"));
         let some = "[web.fetch]\nssrf_allowed_hosts = [\"10.0.0.0/8\"]\n";
         assert_eq!(status(some, SANDBOX, "ssrf_protection"), Status::Active);
     }

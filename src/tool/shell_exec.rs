@@ -88,6 +88,9 @@ fn stopped(full: Option<Full>, timeout_secs: u64) -> String {
             "All epoll watches of the daemon's user were in use (`fs.epoll.max_user_watches`), which keeps the daemon \
              from new connections; each running command was killed"
         }
+        Some(Full::Memory) => {
+            "The machine has almost no memory left (`MemAvailable`), and no other command held more; it was killed"
+        }
         None => &format!("It timed out after {timeout_secs} seconds and was killed"),
     };
     format!("{why} with everything it had started.")
@@ -121,6 +124,7 @@ mod tests {
             (Full::Workspace, "The workspace is full"),
             (Full::Workspaces, "The workspaces of all agents together are full"),
             (Full::Watches, "All epoll watches of the daemon's user were in use"),
+            (Full::Memory, "The machine has almost no memory left"),
         ] {
             assert!(report(Ran { full: Some(full), ..ran(None) }).is_err_and(|text| text.starts_with(start)));
         }

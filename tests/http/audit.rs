@@ -272,6 +272,8 @@ fn a_trail_that_was_set_back_is_broken() {
     daemon.restart();
     // What cannot be signed any more is in force no more, before anyone has walked over it.
     until("the trail is said to be no proof", || (proof(&daemon) == "inactive").then_some(()));
+    let health = daemon.get("/api/health").expect(200);
+    assert_eq!(health["status"], "degraded", "records are missing: {health}");
     let verdict = verify(&daemon);
     assert_eq!((&verdict["status"], proof(&daemon)), (&json!("broken"), "inactive".to_owned()), "{verdict}");
     assert!(verdict["broken_at"].as_u64() > Some(last), "{verdict}");
@@ -292,6 +294,7 @@ fn a_trail_that_was_set_back_is_broken() {
     let accepted: Value = serde_json::from_slice(&accepted.stdout).unwrap();
     daemon.restart();
     assert_eq!(verify(&daemon)["status"], "valid");
+    assert_eq!(daemon.get("/api/health").expect(200)["status"], "ok");
     let noted = details(&daemon, "audit_accepted");
     assert_eq!((&noted["entry"], &noted["hash"]), (&accepted["accepted"], &accepted["hash"]));
     assert_eq!((&noted["reason"], &noted["signed"]), (&json!("an older copy was put back"), &Value::Null));

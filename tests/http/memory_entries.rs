@@ -295,7 +295,7 @@ fn duplicates_are_found_and_replaced_by_the_newest() {
     let group: Vec<_> = found["groups"][0].as_array().unwrap().iter().map(|entry| text(&entry["content"])).collect();
     assert_eq!(group, ["User prefers dark mode in all the editors", "User prefers dark mode in all editors"]);
     let done = daemon.post(&format!("/api/memory/agents/{agent}/consolidate"), &json!({})).expect(200);
-    assert_eq!(done, json!({ "consolidated": 1, "merged_count": 1 }));
+    assert_eq!(done, json!({ "consolidated": 1, "merged_count": 1, "truncated": false }));
     let left = contents(&daemon.get(&format!("/api/memory/agents/{agent}")).expect(200));
     assert_eq!(left, ["The build uses make", "User prefers dark mode in all the editors", "The build uses make"]);
     assert_eq!(count(&daemon, &agent), 3);

@@ -105,8 +105,10 @@ fn after_a_fetch_a_command_waits_for_a_person_and_without_one_it_runs() {
     daemon.settle();
     daemon.restart();
     let _gone = asked.join().expect("no panic");
-    assert_eq!(pending(&daemon)["id"], item["id"]);
-    daemon.post(&format!("/api/approvals/{}/approve", text(&item["id"])), &json!({})).expect(200);
+    let waits = pending(&daemon);
+    assert_eq!((&waits["id"], &waits["taint"], &item["taint"]), (&item["id"], &json!(["web"]), &json!(["web"])));
+    let approved = daemon.post(&format!("/api/approvals/{}/approve", text(&item["id"])), &json!({})).expect(200);
+    assert_eq!(approved["taint"], json!([]), "nothing waits any more: {approved}");
     let ran = || results(&model).iter().filter(|result| result.contains("it ran")).count() == 2;
     until("the command ran", || ran().then_some(()));
     let noted = audited(&daemon, "tool_tainted");

@@ -119,6 +119,38 @@ except OSError as error:
 }
 
 #[test]
+fn objects_of_system_v_and_large_buffers_need_a_cgroup() {
+    let program = r#"
+import ctypes, socket
+libc = ctypes.CDLL(None, use_errno=True)
+for name, call in [("shm", lambda: libc.shmget(0, 1 << 20, 0o1600)), ("sem", lambda: libc.semget(0, 100, 0o1600)),
+                   ("msg", lambda: libc.msgget(0, 0o1600))]:
+    print(name, call() >= 0)
+pair, _ = socket.socketpair()
+for option in [socket.SO_SNDBUF, socket.SO_RCVBUF]:
+    before = pair.getsockopt(socket.SOL_SOCKET, option)
+    # SO_SNDBUFFORCE and SO_RCVBUFFORCE have no names here.
+    for set in [option, 32 if option == socket.SO_SNDBUF else 33]:
+        try:
+            pair.setsockopt(socket.SOL_SOCKET, set, before // 2 + 4096)
+        except OSError:
+            pass
+    print("same", pair.getsockopt(socket.SOL_SOCKET, option) == before)
+pair.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+print("other", pair.getsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED))
+"#;
+    let harness = limited("");
+    let Some(said) = python(&harness, program) else { return };
+    assert!(said.contains("other 1\n"), "{said}");
+    let detail = harness.daemon.get("/api/health/detail").expect(200);
+    if detail["sandbox"]["memory"] != "cgroup" {
+        for refused in ["shm False", "sem False", "msg False", "same True\nsame True"] {
+            assert!(said.contains(refused), "{said}");
+        }
+    }
+}
+
+#[test]
 fn processes_are_counted() {
     // So many even where nothing bounds them: the machine must not break down.
     let program = r#"

@@ -75,6 +75,9 @@ shape! {
         reason: Option<Box<str>> = view.approval.reason,
         /// Waiting turn; null if a client requested it.
         turn_id: Option<Uuid> = call.and_then(|call| call.waiting_turn()).map(|turn| turn.0),
+        /// Labels of the untrusted content that the waiting turn had read, such as `guest` or `peer` where a stranger asks; empty
+        /// when no turn waits.
+        taint: Vec<&'static str> = view.taint.words(),
         /// JSON schema of the `answer` that approving needs, a flat object; null if it needs none.
         #[schemars(with = "Option<Value>")]
         answer_schema: Option<Box<RawValue>> = answer_schema.map(|schema| as_json(schema.into())),
@@ -192,7 +195,7 @@ async fn decide(call: &Call, ids: Vec<ApprovalId>, decided: Decided) -> Result<V
     if decision == Decision::Approve {
         // A code counts once: it is not spent on what cannot be approved.
         for id in &ids {
-            let ApprovalView { id, approval } = call.ask(Get::<ApprovalView>(*id)).await?;
+            let ApprovalView { id, approval, .. } = call.ask(Get::<ApprovalView>(*id)).await?;
             if approval.state != ApprovalState::Pending {
                 let text = format!("approval {id} is {} already", approval.state.as_str());
                 return Err(Error::of(error_codes::APPROVAL_DECIDED, text));

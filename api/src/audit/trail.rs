@@ -24,6 +24,9 @@ pub trait AuditLog: Send + Sync + 'static {
 
     /// What keeps the trail from being a proof now; `None` when nothing is known that does.
     fn fault(&self) -> Option<&'static str>;
+
+    /// Is it known that the trail is not what was signed: a part of it was lost, set back or changed?
+    fn is_contradicted(&self) -> bool;
 }
 
 /// Result of a verification.

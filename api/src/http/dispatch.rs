@@ -23,7 +23,7 @@ use crate::http::api::Api;
 use crate::http::body::BodyStream;
 use crate::http::call::{Call, ParamSpans};
 use crate::http::error::Error;
-use crate::http::origin::{OriginClass, check_host};
+use crate::http::origin::{OriginClass, check_names};
 use crate::http::peer::Peer;
 use crate::http::permit::Permit;
 use crate::http::reply::{Body, Response};
@@ -116,7 +116,7 @@ enum Admitted<'t> {
 fn check_form(api: &Api, policy: &Policy, parts: &Parts, class: OriginClass, found: &Found<'_>) -> Result<(), Error> {
     check_size(api, parts)?;
     check_transfer_encoding(&parts.headers)?;
-    check_host(parts)?;
+    check_names(parts)?;
     match found {
         Found::Route(route, ..) if route.auth == Auth::Socket => policy.check_page_origin(parts),
         Found::Route(route, ..) if route.linked => policy.check_linked(parts, class),

@@ -138,11 +138,15 @@ fn says(parts: &Parts, name: &str, value: &str) -> bool {
     parts.headers.get(name).is_some_and(|found| found == value)
 }
 
-/// Every request names one host, in one way (RFC 9112, section 3.2): two programs on its way must not read two.
+/// Every request names one host, in one way (RFC 9112, section 3.2), and at most one origin: two programs on its way must not
+/// read two.
 ///
 /// # Errors
 /// 400.
-pub(crate) fn check_host(parts: &Parts) -> Result<(), Error> {
+pub(crate) fn check_names(parts: &Parts) -> Result<(), Error> {
+    if parts.headers.get_all(ORIGIN).iter().nth(1).is_some() {
+        return Err(Error::bad_request("the request has more than one Origin header"));
+    }
     let mut hosts = parts.headers.get_all(HOST).iter();
     let wrong = match (hosts.next(), hosts.next(), parts.uri.authority()) {
         (Some(_), Some(_), _) => "the request has more than one Host header",
@@ -300,6 +304,19 @@ mod tests {
         // An open API answers to no foreign name even where the origin is listed or absent.
         assert!(!check(None, "evil.org", true) && check(None, "evil.org", false));
         assert!(!check(Some("http://localhost:4545"), "evil.org", true));
+    }
+
+    #[test]
+    fn a_request_names_one_host_and_at_most_one_origin() {
+        let of = |names: &[(hyper::header::HeaderName, &str)]| {
+            let request = Request::builder().uri("/api/agents");
+            let request = names.iter().fold(request, |request, (name, value)| request.header(name, *value));
+            check_names(&request.body(()).unwrap().into_parts().0).is_ok()
+        };
+        let (host, own, evil) = ((HOST, "127.0.0.1"), (ORIGIN, "http://127.0.0.1"), (ORIGIN, "http://evil.org"));
+        assert!(of(std::slice::from_ref(&host)) && of(&[host.clone(), own.clone()]));
+        assert!(!of(&[]) && !of(&[host.clone(), host.clone()]));
+        assert!(!of(&[host.clone(), own.clone(), evil]) && !of(&[host, own.clone(), own]));
     }
 
     #[test]

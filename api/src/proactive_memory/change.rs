@@ -196,5 +196,5 @@ pub(crate) fn set_expiry(record: &mut MemoryEntryRecord, settings: &ProactiveMem
 /// The entries of an agent.
 pub(crate) fn of_agent(call: &Call, agent: AgentId) -> Result<AgentEntries, Error> {
     let (bridge, store) = (call.api.bridge.clone(), call.api.service()?);
-    Ok(AgentEntries { bridge, store, agent, by: None })
+    Ok(AgentEntries { bridge, store, agent, by: None, permit: None })
 }

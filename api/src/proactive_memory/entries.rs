@@ -14,6 +14,7 @@ use agentsvc_systems::proactive_memory::{
     is_changed,
 };
 use chrono::Utc;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::http::blocking::spawn_blocking;
 use crate::http::bridge::Bridge;
@@ -39,6 +40,8 @@ pub struct AgentEntries {
     pub agent: AgentId,
     /// The turn that uses them, if one does.
     pub by: Option<TurnId>,
+    /// A permit that each read holds until it has ended: who asked for it may be gone by then.
+    pub permit: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 /// The rows of one agent, on a thread that may wait for the disk.
@@ -140,8 +143,13 @@ impl AgentEntries {
         &self,
         read: impl FnOnce(&Rows<'_>) -> Result<T, ContentError> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let (store, agent) = (Arc::clone(&self.store), self.agent);
-        read_of(move || read(&Rows { store: &*store, agent })).await
+        let (store, agent, permit) = (Arc::clone(&self.store), self.agent, self.permit.clone());
+        let read = move || {
+            let found = read(&Rows { store: &*store, agent });
+            drop(permit);
+            found
+        };
+        read_of(read).await
     }
 
     /// Plans a change from the rows and has it done, all or nothing. The plan is made again when others changed the same.
@@ -287,4 +295,37 @@ fn evict<T>(usage: &EntryUse, rows: &Rows<'_>, plan: &mut Plan<T>) -> Result<(),
 
 fn busy() -> Refusal {
     Refusal::busy("too many concurrent changes of the same memory entries", 1).with_code(CHANGED)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use futures_util::FutureExt;
+    use tokio::sync::Semaphore;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::http::bridge::bridge;
+    use crate::proactive_memory::list::tests::Many;
+
+    #[tokio::test]
+    async fn a_read_holds_its_permit_until_it_has_ended_also_when_its_client_goes() {
+        let permits = Arc::new(Semaphore::new(1));
+        let permit = Some(Arc::new(Arc::clone(&permits).try_acquire_owned().unwrap()));
+        let (bridge, _intake) = bridge();
+        let agent = AgentId(Uuid::nil());
+        let entries = AgentEntries { bridge, store: Arc::new(Many(0)), agent, by: None, permit };
+        let (go, goes) = channel();
+        // The client goes after the first poll.
+        let read = entries.read(move |_| {
+            goes.recv().unwrap();
+            Ok(())
+        });
+        assert!(read.now_or_never().is_none());
+        drop(entries);
+        assert_eq!(permits.available_permits(), 0);
+        go.send(()).unwrap();
+        let _free = permits.acquire().await.unwrap();
+    }
 }

@@ -199,11 +199,11 @@ fn page(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// So many entries of one agent, all of no category.
-    struct Many(u128);
+    pub(crate) struct Many(pub(crate) u128);
 
     impl EntryStore for Many {
         fn entry(&self, _: AgentId, _: MemoryEntryId) -> Result<Option<MemoryEntryRecord>, ContentError> {

@@ -4,12 +4,15 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use agentsvc_systems::proactive_memory::limits::{ENTRY_PAIRS_MAX, ENTRY_WORDS_MAX};
+use agentsvc_systems::proactive_memory::limits::ENTRY_WORDS_MAX;
 
 /// One text contains the other when that has at least this share of its words.
 const CONTAINED_SHARE: f64 = 0.7;
 /// The share of its words that a text has in common with one that contains it, with some room for repeated words.
 const COMMON_SHARE: f64 = 0.6;
+
+/// Words of a text that are compared with those of another in the time of one step.
+const WORDS_AT_ONCE: usize = 16;
 
 /// A text as it is compared.
 pub(crate) struct Words {
@@ -99,18 +102,31 @@ pub(crate) fn similarity(a: &Words, b: &Words) -> f64 {
     contained.max(cosine).max(jaccard).min(1.0)
 }
 
+/// Words that [`similarity`] looks at.
+fn work(a: &Words, b: &Words) -> usize {
+    let (short, long) = (a.order.len().min(b.order.len()), a.order.len().max(b.order.len()));
+    // Where one may contain the other, each of its places is tried, several words at once.
+    let tried =
+        if short as f64 >= CONTAINED_SHARE * long as f64 { (long - short + 1) * short / WORDS_AT_ONCE } else { 0 };
+    a.counts.len() + b.counts.len() + tried
+}
+
 /// Groups of texts of which each is at least this similar to the first of its group; the order of the texts decides which one
 /// is the first. Texts in no group are left out.
 ///
-/// Only texts that share a rare word are compared, at most [`ENTRY_PAIRS_MAX`] pairs.
-pub(crate) fn groups(texts: &[Words], threshold: f64) -> Vec<Vec<usize>> {
+/// Only texts that share a rare word are compared, the first texts first, until `steps` is used up.
+pub(crate) fn groups(texts: &[Words], threshold: f64, steps: &mut usize) -> Vec<Vec<usize>> {
     let mut postings: HashMap<u32, Vec<usize>> = HashMap::new();
     for (at, words) in texts.iter().enumerate() {
         words.counts.iter().for_each(|(word, _)| postings.entry(*word).or_default().push(at));
     }
-    let (mut grouped, mut found, mut pairs) = (vec![false; texts.len()], Vec::new(), 0_usize);
+    let (mut grouped, mut found) = (vec![false; texts.len()], Vec::new());
     let mut seen = vec![usize::MAX; texts.len()];
     for (at, words) in texts.iter().enumerate() {
+        if *steps == 0 {
+            break;
+        }
+        *steps = steps.saturating_sub(words.counts.len());
         if grouped[at] {
             continue;
         }
@@ -122,13 +138,18 @@ pub(crate) fn groups(texts: &[Words], threshold: f64) -> Vec<Vec<usize>> {
         // words and one more include a common one.
         let common = (lists.len() as f64 * (threshold * threshold).min(COMMON_SHARE)) as usize;
         let needed = lists.len() - common.min(lists.len());
-        for list in lists.into_iter().take(needed + 1) {
-            for other in list.iter().copied().filter(|other| *other > at) {
-                if grouped[other] || seen[other] == at || pairs >= ENTRY_PAIRS_MAX {
+        'lists: for list in lists.into_iter().take(needed + 1) {
+            let later = list.partition_point(|other| *other <= at);
+            for other in list[later..].iter().copied() {
+                if *steps == 0 {
+                    break 'lists;
+                }
+                *steps -= 1;
+                if grouped[other] || seen[other] == at {
                     continue;
                 }
                 seen[other] = at;
-                pairs += 1;
+                *steps = steps.saturating_sub(work(words, &texts[other]));
                 if similarity(words, &texts[other]) >= threshold {
                     group.push(other);
                     grouped[other] = true;
@@ -150,6 +171,10 @@ mod tests {
 
     fn of(a: &str, b: &str) -> f64 {
         similarity(&Words::of(a), &Words::of(b))
+    }
+
+    fn all_groups(texts: &[Words], threshold: f64) -> Vec<Vec<usize>> {
+        groups(texts, threshold, &mut usize::MAX.clone())
     }
 
     #[test]
@@ -186,14 +211,32 @@ mod tests {
         ]
         .map(Words::of)
         .into();
-        assert_eq!(groups(&texts, 0.85), [vec![0, 2], vec![1, 3]]);
-        assert!(groups(&texts, 1.1).is_empty() && groups(&[], 0.5).is_empty());
+        assert_eq!(all_groups(&texts, 0.85), [vec![0, 2], vec![1, 3]]);
+        assert!(all_groups(&texts, 1.1).is_empty() && all_groups(&[], 0.5).is_empty());
     }
 
     #[test]
     fn many_equal_texts_are_one_group() {
         let texts: Vec<Words> = (0..5_000).map(|_| Words::of("the same words again and again")).collect();
-        let found = groups(&texts, 0.85);
+        let found = all_groups(&texts, 0.85);
         assert_eq!((found.len(), found[0].len()), (1, 5_000));
+    }
+
+    #[test]
+    fn the_search_ends_when_its_steps_are_used_up() {
+        // They share all words but one, and none is a duplicate of another: each is looked at for each.
+        let texts: Vec<Words> = (0..2_000).map(|n| Words::of(&format!("a b c d e f own{n}"))).collect();
+        let mut left = usize::MAX;
+        assert!(groups(&texts, 0.99, &mut left).is_empty());
+        let all = usize::MAX - left;
+        assert!(all > 2_000 * 2_000, "{all}");
+        let mut few = 100_000;
+        assert!(groups(&texts, 0.99, &mut few).is_empty());
+        assert_eq!(few, 0);
+        // What was found by then is kept, and no text is looked at afterwards.
+        let twice: Vec<Words> = (0..100).map(|n| Words::of(&format!("own{}", n % 50))).collect();
+        let mut some = 60;
+        let found = groups(&twice, 0.85, &mut some);
+        assert!(!found.is_empty() && found.len() < 50 && some == 0, "{found:?}");
     }
 }

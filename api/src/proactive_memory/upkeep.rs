@@ -9,7 +9,7 @@ use agentsvc_components::AgentId;
 use agentsvc_components::proactive_memory::MemoryEntryId;
 use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
 use agentsvc_components::{Refusal, Timestamp};
-use agentsvc_systems::proactive_memory::limits::ENTRY_CHANGES_MAX;
+use agentsvc_systems::proactive_memory::limits::{ENTRY_CHANGES_MAX, ENTRY_STEPS_MAX};
 use agentsvc_systems::proactive_memory::{Cause, Counted, EntryPut, EntryRemove, EntryUse, ListEntryUse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -72,14 +72,16 @@ impl Default for Upkeep {
     }
 }
 
-/// A permit to look at many rows.
+/// A permit to look at many rows. The reads must hold it, not the request: they go on when its client goes.
 ///
 /// # Errors
 /// 429 when others do.
-pub(crate) fn permit(call: &Call) -> Result<OwnedSemaphorePermit, Error> {
+fn permit(call: &Call) -> Result<Option<Arc<OwnedSemaphorePermit>>, Error> {
     let upkeep = call.api.services.state::<Upkeep>();
     let permit = Arc::clone(&upkeep.0).try_acquire_owned();
-    permit.map_err(|_| Error::too_many("maintenance requests of memory entries are running", UPKEEP_MAX))
+    let permit =
+        permit.map_err(|_| Error::too_many("maintenance requests of memory entries are running", UPKEEP_MAX))?;
+    Ok(Some(Arc::new(permit)))
 }
 
 /// Whose entries; all agents' without it.
@@ -96,15 +98,17 @@ where
     F: Fn(AgentEntries) -> Fut,
     Fut: Future<Output = Result<usize, Refusal>>,
 {
+    let permit = permit(call)?;
+    let permitted = |agent| Ok::<_, Error>(AgentEntries { permit: permit.clone(), ..of_agent(call, agent)? });
     let AgentBody { agent_id } = call.json_or_default()?;
     if let Some(agent) = agent_id {
-        return Ok(run(of_agent(call, AgentId(agent))?).await?);
+        return Ok(run(permitted(AgentId(agent))?).await?);
     }
     let (mut sum, mut after) = (0, None);
     loop {
         let page = call.ask(ListEntryUse { after, limit: AGENTS_PAGE }).await?;
         for known in page.items {
-            let entries = of_agent(call, known.agent)?;
+            let entries = permitted(known.agent)?;
             match run(entries.clone()).await {
                 Ok(count) => sum += count,
                 Err(_)
@@ -131,7 +135,6 @@ struct CleanedUp {
 }
 
 async fn cleanup(call: Call) -> Result<Response, Error> {
-    let _permit = permit(&call)?;
     let deleted = each(&call, |entries| async move { entries.clean(true).await }).await?;
     reply::ok(&CleanedUp { cleaned_up: deleted, deleted_count: deleted })
 }
@@ -146,7 +149,6 @@ struct Decayed {
 }
 
 async fn decay(call: Call) -> Result<Response, Error> {
-    let _permit = permit(&call)?;
     let rate = settings(&call)?.confidence_decay_rate;
     let decayed = each(&call, |entries| async move { decay_of(&entries, rate).await }).await?;
     reply::ok(&Decayed { decayed, decay_rate: rate })
@@ -193,6 +195,8 @@ async fn decay_of(entries: &AgentEntries, rate: f64) -> Result<usize, Refusal> {
 #[derive(Serialize, JsonSchema)]
 struct Duplicates {
     duplicate_groups: usize,
+    /// Whether there were so many similar entries that not all were compared.
+    truncated: bool,
     /// The newest of each group first.
     groups: Vec<Vec<MemoryEntry>>,
 }
@@ -200,8 +204,11 @@ struct Duplicates {
 /// When an entry changed last, its id and its words.
 type Compared = (Timestamp, MemoryEntryId, Words);
 
-/// The live entries of an agent that say the same, the newest of each group first.
-fn duplicates_of(rows: &Rows<'_>, threshold: f64) -> Result<Vec<Vec<MemoryEntryId>>, ContentError> {
+/// Ids of entries that say the same, the newest of each group first, and whether all entries were compared.
+type Found = (Vec<Vec<MemoryEntryId>>, bool);
+
+/// The live entries of an agent that say the same.
+fn duplicates_of(rows: &Rows<'_>, threshold: f64) -> Result<Found, ContentError> {
     let now = now();
     let mut scopes: BTreeMap<(Option<Box<str>>, u8), Vec<Compared>> = BTreeMap::new();
     // What is about one user or level never takes the place of what is about another.
@@ -211,30 +218,31 @@ fn duplicates_of(rows: &Rows<'_>, threshold: f64) -> Result<Vec<Vec<MemoryEntryI
             scopes.entry((record.user, record.level as u8)).or_default().push(entry);
         }
     })?;
-    let mut found = Vec::new();
+    let (mut found, mut steps) = (Vec::new(), ENTRY_STEPS_MAX);
     for mut entries in scopes.into_values() {
         entries.sort_unstable_by_key(|entry| Reverse((entry.0, entry.1)));
         let (ids, words): (Vec<MemoryEntryId>, Vec<Words>) =
             entries.into_iter().map(|(_, id, words)| (id, words)).unzip();
-        found.extend(groups(&words, threshold).into_iter().map(|group| group.into_iter().map(|at| ids[at]).collect()));
+        let of_scope = groups(&words, threshold, &mut steps);
+        found.extend(of_scope.into_iter().map(|group| group.into_iter().map(|at| ids[at]).collect()));
     }
-    Ok(found)
+    Ok((found, steps > 0))
 }
 
 async fn duplicates(call: Call) -> Result<Response, Error> {
-    let _permit = permit(&call)?;
-    let entries = of_agent(&call, call.id("id")?)?;
+    let entries = AgentEntries { permit: permit(&call)?, ..of_agent(&call, call.id("id")?)? };
     entries.usage().await?;
     let (threshold, agent) = (settings(&call)?.duplicate_threshold, entries.agent);
     let groups = entries.read(move |rows| {
-        let groups = duplicates_of(rows, threshold)?.into_iter().map(|group| {
+        let (groups, is_complete) = duplicates_of(rows, threshold)?;
+        let groups = groups.into_iter().map(|group| {
             let shown = group.into_iter().map(|id| Ok(rows.get(id)?.map(|record| MemoryEntry::of(agent, id, record))));
             Ok(shown.collect::<Result<Vec<_>, ContentError>>()?.into_iter().flatten().collect::<Vec<_>>())
         });
-        groups.collect::<Result<Vec<_>, ContentError>>()
+        Ok((groups.collect::<Result<Vec<_>, ContentError>>()?, is_complete))
     });
-    let groups = groups.await?;
-    reply::ok(&Duplicates { duplicate_groups: groups.len(), groups })
+    let (groups, is_complete) = groups.await?;
+    reply::ok(&Duplicates { duplicate_groups: groups.len(), truncated: !is_complete, groups })
 }
 
 /// What was consolidated.
@@ -244,28 +252,42 @@ struct Consolidated {
     consolidated: usize,
     /// Entries that were replaced. They are kept for 30 days, hidden.
     merged_count: usize,
+    /// Whether there were so many similar entries that not all were compared.
+    truncated: bool,
 }
 
 async fn consolidate(call: Call) -> Result<Response, Error> {
-    let _permit = permit(&call)?;
-    let entries = of_agent(&call, call.id("id")?)?;
+    let entries = AgentEntries { permit: permit(&call)?, ..of_agent(&call, call.id("id")?)? };
     let threshold = settings(&call)?.duplicate_threshold;
     let (mut consolidated, mut merged_count) = (0, 0);
     loop {
         let plan = move |usage: &EntryUse, rows: &Rows<'_>| merge(usage, rows, threshold);
-        let ((groups, merged, is_all), _) = entries.change(Cause::Consolidation, plan).await?;
+        let (Merged { groups, entries: merged, is_all, truncated }, _) =
+            entries.change(Cause::Consolidation, plan).await?;
         (consolidated, merged_count) = (consolidated + groups, merged_count + merged);
         if is_all || merged == 0 {
-            return reply::ok(&Consolidated { consolidated, merged_count });
+            return reply::ok(&Consolidated { consolidated, merged_count, truncated });
         }
     }
 }
 
+/// What one plan merges.
+struct Merged {
+    groups: usize,
+    /// Entries that are replaced.
+    entries: usize,
+    /// All groups that were found.
+    is_all: bool,
+    /// Not all entries were compared.
+    truncated: bool,
+}
+
 /// The plan that leaves the newest of each group: it takes over the taint of the others, which are marked as replaced. Of the
 /// replaced ones, no more are kept than there may be entries.
-fn merge(usage: &EntryUse, rows: &Rows<'_>, threshold: f64) -> Result<Plan<(usize, usize, bool)>, ContentError> {
+fn merge(usage: &EntryUse, rows: &Rows<'_>, threshold: f64) -> Result<Plan<Merged>, ContentError> {
     let (now, mut puts, mut counts, mut is_all) = (now(), Vec::new(), (0, 0), true);
-    for group in duplicates_of(rows, threshold)? {
+    let (found, is_complete) = duplicates_of(rows, threshold)?;
+    for group in found {
         if puts.len() + group.len().min(MERGED_MAX) > MERGED_MAX {
             is_all = false;
             break;
@@ -294,7 +316,8 @@ fn merge(usage: &EntryUse, rows: &Rows<'_>, threshold: f64) -> Result<Plan<(usiz
         counts.0 += 1;
     }
     let removes = oldest_replaced(usage, rows, counts.1)?;
-    Ok(Plan { puts, removes, due: None, told: (counts.0, counts.1, is_all) })
+    let told = Merged { groups: counts.0, entries: counts.1, is_all, truncated: !is_complete };
+    Ok(Plan { puts, removes, due: None, told })
 }
 
 /// The replaced entries that must go so that `more` can be kept.

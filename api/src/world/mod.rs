@@ -15,6 +15,6 @@ use crate::http::domain::HttpDomain;
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("world")
     .audit_kinds(audit_kinds::ALL)
-    .uses(&["model", "event"])
+    .uses(&["audit", "event", "model"])
     .routes(&[system::ROUTES, routes::ROUTES, events::ROUTES])
     .metrics(watch::gather);

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use crate::audit::trail::AuditLog;
 use crate::http::api::STORE_RETRY_SECS;
 use crate::http::call::Call;
 use crate::http::error::Error;
@@ -69,7 +70,8 @@ const SHUTDOWN_ENTRY_WAIT: Duration = Duration::from_secs(5);
 /// Public health.
 #[derive(Serialize, JsonSchema)]
 struct HealthBody {
-    /// `ok`, or `degraded` if the store cannot be written.
+    /// `ok`, or `degraded` if the store cannot be written, or the audit log is not what was signed, so that the store may have
+    /// lost its newest records.
     status: &'static str,
     /// True while changes are refused because the disk is full.
     read_only: bool,
@@ -85,8 +87,10 @@ async fn health(call: Call) -> Result<Response, Error> {
 
 fn health_body(call: &Call) -> HealthBody {
     let health = &call.api.health;
+    let is_contradicted = call.api.services.get::<dyn AuditLog>().is_some_and(|log| log.is_contradicted());
+    let is_well = health.store_is_up() && !health.is_read_only() && !is_contradicted;
     HealthBody {
-        status: if health.store_is_up() && !health.is_read_only() { "ok" } else { "degraded" },
+        status: if is_well { "ok" } else { "degraded" },
         read_only: health.is_read_only(),
         uptime_seconds: health.uptime_seconds(),
         panic_count: health.panics(),

@@ -17,7 +17,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::bounds::{cgroup, watches};
+use super::bounds::{available, cgroup, watches};
 use super::clip::Clip;
 use super::config::{ExecPolicy, TIMEOUT_SECS_MAX};
 use super::program::{Asked, Plan, plan};
@@ -118,6 +118,8 @@ pub enum Full {
     Workspaces,
     /// The epoll watches that the user of this process has, with all commands together.
     Watches,
+    /// The memory of the machine, and no command held more.
+    Memory,
 }
 
 /// How a command ended.
@@ -209,11 +211,13 @@ impl Commands {
         let (mut command, workspace, _place) =
             prepare.await.map_err(|_| "The command could not be prepared.".to_owned())??;
         let child = command.spawn().map_err(|error| format!("The command could not be started: {error}."))?;
+        let supervisor = child.id();
         let full = async {
             // Which command has them the kernel does not say: all end.
             tokio::select! {
                 full = until_full(&workspace) => full,
                 () = watches::OF_THIS_USER.until_used_up() => Full::Watches,
+                () = available::until_used_up(supervisor) => Full::Memory,
             }
         };
         Ok(watch(child, full, timeout_secs, max_output_bytes).await)

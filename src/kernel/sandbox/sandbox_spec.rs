@@ -270,5 +270,8 @@ mod tests {
             assert!(parts.check(&open).unwrap_err().contains("the API has no key"), "{parts:?}");
             assert!(parts.check(&spec(None, true)).unwrap_err().contains("`require_sandbox`"), "{parts:?}");
         }
+        let bounded = |memory| Parts { namespaces: true, memory, processes: Bound::Sampling, ..both };
+        assert_eq!(bounded(Bound::Sampling).check(&spec(None, true)), Ok(()), "as its documentation says");
+        assert!(bounded(Bound::None).check(&spec(None, true)).unwrap_err().contains("bounds of memory"));
     }
 }

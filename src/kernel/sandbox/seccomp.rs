@@ -64,8 +64,15 @@ const SHARED: &[i64] = &[libc::SYS_mq_open, libc::SYS_mq_unlink, libc::SYS_msgge
 /// Answered as unknown, so that programs fall back to calls whose arguments a filter can read.
 const UNKNOWN: &[i64] = &[libc::SYS_clone3, libc::SYS_fchmodat2, libc::SYS_openat2];
 
-/// Files in memory that need no mapping, which only a cgroup counts; answered as unknown where the command has none.
-const UNCOUNTED: &[i64] = &[libc::SYS_memfd_create, libc::SYS_memfd_secret];
+/// Memory that needs no mapping, which only a cgroup counts; answered as unknown where the command has none. Of the objects
+/// of System V, a namespace may have gigabytes.
+const UNCOUNTED: &[i64] =
+    &[libc::SYS_memfd_create, libc::SYS_memfd_secret, libc::SYS_msgget, libc::SYS_semget, libc::SYS_shmget];
+
+/// Options that make the buffers of a socket larger, of which only a cgroup counts what is in them; without one they change
+/// nothing. Programs must expect that the kernel gives them
+/// less than they ask for; not all expect an error.
+const BUFFERS: [libc::c_int; 4] = [libc::SO_SNDBUF, libc::SO_SNDBUFFORCE, libc::SO_RCVBUF, libc::SO_RCVBUFFORCE];
 
 /// Flags of `open` with which the mode counts.
 const CREATING: [u64; 2] =
@@ -107,9 +114,13 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 pub(super) fn restrict(left: Left) -> io::Result<()> {
     #[cfg(target_arch = "x86_64")]
     apply_filter(&OTHER_NUMBERS).map_err(io::Error::other)?;
-    for (rules, errno) in
-        [(refused(left), libc::EPERM), (Ok(unknown(left)), libc::ENOSYS), (sockets(left), libc::EACCES)]
-    {
+    let mut filters =
+        vec![(refused(left), libc::EPERM), (Ok(unknown(left)), libc::ENOSYS), (sockets(left), libc::EACCES)];
+    if !left.cgroup {
+        // Done, it seems.
+        filters.push((buffers(), 0));
+    }
+    for (rules, errno) in filters {
         let filter = rules.and_then(|rules| compile(rules, errno)).map_err(io::Error::other)?;
         apply_filter(&filter).map_err(io::Error::other)?;
     }
@@ -172,6 +183,15 @@ fn refused(left: Left) -> Result<Rules, BackendError> {
 fn creating(flags: u8) -> Result<Vec<SeccompRule>, BackendError> {
     let pairs = CREATING.into_iter().flat_map(|create| SET_ID.map(|bit| vec![has(flags, create), has(flags + 1, bit)]));
     any(pairs)
+}
+
+/// Calls that make the buffers of a socket larger.
+fn buffers() -> Result<Rules, BackendError> {
+    let is = |argument: u8, value: libc::c_int| {
+        SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, u64::from(value.unsigned_abs()))
+    };
+    let larger = BUFFERS.map(|option| vec![is(1, libc::SOL_SOCKET), is(2, option)]);
+    Ok(Rules::from([(libc::SYS_setsockopt, any(larger)?)]))
 }
 
 fn sockets(left: Left) -> Result<Rules, BackendError> {

@@ -22,7 +22,7 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStderr, ChildStdin};
 use tokio::sync::{Semaphore, oneshot};
 
-use super::bounds::watches;
+use super::bounds::{available, watches};
 use super::command::{Commands, Rules, Shared, TEMPORARY, until_disk_full};
 use super::program;
 use super::sandbox_spec::{Limits, SandboxSpec};
@@ -105,12 +105,16 @@ impl Process {
 }
 
 /// Waits until a server must end as commands do: the disk is full, or the watches are used up without which the daemon accepts
-/// no connection. The kernel does not say by which process: all servers and commands end.
-async fn must_end(directory: PathBuf) -> &'static str {
+/// no connection. The kernel does not say by which process: all servers and commands end. Or the machine has almost no
+/// memory left, and this one holds most.
+async fn must_end(directory: PathBuf, supervisor: Option<u32>) -> &'static str {
     tokio::select! {
         () = until_disk_full(&directory) => "the disk is full",
         () = watches::OF_THIS_USER.until_used_up() => {
             "all epoll watches of the daemon's user are in use (fs.epoll.max_user_watches)"
+        }
+        () = available::until_used_up(supervisor) => {
+            "the machine has almost no memory left (MemAvailable), and no other program of agents held more"
         }
     }
 }
@@ -244,7 +248,8 @@ impl Commands {
         let mut child = command.stdout(Stdio::from(OwnedFd::from(theirs))).spawn().map_err(failed)?;
         match (child.stdin.take(), child.stderr.take()) {
             (Some(life), Some(stderr)) => {
-                Ok(Server { stream, stderr, process: Process::watched(child, life, must_end(directory)) })
+                let must_end = must_end(directory, child.id());
+                Ok(Server { stream, stderr, process: Process::watched(child, life, must_end) })
             }
             _ => Err("The program could not be started: it has no pipes.".to_owned()),
         }

@@ -1,9 +1,11 @@
 //! Searches of few entries and of many, and the index over changes, restarts and damage.
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use agentsvc_components::proactive_memory::Level;
 use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
+use rustix::fs::{CWD, FileType, Mode};
 
 use super::super::embed::tests::write_model;
 use super::super::embed::{Chunks, StaticModel, Vectors};
@@ -146,6 +148,37 @@ fn a_damaged_index_is_built_again() {
     assert_eq!(fixture.index.worker.compared().unwrap().docs(), 40_001);
     assert_eq!(fixture.found(&all(), "giraffe"), [id(7)]);
     assert!(!dir.join("0000000099.part").exists());
+}
+
+#[test]
+fn what_is_no_file_in_place_of_a_segment_is_renamed_and_built_again() {
+    let fixture = Fixture::new();
+    fixture.fill(1, 40, 1_000);
+    fixture.put(agent(50), [(id(7), said("a giraffe"))]);
+    fixture.index.worker.compared().unwrap();
+    let dir = fixture.dir.path().join("index");
+    let names: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(names.len() > 1);
+    let fifo = |path: &Path| rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let damaged = |path: &Path| path.with_added_extension("damaged");
+    for (number, path) in names.iter().enumerate() {
+        std::fs::remove_file(path).unwrap();
+        match number {
+            0 => fifo(path),
+            1 => {
+                std::fs::create_dir(path).unwrap();
+                std::fs::write(path.join("kept"), "x").unwrap();
+                std::fs::create_dir(damaged(path)).unwrap();
+            }
+            _ => std::os::unix::fs::symlink("/dev/zero", path).unwrap(),
+        }
+    }
+    fifo(&dir.join("0000000099.part"));
+    let fixture = fixture.restarted();
+    assert_eq!(fixture.index.worker.compared().unwrap().docs(), 40_001);
+    assert_eq!(fixture.found(&all(), "giraffe"), [id(7)]);
+    assert!(damaged(&names[0]).symlink_metadata().is_ok() && damaged(&dir.join("0000000099.part")).exists());
+    assert!(names[1].with_added_extension("damaged-1").join("kept").exists(), "nothing of others is deleted");
 }
 
 #[test]

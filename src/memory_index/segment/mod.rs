@@ -24,6 +24,7 @@ pub(crate) use merge::{DocReader, Memory, Source, merge};
 pub(crate) use postings::{Postings, push};
 
 use super::analysis;
+use crate::kernel::disk;
 
 /// What a segment begins with.
 const MAGIC: [u8; 8] = *b"agsvcmix";
@@ -203,7 +204,7 @@ impl Segment {
     /// # Errors
     /// The disk's.
     pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
-        let file = File::open(path)?;
+        let file = disk::open(path)?;
         let mut bytes = [0; HEADER_BYTES as usize];
         match file.read_exact_at(&mut bytes, 0) {
             Ok(()) => {}

@@ -1,13 +1,15 @@
 //! Approvals as they are shown.
 
-use agentsvc_components::approval::Approval;
+use agentsvc_components::approval::{Approval, ApprovalState};
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::{AgentId, ApprovalId, Refusal};
 use bevy_ecs::prelude::{Entity, World};
 
 use super::{Approvals, decided_at};
 use crate::kernel::command::{Answer, Place, command};
 use crate::kernel::entities::{List, View, ViewPage, state};
-use crate::kernel::index::id_of;
+use crate::kernel::index::{self, id_of};
+use crate::taint;
 
 /// An approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +18,8 @@ pub struct ApprovalView {
     pub id: ApprovalId,
     /// All of it.
     pub approval: Approval,
+    /// What the turn that waits for it had read; nothing when none waits.
+    pub taint: Taint,
 }
 
 /// Which approvals to list: those that are pending, the oldest first, or those that were decided, the newest decision
@@ -38,7 +42,11 @@ impl View for ApprovalView {
     const PLACE: Place<List<Self>> = Place::IdOrAll(|it| it.filter.agent.map(|id| id.0));
 
     fn of(world: &World, at: Entity) -> Option<Self> {
-        Some(Self { id: id_of(world, at), approval: world.get::<Approval>(at)?.clone() })
+        let approval = world.get::<Approval>(at)?.clone();
+        let waiting = approval.call.filter(|_| approval.state == ApprovalState::Pending);
+        let turn = waiting.and_then(|call| index::turn(world, call.waiting_turn()?));
+        let taint = turn.map(|turn| taint::of(world, turn)).unwrap_or_default();
+        Some(Self { id: id_of(world, at), approval, taint })
     }
 
     fn passes(&self, filter: &ApprovalFilter) -> bool {

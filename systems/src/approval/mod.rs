@@ -61,7 +61,7 @@ use crate::kernel::stage::Stage;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["agent", "audit", "config", "event", "manifest", "session", "turn"],
+    uses: &["agent", "audit", "config", "event", "manifest", "session", "taint", "turn"],
     kinds: &[Kind::component::<Approval>()],
     restore: &[(Phase::Owned, restore_components::<Approval>), (Phase::Joined, reconcile)],
     install,

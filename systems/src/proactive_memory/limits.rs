@@ -91,6 +91,7 @@ agentsvc_components::limits! {
     pub const ENTRY_STATS_AGENTS_MAX: usize = 1_000;
     /// Words of an entry that are compared to find duplicates. More: the first ones.
     pub const ENTRY_WORDS_MAX: usize = 400;
-    /// Comparisons of entries in one search for duplicates. More: the entries that have most in common are compared.
-    pub const ENTRY_PAIRS_MAX: usize = 2_000_000;
+    /// Words that one search for duplicates looks at, those of each comparison included. More: the newest entries are compared,
+    /// and the answer says `truncated`.
+    pub const ENTRY_STEPS_MAX: usize = 200_000_000;
 }

@@ -1,6 +1,7 @@
 //! How much memory and how many processes a command may have together with everything that it starts: counted by the kernel
 //! in a cgroup where this process may make some, else by the supervisor, from `/proc`.
 
+pub(super) mod available;
 pub(super) mod cgroup;
 mod sampling;
 pub(super) mod watches;

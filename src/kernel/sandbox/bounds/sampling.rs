@@ -4,8 +4,8 @@
 //! A command can go beyond its bound between two looks, by what it can do in that time. Seen is what processes have
 //! mapped: private, shared and swapped out. Not seen are buffers of the kernel (pipes, sockets), and shared memory that was
 //! filled and then taken out of the address space in part, or is handed from process to process faster than they are
-//! listed. Files in memory that need no mapping (`memfd_create`) are
-//! refused instead, by [`seccomp`](crate::kernel::sandbox::seccomp).
+//! listed. Memory that needs no mapping (`memfd_create`, `shmget`) and larger buffers are
+//! refused instead, by [`seccomp`](crate::kernel::sandbox::seccomp). For the rest, see [`available`](super::available).
 
 use std::collections::HashSet;
 use std::fs;
@@ -23,6 +23,10 @@ const ROLLUP: (&str, &[&str]) = ("smaps_rollup", &["Pss_Anon", "Pss_Shmem", "Swa
 const OWN: &str = "/proc/self/task";
 /// The first process of a PID namespace.
 const FIRST: &str = "1";
+/// What the kernel may hold for a descriptor, such as the buffer of a socket.
+const DESCRIPTOR_BYTES: u64 = 208 << 10;
+/// Processes of a command that are looked at to compare it with others.
+const COMPARED_MAX: usize = 4_096;
 /// How much longer than it took there is no other look.
 const REST_TIMES: u32 = 5;
 
@@ -72,6 +76,22 @@ fn look(limits: Limits) -> Option<Exceeded> {
     let exact = |process: &String| bytes(process, ROLLUP).unwrap_or_else(|| quick(process));
     let is_too_much = |count: &dyn Fn(&String) -> u64| seen.iter().map(count).sum::<u64>() > memory_bytes;
     (is_too_much(&quick) && is_too_much(&exact)).then_some(Exceeded::Memory(memory_bytes))
+}
+
+/// How much a supervisor and the processes below it may hold, to compare commands: what they have mapped, and a buffer for
+/// each descriptor. Goes through `/proc`.
+pub(super) fn size_below(supervisor: u32) -> u64 {
+    let (mut size, mut seen, mut pending) = (0, HashSet::new(), vec![supervisor.to_string()]);
+    while let Some(process) = pending.pop() {
+        let open = fs::read_dir(format!("/proc/{process}/fd")).map_or(0, Iterator::count) as u64;
+        size += bytes(&process, STATUS).unwrap_or_default() + open * DESCRIPTOR_BYTES;
+        pending.extend(children(&process).1.into_iter().filter(|child| !seen.contains(child)));
+        seen.insert(process);
+        if seen.len() >= COMPARED_MAX {
+            break;
+        }
+    }
+    size
 }
 
 /// All processes of the PID namespace but its first, which is not the command's.
@@ -132,8 +152,11 @@ mod tests {
         assert_eq!(look(few), Some(Exceeded::Processes(1)));
         let little = Limits { memory_bytes: 1, ..LIMITS };
         assert_eq!(look(little), Some(Exceeded::Memory(1)));
+        let own = |child: &str| bytes(child, STATUS).unwrap_or_default() + 3 * DESCRIPTOR_BYTES;
+        assert!(size_below(child.id()) >= own(&child.id().to_string()) + own(&grandchild[0]));
         child.kill().unwrap();
         child.wait().unwrap();
+        assert_eq!(size_below(child.id()), 0, "it has ended");
         let pid = grandchild[0].parse().ok().and_then(rustix::process::Pid::from_raw).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     }

@@ -86,7 +86,7 @@ impl Memorizer {
         let Some(said) = self.read(turn.clone()).await? else { return Ok(Memorized::default()) };
         let settings = InForce(self.settings.clone()).now().for_agent(&own);
         let (store, by) = (Arc::clone(&self.entries), Some(turn.turn));
-        let entries = AgentEntries { bridge: bridge.clone(), store, agent, by };
+        let entries = AgentEntries { bridge: bridge.clone(), store, agent, by, permit: None };
         let found = if own.extraction_model.is_some() {
             self.asked(&entries, turn.clone(), said, &settings).await?
         } else {

@@ -128,7 +128,7 @@ impl Recaller {
         let Some(parts) = self.0.as_ref().filter(|_| !ids.is_empty()) else { return };
         let Ok(permit) = Arc::clone(&parts.counting).try_acquire_owned() else { return };
         let bridge = parts.bridge.acting_as(Actor::System).of_this_world();
-        let entries = AgentEntries { bridge, store: Arc::clone(&parts.entries), agent, by: None };
+        let entries = AgentEntries { bridge, store: Arc::clone(&parts.entries), agent, by: None, permit: None };
         tokio::spawn(async move {
             entries.count_found(ids).await;
             drop(permit);

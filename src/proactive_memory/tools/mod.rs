@@ -24,7 +24,7 @@ const NAME: &str = "entries";
 /// The entries of the agent whose turn this is.
 fn own(context: &Context) -> AgentEntries {
     let store = Arc::clone(&context.stores.entries);
-    AgentEntries { bridge: context.bridge(), store, agent: context.run.agent, by: context.turn() }
+    AgentEntries { bridge: context.bridge(), store, agent: context.run.agent, by: context.turn(), permit: None }
 }
 
 /// Refuses a turn of strangers: entries are about the users of the agent.

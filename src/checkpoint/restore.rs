@@ -8,7 +8,7 @@ use std::path::{Component, Path};
 use agentsvc_api::checkpoint::checkpoints::{Checkpoint, Checkpoints, Directory, NotRestored, Page, Restored};
 use agentsvc_api::http::files::FilesError;
 use agentsvc_api::http::timestamp::Moment;
-use agentsvc_components::Timestamp;
+use agentsvc_components::{AgentId, Timestamp};
 
 use super::object::{Commit, FileEntry, Kind, ObjectId};
 use super::repository::{NotFound, Repository};
@@ -80,10 +80,15 @@ impl Checkpoints for Restorer {
             NotFound::Failed(error) => failed(error),
         })?;
         let files = repository.objects().files(found.tree, &mut |_| {}).map_err(|error| damaged(&error))?;
-        let workspace = self.workspaces.at(path)?.ok_or_else(|| {
+        let (workspace, owner) = self.workspaces.at(path)?.ok_or_else(|| {
             FilesError::NotFound(format!("working_dir: {working_dir} is not the workspace of an agent"))
         })?;
-        let by = Change { tool: "restore", agent: None, session: None };
+        let of = shown(id, &found).agent_id.map(AgentId);
+        if of.is_some() && owner.is_some() && of != owner {
+            let why = format!("commit: {commit} has files of another agent, which had this directory before");
+            return Err(FilesError::Conflict(why));
+        }
+        let by = Change { tool: "restore", agent: owner, session: None };
         let paths: Vec<&str> = files.keys().map(String::as_str).collect();
         let before = keep(&mut open, (&dir, working_dir), &workspace, (&by, &paths)).map_err(failed)?;
         let open = open.as_ref().ok_or(FilesError::Failed)?;

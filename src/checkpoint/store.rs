@@ -40,7 +40,7 @@ const EXECUTABLE: u32 = 0o100;
 pub(crate) struct Change {
     /// `file_write`, for instance.
     pub(crate) tool: &'static str,
-    /// Whose files; `None` for an operator's restore.
+    /// Whose files, if that is known.
     pub(crate) agent: Option<AgentId>,
     /// `None` where there is no conversation.
     pub(crate) session: Option<SessionId>,

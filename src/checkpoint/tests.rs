@@ -256,3 +256,16 @@ fn what_cannot_be_kept_is_not_overwritten() {
     assert_eq!((restored.restored, restored.total, restored.not_restored[0].path.as_str()), (0, 1, "a"));
     assert_eq!(harness.text("a").unwrap(), large);
 }
+
+#[test]
+fn an_agent_never_gets_the_files_of_another() {
+    let harness = harness();
+    harness.write("a", "ann's");
+    harness.write("a", "ann's second");
+    let commit = harness.log()[0].commit.clone();
+    let other = Workspaces::new(harness.dir.path().join("workspaces"));
+    other.open(AgentId(Uuid::from_u128(9)), "ann").unwrap();
+    let refused = harness.restorer.restore(&harness.working_dir(), &commit).unwrap_err();
+    assert!(matches!(refused, FilesError::Conflict(_)), "{refused}");
+    assert_eq!(harness.text("a"), None);
+}

@@ -5,13 +5,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::files::{Keeper, in_workspace, sentence};
+use crate::kernel::sandbox::{Entry, Kind, Workspace};
 use crate::tool::toolset::{Context, Ended, Need, Tool, input};
+
+/// Files of a deleted directory of which a checkpoint is made.
+const FILES_LISTED_MAX: usize = 2_000;
 
 /// The table row. Never repeated: a second time could take away what was made in between.
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "file_delete",
     "Deletes a file or an empty directory of your private workspace; with `recursive`, a directory and everything in \
-     it. This cannot be undone.",
+     it.",
     run,
 )
 .needs(Need::Files)
@@ -32,10 +36,21 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let Input { path, recursive } = input(&text)?;
         let keeper = Keeper::of(&context, "file_delete");
         let work = in_workspace(&context, move |workspace| {
-            let count = keeper.around(workspace, &[&path], || workspace.remove(&path, recursive)).map_err(sentence)?;
+            let files = files_beneath(workspace, &path, recursive);
+            let files: Vec<&str> = files.iter().map(String::as_str).collect();
+            let count = keeper.around(workspace, &files, || workspace.remove(&path, recursive)).map_err(sentence)?;
             let entries = if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") };
             Ok(format!("Deleted {path} ({entries})."))
         });
         work.await.map(Ended::Text)
     })
+}
+
+/// The files that a deletion takes away, as far as a listing goes; the path itself where that is a file.
+fn files_beneath(workspace: &Workspace, path: &str, recursive: bool) -> Vec<String> {
+    let listed = recursive.then(|| workspace.list(path, true, FILES_LISTED_MAX).ok()).flatten();
+    let is_file = |entry: &Entry| entry.kind == Kind::File;
+    let files: Vec<String> =
+        listed.into_iter().flat_map(|listing| listing.entries).filter(is_file).map(|entry| entry.path).collect();
+    if files.is_empty() { vec![path.to_owned()] } else { files }
 }

@@ -23,7 +23,8 @@ pub(crate) async fn in_workspace<T: Send + 'static>(
 
 /// Keeps files before a tool changes them.
 pub(crate) struct Keeper {
-    store: Option<Arc<CheckpointStore>>,
+    store: Arc<CheckpointStore>,
+    is_on: bool,
     by: Change,
 }
 
@@ -31,17 +32,15 @@ impl Keeper {
     /// For a call of `tool`.
     pub(crate) fn of(context: &Context, tool: &'static str) -> Self {
         let (settings, run) = (&context.parts.settings, &context.run);
-        let store = settings.get::<Checkpoints>().enabled.then(|| settings.get::<CheckpointStore>());
+        let (store, is_on) = (settings.get::<CheckpointStore>(), settings.get::<Checkpoints>().enabled);
         let session = (!context.direct).then_some(run.session);
-        Self { store, by: Change { tool, agent: Some(run.agent), session } }
+        Self { store, is_on, by: Change { tool, agent: Some(run.agent), session } }
     }
 
     /// Makes a change of the files at `paths`, with a checkpoint of them before.
     pub(crate) fn around<T>(&self, workspace: &Workspace, paths: &[&str], make: impl FnOnce() -> T) -> T {
-        match &self.store {
-            Some(store) => store.around(workspace, (&self.by, paths), make),
-            None => make(),
-        }
+        // Where nothing is kept, a restore waits for the change all the same.
+        self.store.around(workspace, (&self.by, if self.is_on { paths } else { &[] }), make)
     }
 }
 

@@ -121,3 +121,18 @@ fn without_checkpoints_tools_write_all_the_same() {
     turn(&model, &daemon, &agent, "file_write", &write("a.txt", "three\n"));
     assert_eq!(checkpoints(&daemon).len(), 1);
 }
+
+#[test]
+fn a_deleted_directory_comes_back() {
+    let model = Model::start();
+    let daemon = Daemon::with(&model.config());
+    let agent = daemon.agent_with("a", TOOLS);
+    turn(&model, &daemon, &agent, "file_write", &write("a.txt", "one\n"));
+    let by_a_person = working_dir(&daemon).join("d/e/f.txt");
+    fs::create_dir_all(by_a_person.parent().expect("it has a directory")).expect("the workspace can be written");
+    fs::write(&by_a_person, "kept\n").expect("the workspace can be written");
+    turn(&model, &daemon, &agent, "file_delete", &json!({ "path": "d", "recursive": true }).to_string());
+    assert!(!by_a_person.exists());
+    restore(&daemon, &text(&checkpoints(&daemon)[0]["commit"]));
+    assert_eq!(fs::read_to_string(&by_a_person).expect("it is back"), "kept\n");
+}

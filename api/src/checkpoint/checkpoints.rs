@@ -36,7 +36,7 @@ pub struct Checkpoint {
     pub tool: String,
     /// First file that it was about to change, at most 80 characters; ` (+2)` stands for two more files.
     pub path: String,
-    /// Agent that called the tool; null for a restore.
+    /// Agent whose files they are; null if that is not known.
     pub agent_id: Option<Uuid>,
     /// Session of the call; null outside of a conversation.
     pub session_id: Option<Uuid>,

@@ -41,7 +41,10 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[
             Reply::json::<RestoredShape>(200, "the files were restored, or some of them: see `not_restored`"),
             Reply::error(404, "the directory has no such checkpoint, or is not the workspace of an agent"),
-            Reply::error(409, "a tool is writing files there; nothing was changed"),
+            Reply::error(
+                409,
+                "a tool is writing files there, or the checkpoint is of another agent; nothing was changed",
+            ),
             Reply::error(507, "no space for a checkpoint of the present files; nothing was changed"),
         ]),
 ];

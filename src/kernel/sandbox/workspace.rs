@@ -93,16 +93,17 @@ impl Workspaces {
         self.shared.open(agent, &directory_of(agent, name), false)
     }
 
-    /// The workspace in the directory `path`, of whichever agent; `None` when there is none.
+    /// The workspace in the directory `path`, and whose it is, if that is known; `None` when there is none.
     ///
     /// # Errors
     /// [`Error::Io`] and the like when the system refuses.
-    pub(crate) fn at(&self, path: &Path) -> Result<Option<Workspace>, Error> {
+    pub(crate) fn at(&self, path: &Path) -> Result<Option<(Workspace, Option<AgentId>)>, Error> {
         let name = path.strip_prefix(&self.shared.root).ok().and_then(Path::to_str);
         let is_name = |name: &&str| !name.is_empty() && !name.starts_with('.') && !name.contains('/');
         let Some(name) = name.filter(is_name).filter(|name| self.shared.exists(name)) else { return Ok(None) };
         let opened = self.shared.directory(name).map_err(|error| Error::of("open the workspace", name, error))?;
-        Ok(Some(Workspace::new(opened, self.shared.root.join(name), &self.shared)))
+        let owner = self.shared.noted(OWNERS, name).and_then(|owner| owner.parse().ok());
+        Ok(Some((Workspace::new(opened, self.shared.root.join(name), &self.shared), owner)))
     }
 
     /// Moves the workspace of an agent that was called `from` and is now called `to`. Without a workspace: nothing.

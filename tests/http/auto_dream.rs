@@ -88,8 +88,8 @@ fn a_run_has_memory_tools_only_and_consolidates() {
         &daemon,
         &agent,
         &[
-            json!({ "content": "likes tea", "user_id": "ana" }),
-            json!({ "content": "Ana likes green tea", "user_id": "ana" }),
+            json!({ "content": "likes tea" }),
+            json!({ "content": "Ana likes green tea" }),
             json!({ "content": "likes coffee", "user_id": "bo" }),
         ],
     );

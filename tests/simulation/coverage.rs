@@ -33,7 +33,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("turn", "Reserving", "Calling"),
     ("turn", "Reserving", "failed budget_exceeded"),
     ("turn", "Reserving", "failed session_removed"),
-    ("turn", "Reserving", "failed turn_limit_reached"),
+    ("turn", "WaitingForTools", "failed turn_limit_reached"),
     ("turn", "Reserving", "stopped"),
     ("turn", "Reserving", "interrupted"),
     ("turn", "Calling", "done"),

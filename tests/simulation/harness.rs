@@ -120,7 +120,7 @@ fn settings(rng: &mut Rng) -> Settings {
     settings.memory.extraction_model = Some("acme/one".into());
     let dreams = &mut settings.auto_dream;
     (dreams.enabled, dreams.min_hours, dreams.min_sessions) = (true, 1, 1);
-    (dreams.check_interval_secs, dreams.timeout_secs, dreams.max_calls_per_run) = (300, 30, 3);
+    (dreams.check_interval_secs, dreams.timeout_secs, dreams.max_calls_per_run) = (300, 30, 1);
     settings
 }
 

@@ -214,11 +214,12 @@ fn clients_ask_for_approvals_and_look_at_them() {
     let of_other = request(&daemon, &other, "elsewhere");
     assert!(asked[0]["turn_id"].is_null() && asked[0]["call_hash"].is_null());
     assert_eq!((&asked[0]["status"], &asked[0]["payload"]), (&json!("pending"), &json!({ "n": 1 })));
-    decide(&daemon, &asked[3], "reject", &json!({})).expect(200);
+    // In the order of their ids: two decisions of one millisecond are in that order, too.
     decide(&daemon, &asked[1], "approve", &json!({})).expect(200);
+    decide(&daemon, &asked[3], "reject", &json!({})).expect(200);
     daemon.restart();
     let actions = |items: &[Value]| items.iter().map(|item| text(&item["action"])).collect::<Vec<_>>();
-    let all = ["action-0", "action-2", "action-4", "elsewhere", "action-1", "action-3"];
+    let all = ["action-0", "action-2", "action-4", "elsewhere", "action-3", "action-1"];
     assert_eq!(
         actions(&list(&daemon, "")),
         all,
@@ -240,7 +241,7 @@ fn clients_ask_for_approvals_and_look_at_them() {
     }
     assert_eq!(paged, all);
     let audit = daemon.get(&format!("/api/approvals/audit?agent_id={agent}&limit=1")).expect(200);
-    assert_eq!(actions(audit["approvals"].as_array().unwrap()), ["action-1"]);
+    assert_eq!(actions(audit["approvals"].as_array().unwrap()), ["action-3"]);
     assert_eq!(daemon.get(&format!("/api/approvals/{}", text(&of_other["id"]))).expect(200), of_other);
     daemon.delete(&format!("/api/agents/{other}")).expect(200);
     assert_eq!(actions(&list(&daemon, "status=expired")), ["elsewhere"], "nobody needs it any more");

@@ -40,14 +40,13 @@ impl Restorer {
 impl Checkpoints for Restorer {
     fn directories(&self, page: Page) -> Result<(Vec<Directory>, usize), FilesError> {
         let root = self.store.root().ok_or(FilesError::Failed)?;
-        let dirs = disk::there(disk::entries(root)).map_err(failed)?.unwrap_or_default();
-        let mut found: Vec<(String, &Path)> =
-            dirs.iter().filter_map(|dir| Some((Repository::working_dir(dir)?, dir.as_path()))).collect();
-        found.sort_unstable();
-        let total = found.len();
-        let shown = found.into_iter().skip(page.offset).take(page.limit).map(|(working_dir, dir)| Directory {
-            working_dir,
-            last_at: Repository::newest(dir).map(|commit| time(&commit)),
+        let mut dirs = disk::there(disk::entries(root)).map_err(failed)?.unwrap_or_default();
+        dirs.sort_unstable();
+        let total = dirs.len();
+        // Only those of the page are looked into: there may be one for each agent.
+        let shown = dirs.iter().skip(page.offset).take(page.limit).filter_map(|dir| {
+            let working_dir = Repository::working_dir(dir)?;
+            Some(Directory { working_dir, last_at: Repository::newest(dir).map(|commit| time(&commit)) })
         });
         Ok((shown.collect(), total))
     }

@@ -68,7 +68,7 @@ pub struct NotRestored {
 
 /// The checkpoints of this home. All calls block on the disk.
 pub trait Checkpoints: Send + Sync {
-    /// Directories that have checkpoints, by their paths, and how many there are.
+    /// Directories that have checkpoints, in an order that stays, and how many there are. Only those of the page are read.
     ///
     /// # Errors
     /// The disk failed.

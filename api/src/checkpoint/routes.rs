@@ -67,7 +67,7 @@ struct CheckpointList {
     /// Checkpoints, newest first; absent without `working_dir`.
     #[serde(skip_serializing_if = "Option::is_none")]
     checkpoints: Option<Vec<Checkpoint>>,
-    /// Directories, by path; absent with `working_dir`.
+    /// Directories, in an order that stays; absent with `working_dir`.
     #[serde(skip_serializing_if = "Option::is_none")]
     directories: Option<Vec<Directory>>,
     /// Rows in all.

@@ -185,7 +185,10 @@ fn a_turn_that_cannot_be_memorised_goes_on_record_after_the_last_try() {
         .filter_map(|(_, value)| crate::audit::decode(value))
         .find(|entry| *entry.event_type == *audit_kinds::MEMORY_TURN_NOT_MEMORIZED.as_str());
     let details = told.unwrap().details.to_string();
-    assert!(details.contains("the model is ill") && details.contains("\"tries\":5"), "{details}");
+    assert!(
+        details.contains("the model is ill") && details.contains(&format!("\"tries\":{}", limits::MEMORIZE_TRIES_MAX)),
+        "{details}"
+    );
 }
 
 #[test]

@@ -280,7 +280,7 @@ pub(crate) fn front(
     services.provide(Arc::new(Installation {
         data_dir: launch.home.data_dir(config.data_dir.as_deref()).display().to_string(),
         config_warnings: launch.warnings.iter().map(ToString::to_string).collect(),
-        sandbox,
+        sandbox: sandbox.clone(),
     }));
     api.add_probe(Arc::clone(&files) as _);
     services.provide::<dyn agentsvc_api::second_factor::factor::SecondFactor>(Arc::clone(&totp) as _);

@@ -1,9 +1,10 @@
 //! What tools get of the daemon.
 
 use std::path::PathBuf;
+use std::thread;
 
 use agentsvc_api::http::bridge::Bridge;
-use agentsvc_api::world::installation::Sandbox;
+use agentsvc_api::world::installation::{Sandbox, TriedSandbox};
 
 use crate::config::Config;
 use crate::daemon::launch::Launch;
@@ -59,20 +60,33 @@ fn mode_of(config: &Config) -> &'static str {
     }
 }
 
-/// Says what of the sandbox is in force, in the log and for `/api/health/detail`.
-pub(crate) fn sandbox_in_force(config: &Config) -> Sandbox {
+/// Finds out what of the sandbox is in force, for `/api/health/detail`, and says it in the log; on a thread of its own, for
+/// where commands may run a process is started to try it.
+pub(crate) fn sandbox_in_force(config: &Config) -> TriedSandbox {
     if config.exec_policy.runs_commands() || !config.mcp_servers.is_empty() {
         divide_cgroup();
     }
-    let report = Report::of(Resolver::probe(), &config.exec_policy);
-    report.announce();
-    Sandbox {
-        files: if report.resolver == Resolver::Openat2 { "openat2" } else { "openat" },
-        landlock_abi: report.landlock,
-        namespaces: report.parts.map(|parts| parts.namespaces),
-        seccomp: report.parts.map(|parts| parts.seccomp),
-        memory: report.parts.map(|parts| parts.memory.as_str()),
-        processes: report.parts.map(|parts| parts.processes.as_str()),
-        commands: mode_of(config),
+    let (policy, commands) = (config.exec_policy.clone(), mode_of(config));
+    Report::protect_memory(&policy);
+    let tried = TriedSandbox::new(move || {
+        let report = Report::of(Resolver::probe(), &policy);
+        report.announce();
+        Sandbox {
+            files: if report.resolver == Resolver::Openat2 { "openat2" } else { "openat" },
+            landlock_abi: report.landlock,
+            namespaces: report.parts.map(|parts| parts.namespaces),
+            seccomp: report.parts.map(|parts| parts.seccomp),
+            memory: report.parts.map(|parts| parts.memory.as_str()),
+            processes: report.parts.map(|parts| parts.processes.as_str()),
+            commands,
+        }
+    });
+    if config.exec_policy.runs_commands() {
+        let trial = tried.clone();
+        // Without a thread, the first that asks waits for the trial.
+        drop(thread::Builder::new().name("sandbox-trial".into()).spawn(move || trial.get()));
+    } else {
+        tried.get();
     }
+    tried
 }

@@ -83,13 +83,32 @@ pub(crate) fn fresh(path: &Path) -> PathBuf {
 /// Puts a file that only its owner can read at `path`: a kill leaves the old one or the new one. Durable when it returns; a
 /// failure leaves nothing beside it.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    place(path, bytes)?;
+    sync_dir(path.parent().unwrap_or(Path::new(".")))
+}
+
+/// [`replace`] for several files of one directory, whose names are made durable together. Of a failure in the middle the
+/// files before it remain.
+pub(crate) fn replace_all<'a>(dir: &Path, files: impl IntoIterator<Item = (PathBuf, &'a [u8])>) -> io::Result<usize> {
+    let mut placed = 0;
+    for (path, bytes) in files {
+        place(&path, bytes)?;
+        placed += 1;
+    }
+    if placed > 0 {
+        sync_dir(dir)?;
+    }
+    Ok(placed)
+}
+
+/// Puts a file in its place whole; its name is durable once its directory is.
+fn place(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let fresh = fresh(path);
     let put = || {
         let mut file = private_file().write(true).create(true).truncate(true).open(&fresh)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        fs::rename(&fresh, path)?;
-        sync_dir(path.parent().unwrap_or(Path::new(".")))
+        fs::rename(&fresh, path)
     };
     put().inspect_err(|_| drop(fs::remove_file(&fresh)))
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use agentsvc_api::agent::signatures::ManifestSignatures;
 use agentsvc_api::security::systems::{SecuritySystems, SystemStatus};
-use agentsvc_api::world::installation::Sandbox;
+use agentsvc_api::world::installation::{Sandbox, TriedSandbox};
 use agentsvc_systems::config::taint::TaintPolicy;
 use agentsvc_systems::injection::InjectionPolicy;
 use agentsvc_systems::turn::loop_guard_holds;
@@ -44,19 +44,19 @@ pub struct Systems(RwLock<Arc<Found>>);
 
 impl Systems {
     /// The systems under this configuration, on this machine.
-    pub fn of<C: AsRef<Security> + AsRef<Web>>(config: &C, sandbox: Sandbox) -> Self {
+    pub fn of<C: AsRef<Security> + AsRef<Web>>(config: &C, sandbox: TriedSandbox) -> Self {
         Self(RwLock::new(Self::under(config, sandbox)))
     }
 
     /// Has them tried again, under another configuration.
-    pub fn look_again<C: AsRef<Security> + AsRef<Web>>(&self, config: &C, sandbox: Sandbox) {
+    pub fn look_again<C: AsRef<Security> + AsRef<Web>>(&self, config: &C, sandbox: TriedSandbox) {
         *self.0.write() = Self::under(config, sandbox);
     }
 
-    fn under<C: AsRef<Security> + AsRef<Web>>(config: &C, sandbox: Sandbox) -> Arc<Found> {
+    fn under<C: AsRef<Security> + AsRef<Web>>(config: &C, sandbox: TriedSandbox) -> Arc<Found> {
         let (security, web): (Security, Web) =
             (AsRef::<Security>::as_ref(config).clone(), AsRef::<Web>::as_ref(config).clone());
-        Arc::new(LazyLock::new(Box::new(move || Self::found(&security, &web, sandbox))))
+        Arc::new(LazyLock::new(Box::new(move || Self::found(&security, &web, sandbox.get()))))
     }
 
     fn found(security: &Security, web: &Web, sandbox: Sandbox) -> Vec<SystemStatus> {
@@ -190,24 +190,28 @@ mod tests {
         commands: "full",
     };
 
+    fn tried(found: Sandbox) -> TriedSandbox {
+        TriedSandbox::new(move || found)
+    }
+
     fn status(text: &str, sandbox: Sandbox, name: &str) -> Status {
         let config = Tables::parse(text, Path::new("c")).unwrap().config;
-        let systems = Systems::of(&config, sandbox).systems();
+        let systems = Systems::of(&config, tried(sandbox)).systems();
         systems.into_iter().find(|system| system.name == name).unwrap().status
     }
 
     #[test]
     fn by_default_all_of_them_are_in_force() {
-        let systems = Systems::of(&Tables::default(), SANDBOX).systems();
+        let systems = Systems::of(&Tables::default(), tried(SANDBOX)).systems();
         assert_eq!(systems.len(), 10);
         assert!(systems.iter().all(|system| system.status == Status::Active), "{systems:?}");
     }
 
     #[test]
     fn another_configuration_is_looked_at_anew() {
-        let systems = Systems::of(&Tables::default(), SANDBOX);
+        let systems = Systems::of(&Tables::default(), tried(SANDBOX));
         let config = Tables::parse("[security]\ntaint = \"off\"\n", Path::new("c")).unwrap().config;
-        systems.look_again(&config, SANDBOX);
+        systems.look_again(&config, tried(SANDBOX));
         let taint = systems.systems().into_iter().find(|system| system.name == "taint_tracking").unwrap();
         assert_eq!(taint.status, Status::Inactive);
     }
@@ -230,7 +234,7 @@ mod tests {
         let denied = Sandbox { landlock_abi: None, commands: "deny", ..SANDBOX };
         assert_eq!(status("", denied, "subprocess_sandbox"), Status::Active);
         let detail = |memory| {
-            let systems = Systems::of(&Tables::default(), Sandbox { memory: Some(memory), ..SANDBOX }).systems();
+            let systems = Systems::of(&Tables::default(), tried(Sandbox { memory: Some(memory), ..SANDBOX })).systems();
             systems.into_iter().find(|system| system.name == "subprocess_sandbox").unwrap().detail
         };
         assert!(detail("sampling").contains("memory bounded by sampling, without buffers of sockets"));

@@ -48,14 +48,14 @@ impl AgentTypes {
     /// Writes those that come with the daemon and are not there. Gives how many were written.
     pub fn install(&self) -> io::Result<usize> {
         let _changing = self.changing.lock();
-        let mut written = 0;
+        let mut missing = Vec::new();
         for (name, text) in EMBEDDED {
-            if !self.file(name).try_exists()? {
-                disk::replace(&self.file(name), text.as_bytes())?;
-                written += 1;
+            let file = self.file(name);
+            if !file.try_exists()? {
+                missing.push((file, text.as_bytes()));
             }
         }
-        Ok(written)
+        disk::replace_all(&self.dir, missing)
     }
 
     fn file(&self, name: &str) -> PathBuf {

@@ -1,5 +1,8 @@
 //! What `/api/status` and `/api/health/detail` say of the machine and the configuration; the daemon provides it.
 
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -11,13 +14,42 @@ pub struct Installation {
     /// What is wrong with the configuration but did not stop the start.
     pub config_warnings: Vec<String>,
     /// What keeps agents to their place.
-    pub sandbox: Sandbox,
+    pub sandbox: TriedSandbox,
 }
 
 /// Files of agents that were found damaged; the daemon provides it.
 pub trait FileWarnings: Send + Sync {
     /// A sentence for each: what is damaged, and what repairs it.
     fn warnings(&self) -> Vec<String>;
+}
+
+/// The sandbox as it was found when it was tried. The trial starts a process, so that a start of the daemon does not wait for
+/// it: the first that asks may, for some milliseconds.
+#[derive(Clone)]
+pub struct TriedSandbox(Arc<LazyLock<Sandbox, Box<dyn FnOnce() -> Sandbox + Send>>>);
+
+impl TriedSandbox {
+    /// One that `trial` finds out about, once.
+    pub fn new(trial: impl FnOnce() -> Sandbox + Send + 'static) -> Self {
+        Self(Arc::new(LazyLock::new(Box::new(trial))))
+    }
+
+    /// What was found.
+    pub fn get(&self) -> Sandbox {
+        **self.0
+    }
+}
+
+impl Default for TriedSandbox {
+    fn default() -> Self {
+        Self::new(Sandbox::default)
+    }
+}
+
+impl fmt::Debug for TriedSandbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TriedSandbox").field(&LazyLock::get(&self.0)).finish()
+    }
 }
 
 /// Status of the sandbox on this machine.

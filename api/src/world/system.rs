@@ -152,7 +152,7 @@ async fn health_detail(call: Call) -> Result<Response, Error> {
         database,
         config_warnings: installation.config_warnings.clone(),
         workspace_warnings: call.api.services.get::<dyn FileWarnings>().map_or_else(Vec::new, |files| files.warnings()),
-        sandbox: installation.sandbox,
+        sandbox: installation.sandbox.get(),
     })
 }
 

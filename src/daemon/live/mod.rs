@@ -182,7 +182,7 @@ impl Live {
             installation.sandbox = tools::sandbox_in_force(config);
         }
         installation.config_warnings = self.warnings(&state);
-        parts.security.look_again(config, installation.sandbox);
+        parts.security.look_again(config, installation.sandbox.clone());
         api.services.provide(Arc::new(DefaultModel::from(&default_model)));
         api.services.provide(Arc::new(installation));
         api.reconfigure(settings);

@@ -33,8 +33,17 @@ impl Report {
         Self { resolver, landlock: landlock::probe(), parts, exec_mode: policy.mode }
     }
 
-    /// Says it in the log and, where commands run without Landlock, keeps this process's memory and environment from
-    /// other processes of its user.
+    /// Where commands run without Landlock, keeps this process's memory and environment from other processes of its user.
+    pub fn protect_memory(policy: &ExecPolicy) {
+        if policy.mode == ExecMode::Deny || landlock::probe().is_some() {
+            return;
+        }
+        if let Err(error) = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+            tracing::warn!(%error, "the daemon's memory cannot be protected from other processes of its user");
+        }
+    }
+
+    /// Says it in the log.
     pub fn announce(self) {
         let Self { resolver, landlock, parts, exec_mode } = self;
         tracing::info!(?resolver, ?landlock, ?parts, ?exec_mode, "sandbox");
@@ -51,9 +60,6 @@ impl Report {
                 "this kernel has no Landlock: agents' commands can read everything that the daemon's user \
                 can read"
             );
-            if let Err(error) = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable) {
-                tracing::warn!(%error, "the daemon's memory cannot be protected from other processes of its user");
-            }
         }
     }
 }

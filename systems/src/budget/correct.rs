@@ -13,6 +13,7 @@ use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index;
+use crate::usage::CallTotals;
 use crate::usage::{Correction, Rollups};
 
 /// Sets what is booked for a scope in the present periods; what is `None` stays as it is. Other scopes are not changed.
@@ -90,7 +91,7 @@ mod tests {
         for scope in [Scope::Global, Scope::Agent(agent)] {
             assert_eq!(view(&mut world, scope).today, Micros(WORST), "{scope}");
         }
-        assert_eq!(world.engine.stats().totals.usage_clipped, 1);
+        assert_eq!(world.engine.world().resource::<CallTotals>().clipped, 1);
         assert!(send(&mut world, agent, 1).take().is_none(), "the next call goes out");
         assert_eq!(world.calls.len(), 1);
         assert_eq!(world.engine.check(), Vec::<String>::new());

@@ -37,6 +37,7 @@ pub use post::PostTask;
 pub use retry::RetryTask;
 pub use status::{GetQueueStatus, QueueStatus};
 
+use crate::kernel::counters::Totals;
 use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::entities::Remove;
 use crate::kernel::footprint::{Measure, entries, of};
@@ -70,6 +71,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     ],
     error_codes: error_codes::ALL,
     audit_kinds: audit_kinds::ALL,
+    totals: &[Totals::of::<metrics::TaskTotals>()],
     metrics: metrics::ALL,
     ..Domain::named("task")
 };

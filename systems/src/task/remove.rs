@@ -1,6 +1,7 @@
 //! Tasks go; and what becomes of the claims of an agent that goes.
 
 use crate::task::audit_kinds;
+use crate::task::metrics::TaskTotals;
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::task::{Task, TaskState};
@@ -11,7 +12,6 @@ use super::{TaskView, Tasks};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::Place;
-use crate::kernel::counters::Counters;
 use crate::kernel::entities::{Removable, Remove, change};
 
 /// It is removed wherever it is (spec 2, Task queue). An agent that has claimed it learns of that when it ends it.
@@ -24,7 +24,7 @@ impl Removable for Task {
     fn removed(mut self, world: &mut World, id: TaskId) -> TaskView {
         if self.state.is_open() {
             self.state = TaskState::Cancelled;
-            world.resource_mut::<Counters>().tasks_cancelled += 1;
+            world.resource_mut::<TaskTotals>().cancelled += 1;
         }
         let details = json!({ "task": id, "state": self.state.as_str() });
         world.audit(audit_kinds::TASK_DELETED, self.claimed_by, details);

@@ -54,6 +54,7 @@ use agentsvc_components::{AgentId, RunId, Timestamp, TurnId, WorkflowId};
 
 use crate::event::told::inherits;
 use crate::kernel::command::ReplySlot;
+use crate::kernel::counters::Totals;
 use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::entities::{self, Remove};
 use crate::kernel::footprint::{Measure, entries};
@@ -102,6 +103,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     ],
     error_codes: error_codes::ALL,
     audit_kinds: audit_kinds::ALL,
+    totals: &[Totals::of::<metrics::RunTotals>()],
     metrics: metrics::ALL,
     ..Domain::named("workflow")
 };

@@ -1,6 +1,7 @@
 //! Metrics of jobs, and of outcomes.
 
 use super::{JobCounts, jobs};
+use crate::kernel::counters::StaleOutcomes;
 use crate::kernel::metric::Metric;
 
 pub(super) const ALL: &[Metric] = &[

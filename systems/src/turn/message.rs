@@ -24,7 +24,7 @@ use crate::event::event_text;
 use crate::event::told::{self, Events};
 use crate::kernel::acting::Acting;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command, Place, command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::id_generator::mint_for;
 use crate::kernel::index::{self, Index, id_of};
 use crate::kernel::outbox::{Emit, Outbox};
@@ -110,14 +110,9 @@ pub struct SendMessage {
     pub message: NewMessage,
 }
 
-impl Command for SendMessage {
-    type Reply = TurnReply;
-    const NAME: &'static str = "send_message";
-    const WRITES: bool = true;
-    const PLACE: Place<Self> = Place::Id(|it| it.agent.0);
-
-    fn run(self, world: &mut World) -> Answer<TurnReply> {
-        match take(world, self.agent, self.session, self.message, false, None) {
+command! {
+    write "send_message" SendMessage => TurnReply, Id(|it| it.agent.0), |it, world| {
+        match take(world, it.agent, it.session, it.message, false, None) {
             Ok((entity, _)) => Answer::Later(Box::new(move |world, slot| {
                 world.resource_mut::<Waiting>().0.get().insert(entity, slot);
             })),

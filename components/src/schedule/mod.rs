@@ -214,22 +214,10 @@ pub enum RunStatus {
     OverBudget,
 }
 
-impl RunStatus {
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Stopped => "stopped",
-            Self::Missed => "missed",
-            Self::Overlapped => "overlapped",
-            Self::Refused => "refused",
-            Self::AgentStopped => "agent_stopped",
-            Self::OverBudget => "over_budget",
-        }
-    }
-}
+crate::enum_words! { pub RunStatus [as_str] {
+    Completed = "completed", Failed = "failed", Stopped = "stopped", Missed = "missed", Overlapped = "overlapped",
+    Refused = "refused", AgentStopped = "agent_stopped", OverBudget = "over_budget",
+} }
 
 /// What came of the last run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

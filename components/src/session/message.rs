@@ -16,17 +16,7 @@ pub enum Role {
     Tool,
 }
 
-impl Role {
-    /// The spelling of the API (spec 1, Session).
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "User",
-            Self::Assistant => "Assistant",
-            Self::Tool => "Tool",
-        }
-    }
-}
+crate::enum_words! { pub Role [as_str] { User = "User", Assistant = "Assistant", Tool = "Tool" } }
 
 /// One piece of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -191,17 +191,7 @@ pub enum Period {
     Monthly,
 }
 
-impl Period {
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Hourly => "hourly",
-            Self::Daily => "daily",
-            Self::Monthly => "monthly",
-        }
-    }
-}
+crate::enum_words! { pub Period [as_str] { Hourly = "hourly", Daily = "daily", Monthly = "monthly" } }
 
 /// Limits of one scope. `None` says nothing; 0 is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -95,18 +95,9 @@ pub enum DeliveryState {
     Cancelled,
 }
 
-impl DeliveryState {
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
+crate::enum_words! { pub DeliveryState [as_str] {
+    Pending = "pending", Delivered = "delivered", Failed = "failed", Cancelled = "cancelled",
+} }
 
 /// How one try of a delivery ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

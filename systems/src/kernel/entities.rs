@@ -34,6 +34,22 @@ pub trait Indexed: StoredComponent + Component<Mutability = Mutable> + Clone {
     fn bytes(&self) -> usize;
 }
 
+/// Makes a kind [`Indexed`]: where its entities are found, what a refusal calls one, and its own `bytes`.
+macro_rules! indexed {
+    ($kind:ident: $places:ty, $noun:literal) => {
+        impl $crate::kernel::entities::Indexed for $kind {
+            type Places = $places;
+            const NOUN: &'static str = $noun;
+
+            fn bytes(&self) -> usize {
+                Self::bytes(self)
+            }
+        }
+    };
+}
+
+pub(crate) use indexed;
+
 /// Where the entities of a kind are found, beside their ids. What `insert` adds, `remove` takes out.
 pub trait Places<K: Indexed>: Default + Debug + PartialEq + Send + Sync + 'static {
     /// Takes one in.

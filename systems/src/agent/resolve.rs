@@ -1,7 +1,6 @@
 //! The agent that a client means, however loosely it says so.
 
 use crate::agent::error_codes;
-use bevy_ecs::prelude::World;
 
 use agentsvc_components::{AgentId, Refusal};
 

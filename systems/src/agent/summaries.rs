@@ -1,7 +1,5 @@
 //! Some agents are read at once, in the form of a list.
 
-use bevy_ecs::prelude::World;
-
 use agentsvc_components::AgentId;
 use agentsvc_components::kernel::limit;
 

@@ -13,7 +13,6 @@ use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index;
-use crate::usage::CallTotals;
 use crate::usage::{Correction, Rollups};
 
 /// Sets what is booked for a scope in the present periods; what is `None` stays as it is. Other scopes are not changed.
@@ -77,6 +76,7 @@ mod tests {
     use super::super::tests::{WORST, costs, send, settings, view};
     use super::*;
     use crate::testing::{TestWorld, answer};
+    use crate::usage::CallTotals;
 
     #[test]
     fn a_report_beyond_what_a_call_can_cost_books_what_was_reserved_and_goes_on_record() {

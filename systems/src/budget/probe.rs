@@ -1,6 +1,5 @@
 //! A call that is nobody's, such as the test of a provider: everybody's budget must have room for it before it goes out.
 
-use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 

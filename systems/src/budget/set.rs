@@ -2,7 +2,6 @@
 //! configuration say.
 
 use crate::budget::audit_kinds;
-use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::Micros;

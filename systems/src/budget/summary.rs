@@ -1,7 +1,5 @@
 //! Today's use is read beside the limit of the hour (spec 3, Usage).
 
-use bevy_ecs::prelude::World;
-
 use agentsvc_components::Timestamp;
 use agentsvc_components::usage::{Bucket, Limits, Period, Scope, UsageSum};
 

@@ -2,7 +2,6 @@
 
 use agentsvc_components::session::message::text_of;
 use agentsvc_components::{AgentId, Refusal, SessionId};
-use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
 use super::note;

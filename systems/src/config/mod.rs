@@ -10,7 +10,7 @@ pub mod taint;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bevy_ecs::prelude::{Resource, World};
+use bevy_ecs::prelude::Resource;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::Micros;

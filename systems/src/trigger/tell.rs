@@ -1,6 +1,5 @@
 //! Events from outside the world: for rehearsals and measurements.
 
-use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::event::Event;

@@ -1,7 +1,5 @@
 //! The open turns of an agent are read: those that run and those that wait.
 
-use bevy_ecs::prelude::World;
-
 use agentsvc_components::session::message::Usage;
 use agentsvc_components::turn::{Origin, Turn, TurnState};
 use agentsvc_components::{AgentId, SessionId, Timestamp, TurnId};

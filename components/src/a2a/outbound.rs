@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::kernel::id::{AgentId, uuid_id};
 use crate::kernel::record::{StoredComponent, is_default};
 use crate::kernel::time::Timestamp;
+use crate::kernel::words::enum_words;
 
 uuid_id! {
     /// Names one external agent.
@@ -31,7 +32,7 @@ pub enum A2aDialect {
     Rest,
 }
 
-crate::enum_words! { pub A2aDialect [as_str] { V1 = "1.0", V0 = "0.3", Tasks = "0.1", Rest = "rest" } }
+enum_words! { pub A2aDialect [as_str] { V1 = "1.0", V0 = "0.3", Tasks = "0.1", Rest = "rest" } }
 
 /// Something that an external agent says it can do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -158,7 +159,7 @@ pub enum A2aSentState {
     Unknown,
 }
 
-crate::enum_words! { pub A2aSentState [as_str] {
+enum_words! { pub A2aSentState [as_str] {
     Submitted = "submitted", Working = "working", InputRequired = "input-required", AuthRequired = "auth-required",
     Completed = "completed", Failed = "failed", Rejected = "rejected", Cancelled = "cancelled", Unknown = "unknown",
 } }

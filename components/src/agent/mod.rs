@@ -1,6 +1,7 @@
 //! The agent: one entity with an [`AgentId`](crate::AgentId) and this component.
 
 use crate::kernel::domain::Domain;
+use crate::kernel::words::enum_words;
 pub mod record;
 pub mod sweep;
 
@@ -29,7 +30,7 @@ pub enum AgentState {
     Terminated,
 }
 
-crate::enum_words! { pub AgentState [as_str] {
+enum_words! { pub AgentState [as_str] {
     Running = "Running", Stopped = "Stopped", Crashed = "Crashed", Terminated = "Terminated",
 } }
 

@@ -2,6 +2,7 @@
 //! component.
 
 use crate::kernel::domain::Domain;
+use crate::kernel::words::enum_words;
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +28,7 @@ pub enum ApprovalState {
     Expired,
 }
 
-crate::enum_words! { pub ApprovalState [as_str] {
+enum_words! { pub ApprovalState [as_str] {
     Pending = "pending", Approved = "approved", Rejected = "rejected", Expired = "expired",
 } }
 

@@ -7,6 +7,7 @@ use crate::kernel::domain::Domain;
 use crate::kernel::id::{AgentId, uuid_id};
 use crate::kernel::record::StoredComponent;
 use crate::kernel::time::Timestamp;
+use crate::kernel::words::enum_words;
 
 /// What this domain is.
 pub const DOMAIN: Domain = Domain { name: "comms", uses: &[] };
@@ -35,7 +36,7 @@ pub enum CommsKind {
     TaskCompleted,
 }
 
-crate::enum_words! { pub CommsKind [as_str] {
+enum_words! { pub CommsKind [as_str] {
     AgentMessage = "agent_message", AgentSpawned = "agent_spawned", AgentTerminated = "agent_terminated",
     TaskPosted = "task_posted", TaskClaimed = "task_claimed", TaskCompleted = "task_completed",
 } }

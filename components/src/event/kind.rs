@@ -1,5 +1,6 @@
 //! The kinds of events, as words.
 
+use crate::kernel::words::enum_words;
 use serde::{Deserialize, Serialize};
 
 /// The kinds of [`Event`].
@@ -66,7 +67,7 @@ pub enum EventKind {
     Custom,
 }
 
-crate::enum_words! { pub EventKind [ALL, as_str, parse] {
+enum_words! { pub EventKind [ALL, as_str, parse] {
     AgentSpawned = "agent_spawned", AgentStarted = "agent_started", AgentStopped = "agent_stopped",
     AgentUpdated = "agent_updated", AgentTerminated = "agent_terminated", MessageReceived = "message_received",
     TurnStarted = "turn_started", TurnCompleted = "turn_completed", TurnFailed = "turn_failed",

@@ -2,6 +2,7 @@
 //! (spec 1, Goals).
 
 use crate::kernel::domain::Domain;
+use crate::kernel::words::enum_words;
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +33,7 @@ pub enum GoalStatus {
     Cancelled,
 }
 
-crate::enum_words! { pub GoalStatus [ALL, as_str, parse] {
+enum_words! { pub GoalStatus [ALL, as_str, parse] {
     Pending = "pending", InProgress = "in_progress", Completed = "completed", Cancelled = "cancelled",
 } }
 

@@ -19,4 +19,4 @@ pub mod slot;
 pub mod step;
 pub mod taint;
 pub mod time;
-mod words;
+pub mod words;

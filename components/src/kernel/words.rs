@@ -43,3 +43,5 @@ macro_rules! enum_words {
         }
     };
 }
+
+pub(crate) use enum_words;

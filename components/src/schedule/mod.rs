@@ -2,6 +2,7 @@
 //! [`ScheduleId`](crate::ScheduleId) and this component. Both are the same thing in two families of routes.
 
 use crate::kernel::domain::Domain;
+use crate::kernel::words::enum_words;
 pub mod record;
 mod spans;
 
@@ -214,7 +215,7 @@ pub enum RunStatus {
     OverBudget,
 }
 
-crate::enum_words! { pub RunStatus [as_str] {
+enum_words! { pub RunStatus [as_str] {
     Completed = "completed", Failed = "failed", Stopped = "stopped", Missed = "missed", Overlapped = "overlapped",
     Refused = "refused", AgentStopped = "agent_stopped", OverBudget = "over_budget",
 } }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::FileId;
 use crate::kernel::money::Micros;
+use crate::kernel::words::enum_words;
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -16,7 +17,7 @@ pub enum Role {
     Tool,
 }
 
-crate::enum_words! { pub Role [as_str] { User = "User", Assistant = "Assistant", Tool = "Tool" } }
+enum_words! { pub Role [as_str] { User = "User", Assistant = "Assistant", Tool = "Tool" } }
 
 /// One piece of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,6 +2,7 @@
 //! [`TaskId`](crate::TaskId) and this component (spec 2, Task queue).
 
 use crate::kernel::domain::Domain;
+use crate::kernel::words::enum_words;
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +31,7 @@ pub enum TaskState {
     Cancelled,
 }
 
-crate::enum_words! { pub TaskState [ALL, as_str, parse] {
+enum_words! { pub TaskState [ALL, as_str, parse] {
     Pending = "pending", Running = "running", Completed = "completed", Failed = "failed", Cancelled = "cancelled",
 } }
 

@@ -2,6 +2,7 @@
 //! the components [`Trigger`] and [`TriggerState`] (spec 1, Trigger).
 
 use crate::kernel::domain::Domain;
+use crate::kernel::words::enum_words;
 pub mod record;
 
 use std::collections::VecDeque;
@@ -214,7 +215,7 @@ pub enum FireOutcome {
     OverBudget,
 }
 
-crate::enum_words! { pub FireOutcome [ALL, as_str] {
+enum_words! { pub FireOutcome [ALL, as_str] {
     Fired = "fired", CoolingDown = "cooling_down", Exhausted = "exhausted", Disabled = "disabled",
     AgentStopped = "agent_stopped", Refused = "refused", TooDeep = "too_deep", RateLimited = "rate_limited",
     OverBudget = "over_budget",

@@ -1,6 +1,7 @@
 //! What model calls use, and the budgets that bound it (spec 3, Usage and Budget).
 
 use crate::kernel::domain::Domain;
+use crate::kernel::words::enum_words;
 pub mod price;
 pub mod record;
 
@@ -191,7 +192,7 @@ pub enum Period {
     Monthly,
 }
 
-crate::enum_words! { pub Period [as_str] { Hourly = "hourly", Daily = "daily", Monthly = "monthly" } }
+enum_words! { pub Period [as_str] { Hourly = "hourly", Daily = "daily", Monthly = "monthly" } }
 
 /// Limits of one scope. `None` says nothing; 0 is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

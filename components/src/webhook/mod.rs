@@ -7,6 +7,7 @@ use crate::kernel::domain::Domain;
 use crate::kernel::id::uuid_id;
 use crate::kernel::record::StoredComponent;
 use crate::kernel::time::Timestamp;
+use crate::kernel::words::enum_words;
 
 /// What this domain is.
 pub const DOMAIN: Domain = Domain { name: "webhook", uses: &[] };
@@ -95,7 +96,7 @@ pub enum DeliveryState {
     Cancelled,
 }
 
-crate::enum_words! { pub DeliveryState [as_str] {
+enum_words! { pub DeliveryState [as_str] {
     Pending = "pending", Delivered = "delivered", Failed = "failed", Cancelled = "cancelled",
 } }
 

@@ -2,6 +2,7 @@
 //! an entity with a [`WorkflowId`] and [`Workflow`]; a run is one with a [`RunId`](crate::RunId) and [`WorkflowRun`].
 
 use crate::kernel::domain::Domain;
+use crate::kernel::words::enum_words;
 pub mod record;
 
 use std::sync::Arc;
@@ -34,7 +35,7 @@ pub enum StepMode {
     Loop,
 }
 
-crate::enum_words! { pub StepMode [ALL, as_str] {
+enum_words! { pub StepMode [ALL, as_str] {
     Sequential = "sequential", FanOut = "fan_out", Collect = "collect", Conditional = "conditional", Loop = "loop",
 } }
 
@@ -51,7 +52,7 @@ pub enum ErrorMode {
     Retry,
 }
 
-crate::enum_words! { pub ErrorMode [ALL, as_str] { Fail = "fail", Skip = "skip", Retry = "retry" } }
+enum_words! { pub ErrorMode [ALL, as_str] { Fail = "fail", Skip = "skip", Retry = "retry" } }
 
 /// Who carries a step out; looked up when the step begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,7 +149,7 @@ pub enum RunState {
     Cancelled,
 }
 
-crate::enum_words! { pub RunState [as_str] {
+enum_words! { pub RunState [as_str] {
     Pending = "Pending", Running = "Running", Completed = "Completed", Failed = "Failed", Cancelled = "Cancelled",
 } }
 
@@ -180,7 +181,7 @@ pub enum StepState {
     Cancelled,
 }
 
-crate::enum_words! { pub StepState [as_str] {
+enum_words! { pub StepState [as_str] {
     Pending = "Pending", Running = "Running", Retrying = "Retrying", Completed = "Completed", Skipped = "Skipped",
     Failed = "Failed", Cancelled = "Cancelled",
 } }

@@ -35,38 +35,12 @@ pub enum Component {
     Data,
 }
 
+agentsvc_components::enum_words! { pub Component [ALL, as_str, parse] {
+    Config = "config", CronJobs = "cron_jobs", HandState = "hand_state", CustomModels = "custom_models",
+    Agents = "agents", Skills = "skills", Workflows = "workflows", Data = "data",
+} }
+
 impl Component {
-    /// All of them, in the order of the specification.
-    pub const ALL: [Self; 8] = [
-        Self::Config,
-        Self::CronJobs,
-        Self::HandState,
-        Self::CustomModels,
-        Self::Agents,
-        Self::Skills,
-        Self::Workflows,
-        Self::Data,
-    ];
-
-    /// Its name in requests.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Config => "config",
-            Self::CronJobs => "cron_jobs",
-            Self::HandState => "hand_state",
-            Self::CustomModels => "custom_models",
-            Self::Agents => "agents",
-            Self::Skills => "skills",
-            Self::Workflows => "workflows",
-            Self::Data => "data",
-        }
-    }
-
-    /// The component of this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|component| component.as_str() == name)
-    }
-
     /// Every name, for messages.
     pub fn names() -> String {
         Self::ALL.map(Self::as_str).join(", ")

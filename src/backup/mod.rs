@@ -11,9 +11,10 @@
 //! | [`place`] | how the new takes the place of the old |
 //! | [`unfinished`] | what becomes of a restore that was cut off and cannot be carried out |
 //! | [`offline`] | the same for a home that no daemon has |
-//! | [`shelf`] | the directory of backups |
+//! | [`archives`] | the directory of backups |
 //! | [`progress`] | how far it is |
 
+pub mod archives;
 pub(crate) mod cli;
 pub mod component;
 pub mod config;
@@ -31,7 +32,6 @@ pub mod progress;
 pub mod read;
 pub mod restore;
 mod rows;
-pub mod shelf;
 mod stage;
 pub mod unfinished;
 mod write;

@@ -53,16 +53,7 @@ pub enum Status {
     Fail,
 }
 
-impl Status {
-    /// The word for people.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Warn => "warn",
-            Self::Fail => "fail",
-        }
-    }
-}
+agentsvc_components::enum_words! { pub Status [as_str] { Pass = "pass", Warn = "warn", Fail = "fail" } }
 
 /// What one check says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,5 +1,6 @@
 //! What every domain of the daemon uses; it names none of them.
 
+pub(crate) mod archives;
 pub mod cli;
 pub mod config;
 pub(crate) mod descriptors;

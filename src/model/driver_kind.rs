@@ -22,33 +22,12 @@ pub enum DriverKind {
     Azure,
 }
 
+agentsvc_components::enum_words! { pub DriverKind [ALL, as_str, parse] {
+    Builtin = "builtin", OpenAi = "openai", OpenAiResponses = "openai-responses", Anthropic = "anthropic",
+    Gemini = "gemini", Ollama = "ollama", Bedrock = "bedrock", Azure = "azure",
+} }
+
 impl DriverKind {
-    /// Every driver.
-    pub const ALL: [Self; 8] = [
-        Self::Builtin,
-        Self::OpenAi,
-        Self::OpenAiResponses,
-        Self::Anthropic,
-        Self::Gemini,
-        Self::Ollama,
-        Self::Bedrock,
-        Self::Azure,
-    ];
-
-    /// Its word in the catalog and the configuration, and on what came over its wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Builtin => "builtin",
-            Self::OpenAi => "openai",
-            Self::OpenAiResponses => "openai-responses",
-            Self::Anthropic => "anthropic",
-            Self::Gemini => "gemini",
-            Self::Ollama => "ollama",
-            Self::Bedrock => "bedrock",
-            Self::Azure => "azure",
-        }
-    }
-
     /// The words of those that speak with somebody: what a provider of the configuration may name.
     pub const SPOKEN: &'static [(&'static str, Self)] = &[
         (Self::OpenAi.as_str(), Self::OpenAi),
@@ -59,11 +38,6 @@ impl DriverKind {
         (Self::Bedrock.as_str(), Self::Bedrock),
         (Self::Azure.as_str(), Self::Azure),
     ];
-
-    /// The driver of a word; `None` for any other.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
-    }
 }
 
 impl serde::Serialize for DriverKind {

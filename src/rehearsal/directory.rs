@@ -21,19 +21,9 @@ pub enum SourceKind {
     Trigger,
 }
 
-impl SourceKind {
-    /// Every kind, in the order of their discriminants.
-    pub const ALL: [Self; 3] = [Self::Schedule, Self::Cron, Self::Trigger];
-
-    /// The word of the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Schedule => "schedule",
-            Self::Cron => "cron",
-            Self::Trigger => "trigger",
-        }
-    }
-}
+agentsvc_components::enum_words! { pub SourceKind [ALL, as_str] {
+    Schedule = "schedule", Cron = "cron", Trigger = "trigger",
+} }
 
 /// A schedule, cron job or trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]

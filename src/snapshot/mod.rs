@@ -3,15 +3,15 @@
 //! | part | what it does |
 //! |------|--------------|
 //! | `worlds` | takes, lists, deletes and restores snapshots of the running world |
-//! | [`shelf`] | the snapshots of a home: which there are, which go |
+//! | [`archives`] | the snapshots of a home: which there are, which go |
 //! | `write` | writes a view of the store into a file |
 //! | `stats` | counters for the metrics page |
 //!
 //! The form of the file is that of [`rows`](crate::kernel::store::rows).
 
+pub mod archives;
 pub(crate) mod cli;
 pub mod config;
-pub mod shelf;
 pub(crate) mod stats;
 pub(crate) mod worlds;
 pub mod write;

@@ -10,7 +10,7 @@ use agentsvc_api::snapshot::store::{Reason, Snapshot};
 pub(crate) struct SnapshotStats {
     manual: Outcomes,
     auto: Outcomes,
-    /// Snapshots on the shelf.
+    /// Snapshots on disk.
     kept: AtomicU64,
     /// Bytes of their files.
     kept_bytes: AtomicU64,
@@ -34,7 +34,7 @@ impl SnapshotStats {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// These are on the shelf now.
+    /// These are on disk now.
     pub(crate) fn kept<'s>(&self, snapshots: impl Iterator<Item = &'s Snapshot>) {
         let (count, bytes) = snapshots
             .fold((0, 0_u64), |(count, bytes), snapshot| (count + 1, bytes.saturating_add(snapshot.size_bytes)));

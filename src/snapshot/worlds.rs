@@ -24,6 +24,7 @@ use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use crate::agent::files_taint::FilesTaint;
+use crate::kernel::archives::prune;
 use crate::kernel::exchange::{Entry, Exchange};
 use crate::kernel::memory::Memory;
 use crate::kernel::retention::RetentionClock;
@@ -34,8 +35,8 @@ use crate::kernel::store::{self, Store};
 use crate::kernel::world_loop::Clock;
 use crate::replay::inputs;
 use crate::replay::time_travel::Past;
+use crate::snapshot::archives::{Archives, Retention};
 use crate::snapshot::config::Snapshots as Config;
-use crate::snapshot::shelf::{Retention, Shelf};
 use crate::snapshot::stats::SnapshotStats;
 use crate::snapshot::write::{write, write_rows};
 
@@ -46,7 +47,7 @@ const PRUNE_EVERY: Duration = Duration::from_secs(6 * 60 * 60);
 
 /// The snapshots of this home.
 pub(crate) struct Snapshots {
-    shelf: Shelf,
+    archives: Archives,
     /// The input log.
     inputs: PathBuf,
     /// Where the workspaces of agents are.
@@ -83,14 +84,14 @@ impl Snapshots {
         exchange: Arc<Exchange>,
         settings: Settings,
     ) -> Self {
-        let shelf = Shelf::new(dir);
-        match shelf.sweep() {
+        let archives = Archives::new(dir);
+        match archives.sweep() {
             Ok(0) => {}
             Ok(swept) => tracing::info!(swept, "unfinished snapshots were removed"),
             Err(error) => tracing::warn!(%error, "unfinished snapshots cannot be removed"),
         }
         let (clock, turn, work) = (Clock::system(), Mutex::new(()), Mutex::new(None));
-        Self { shelf, inputs, workspaces, exchange, settings, clock, turn, work, stats: Arc::default() }
+        Self { archives, inputs, workspaces, exchange, settings, clock, turn, work, stats: Arc::default() }
     }
 
     /// What the metrics page says of them.
@@ -179,7 +180,7 @@ impl Snapshots {
         spare: Option<Uuid>,
         past: Option<u64>,
     ) -> Result<Snapshot, Refusal> {
-        if self.shelf.list().map_err(|error| failed(&error))?.len() >= limit::SNAPSHOTS_MAX {
+        if self.archives.list().map_err(|error| failed(&error))?.len() >= limit::SNAPSHOTS_MAX {
             let text = format!("the limit of {} snapshots is reached; delete some first", limit::SNAPSHOTS_MAX);
             return Err(Refusal::of(error_codes::TOO_MANY_SNAPSHOTS, text));
         }
@@ -193,7 +194,7 @@ impl Snapshots {
         };
         let view = self.exchange.view()?;
         let step = Some(view.step().map_err(|error| failed(&error))?.number).filter(|step| *step > 0);
-        let draft = self.shelf.draft(id).map_err(|error| failed(&error))?;
+        let draft = self.archives.draft(id).map_err(|error| failed(&error))?;
         let (written, step, lost) = match past {
             None => (write(&view, &draft, &copied).map_err(|error| failed(&error))?, step, None),
             Some(number) => {
@@ -216,7 +217,7 @@ impl Snapshots {
             counts: written.counts,
             sha256: hex(&written.totals.sha256),
         };
-        self.shelf.put(&snapshot).map_err(|error| failed(&error))?;
+        self.archives.put(&snapshot).map_err(|error| failed(&error))?;
         tracing::info!(%id, rows = written.counts.rows, bytes = written.size_bytes, "a snapshot was created");
         self.prune(spare);
         Ok(snapshot)
@@ -238,30 +239,19 @@ impl Snapshots {
         let config = self.config();
         let (keep, keep_manual) = (config.keep as usize, config.keep_manual as usize);
         let retention = Retention { keep, max_age_days: config.max_age_days, keep_manual };
-        let all = match self.shelf.list() {
+        let all = match self.archives.list() {
             Ok(all) => all,
             Err(error) => return tracing::warn!(%error, "old snapshots could not be deleted"),
         };
-        let mut gone = Vec::new();
-        for snapshot in retention.outdated(&all, self.settings.get::<RetentionClock>().now()) {
-            if Some(snapshot.id) == spare {
-                continue;
-            }
-            let details = json!({ "snapshot": snapshot.id, "reason": "retention" });
-            if let Err(refusal) = self.exchange.record(Actor::System, audit_kinds::SNAPSHOT_DELETED, details) {
-                tracing::warn!(%refusal, id = %snapshot.id, "an old snapshot is kept: its deletion could not be recorded");
-                continue;
-            }
-            match self.shelf.delete(snapshot.id) {
-                Ok(()) => gone.push(snapshot.id),
-                Err(error) => tracing::warn!(%error, id = %snapshot.id, "an old snapshot cannot be deleted"),
-            }
-        }
+        let outdated = retention.outdated(&all, self.settings.get::<RetentionClock>().now());
+        let outdated = outdated.into_iter().map(|snapshot| snapshot.id).filter(|id| Some(*id) != spare).collect();
+        let (kind, called) = (audit_kinds::SNAPSHOT_DELETED, ("snapshot", "snapshot"));
+        let gone = prune(&self.exchange, kind, called, outdated, |id| self.archives.delete(*id));
         self.stats.kept(all.iter().filter(|snapshot| !gone.contains(&snapshot.id)));
     }
 
     fn found(&self, id: Uuid) -> Result<Snapshot, Refusal> {
-        let found = self.shelf.find(id).map_err(|error| failed(&error))?;
+        let found = self.archives.find(id).map_err(|error| failed(&error))?;
         found.ok_or_else(|| Refusal::not_found("snapshot", id))
     }
 
@@ -269,7 +259,7 @@ impl Snapshots {
     fn check(&self, snapshot: &Snapshot, copied: &Copied) -> Result<(), Refusal> {
         let next = self.exchange.next_dir();
         self.exchange.clear_next().map_err(|error| failed(&error))?;
-        let (records, totals) = read::build(&self.shelf.rows(snapshot.id), &next, copied).map_err(|error| {
+        let (records, totals) = read::build(&self.archives.rows(snapshot.id), &next, copied).map_err(|error| {
             if let store::Error::Rows { source } = &error { damaged(source) } else { failed(&error) }
         })?;
         if hex(&totals.sha256) != snapshot.sha256 {
@@ -312,7 +302,7 @@ impl Snapshots {
 
 impl SnapshotService for Snapshots {
     fn list(&self) -> Result<Vec<Snapshot>, Refusal> {
-        self.shelf.list().map_err(|error| failed(&error))
+        self.archives.list().map_err(|error| failed(&error))
     }
 
     fn underway(&self) -> Option<Underway> {
@@ -355,9 +345,9 @@ impl SnapshotService for Snapshots {
         let snapshot = self.found(id)?;
         let details = json!({ "snapshot": id, "reason": "asked", "label": snapshot.label });
         self.exchange.record(actor, audit_kinds::SNAPSHOT_DELETED, details)?;
-        self.shelf.delete(id).map_err(|error| failed(&error))?;
+        self.archives.delete(id).map_err(|error| failed(&error))?;
         // What cannot be listed is counted with the next one that is taken.
-        if let Ok(left) = self.shelf.list() {
+        if let Ok(left) = self.archives.list() {
             self.stats.kept(left.iter());
         }
         Ok(snapshot)

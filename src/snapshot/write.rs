@@ -103,7 +103,7 @@ struct Pieces(Sender<Vec<u8>>);
 
 impl Write for Pieces {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
-        self.0.send(piece.to_vec()).map_err(|_| io::Error::other("nobody compresses any more"))?;
+        self.0.send(piece.to_vec()).map_err(|_| io::Error::other("the compressing thread has ended"))?;
         Ok(piece.len())
     }
 

@@ -70,7 +70,7 @@ impl Samples {
             commands: stats.commands.load(Ordering::Relaxed),
             events: stats.events.load(Ordering::Relaxed),
             fires: world.fires(),
-            messages: world.totals.messages,
+            messages: world.turn_totals.messages,
         }
     }
 

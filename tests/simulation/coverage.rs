@@ -210,8 +210,8 @@ impl Coverage {
         for (outcome, count) in stats.schedule_outcomes.counts() {
             self.note("slot of a schedule", "", outcome, count);
         }
-        self.note("compaction", "", "completed", stats.totals.compactions_completed);
-        self.note("compaction", "", "failed", stats.totals.compactions_failed);
+        self.note("compaction", "", "completed", stats.compaction_totals.completed);
+        self.note("compaction", "", "failed", stats.compaction_totals.failed);
     }
 
     /// Prints what was taken, and which rows of the tables never were; gives how many those are.

@@ -1,12 +1,12 @@
 //! The client sets agents to work: triggers, schedules, goals, tasks, workflows, budgets, the configuration.
 
 use agentsvc_components::audit::record::AuditHead;
-use agentsvc_components::goal::GoalStatus;
+use agentsvc_components::goal::{Goal, GoalStatus};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::ScheduleKind;
-use agentsvc_components::task::TaskState;
+use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::usage::{Limits, Scope};
-use agentsvc_components::workflow::{ErrorMode, StepMode};
+use agentsvc_components::workflow::{ErrorMode, StepMode, Workflow};
 use agentsvc_components::{Micros, Timestamp};
 use agentsvc_systems::DOMAINS;
 use agentsvc_systems::agent::{AgentFilter, ListAgents, StartAgents};
@@ -17,18 +17,17 @@ use agentsvc_systems::config::Reconfigure;
 use agentsvc_systems::config::budget::BudgetSettings;
 use agentsvc_systems::event::PublishEvent;
 use agentsvc_systems::event::parse_pattern;
-use agentsvc_systems::goal::{CreateGoal, GoalPatch, RemoveGoal, UpdateGoal};
+use agentsvc_systems::goal::{CreateGoal, GoalPatch, UpdateGoal};
+use agentsvc_systems::kernel::entities::Remove;
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::schedule::{
     CreateSchedule, ListSchedules, RemoveSchedule, RunSchedule, SchedulePatch, UpdateSchedule,
 };
-use agentsvc_systems::task::{
-    ClaimNextTask, ClaimTask, EndTask, ListTasks, PostTask, RemoveTask, RetryTask, TaskFilter,
-};
+use agentsvc_systems::task::{ClaimNextTask, ClaimTask, EndTask, ListTasks, PostTask, RetryTask, TaskFilter};
 use agentsvc_systems::trigger::{CreateTrigger, DeleteTrigger, ListTriggers, NewTrigger, TriggerPatch, UpdateTrigger};
 use agentsvc_systems::workflow::{
-    CancelRun, CreateWorkflow, NewStep, NewWorkflow, RemoveWorkflow, RunWorkflow, StartRun, UpdateWorkflow,
-    WorkflowChoice, WorkflowPatch,
+    CancelRun, CreateWorkflow, NewStep, NewWorkflow, RunWorkflow, StartRun, UpdateWorkflow, WorkflowChoice,
+    WorkflowPatch,
 };
 use serde_json::json;
 
@@ -192,7 +191,7 @@ fn goals(harness: &mut Harness, what: What) {
     if what == What::RemoveGoal {
         // Those below it go, too.
         harness.facts.forget("goal/");
-        return harness.ask(RemoveGoal(goal), |_, _| {});
+        return harness.ask(Remove::<Goal>(goal), |_, _| {});
     }
     let title = harness.text("goal");
     let fact = harness.facts.submit(format!("goal/{goal}"), title.as_str());
@@ -241,7 +240,7 @@ fn tasks(harness: &mut Harness, what: What) {
         What::RetryTask => harness.ask(RetryTask(task), |_, _| {}),
         _ => {
             let fact = harness.facts.submit(format!("task/{task}"), GONE);
-            harness.ask(RemoveTask(task), move |harness, _| harness.facts.acknowledge(fact));
+            harness.ask(Remove::<Task>(task), move |harness, _| harness.facts.acknowledge(fact));
         }
     }
 }
@@ -285,7 +284,7 @@ fn workflows(harness: &mut Harness, what: What) {
     if what == What::RemoveWorkflow {
         harness.facts.forget("run/");
         let fact = harness.facts.submit(key, GONE);
-        return harness.ask(RemoveWorkflow(workflow), move |harness, _| harness.facts.acknowledge(fact));
+        return harness.ask(Remove::<Workflow>(workflow), move |harness, _| harness.facts.acknowledge(fact));
     }
     let (name, steps) = (harness.text("workflow"), steps(harness));
     let fact = harness.facts.submit(key, name.as_str());

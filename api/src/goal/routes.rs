@@ -1,9 +1,9 @@
 //! Goals (spec 1, Goals; decisions, Automation).
 
-use agentsvc_components::goal::GoalStatus;
+use agentsvc_components::goal::{Goal, GoalStatus};
 use agentsvc_components::{AgentId, GoalId};
-use agentsvc_systems::goal::{CreateGoal, GoalFilter, GoalPatch, GoalView, ListGoals, RemoveGoal, UpdateGoal};
-use agentsvc_systems::kernel::entities::Get;
+use agentsvc_systems::goal::{CreateGoal, GoalFilter, GoalPatch, GoalView, ListGoals, UpdateGoal};
+use agentsvc_systems::kernel::entities::{Get, Remove};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -234,7 +234,7 @@ struct Deleted {
 
 async fn remove(call: Call) -> Result<Response, Error> {
     let goal: GoalId = call.id("id")?;
-    let deleted = call.ask(RemoveGoal(goal)).await?;
+    let deleted = call.ask(Remove::<Goal>(goal)).await?;
     reply::ok(&Deleted { status: "deleted", goal_id: goal.0, deleted })
 }
 

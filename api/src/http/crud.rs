@@ -77,7 +77,10 @@ pub(crate) const fn get<S: Shown>(path: &'static str, summary: &'static str) -> 
 }
 
 /// Deletes the one whose id is `{id}` of the path.
-pub(crate) const fn delete<S: Shown<View: View<Kind: Removable>>>(path: &'static str, summary: &'static str) -> Route {
+pub(crate) const fn delete<S: Shown<View: View<Kind: Removable<Reply = ()>>>>(
+    path: &'static str,
+    summary: &'static str,
+) -> Route {
     Route::delete(path, summary, |call| Box::pin(removed::<S>(call))).replies(const { &[Reply::empty(204, "deleted")] })
 }
 
@@ -101,7 +104,7 @@ pub(crate) async fn view<S: Shown>(call: &Call, id: IdOf<S::View>) -> Result<S::
     S::is_here(&view).then_some(view).ok_or_else(nowhere)
 }
 
-async fn removed<S: Shown<View: View<Kind: Removable>>>(call: Call) -> Result<Response, Error> {
+async fn removed<S: Shown<View: View<Kind: Removable<Reply = ()>>>>(call: Call) -> Result<Response, Error> {
     let id = call.id("id")?;
     view::<S>(&call, id).await?;
     call.ask(Remove::<<S::View as View>::Kind>(id)).await?;

@@ -30,22 +30,11 @@ pub enum Verb {
     Delete,
 }
 
+agentsvc_components::enum_words! { pub Verb [ALL, as_str] {
+    Get = "GET", Post = "POST", Put = "PUT", Patch = "PATCH", Delete = "DELETE",
+} }
+
 impl Verb {
-    /// Every verb, in the order of their discriminants.
-    pub const ALL: [Self; 5] = [Self::Get, Self::Post, Self::Put, Self::Patch, Self::Delete];
-
-    /// The spelling on the wire.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Post => "POST",
-            Self::Put => "PUT",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-        }
-    }
-
     /// The verb that answers a request's method; `None` for methods no route takes.
     #[must_use]
     pub fn of(method: &hyper::Method) -> Option<Self> {

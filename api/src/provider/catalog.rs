@@ -17,17 +17,9 @@ pub enum KeyStatus {
     Missing,
 }
 
-impl KeyStatus {
-    /// The words for people.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotNeeded => "no key required",
-            Self::Set => "key set",
-            Self::Missing => "key not set",
-        }
-    }
-}
+agentsvc_components::enum_words! { pub KeyStatus [as_str] {
+    NotNeeded = "no key required", Set = "key set", Missing = "key not set",
+} }
 
 /// One provider.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -53,16 +53,7 @@ pub enum Model {
     Recorded,
 }
 
-impl Model {
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Builtin => "builtin",
-            Self::Recorded => "recorded",
-        }
-    }
-}
+agentsvc_components::enum_words! { pub Model [as_str] { Builtin = "builtin", Recorded = "recorded" } }
 
 /// An event to inject.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -51,17 +51,9 @@ pub enum Status {
     NotAvailable,
 }
 
-impl Status {
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Inactive => "inactive",
-            Self::NotAvailable => "not_available",
-        }
-    }
-}
+agentsvc_components::enum_words! { pub Status [as_str] {
+    Active = "active", Inactive = "inactive", NotAvailable = "not_available",
+} }
 
 /// One system.
 #[derive(Clone, Debug, PartialEq, Eq)]

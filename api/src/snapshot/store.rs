@@ -66,17 +66,9 @@ pub enum Before {
     Deletion,
 }
 
-impl Before {
-    /// In a sentence.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Restore => "restore",
-            Self::Migration => "migration",
-            Self::Deletion => "deletion",
-        }
-    }
-}
+agentsvc_components::enum_words! { pub Before [as_str] {
+    Restore = "restore", Migration = "migration", Deletion = "deletion",
+} }
 
 /// Contents of a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

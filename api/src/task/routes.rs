@@ -1,9 +1,10 @@
 //! The task queue (spec 2, Task queue; decisions, Automation).
 
 use agentsvc_components::AgentId;
-use agentsvc_components::task::TaskState;
+use agentsvc_components::task::{Task, TaskState};
+use agentsvc_systems::kernel::entities::Remove;
 use agentsvc_systems::task::{
-    ClaimTask, EndTask, GetQueueStatus, ListTasks, PostTask, RemoveTask, RetryTask, TaskFilter, TaskView,
+    ClaimTask, EndTask, GetQueueStatus, ListTasks, PostTask, RetryTask, TaskFilter, TaskView,
 };
 use agentsvc_systems::world::GetStats;
 use schemars::JsonSchema;
@@ -166,7 +167,7 @@ struct Removed {
 }
 
 async fn remove(call: Call) -> Result<Response, Error> {
-    let removed = call.ask(RemoveTask(call.id("id")?)).await?;
+    let removed = call.ask(Remove::<Task>(call.id("id")?)).await?;
     let cancelled = removed.task.state == TaskState::Cancelled;
     reply::ok(&Removed { status: if cancelled { "cancelled" } else { "removed" }, task_id: removed.id.0 })
 }

@@ -14,26 +14,32 @@ use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
 
 shape! {
+    /// What webhooks and event subscriptions say of themselves.
+    struct Receiver from webhook: Webhook {
+        url: Box<str> = webhook.url,
+        /// The events that it gets; `all` for every event.
+        events: Vec<Box<str>> = webhook.events,
+        enabled: bool = webhook.enabled,
+        /// Whether deliveries are signed.
+        has_secret: bool = webhook.secret.is_some(),
+        /// Since when every attempt has failed; null if the last one succeeded.
+        failing_since: Option<Moment> = webhook.failing_since.map(Moment),
+        /// Why the daemon disabled it; null otherwise.
+        disabled_reason: Option<Box<str>> = webhook.disabled_reason,
+        /// Events not delivered because too many deliveries were open.
+        dropped: u64 = webhook.dropped,
+        created_at: Moment = Moment(webhook.created_at),
+        updated_at: Moment = Moment(webhook.updated_at),
+    }
+}
+
+shape! {
     /// A webhook.
     pub(crate) struct WebhookItem from view: WebhookView {
-        let Webhook { name, url, events, secret, enabled, created_at, updated_at, .. } = view.webhook;
-    } {
         id: Uuid = view.id.0,
-        name: Box<str> = name,
-        url: Box<str> = url,
-        /// The events that it gets; `all` for every event.
-        events: Vec<Box<str>> = events,
-        enabled: bool = enabled,
-        /// Whether deliveries are signed.
-        has_secret: bool = secret.is_some(),
-        /// Since when every attempt has failed; null if the last one succeeded.
-        failing_since: Option<Moment> = view.webhook.failing_since.map(Moment),
-        /// Why the daemon disabled it; null otherwise.
-        disabled_reason: Option<Box<str>> = view.webhook.disabled_reason,
-        /// Events not delivered because too many deliveries were open.
-        dropped: u64 = view.webhook.dropped,
-        created_at: Moment = Moment(created_at),
-        updated_at: Moment = Moment(updated_at),
+        name: Box<str> = view.webhook.name.clone(),
+        #[serde(flatten)]
+        receiver: Receiver = Receiver::from(view.webhook),
     }
 }
 
@@ -57,24 +63,11 @@ impl Listed for WebhookItem {
 shape! {
     /// An event subscription.
     pub(crate) struct SubscriptionItem from view: WebhookView {
-        let Webhook { url, events, secret, enabled, created_at, updated_at, .. } = view.webhook;
-    } {
         id: Uuid = view.id.0,
         /// The first of `events`.
-        event_type: Option<Box<str>> = events.first().cloned(),
-        events: Vec<Box<str>> = events,
-        url: Box<str> = url,
-        enabled: bool = enabled,
-        /// Whether deliveries are signed.
-        has_secret: bool = secret.is_some(),
-        /// Since when every attempt has failed; null if the last one succeeded.
-        failing_since: Option<Moment> = view.webhook.failing_since.map(Moment),
-        /// Why the daemon disabled it; null otherwise.
-        disabled_reason: Option<Box<str>> = view.webhook.disabled_reason,
-        /// Events not delivered because too many deliveries were open.
-        dropped: u64 = view.webhook.dropped,
-        created_at: Moment = Moment(created_at),
-        updated_at: Moment = Moment(updated_at),
+        event_type: Option<Box<str>> = view.webhook.events.first().cloned(),
+        #[serde(flatten)]
+        receiver: Receiver = Receiver::from(view.webhook),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use agentsvc_components::workflow::{ErrorMode, Step, StepAgent, StepMode, Workflow};
 use agentsvc_components::{AgentId, WorkflowId};
+use agentsvc_systems::kernel::entities::Remove;
 use agentsvc_systems::workflow::{
-    CreateWorkflow, ListWorkflows, NewStep, NewWorkflow, RemoveWorkflow, UpdateWorkflow, WorkflowPatch,
-    WorkflowSummary, WorkflowView,
+    CreateWorkflow, ListWorkflows, NewStep, NewWorkflow, UpdateWorkflow, WorkflowPatch, WorkflowSummary, WorkflowView,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -235,6 +235,6 @@ struct Removed {
 
 async fn remove(call: Call) -> Result<Response, Error> {
     let workflow: WorkflowId = call.id("id")?;
-    let runs_cancelled = call.ask(RemoveWorkflow(workflow)).await?;
+    let runs_cancelled = call.ask(Remove::<Workflow>(workflow)).await?;
     reply::ok(&Removed { status: "removed", workflow_id: workflow.0, runs_cancelled })
 }

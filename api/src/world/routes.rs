@@ -166,7 +166,7 @@ async fn world(call: Call) -> Result<Response, Error> {
     let (kinds, stale) = api.state::<WorldWatch>().footprint(&api.bridge).await;
     let reading = live_stats(api);
     let build = &api.settings.build;
-    let totals = &reading.world.totals;
+    let (turns, calls) = (&reading.world.turn_totals, &reading.world.call_totals);
     reply::ok(&WorldBody {
         release: Release { version: build.version, git_sha: build.git_sha, build_date: build.build_date },
         state: api.bridge.state(),
@@ -208,10 +208,10 @@ async fn world(call: Call) -> Result<Response, Error> {
         totals: Totals {
             events: reading.events,
             fires: reading.world.fires(),
-            messages: totals.messages,
-            turns_completed: totals.turns_completed,
-            turns_failed: totals.turns_failed,
-            cost_micros: totals.cost_micros,
+            messages: turns.messages,
+            turns_completed: turns.completed,
+            turns_failed: turns.failed,
+            cost_micros: calls.cost_micros,
         },
     })
 }
@@ -269,7 +269,7 @@ fn short(api: &Api) -> Short {
         agents: world.agents,
         sessions: world.sessions,
         approvals_pending: world.approvals_pending,
-        cost_micros: world.totals.cost_micros,
+        cost_micros: world.call_totals.cost_micros,
         rss_bytes: reading.rss_bytes,
     }
 }

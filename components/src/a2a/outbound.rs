@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::kernel::id::{AgentId, uuid_id};
 use crate::kernel::record::{StoredComponent, is_default};
 use crate::kernel::time::Timestamp;
+use crate::kernel::words::enum_words;
 
 uuid_id! {
     /// Names one external agent.
@@ -31,18 +32,7 @@ pub enum A2aDialect {
     Rest,
 }
 
-impl A2aDialect {
-    /// The version of the protocol, for people.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::V1 => "1.0",
-            Self::V0 => "0.3",
-            Self::Tasks => "0.1",
-            Self::Rest => "rest",
-        }
-    }
-}
+enum_words! { pub A2aDialect [as_str] { V1 = "1.0", V0 = "0.3", Tasks = "0.1", Rest = "rest" } }
 
 /// Something that an external agent says it can do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,6 +159,11 @@ pub enum A2aSentState {
     Unknown,
 }
 
+enum_words! { pub A2aSentState [as_str] {
+    Submitted = "submitted", Working = "working", InputRequired = "input-required", AuthRequired = "auth-required",
+    Completed = "completed", Failed = "failed", Rejected = "rejected", Cancelled = "cancelled", Unknown = "unknown",
+} }
+
 impl A2aSentState {
     /// Is it still to end?
     #[must_use]
@@ -180,22 +175,6 @@ impl A2aSentState {
     #[must_use]
     pub const fn is_interrupted(self) -> bool {
         matches!(self, Self::InputRequired | Self::AuthRequired)
-    }
-
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Submitted => "submitted",
-            Self::Working => "working",
-            Self::InputRequired => "input-required",
-            Self::AuthRequired => "auth-required",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Rejected => "rejected",
-            Self::Cancelled => "cancelled",
-            Self::Unknown => "unknown",
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The agent: one entity with an [`AgentId`](crate::AgentId) and this component.
 
 use crate::kernel::domain::Domain;
+use crate::kernel::words::enum_words;
 pub mod record;
 pub mod sweep;
 
@@ -29,18 +30,9 @@ pub enum AgentState {
     Terminated,
 }
 
-impl AgentState {
-    /// The spelling of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "Running",
-            Self::Stopped => "Stopped",
-            Self::Crashed => "Crashed",
-            Self::Terminated => "Terminated",
-        }
-    }
-}
+enum_words! { pub AgentState [as_str] {
+    Running = "Running", Stopped = "Stopped", Crashed = "Crashed", Terminated = "Terminated",
+} }
 
 /// Whether an agent follows changes of the daemon (spec 1, States and transitions, Agent mode).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]

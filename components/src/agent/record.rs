@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{AgentMode, AgentState, ImportedFrom};
 use crate::kernel::id::{AgentId, SessionId};
-use crate::kernel::record::{Record, is_default};
+use crate::kernel::record::{is_default, record};
 use crate::kernel::taint::AgentTaint;
 use crate::kernel::time::Timestamp;
 use crate::manifest::ManifestHash;
@@ -43,11 +43,4 @@ pub struct AgentRecord {
     pub imported_from: Option<Box<ImportedFrom>>,
 }
 
-impl Record for AgentRecord {
-    const KEY: u8 = b'a';
-    type Id = AgentId;
-
-    fn id(&self) -> AgentId {
-        self.id
-    }
-}
+record!(AgentRecord: b'a', AgentId, id);

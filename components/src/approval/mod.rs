@@ -2,6 +2,7 @@
 //! component.
 
 use crate::kernel::domain::Domain;
+use crate::kernel::words::enum_words;
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
@@ -27,18 +28,9 @@ pub enum ApprovalState {
     Expired,
 }
 
-impl ApprovalState {
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Approved => "approved",
-            Self::Rejected => "rejected",
-            Self::Expired => "expired",
-        }
-    }
-}
+enum_words! { pub ApprovalState [as_str] {
+    Pending = "pending", Approved = "approved", Rejected = "rejected", Expired = "expired",
+} }
 
 /// The tool call that an approval is about. What was approved is what runs: the hash is compared before it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

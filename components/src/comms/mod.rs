@@ -7,6 +7,7 @@ use crate::kernel::domain::Domain;
 use crate::kernel::id::{AgentId, uuid_id};
 use crate::kernel::record::StoredComponent;
 use crate::kernel::time::Timestamp;
+use crate::kernel::words::enum_words;
 
 /// What this domain is.
 pub const DOMAIN: Domain = Domain { name: "comms", uses: &[] };
@@ -35,20 +36,10 @@ pub enum CommsKind {
     TaskCompleted,
 }
 
-impl CommsKind {
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::AgentMessage => "agent_message",
-            Self::AgentSpawned => "agent_spawned",
-            Self::AgentTerminated => "agent_terminated",
-            Self::TaskPosted => "task_posted",
-            Self::TaskClaimed => "task_claimed",
-            Self::TaskCompleted => "task_completed",
-        }
-    }
-}
+enum_words! { pub CommsKind [as_str] {
+    AgentMessage = "agent_message", AgentSpawned = "agent_spawned", AgentTerminated = "agent_terminated",
+    TaskPosted = "task_posted", TaskClaimed = "task_claimed", TaskCompleted = "task_completed",
+} }
 
 /// One event.
 #[derive(Component, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{CompactionId, LogId, SessionId};
-use crate::kernel::record::Record;
+use crate::kernel::record::record;
 use crate::kernel::time::Timestamp;
 use crate::session::message::Usage;
 
@@ -24,14 +24,7 @@ pub struct CompactionRecord {
     pub attempt: u32,
 }
 
-impl Record for CompactionRecord {
-    const KEY: u8 = b'c';
-    type Id = CompactionId;
-
-    fn id(&self) -> CompactionId {
-        self.id
-    }
-}
+record!(CompactionRecord: b'c', CompactionId, id);
 
 /// What stands for the older messages of a log. Older summaries stay beside the newest, as the messages do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

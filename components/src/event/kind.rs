@@ -1,5 +1,6 @@
 //! The kinds of events, as words.
 
+use crate::kernel::words::enum_words;
 use serde::{Deserialize, Serialize};
 
 /// The kinds of [`Event`].
@@ -66,79 +67,15 @@ pub enum EventKind {
     Custom,
 }
 
-impl EventKind {
-    /// Every kind, in the order of their discriminants.
-    pub const ALL: [Self; 29] = [
-        Self::AgentSpawned,
-        Self::AgentStarted,
-        Self::AgentStopped,
-        Self::AgentUpdated,
-        Self::AgentTerminated,
-        Self::MessageReceived,
-        Self::TurnStarted,
-        Self::TurnCompleted,
-        Self::TurnFailed,
-        Self::SessionCompacted,
-        Self::ToolCalled,
-        Self::ToolRefused,
-        Self::ToolUnknown,
-        Self::TaskPosted,
-        Self::TaskClaimed,
-        Self::TaskCompleted,
-        Self::TaskFailed,
-        Self::ScheduleFired,
-        Self::CronFired,
-        Self::WorkflowStarted,
-        Self::WorkflowCompleted,
-        Self::WorkflowFailed,
-        Self::ApprovalRequested,
-        Self::ApprovalResolved,
-        Self::BudgetWarning,
-        Self::BudgetExceeded,
-        Self::MemoryUpdated,
-        Self::KnowledgeUpdated,
-        Self::Custom,
-    ];
-
-    /// The word of the JSON form.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::AgentSpawned => "agent_spawned",
-            Self::AgentStarted => "agent_started",
-            Self::AgentStopped => "agent_stopped",
-            Self::AgentUpdated => "agent_updated",
-            Self::AgentTerminated => "agent_terminated",
-            Self::MessageReceived => "message_received",
-            Self::TurnStarted => "turn_started",
-            Self::TurnCompleted => "turn_completed",
-            Self::TurnFailed => "turn_failed",
-            Self::SessionCompacted => "session_compacted",
-            Self::ToolCalled => "tool_called",
-            Self::ToolRefused => "tool_refused",
-            Self::ToolUnknown => "tool_unknown",
-            Self::TaskPosted => "task_posted",
-            Self::TaskClaimed => "task_claimed",
-            Self::TaskCompleted => "task_completed",
-            Self::TaskFailed => "task_failed",
-            Self::ScheduleFired => "schedule_fired",
-            Self::CronFired => "cron_fired",
-            Self::WorkflowStarted => "workflow_started",
-            Self::WorkflowCompleted => "workflow_completed",
-            Self::WorkflowFailed => "workflow_failed",
-            Self::ApprovalRequested => "approval_requested",
-            Self::ApprovalResolved => "approval_resolved",
-            Self::BudgetWarning => "budget_warning",
-            Self::BudgetExceeded => "budget_exceeded",
-            Self::MemoryUpdated => "memory_updated",
-            Self::KnowledgeUpdated => "knowledge_updated",
-            Self::Custom => "custom",
-        }
-    }
-
-    /// The kind of this word.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
-    }
-}
+enum_words! { pub EventKind [ALL, as_str, parse] {
+    AgentSpawned = "agent_spawned", AgentStarted = "agent_started", AgentStopped = "agent_stopped",
+    AgentUpdated = "agent_updated", AgentTerminated = "agent_terminated", MessageReceived = "message_received",
+    TurnStarted = "turn_started", TurnCompleted = "turn_completed", TurnFailed = "turn_failed",
+    SessionCompacted = "session_compacted", ToolCalled = "tool_called", ToolRefused = "tool_refused",
+    ToolUnknown = "tool_unknown", TaskPosted = "task_posted", TaskClaimed = "task_claimed",
+    TaskCompleted = "task_completed", TaskFailed = "task_failed", ScheduleFired = "schedule_fired",
+    CronFired = "cron_fired", WorkflowStarted = "workflow_started", WorkflowCompleted = "workflow_completed",
+    WorkflowFailed = "workflow_failed", ApprovalRequested = "approval_requested",
+    ApprovalResolved = "approval_resolved", BudgetWarning = "budget_warning", BudgetExceeded = "budget_exceeded",
+    MemoryUpdated = "memory_updated", KnowledgeUpdated = "knowledge_updated", Custom = "custom",
+} }

@@ -2,6 +2,7 @@
 //! (spec 1, Goals).
 
 use crate::kernel::domain::Domain;
+use crate::kernel::words::enum_words;
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
@@ -32,27 +33,11 @@ pub enum GoalStatus {
     Cancelled,
 }
 
+enum_words! { pub GoalStatus [ALL, as_str, parse] {
+    Pending = "pending", InProgress = "in_progress", Completed = "completed", Cancelled = "cancelled",
+} }
+
 impl GoalStatus {
-    /// Every status.
-    pub const ALL: [Self; 4] = [Self::Pending, Self::InProgress, Self::Completed, Self::Cancelled];
-
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InProgress => "in_progress",
-            Self::Completed => "completed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// The status that the word means; `None` for any other word.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == word)
-    }
-
     /// Is there still something to do? Open goals stand in their agent's prompt.
     #[must_use]
     pub const fn is_open(self) -> bool {

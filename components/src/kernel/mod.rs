@@ -19,3 +19,4 @@ pub mod slot;
 pub mod step;
 pub mod taint;
 pub mod time;
+pub mod words;

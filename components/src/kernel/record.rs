@@ -88,6 +88,22 @@ pub trait Record: Serialize + DeserializeOwned + Debug + Send + Sync + 'static {
     fn id(&self) -> Self::Id;
 }
 
+/// Makes a type a [`Record`]: its key, its id, and the field that holds the id.
+macro_rules! record {
+    ($record:ident: $key:literal, $id:ty, $field:ident) => {
+        impl $crate::kernel::record::Record for $record {
+            const KEY: u8 = $key;
+            type Id = $id;
+
+            fn id(&self) -> $id {
+                self.$field
+            }
+        }
+    };
+}
+
+pub(crate) use record;
+
 /// Which keyspace a record lives in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Space {

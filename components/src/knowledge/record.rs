@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{EntityKey, RelationKey};
 use crate::kernel::id::AgentId;
-use crate::kernel::record::{Record, is_default};
+use crate::kernel::record::{is_default, record};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 
@@ -75,11 +75,4 @@ pub struct KnowledgeUseRecord {
     pub revision: u64,
 }
 
-impl Record for KnowledgeUseRecord {
-    const KEY: u8 = b'G';
-    type Id = AgentId;
-
-    fn id(&self) -> AgentId {
-        self.agent
-    }
-}
+record!(KnowledgeUseRecord: b'G', AgentId, agent);

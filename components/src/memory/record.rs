@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::AgentId;
-use crate::kernel::record::{Record, is_default};
+use crate::kernel::record::{is_default, record};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 
@@ -32,11 +32,4 @@ pub struct MemoryUseRecord {
     pub bytes: u64,
 }
 
-impl Record for MemoryUseRecord {
-    const KEY: u8 = b'k';
-    type Id = AgentId;
-
-    fn id(&self) -> AgentId {
-        self.agent
-    }
-}
+record!(MemoryUseRecord: b'k', AgentId, agent);

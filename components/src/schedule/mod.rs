@@ -2,6 +2,7 @@
 //! [`ScheduleId`](crate::ScheduleId) and this component. Both are the same thing in two families of routes.
 
 use crate::kernel::domain::Domain;
+use crate::kernel::words::enum_words;
 pub mod record;
 mod spans;
 
@@ -214,22 +215,10 @@ pub enum RunStatus {
     OverBudget,
 }
 
-impl RunStatus {
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Stopped => "stopped",
-            Self::Missed => "missed",
-            Self::Overlapped => "overlapped",
-            Self::Refused => "refused",
-            Self::AgentStopped => "agent_stopped",
-            Self::OverBudget => "over_budget",
-        }
-    }
-}
+enum_words! { pub RunStatus [as_str] {
+    Completed = "completed", Failed = "failed", Stopped = "stopped", Missed = "missed", Overlapped = "overlapped",
+    Refused = "refused", AgentStopped = "agent_stopped", OverBudget = "over_budget",
+} }
 
 /// What came of the last run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

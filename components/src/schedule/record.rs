@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{AgentId, ScheduleId};
-use crate::kernel::record::{Record, is_default};
+use crate::kernel::record::{is_default, record};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::manifest::SessionMode;
@@ -46,14 +46,7 @@ pub struct ScheduleRecord {
     pub taint: Taint,
 }
 
-impl Record for ScheduleRecord {
-    const KEY: u8 = b'd';
-    type Id = ScheduleId;
-
-    fn id(&self) -> ScheduleId {
-        self.id
-    }
-}
+record!(ScheduleRecord: b'd', ScheduleId, id);
 
 /// How far one schedule or cron job is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,11 +62,4 @@ pub struct ScheduleStateRecord {
     pub past: Option<Box<Past>>,
 }
 
-impl Record for ScheduleStateRecord {
-    const KEY: u8 = b'e';
-    type Id = ScheduleId;
-
-    fn id(&self) -> ScheduleId {
-        self.id
-    }
-}
+record!(ScheduleStateRecord: b'e', ScheduleId, id);

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::FileId;
 use crate::kernel::money::Micros;
+use crate::kernel::words::enum_words;
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -16,17 +17,7 @@ pub enum Role {
     Tool,
 }
 
-impl Role {
-    /// The spelling of the API (spec 1, Session).
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "User",
-            Self::Assistant => "Assistant",
-            Self::Tool => "Tool",
-        }
-    }
-}
+enum_words! { pub Role [as_str] { User = "User", Assistant = "Assistant", Tool = "Tool" } }
 
 /// One piece of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

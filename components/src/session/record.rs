@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{AgentId, LogId, SessionId};
-use crate::kernel::record::{Record, is_default};
+use crate::kernel::record::{is_default, record};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 
@@ -43,11 +43,4 @@ pub struct SessionRecord {
     pub addresses: Vec<u64>,
 }
 
-impl Record for SessionRecord {
-    const KEY: u8 = b's';
-    type Id = SessionId;
-
-    fn id(&self) -> SessionId {
-        self.id
-    }
-}
+record!(SessionRecord: b's', SessionId, id);

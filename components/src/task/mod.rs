@@ -2,6 +2,7 @@
 //! [`TaskId`](crate::TaskId) and this component (spec 2, Task queue).
 
 use crate::kernel::domain::Domain;
+use crate::kernel::words::enum_words;
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
@@ -30,28 +31,11 @@ pub enum TaskState {
     Cancelled,
 }
 
+enum_words! { pub TaskState [ALL, as_str, parse] {
+    Pending = "pending", Running = "running", Completed = "completed", Failed = "failed", Cancelled = "cancelled",
+} }
+
 impl TaskState {
-    /// Every state.
-    pub const ALL: [Self; 5] = [Self::Pending, Self::Running, Self::Completed, Self::Failed, Self::Cancelled];
-
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Running => "running",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// The state that the word means; `None` for any other word.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == word)
-    }
-
     /// Is it still to be done?
     #[must_use]
     pub const fn is_open(self) -> bool {

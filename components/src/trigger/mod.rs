@@ -2,6 +2,7 @@
 //! the components [`Trigger`] and [`TriggerState`] (spec 1, Trigger).
 
 use crate::kernel::domain::Domain;
+use crate::kernel::words::enum_words;
 pub mod record;
 
 use std::collections::VecDeque;
@@ -214,36 +215,11 @@ pub enum FireOutcome {
     OverBudget,
 }
 
-impl FireOutcome {
-    /// Every outcome, in the order in which they are shown.
-    pub const ALL: [Self; 9] = [
-        Self::Fired,
-        Self::CoolingDown,
-        Self::Exhausted,
-        Self::Disabled,
-        Self::AgentStopped,
-        Self::Refused,
-        Self::TooDeep,
-        Self::RateLimited,
-        Self::OverBudget,
-    ];
-
-    /// The word of the API and of metrics.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Fired => "fired",
-            Self::CoolingDown => "cooling_down",
-            Self::Exhausted => "exhausted",
-            Self::Disabled => "disabled",
-            Self::AgentStopped => "agent_stopped",
-            Self::Refused => "refused",
-            Self::TooDeep => "too_deep",
-            Self::RateLimited => "rate_limited",
-            Self::OverBudget => "over_budget",
-        }
-    }
-}
+enum_words! { pub FireOutcome [ALL, as_str] {
+    Fired = "fired", CoolingDown = "cooling_down", Exhausted = "exhausted", Disabled = "disabled",
+    AgentStopped = "agent_stopped", Refused = "refused", TooDeep = "too_deep", RateLimited = "rate_limited",
+    OverBudget = "over_budget",
+} }
 
 /// How many matches ended in which way. Stored by name, without the zeros.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::EventKind;
 use crate::kernel::id::{AgentId, SessionId, TriggerId, TurnId};
-use crate::kernel::record::{Record, is_default};
+use crate::kernel::record::{is_default, record};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::manifest::SessionMode;
@@ -41,14 +41,7 @@ pub struct TriggerRecord {
     pub created_at: Timestamp,
 }
 
-impl Record for TriggerRecord {
-    const KEY: u8 = b'g';
-    type Id = TriggerId;
-
-    fn id(&self) -> TriggerId {
-        self.id
-    }
-}
+record!(TriggerRecord: b'g', TriggerId, id);
 
 /// What one trigger has done so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,14 +55,7 @@ pub struct TriggerStateRecord {
     pub bursts: u64,
 }
 
-impl Record for TriggerStateRecord {
-    const KEY: u8 = b'h';
-    type Id = TriggerId;
-
-    fn id(&self) -> TriggerId {
-        self.id
-    }
-}
+record!(TriggerStateRecord: b'h', TriggerId, id);
 
 /// Matches of one event that are not delivered yet. Waves are delivered in the order of their numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

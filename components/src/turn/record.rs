@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{AgentId, SessionId, TurnId};
-use crate::kernel::record::{Record, is_default};
+use crate::kernel::record::{is_default, record};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::session::message::Usage;
@@ -69,11 +69,4 @@ pub struct TurnRecord {
     pub burst: Option<BurstPlace>,
 }
 
-impl Record for TurnRecord {
-    const KEY: u8 = b't';
-    type Id = TurnId;
-
-    fn id(&self) -> TurnId {
-        self.id
-    }
-}
+record!(TurnRecord: b't', TurnId, id);

@@ -1,6 +1,7 @@
 //! What model calls use, and the budgets that bound it (spec 3, Usage and Budget).
 
 use crate::kernel::domain::Domain;
+use crate::kernel::words::enum_words;
 pub mod price;
 pub mod record;
 
@@ -191,17 +192,7 @@ pub enum Period {
     Monthly,
 }
 
-impl Period {
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Hourly => "hourly",
-            Self::Daily => "daily",
-            Self::Monthly => "monthly",
-        }
-    }
-}
+enum_words! { pub Period [as_str] { Hourly = "hourly", Daily = "daily", Monthly = "monthly" } }
 
 /// Limits of one scope. `None` says nothing; 0 is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

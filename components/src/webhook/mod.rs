@@ -7,6 +7,7 @@ use crate::kernel::domain::Domain;
 use crate::kernel::id::uuid_id;
 use crate::kernel::record::StoredComponent;
 use crate::kernel::time::Timestamp;
+use crate::kernel::words::enum_words;
 
 /// What this domain is.
 pub const DOMAIN: Domain = Domain { name: "webhook", uses: &[] };
@@ -95,18 +96,9 @@ pub enum DeliveryState {
     Cancelled,
 }
 
-impl DeliveryState {
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-}
+enum_words! { pub DeliveryState [as_str] {
+    Pending = "pending", Delivered = "delivered", Failed = "failed", Cancelled = "cancelled",
+} }
 
 /// How one try of a delivery ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,6 +2,7 @@
 //! an entity with a [`WorkflowId`] and [`Workflow`]; a run is one with a [`RunId`](crate::RunId) and [`WorkflowRun`].
 
 use crate::kernel::domain::Domain;
+use crate::kernel::words::enum_words;
 pub mod record;
 
 use std::sync::Arc;
@@ -34,22 +35,9 @@ pub enum StepMode {
     Loop,
 }
 
-impl StepMode {
-    /// Every mode.
-    pub const ALL: [Self; 5] = [Self::Sequential, Self::FanOut, Self::Collect, Self::Conditional, Self::Loop];
-
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Sequential => "sequential",
-            Self::FanOut => "fan_out",
-            Self::Collect => "collect",
-            Self::Conditional => "conditional",
-            Self::Loop => "loop",
-        }
-    }
-}
+enum_words! { pub StepMode [ALL, as_str] {
+    Sequential = "sequential", FanOut = "fan_out", Collect = "collect", Conditional = "conditional", Loop = "loop",
+} }
 
 /// Error mode of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -64,20 +52,7 @@ pub enum ErrorMode {
     Retry,
 }
 
-impl ErrorMode {
-    /// Every mode.
-    pub const ALL: [Self; 3] = [Self::Fail, Self::Skip, Self::Retry];
-
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Fail => "fail",
-            Self::Skip => "skip",
-            Self::Retry => "retry",
-        }
-    }
-}
+enum_words! { pub ErrorMode [ALL, as_str] { Fail = "fail", Skip = "skip", Retry = "retry" } }
 
 /// Who carries a step out; looked up when the step begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -174,19 +149,11 @@ pub enum RunState {
     Cancelled,
 }
 
-impl RunState {
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "Pending",
-            Self::Running => "Running",
-            Self::Completed => "Completed",
-            Self::Failed => "Failed",
-            Self::Cancelled => "Cancelled",
-        }
-    }
+enum_words! { pub RunState [as_str] {
+    Pending = "Pending", Running = "Running", Completed = "Completed", Failed = "Failed", Cancelled = "Cancelled",
+} }
 
+impl RunState {
     /// Is it still to go on?
     #[must_use]
     pub const fn is_open(self) -> bool {
@@ -214,21 +181,12 @@ pub enum StepState {
     Cancelled,
 }
 
-impl StepState {
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "Pending",
-            Self::Running => "Running",
-            Self::Retrying => "Retrying",
-            Self::Completed => "Completed",
-            Self::Skipped => "Skipped",
-            Self::Failed => "Failed",
-            Self::Cancelled => "Cancelled",
-        }
-    }
+enum_words! { pub StepState [as_str] {
+    Pending = "Pending", Running = "Running", Retrying = "Retrying", Completed = "Completed", Skipped = "Skipped",
+    Failed = "Failed", Cancelled = "Cancelled",
+} }
 
+impl StepState {
     /// Is it past its end?
     #[must_use]
     pub const fn is_settled(self) -> bool {

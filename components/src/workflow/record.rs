@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{RunId, WorkflowId};
-use crate::kernel::record::{Record, is_default};
+use crate::kernel::record::{is_default, record};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::workflow::{Caller, RunState, Step, StepRun};
@@ -48,14 +48,7 @@ pub struct RunRecord {
     pub taint: Taint,
 }
 
-impl Record for RunRecord {
-    const KEY: u8 = b'n';
-    type Id = RunId;
-
-    fn id(&self) -> RunId {
-        self.id
-    }
-}
+record!(RunRecord: b'n', RunId, id);
 
 /// What a run was begun with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

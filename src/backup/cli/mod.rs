@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::backup::config::Backup as Config;
 use crate::backup::offline::Offline;
 use crate::backup::progress::Progress;
-use crate::backup::{name, shelf};
+use crate::backup::{archives, name};
 use crate::kernel::cli::client::Client;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
@@ -88,7 +88,7 @@ fn list(context: &Context) -> Result<(), Error> {
     let client = context.client()?;
     let listed = or_offline(context, context.block_on(client.get("/api/backups", &[])), || {
         let home = context.home()?;
-        let lines = shelf::list(&backups_dir(context, &home)?)?;
+        let lines = archives::list(&backups_dir(context, &home)?)?;
         let lines: Vec<_> = lines.into_iter().map(|(_, line)| line).collect();
         Ok(json!({ "total": lines.len(), "backups": lines }))
     })?;
@@ -114,7 +114,7 @@ fn delete(context: &Context, filename: &str) -> Result<(), Error> {
         let home = context.home()?;
         let _lock = home.lock()?;
         let dir = backups_dir(context, &home)?;
-        if !shelf::remove(&dir, filename)? {
+        if !archives::remove(&dir, filename)? {
             return Err(Error::NotFound(format!("backup {filename} does not exist")));
         }
         Ok(json!({ "status": "deleted", "filename": filename }))

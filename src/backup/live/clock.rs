@@ -12,7 +12,8 @@ use agentsvc_systems::schedule::Rule;
 use serde_json::json;
 
 use super::HomeBackups;
-use crate::backup::shelf;
+use crate::backup::archives;
+use crate::kernel::archives::prune;
 use crate::kernel::retention::RetentionClock;
 
 /// The longest wait: how soon another configuration, or a clock that was set, is seen.
@@ -85,7 +86,7 @@ impl HomeBackups {
     }
 
     fn newest_of_ours(&self) -> Option<Timestamp> {
-        let lines = match shelf::list(&self.places().backups) {
+        let lines = match archives::list(&self.places().backups) {
             Ok(lines) => lines,
             Err(error) => {
                 tracing::warn!(%error, "the time of the newest backup is unknown");
@@ -129,23 +130,15 @@ impl HomeBackups {
     fn prune(&self) {
         let config = self.config();
         let dir = self.places().backups;
-        let lines = match shelf::list(&dir) {
+        let lines = match archives::list(&dir) {
             Ok(lines) => lines,
             Err(error) => return tracing::warn!(%error, "old backups could not be deleted"),
         };
         let (keep, max_age_days) = (config.keep, config.max_age_days);
         let now = self.parts.settings.get::<RetentionClock>().now();
-        for filename in shelf::outdated(&lines, keep, max_age_days, now) {
-            let details = json!({ "filename": filename, "reason": "retention" });
-            if let Err(refusal) = self.parts.exchange.record(Actor::System, audit_kinds::BACKUP_DELETED, details) {
-                tracing::warn!(%refusal, filename, "an old backup is kept: its deletion could not be recorded");
-                continue;
-            }
-            match shelf::remove(&dir, &filename) {
-                Ok(_) => tracing::info!(filename, "an old backup was deleted"),
-                Err(error) => tracing::warn!(%error, filename, "an old backup could not be deleted"),
-            }
-        }
+        let outdated = archives::outdated(&lines, keep, max_age_days, now);
+        let remove = |filename: &String| archives::remove(&dir, filename).map(drop);
+        prune(&self.parts.exchange, audit_kinds::BACKUP_DELETED, ("backup", "filename"), outdated, remove);
     }
 }
 

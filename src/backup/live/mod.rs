@@ -29,7 +29,7 @@ use tokio::runtime::Handle;
 use crate::backup;
 use crate::backup::config::Backup as Config;
 use crate::backup::progress::Progress;
-use crate::backup::{Places, name, place, shelf};
+use crate::backup::{Places, archives, name, place};
 use crate::kernel::disk;
 use crate::kernel::exchange::Exchange;
 use crate::kernel::home::Home;
@@ -235,7 +235,7 @@ impl Backups for HomeBackups {
     }
 
     fn list(&self) -> Result<Vec<BackupLine>, BackupError> {
-        let lines = shelf::list(&self.places().backups).map_err(of_error)?;
+        let lines = archives::list(&self.places().backups).map_err(of_error)?;
         Ok(lines.into_iter().map(|(_, line)| line).collect())
     }
 
@@ -244,17 +244,17 @@ impl Backups for HomeBackups {
         let _turn = self.my_turn()?;
         let unknown = || BackupError::Unknown(filename.to_owned());
         let dir = self.places().backups;
-        shelf::find(&dir, filename).ok_or_else(unknown)?;
+        archives::find(&dir, filename).ok_or_else(unknown)?;
         let details = json!({ "filename": filename, "reason": "asked" });
         let noted = self.parts.exchange.record(actor, audit_kinds::BACKUP_DELETED, details);
         noted.map_err(|refusal| BackupError::NotReady(refusal.message))?;
-        if shelf::remove(&dir, filename).map_err(of_error)? { Ok(()) } else { Err(unknown()) }
+        if archives::remove(&dir, filename).map_err(of_error)? { Ok(()) } else { Err(unknown()) }
     }
 
     fn open(&self, actor: Actor, filename: &str) -> Result<(u64, FileReader), BackupError> {
         Self::checked(filename)?;
         let unknown = || BackupError::Unknown(filename.to_owned());
-        let path = shelf::find(&self.places().backups, filename).ok_or_else(unknown)?;
+        let path = archives::find(&self.places().backups, filename).ok_or_else(unknown)?;
         let file = disk::open(&path).map_err(|_| unknown())?;
         let size = file.metadata().map_err(|error| failed(&error))?.len();
         // Everything is in it: that it left is on record.

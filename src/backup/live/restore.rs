@@ -11,7 +11,7 @@ use super::{HomeBackups, failed, of_error, of_refusal};
 use crate::backup::component::{Component, Selection};
 use crate::backup::progress::Progress;
 use crate::backup::restore::{Decided, Job, Prepared, prepare};
-use crate::backup::{self, shelf};
+use crate::backup::{self, archives};
 use crate::kernel::exchange::Entry;
 
 impl HomeBackups {
@@ -34,7 +34,7 @@ impl HomeBackups {
         let (_working, progress) = self.begin(if wanted.dry_run { "dry_run" } else { "restore" });
         let places = self.places();
         let unknown = || BackupError::Unknown(wanted.filename.clone());
-        let archive = shelf::find(&places.backups, &wanted.filename).ok_or_else(unknown)?;
+        let archive = archives::find(&places.backups, &wanted.filename).ok_or_else(unknown)?;
         let vault = &self.parts.vault;
         let (selection, now) = (selected, self.now());
         let job = Job { archive: &archive, places: &places, vault, selection, keeps_protected: true, now };

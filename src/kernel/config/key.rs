@@ -102,16 +102,7 @@ pub enum Applies {
     Never,
 }
 
-impl Applies {
-    /// As it stands in the schema and in the documentation.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Live => "reload",
-            Self::Restart => "restart",
-            Self::Never => "never",
-        }
-    }
-}
+agentsvc_components::enum_words! { pub Applies [as_str] { Live = "reload", Restart = "restart", Never = "never" } }
 
 /// Who may write a key (spec 2, Configuration, rule 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

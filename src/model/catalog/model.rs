@@ -14,16 +14,7 @@ pub enum Origin {
     Custom,
 }
 
-impl Origin {
-    /// As the API writes it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::BuiltIn => "builtin",
-            Self::Remote => "remote",
-            Self::Custom => "custom",
-        }
-    }
-}
+agentsvc_components::enum_words! { pub Origin [as_str] { BuiltIn = "builtin", Remote = "remote", Custom = "custom" } }
 
 /// How able and dear a model is, roughly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,24 +27,9 @@ pub enum Tier {
     Fast,
 }
 
-impl Tier {
-    /// Every tier.
-    pub const ALL: [Self; 3] = [Self::Frontier, Self::Smart, Self::Fast];
-
-    /// As it is written.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Frontier => "frontier",
-            Self::Smart => "smart",
-            Self::Fast => "fast",
-        }
-    }
-
-    /// The tier of a word.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|tier| tier.as_str() == word)
-    }
-}
+agentsvc_components::enum_words! { pub Tier [ALL, as_str, parse] {
+    Frontier = "frontier", Smart = "smart", Fast = "fast",
+} }
 
 /// Whether a model takes pictures, and how that is known (spec 2, Model, vision_support rule).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -34,16 +34,9 @@ pub enum BreakerState {
     Open,
 }
 
-impl BreakerState {
-    /// The word for people and for the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Closed => "closed",
-            Self::HalfOpen => "half_open",
-            Self::Open => "open",
-        }
-    }
-}
+agentsvc_components::enum_words! { pub BreakerState [as_str] {
+    Closed = "closed", HalfOpen = "half_open", Open = "open",
+} }
 
 /// The breaker.
 #[derive(Clone, Copy, Debug, Default)]

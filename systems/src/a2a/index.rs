@@ -11,7 +11,7 @@ use agentsvc_components::{SessionId, Timestamp};
 use super::limits;
 use super::restart::Lost;
 use crate::kernel::check::Faults;
-use crate::kernel::entities::{self, Entities, Indexed, Places};
+use crate::kernel::entities::{self, Entities, Indexed, Places, indexed};
 use crate::kernel::index;
 
 /// Every task.
@@ -19,14 +19,7 @@ pub(super) type Tasks = Entities<A2aTask>;
 /// What tasks cost on the newest day.
 pub(super) type Days = Entities<A2aDay>;
 
-impl Indexed for A2aTask {
-    type Places = TaskPlaces;
-    const NOUN: &'static str = "A2A task";
-
-    fn bytes(&self) -> usize {
-        Self::bytes(self)
-    }
-}
+indexed!(A2aTask: TaskPlaces, "A2A task");
 
 /// Tasks by all that is asked of them.
 #[derive(Debug, Default, PartialEq)]

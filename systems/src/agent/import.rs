@@ -13,7 +13,7 @@ use agentsvc_components::{AgentId, Refusal};
 use super::spawn::spawn;
 use super::{SpawnAgent, Spawned};
 use crate::kernel::check::Faults;
-use crate::kernel::command::{Answer, Command, Place, command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index;
 use crate::kernel::outbox::Emit;
 
@@ -55,17 +55,12 @@ pub struct Imported {
 #[derive(Clone, Copy, Debug)]
 pub struct FindImported(pub ImportedFrom);
 
-impl Command for FindImported {
-    type Reply = Option<Imported>;
-    const NAME: &'static str = "find_imported";
-    const WRITES: bool = false;
-    const PLACE: Place<Self> = Place::All;
-
-    fn run(self, world: &mut World) -> Answer<Self::Reply> {
-        let Some(agent) = world.resource::<Origins>().find(&self.0) else { return Answer::read(None) };
+command! {
+    read "find_imported" FindImported => Option<Imported>, All, |it, world| {
+        let Some(agent) = world.resource::<Origins>().find(&it.0) else { return Answer::read(None) };
         let found = index::agent(world, agent).ok().and_then(|entity| {
             let (name, from) = (world.get::<Agent>(entity)?.name.clone(), world.get::<ImportedFrom>(entity)?);
-            Some(Imported { agent, name, same_text: from.text == self.0.text })
+            Some(Imported { agent, name, same_text: from.text == it.0.text })
         });
         Answer::read(found)
     }

@@ -15,7 +15,7 @@ use crate::agent::manifests as interner;
 use crate::audit::Audit;
 use crate::event::told::Tell;
 use crate::kernel::arrivals::Settle;
-use crate::kernel::command::{Answer, Command, Place};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, Index};
 use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::{Removed, react};
@@ -26,15 +26,10 @@ use crate::session;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RemoveAgents(pub Vec<AgentId>);
 
-impl Command for RemoveAgents {
+command! {
     /// The name that each had, in order.
-    type Reply = Vec<ItemResult<Box<str>>>;
-    const NAME: &'static str = "remove_agents";
-    const WRITES: bool = true;
-    const PLACE: Place<Self> = Place::All;
-
-    fn run(self, world: &mut World) -> Answer<Self::Reply> {
-        let results = self.0.into_iter().map(|id| (id, remove(world, id, None))).collect();
+    write "remove_agents" RemoveAgents => Vec<ItemResult<Box<str>>>, All, |it, world| {
+        let results = it.0.into_iter().map(|id| (id, remove(world, id, None))).collect();
         Answer::Stored(results)
     }
 }

@@ -1,13 +1,12 @@
 //! The agent that a client means, however loosely it says so.
 
 use crate::agent::error_codes;
-use bevy_ecs::prelude::World;
 
 use agentsvc_components::{AgentId, Refusal};
 
 use super::AgentView;
 use super::index::agent_named;
-use crate::kernel::command::{Answer, Command, Place};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, Index};
 
 /// Finds the agent with this id, else the one of this name, else the first one of all (spec 1, OpenAI-compatible
@@ -20,18 +19,12 @@ pub struct ResolveAgent {
     pub name: Box<str>,
 }
 
-impl Command for ResolveAgent {
-    type Reply = AgentView;
-    const NAME: &'static str = "resolve_agent";
-    const WRITES: bool = false;
-    const PLACE: Place<Self> = Place::IdOrAll(|it| it.id.map(|id| id.0));
-    const QUICK: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<AgentView> {
-        let found = self
+command! {
+    quick "resolve_agent" ResolveAgent => AgentView, IdOrAll(|it| it.id.map(|id| id.0)), |it, world| {
+        let found = it
             .id
             .and_then(|id| index::agent(world, id).ok())
-            .or_else(|| agent_named(world, &self.name))
+            .or_else(|| agent_named(world, &it.name))
             .or_else(|| world.resource::<Index>().first_agent());
         let missing = || Refusal::of(error_codes::NO_AGENT, "no agent exists yet; create one first");
         Answer::Now(found.and_then(|entity| AgentView::of(world, entity)).ok_or_else(missing))

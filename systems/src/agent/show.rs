@@ -12,7 +12,7 @@ use super::index::agent_named;
 use super::spawn::current;
 use crate::config::Settings;
 use crate::config::memory::MemorySettings;
-use crate::kernel::command::{Answer, Command, Place};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, id_of};
 use crate::usage::Rollups;
 
@@ -89,16 +89,10 @@ pub(super) fn asks(world: &World, choice: &ModelChoice) -> (Box<str>, Box<str>) 
 #[derive(Clone, Copy, Debug)]
 pub struct GetAgent(pub AgentId);
 
-impl Command for GetAgent {
-    type Reply = AgentView;
-    const NAME: &'static str = "get_agent";
-    const WRITES: bool = false;
-    const PLACE: Place<Self> = Place::Id(|it| it.0.0);
-    const QUICK: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<AgentView> {
-        let missing = || Refusal::not_found("agent", self.0);
-        Answer::Now(index::agent(world, self.0).and_then(|e| AgentView::of(world, e).ok_or_else(missing)))
+command! {
+    quick "get_agent" GetAgent => AgentView, Id(|it| it.0.0), |it, world| {
+        let missing = || Refusal::not_found("agent", it.0);
+        Answer::Now(index::agent(world, it.0).and_then(|e| AgentView::of(world, e).ok_or_else(missing)))
     }
 }
 
@@ -114,15 +108,9 @@ pub(crate) fn named(world: &World, text: &str) -> Result<Entity, Refusal> {
 #[derive(Clone, Debug)]
 pub struct FindAgent(pub Box<str>);
 
-impl Command for FindAgent {
-    type Reply = AgentView;
-    const NAME: &'static str = "find_agent";
-    const WRITES: bool = false;
-    const PLACE: Place<Self> = Place::Name(|it| &it.0);
-    const QUICK: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<AgentView> {
-        let found = agent_named(world, &self.0).and_then(|entity| AgentView::of(world, entity));
-        Answer::Now(found.ok_or_else(|| Refusal::not_found("agent", &self.0)))
+command! {
+    quick "find_agent" FindAgent => AgentView, Name(|it| &it.0), |it, world| {
+        let found = agent_named(world, &it.0).and_then(|entity| AgentView::of(world, entity));
+        Answer::Now(found.ok_or_else(|| Refusal::not_found("agent", &it.0)))
     }
 }

@@ -21,6 +21,7 @@ use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, Index};
 use crate::kernel::outbox::Emit;
+use crate::kernel::patch::set;
 use crate::manifest;
 
 /// The fields to change; `None` leaves a field as it is.
@@ -141,11 +142,6 @@ fn provider_of(world: &World, old: &ModelChoice, patch: &AgentPatch) -> Option<B
 }
 
 fn patched(old: &Manifest, patch: AgentPatch) -> Manifest {
-    fn set<T>(place: &mut T, value: Option<T>) {
-        if let Some(value) = value {
-            *place = value;
-        }
-    }
     let mut new = old.clone();
     set(&mut new.description, patch.description);
     set(&mut new.system_prompt, patch.system_prompt);

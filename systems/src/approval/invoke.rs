@@ -25,7 +25,7 @@ use super::ask::{Texts, begin, check, check_room, hash, is_gated, on_record};
 use super::parked::{self, Ended, Waiting};
 use crate::audit::Audit;
 use crate::config::Settings;
-use crate::kernel::command::{Answer, Command, Place, ReplySlot, command};
+use crate::kernel::command::{Answer, ReplySlot, command};
 use crate::kernel::glob;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Outbox;
@@ -65,18 +65,13 @@ pub struct Invoker {
     pub manifest: SharedManifest,
 }
 
-impl Command for InvokeTool {
+command! {
     /// The agent as it is now; `None` when the call is on nobody's behalf.
-    type Reply = Option<Invoker>;
-    const NAME: &'static str = "invoke_tool";
-    const WRITES: bool = true;
-    const PLACE: Place<Self> = Place::IdOrRoot(|it| it.agent.map(|id| id.0));
-
-    fn run(self, world: &mut World) -> Answer<Self::Reply> {
-        match judge(world, &self) {
+    write "invoke_tool" InvokeTool => Option<Invoker>, IdOrRoot(|it| it.agent.map(|id| id.0)), |it, world| {
+        match judge(world, &it) {
             Err(refusal) => Answer::Now(Err(refusal)),
-            Ok(false) => Answer::stored(clear(world, &self)),
-            Ok(true) => Answer::Later(Box::new(move |world, slot| park(world, self, slot))),
+            Ok(false) => Answer::stored(clear(world, &it)),
+            Ok(true) => Answer::Later(Box::new(move |world, slot| park(world, it, slot))),
         }
     }
 }

@@ -50,7 +50,7 @@ use agentsvc_components::{AgentId, ApprovalId, Timestamp, TurnId};
 
 use crate::kernel::check::Faults;
 use crate::kernel::domain::{Domain, Phase, System};
-use crate::kernel::entities::{self, Entities, Indexed, Places, state};
+use crate::kernel::entities::{self, Entities, Places, indexed, state};
 use crate::kernel::footprint::{Measure, entries, of};
 use crate::kernel::index;
 use crate::kernel::inputs::table::CommandDef;
@@ -88,14 +88,7 @@ pub(crate) const DOMAIN: Domain = Domain {
 /// Every approval.
 pub(crate) type Approvals = Entities<Approval>;
 
-impl Indexed for Approval {
-    type Places = ApprovalPlaces;
-    const NOUN: &'static str = "approval";
-
-    fn bytes(&self) -> usize {
-        Self::bytes(self)
-    }
-}
+indexed!(Approval: ApprovalPlaces, "approval");
 
 /// Approvals that wait for a person, and those that were decided.
 #[derive(Debug, Default, PartialEq)]

@@ -14,7 +14,7 @@ use super::invoke::running;
 use super::parked::{self, Ended, Waiting};
 use super::{answer, audit_kinds};
 use crate::audit::Audit;
-use crate::kernel::command::{Answer, Command, Place, ReplySlot};
+use crate::kernel::command::{Answer, ReplySlot, command};
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Outbox;
 
@@ -48,15 +48,10 @@ pub struct PersonAnswer {
     pub answer: Option<Box<str>>,
 }
 
-impl Command for AskPerson {
-    type Reply = PersonAnswer;
-    const NAME: &'static str = "ask_person";
-    const WRITES: bool = true;
-    const PLACE: Place<Self> = Place::Id(|it| it.agent.0);
-
-    fn run(self, world: &mut World) -> Answer<PersonAnswer> {
-        match judge(world, &self) {
-            Ok(()) => Answer::Later(Box::new(move |world, slot| park(world, self, slot))),
+command! {
+    write "ask_person" AskPerson => PersonAnswer, Id(|it| it.agent.0), |it, world| {
+        match judge(world, &it) {
+            Ok(()) => Answer::Later(Box::new(move |world, slot| park(world, it, slot))),
             Err(refusal) => Answer::Now(Err(refusal)),
         }
     }

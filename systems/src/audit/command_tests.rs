@@ -1,23 +1,24 @@
 //! What automation, budgets and approvals leave on the trail.
 
 use agentsvc_components::AgentId;
-use agentsvc_components::goal::GoalStatus;
+use agentsvc_components::goal::{Goal, GoalStatus};
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
+use agentsvc_components::task::Task;
 use agentsvc_components::usage::{Limits, Scope};
+use agentsvc_components::workflow::Workflow;
 use serde_json::json;
 
 use super::tests::entries;
 use crate::approval::{DecideApprovals, Decision, RequestApproval};
 use crate::budget::SetBudget;
 use crate::event::{PublishEvent, parse_pattern};
-use crate::goal::{CreateGoal, GoalPatch, RemoveGoal, UpdateGoal};
+use crate::goal::{CreateGoal, GoalPatch, UpdateGoal};
+use crate::kernel::entities::Remove;
 use crate::schedule::{CreateSchedule, NewSchedule, RemoveSchedule, RunSchedule, SchedulePatch, UpdateSchedule};
-use crate::task::{ClaimNextTask, ClaimTask, EndTask, PostTask, RemoveTask, RetryTask};
+use crate::task::{ClaimNextTask, ClaimTask, EndTask, PostTask, RetryTask};
 use crate::testing::TestWorld;
 use crate::trigger::{CreateTrigger, DeleteTrigger, NewTrigger, TriggerPatch, UpdateTrigger};
-use crate::workflow::{
-    CancelRun, CreateWorkflow, NewStep, NewWorkflow, RemoveWorkflow, StartRun, UpdateWorkflow, WorkflowPatch,
-};
+use crate::workflow::{CancelRun, CreateWorkflow, NewStep, NewWorkflow, StartRun, UpdateWorkflow, WorkflowPatch};
 
 fn trigger() -> NewTrigger {
     NewTrigger {
@@ -64,7 +65,7 @@ fn automate(world: &mut TestWorld, agent: AgentId) {
     world.ask(UpdateWorkflow { workflow, patch }).unwrap();
     let run = world.ask(StartRun { workflow, input: "i".into() }).unwrap();
     world.ask(CancelRun(run)).unwrap();
-    world.ask(RemoveWorkflow(workflow)).unwrap();
+    world.ask(Remove::<Workflow>(workflow)).unwrap();
 }
 
 fn work(world: &mut TestWorld, agent: AgentId) {
@@ -75,11 +76,11 @@ fn work(world: &mut TestWorld, agent: AgentId) {
     world.ask(RetryTask(task)).unwrap();
     world.ask(ClaimNextTask { agent, by: None }).unwrap();
     world.ask(end(false)).unwrap();
-    world.ask(RemoveTask(task)).unwrap();
+    world.ask(Remove::<Task>(task)).unwrap();
     let goal = world.ask(CreateGoal { title: "g".into(), agent: Some(agent), ..CreateGoal::default() }).unwrap().id;
     let patch = GoalPatch { status: Some(GoalStatus::Completed), ..GoalPatch::default() };
     world.ask(UpdateGoal { goal, patch, only_of: None }).unwrap();
-    world.ask(RemoveGoal(goal)).unwrap();
+    world.ask(Remove::<Goal>(goal)).unwrap();
 }
 
 #[test]

@@ -76,6 +76,7 @@ mod tests {
     use super::super::tests::{WORST, costs, send, settings, view};
     use super::*;
     use crate::testing::{TestWorld, answer};
+    use crate::usage::CallTotals;
 
     #[test]
     fn a_report_beyond_what_a_call_can_cost_books_what_was_reserved_and_goes_on_record() {
@@ -90,7 +91,7 @@ mod tests {
         for scope in [Scope::Global, Scope::Agent(agent)] {
             assert_eq!(view(&mut world, scope).today, Micros(WORST), "{scope}");
         }
-        assert_eq!(world.engine.stats().totals.usage_clipped, 1);
+        assert_eq!(world.engine.world().resource::<CallTotals>().clipped, 1);
         assert!(send(&mut world, agent, 1).take().is_none(), "the next call goes out");
         assert_eq!(world.calls.len(), 1);
         assert_eq!(world.engine.check(), Vec::<String>::new());

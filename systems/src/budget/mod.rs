@@ -62,6 +62,7 @@ use agentsvc_components::{AgentId, ErrorCode, Micros, Timestamp};
 
 use crate::config::Settings;
 use crate::kernel::check::Faults;
+use crate::kernel::counters::Totals;
 use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::index;
 use crate::kernel::inputs::table::CommandDef;
@@ -104,6 +105,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     ],
     error_codes: error_codes::ALL,
     audit_kinds: audit_kinds::ALL,
+    totals: &[Totals::of::<metrics::BudgetTotals>()],
     metrics: metrics::ALL,
     ..Domain::named("budget")
 };

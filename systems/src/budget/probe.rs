@@ -1,6 +1,5 @@
 //! A call that is nobody's, such as the test of a provider: everybody's budget must have room for it before it goes out.
 
-use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -13,7 +12,7 @@ use agentsvc_components::{AgentId, SessionId};
 
 use super::{need, verdict};
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command, Place};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::id_generator::mint;
 use crate::usage::{Rollups, begin};
 
@@ -32,15 +31,10 @@ pub struct ReserveProbe {
     pub answer_tokens_max: u32,
 }
 
-impl Command for ReserveProbe {
+command! {
     /// What the end of the call names, sent when the reservation is on disk.
-    type Reply = Attempt;
-    const NAME: &'static str = "reserve_probe";
-    const WRITES: bool = true;
-    const PLACE: Place<Self> = Place::Root;
-
-    fn run(self, world: &mut World) -> Answer<Attempt> {
-        let Self { channel, provider, model, answer_tokens_max } = self;
+    write "reserve_probe" ReserveProbe => Attempt, Root, |it, world| {
+        let Self { channel, provider, model, answer_tokens_max } = it;
         let needed = need::of_nobody(world, &provider, &model, answer_tokens_max);
         let has_room = |(worst, is_free)| verdict::at_once(world, Scope::Global, worst, is_free).map(|()| worst);
         let worst = match needed.and_then(has_room) {

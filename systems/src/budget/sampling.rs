@@ -13,7 +13,7 @@ use agentsvc_components::{AgentId, Refusal, RefusalKind, TurnId};
 use super::verdict::price_unknown;
 use super::{CallStarts, need, verdict};
 use crate::agent::error_codes::AGENT_NOT_RUNNING;
-use crate::kernel::command::{Answer, Command, Place};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::id_generator::mint_beside;
 use crate::kernel::index;
 use crate::kernel::reaction::check;
@@ -45,22 +45,10 @@ pub struct Reserved {
     pub model: ModelChoice,
 }
 
-impl Command for ReserveSampling {
+command! {
     /// Sent when the reservation is on disk.
-    type Reply = Reserved;
-    const NAME: &'static str = "reserve_sampling";
-    const WRITES: bool = true;
-    const PLACE: Place<Self> = Place::Id(|it| it.agent.0);
-
-    fn run(self, world: &mut World) -> Answer<Reserved> {
-        let (need, model) = match judge(world, &self) {
-            Ok(found) => found,
-            Err(refusal) => return Answer::Now(Err(refusal)),
-        };
-        let grant = Attempt { job: mint_beside(world, self.agent.0), number: 1 };
-        need::reserve(world, grant, need);
-        Answer::Stored(Reserved { grant, model })
-    }
+    write "reserve_sampling" ReserveSampling => Reserved, Id(|it| it.agent.0), |it, world|
+        Answer::stored(judge(world, &it).map(|judged| reserve(world, it.agent, judged)))
 }
 
 fn judge(world: &World, command: &ReserveSampling) -> Result<(need::Need, ModelChoice), Refusal> {
@@ -78,6 +66,13 @@ fn judge(world: &World, command: &ReserveSampling) -> Result<(need::Need, ModelC
     need.strangers = taint::of(world, entity).of_strangers();
     may_go_out(world, &need)?;
     Ok((need, model))
+}
+
+/// Reserves what a call of the agent may cost.
+pub(super) fn reserve(world: &mut World, agent: AgentId, (need, model): (need::Need, ModelChoice)) -> Reserved {
+    let grant = Attempt { job: mint_beside(world, agent.0), number: 1 };
+    need::reserve(world, grant, need);
+    Reserved { grant, model }
 }
 
 /// Have all scopes of its path room for a call that does not wait, and do all rules let it begin?

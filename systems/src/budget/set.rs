@@ -2,7 +2,6 @@
 //! configuration say.
 
 use crate::budget::audit_kinds;
-use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::Micros;
@@ -11,7 +10,7 @@ use serde_json::json;
 
 use super::{BudgetView, Budgets, show, store, waiting};
 use crate::audit::Audit;
-use crate::kernel::command::{Answer, Command, Place};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index;
 
 /// Sets limits of one scope; what is `None` stays as it is, 0 takes a limit away.
@@ -23,27 +22,22 @@ pub struct SetBudget {
     pub limits: Limits,
 }
 
-impl Command for SetBudget {
+command! {
     /// The budget as it is now.
-    type Reply = BudgetView;
-    const NAME: &'static str = "set_budget";
-    const WRITES: bool = true;
-    const PLACE: Place<Self> = Place::Root;
-
-    fn run(self, world: &mut World) -> Answer<BudgetView> {
-        if let Some(Err(refusal)) = self.scope.agent().map(|agent| index::agent(world, agent)) {
+    write "set_budget" SetBudget => BudgetView, Root, |it, world| {
+        if let Some(Err(refusal)) = it.scope.agent().map(|agent| index::agent(world, agent)) {
             return Answer::Now(Err(refusal));
         }
-        let mut record = world.resource::<Budgets>().of(self.scope);
-        record.limits = self.limits.or(record.limits);
+        let mut record = world.resource::<Budgets>().of(it.scope);
+        record.limits = it.limits.or(record.limits);
         // What was said of the old limits does not hold for the new ones.
         (record.warned, record.exceeded) = (Default::default(), Default::default());
-        store(world, self.scope, record);
+        store(world, it.scope, record);
         let Limits { daily, monthly, hourly_tokens } = record.limits;
         let usd = |limit: Option<Micros>| limit.map(Micros::usd);
         let details = json!({ "daily_limit_usd": usd(daily), "monthly_limit_usd": usd(monthly), "hourly_token_limit": hourly_tokens });
-        world.audit(audit_kinds::BUDGET_SET, self.scope.agent(), details);
-        waiting::limits_changed(world, self.scope);
-        Answer::Stored(show::view(world, self.scope))
+        world.audit(audit_kinds::BUDGET_SET, it.scope.agent(), details);
+        waiting::limits_changed(world, it.scope);
+        Answer::Stored(show::view(world, it.scope))
     }
 }

@@ -9,7 +9,7 @@ use agentsvc_components::{AgentId, Micros, Timestamp};
 
 use super::{Budgets, limits};
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command, Place};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index;
 use crate::usage::{Rollups, calendar};
 
@@ -43,16 +43,11 @@ pub struct BudgetView {
 #[derive(Clone, Copy, Debug)]
 pub struct GetBudget(pub Scope);
 
-impl Command for GetBudget {
-    type Reply = BudgetView;
-    const NAME: &'static str = "get_budget";
-    const WRITES: bool = false;
-    const PLACE: Place<Self> = Place::Root;
-
-    fn run(self, world: &mut World) -> Answer<BudgetView> {
-        match self.0.agent().map(|agent| index::agent(world, agent)) {
+command! {
+    read "get_budget" GetBudget => BudgetView, Root, |it, world| {
+        match it.0.agent().map(|agent| index::agent(world, agent)) {
             Some(Err(refusal)) => Answer::Now(Err(refusal)),
-            _ => Answer::read(view(world, self.0)),
+            _ => Answer::read(view(world, it.0)),
         }
     }
 }
@@ -116,13 +111,8 @@ pub struct AgentBudget {
 #[derive(Clone, Copy, Debug)]
 pub struct ListAgentBudgets;
 
-impl Command for ListAgentBudgets {
-    type Reply = Vec<AgentBudget>;
-    const NAME: &'static str = "list_agent_budgets";
-    const WRITES: bool = false;
-    const PLACE: Place<Self> = Place::All;
-
-    fn run(self, world: &mut World) -> Answer<Vec<AgentBudget>> {
+command! {
+    read "list_agent_budgets" ListAgentBudgets => Vec<AgentBudget>, All, |_, world| {
         let now = world.resource::<Now>().0;
         let rollups = world.resource::<Rollups>();
         let row = |agent| {

@@ -1,13 +1,11 @@
 //! Today's use is read beside the limit of the hour (spec 3, Usage).
 
-use bevy_ecs::prelude::World;
-
 use agentsvc_components::Timestamp;
 use agentsvc_components::usage::{Bucket, Limits, Period, Scope, UsageSum};
 
 use super::limits;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command, Place};
+use crate::kernel::command::{Answer, command};
 use crate::usage::{Rollups, calendar};
 
 /// Today, and how far the hour's tokens are used up.
@@ -27,13 +25,8 @@ pub struct UsageSummary {
 #[derive(Clone, Copy, Debug)]
 pub struct GetUsageSummary;
 
-impl Command for GetUsageSummary {
-    type Reply = UsageSummary;
-    const NAME: &'static str = "get_usage_summary";
-    const WRITES: bool = false;
-    const PLACE: Place<Self> = Place::All;
-
-    fn run(self, world: &mut World) -> Answer<UsageSummary> {
+command! {
+    read "get_usage_summary" GetUsageSummary => UsageSummary, All, |_, world| {
         let now = world.resource::<Now>().0;
         let Limits { hourly_tokens, .. } = limits(world, Scope::Global);
         let rollups = world.resource::<Rollups>();

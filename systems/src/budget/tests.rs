@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::agent::{RemoveAgents, StartAgents, StopAgents};
+use crate::budget::metrics::BudgetTotals;
 use crate::compaction::CompactSession;
 use crate::testing::{Asked, TestWorld, answer};
 use crate::turn::{Fired, NewMessage, Place, Said, SendMessage, StopTurns, TurnReply, begin_fired};
@@ -118,7 +119,10 @@ fn a_budget_that_is_used_up_refuses_the_turn_with_scope_limit_and_reset_time() {
         assert_eq!(world.store.len() > before, stored > 0, "{how}");
     }
     assert_eq!(told(&world).len(), 2, "exceeded is said once");
-    assert_eq!((view(&mut world, Scope::Global).status, world.engine.stats().totals.budget_refusals), ("exceeded", 1));
+    assert_eq!(
+        (view(&mut world, Scope::Global).status, world.engine.world().resource::<BudgetTotals>().refusals),
+        ("exceeded", 1)
+    );
     world.restart();
     assert!(send(&mut world, agent, 1).take().unwrap().is_err(), "it holds after a restart");
     assert_eq!(told(&world).len(), 2);

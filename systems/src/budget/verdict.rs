@@ -10,9 +10,9 @@ use agentsvc_components::{AgentId, Micros, Refusal, RefusalKind, Timestamp};
 
 use super::error_codes::PRICE_UNKNOWN;
 use super::{Budgets, CallStarts, EXCEEDED, Need, limits, store};
+use crate::budget::metrics::BudgetTotals;
 use crate::event::told::Tell;
 use crate::kernel::clock::Now;
-use crate::kernel::counters::Counters;
 use crate::kernel::index::id_of;
 use crate::kernel::reaction::check;
 use crate::usage::{Rollups, calendar};
@@ -155,7 +155,7 @@ pub(crate) enum Denial {
 
 /// A turn or compaction is refused: gives what its asker is told.
 pub(crate) fn refused(world: &mut World, denial: &Denial) -> Refusal {
-    world.resource_mut::<Counters>().budget_refusals += 1;
+    world.resource_mut::<BudgetTotals>().refusals += 1;
     match denial {
         Denial::Over(over) => {
             tell_exceeded(world, over.scope(), over.period);

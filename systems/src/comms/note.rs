@@ -12,19 +12,12 @@ use bevy_ecs::prelude::{Resource, World};
 use super::limits;
 use crate::kernel::clock::Now;
 use crate::kernel::engine::Told;
-use crate::kernel::entities::{Entities, Indexed, state};
+use crate::kernel::entities::{Entities, indexed, state};
 use crate::kernel::id_generator::mint;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::{Emit, take_whole};
 
-impl Indexed for CommsEvent {
-    type Places = ();
-    const NOUN: &'static str = "comms event";
-
-    fn bytes(&self) -> usize {
-        Self::bytes(self)
-    }
-}
+indexed!(CommsEvent: (), "comms event");
 
 /// A comms event as listeners hear it.
 pub type Noted = (CommsEventId, CommsEvent);

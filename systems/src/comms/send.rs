@@ -2,11 +2,10 @@
 
 use agentsvc_components::session::message::text_of;
 use agentsvc_components::{AgentId, Refusal, SessionId};
-use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
 use super::note;
-use crate::kernel::command::{Answer, Command, Place};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index;
 use crate::turn::{NewMessage, SendMessage, TurnReply};
 
@@ -23,14 +22,9 @@ pub struct SendBetween {
     pub message: NewMessage,
 }
 
-impl Command for SendBetween {
-    type Reply = TurnReply;
-    const NAME: &'static str = "send_between";
-    const WRITES: bool = true;
-    const PLACE: Place<Self> = Place::Id(|it| it.to.0);
-
-    fn run(self, world: &mut World) -> Answer<TurnReply> {
-        let Self { from, to, session, message } = self;
+command! {
+    write "send_between" SendBetween => TurnReply, Id(|it| it.to.0), |it, world| {
+        let Self { from, to, session, message } = it;
         if let Err(refusal) = named("from", index::agent(world, from)) {
             return Answer::Now(Err(refusal));
         }

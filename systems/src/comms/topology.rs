@@ -61,16 +61,7 @@ pub enum EdgeKind {
     Peer,
 }
 
-impl EdgeKind {
-    /// The word of the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ParentChild => "parent_child",
-            Self::Peer => "peer",
-        }
-    }
-}
+agentsvc_components::enum_words! { pub EdgeKind [as_str] { ParentChild = "parent_child", Peer = "peer" } }
 
 command!(read "get_topology" GetTopology => Topology, All, |_, world| Answer::read(topology(world)));
 

@@ -11,7 +11,7 @@ use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId};
 
 use super::plan::{begin, ended_turns};
 use super::{CompactionWaiters, Compactions};
-use crate::kernel::command::{Answer, Command, Place};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, id_of};
 use crate::session;
 
@@ -58,14 +58,9 @@ impl CompactionReply {
     }
 }
 
-impl Command for CompactSession {
-    type Reply = CompactionReply;
-    const NAME: &'static str = "compact_session";
-    const WRITES: bool = true;
-    const PLACE: Place<Self> = Place::Id(|it| it.agent.0);
-
-    fn run(self, world: &mut World) -> Answer<CompactionReply> {
-        let job = match find(world, self).and_then(|session| join_or_begin(world, session)) {
+command! {
+    write "compact_session" CompactSession => CompactionReply, Id(|it| it.agent.0), |it, world| {
+        let job = match find(world, it).and_then(|session| join_or_begin(world, session)) {
             Ok(Found::Job(job)) => job,
             Ok(Found::Nothing(reply)) => return Answer::Now(Ok(reply)),
             Err(refusal) => return Answer::Now(Err(refusal)),

@@ -29,6 +29,7 @@ mod start;
 
 pub use ask::{CompactSession, CompactionReply};
 pub(crate) use check::check;
+pub use metrics::CompactionTotals;
 pub(crate) use plan::{pressed, turn_ended};
 pub(crate) use settle::refuse;
 pub(crate) use start::call;
@@ -46,6 +47,7 @@ use agentsvc_components::compaction::call::SummaryOutcome;
 use agentsvc_components::kernel::limit;
 
 use crate::kernel::command::ReplySlot;
+use crate::kernel::counters::Totals;
 use crate::kernel::domain::{Domain, Phase};
 use crate::kernel::footprint::Measure;
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
@@ -67,6 +69,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     commands: &[CommandDef::of::<CompactSession>()],
     outcomes: &[OutcomeDef::of::<SummaryOutcome>()],
     error_codes: error_codes::ALL,
+    totals: &[Totals::of::<metrics::CompactionTotals>()],
     metrics: metrics::ALL,
     ..Domain::named("compaction")
 };

@@ -1,6 +1,9 @@
 //! A summary came back, or a compaction loses its home.
 
 use crate::compaction::error_codes;
+use crate::compaction::metrics::CompactionTotals;
+use crate::kernel::counters::StaleOutcomes;
+use crate::model::ModelTotals;
 use crate::session::error_codes as session_codes;
 use bevy_ecs::prelude::{Entity, World};
 
@@ -20,7 +23,6 @@ use super::{CompactionReply, CompactionWaiters, Compactions, plan};
 use crate::event::told::Tell;
 use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
-use crate::kernel::counters::Counters;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::{Emit, Outbox};
 use crate::kernel::record;
@@ -31,7 +33,7 @@ impl Settle for SummaryOutcome {
     fn settle(self, world: &mut World) {
         let Self(attempt, mut end) = self;
         world.resource_mut::<Admission>().give_back(attempt);
-        world.resource_mut::<Counters>().model_calls += 1;
+        world.resource_mut::<ModelTotals>().calls += 1;
         usage::summary(world, attempt, &mut end);
         settle(world, attempt, end);
     }
@@ -42,14 +44,14 @@ fn settle(world: &mut World, attempt: Attempt, outcome: SummaryEnd) {
     let found = world.resource::<Compactions>().by_id.get(&CompactionId(attempt.job.0)).copied();
     let job = found.and_then(|entity| world.get::<Compaction>(entity)).filter(|job| job.attempt == attempt.number);
     let (Some(entity), Some(job)) = (found, job.cloned()) else {
-        world.resource_mut::<Counters>().outcomes_stale += 1;
+        world.resource_mut::<StaleOutcomes>().0 += 1;
         return;
     };
     let applied = outcome.written.and_then(|summary| apply(world, &job, summary, outcome.usage));
     let waiters = close(world, entity);
     match applied {
         Ok(reply) => {
-            world.resource_mut::<Counters>().compactions_completed += 1;
+            world.resource_mut::<CompactionTotals>().completed += 1;
             let (agent, session) = (id_of(world, job.agent), reply.session);
             let (messages_before, messages_after) = (reply.messages_before, reply.messages_after);
             world.event(Event::SessionCompacted { agent, session, messages_before, messages_after });
@@ -59,7 +61,7 @@ fn settle(world: &mut World, attempt: Attempt, outcome: SummaryEnd) {
             go_on(world, &job, reply.messages_after);
         }
         Err(why) => {
-            world.resource_mut::<Counters>().compactions_failed += 1;
+            world.resource_mut::<CompactionTotals>().failed += 1;
             pause(world, job.session);
             let refusal = Refusal::new(RefusalKind::Failed, format!("the session could not be compacted: {why}"));
             let refusal = refusal.with_code(error_codes::COMPACTION_FAILED);
@@ -120,7 +122,7 @@ fn pause(world: &mut World, session: Entity) {
 /// Ends a compaction that no budget has room for.
 pub(crate) fn refuse(world: &mut World, entity: Entity, refusal: &Refusal) {
     let Some(session) = world.get::<Compaction>(entity).map(|job| job.session) else { return };
-    world.resource_mut::<Counters>().compactions_failed += 1;
+    world.resource_mut::<CompactionTotals>().failed += 1;
     pause(world, session);
     for slot in close(world, entity) {
         world.resource_mut::<Outbox>().reply(slot, Err(refusal.clone()));

@@ -10,7 +10,9 @@ use agentsvc_components::{AgentId, LogId, RefusalKind};
 
 use super::*;
 use crate::agent::{GetAgent, RemoveAgents, StopAgents};
+use crate::compaction::metrics::CompactionTotals;
 use crate::config::Settings;
+use crate::kernel::counters::StaleOutcomes;
 use crate::session::{ClearHistory, GetSession, ResetSession, SessionView};
 use crate::testing::{Asked, TestWorld, answer};
 use crate::turn::{NewMessage, SendMessage};
@@ -79,7 +81,7 @@ fn above_eighty_messages_the_older_turns_are_summarised_and_the_newest_ten_stay(
     assert_eq!((row.from, row.messages, &*row.text, &*row.model), (0, 62, "they spoke", "builtin/builtin"));
     assert_eq!(world.rows(view.log).len(), 84, "the originals stay");
     let stats = world.engine.stats();
-    assert_eq!((stats.compactions_open, stats.calls_out, stats.totals.compactions_completed), (0, 0, 1));
+    assert_eq!((stats.compactions_open, stats.calls_out, stats.compaction_totals.completed), (0, 0, 1));
     let agent = world.ask(GetAgent(agent)).unwrap();
     assert_eq!((agent.input_tokens, agent.output_tokens), (42 * 10 + 7, 42 * 5 + 3));
     assert!(world.events.iter().any(|event| event.kind().as_str() == "session_compacted"));
@@ -146,7 +148,7 @@ fn a_failure_changes_nothing_tells_who_waits_and_is_not_repeated_at_once() {
     say(&mut world, agent, "the twentieth message came");
     let call = next_summary(&mut world).unwrap();
     world.outcome(SummaryOutcome(call.attempt, failed()));
-    assert_eq!(world.engine.stats().totals.compactions_failed, 2);
+    assert_eq!(world.engine.world().resource::<CompactionTotals>().failed, 2);
     let asked = compact(&mut world, agent);
     assert!(next_summary(&mut world).is_some() && asked.take().is_none(), "a person may ask at any time");
 }
@@ -177,7 +179,7 @@ fn a_kill_while_the_summary_is_out_resumes_it_and_it_ends_once() {
     world.outcome(SummaryOutcome(call.attempt, written(31, 62)));
     let after = view(&mut world, agent);
     assert_eq!((after.message_count, after.compacted), (21, 31));
-    assert_eq!(world.engine.stats().totals.outcomes_stale, 2);
+    assert_eq!(world.engine.world().resource::<StaleOutcomes>().0, 2);
     world.restart();
     assert!(next_summary(&mut world).is_none());
     assert_eq!(view(&mut world, agent).compacted, 31);
@@ -249,7 +251,7 @@ fn a_summary_that_stops_short_is_followed_by_the_next_one() {
     assert_eq!((next.from, next.upto), (5, 51));
     world.outcome(SummaryOutcome(next.attempt, written(5, 0)));
     assert!(next_summary(&mut world).is_none(), "one that gets nowhere fails and pauses");
-    assert_eq!(world.engine.stats().totals.compactions_failed, 1);
+    assert_eq!(world.engine.world().resource::<CompactionTotals>().failed, 1);
 }
 
 #[test]

@@ -10,7 +10,7 @@ pub mod taint;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bevy_ecs::prelude::{Resource, World};
+use bevy_ecs::prelude::Resource;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::Micros;
@@ -24,7 +24,7 @@ use crate::config::memory::MemorySettings;
 use crate::config::prices::Prices;
 use crate::config::taint::TaintPolicy;
 use crate::injection::InjectionPolicy;
-use crate::kernel::command::{Answer, Command, Place, command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::domain::Domain;
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::reaction::react;
@@ -206,14 +206,9 @@ pub(crate) struct SettingsChanged;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reconfigure(pub Box<Settings>);
 
-impl Command for Reconfigure {
-    type Reply = ();
-    const NAME: &'static str = "reconfigure";
-    const WRITES: bool = true;
-    const PLACE: Place<Self> = Place::All;
-
-    fn run(self, world: &mut World) -> Answer<()> {
-        world.insert_resource(*self.0);
+command! {
+    write "reconfigure" Reconfigure => (), All, |it, world| {
+        world.insert_resource(*it.0);
         react(world, &SettingsChanged);
         Answer::Stored(())
     }

@@ -16,15 +16,6 @@ pub enum TaintPolicy {
     Deny,
 }
 
-impl TaintPolicy {
-    /// The word of the configuration.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Audit => "audit",
-            Self::Approve => "approve",
-            Self::Deny => "deny",
-        }
-    }
-}
+agentsvc_components::enum_words! { pub TaintPolicy [as_str] {
+    Off = "off", Audit = "audit", Approve = "approve", Deny = "deny",
+} }

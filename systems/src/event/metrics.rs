@@ -1,8 +1,17 @@
 //! Metrics of events.
 
-use crate::kernel::metric::{Metric, totals};
+use bevy_ecs::prelude::Resource;
+
+use crate::kernel::metric::Metric;
+
+/// Events since the daemon started.
+#[derive(Resource, Clone, Copy, Debug, Default)]
+pub(crate) struct EventTotals {
+    /// Custom events published.
+    pub(super) custom: u64,
+}
 
 pub(super) const ALL: &[Metric] =
     &[Metric::counter("agentsvc_events_custom_total", "Custom events published.", |world, out| {
-        out.value(totals(world).events_custom)
+        out.value(world.resource::<EventTotals>().custom)
     })];

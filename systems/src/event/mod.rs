@@ -9,6 +9,7 @@ pub mod told;
 
 use agentsvc_components::kernel::limit;
 
+use crate::kernel::counters::Totals;
 use crate::kernel::domain::Domain;
 use crate::kernel::inputs::table::CommandDef;
 pub use pattern::{parse_pattern, render_pattern};
@@ -24,6 +25,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     },
     before_close: told::tell_events,
     told: told::take,
+    totals: &[Totals::of::<metrics::EventTotals>()],
     metrics: metrics::ALL,
     ..Domain::named("event")
 };

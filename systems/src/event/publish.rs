@@ -1,6 +1,7 @@
 //! An event is published.
 
 use crate::event::audit_kinds;
+use crate::event::metrics::EventTotals;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,6 @@ use serde_json::json;
 use super::told::Tell;
 use crate::audit::Audit;
 use crate::kernel::command::{Answer, command};
-use crate::kernel::counters::Counters;
 use crate::kernel::index;
 
 /// Publishes a custom event: triggers whose pattern is `custom` with this type, `all`, or the text of the payload match
@@ -44,7 +44,7 @@ fn publish(world: &mut World, command: PublishEvent) -> Result<(), Refusal> {
     if let Some(agent) = agent {
         index::agent(world, agent).map_err(|refusal| Refusal { field: Some("agent_id".to_owned()), ..refusal })?;
     }
-    world.resource_mut::<Counters>().events_custom += 1;
+    world.resource_mut::<EventTotals>().custom += 1;
     world.audit(audit_kinds::EVENT_PUBLISHED, agent, json!({ "event_type": event_type }));
     world.event(Event::Custom { event_type, agent, payload, by });
     Ok(())

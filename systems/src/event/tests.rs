@@ -6,9 +6,9 @@ use agentsvc_components::{AgentId, RefusalKind};
 use uuid::Uuid;
 
 use super::*;
+use crate::event::metrics::EventTotals;
 use crate::kernel::record::AUDIT_PREFIX;
 use crate::testing::TestWorld;
-use crate::world::GetStats;
 
 fn publish(event_type: &str, payload: &str) -> PublishEvent {
     PublishEvent { event_type: event_type.into(), payload: payload.into(), agent: None, by: None }
@@ -31,7 +31,7 @@ fn a_published_event_is_told_as_it_came() {
     assert_eq!(told, expected);
     let is_new = |(row, value): &(&(_, Vec<u8>), &Vec<u8>)| before.get(*row) != Some(*value) && !of_trail(&row.1);
     assert_eq!(world.store.iter().filter(is_new).count(), 0, "an event alone is not stored, but for its audit entry");
-    assert_eq!(world.ask(GetStats).unwrap().totals.events_custom, 1);
+    assert_eq!(world.engine.world().resource::<EventTotals>().custom, 1);
 }
 
 #[test]

@@ -10,21 +10,14 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, GoalId, Timestamp};
 
 use crate::kernel::check::Faults;
-use crate::kernel::entities::{self, Entities, Indexed, Places, state};
+use crate::kernel::entities::{self, Entities, Places, indexed, state};
 use crate::kernel::quota::Quota;
 use crate::kernel::reaction::{Removed, on};
 
 /// Every goal.
 pub(crate) type Goals = Entities<Goal>;
 
-impl Indexed for Goal {
-    type Places = GoalPlaces;
-    const NOUN: &'static str = "goal";
-
-    fn bytes(&self) -> usize {
-        Self::bytes(self)
-    }
-}
+indexed!(Goal: GoalPlaces, "goal");
 
 /// What goals may take.
 pub(super) const QUOTA: Quota =

@@ -24,7 +24,6 @@ mod update;
 
 pub use create::CreateGoal;
 pub use list::{GoalFilter, GoalView, ListGoals};
-pub use remove::RemoveGoal;
 pub use update::{GoalPatch, UpdateGoal};
 
 pub(crate) use index::{Goals, check, install};
@@ -32,6 +31,7 @@ pub(crate) use prompt::in_prompt;
 pub(crate) use remove::agent_removed;
 
 use crate::kernel::domain::{Domain, Phase};
+use crate::kernel::entities::Remove;
 use crate::kernel::footprint::{Measure, entries, of};
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::record::{Kind, restore_components};
@@ -47,7 +47,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     install,
     measures: &[Measure::of::<GoalId>("goals", |world, at| of(world, at, Goal::bytes), entries(32, 4))],
     check,
-    commands: &[CommandDef::of::<CreateGoal>(), CommandDef::of::<RemoveGoal>(), CommandDef::of::<UpdateGoal>()],
+    commands: &[CommandDef::of::<CreateGoal>(), CommandDef::of::<Remove<Goal>>(), CommandDef::of::<UpdateGoal>()],
     error_codes: error_codes::ALL,
     audit_kinds: audit_kinds::ALL,
     metrics: metrics::ALL,

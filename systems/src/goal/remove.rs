@@ -2,37 +2,33 @@
 
 use crate::goal::audit_kinds;
 use bevy_ecs::prelude::World;
-use serde::{Deserialize, Serialize};
 
 use agentsvc_components::goal::Goal;
-use agentsvc_components::{AgentId, GoalId, Refusal};
+use agentsvc_components::{AgentId, GoalId};
 use serde_json::json;
 
 use super::{Goals, tree};
 use crate::audit::Audit;
-use crate::kernel::command::{Answer, command};
-use crate::kernel::entities::{change, find};
+use crate::kernel::command::Place;
+use crate::kernel::entities::{Removable, Remove, change};
 
-/// Removes a goal and all goals below it, in one step (spec 1, Goals).
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct RemoveGoal(pub GoalId);
-
-command! {
+impl Removable for Goal {
+    const REMOVE: &'static str = "remove_goal";
+    const PLACE: Place<Remove<Self>> = Place::Root;
     /// Number of deleted goals, including this one.
-    write "remove_goal" RemoveGoal => usize, Root, |RemoveGoal(it), world| Answer::stored(remove(world, it))
-}
+    type Reply = usize;
 
-fn remove(world: &mut World, id: GoalId) -> Result<usize, Refusal> {
-    let entity = find::<Goal>(world, id)?;
-    let agent = world.get::<Goal>(entity).and_then(|goal| goal.agent);
-    let doomed = tree::subtree(world, id);
-    for id in doomed.iter().rev() {
-        if let Some(entity) = world.resource::<Goals>().get(*id) {
-            world.despawn(entity);
+    /// All goals below it go in the same step (spec 1, Goals).
+    fn removed(self, world: &mut World, id: GoalId) -> usize {
+        let doomed = tree::subtree(world, id);
+        for below in doomed.iter().rev().filter(|below| **below != id) {
+            if let Some(entity) = world.resource::<Goals>().get(*below) {
+                world.despawn(entity);
+            }
         }
+        world.audit(audit_kinds::GOAL_DELETED, self.agent, json!({ "goal": id, "goals": doomed.len() }));
+        doomed.len()
     }
-    world.audit(audit_kinds::GOAL_DELETED, agent, json!({ "goal": id, "goals": doomed.len() }));
-    Ok(doomed.len())
 }
 
 /// The agent is gone: its goals stay, without an agent. What else they hold, their time of change included, stays too.

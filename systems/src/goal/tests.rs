@@ -102,10 +102,10 @@ fn deleting_a_goal_takes_all_below_it_and_nothing_else() {
     let (left, right) = (under(&mut world, Some(top)), under(&mut world, Some(top)));
     let leaf = under(&mut world, Some(left));
     let other = under(&mut world, None);
-    assert_eq!(world.ask(RemoveGoal(left)).unwrap(), 2);
+    assert_eq!(world.ask(Remove::<Goal>(left)).unwrap(), 2);
     assert!(world.ask(Get::<GoalView>(leaf)).is_err() && world.ask(Get::<GoalView>(right)).is_ok());
-    assert_eq!(world.ask(RemoveGoal(top)).unwrap(), 2);
-    assert_eq!(world.ask(RemoveGoal(top)).unwrap_err().kind, RefusalKind::NotFound);
+    assert_eq!(world.ask(Remove::<Goal>(top)).unwrap(), 2);
+    assert_eq!(world.ask(Remove::<Goal>(top)).unwrap_err().kind, RefusalKind::NotFound);
     world.restart();
     let page = world.ask(ListGoals { limit: 10, ..ListGoals::default() }).unwrap();
     assert_eq!(page.items.iter().map(|view| view.id).collect::<Vec<_>>(), [other]);
@@ -239,7 +239,7 @@ fn the_house_takes_so_many_goals() {
     let refused = world.ask(goal("one more")).unwrap_err();
     assert_eq!((refused.kind, refused.code.as_deref()), (RefusalKind::TooMany, Some("goals_full")));
     assert!(refused.retry_after_secs.is_some());
-    world.ask(RemoveGoal(last)).unwrap();
+    world.ask(Remove::<Goal>(last)).unwrap();
     set(&mut world, goal("there is room again"));
 }
 

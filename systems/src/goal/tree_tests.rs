@@ -112,7 +112,7 @@ proptest! {
                     let Some(goal) = at(goal) else { continue };
                     let below: BTreeSet<GoalId> =
                         before.keys().filter(|other| above(&before, **other).contains(&goal)).copied().collect();
-                    prop_assert_eq!(world.ask(RemoveGoal(goal)).unwrap(), below.len());
+                    prop_assert_eq!(world.ask(Remove::<Goal>(goal)).unwrap(), below.len());
                     let left: BTreeSet<GoalId> = parents(&mut world).into_keys().collect();
                     let expected: BTreeSet<GoalId> =
                         before.keys().filter(|other| !below.contains(other)).copied().collect();

@@ -17,6 +17,7 @@ use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::{View, change, find};
 use crate::kernel::index;
+use crate::kernel::patch::set;
 use crate::taint;
 
 /// What to change; `None` stays as it is.
@@ -102,24 +103,12 @@ fn growth(goal: &Goal, title: Option<&str>, patch: &GoalPatch) -> usize {
 }
 
 fn apply(goal: &mut Goal, title: Option<Box<str>>, patch: GoalPatch, now: Timestamp) {
-    if let Some(title) = title {
-        goal.title = title;
-    }
-    if let Some(description) = patch.description {
-        goal.description = description.into();
-    }
-    if let Some(note) = patch.note {
-        goal.note = note.into();
-    }
-    if let Some(due_at) = patch.due_at {
-        goal.due_at = due_at;
-    }
-    if let Some(agent) = patch.agent {
-        goal.agent = agent;
-    }
-    if let Some(parent) = patch.parent {
-        goal.parent = parent;
-    }
+    set(&mut goal.title, title);
+    set(&mut goal.description, patch.description);
+    set(&mut goal.note, patch.note);
+    set(&mut goal.due_at, patch.due_at);
+    set(&mut goal.agent, patch.agent);
+    set(&mut goal.parent, patch.parent);
     if let Some(status) = patch.status {
         let reached = status == GoalStatus::Completed;
         goal.completed_at = if reached { goal.completed_at.or(Some(now)) } else { None };

@@ -69,24 +69,11 @@ pub enum Reason {
     Encoded,
 }
 
-impl Reason {
-    /// The word of the audit trail.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Override => "override",
-            Self::Role => "role",
-            Self::PromptLeak => "prompt_leak",
-            Self::Exfiltration => "exfiltration",
-            Self::Secrecy => "secrecy",
-            Self::Address => "address",
-            Self::Action => "action",
-            Self::Markup => "markup",
-            Self::Hidden => "hidden",
-            Self::Encoded => "encoded",
-        }
-    }
-}
+agentsvc_components::enum_words! { pub Reason [as_str] {
+    Override = "override", Role = "role", PromptLeak = "prompt_leak", Exfiltration = "exfiltration",
+    Secrecy = "secrecy", Address = "address", Action = "action", Markup = "markup", Hidden = "hidden",
+    Encoded = "encoded",
+} }
 
 /// How sure the scanner is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -100,17 +87,9 @@ pub enum Level {
     Hostile,
 }
 
-impl Level {
-    /// The word of the audit trail.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Suspicious => "suspicious",
-            Self::Hostile => "hostile",
-        }
-    }
-}
+agentsvc_components::enum_words! { pub Level [as_str] {
+    None = "none", Suspicious = "suspicious", Hostile = "hostile",
+} }
 
 /// One thing that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,17 +21,7 @@ pub enum InjectionPolicy {
     Block,
 }
 
-impl InjectionPolicy {
-    /// The word of the configuration.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Mark => "mark",
-            Self::Block => "block",
-        }
-    }
-}
+agentsvc_components::enum_words! { pub InjectionPolicy [as_str] { Off = "off", Mark = "mark", Block = "block" } }
 
 /// A text as the model reads it, and what was found in it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,7 +16,6 @@ use crate::kernel::acting::Acting;
 use crate::kernel::arrivals::Arrived;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Command, ReplySlot};
-use crate::kernel::counters::Counters;
 use crate::kernel::domain::Domain;
 use crate::kernel::fires::Fires;
 use crate::kernel::id_generator::IdGenerator;
@@ -108,7 +107,6 @@ impl Engine {
         world.insert_resource(mint);
         settings(&mut world);
         world.init_resource::<Outbox>();
-        world.init_resource::<Counters>();
         world.init_resource::<Recorder>();
         world.init_resource::<Fires>();
         world.init_resource::<Acting>();
@@ -167,8 +165,6 @@ impl Engine {
     /// Takes over from a world of the same records what only statistics read: its counters, and the clock that its
     /// systems are timed by with what was measured.
     pub fn count_on_from(&mut self, other: &mut Self) {
-        let counters = *other.world.resource::<Counters>();
-        self.world.insert_resource(counters);
         let totals = crate::kernel::domain::all().iter().flat_map(|domain| domain.totals);
         totals.for_each(|totals| (totals.count_on)(&other.world, &mut self.world));
         self.world.resource_mut::<Jobs>().count_on_from(other.world.resource::<Jobs>());

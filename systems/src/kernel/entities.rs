@@ -34,6 +34,22 @@ pub trait Indexed: StoredComponent + Component<Mutability = Mutable> + Clone {
     fn bytes(&self) -> usize;
 }
 
+/// Makes a kind [`Indexed`]: where its entities are found, what a refusal calls one, and its own `bytes`.
+macro_rules! indexed {
+    ($kind:ident: $places:ty, $noun:literal) => {
+        impl $crate::kernel::entities::Indexed for $kind {
+            type Places = $places;
+            const NOUN: &'static str = $noun;
+
+            fn bytes(&self) -> usize {
+                Self::bytes(self)
+            }
+        }
+    };
+}
+
+pub(crate) use indexed;
+
 /// Where the entities of a kind are found, beside their ids. What `insert` adds, `remove` takes out.
 pub trait Places<K: Indexed>: Default + Debug + PartialEq + Send + Sync + 'static {
     /// Takes one in.
@@ -272,9 +288,11 @@ pub trait Removable: Indexed<Id: Serialize + DeserializeOwned> {
     const REMOVE: &'static str;
     /// Where one is.
     const PLACE: Place<Remove<Self>>;
+    /// What clients are told of its removal.
+    type Reply: Send + 'static;
 
     /// It is about to go: puts that on the audit trail, and takes with it what belongs to it.
-    fn removed(&self, world: &mut World, id: Self::Id);
+    fn removed(self, world: &mut World, id: Self::Id) -> Self::Reply;
 }
 
 /// Removes one by its id.
@@ -283,17 +301,20 @@ pub trait Removable: Indexed<Id: Serialize + DeserializeOwned> {
 pub struct Remove<K: Removable>(pub K::Id);
 
 impl<K: Removable> Command for Remove<K> {
-    type Reply = ();
+    type Reply = K::Reply;
     const NAME: &'static str = K::REMOVE;
     const WRITES: bool = true;
     const PLACE: Place<Self> = K::PLACE;
 
-    fn run(self, world: &mut World) -> Answer<()> {
-        Answer::stored(find::<K>(world, self.0).map(|entity| {
-            if let Some(it) = world.get::<K>(entity).cloned() {
-                it.removed(world, self.0);
-            }
-            world.despawn(entity);
-        }))
+    fn run(self, world: &mut World) -> Answer<K::Reply> {
+        Answer::stored(remove::<K>(world, self.0))
     }
+}
+
+fn remove<K: Removable>(world: &mut World, id: K::Id) -> Result<K::Reply, Refusal> {
+    let entity = find::<K>(world, id)?;
+    let it = world.get::<K>(entity).cloned().ok_or_else(|| Refusal::not_found(K::NOUN, id))?;
+    let reply = it.removed(world, id);
+    world.despawn(entity);
+    Ok(reply)
 }

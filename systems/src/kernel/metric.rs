@@ -3,7 +3,6 @@
 
 use bevy_ecs::prelude::World;
 
-use super::counters::Counters;
 use super::domain;
 
 /// A metric.
@@ -110,9 +109,4 @@ impl Number for f64 {
     fn to_f64(self) -> f64 {
         self
     }
-}
-
-/// The totals since the start.
-pub(crate) fn totals(world: &World) -> &Counters {
-    world.resource::<Counters>()
 }

@@ -1,9 +1,16 @@
-//! Fields of a patch that are left as they are (`None`), emptied (`Some(None)`) or set: as a list of none or one, for
-//! an option in an option would come back as one.
+//! Fields of a patch: left as they are (`None`), emptied (`Some(None)`) or set. Stored as a list of none or one, for an
+//! option in an option would come back as one.
 
 use serde::de::Deserializer;
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
+
+/// Puts what a patch gives for a field into its place; `None` leaves it.
+pub(crate) fn set<T>(place: &mut T, given: Option<impl Into<T>>) {
+    if let Some(given) = given {
+        *place = given.into();
+    }
+}
 
 /// Writes the field.
 #[allow(clippy::ref_option, clippy::option_option, reason = "serde asks for it")]

@@ -9,7 +9,7 @@ use agentsvc_components::{AgentId, Refusal};
 use super::error_codes;
 use super::limits::{KNOWLEDGE_BYTES_MAX, KNOWLEDGE_ENTITIES_MAX, KNOWLEDGE_RELATIONS_MAX};
 use crate::kernel::check::Faults;
-use crate::kernel::command::{Answer, Command, Place};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record::{self, Error};
@@ -122,13 +122,7 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
 #[derive(Clone, Copy, Debug)]
 pub struct GetKnowledgeUse(pub AgentId);
 
-impl Command for GetKnowledgeUse {
-    type Reply = KnowledgeUseRecord;
-    const NAME: &'static str = "get_knowledge_use";
-    const WRITES: bool = false;
-    const PLACE: Place<Self> = Place::Id(|it| it.0.0);
-
-    fn run(self, world: &mut World) -> Answer<KnowledgeUseRecord> {
-        Answer::stored(index::agent(world, self.0).map(|_| world.resource::<Graphs>().of(self.0)))
-    }
+command! {
+    read "get_knowledge_use" GetKnowledgeUse => KnowledgeUseRecord, Id(|it| it.0.0), |it, world|
+        Answer::stored(index::agent(world, it.0).map(|_| world.resource::<Graphs>().of(it.0)))
 }

@@ -11,7 +11,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::memory::record::MemoryUseRecord;
 use agentsvc_components::{AgentId, Refusal};
 
-use crate::kernel::command::{Answer, Command, Place};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::outbox::Emit;
 use crate::kernel::record::Error;
 use crate::kernel::restore::Records;
@@ -202,15 +202,10 @@ pub(crate) fn erase(world: &mut World, agent: AgentId) {
 #[derive(Clone, Copy, Debug)]
 pub struct GetMemoryUse(pub AgentId);
 
-impl Command for GetMemoryUse {
-    type Reply = MemoryUse;
-    const NAME: &'static str = "get_memory_use";
-    const WRITES: bool = false;
-    const PLACE: Place<Self> = Place::Id(|it| it.0.0);
-
-    fn run(self, world: &mut World) -> Answer<MemoryUse> {
-        Answer::stored(index::agent(world, self.0).map(|_| {
-            world.resource::<Memories>().0.get(&self.0).map_or(
+command! {
+    read "get_memory_use" GetMemoryUse => MemoryUse, Id(|it| it.0.0), |it, world| {
+        Answer::stored(index::agent(world, it.0).map(|_| {
+            world.resource::<Memories>().0.get(&it.0).map_or(
                 MemoryUse { entries: 0, bytes: 0, revision: 0 },
                 |memory| MemoryUse { entries: memory.entries, bytes: memory.bytes, revision: memory.revision },
             )

@@ -4,10 +4,12 @@ pub(crate) mod admission;
 mod metrics;
 
 pub use admission::Drain;
+pub(crate) use metrics::ModelTotals;
 
 use bevy_ecs::prelude::World;
 
 use crate::config::SettingsChanged;
+use crate::kernel::counters::Totals;
 use crate::kernel::domain::Domain;
 use crate::kernel::reaction::on;
 use admission::Admission;
@@ -19,6 +21,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     has_work: |world| world.resource::<Admission>().can_admit(),
     is_quiet: |world| world.resource::<Admission>().out() == 0,
     check: |world, faults| world.resource::<Admission>().check(faults),
+    totals: &[Totals::of::<metrics::ModelTotals>()],
     metrics: metrics::ALL,
     ..Domain::named("model")
 };

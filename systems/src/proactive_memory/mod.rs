@@ -38,6 +38,7 @@ use agentsvc_components::AgentId;
 use agentsvc_components::proactive_memory::recall::MemoryRecalled;
 use agentsvc_components::proactive_memory::record::{MemoryEntriesRecord, MemoryEntryRecord};
 
+use crate::kernel::counters::Totals;
 use crate::kernel::domain::{Domain, Phase};
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::reaction::{Removed, on};
@@ -59,6 +60,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     jobs: &[turns::KIND],
     audit_kinds: audit_kinds::ALL,
     limits: limits::ALL,
+    totals: &[Totals::of::<metrics::FactTotals>()],
     metrics: metrics::ALL,
     check: counts::check,
     ..Domain::named("proactive_memory")

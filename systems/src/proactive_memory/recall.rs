@@ -24,7 +24,7 @@ use super::counts::Entries;
 use super::limits::RECALLED_EXCERPT_BYTES;
 use crate::config::Settings;
 use crate::kernel::arrivals::Settle;
-use crate::kernel::counters::Counters;
+use crate::kernel::counters::StaleOutcomes;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
 use crate::taint;
@@ -76,7 +76,7 @@ impl Settle for MemoryRecalled {
         let turn = found.and_then(|entity| world.get_mut::<Turn>(entity).map(|turn| (entity, turn)));
         let is_out = |turn: &Turn| matches!(turn.state, TurnState::Calling | TurnState::Stopping);
         let Some((entity, mut turn)) = turn.filter(|(_, turn)| turn.attempt == attempt.number && is_out(turn)) else {
-            world.resource_mut::<Counters>().outcomes_stale += 1;
+            world.resource_mut::<StaleOutcomes>().0 += 1;
             return;
         };
         let read = recalled.taint();

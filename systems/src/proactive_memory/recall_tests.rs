@@ -23,7 +23,7 @@ use crate::agent::SpawnAgent;
 use crate::config::memory::MemorySettings;
 use crate::config::taint::TaintPolicy;
 use crate::config::{SecuritySettings, Settings};
-use crate::kernel::counters::Counters;
+use crate::kernel::counters::StaleOutcomes;
 use crate::kernel::index;
 use crate::testing::{TestWorld, answer, spawn_command};
 use crate::turn::{NewMessage, PostMessage, StopTurns};
@@ -90,7 +90,7 @@ fn what_was_found_stays_with_its_turn_over_a_restart_and_comes_into_its_trace() 
     let again = world.next_call();
     assert!(matches!(again.recall, Some(Recall::Search(_))) && again.attempt.number > first.attempt.number);
     world.outcome(MemoryRecalled(first.attempt, recalled(Taint::NONE)));
-    assert_eq!(world.engine.world().resource::<Counters>().outcomes_stale, 1, "of the attempt before the kill");
+    assert_eq!(world.engine.world().resource::<StaleOutcomes>().0, 1, "of the attempt before the kill");
     let found = recalled(Taint::NONE);
     world.outcome(MemoryRecalled(again.attempt, found.clone()));
     // And after it: what is stored is used.
@@ -197,6 +197,6 @@ fn what_comes_when_its_turn_is_over_is_dropped() {
     world.ask(StopTurns { agent, session: None }).unwrap();
     world.outcome(ModelOutcome(call.attempt, ModelEnd::Aborted(answer(Vec::new()))));
     world.outcome(MemoryRecalled(call.attempt, recalled(Taint::WEB)));
-    assert_eq!(world.engine.world().resource::<Counters>().outcomes_stale, 1);
+    assert_eq!(world.engine.world().resource::<StaleOutcomes>().0, 1);
     assert_eq!(trace(&world, agent).recalled, None);
 }

@@ -13,6 +13,7 @@ use super::*;
 use crate::agent::RemoveAgents;
 use crate::kernel::job::Jobs;
 use crate::manifest;
+use crate::proactive_memory::metrics::FactTotals;
 use crate::testing::{TestWorld, spawn_command};
 use crate::turn::{Conversation, ConversationTarget, NewMessage, PostConversation, PostMessage};
 
@@ -141,7 +142,7 @@ fn a_try_writes_once_whatever_is_killed() {
     world
         .outcome(JobOutcome(last.attempt, TryEnd::Done(r#"{"added":1,"updated":0,"deleted":0,"unchanged":0}"#.into())));
     assert_eq!((jobs(&world), entries(&mut world, agent)), (0, 1));
-    assert_eq!(world.engine.stats().totals.memory_facts_added, 1);
+    assert_eq!(world.engine.world().resource::<FactTotals>().added, 1);
     assert_eq!(world.engine.check(), Vec::<String>::new());
 }
 

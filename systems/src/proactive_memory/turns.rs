@@ -30,9 +30,9 @@ use crate::audit::Audit;
 use crate::config::Settings;
 use crate::config::memory::MemorySettings;
 use crate::kernel::command::{Answer, command};
-use crate::kernel::counters::Counters;
 use crate::kernel::index::id_of;
 use crate::kernel::job::{self, JobEvent, JobKind, NewJob};
+use crate::proactive_memory::metrics::FactTotals;
 use crate::taint;
 
 /// The name of the kind of jobs.
@@ -174,11 +174,11 @@ fn settle(world: &mut World, _: JobId, of: &Job, event: JobEvent) {
 }
 
 fn count(world: &mut World, of: Memorized) {
-    let mut counters = world.resource_mut::<Counters>();
-    counters.memory_facts_added += u64::from(of.added);
-    counters.memory_facts_updated += u64::from(of.updated);
-    counters.memory_facts_deleted += u64::from(of.deleted);
-    counters.memory_facts_unchanged += u64::from(of.unchanged);
+    let mut counters = world.resource_mut::<FactTotals>();
+    counters.added += u64::from(of.added);
+    counters.updated += u64::from(of.updated);
+    counters.deleted += u64::from(of.deleted);
+    counters.unchanged += u64::from(of.unchanged);
 }
 
 /// No entries are made of a turn: that goes on record, unless the last try wrote them and only its end was lost.

@@ -47,21 +47,9 @@ pub(super) enum Aggregate {
     Avg,
 }
 
-impl Aggregate {
-    /// Every one.
-    pub(super) const ALL: [Self; 5] = [Self::Count, Self::Sum, Self::Min, Self::Max, Self::Avg];
-
-    /// Its word.
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Count => "count",
-            Self::Sum => "sum",
-            Self::Min => "min",
-            Self::Max => "max",
-            Self::Avg => "avg",
-        }
-    }
-}
+agentsvc_components::enum_words! { pub(super) Aggregate [ALL, as_str] {
+    Count = "count", Sum = "sum", Min = "min", Max = "max", Avg = "avg",
+} }
 
 /// What rows are sorted by.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,7 +9,7 @@ use bevy_ecs::prelude::World;
 use super::collect::Collected;
 use super::plan::{Looked, OutputColumn, Plan};
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command, Place};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::expr::Value;
 use crate::kernel::index::{self, Index};
 use crate::kernel::table::{Cursor, Keys, Page, Row};
@@ -113,14 +113,9 @@ impl Scan {
 #[derive(Debug)]
 pub struct Look(pub Box<Scan>);
 
-impl Command for Look {
-    type Reply = Box<Scan>;
-    const NAME: &'static str = "query_look";
-    const WRITES: bool = false;
-    const PLACE: Place<Self> = Place::All;
-
-    fn run(self, world: &mut World) -> Answer<Box<Scan>> {
-        let mut scan = self.0;
+command! {
+    read "query_look" Look => Box<Scan>, All, |it, world| {
+        let mut scan = it.0;
         if !scan.is_done() {
             scan.look(world);
         }

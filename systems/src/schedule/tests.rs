@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::*;
 use crate::agent::{RemoveAgents, SpawnChild, StopAgents};
 use crate::testing::{TestWorld, spawn_command};
+use crate::turn::TurnTotals;
 
 /// 2026-03-02T00:00:00Z, a Monday.
 pub(super) const MONDAY: i64 = 1_772_409_600_000;
@@ -313,7 +314,7 @@ fn a_deleted_schedule_leaves_no_record_and_its_turn_goes_on() {
     world.ask(RemoveSchedule { owner: None, ..remove }).unwrap();
     assert!(!world.store.keys().any(|(_, key)| matches!(key[0], b'd' | b'e')));
     answer_all(&mut world);
-    assert_eq!(world.engine.stats().totals.turns_completed, 1);
+    assert_eq!(world.engine.world().resource::<TurnTotals>().completed, 1);
     pass_to(&mut world, MONDAY + DAY);
     assert!(world.calls.is_empty());
     assert!(world.ask(GetSchedule { kind: view.kind, id: view.id }).is_err());

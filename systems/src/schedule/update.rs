@@ -20,6 +20,7 @@ use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::outbox::Emit;
+use crate::kernel::patch::set;
 use crate::kernel::{index, record};
 
 /// The fields to change; `None` leaves a field as it is.
@@ -154,14 +155,7 @@ fn growth(schedule: &Schedule, patch: &SchedulePatch, zone: Tz) -> usize {
 }
 
 fn apply(schedule: &mut Schedule, patch: SchedulePatch, checked: &Checked) {
-    fn set<T>(place: &mut T, value: Option<T>) {
-        if let Some(value) = value {
-            *place = value;
-        }
-    }
-    if patch.name.is_some() {
-        schedule.name = patch.name;
-    }
+    set(&mut schedule.name, patch.name.map(Some));
     set(&mut schedule.rule, patch.rule);
     set(&mut schedule.prompt, patch.prompt);
     set(&mut schedule.missed, patch.missed);

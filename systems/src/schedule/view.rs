@@ -9,7 +9,7 @@ use agentsvc_components::{AgentId, Refusal, ScheduleId, Timestamp};
 
 use super::times::Timing;
 use super::{find, next_run};
-use crate::kernel::command::{Answer, Command, Place};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index::id_of;
 
 /// A schedule or cron job as it is now.
@@ -82,17 +82,11 @@ pub struct GetSchedule {
     pub id: ScheduleId,
 }
 
-impl Command for GetSchedule {
-    type Reply = ScheduleView;
-    const NAME: &'static str = "get_schedule";
-    const WRITES: bool = false;
-    const PLACE: Place<Self> = Place::Id(|it| it.id.0);
-    const QUICK: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<ScheduleView> {
+command! {
+    quick "get_schedule" GetSchedule => ScheduleView, Id(|it| it.id.0), |it, world| {
         let view =
-            |entity| ScheduleView::of(world, entity).ok_or_else(|| Refusal::not_found(self.kind.noun(), self.id));
-        Answer::Now(find(world, self.kind, self.id).and_then(view))
+            |entity| ScheduleView::of(world, entity).ok_or_else(|| Refusal::not_found(it.kind.noun(), it.id));
+        Answer::Now(find(world, it.kind, it.id).and_then(view))
     }
 }
 

@@ -8,7 +8,7 @@ use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, LogId, Refusal, SessionId, Timestamp};
 
 use super::{SessionPosition, existing, owned};
-use crate::kernel::command::{Answer, Command, Place, command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, Index, id_of};
 
 /// What the world knows of a session.
@@ -120,17 +120,11 @@ pub struct FindByLabel {
     pub label: String,
 }
 
-impl Command for FindByLabel {
-    type Reply = SessionView;
-    const NAME: &'static str = "find_by_label";
-    const WRITES: bool = false;
-    const PLACE: Place<Self> = Place::Id(|it| it.agent.0);
-    const QUICK: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<SessionView> {
-        Answer::Now(index::agent(world, self.agent).and_then(|owner| {
-            let found = world.resource::<Index>().labelled(owner, &self.label);
-            let missing = || Refusal::not_found("session with label", &self.label);
+command! {
+    quick "find_by_label" FindByLabel => SessionView, Id(|it| it.agent.0), |it, world| {
+        Answer::Now(index::agent(world, it.agent).and_then(|owner| {
+            let found = world.resource::<Index>().labelled(owner, &it.label);
+            let missing = || Refusal::not_found("session with label", &it.label);
             view(world, found.ok_or_else(missing)?)
         }))
     }

@@ -26,9 +26,9 @@ use super::tools::{Sink, sink};
 use super::{EVENT_OF_TRIGGER, OUTLIVES, add, addresses, exfiltration, files_run, of};
 use crate::config::Settings;
 use crate::config::taint::TaintPolicy;
-use crate::kernel::counters::Counters;
 use crate::kernel::glob;
 use crate::manifest::bound_child;
+use crate::taint::metrics::TaintTotals;
 
 /// Tools that set up what begins turns by itself.
 const LASTING: [&str; 3] = ["cron_create", "schedule_create", "workflow_run"];
@@ -54,7 +54,7 @@ pub(crate) fn judge(world: &mut World, turn: Entity, call: &ToolCall, find: Find
     let files = files_run(world, turn, &call.name);
     let taint = of(world, turn).with(files);
     if !taint.of_strangers().is_none() && LASTING.contains(&&*call.name) {
-        world.resource_mut::<Counters>().tainted_calls_refused += 1;
+        world.resource_mut::<TaintTotals>().calls_refused += 1;
         return Judgement::Deny(taint, "stranger", format!("Refused: {OUTLIVES}. It did not run."));
     }
     let security = &world.resource::<Settings>().security;
@@ -89,12 +89,12 @@ pub(crate) fn judge(world: &mut World, turn: Entity, call: &ToolCall, find: Find
     if !matches!(judgement, Judgement::Deny(..)) {
         add(world, turn, files, FILES_RUN);
     }
-    let mut counters = world.resource_mut::<Counters>();
+    let mut counters = world.resource_mut::<TaintTotals>();
     match judgement {
         Judgement::Run => {}
-        Judgement::Note(_) => counters.tainted_calls_noted += 1,
-        Judgement::Approve(..) => counters.tainted_calls_gated += 1,
-        Judgement::Deny(..) => counters.tainted_calls_refused += 1,
+        Judgement::Note(_) => counters.calls_noted += 1,
+        Judgement::Approve(..) => counters.calls_gated += 1,
+        Judgement::Deny(..) => counters.calls_refused += 1,
     }
     judgement
 }

@@ -49,11 +49,12 @@ use crate::audit;
 use crate::config::Settings;
 use crate::event::told::inherits;
 use crate::kernel::acting::Acting;
-use crate::kernel::counters::Counters;
+use crate::kernel::counters::Totals;
 use crate::kernel::domain::Domain;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::outbox::Emit;
+use crate::taint::metrics::TaintTotals;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
@@ -61,6 +62,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     install,
     commands: &[CommandDef::of::<NoteUpload>(), CommandDef::of::<TrustFiles>()],
     audit_kinds: audit_kinds::ALL,
+    totals: &[Totals::of::<metrics::TaintTotals>()],
     metrics: metrics::ALL,
     ..Domain::named("taint")
 };
@@ -300,7 +302,7 @@ pub(crate) fn note_injection(
     found: &InjectionFound,
 ) {
     let InjectionFound { level, score, reasons, at, withheld } = found;
-    let mut counters = world.resource_mut::<Counters>();
+    let mut counters = world.resource_mut::<TaintTotals>();
     counters.injections_found += 1;
     counters.injections_withheld += u64::from(*withheld);
     let details = json!({

@@ -1,6 +1,7 @@
 //! Taint in virtual time: where it comes from, where it goes, and what it keeps a turn from doing.
 
 use crate::taint;
+use crate::taint::metrics::TaintTotals;
 use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_components::memory::record::MemoryRecord;
 use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
@@ -204,7 +205,7 @@ fn a_url_that_carries_a_secret_is_refused_even_when_calls_are_only_noted() {
     model_asks(&mut world, "web_fetch", secret);
     assert!(runs(&mut world).is_empty(), "only a turn that has read nothing may");
     assert!(results(&mut world, agent)[1].contains("the URL contains what looks like a secret"));
-    assert_eq!(world.engine.stats().totals.tainted_calls_refused, 1);
+    assert_eq!(world.engine.world().resource::<TaintTotals>().calls_refused, 1);
 }
 
 #[test]

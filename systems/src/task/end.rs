@@ -2,6 +2,7 @@
 
 use crate::task::audit_kinds;
 use crate::task::error_codes;
+use crate::task::metrics::TaskTotals;
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,6 @@ use crate::event::event_text;
 use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
-use crate::kernel::counters::Counters;
 use crate::kernel::entities::{View, change, find};
 use crate::taint;
 
@@ -66,13 +66,13 @@ fn end(world: &mut World, command: EndTask) -> Result<TaskView, Refusal> {
         (task.updated_at, task.ended_at) = (now, Some(now));
     });
     world.resource_mut::<Throughput>().note(state, now);
-    let mut counters = world.resource_mut::<Counters>();
+    let mut counters = world.resource_mut::<TaskTotals>();
     let kind = if failed { audit_kinds::TASK_FAILED } else { audit_kinds::TASK_COMPLETED };
     let event = if failed {
-        counters.tasks_failed += 1;
+        counters.failed += 1;
         Event::TaskFailed { task: id, title, agent, error: told, by }
     } else {
-        counters.tasks_completed += 1;
+        counters.completed += 1;
         Event::TaskCompleted { task: id, title, agent, result: told, by }
     };
     world.event(event);

@@ -13,7 +13,7 @@ use agentsvc_components::{AgentId, Refusal, TaskId, Timestamp};
 use super::window::Throughput;
 use crate::event::told::inherits;
 use crate::kernel::check::Faults;
-use crate::kernel::entities::{self, Entities, Indexed, Places, state};
+use crate::kernel::entities::{self, Entities, Places, indexed, state};
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::Error;
 use crate::kernel::restore::Records;
@@ -22,14 +22,7 @@ use crate::taint;
 /// Every task.
 pub(crate) type Tasks = Entities<Task>;
 
-impl Indexed for Task {
-    type Places = TaskPlaces;
-    const NOUN: &'static str = "task";
-
-    fn bytes(&self) -> usize {
-        Self::bytes(self)
-    }
-}
+indexed!(Task: TaskPlaces, "task");
 
 /// Tasks by all that the queue asks for.
 #[derive(Debug, Default, PartialEq)]

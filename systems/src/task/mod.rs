@@ -34,11 +34,12 @@ pub use claim::{ClaimNextTask, ClaimTask};
 pub use end::EndTask;
 pub use list::{ListTasks, TaskFilter, TaskView};
 pub use post::PostTask;
-pub use remove::RemoveTask;
 pub use retry::RetryTask;
 pub use status::{GetQueueStatus, QueueStatus};
 
+use crate::kernel::counters::Totals;
 use crate::kernel::domain::{Domain, Phase, System};
+use crate::kernel::entities::Remove;
 use crate::kernel::footprint::{Measure, entries, of};
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::record::{Kind, restore_components};
@@ -65,11 +66,12 @@ pub(crate) const DOMAIN: Domain = Domain {
         CommandDef::of::<ClaimTask>(),
         CommandDef::of::<EndTask>(),
         CommandDef::of::<PostTask>(),
-        CommandDef::of::<RemoveTask>(),
+        CommandDef::of::<Remove<Task>>(),
         CommandDef::of::<RetryTask>(),
     ],
     error_codes: error_codes::ALL,
     audit_kinds: audit_kinds::ALL,
+    totals: &[Totals::of::<metrics::TaskTotals>()],
     metrics: metrics::ALL,
     ..Domain::named("task")
 };

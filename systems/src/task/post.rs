@@ -1,6 +1,7 @@
 //! A task is put in the queue.
 
 use crate::task::audit_kinds;
+use crate::task::metrics::TaskTotals;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,6 @@ use crate::event::event_text;
 use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
-use crate::kernel::counters::Counters;
 use crate::kernel::entities::View;
 use crate::kernel::id_generator::mint;
 use crate::kernel::index::{self, id_of};
@@ -71,7 +71,7 @@ fn post(world: &mut World, command: PostTask) -> Result<TaskView, Refusal> {
     let id: TaskId = mint(world, Slot::ROOT);
     let entity = world.spawn((id, task)).id();
     world.mark(entity);
-    world.resource_mut::<Counters>().tasks_posted += 1;
+    world.resource_mut::<TaskTotals>().posted += 1;
     posted(world, entity, by);
     world.audit(audit_kinds::TASK_POSTED, posted_by, json!({ "task": id }));
     TaskView::seen(world, id)

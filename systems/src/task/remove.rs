@@ -1,44 +1,35 @@
 //! Tasks go; and what becomes of the claims of an agent that goes.
 
 use crate::task::audit_kinds;
+use crate::task::metrics::TaskTotals;
 use bevy_ecs::prelude::{Entity, World};
-use serde::{Deserialize, Serialize};
 
 use agentsvc_components::task::{Task, TaskState};
-use agentsvc_components::{AgentId, Refusal, TaskId};
+use agentsvc_components::{AgentId, TaskId};
 use serde_json::json;
 
 use super::{TaskView, Tasks};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, command};
-use crate::kernel::counters::Counters;
-use crate::kernel::entities::{View, change, find};
+use crate::kernel::command::Place;
+use crate::kernel::entities::{Removable, Remove, change};
 
-/// Cancels a task and removes it, wherever it is (spec 2, Task queue). Whoever has claimed it is told when it ends it:
-/// there is no such task any more.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct RemoveTask(pub TaskId);
-
-command! {
+/// It is removed wherever it is (spec 2, Task queue). An agent that has claimed it learns of that when it ends it.
+impl Removable for Task {
+    const REMOVE: &'static str = "remove_task";
+    const PLACE: Place<Remove<Self>> = Place::Root;
     /// The task as it was; `cancelled` when it was still open.
-    write "remove_task" RemoveTask => TaskView, Root, |RemoveTask(it), world| Answer::stored(remove(world, it))
-}
+    type Reply = TaskView;
 
-fn remove(world: &mut World, id: TaskId) -> Result<TaskView, Refusal> {
-    let entity = find::<Task>(world, id)?;
-    let mut view = TaskView::seen(world, id)?;
-    if view.task.state.is_open() {
-        view.task.state = TaskState::Cancelled;
-        world.resource_mut::<Counters>().tasks_cancelled += 1;
+    fn removed(mut self, world: &mut World, id: TaskId) -> TaskView {
+        if self.state.is_open() {
+            self.state = TaskState::Cancelled;
+            world.resource_mut::<TaskTotals>().cancelled += 1;
+        }
+        let details = json!({ "task": id, "state": self.state.as_str() });
+        world.audit(audit_kinds::TASK_DELETED, self.claimed_by, details);
+        TaskView { id, task: self }
     }
-    world.despawn(entity);
-    world.audit(
-        audit_kinds::TASK_DELETED,
-        view.task.claimed_by,
-        json!({ "task": id, "state": view.task.state.as_str() }),
-    );
-    Ok(view)
 }
 
 /// Removes the tasks that ended first while more than

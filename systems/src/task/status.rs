@@ -9,8 +9,8 @@ use super::Tasks;
 use super::window::Throughput;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
-use crate::kernel::counters::Counters;
 use crate::kernel::entities::state;
+use crate::task::metrics::TaskTotals;
 
 /// A reading of the task queue. Costs the same however many tasks there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct GetQueueStatus;
 command!(quick "get_queue_status" GetQueueStatus => QueueStatus, Root, |_, world| Answer::read(status(world)));
 
 fn status(world: &World) -> QueueStatus {
-    let (tasks, counters) = (world.resource::<Tasks>(), world.resource::<Counters>());
+    let (tasks, counters) = (world.resource::<Tasks>(), world.resource::<TaskTotals>());
     let now = world.resource::<Now>().0;
     let throughput = world.resource::<Throughput>();
     let oldest = tasks.oldest_waiting().and_then(|id| state::<Task>(world, id));
@@ -57,12 +57,12 @@ fn status(world: &World) -> QueueStatus {
         running: tasks.count(TaskState::Running),
         completed: tasks.count(TaskState::Completed),
         failed: tasks.count(TaskState::Failed),
-        cancelled: counters.tasks_cancelled,
+        cancelled: counters.cancelled,
         oldest_pending_at: oldest.map(|task| task.created_at),
         completed_last_minute,
         completed_last_hour,
         failed_last_minute,
         failed_last_hour,
-        claims_expired: counters.task_claims_expired,
+        claims_expired: counters.claims_expired,
     }
 }

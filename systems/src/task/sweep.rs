@@ -10,8 +10,8 @@ use super::Tasks;
 use super::remove::release;
 use crate::config::Settings;
 use crate::kernel::clock::Now;
-use crate::kernel::counters::Counters;
 use crate::kernel::entities::{change, find};
+use crate::task::metrics::TaskTotals;
 
 /// When the oldest claim gets too old.
 pub(crate) fn next_due(world: &World) -> Option<Timestamp> {
@@ -29,7 +29,7 @@ pub(crate) fn beat(world: &mut World) {
     for _ in 0..limit::TASKS_SWEPT_MAX {
         let Some(id) = world.resource::<Tasks>().claim_until(until) else { return };
         release(world, id);
-        world.resource_mut::<Counters>().task_claims_expired += 1;
+        world.resource_mut::<TaskTotals>().claims_expired += 1;
     }
 }
 

@@ -234,7 +234,7 @@ fn a_deleted_task_is_gone_wherever_it_was() {
     claim(&mut world, running, agent).unwrap();
     claim(&mut world, done, agent).unwrap();
     end(&mut world, done, false, "x").unwrap();
-    let removed = [waiting, running, done].map(|task| world.ask(RemoveTask(task)).unwrap().task.state);
+    let removed = [waiting, running, done].map(|task| world.ask(Remove::<Task>(task)).unwrap().task.state);
     assert_eq!(removed, [TaskState::Cancelled, TaskState::Cancelled, TaskState::Completed]);
     assert_eq!(end(&mut world, running, false, "x").unwrap_err().kind, RefusalKind::NotFound);
     world.restart();
@@ -330,7 +330,7 @@ fn lists_page_and_filter() {
     let all = TaskFilter::default();
     let (first, next, total) = page(&mut world, all.clone(), None, 3);
     assert_eq!((&*first, next, total), (&tasks[..3], Some(tasks[2]), Some(5)));
-    world.ask(RemoveTask(tasks[2])).unwrap();
+    world.ask(Remove::<Task>(tasks[2])).unwrap();
     let (rest, next, _) = page(&mut world, all, next, 3);
     assert_eq!((&*rest, next), (&tasks[3..], None));
     let running = TaskFilter { state: Some(TaskState::Running), ..TaskFilter::default() };
@@ -355,6 +355,6 @@ fn the_texts_of_tasks_take_so_many_bytes() {
     // One that is open may come to its end, whatever that says; it is not tried again then.
     end(&mut world, task, true, "x").unwrap();
     assert_eq!(world.ask(RetryTask(task)).unwrap_err().code.as_deref(), Some("tasks_full"));
-    world.ask(RemoveTask(task)).unwrap();
+    world.ask(Remove::<Task>(task)).unwrap();
     world.ask(more()).unwrap();
 }

@@ -7,7 +7,7 @@ use agentsvc_components::{AgentId, Refusal, Timestamp, TriggerId};
 use bevy_ecs::prelude::{Entity, World};
 
 use super::index::Triggers;
-use crate::kernel::command::{Answer, Command, Place, command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, id_of};
 use crate::kernel::page::Page;
 
@@ -65,16 +65,10 @@ impl TriggerView {
 #[derive(Clone, Copy, Debug)]
 pub struct GetTrigger(pub TriggerId);
 
-impl Command for GetTrigger {
-    type Reply = TriggerView;
-    const NAME: &'static str = "get_trigger";
-    const WRITES: bool = false;
-    const PLACE: Place<Self> = Place::Id(|it| it.0.0);
-    const QUICK: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<TriggerView> {
-        let missing = || Refusal::not_found("trigger", self.0);
-        Answer::Now(super::find(world, self.0).and_then(|e| TriggerView::of(world, e).ok_or_else(missing)))
+command! {
+    quick "get_trigger" GetTrigger => TriggerView, Id(|it| it.0.0), |it, world| {
+        let missing = || Refusal::not_found("trigger", it.0);
+        Answer::Now(super::find(world, it.0).and_then(|e| TriggerView::of(world, e).ok_or_else(missing)))
     }
 }
 
@@ -91,17 +85,11 @@ pub struct TriggerFires {
 #[derive(Clone, Copy, Debug)]
 pub struct GetTriggerFires(pub TriggerId);
 
-impl Command for GetTriggerFires {
-    type Reply = TriggerFires;
-    const NAME: &'static str = "get_trigger_fires";
-    const WRITES: bool = false;
-    const PLACE: Place<Self> = Place::Id(|it| it.0.0);
-    const QUICK: bool = true;
-
-    fn run(self, world: &mut World) -> Answer<TriggerFires> {
-        Answer::Now(super::find(world, self.0).map(|entity| {
+command! {
+    quick "get_trigger_fires" GetTriggerFires => TriggerFires, Id(|it| it.0.0), |it, world| {
+        Answer::Now(super::find(world, it.0).map(|entity| {
             let log = world.get::<TriggerState>(entity).and_then(|state| state.0.as_deref().cloned());
-            TriggerFires { id: self.0, log: log.unwrap_or_default() }
+            TriggerFires { id: it.0, log: log.unwrap_or_default() }
         }))
     }
 }

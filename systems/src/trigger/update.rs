@@ -14,6 +14,7 @@ use super::index::{QUOTA, Triggers};
 use super::show::TriggerView;
 use crate::audit::Audit;
 use crate::kernel::command::{Answer, command};
+use crate::kernel::patch::set;
 
 /// The fields to change; `None` leaves a field as it is, `Some(None)` takes the override away (rules 1 and 2).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,10 +90,4 @@ fn update(world: &mut World, command: UpdateTrigger) -> Result<TriggerView, Refu
 fn growth(trigger: &Trigger, patch: &TriggerPatch) -> usize {
     let new = patch.prompt_template.as_deref().map_or(0, str::len);
     new.saturating_sub(trigger.prompt_template.len())
-}
-
-fn set<T>(place: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *place = value;
-    }
 }

@@ -10,7 +10,7 @@ use agentsvc_components::{AgentId, Refusal, RefusalKind, Timestamp};
 
 use crate::config::Settings;
 use crate::kernel::clock::Now;
-use crate::kernel::counters::Counters;
+use crate::turn::metrics::TurnTotals;
 
 /// The time in which messages are counted.
 const MINUTE_MS: u64 = 60_000;
@@ -41,7 +41,7 @@ impl Minute {
 pub(super) fn check(world: &mut World, sender: AgentId, depth: u8) -> Result<(), Refusal> {
     let settings = world.resource::<Settings>().triggers;
     if depth >= settings.max_depth {
-        world.resource_mut::<Counters>().agent_messages_too_deep += 1;
+        world.resource_mut::<TurnTotals>().too_deep += 1;
         let text = format!(
             "this turn is the last of {} that agents and triggers may begin one after the other; it cannot message agents",
             settings.max_depth
@@ -53,7 +53,7 @@ pub(super) fn check(world: &mut World, sender: AgentId, depth: u8) -> Result<(),
     let Some(minute) = minute.filter(|minute| minute.sent >= settings.cascade_per_minute) else { return Ok(()) };
     let left_ms = MINUTE_MS.saturating_sub(now.ms_since(minute.from));
     let wait_secs = u32::try_from(left_ms.div_ceil(1_000)).unwrap_or(u32::MAX).max(1);
-    world.resource_mut::<Counters>().agent_messages_rate_limited += 1;
+    world.resource_mut::<TurnTotals>().rate_limited += 1;
     let text = format!(
         "this agent has sent {} messages within a minute in turns that other agents or triggers began; try again in \
          {wait_secs} seconds",
@@ -131,7 +131,7 @@ mod tests {
             let (sent, refusal) = storm(&mut world, restarts);
             assert_eq!((sent, refusal.code), (5, Some(AGENT_CASCADE_TOO_DEEP)), "{restarts}");
             assert!(refusal.message.contains("last of 5"), "{refusal:?}");
-            assert_eq!(world.engine.stats().totals.agent_messages_too_deep, 1);
+            assert_eq!(world.engine.world().resource::<TurnTotals>().too_deep, 1);
             assert_eq!(world.engine.check(), Vec::<String>::new());
         }
     }
@@ -178,7 +178,7 @@ mod tests {
             assert_eq!((refusal.kind, refusal.code), (RefusalKind::TooMany, Some(AGENT_CASCADE_RATE_LIMITED)));
             assert_eq!(refusal.retry_after_secs, Some(60));
         }
-        assert_eq!(world.engine.stats().totals.agent_messages_rate_limited, 2);
+        assert_eq!(world.engine.world().resource::<TurnTotals>().rate_limited, 2);
         world.now = world.now.plus_ms(60_000);
         assert!(delegate(&mut world, &out[3], "c", false).is_ok(), "the next minute");
         let before = world.now;

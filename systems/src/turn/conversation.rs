@@ -18,7 +18,7 @@ use agentsvc_components::{AgentId, Refusal, SessionId};
 use super::finish::{End, finish};
 use super::message::{self, MessageTaken, NewTurn, Opening, TurnReply};
 use super::{Waiting, stop, trace};
-use crate::kernel::command::{Answer, Command, Place, command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, Index, id_of};
 use crate::session;
 
@@ -55,14 +55,9 @@ pub struct Conversation {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SendConversation(pub Conversation);
 
-impl Command for SendConversation {
-    type Reply = TurnReply;
-    const NAME: &'static str = "send_conversation";
-    const WRITES: bool = true;
-    const PLACE: Place<Self> = Place::Id(|it| it.0.agent.0);
-
-    fn run(self, world: &mut World) -> Answer<TurnReply> {
-        match take(world, self.0, false) {
+command! {
+    write "send_conversation" SendConversation => TurnReply, Id(|it| it.0.agent.0), |it, world| {
+        match take(world, it.0, false) {
             Ok((entity, _)) => Answer::Later(Box::new(move |world, slot| {
                 world.resource_mut::<Waiting>().0.get().insert(entity, slot);
             })),
@@ -84,21 +79,16 @@ command! {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct StopConversation(pub SessionId);
 
-impl Command for StopConversation {
+command! {
     /// Was there one?
-    type Reply = bool;
-    const NAME: &'static str = "stop_conversation";
-    const WRITES: bool = true;
-    const PLACE: Place<Self> = Place::Id(|it| it.0.0);
-
-    fn run(self, world: &mut World) -> Answer<bool> {
-        let hidden = index::session(world, self.0).and_then(|entity| world.get::<Session>(entity));
+    write "stop_conversation" StopConversation => bool, Id(|it| it.0.0), |it, world| {
+        let hidden = index::session(world, it.0).and_then(|entity| world.get::<Session>(entity));
         let turn = hidden.filter(|session| session.ephemeral).and_then(|session| session.head);
         if let Some(turn) = turn {
             let owner = world.get::<Turn>(turn).map(|turn| turn.agent);
             stop::stop(world, turn);
             if let Some(owner) = owner.map(|owner| id_of(world, owner)) {
-                stop::stop_children(world, owner, Some(self.0));
+                stop::stop_children(world, owner, Some(it.0));
             }
         }
         Answer::Stored(turn.is_some())

@@ -17,10 +17,10 @@ use super::settle::{answer_row, write_row};
 use super::{Children, TurnReply, Waiting, admit, delegate, inbox, tools, trace};
 use crate::event::event_text;
 use crate::event::told::Tell;
-use crate::kernel::counters::Counters;
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::outbox::{Emit, Outbox};
 use crate::kernel::reaction::react;
+use crate::turn::metrics::TurnTotals;
 use crate::{approval, budget, compaction, proactive_memory, session, taint};
 
 /// A turn ends: nothing that waits for it only is needed any more.
@@ -102,7 +102,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
         End::Stopped(answer) => answer,
         End::Interrupted | End::OverBudget(_) => None,
         End::Failed(code, error) => {
-            world.resource_mut::<Counters>().turns_failed += 1;
+            world.resource_mut::<TurnTotals>().failed += 1;
             world.event(Event::TurnFailed { agent, turn, code: code.to_string(), error: error.clone() });
             publish_notices(world, session, turn, &notices);
             let event = StreamEvent::Error { error: error.clone(), code };
@@ -182,15 +182,15 @@ fn count(
     iterations: u32,
     response: &str,
 ) {
-    let mut counters = world.resource_mut::<Counters>();
+    let mut counters = world.resource_mut::<TurnTotals>();
     let (count, code, error) = match ended {
         TurnEnd::Done | TurnEnd::Failed => {
-            counters.turns_completed += 1;
+            counters.completed += 1;
             let text = event_text(response);
             return world.event(Event::TurnCompleted { agent, turn, usage, iterations, text });
         }
-        TurnEnd::Interrupted => (&mut counters.turns_interrupted, "turn_interrupted", "the turn was interrupted"),
-        TurnEnd::Stopped => (&mut counters.turns_stopped, "turn_stopped", "the turn was stopped"),
+        TurnEnd::Interrupted => (&mut counters.interrupted, "turn_interrupted", "the turn was interrupted"),
+        TurnEnd::Stopped => (&mut counters.stopped, "turn_stopped", "the turn was stopped"),
     };
     *count += 1;
     world.event(Event::TurnFailed { agent, turn, code: code.to_owned(), error: error.to_owned() });

@@ -1,6 +1,7 @@
 //! A message is taken: the door of every turn (spec 1, Message routing rules).
 
 use crate::agent::error_codes;
+use crate::turn::metrics::TurnTotals;
 use std::sync::Arc;
 
 use bevy_ecs::prelude::{Entity, World};
@@ -23,8 +24,7 @@ use crate::event::event_text;
 use crate::event::told::{self, Events};
 use crate::kernel::acting::Acting;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command, Place, command};
-use crate::kernel::counters::Counters;
+use crate::kernel::command::{Answer, command};
 use crate::kernel::id_generator::mint_for;
 use crate::kernel::index::{self, Index, id_of};
 use crate::kernel::outbox::{Emit, Outbox};
@@ -110,14 +110,9 @@ pub struct SendMessage {
     pub message: NewMessage,
 }
 
-impl Command for SendMessage {
-    type Reply = TurnReply;
-    const NAME: &'static str = "send_message";
-    const WRITES: bool = true;
-    const PLACE: Place<Self> = Place::Id(|it| it.agent.0);
-
-    fn run(self, world: &mut World) -> Answer<TurnReply> {
-        match take(world, self.agent, self.session, self.message, false, None) {
+command! {
+    write "send_message" SendMessage => TurnReply, Id(|it| it.agent.0), |it, world| {
+        match take(world, it.agent, it.session, it.message, false, None) {
             Ok((entity, _)) => Answer::Later(Box::new(move |world, slot| {
                 world.resource_mut::<Waiting>().0.get().insert(entity, slot);
             })),
@@ -342,7 +337,7 @@ pub(super) fn begin(world: &mut World, owner: Entity, session: Entity, new: NewT
         world.resource_mut::<Children>().insert(&link, entity);
     }
     taint::began(world, owner, session, taint);
-    world.resource_mut::<Counters>().messages += 1;
+    world.resource_mut::<TurnTotals>().messages += 1;
     let (agent_id, session_id) = (id_of(world, owner), id_of(world, session));
     let event = Event::MessageReceived { agent: agent_id, session: session_id, turn, text };
     let happened = told::of_turn(world, entity, event);

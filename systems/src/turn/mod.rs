@@ -83,6 +83,7 @@ pub use guard::loop_guard_holds;
 pub use interrupt::InterruptSession;
 pub(crate) use message::take;
 pub use message::{MessageTaken, NewMessage, PostMessage, ResolveSession, SendMessage, TurnReply};
+pub use metrics::TurnTotals;
 pub use open::{ListOpenTurns, OpenTurn};
 pub use stop::StopTurns;
 pub(crate) use tool_lane::ToolLane;
@@ -96,6 +97,7 @@ use crate::approval::CallDecided;
 use crate::event::told::inherits;
 use crate::kernel::check::Faults;
 use crate::kernel::command::ReplySlot;
+use crate::kernel::counters::Totals;
 use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::footprint::{Measure, entries};
 use crate::kernel::index::{Index, turn as find};
@@ -165,6 +167,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     ],
     error_codes: agentsvc_components::turn::error_codes::ALL,
     audit_kinds: audit_kinds::ALL,
+    totals: &[Totals::of::<metrics::TurnTotals>()],
     metrics: metrics::ALL,
     ..Domain::named("turn")
 };

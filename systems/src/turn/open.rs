@@ -1,12 +1,10 @@
 //! The open turns of an agent are read: those that run and those that wait.
 
-use bevy_ecs::prelude::World;
-
 use agentsvc_components::session::message::Usage;
 use agentsvc_components::turn::{Origin, Turn, TurnState};
 use agentsvc_components::{AgentId, SessionId, Timestamp, TurnId};
 
-use crate::kernel::command::{Answer, Command, Place};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, Index, id_of};
 
 /// An open turn.
@@ -39,20 +37,15 @@ pub struct ListOpenTurns {
     pub limit: usize,
 }
 
-impl Command for ListOpenTurns {
+command! {
     /// The turns, and how many there are in all.
-    type Reply = (Vec<OpenTurn>, usize);
-    const NAME: &'static str = "list_open_turns";
-    const WRITES: bool = false;
-    const PLACE: Place<Self> = Place::Id(|it| it.agent.0);
-
-    fn run(self, world: &mut World) -> Answer<Self::Reply> {
-        Answer::Now(index::agent(world, self.agent).map(|owner| {
+    read "list_open_turns" ListOpenTurns => (Vec<OpenTurn>, usize), Id(|it| it.agent.0), |it, world| {
+        Answer::Now(index::agent(world, it.agent).map(|owner| {
             let index = world.resource::<Index>();
             let total = index.turns_of(owner).count();
             let mut turns: Vec<OpenTurn> = index
                 .turns_of(owner)
-                .take(self.limit)
+                .take(it.limit)
                 .filter_map(|entity| {
                     let turn = world.get::<Turn>(entity)?;
                     Some(OpenTurn {

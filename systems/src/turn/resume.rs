@@ -9,9 +9,9 @@ use agentsvc_components::{SessionId, TurnId};
 use super::finish::{End, finish};
 use super::{Children, admit, delegate, inbox, tools};
 use crate::budget;
-use crate::kernel::counters::Counters;
 use crate::kernel::index::{self, Index};
 use crate::kernel::outbox::Emit;
+use crate::turn::metrics::TurnTotals;
 
 /// Brings a stored turn back. Called in inbox order. Its old attempt can no longer answer: every call that
 /// goes out again carries a new one.
@@ -27,7 +27,7 @@ pub(crate) fn resume(world: &mut World, id: TurnId, turn: Turn) {
     if !first {
         return;
     }
-    world.resource_mut::<Counters>().turns_resumed += 1;
+    world.resource_mut::<TurnTotals>().resumed += 1;
     if !origin.is_awaited_by_world() && world.get::<Session>(session).is_some_and(|session| session.ephemeral) {
         // Whoever waited for the answer went with the daemon: it ends once every turn is back.
         return;

@@ -15,10 +15,11 @@ use super::finish::{End, finish};
 use super::{conversation, tools, trace};
 use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
-use crate::kernel::counters::Counters;
+use crate::kernel::counters::StaleOutcomes;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
 use crate::kernel::record::{self, MessageKey};
+use crate::model::ModelTotals;
 use crate::model::admission::Admission;
 use crate::{compaction, usage};
 
@@ -27,7 +28,7 @@ fn awaited(world: &mut World, attempt: Attempt) -> Option<Entity> {
     let found = index::turn(world, TurnId(attempt.job.0))
         .filter(|turn| world.get::<Turn>(*turn).is_some_and(|turn| turn.attempt == attempt.number));
     if found.is_none() {
-        world.resource_mut::<Counters>().outcomes_stale += 1;
+        world.resource_mut::<StaleOutcomes>().0 += 1;
     }
     found
 }
@@ -40,7 +41,7 @@ impl Settle for ModelOutcome {
 
 fn model(world: &mut World, attempt: Attempt, mut end: ModelEnd) {
     world.resource_mut::<Admission>().give_back(attempt);
-    world.resource_mut::<Counters>().model_calls += 1;
+    world.resource_mut::<ModelTotals>().calls += 1;
     let used = usage::model(world, attempt, &mut end);
     let Some(entity) = awaited(world, attempt) else { return };
     account(world, entity, used);

@@ -17,9 +17,11 @@ use uuid::Uuid;
 use super::*;
 use crate::agent::{GetAgent, RemoveAgents, StartAgents, StopAgents};
 use crate::config::Settings;
+use crate::kernel::counters::StaleOutcomes;
 use crate::model::admission::Admission;
 use crate::session::{ClearHistory, CreateSession, GetSession, RemoveSession, SessionView};
 use crate::testing::{TestWorld, answer, tool_call};
+use crate::turn::metrics::TurnTotals;
 
 fn send(agent: AgentId, text: &str) -> SendMessage {
     SendMessage { agent, session: None, message: NewMessage::text(text) }
@@ -148,11 +150,11 @@ fn a_stale_outcome_changes_nothing() {
     world.answer(Attempt { number: 7, ..call.attempt }, "from nowhere");
     assert!(asked.take().is_none());
     assert_eq!(world.store, before);
-    assert_eq!(world.engine.stats().totals.outcomes_stale, 1);
+    assert_eq!(world.engine.world().resource::<StaleOutcomes>().0, 1);
     world.answer(call.attempt, "1");
     world.answer(call.attempt, "again");
     assert_eq!(asked.take().unwrap().unwrap().response, "1");
-    assert_eq!(world.engine.stats().totals.outcomes_stale, 2);
+    assert_eq!(world.engine.world().resource::<StaleOutcomes>().0, 2);
 }
 
 fn tool_end(world: &TestWorld, at: usize, content: &str) -> (Attempt, ToolEnd) {
@@ -219,7 +221,7 @@ fn the_circuit_breaker_lets_thirty_calls_run_and_refuses_the_next() {
     }
     let refusal = asked.take().unwrap().unwrap_err();
     assert_eq!(refusal.code.as_deref(), Some("tool_circuit_breaker"));
-    assert_eq!(world.engine.stats().totals.tool_calls, 30);
+    assert_eq!(world.engine.world().resource::<TurnTotals>().tool_calls, 30);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::agent::SpawnChild;
 use crate::kernel::record;
 use crate::session::{GetSession, ResetSession, SessionView};
 use crate::testing::{Asked, TestWorld, answer, spawn_command};
+use crate::turn::metrics::TurnTotals;
 
 pub(super) fn send(world: &mut TestWorld, agent: AgentId) -> Asked<TurnReply> {
     let asked = world.begin(SendMessage { agent, session: None, message: NewMessage::text("go") });
@@ -130,7 +131,7 @@ fn after_a_crash_settled_calls_stay_and_unsettled_ones_are_known() {
     let named: Vec<_> = again.iter().map(|run| (&*run.call.name, run.runs_before > 0)).collect();
     assert_eq!(named, [("a", true), ("c", true)]);
     world.outcome(end_of(&again[0], "Unknown", ToolStatus::Unknown));
-    assert_eq!(world.engine.stats().totals.tools_unknown, 1);
+    assert_eq!(world.engine.world().resource::<TurnTotals>().tools_unknown, 1);
     tool_answers(&mut world, &again[1], "done");
     let attempt = world.next_call().attempt;
     world.answer(attempt, "fine");

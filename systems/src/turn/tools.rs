@@ -30,11 +30,12 @@ use super::{admit, delegate, profile, tool_audit, trace};
 use crate::event::told::Tell;
 use crate::kernel::arrivals::Settle;
 use crate::kernel::clock::Now;
-use crate::kernel::counters::Counters;
+use crate::kernel::counters::StaleOutcomes;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
 use crate::kernel::record::{self, MessageKey};
 use crate::taint::{self, Judgement};
+use crate::turn::metrics::TurnTotals;
 use crate::{agent, approval};
 
 /// The model asks for tools: its answer is stored, each call is judged, and a row is reserved for each result, so that
@@ -274,7 +275,7 @@ impl Settle for ToolOutcome {
 
 /// A tool call came back from the outside.
 fn settle(world: &mut World, attempt: Attempt, end: ToolEnd) {
-    world.resource_mut::<Counters>().tool_calls += 1;
+    world.resource_mut::<TurnTotals>().tool_calls += 1;
     world.resource_mut::<ToolLane>().give_back(attempt, end.index);
     let entity = index::turn(world, TurnId(attempt.job.0));
     let is_out = |turn: &Turn| {
@@ -283,7 +284,7 @@ fn settle(world: &mut World, attempt: Attempt, end: ToolEnd) {
     };
     match entity.filter(|entity| world.get::<Turn>(*entity).is_some_and(is_out)) {
         Some(entity) => accept(world, entity, end),
-        None => world.resource_mut::<Counters>().outcomes_stale += 1,
+        None => world.resource_mut::<StaleOutcomes>().0 += 1,
     }
 }
 
@@ -371,7 +372,7 @@ pub(super) fn accept(world: &mut World, entity: Entity, end: ToolEnd) {
         tool_audit::refused(world, agent, turn, &end.call, "not_granted");
     }
     if end.status == ToolStatus::Unknown {
-        world.resource_mut::<Counters>().tools_unknown += 1;
+        world.resource_mut::<TurnTotals>().tools_unknown += 1;
         tool_audit::unknown(world, agent, turn, &end.call);
         world.event(Event::ToolUnknown { agent, turn, tool, index: end.index });
     } else {

@@ -14,10 +14,10 @@ use agentsvc_components::usage::record::CallRecord;
 use agentsvc_components::usage::{CallEnd, CallUse, Scope};
 
 use super::{Rollups, rows, settle};
-use crate::kernel::counters::Counters;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record::Error;
 use crate::kernel::restore::Records;
+use crate::usage::metrics::CallTotals;
 
 /// The calls that are out. Bounded by [`EFFECTS_OUT_MAX`](agentsvc_components::kernel::limit::EFFECTS_OUT_MAX), those that are
 /// nobody's, or go out inside a tool call, by what asks for them
@@ -86,7 +86,7 @@ pub(super) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
 /// A call was out when the daemon ended (restore): nobody knows what came of it, so it cost what was reserved.
 fn resume(world: &mut World, call: &CallRecord) {
     world.op(rows::remove_call(call.attempt()));
-    world.resource_mut::<Counters>().model_calls_unknown += 1;
+    world.resource_mut::<CallTotals>().unknown += 1;
     world.resource_mut::<Rollups>().went_out(call.at);
     let lost = CallUse {
         provider: call.provider.clone(),

@@ -11,7 +11,7 @@ use agentsvc_components::usage::record::CallRecord;
 use super::audit_kinds;
 use crate::audit;
 use crate::config::Settings;
-use crate::kernel::counters::Counters;
+use crate::usage::metrics::CallTotals;
 
 /// Contexts that a prompt or an answer is believed to have had at most where nothing better is known. Providers count
 /// tokens in their own way, and the context that is set may be less than the model's.
@@ -36,7 +36,7 @@ pub(super) fn tokens(settings: &Settings, used: &CallUse) -> Usage {
 
 /// Puts a report that was not believed on record, and counts it.
 pub(super) fn alarm(world: &mut World, call: &CallRecord, used: &CallUse, reported: Usage) {
-    world.resource_mut::<Counters>().usage_clipped += 1;
+    world.resource_mut::<CallTotals>().clipped += 1;
     let agent = call.scope().agent();
     let details = json!({
         "provider": used.provider, "model": used.model, "job": call.job.0,

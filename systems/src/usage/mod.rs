@@ -30,6 +30,7 @@ mod rows_tests;
 mod settle;
 mod windows;
 
+pub use metrics::CallTotals;
 pub use rows::{active_key, parse_active_key, usage_key, usage_range};
 
 pub use crate::config::prices::Prices;
@@ -79,6 +80,7 @@ pub(crate) fn install(world: &mut World) {
 
 #[cfg(test)]
 mod tests;
+use crate::kernel::counters::Totals;
 use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::reaction::{Removed, on};
@@ -115,6 +117,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     commands: &[CommandDef::of::<NoteModelCall>()],
     outcomes: &[OutcomeDef::of::<UsageSwept>()],
     audit_kinds: audit_kinds::ALL,
+    totals: &[Totals::of::<metrics::CallTotals>()],
     metrics: metrics::ALL,
     ..Domain::named("usage")
 };

@@ -13,7 +13,7 @@ use agentsvc_components::{AgentId, Micros, SessionId};
 
 use super::{CallEnded, calls, settle};
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command, Place};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::id_generator::mint;
 use crate::kernel::reaction::react;
 
@@ -31,15 +31,10 @@ pub struct NoteModelCall {
     pub used: CallUse,
 }
 
-impl Command for NoteModelCall {
+command! {
     /// What it cost, sent when the event is on disk; nothing when it was settled before, as a start does.
-    type Reply = Micros;
-    const NAME: &'static str = "note_model_call";
-    const WRITES: bool = true;
-    const PLACE: Place<Self> = Place::Root;
-
-    fn run(self, world: &mut World) -> Answer<Micros> {
-        let Self { channel, grant, used } = self;
+    write "note_model_call" NoteModelCall => Micros, Root, |it, world| {
+        let Self { channel, grant, used } = it;
         let ended = match grant {
             Some(grant) => calls::end(world, grant),
             None => Some(unreserved(world, channel, &used)),

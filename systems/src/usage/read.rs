@@ -7,7 +7,7 @@ use agentsvc_components::usage::{Bucket, UsageSum};
 
 use super::{Rollups, calendar};
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command, Place};
+use crate::kernel::command::{Answer, Command, Place, command};
 
 /// Which time to sum up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,17 +31,12 @@ pub struct UsageTotals {
 #[derive(Clone, Copy, Debug)]
 pub struct GetUsage(pub UsageWindow);
 
-impl Command for GetUsage {
-    type Reply = UsageTotals;
-    const NAME: &'static str = "get_usage";
-    const WRITES: bool = false;
-    const PLACE: Place<Self> = Place::All;
-
-    fn run(self, world: &mut World) -> Answer<UsageTotals> {
+command! {
+    read "get_usage" GetUsage => UsageTotals, All, |it, world| {
         let now = world.resource::<Now>().0;
         let rollups = world.resource::<Rollups>();
         let add = |sum: UsageSum, (_, more): (&Bucket, &UsageSum)| sum.plus(*more);
-        let totals = match self.0 {
+        let totals = match it.0 {
             UsageWindow::Hours(hours) => {
                 let since = now.plus_ms(-i64::from(hours) * calendar::HOUR_MS);
                 let (first, last, since) = if hours <= 1 {
@@ -85,20 +80,15 @@ pub struct ListUsageByModel {
     pub to: Option<i64>,
 }
 
-impl Command for ListUsageByModel {
-    type Reply = Vec<ModelUsage>;
-    const NAME: &'static str = "list_usage_by_model";
-    const WRITES: bool = false;
-    const PLACE: Place<Self> = Place::All;
-
-    fn run(self, world: &mut World) -> Answer<Vec<ModelUsage>> {
+command! {
+    read "list_usage_by_model" ListUsageByModel => Vec<ModelUsage>, All, |it, world| {
         let rollups = world.resource::<Rollups>();
         let mut models = std::collections::BTreeMap::<(Box<str>, Box<str>), UsageSum>::new();
         let mut add = |provider: &str, model: &str, sum: UsageSum| {
             let place = models.entry((provider.into(), model.into())).or_default();
             *place = place.plus(sum);
         };
-        if self.from.is_none() && self.to.is_none() {
+        if it.from.is_none() && it.to.is_none() {
             for (bucket, sum) in rollups.models() {
                 if let Bucket::Model(provider, model) = bucket {
                     add(provider, model, *sum);
@@ -106,8 +96,8 @@ impl Command for ListUsageByModel {
             }
         } else {
             let first = |day: i64| Bucket::ModelDay(day, "".into(), "".into());
-            let last = self.to.map_or(i64::MAX, |day| day.saturating_add(1));
-            for (bucket, sum) in rollups.range(first(self.from.unwrap_or(i64::MIN)), first(last)) {
+            let last = it.to.map_or(i64::MAX, |day| day.saturating_add(1));
+            for (bucket, sum) in rollups.range(first(it.from.unwrap_or(i64::MIN)), first(last)) {
                 if let Bucket::ModelDay(_, provider, model) = bucket {
                     add(provider, model, *sum);
                 }

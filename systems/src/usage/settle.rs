@@ -14,11 +14,11 @@ use agentsvc_components::{AgentId, Micros};
 use super::{CallEnded, Rollups, Spent, SpentByStrangers, calls, clip, rows};
 use crate::config::Settings;
 use crate::kernel::clock::Now;
-use crate::kernel::counters::Counters;
 use crate::kernel::index;
 use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::react;
 use crate::rehearsal::{self, Note};
+use crate::usage::metrics::CallTotals;
 
 /// Settles the call of a turn: fills in the answer's cost and gives what the call used in all, the models that failed
 /// before included.
@@ -110,7 +110,7 @@ fn cost(world: &mut World, used: &CallUse) -> Micros {
         Some(price) => price.cost(used.usage),
         None => {
             let cost = settings.budget.unknown_price().cost(used.usage);
-            world.resource_mut::<Counters>().model_calls_unpriced += 1;
+            world.resource_mut::<CallTotals>().unpriced += 1;
             cost
         }
     }
@@ -139,7 +139,7 @@ pub(super) fn write(world: &mut World, call: &CallRecord, number: u16, used: Cal
         agent.output_tokens = agent.output_tokens.saturating_add(usage.output_tokens);
         world.mark(entity);
     }
-    let mut counters = world.resource_mut::<Counters>();
+    let mut counters = world.resource_mut::<CallTotals>();
     counters.input_tokens += usage.input_tokens;
     counters.output_tokens += usage.output_tokens;
     counters.cost_micros += usage.cost.0;

@@ -21,6 +21,7 @@ use crate::config::Settings;
 use crate::kernel::record;
 use crate::testing::{Asked, TestWorld, answer, tool_call};
 use crate::turn::{NewMessage, SendMessage, StopTurns, TurnReply};
+use crate::usage::metrics::CallTotals;
 
 /// A dollar for a million tokens in, two for a million out, a tenth for cached ones: 10 in and 5 out cost 20.
 pub(crate) fn priced() -> Settings {
@@ -133,7 +134,7 @@ fn every_end_of_a_call_is_one_event_with_its_columns() {
     let ends: Vec<CallEnd> = events(&world).iter().map(|event| event.call.end).collect();
     assert_eq!(ends, [CallEnd::Failed, CallEnd::Answered, CallEnd::Failed, CallEnd::Aborted]);
     check_sums(&mut world);
-    assert_eq!(world.engine.stats().totals.model_calls_unpriced, 1);
+    assert_eq!(world.engine.world().resource::<CallTotals>().unpriced, 1);
 }
 
 #[test]
@@ -181,7 +182,7 @@ fn a_kill_while_calls_are_out_records_them_as_unknown_with_what_was_reserved() {
         (found.len(), found[0].call.end, found[0].call.usage),
         (1, CallEnd::Unknown, Usage { cost: worst(), ..Usage::default() })
     );
-    assert_eq!(world.engine.stats().totals.model_calls_unknown, 1);
+    assert_eq!(world.engine.world().resource::<CallTotals>().unknown, 1);
     let view = world.ask(GetBudget(Scope::Global)).unwrap();
     assert_eq!((view.today, view.reserved), (worst(), worst()), "the turn asks again");
     check_sums(&mut world);

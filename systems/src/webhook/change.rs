@@ -165,8 +165,9 @@ fn update(world: &mut World, UpdateWebhook { webhook: id, fields }: UpdateWebhoo
 impl Removable for Webhook {
     const REMOVE: &'static str = "remove_webhook";
     const PLACE: Place<Remove<Self>> = Place::Root;
+    type Reply = ();
 
-    fn removed(&self, world: &mut World, id: WebhookId) {
+    fn removed(self, world: &mut World, id: WebhookId) {
         deliver::forget(world, id);
         note(world, audit_kinds::WEBHOOK_DELETED, id, json!({ "name": self.name }));
     }

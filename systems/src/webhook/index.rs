@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{error_codes, limits, words};
 use crate::kernel::check::Faults;
-use crate::kernel::entities::{self, Entities, Indexed, Places, state};
+use crate::kernel::entities::{self, Entities, Places, indexed, state};
 use crate::kernel::job::Jobs;
 use crate::kernel::quota::Quota;
 
@@ -27,23 +27,9 @@ pub(super) const QUOTA: Quota = Quota {
     code: error_codes::WEBHOOKS_FULL,
 };
 
-impl Indexed for Webhook {
-    type Places = WebhookPlaces;
-    const NOUN: &'static str = "webhook";
+indexed!(Webhook: WebhookPlaces, "webhook");
 
-    fn bytes(&self) -> usize {
-        Self::bytes(self)
-    }
-}
-
-impl Indexed for Delivery {
-    type Places = DeliveryPlaces;
-    const NOUN: &'static str = "delivery";
-
-    fn bytes(&self) -> usize {
-        Self::bytes(self)
-    }
-}
+indexed!(Delivery: DeliveryPlaces, "delivery");
 
 /// Webhooks that are enabled, by the words of their events.
 #[derive(Debug, Default, PartialEq)]

@@ -14,8 +14,8 @@ use super::show::{Definitions, QUOTA, WorkflowView};
 use super::{Workflows, end};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, command};
-use crate::kernel::entities::{View, change, find};
+use crate::kernel::command::{Answer, Place, command};
+use crate::kernel::entities::{Removable, Remove, View, change, find};
 use crate::kernel::id_generator::mint;
 use crate::kernel::outbox::Emit;
 use crate::taint;
@@ -92,30 +92,27 @@ fn update(world: &mut World, command: UpdateWorkflow) -> Result<WorkflowView, Re
     WorkflowView::seen(world, id)
 }
 
-/// Removes a definition and its runs. Those under way are cancelled, so that nothing goes on that nobody can see.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct RemoveWorkflow(pub WorkflowId);
-
-command! {
+impl Removable for Workflow {
+    const REMOVE: &'static str = "remove_workflow";
+    const PLACE: Place<Remove<Self>> = Place::Root;
     /// How many runs were cancelled.
-    write "remove_workflow" RemoveWorkflow => usize, Root, |RemoveWorkflow(it), world| Answer::stored(remove(world, it))
-}
+    type Reply = usize;
 
-fn remove(world: &mut World, id: WorkflowId) -> Result<usize, Refusal> {
-    let entity = find::<Workflow>(world, id)?;
-    let runs: Vec<RunId> = world.resource::<Workflows>().runs_after(id, None).collect();
-    let open = world.resource::<Workflows>().open();
-    for run in &runs {
-        if let Some(run) = world.resource::<Workflows>().run(*run) {
-            let why = "cancelled: its workflow was deleted".to_owned();
-            end::end(world, run, RunState::Cancelled, Some(why));
+    /// Its runs go with it. Those under way are cancelled, so that nothing goes on out of sight.
+    fn removed(self, world: &mut World, id: WorkflowId) -> usize {
+        let runs: Vec<RunId> = world.resource::<Workflows>().runs_after(id, None).collect();
+        let open = world.resource::<Workflows>().open();
+        for run in &runs {
+            if let Some(run) = world.resource::<Workflows>().run(*run) {
+                let why = "cancelled: its workflow was deleted".to_owned();
+                end::end(world, run, RunState::Cancelled, Some(why));
+            }
         }
+        let cancelled = open - world.resource::<Workflows>().open();
+        for run in runs {
+            end::forget(world, run);
+        }
+        world.audit(audit_kinds::WORKFLOW_DELETED, None, json!({ "workflow": id, "cancelled": cancelled }));
+        cancelled
     }
-    let cancelled = open - world.resource::<Workflows>().open();
-    for run in runs {
-        end::forget(world, run);
-    }
-    world.despawn(entity);
-    world.audit(audit_kinds::WORKFLOW_DELETED, None, json!({ "workflow": id, "cancelled": cancelled }));
-    Ok(cancelled)
 }

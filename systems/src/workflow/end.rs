@@ -15,11 +15,11 @@ use super::{RunWaiters, Workflows, flow, rows};
 use crate::event::event_text;
 use crate::event::told::Tell;
 use crate::kernel::clock::Now;
-use crate::kernel::counters::Counters;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::{Emit, Outbox};
 use crate::kernel::record;
 use crate::turn::stop_turn;
+use crate::workflow::metrics::RunTotals;
 
 /// How a run ended, for who waits for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,19 +114,19 @@ fn write(world: &mut World, id: RunId, before: &WorkflowRun, after: &WorkflowRun
 fn tell(world: &mut World, id: RunId, run: &WorkflowRun) {
     let (workflow, name) = (run.workflow, run.name.to_string());
     let (by, error) = (run.caller.map(|caller| caller.turn), run.error.as_deref().unwrap_or_default().to_owned());
-    let mut counters = world.resource_mut::<Counters>();
+    let mut counters = world.resource_mut::<RunTotals>();
     match run.state {
         RunState::Completed => {
-            counters.workflow_runs_completed += 1;
+            counters.completed += 1;
             let output = event_text(run.output.as_deref().unwrap_or_default());
             world.event(Event::WorkflowCompleted { workflow, run: id, name, output, by });
         }
         RunState::Cancelled => {
-            counters.workflow_runs_cancelled += 1;
+            counters.cancelled += 1;
             world.event(Event::WorkflowFailed { workflow, run: id, name, error, by });
         }
         RunState::Failed | RunState::Pending | RunState::Running => {
-            counters.workflow_runs_failed += 1;
+            counters.failed += 1;
             world.event(Event::WorkflowFailed { workflow, run: id, name, error, by });
         }
     }

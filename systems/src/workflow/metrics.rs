@@ -1,7 +1,20 @@
 //! Metrics of workflows.
 
+use bevy_ecs::prelude::Resource;
+
 use super::{Definitions, Workflows};
-use crate::kernel::metric::{Metric, totals};
+use crate::kernel::metric::Metric;
+
+/// Workflow runs since the daemon started.
+#[derive(Resource, Clone, Copy, Debug, Default)]
+pub(crate) struct RunTotals {
+    /// Runs that came to their end.
+    pub(super) completed: u64,
+    /// Runs that failed.
+    pub(super) failed: u64,
+    /// Runs that were cancelled.
+    pub(super) cancelled: u64,
+}
 
 pub(super) const ALL: &[Metric] = &[
     Metric::gauge("agentsvc_workflows", "Workflow definitions.", |world, out| {
@@ -11,9 +24,9 @@ pub(super) const ALL: &[Metric] = &[
         out.value(world.resource::<Workflows>().open())
     }),
     Metric::counter("agentsvc_workflow_runs_total", "Ended workflow runs, by outcome.", |world, out| {
-        let totals = totals(world);
-        out.labelled(("end", "completed"), totals.workflow_runs_completed);
-        out.labelled(("end", "failed"), totals.workflow_runs_failed);
-        out.labelled(("end", "cancelled"), totals.workflow_runs_cancelled);
+        let totals = world.resource::<RunTotals>();
+        out.labelled(("end", "completed"), totals.completed);
+        out.labelled(("end", "failed"), totals.failed);
+        out.labelled(("end", "cancelled"), totals.cancelled);
     }),
 ];

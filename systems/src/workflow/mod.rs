@@ -30,7 +30,7 @@ mod start;
 mod template;
 
 pub use cancel::CancelRun;
-pub use change::{CreateWorkflow, RemoveWorkflow, UpdateWorkflow, WorkflowPatch};
+pub use change::{CreateWorkflow, UpdateWorkflow, WorkflowPatch};
 pub use definition::{NewStep, NewWorkflow};
 pub use end::RunEnd;
 pub use runs::{GetRun, ListRuns, RunSummary, RunView};
@@ -54,8 +54,9 @@ use agentsvc_components::{AgentId, RunId, Timestamp, TurnId, WorkflowId};
 
 use crate::event::told::inherits;
 use crate::kernel::command::ReplySlot;
+use crate::kernel::counters::Totals;
 use crate::kernel::domain::{Domain, Phase, System};
-use crate::kernel::entities;
+use crate::kernel::entities::{self, Remove};
 use crate::kernel::footprint::{Measure, entries};
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::outbox::Exclusive;
@@ -95,13 +96,14 @@ pub(crate) const DOMAIN: Domain = Domain {
     commands: &[
         CommandDef::of::<CancelRun>(),
         CommandDef::of::<CreateWorkflow>(),
-        CommandDef::of::<RemoveWorkflow>(),
+        CommandDef::of::<Remove<Workflow>>(),
         CommandDef::of::<RunWorkflow>(),
         CommandDef::of::<StartRun>(),
         CommandDef::of::<UpdateWorkflow>(),
     ],
     error_codes: error_codes::ALL,
     audit_kinds: audit_kinds::ALL,
+    totals: &[Totals::of::<metrics::RunTotals>()],
     metrics: metrics::ALL,
     ..Domain::named("workflow")
 };

@@ -10,21 +10,14 @@ use agentsvc_components::{Timestamp, WorkflowId};
 
 use super::error_codes;
 use crate::kernel::command::Place;
-use crate::kernel::entities::{Entities, Indexed, List, Places, View};
+use crate::kernel::entities::{Entities, List, Places, View, indexed};
 use crate::kernel::index::id_of;
 use crate::kernel::quota::Quota;
 
 /// Every definition.
 pub(crate) type Definitions = Entities<Workflow>;
 
-impl Indexed for Workflow {
-    type Places = DefinitionPlaces;
-    const NOUN: &'static str = "workflow";
-
-    fn bytes(&self) -> usize {
-        Self::bytes(self)
-    }
-}
+indexed!(Workflow: DefinitionPlaces, "workflow");
 
 /// What definitions may take.
 pub(super) const QUOTA: Quota = Quota {

@@ -21,7 +21,7 @@ use super::end::RunEnd;
 use super::{Definitions, RunWaiters, Workflows, rows};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Command, Place, command};
+use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::find;
 use crate::kernel::id_generator::mint;
 use crate::kernel::index;
@@ -67,14 +67,9 @@ pub struct RunWorkflow {
     pub caller: Option<(Attempt, u32)>,
 }
 
-impl Command for RunWorkflow {
-    type Reply = RunEnd;
-    const NAME: &'static str = "run_workflow";
-    const WRITES: bool = true;
-    const PLACE: Place<Self> = Place::Root;
-
-    fn run(self, world: &mut World) -> Answer<RunEnd> {
-        let id = match find_or_start(world, self) {
+command! {
+    write "run_workflow" RunWorkflow => RunEnd, Root, |it, world| {
+        let id = match find_or_start(world, it) {
             Ok(id) => id,
             Err(refusal) => return Answer::Now(Err(refusal)),
         };

@@ -3,15 +3,13 @@
 mod bounds;
 
 use bevy_ecs::prelude::World;
-use serde::Serialize;
 
 use crate::agent::manifests::Manifests;
 use crate::approval::Approvals;
 use crate::budget::Budgets;
-use crate::compaction::Compactions;
+use crate::compaction::{CompactionTotals, Compactions};
 use crate::goal::Goals;
 use crate::kernel::command::{Answer, command};
-use crate::kernel::counters::Counters;
 use crate::kernel::domain::Domain;
 use crate::kernel::engine::Engine;
 use crate::kernel::index::Index;
@@ -20,7 +18,8 @@ use crate::model::admission::Admission;
 use crate::schedule::ScheduleTotals;
 use crate::task::Tasks;
 use crate::trigger::{TriggerTotals, Triggers, Waves};
-use crate::turn::ToolLane;
+use crate::turn::{ToolLane, TurnTotals};
+use crate::usage::CallTotals;
 use crate::workflow::{Definitions, Workflows};
 use crate::{audit, schedule};
 use agentsvc_components::schedule::Tally;
@@ -43,6 +42,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         "task",
         "trigger",
         "turn",
+        "usage",
         "workflow",
     ],
     check: bounds::check,
@@ -50,7 +50,7 @@ pub(crate) const DOMAIN: Domain = Domain {
 };
 
 /// A reading of the world.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct WorldStats {
     /// Live agents.
     pub agents: usize,
@@ -101,13 +101,15 @@ pub struct WorldStats {
     /// Approvals, pending and decided ones.
     pub approvals: usize,
     /// Turns of triggers that ended because a budget was used up, and how matches ended, since the daemon started.
-    #[serde(skip)]
     pub trigger_totals: TriggerTotals,
     /// Slots and turns of schedules and cron jobs since the daemon started, by outcome.
     pub schedule_outcomes: Tally,
-    /// Totals since the daemon started.
-    #[serde(flatten)]
-    pub totals: Counters,
+    /// Turns since the daemon started.
+    pub turn_totals: TurnTotals,
+    /// What model calls used since the daemon started.
+    pub call_totals: CallTotals,
+    /// Compactions since the daemon started.
+    pub compaction_totals: CompactionTotals,
 }
 
 impl WorldStats {
@@ -148,7 +150,9 @@ impl WorldStats {
             approvals: world.resource::<Approvals>().len(),
             trigger_totals: *world.resource::<TriggerTotals>(),
             schedule_outcomes: world.resource::<ScheduleTotals>().0,
-            totals: *world.resource::<Counters>(),
+            turn_totals: *world.resource::<TurnTotals>(),
+            call_totals: *world.resource::<CallTotals>(),
+            compaction_totals: *world.resource::<CompactionTotals>(),
         }
     }
 }

@@ -3,17 +3,19 @@
 use agentsvc_api::upload::audit_kinds;
 use agentsvc_components::agent::{AgentMode, ImportedFrom};
 use agentsvc_components::event::{Event, EventKind};
-use agentsvc_components::goal::GoalStatus;
+use agentsvc_components::goal::{Goal, GoalStatus};
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
 use agentsvc_components::session::message::{Block, ChatMessage, Role, Usage};
+use agentsvc_components::task::Task;
 use agentsvc_components::trigger::{Filter, On, Pattern};
 use agentsvc_components::usage::{CallUse, Limits, Scope};
-use agentsvc_components::workflow::{ErrorMode, StepMode};
+use agentsvc_components::workflow::{ErrorMode, StepMode, Workflow};
 use agentsvc_components::{
     Actor, AgentId, ApprovalId, GoalId, Micros, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, TurnId,
     WorkflowId,
 };
+use agentsvc_systems::kernel::entities::Remove;
 use agentsvc_systems::schedule as schedules;
 use agentsvc_systems::workflow::NewStep;
 use agentsvc_systems::world as stats;
@@ -166,7 +168,7 @@ impl Fuzz {
                 let patch = goal::GoalPatch { due_at, status, ..Default::default() };
                 ask(engine, api, goal::UpdateGoal { goal, patch, only_of: None });
             }
-            4 => ask(engine, api, goal::RemoveGoal(goal)),
+            4 => ask(engine, api, Remove::<Goal>(goal)),
             5..=7 => {
                 let assignee = self.random.one_in(2).then(|| agent.to_string());
                 ask(engine, api, task::PostTask { title: self.text(), assignee, ..Default::default() });
@@ -178,7 +180,7 @@ impl Fuzz {
                 ask(engine, api, task::EndTask { task, failed, result, only_of: None, by: None });
             }
             11 => ask(engine, api, task::RetryTask(task)),
-            12 => ask(engine, api, task::RemoveTask(task)),
+            12 => ask(engine, api, Remove::<Task>(task)),
             _ => {
                 let (key, value) = (Box::from(self.random.of(&["one", "two"])), self.text().into());
                 let (created_at, updated_at, replaces) = (None, None, self.random.one_in(2).then_some(3));
@@ -287,7 +289,7 @@ impl Fuzz {
                 ask(engine, api, workflow::UpdateWorkflow { workflow: id, patch });
             }
             7 => ask(engine, api, workflow::CancelRun(RunId(self.some(b'n')))),
-            _ if self.random.one_in(4) => ask(engine, api, workflow::RemoveWorkflow(id)),
+            _ if self.random.one_in(4) => ask(engine, api, Remove::<Workflow>(id)),
             _ => {
                 let workflow = workflow::WorkflowChoice::Id(id);
                 ask(engine, api, workflow::RunWorkflow { workflow, input: self.text(), caller: None });

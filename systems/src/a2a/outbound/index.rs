@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::a2a::{error_codes, limits};
 use crate::kernel::check::Faults;
-use crate::kernel::entities::{self, Entities, Indexed, Places};
+use crate::kernel::entities::{self, Entities, Places, indexed};
 use crate::kernel::quota::Quota;
 
 /// Every external agent.
@@ -27,14 +27,7 @@ pub(super) const QUOTA: Quota = Quota {
     code: error_codes::A2A_EXTERNAL_AGENTS_FULL,
 };
 
-impl Indexed for A2aAgent {
-    type Places = AgentPlaces;
-    const NOUN: &'static str = "external A2A agent";
-
-    fn bytes(&self) -> usize {
-        Self::bytes(self)
-    }
-}
+indexed!(A2aAgent: AgentPlaces, "external A2A agent");
 
 /// External agents by what people call them.
 #[derive(Debug, Default, PartialEq)]
@@ -67,14 +60,7 @@ impl Places<A2aAgent> for AgentPlaces {
     }
 }
 
-impl Indexed for A2aSent {
-    type Places = SentPlaces;
-    const NOUN: &'static str = "sent A2A task";
-
-    fn bytes(&self) -> usize {
-        Self::bytes(self)
-    }
-}
+indexed!(A2aSent: SentPlaces, "sent A2A task");
 
 /// Sent tasks by all that is asked of them.
 #[derive(Debug, Default, PartialEq)]

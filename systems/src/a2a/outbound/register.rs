@@ -136,9 +136,10 @@ fn origin_of(url: &str) -> &str {
 impl Removable for A2aAgent {
     const REMOVE: &'static str = "remove_a2a_agent";
     const PLACE: Place<Remove<Self>> = Place::Root;
+    type Reply = ();
 
     /// Its open tasks end; the ended ones stay for those who read them.
-    fn removed(&self, world: &mut World, id: A2aAgentId) {
+    fn removed(self, world: &mut World, id: A2aAgentId) {
         settle::cancel_jobs(world, id);
         for task in world.resource::<SentTasks>().open_of(id) {
             settle::end(world, task, A2aSentState::Cancelled, None, Some("the external agent was removed".to_owned()));

@@ -75,23 +75,9 @@ pub(crate) enum Comparison {
     GreaterOrEqual,
 }
 
-impl Comparison {
-    /// Every one.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Equal, Self::Unequal, Self::Less, Self::LessOrEqual, Self::Greater, Self::GreaterOrEqual];
-
-    /// Its mark.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Equal => "=",
-            Self::Unequal => "!=",
-            Self::Less => "<",
-            Self::LessOrEqual => "<=",
-            Self::Greater => ">",
-            Self::GreaterOrEqual => ">=",
-        }
-    }
-}
+agentsvc_components::enum_words! { pub(crate) Comparison [ALL, as_str] {
+    Equal = "=", Unequal = "!=", Less = "<", LessOrEqual = "<=", Greater = ">", GreaterOrEqual = ">=",
+} }
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,8 @@
 //! Metrics of jobs, and of outcomes.
 
 use super::{JobCounts, jobs};
-use crate::kernel::metric::{Metric, totals};
+use crate::kernel::counters::StaleOutcomes;
+use crate::kernel::metric::Metric;
 
 pub(super) const ALL: &[Metric] = &[
     Metric::gauge("agentsvc_jobs", "Jobs, by kind and state.", |world, out| {
@@ -36,6 +37,6 @@ pub(super) const ALL: &[Metric] = &[
         },
     ),
     Metric::counter("agentsvc_outcomes_stale_total", "Outcomes dropped because they came too late.", |world, out| {
-        out.value(totals(world).outcomes_stale)
+        out.value(world.resource::<StaleOutcomes>().0)
     }),
 ];

@@ -37,6 +37,7 @@ use uuid::Uuid;
 use self::lane::Lane;
 use super::check::Faults;
 use super::clock::Now;
+use super::counters::{StaleOutcomes, Totals};
 use super::domain::{Domain, Phase, System};
 use super::id_generator::{mint, mint_beside};
 use super::index::id_of;
@@ -129,6 +130,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     is_quiet: |world| world.resource::<Jobs>().lanes.iter().all(|lane| lane.out() == 0),
     next_due: |world| jobs(world).lanes.iter().filter_map(Lane::next_due).min(),
     clock_set_back: |world| run::clock_set_back(world, now(world)),
+    totals: &[Totals::of::<StaleOutcomes>()],
     metrics: metrics::ALL,
     ..Domain::named("job")
 };

@@ -9,7 +9,7 @@ use agentsvc_components::kernel::job::{Job, JobOutcome, JobState, RunJob, TryEnd
 
 use super::{JobEvent, JobKind, Jobs, change, now};
 use crate::kernel::arrivals::Settle;
-use crate::kernel::counters::Counters;
+use crate::kernel::counters::StaleOutcomes;
 use crate::kernel::id_generator::IdGenerator;
 use crate::kernel::index;
 use crate::kernel::index::id_of;
@@ -85,7 +85,7 @@ impl Settle for JobOutcome {
         let Self(Attempt { job: id, number }, end_of_try) = self;
         let out = found(world, id).filter(|(_, job)| job.state == JobState::Out && job.tries == number);
         let Some((entity, job)) = out else {
-            world.resource_mut::<Counters>().outcomes_stale += 1;
+            world.resource_mut::<StaleOutcomes>().0 += 1;
             return;
         };
         match end_of_try {

@@ -12,7 +12,7 @@ use rand_core::{Rng, SeedableRng};
 
 use super::*;
 use crate::agent::RemoveAgents;
-use crate::kernel::counters::Counters;
+use crate::kernel::counters::StaleOutcomes;
 use crate::kernel::id_generator::IdGenerator;
 use crate::testing::TestWorld;
 
@@ -102,7 +102,7 @@ fn a_job_is_tried_until_it_is_done() {
     wait(&mut world, 1);
     let second = tries(&mut world).remove(0).attempt;
     world.outcome(JobOutcome(first.attempt, TryEnd::Done("late".to_owned())));
-    assert_eq!((second.number, world.engine.world().resource::<Counters>().outcomes_stale), (2, 1));
+    assert_eq!((second.number, world.engine.world().resource::<StaleOutcomes>().0), (2, 1));
     let after_ms = Some(20_000);
     world.outcome(JobOutcome(second, TryEnd::Retry { after_ms, reason: "later".to_owned() }));
     assert_eq!(

@@ -61,7 +61,7 @@ fn a_removed_workflow_takes_its_runs_along() {
     completed(&done);
     let open = begin(&mut world, id, "");
     let run = world.ask(ListRuns { workflow: id, after: None, limit: 9 }).unwrap().items[1].id;
-    assert_eq!(world.ask(RemoveWorkflow(id)).unwrap(), 1);
+    assert_eq!(world.ask(Remove::<Workflow>(id)).unwrap(), 1);
     let (state, why) = ended(&open);
     assert_eq!((state, why.as_str()), (RunState::Cancelled, "cancelled: its workflow was deleted"));
     for kind in [b'f', b'n', b'p'] {
@@ -70,7 +70,7 @@ fn a_removed_workflow_takes_its_runs_along() {
     let gone = [
         world.ask(Get::<WorkflowView>(id)).err(),
         world.ask(GetRun(run)).err(),
-        world.ask(RemoveWorkflow(id)).err(),
+        world.ask(Remove::<Workflow>(id)).err(),
         world.ask(ListRuns { workflow: id, after: None, limit: 9 }).err(),
         world.ask(StartRun { workflow: id, input: String::new() }).err(),
         world.ask(UpdateWorkflow { workflow: id, patch: WorkflowPatch::default() }).err(),
@@ -122,7 +122,7 @@ fn the_texts_of_definitions_take_so_many_bytes_whether_they_are_made_or_changed(
     change(&mut world, other, "q").unwrap();
     change(&mut world, id, "pp").unwrap();
     assert_eq!(said(change(&mut world, id, "ppp").unwrap_err()), full);
-    world.ask(RemoveWorkflow(other)).unwrap();
+    world.ask(Remove::<Workflow>(other)).unwrap();
     create(&mut world, vec![step("p")]).unwrap();
     assert_eq!(said(create(&mut world, vec![step("p")]).unwrap_err()), full);
     // A restart counts what there is.

@@ -4,6 +4,7 @@ use agentsvc_components::RefusalKind;
 use agentsvc_components::kernel::limit;
 
 use super::*;
+use crate::workflow::metrics::RunTotals;
 
 fn runs(world: &mut TestWorld, workflow: WorkflowId) -> Vec<RunSummary> {
     world.ask(ListRuns { workflow, after: None, limit: 1_000 }).unwrap().items
@@ -24,7 +25,7 @@ fn a_cancelled_run_stops_its_turns() {
     let (done, gone) = (StepState::Completed, StepState::Cancelled);
     assert_eq!(states(&kept), [done, done, gone, gone, gone]);
     assert_eq!(kinds(&world).last(), Some(&"workflow_failed"));
-    assert_eq!(world.engine.stats().totals.workflow_runs_cancelled, 1);
+    assert_eq!(world.engine.world().resource::<RunTotals>().cancelled, 1);
     reply(&mut world, "C");
     assert_eq!(world.engine.stats().turns_open, 0);
     beat(&mut world, 10_000_000);

@@ -9,6 +9,7 @@ use super::*;
 use crate::agent::{RemoveAgents, StopAgents};
 use crate::testing::answer;
 use crate::turn::StopTurns;
+use crate::workflow::metrics::RunTotals;
 
 fn timed(secs: u64, step: NewStep) -> NewStep {
     NewStep { timeout_secs: Some(secs), ..step }
@@ -27,7 +28,7 @@ fn a_failed_step_fails_the_run() {
     assert_eq!(states(&run), [StepState::Failed, StepState::Cancelled]);
     assert_eq!(run.progress[0].error.as_deref(), Some("no answer in time"));
     assert!(run.ended_at.is_some() && run.progress[1].ended_at.is_none());
-    assert_eq!(world.engine.stats().totals.workflow_runs_failed, 1);
+    assert_eq!(world.engine.world().resource::<RunTotals>().failed, 1);
 }
 
 #[test]
@@ -233,7 +234,7 @@ fn one_beat_finds_a_bounded_number_of_steps_out_of_time_and_the_next_the_rest() 
     assert_eq!(world.engine.stats().workflow_runs_open, 5);
     beat(&mut world, 0);
     assert_eq!(world.engine.stats().workflow_runs_open, 0);
-    assert_eq!(world.engine.stats().totals.workflow_runs_failed as usize, many);
+    assert_eq!(world.engine.world().resource::<RunTotals>().failed as usize, many);
 }
 
 #[test]

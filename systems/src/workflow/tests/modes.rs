@@ -7,6 +7,7 @@ use agentsvc_components::manifest::SessionMode;
 use super::*;
 use crate::agent::SpawnAgent;
 use crate::session::GetSession;
+use crate::workflow::metrics::RunTotals;
 use crate::{manifest, session};
 
 #[test]
@@ -32,7 +33,7 @@ fn sequential_steps_pass_their_output_on_and_variables_stay() {
     assert_eq!((run.state, run.error.clone()), (RunState::Completed, None));
     assert!(run.ended_at > Some(run.started_at) && run.progress.iter().all(|step| step.attempts == 1));
     assert_eq!(run.outputs[0].as_deref(), Some("<plan tea>"));
-    assert_eq!(world.engine.stats().totals.workflow_runs_completed, 1);
+    assert_eq!(world.engine.world().resource::<RunTotals>().completed, 1);
 }
 
 #[test]

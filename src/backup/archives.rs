@@ -1,48 +1,39 @@
 //! The directory of backups: what is in it, and what goes.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use agentsvc_api::backup::store::BackupLine;
 use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::limit::BACKUPS_LISTED_MAX;
-use chrono::DateTime;
 
 use super::error::{Error, io};
-use super::files::children;
 use super::manifest::Manifest;
 use super::name::check_filename;
-use super::place::sync_dir;
 use super::read;
-
-/// Milliseconds of a day.
-const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+use crate::kernel::archives::{self, Retention, moment};
+use crate::kernel::disk;
 
 /// The backups in `dir` and when they were made, the newest first. Of those beyond [`BACKUPS_LISTED_MAX`] nothing is known.
 pub fn list(dir: &Path) -> Result<Vec<(Timestamp, BackupLine)>, Error> {
-    let mut found = Vec::new();
-    // Names grow with time.
-    for (filename, path) in children(dir).map_err(io("list", dir))?.into_iter().rev().take(BACKUPS_LISTED_MAX) {
-        if check_filename(&filename).is_err() {
-            continue;
-        }
-        let Ok(metadata) = path.symlink_metadata() else { continue };
-        if !metadata.is_file() {
-            continue;
-        }
-        let manifest = read::manifest_of(&path).map_err(|error| error.to_string());
-        let written = manifest.as_ref().ok().and_then(|manifest| moment(&manifest.created_at));
-        let modified = metadata.modified().ok().map(of_system);
-        let at = written.or(modified).unwrap_or(Timestamp(0));
-        let (valid, problem) = (manifest.is_ok(), manifest.as_ref().err().cloned());
-        let Manifest { release, step, components, counts, .. } = manifest.unwrap_or_default();
-        let (created_at, size_bytes, release) = (at.to_string(), metadata.len(), valid.then_some(release));
-        let line = BackupLine { filename, size_bytes, valid, problem, created_at, release, step, components, counts };
-        found.push((at, line));
-    }
+    let mut found = archives::list(dir, BACKUPS_LISTED_MAX, line_of).map_err(io("list", dir))?;
     found.sort_by(|(a_at, a), (b_at, b)| (b_at, &b.filename).cmp(&(a_at, &a.filename)));
     Ok(found)
+}
+
+/// What is known of this file; `None` when it is no backup.
+fn line_of(path: PathBuf) -> Option<(Timestamp, BackupLine)> {
+    let filename = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    check_filename(&filename).ok()?;
+    let metadata = path.symlink_metadata().ok().filter(|metadata| metadata.is_file())?;
+    let manifest = read::manifest_of(&path).map_err(|error| error.to_string());
+    let written = manifest.as_ref().ok().and_then(|manifest| moment(&manifest.created_at));
+    let modified = metadata.modified().ok().map(of_system);
+    let at = written.or(modified).unwrap_or(Timestamp(0));
+    let (valid, problem) = (manifest.is_ok(), manifest.as_ref().err().cloned());
+    let Manifest { release, step, components, counts, .. } = manifest.unwrap_or_default();
+    let (created_at, size_bytes, release) = (at.to_string(), metadata.len(), valid.then_some(release));
+    Some((at, BackupLine { filename, size_bytes, valid, problem, created_at, release, step, components, counts }))
 }
 
 /// The path of the backup of this name, which is a checked one; `None` when there is none.
@@ -54,30 +45,21 @@ pub fn find(dir: &Path, filename: &str) -> Option<PathBuf> {
 /// Removes a backup. False when there is none of this name, which is a checked one.
 pub fn remove(dir: &Path, filename: &str) -> Result<bool, Error> {
     let path = dir.join(filename);
-    match fs::symlink_metadata(&path) {
-        Ok(metadata) if metadata.is_file() => fs::remove_file(&path).map_err(io("remove", &path))?,
-        Ok(_) => return Ok(false),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(io("look at", &path)(error)),
+    let found = disk::there(path.symlink_metadata()).map_err(io("look at", &path))?;
+    if !found.is_some_and(|metadata| metadata.is_file()) {
+        return Ok(false);
     }
-    sync_dir(dir)?;
+    archives::delete(dir, std::slice::from_ref(&path)).map_err(io("remove", &path))?;
     Ok(true)
 }
 
 /// Which backups of `lines`, which stand newest first, go at `now`: all beyond the newest `keep` (0 keeps all), and those
 /// older than `max_age_days` (0 keeps them). The newest stays, and so does what is none of ours.
 pub fn outdated(lines: &[(Timestamp, BackupLine)], keep: usize, max_age_days: u32, now: Timestamp) -> Vec<String> {
-    let oldest = now.plus_ms(-i64::from(max_age_days) * DAY_MS);
+    let retention = Retention { keep, max_age_days };
     let ours = lines.iter().filter(|(_, line)| line.valid && line.filename.starts_with("agentsvc-"));
-    let goes = |(n, (at, _)): &(usize, &(Timestamp, BackupLine))| {
-        *n > 0 && (keep > 0 && *n >= keep || max_age_days > 0 && *at < oldest)
-    };
+    let goes = |(n, (at, _)): &(usize, &(Timestamp, BackupLine))| *n > 0 && retention.lets_go(*n, *at, now);
     ours.enumerate().filter(goes).map(|(_, (_, line))| line.filename.clone()).collect()
-}
-
-/// A moment as a manifest says it.
-pub(super) fn moment(text: &str) -> Option<Timestamp> {
-    DateTime::parse_from_rfc3339(text).ok().map(|moment| Timestamp(moment.timestamp_millis()))
 }
 
 fn of_system(time: SystemTime) -> Timestamp {
@@ -88,6 +70,7 @@ fn of_system(time: SystemTime) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::archives::DAY_MS;
 
     fn line(filename: &str, days: i64) -> (Timestamp, BackupLine) {
         let at = Timestamp(days * DAY_MS);

@@ -7,18 +7,16 @@ use std::path::{Path, PathBuf};
 
 use agentsvc_api::snapshot::store::{Reason, Snapshot};
 use agentsvc_components::Timestamp;
-use chrono::DateTime;
 use uuid::Uuid;
 
-use crate::kernel::disk::{self, remove_file, sync_dir};
+use crate::kernel::archives::{self, moment};
+use crate::kernel::disk::{self, remove_file};
 use crate::kernel::home::create_private_dir;
 
 /// The end of the name of a file of rows.
 const ROWS: &str = "rows.zst";
 /// The end of the name of what is not complete.
 const UNFINISHED: &str = "new";
-/// Milliseconds of a day.
-const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// Which snapshots stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,35 +32,29 @@ pub struct Retention {
 impl Retention {
     /// Those of `snapshots`, which stand newest first, that go at `now`.
     pub fn outdated(self, snapshots: &[Snapshot], now: Timestamp) -> Vec<Snapshot> {
-        let (mut automatic, mut manual) = (0, 0);
-        let oldest = now.plus_ms(-i64::from(self.max_age_days) * DAY_MS);
-        let goes = |snapshot: &&Snapshot| match snapshot.reason {
-            Reason::Manual => {
-                manual += 1;
-                self.keep_manual > 0 && manual > self.keep_manual
-            }
-            Reason::Auto => {
-                automatic += 1;
-                automatic > self.keep || (self.max_age_days > 0 && taken_at(snapshot) < oldest)
-            }
+        let automatic = archives::Retention { keep: self.keep, max_age_days: self.max_age_days };
+        let manual = archives::Retention { keep: self.keep_manual, max_age_days: 0 };
+        let (mut of_automatic, mut of_manual) = (0.., 0..);
+        let goes = |snapshot: &&Snapshot| {
+            let (retention, newer) = match snapshot.reason {
+                Reason::Manual => (manual, of_manual.next()),
+                Reason::Auto => (automatic, of_automatic.next()),
+            };
+            // What cannot be read counts as new.
+            let taken_at = moment(&snapshot.created_at).unwrap_or(Timestamp(i64::MAX));
+            newer.is_some_and(|newer| retention.lets_go(newer, taken_at, now))
         };
         snapshots.iter().filter(goes).cloned().collect()
     }
 }
 
-/// When it was taken; what cannot be read counts as new.
-fn taken_at(snapshot: &Snapshot) -> Timestamp {
-    let parsed = DateTime::parse_from_rfc3339(&snapshot.created_at);
-    parsed.map_or(Timestamp(i64::MAX), |moment| Timestamp(moment.timestamp_millis()))
-}
-
 /// The directory of snapshots. It is made with the first one.
 #[derive(Clone, Debug)]
-pub struct Shelf {
+pub struct Archives {
     dir: PathBuf,
 }
 
-impl Shelf {
+impl Archives {
     /// The snapshots in `dir`.
     pub const fn new(dir: PathBuf) -> Self {
         Self { dir }
@@ -85,21 +77,15 @@ impl Shelf {
 
     /// All snapshots, the newest first. One whose card cannot be read is left out, with a line in the log.
     pub fn list(&self) -> io::Result<Vec<Snapshot>> {
-        let mut found = Vec::new();
-        for path in disk::entries(&self.dir)? {
-            if path.extension().is_none_or(|extension| extension != "json") {
-                continue;
-            }
-            match disk::there(read_card(&path)) {
-                // It may be deleted in this moment.
-                Ok(snapshot) => found.extend(snapshot),
-                Err(error) => tracing::warn!(path = %path.display(), %error, "the metadata of this snapshot cannot \
-                    be read"),
-            }
-        }
-        // Ids grow with time.
-        found.sort_by_key(|snapshot| std::cmp::Reverse(snapshot.id));
-        Ok(found)
+        archives::list(&self.dir, usize::MAX, |path| {
+            let is_card = path.extension().is_some_and(|extension| extension == "json");
+            // It may be deleted in this moment.
+            let read = is_card.then(|| disk::there(read_card(&path)))?;
+            read.unwrap_or_else(|error| {
+                tracing::warn!(path = %path.display(), %error, "the metadata of this snapshot cannot be read");
+                None
+            })
+        })
     }
 
     /// A snapshot by its id.
@@ -107,7 +93,7 @@ impl Shelf {
         disk::there(read_card(&self.card(id)))
     }
 
-    /// Puts a snapshot whose rows are complete, and synced, at its [`draft`](Self::draft) on the shelf.
+    /// Puts a snapshot whose rows are complete, and synced, at its [`draft`](Self::draft) among the others.
     ///
     /// # Errors
     /// The disk failed; then it is not there.
@@ -131,9 +117,7 @@ impl Shelf {
 
     /// Deletes a snapshot. The card goes first: what a kill leaves then is no snapshot.
     pub fn delete(&self, id: Uuid) -> io::Result<()> {
-        remove_file(&self.card(id))?;
-        sync_dir(&self.dir)?;
-        remove_file(&self.rows(id))
+        archives::delete(&self.dir, &[self.card(id), self.rows(id)])
     }
 
     /// Removes what kills have left: files that are not complete, and rows without a card. Gives how many.
@@ -161,6 +145,7 @@ mod tests {
     use agentsvc_api::snapshot::store::SnapshotCounts;
 
     use super::*;
+    use crate::kernel::archives::DAY_MS;
 
     const NOW: Timestamp = Timestamp(100 * DAY_MS);
 
@@ -179,37 +164,37 @@ mod tests {
         }
     }
 
-    fn put(shelf: &Shelf, snapshot: &Snapshot) {
-        fs::write(shelf.draft(snapshot.id).unwrap(), "rows").unwrap();
-        shelf.put(snapshot).unwrap();
+    fn put(archives: &Archives, snapshot: &Snapshot) {
+        fs::write(archives.draft(snapshot.id).unwrap(), "rows").unwrap();
+        archives.put(snapshot).unwrap();
     }
 
     #[test]
     fn what_was_put_is_listed_newest_first_until_it_is_deleted() {
         let home = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(home.path().join("snapshots"));
-        assert_eq!((shelf.list().unwrap(), shelf.sweep().unwrap()), (vec![], 0));
+        let archives = Archives::new(home.path().join("snapshots"));
+        assert_eq!((archives.list().unwrap(), archives.sweep().unwrap()), (vec![], 0));
         let (first, second) = (snapshot(1, Reason::Manual, 1), snapshot(2, Reason::Auto, 0));
-        put(&shelf, &first);
-        put(&shelf, &second);
-        assert_eq!(shelf.list().unwrap(), [second.clone(), first.clone()]);
-        assert_eq!(shelf.find(first.id).unwrap(), Some(first.clone()));
-        shelf.delete(first.id).unwrap();
-        assert_eq!(shelf.find(first.id).unwrap(), None);
-        assert_eq!(shelf.list().unwrap(), [second]);
-        assert!(!shelf.rows(first.id).exists());
+        put(&archives, &first);
+        put(&archives, &second);
+        assert_eq!(archives.list().unwrap(), [second.clone(), first.clone()]);
+        assert_eq!(archives.find(first.id).unwrap(), Some(first.clone()));
+        archives.delete(first.id).unwrap();
+        assert_eq!(archives.find(first.id).unwrap(), None);
+        assert_eq!(archives.list().unwrap(), [second]);
+        assert!(!archives.rows(first.id).exists());
     }
 
     #[test]
     fn one_that_cannot_be_put_leaves_nothing() {
         let home = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(home.path().to_owned());
+        let archives = Archives::new(home.path().to_owned());
         let snapshot = snapshot(1, Reason::Auto, 0);
-        fs::write(shelf.draft(snapshot.id).unwrap(), "rows").unwrap();
+        fs::write(archives.draft(snapshot.id).unwrap(), "rows").unwrap();
         // Where the card would be written is something else.
-        let in_the_way = shelf.card(snapshot.id).with_extension("json.new");
+        let in_the_way = archives.card(snapshot.id).with_extension("json.new");
         fs::create_dir(&in_the_way).unwrap();
-        shelf.put(&snapshot).unwrap_err();
+        archives.put(&snapshot).unwrap_err();
         fs::remove_dir(in_the_way).unwrap();
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
     }
@@ -217,17 +202,17 @@ mod tests {
     #[test]
     fn what_a_kill_leaves_is_no_snapshot_and_is_swept() {
         let home = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(home.path().to_owned());
+        let archives = Archives::new(home.path().to_owned());
         let whole = snapshot(1, Reason::Manual, 0);
-        put(&shelf, &whole);
+        put(&archives, &whole);
         // Killed while the rows were written, before the card was there, and after the card was deleted.
-        fs::write(shelf.draft(Uuid::from_u128(2)).unwrap(), "ro").unwrap();
-        fs::write(shelf.rows(Uuid::from_u128(3)), "rows").unwrap();
+        fs::write(archives.draft(Uuid::from_u128(2)).unwrap(), "ro").unwrap();
+        fs::write(archives.rows(Uuid::from_u128(3)), "rows").unwrap();
         fs::write(home.path().join("00000000-0000-0000-0000-000000000004.json.new"), "{").unwrap();
         fs::write(home.path().join("notes.txt"), "mine").unwrap();
-        assert_eq!(shelf.list().unwrap(), std::slice::from_ref(&whole));
-        assert_eq!(shelf.sweep().unwrap(), 3);
-        assert_eq!(shelf.list().unwrap(), [whole]);
+        assert_eq!(archives.list().unwrap(), std::slice::from_ref(&whole));
+        assert_eq!(archives.sweep().unwrap(), 3);
+        assert_eq!(archives.list().unwrap(), [whole]);
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 3, "rows, card and what is not ours");
     }
 

@@ -6,7 +6,8 @@ use agentsvc_components::session::message::{Block, Role, ToolCall};
 use agentsvc_components::turn::TurnEnd;
 use agentsvc_components::turn::effect::ToolRun;
 use agentsvc_components::turn::outcome::{ModelEnd, ModelOutcome, ToolEnd, ToolOutcome, ToolStatus};
-use agentsvc_components::{AgentId, Refusal, RefusalKind};
+use agentsvc_components::kernel::taint::Taint;
+use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId};
 use uuid::Uuid;
 
 use super::*;
@@ -15,7 +16,7 @@ use crate::config::Settings;
 use crate::kernel::entities::Get;
 use crate::session::GetSession;
 use crate::testing::{Asked, TestWorld, answer};
-use crate::turn::{InterruptSession, NewMessage, SendMessage, StopTurns, TurnReply};
+use crate::turn::{InterruptSession, NewMessage, PostMessage, SendMessage, StopTurns, TurnReply};
 
 fn world() -> (TestWorld, AgentId) {
     let settings = Settings { require_approval: vec!["danger*".into()], ..Settings::default() };
@@ -192,7 +193,7 @@ fn decisions_stand_in_the_order_in_which_they_were_made() {
         assert_eq!(listed, expected);
         world.restart();
     }
-    assert_eq!(world.ask(CountApprovals).unwrap(), ApprovalCounts { pending: 1, decided: 4 });
+    assert_eq!(world.ask(CountApprovals).unwrap(), ApprovalCounts { pending: 1, of_strangers: 0, decided: 4 });
 }
 
 #[test]
@@ -228,7 +229,7 @@ fn an_approval_goes_with_its_turn_and_its_agent() {
         let id = pending(&mut world)[0].id;
         end(&mut world, agent);
         assert!(asked.take().is_some(), "the turn has ended");
-        assert_eq!(world.ask(CountApprovals).unwrap(), ApprovalCounts { pending: 0, decided: 1 });
+        assert_eq!(world.ask(CountApprovals).unwrap(), ApprovalCounts { pending: 0, of_strangers: 0, decided: 1 });
         let late = decide(&mut world, &[id], Decision::Approve).unwrap_err();
         assert_eq!(late.kind, RefusalKind::Conflict);
         assert!(runs(&mut world).is_empty());
@@ -263,6 +264,70 @@ fn the_manifest_gates_too_and_a_client_may_ask() {
 }
 
 #[test]
+fn what_strangers_ask_for_stands_behind_and_takes_no_place_of_others() {
+    let (mut world, agent) = world();
+    let strangers = |world: &mut TestWorld, n: usize| {
+        let session = Some(SessionId(Uuid::from_u128(1 + n as u128)));
+        let message = NewMessage { taint: Taint::GUEST, ..NewMessage::text("go") };
+        world.ask(PostMessage { agent, session, message }).unwrap();
+        model_asks(world, &["dangerous"]);
+    };
+    for n in 0..limits::STRANGERS_PENDING_MAX {
+        strangers(&mut world, n);
+    }
+    let counts = ApprovalCounts {
+        pending: limits::STRANGERS_PENDING_MAX,
+        of_strangers: limits::STRANGERS_PENDING_MAX,
+        decided: 0,
+    };
+    assert_eq!(world.ask(CountApprovals).unwrap(), counts);
+    strangers(&mut world, limits::STRANGERS_PENDING_MAX);
+    assert_eq!(world.ask(CountApprovals).unwrap(), counts, "their own places are taken");
+    let attempt = world.next_call().attempt;
+    world.answer(attempt, "then not");
+    // A question during a turn of theirs is theirs, too.
+    let turn = pending(&mut world)[0].approval.call.and_then(|call| call.waiting_turn());
+    let question = |turn| AskPerson {
+        id: Uuid::from_u128(9),
+        agent,
+        action: "ask".into(),
+        description: "Which?".into(),
+        payload: "{}".into(),
+        answer_schema: None,
+        turn,
+    };
+    let refused = world.begin(question(turn));
+    world.step();
+    assert_eq!(refused.take().unwrap().unwrap_err().kind, RefusalKind::TooMany);
+    // The agent's own calls still find places, and stand first.
+    let _asked = send(&mut world, agent);
+    model_asks(&mut world, &["danger_one"]);
+    world.restart();
+    let first: Vec<_> = pending(&mut world).iter().map(|view| view.approval.action.clone()).collect();
+    assert_eq!(&*first[0], "danger_one", "{first:?}");
+    assert!(!pending(&mut world)[0].approval.is_strangers && pending(&mut world)[1].approval.is_strangers);
+    // Page by page, each once.
+    let (mut seen, mut after) = (Vec::new(), None);
+    loop {
+        let filter = ApprovalFilter { decided: false, agent: None };
+        let page = world.ask(ListApprovals { filter, after, limit: 7 }).unwrap();
+        seen.extend(page.items.iter().map(|view| view.id));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen.len(), limits::STRANGERS_PENDING_MAX + 1);
+    let mut once = seen.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), seen.len());
+    world.ask(RemoveAgents(vec![agent])).unwrap();
+    assert_eq!(world.ask(CountApprovals).unwrap().of_strangers, 0);
+    assert_eq!(world.engine.check(), Vec::<String>::new());
+}
+
+#[test]
 fn what_a_client_asked_for_expires_with_its_agent_and_no_other() {
     let mut world = TestWorld::new();
     let (gone, stays) = (world.spawn("gone"), world.spawn("stays"));
@@ -278,7 +343,7 @@ fn what_a_client_asked_for_expires_with_its_agent_and_no_other() {
     let states: Vec<ApprovalState> =
         ids.iter().map(|id| world.ask(Get::<ApprovalView>(*id)).unwrap().approval.state).collect();
     assert_eq!(states, [ApprovalState::Expired, ApprovalState::Pending, ApprovalState::Expired]);
-    assert_eq!(world.ask(CountApprovals).unwrap(), ApprovalCounts { pending: 1, decided: 2 });
+    assert_eq!(world.ask(CountApprovals).unwrap(), ApprovalCounts { pending: 1, of_strangers: 0, decided: 2 });
 }
 
 #[test]
@@ -404,7 +469,7 @@ fn when_too_many_wait_nobody_is_asked_and_so_many_decisions_are_kept() {
         let ids: Vec<ApprovalId> = world.ask(page).unwrap().items.iter().map(|view| view.id).collect();
         decide(&mut world, &ids, Decision::Reject).unwrap();
     }
-    let all = ApprovalCounts { pending: 0, decided: limit::APPROVALS_DECIDED_MAX };
+    let all = ApprovalCounts { pending: 0, of_strangers: 0, decided: limit::APPROVALS_DECIDED_MAX };
     assert_eq!(world.ask(CountApprovals).unwrap(), all);
     let last = world.ask(request()).unwrap().id;
     decide(&mut world, &[last], Decision::Approve).unwrap();

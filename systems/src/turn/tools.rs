@@ -251,6 +251,7 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<(Attempt, O
         agent_taint: owner.taint,
         trace: turn.request.as_ref().and_then(|request| request.trace.clone()),
         user: turn.request.as_ref().and_then(|request| request.user.clone()),
+        consolidates: matches!(turn.origin, Origin::Dream { .. }),
     };
     // What it writes is there however the turn ends, and others may read it before its result is in.
     if taint::writes_files(&run.call.name) {

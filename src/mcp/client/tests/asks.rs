@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use agentsvc_systems::mcp::limits::MCP_QUESTIONS_OPEN_MAX;
 use futures_util::future::BoxFuture;
-
-use super::super::asks::{Answers, Asked, Offers, RpcError};
-use super::*;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use super::super::asks::{Answers, Asked, Offers, RpcError};
+use super::*;
 use crate::mcp::client::wire::{Memory, memory_for};
 
 /// Answers after a while: persons are slow.

@@ -13,9 +13,10 @@ use agentsvc_api::http::shutdown::Shutdown;
 use agentsvc_api::peer::audit_kinds;
 use agentsvc_api::peer::network::PeerCounts;
 use agentsvc_components::kernel::audit_kind::AuditKind;
-use agentsvc_components::{Actor, AgentId, Timestamp};
+use agentsvc_components::{Actor, AgentId, SessionId, Timestamp};
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::injection::InjectionPolicy;
+use agentsvc_systems::peer::CountPeerTokens;
 use agentsvc_systems::peer::limits::{PEER_MESSAGES_OUT_MAX, PEER_REFUSALS_NOTED_MAX};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -26,6 +27,7 @@ use super::config::{Dial, NetworkConfig};
 use super::guesses::Guesses;
 use super::handshake::{FORBIDDEN, INTERNAL, Known, Refused, TOO_MANY, Us};
 use super::identity::Identity;
+use super::inbound::refused;
 use super::message::{Hello, line};
 use super::nonces::{Nonces, Seen};
 use super::table::{Joined, Table};
@@ -163,16 +165,23 @@ impl Network {
         self.limited(result)
     }
 
-    /// A turn begins that a peer asks for. [`turn_ended`](Self::turn_ended) must follow.
-    pub(crate) fn turn_begins(&self, node_id: &str) -> Result<(), Refused> {
-        let result = self.usage.lock().entry(node_id.to_owned()).or_default().begin(self.allowance(), Instant::now());
+    /// A turn begins that a peer asks for in this session. [`turn_ended`](Self::turn_ended) must follow.
+    pub(crate) async fn turn_begins(&self, node_id: &str, session: SessionId) -> Result<(), Refused> {
+        let allowance = self.allowance();
+        let sessions = self.usage.lock().entry(node_id.to_owned()).or_default().sessions(session, Instant::now());
+        // Also what its messages set off, however long that goes on.
+        let used = match allowance.tokens {
+            0 => 0,
+            _ => self.bridge.ask(CountPeerTokens(sessions)).await.map_err(|refusal| refused(&refusal))?,
+        };
+        let result = self.usage.lock().entry(node_id.to_owned()).or_default().begin(allowance, used);
         self.limited(result)
     }
 
-    /// It has ended.
+    /// It has ended, and used so many tokens itself.
     pub(crate) fn turn_ended(&self, node_id: &str, tokens: u64) {
         self.counts.tokens.fetch_add(tokens, Ordering::Relaxed);
-        self.usage.lock().entry(node_id.to_owned()).or_default().end(tokens, Instant::now());
+        self.usage.lock().entry(node_id.to_owned()).or_default().end();
     }
 
     /// A node connects: it must know the secret, and not come from where too many did not.

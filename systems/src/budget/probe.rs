@@ -63,6 +63,7 @@ impl Command for ReserveProbe {
             is_bounded: true,
             is_aside: false,
             strangers: Taint::NONE,
+            began_in: None,
         };
         let grant = call.attempt();
         begin(world, call);

@@ -60,14 +60,18 @@ pub(crate) struct Spent {
     pub(crate) scope: Scope,
 }
 
-/// A call that strangers began cost something.
+/// A call that strangers began cost something, or used tokens.
 pub(crate) struct SpentByStrangers {
     /// Their labels.
     pub(crate) strangers: Taint,
     /// The moment at which it counts.
     pub(crate) at: Timestamp,
+    /// The session in which they began it, where that is known.
+    pub(crate) began_in: Option<SessionId>,
     /// How much.
     pub(crate) cost: Micros,
+    /// Tokens, in and out.
+    pub(crate) tokens: u64,
 }
 
 /// Prepares a new world for metering.

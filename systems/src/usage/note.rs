@@ -69,6 +69,7 @@ fn unreserved(world: &mut World, channel: Box<str>, used: &CallUse) -> CallRecor
         is_bounded: false,
         is_aside: false,
         strangers: Taint::NONE,
+        began_in: None,
     }
 }
 

@@ -19,7 +19,7 @@ use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::turn::effect::ToolRun;
 use agentsvc_components::turn::outcome::{ModelAnswer, ToolEnd, ToolOutcome, ToolStatus};
 use agentsvc_components::turn::trace::{StepKind, StepStatus};
-use agentsvc_components::turn::{PendingState, PendingTool, Turn, TurnState};
+use agentsvc_components::turn::{Origin, PendingState, PendingTool, Turn, TurnState};
 use agentsvc_components::{Timestamp, TurnId};
 
 use super::finish::{End, finish};

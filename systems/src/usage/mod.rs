@@ -91,7 +91,7 @@ use crate::kernel::stage::Stage;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::usage::Scope;
 use agentsvc_components::usage::record::UsageSwept;
-use agentsvc_components::{AgentId, Micros, Timestamp};
+use agentsvc_components::{AgentId, Micros, SessionId, Timestamp};
 #[cfg(test)]
 pub(crate) use tests::{events as events_for_tests, priced as priced_for_tests};
 

@@ -39,7 +39,7 @@ pub(crate) async fn handle(network: &Arc<Network>, node_id: &str, Message { id, 
         Ok(()) => answer(network, node_id, request).await,
         Err(refused) => Err(refused),
     };
-    let response = answer.unwrap_or_else(|Refused { code, reason }| Response::Error { code, message: reason });
+    let response = answer.unwrap_or_else(|Refused { code, reason, .. }| Response::Error { code, message: reason });
     Some(Message::new(id, Kind::Response(response)))
 }
 

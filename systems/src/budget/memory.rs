@@ -4,16 +4,14 @@ use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 
 use agentsvc_components::agent::{Agent, AgentState};
-use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId};
 
 use super::need;
-use super::sampling::{Reserved, may_go_out};
+use super::sampling::{Reserved, may_go_out, reserved};
 use crate::agent::error_codes::AGENT_NOT_RUNNING;
 use crate::config::Settings;
 use crate::kernel::command::{Answer, Command, Place};
-use crate::kernel::id_generator::mint_beside;
 use crate::kernel::index;
 
 /// What the usage events of such calls name as their channel.
@@ -43,13 +41,8 @@ impl Command for ReserveMemory {
     const PLACE: Place<Self> = Place::Id(|it| it.agent.0);
 
     fn run(self, world: &mut World) -> Answer<Reserved> {
-        let (need, model) = match judge(world, &self) {
-            Ok(found) => found,
-            Err(refusal) => return Answer::Now(Err(refusal)),
-        };
-        let grant = Attempt { job: mint_beside(world, self.agent.0), number: 1 };
-        need::reserve(world, grant, need);
-        Answer::Stored(Reserved { grant, model })
+        let judged = judge(world, &self);
+        reserved(world, self.agent, judged)
     }
 }
 

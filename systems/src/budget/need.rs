@@ -260,7 +260,18 @@ pub(crate) fn reserve(world: &mut World, attempt: Attempt, need: Need) {
     let now = world.resource::<Now>().0;
     let at = world.resource::<Rollups>().moment(now);
     let Need {
-        agent, above, worst, agent_name, session, channel, provider, model, answer_tokens_max, strangers, began_in, ..
+        agent,
+        above,
+        worst,
+        agent_name,
+        session,
+        channel,
+        provider,
+        model,
+        answer_tokens_max,
+        strangers,
+        began_in,
+        ..
     } = need;
     let call = CallRecord {
         job: attempt.job,

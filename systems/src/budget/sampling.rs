@@ -52,13 +52,8 @@ impl Command for ReserveSampling {
     const PLACE: Place<Self> = Place::Id(|it| it.agent.0);
 
     fn run(self, world: &mut World) -> Answer<Reserved> {
-        let (need, model) = match judge(world, &self) {
-            Ok(found) => found,
-            Err(refusal) => return Answer::Now(Err(refusal)),
-        };
-        let grant = Attempt { job: mint_beside(world, self.agent.0), number: 1 };
-        need::reserve(world, grant, need);
-        Answer::Stored(Reserved { grant, model })
+        let judged = judge(world, &self);
+        reserved(world, self.agent, judged)
     }
 }
 
@@ -77,6 +72,21 @@ fn judge(world: &World, command: &ReserveSampling) -> Result<(need::Need, ModelC
     let need = need.by_strangers(world, entity);
     may_go_out(world, &need)?;
     Ok((need, model))
+}
+
+/// What the agent is judged to need is reserved for a call of its model that may go out, or it is refused.
+pub(super) fn reserved(
+    world: &mut World,
+    agent: AgentId,
+    judged: Result<(need::Need, ModelChoice), Refusal>,
+) -> Answer<Reserved> {
+    let (need, model) = match judged {
+        Ok(found) => found,
+        Err(refusal) => return Answer::Now(Err(refusal)),
+    };
+    let grant = Attempt { job: mint_beside(world, agent.0), number: 1 };
+    need::reserve(world, grant, need);
+    Answer::Stored(Reserved { grant, model })
 }
 
 /// Have all scopes of its path room for a call that does not wait, and do all rules let it begin?

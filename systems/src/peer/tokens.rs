@@ -79,10 +79,10 @@ command! {
 
 #[cfg(test)]
 mod tests {
-    use agentsvc_components::{AgentId, TurnId};
     use agentsvc_components::session::message::{Block, ToolCall};
     use agentsvc_components::turn::effect::ToolRun;
     use agentsvc_components::turn::outcome::{ModelEnd, ModelOutcome};
+    use agentsvc_components::{AgentId, TurnId};
     use uuid::Uuid;
 
     use super::*;

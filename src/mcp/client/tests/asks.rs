@@ -175,7 +175,10 @@ async fn a_request_for_input_holds_no_memory_of_others_while_a_person_answers() 
     peer.answer("tools/call", input_required(0, 14 << 20)).await;
     assert_eq!(free.recv().await, Some(true), "the memory of the result is held");
     let again = peer.answer("tools/call", json!({ "done": true })).await;
-    assert_eq!((&again["requestState"], &again["inputResponses"]["a"]), (&json!("s1"), &json!({ "action": "decline" })));
+    assert_eq!(
+        (&again["requestState"], &again["inputResponses"]["a"]),
+        (&json!("s1"), &json!({ "action": "decline" }))
+    );
     assert_eq!(called.await.unwrap().unwrap()["done"], true);
     // What must be kept until then is small.
     let called = asking(told);

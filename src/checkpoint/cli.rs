@@ -92,7 +92,10 @@ mod tests {
         assert!(text.contains("/w/ann"), "{text}");
         let answer = json!({ "files": 1, "checkpoint": "ef01",
             "not_restored": [{ "path": "b", "error": "it is too large" }] });
-        assert_eq!(restored(&answer), "Restored 1 files. To undo this, restore ef01.\nNot restored: b: it is too large\n");
+        assert_eq!(
+            restored(&answer),
+            "Restored 1 files. To undo this, restore ef01.\nNot restored: b: it is too large\n"
+        );
         assert_eq!(whole("/w/ann"), "/w/ann");
         assert!(Path::new(&whole("ann")).is_absolute());
     }

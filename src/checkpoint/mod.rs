@@ -31,7 +31,11 @@ use crate::kernel::domain::Domain;
 pub const DOMAIN: Domain = Domain {
     name: "checkpoint",
     uses: &[],
-    commands: &[Subcommand::group::<cli::Checkpoint>(29, "checkpoint", "List and restore files as they were before tools changed them")],
+    commands: &[Subcommand::group::<cli::Checkpoint>(
+        29,
+        "checkpoint",
+        "List and restore files as they were before tools changed them",
+    )],
     open: |opening| {
         let store = CheckpointStore::new(opening.home.root().join("checkpoints"));
         opening.settings.set(store.clone());

@@ -79,9 +79,10 @@ impl Checkpoints for Restorer {
             NotFound::Failed(error) => failed(error),
         })?;
         let files = repository.objects().files(found.tree, &mut |_| {}).map_err(|error| damaged(&error))?;
-        let (workspace, owner) = self.workspaces.at(path)?.ok_or_else(|| {
-            of_dir(FilesError::NotFound, &format!("{working_dir} is not the workspace of an agent"))
-        })?;
+        let (workspace, owner) = self
+            .workspaces
+            .at(path)?
+            .ok_or_else(|| of_dir(FilesError::NotFound, &format!("{working_dir} is not the workspace of an agent")))?;
         let of = shown(id, &found).agent_id.map(AgentId);
         if of.is_some() && owner.is_some() && of != owner {
             let why = format!("{commit} has files of another agent, which had this directory before");

@@ -274,4 +274,6 @@ mod invoke_tests;
 #[cfg(test)]
 mod question_tests;
 #[cfg(test)]
+mod strangers_tests;
+#[cfg(test)]
 mod tests;

@@ -6,8 +6,7 @@ use agentsvc_components::session::message::{Block, Role, ToolCall};
 use agentsvc_components::turn::TurnEnd;
 use agentsvc_components::turn::effect::ToolRun;
 use agentsvc_components::turn::outcome::{ModelEnd, ModelOutcome, ToolEnd, ToolOutcome, ToolStatus};
-use agentsvc_components::kernel::taint::Taint;
-use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId};
+use agentsvc_components::{AgentId, Refusal, RefusalKind};
 use uuid::Uuid;
 
 use super::*;
@@ -16,23 +15,23 @@ use crate::config::Settings;
 use crate::kernel::entities::Get;
 use crate::session::GetSession;
 use crate::testing::{Asked, TestWorld, answer};
-use crate::turn::{InterruptSession, NewMessage, PostMessage, SendMessage, StopTurns, TurnReply};
+use crate::turn::{InterruptSession, NewMessage, SendMessage, StopTurns, TurnReply};
 
-fn world() -> (TestWorld, AgentId) {
+pub(super) fn world() -> (TestWorld, AgentId) {
     let settings = Settings { require_approval: vec!["danger*".into()], ..Settings::default() };
     let mut world = TestWorld::with(settings);
     let agent = world.spawn("a");
     (world, agent)
 }
 
-fn send(world: &mut TestWorld, agent: AgentId) -> Asked<TurnReply> {
+pub(super) fn send(world: &mut TestWorld, agent: AgentId) -> Asked<TurnReply> {
     let asked = world.begin(SendMessage { agent, session: None, message: NewMessage::text("go") });
     world.step();
     asked
 }
 
 /// The model of the next call asks for these tools.
-fn model_asks(world: &mut TestWorld, tools: &[&str]) {
+pub(super) fn model_asks(world: &mut TestWorld, tools: &[&str]) {
     let attempt = world.next_call().attempt;
     let call = |(at, name): (usize, &&str)| {
         Block::ToolCall(ToolCall { id: format!("c{at}"), name: (*name).into(), input: format!("{{\"n\":{at}}}") })
@@ -66,7 +65,7 @@ fn results(world: &mut TestWorld, agent: AgentId) -> Vec<String> {
     rows.filter_map(|block| if let Block::ToolResult { content, .. } = block { Some(content) } else { None }).collect()
 }
 
-fn pending(world: &mut TestWorld) -> Vec<ApprovalView> {
+pub(super) fn pending(world: &mut TestWorld) -> Vec<ApprovalView> {
     world
         .ask(ListApprovals { filter: ApprovalFilter { decided: false, agent: None }, after: None, limit: 100 })
         .unwrap()
@@ -261,70 +260,6 @@ fn the_manifest_gates_too_and_a_client_may_ask() {
     world.restart();
     decide(&mut world, &[asked.id], Decision::Approve).unwrap();
     assert_eq!(world.ask(Get::<ApprovalView>(asked.id)).unwrap().approval.state, ApprovalState::Approved);
-}
-
-#[test]
-fn what_strangers_ask_for_stands_behind_and_takes_no_place_of_others() {
-    let (mut world, agent) = world();
-    let strangers = |world: &mut TestWorld, n: usize| {
-        let session = Some(SessionId(Uuid::from_u128(1 + n as u128)));
-        let message = NewMessage { taint: Taint::GUEST, ..NewMessage::text("go") };
-        world.ask(PostMessage { agent, session, message }).unwrap();
-        model_asks(world, &["dangerous"]);
-    };
-    for n in 0..limits::STRANGERS_PENDING_MAX {
-        strangers(&mut world, n);
-    }
-    let counts = ApprovalCounts {
-        pending: limits::STRANGERS_PENDING_MAX,
-        of_strangers: limits::STRANGERS_PENDING_MAX,
-        decided: 0,
-    };
-    assert_eq!(world.ask(CountApprovals).unwrap(), counts);
-    strangers(&mut world, limits::STRANGERS_PENDING_MAX);
-    assert_eq!(world.ask(CountApprovals).unwrap(), counts, "their own places are taken");
-    let attempt = world.next_call().attempt;
-    world.answer(attempt, "then not");
-    // A question during a turn of theirs is theirs, too.
-    let turn = pending(&mut world)[0].approval.call.and_then(|call| call.waiting_turn());
-    let question = |turn| AskPerson {
-        id: Uuid::from_u128(9),
-        agent,
-        action: "ask".into(),
-        description: "Which?".into(),
-        payload: "{}".into(),
-        answer_schema: None,
-        turn,
-    };
-    let refused = world.begin(question(turn));
-    world.step();
-    assert_eq!(refused.take().unwrap().unwrap_err().kind, RefusalKind::TooMany);
-    // The agent's own calls still find places, and stand first.
-    let _asked = send(&mut world, agent);
-    model_asks(&mut world, &["danger_one"]);
-    world.restart();
-    let first: Vec<_> = pending(&mut world).iter().map(|view| view.approval.action.clone()).collect();
-    assert_eq!(&*first[0], "danger_one", "{first:?}");
-    assert!(!pending(&mut world)[0].approval.is_strangers && pending(&mut world)[1].approval.is_strangers);
-    // Page by page, each once.
-    let (mut seen, mut after) = (Vec::new(), None);
-    loop {
-        let filter = ApprovalFilter { decided: false, agent: None };
-        let page = world.ask(ListApprovals { filter, after, limit: 7 }).unwrap();
-        seen.extend(page.items.iter().map(|view| view.id));
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
-    assert_eq!(seen.len(), limits::STRANGERS_PENDING_MAX + 1);
-    let mut once = seen.clone();
-    once.sort_unstable();
-    once.dedup();
-    assert_eq!(once.len(), seen.len());
-    world.ask(RemoveAgents(vec![agent])).unwrap();
-    assert_eq!(world.ask(CountApprovals).unwrap().of_strangers, 0);
-    assert_eq!(world.engine.check(), Vec::<String>::new());
 }
 
 #[test]

@@ -134,7 +134,7 @@ mod tests {
             answered(&mut world);
         }
         assert_eq!((used(&mut world, &[1]), used(&mut world, &[2]), used(&mut world, &[3])), (TOKENS, TOKENS, 0));
-        // A chain that nobody waits for: its first turn has ended, and the daemon was restarted, when its last one runs.
+        // A chain that is not awaited: its first turn has ended, and the daemon was restarted, when its last one runs.
         begin(&mut world, agent, session(1), Taint::PEER);
         let second = sends(&mut world, "b", false);
         world.restart();

@@ -143,7 +143,7 @@ impl Answers for Busy {
         Box::pin(async move {
             let others = async { (memory_for(48 << 20).await, memory_for(40 << 20).await) };
             let is_free = timeout(SECOND * 10, others).await.is_ok_and(|(one, two)| one.is_ok() && two.is_ok());
-            self.0.send(is_free).await.unwrap();
+            self.0.send(is_free).await.expect("the test listens");
             Ok(json!({ "action": "decline" }))
         })
     }

@@ -8,11 +8,13 @@
 //!
 //! A checkpoint is best effort: where it cannot be made, a warning is logged and the tool goes on.
 
+mod cli;
 pub mod config;
 mod object;
 mod repository;
 mod restore;
 mod rules;
+mod sizes;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -22,12 +24,18 @@ use std::sync::Arc;
 use agentsvc_api::checkpoint::checkpoints::Checkpoints;
 
 pub(crate) use self::store::{Change, CheckpointStore};
+use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "checkpoint",
     uses: &[],
+    commands: &[Subcommand::group::<cli::Checkpoint>(
+        29,
+        "checkpoint",
+        "List and restore files as they were before tools changed them",
+    )],
     open: |opening| {
         let store = CheckpointStore::new(opening.home.root().join("checkpoints"));
         opening.settings.set(store.clone());

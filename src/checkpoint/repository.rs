@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::object::{self, Commit, Files, ID_DIGITS, ObjectId, Objects};
 use crate::kernel::disk;
@@ -22,7 +23,9 @@ const CONFIG: &str =
     "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = false\n";
 /// The names of files that tools have made, one a line.
 const WRITTEN: &str = "written";
-/// Bytes of them.
+/// How many bytes its objects take, as text.
+const SIZE: &str = "size";
+/// Bytes of the names.
 const WRITTEN_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of the path that a repository is of.
 const WORKING_DIR_BYTES_MAX: u64 = 8 << 10;
@@ -101,6 +104,18 @@ impl Repository {
         text.strip_suffix('\n').filter(|text| text.starts_with('/')).map(str::to_owned)
     }
 
+    /// Bytes of the objects of the repository in `dir`, about, and when it was last used; `None` when there is none.
+    pub(super) fn size(dir: &Path) -> Option<(u64, SystemTime)> {
+        let git = dir.join(".git");
+        let used = fs::metadata(git.join(BRANCH)).or_else(|_| fs::metadata(&git)).ok()?.modified().ok()?;
+        let noted = disk::read_text(&git.join(SIZE)).ok().and_then(|text| text.trim().parse().ok());
+        let measured = || {
+            let objects = object::of(&git);
+            objects.measure().ok().map(|()| objects.bytes())
+        };
+        Some((noted.or_else(measured)?, used))
+    }
+
     /// Commits that there are.
     pub(super) const fn commits(&self) -> usize {
         self.commits
@@ -156,14 +171,20 @@ impl Repository {
         } else if self.objects.bytes() > BYTES_MAX && self.commits > 1 {
             self.forget_old(self.commits / 2)?;
         }
+        self.write("size.new", SIZE, &self.objects.bytes().to_string())?;
         Ok(id)
     }
 
     /// Makes this commit the newest. Without waiting for the disk: what the tool is about to write does not wait either.
     fn point(&self, id: ObjectId) -> io::Result<()> {
-        let (path, fresh) = (self.git.join(BRANCH), self.git.join("head.new"));
+        self.write("head.new", BRANCH, &id.to_string())
+    }
+
+    /// Writes a line to the file `to`, by way of the file `fresh`.
+    fn write(&self, fresh: &str, to: &str, line: &str) -> io::Result<()> {
+        let (path, fresh) = (self.git.join(to), self.git.join(fresh));
         let mut file = private_file().write(true).create(true).truncate(true).open(&fresh)?;
-        writeln!(file, "{id}")?;
+        writeln!(file, "{line}")?;
         fs::rename(fresh, path)
     }
 

@@ -62,7 +62,7 @@ impl Checkpoints for Restorer {
         let path = absolute(working_dir)?;
         let is_hex = commit.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !is_hex || !(DIGITS_MIN..=DIGITS_MAX).contains(&commit.len()) {
-            return Err(FilesError::Wrong("commit: must be 4 to 40 hex digits".to_owned()));
+            return Err(of_commit(FilesError::Wrong, "must be 4 to 40 hex digits"));
         }
         let dir = self.store.dir(path).ok_or(FilesError::Failed)?;
         let place = self.store.place(&dir);
@@ -74,23 +74,25 @@ impl Checkpoints for Restorer {
         }
         let repository = &open.as_ref().ok_or_else(|| none(working_dir))?.repository;
         let (id, found) = repository.resolve(commit).map_err(|error| match error {
-            NotFound::None => FilesError::NotFound(format!("commit: {working_dir} has no checkpoint {commit}")),
-            NotFound::Ambiguous => FilesError::Wrong(format!("commit: {commit} begins more than one checkpoint")),
+            NotFound::None => of_commit(FilesError::NotFound, &format!("{working_dir} has no checkpoint {commit}")),
+            NotFound::Ambiguous => of_commit(FilesError::Wrong, &format!("{commit} begins more than one checkpoint")),
             NotFound::Failed(error) => failed(error),
         })?;
         let files = repository.objects().files(found.tree, &mut |_| {}).map_err(|error| damaged(&error))?;
-        let (workspace, owner) = self.workspaces.at(path)?.ok_or_else(|| {
-            FilesError::NotFound(format!("working_dir: {working_dir} is not the workspace of an agent"))
-        })?;
+        let (workspace, owner) = self
+            .workspaces
+            .at(path)?
+            .ok_or_else(|| of_dir(FilesError::NotFound, &format!("{working_dir} is not the workspace of an agent")))?;
         let of = shown(id, &found).agent_id.map(AgentId);
         if of.is_some() && owner.is_some() && of != owner {
-            let why = format!("commit: {commit} has files of another agent, which had this directory before");
-            return Err(FilesError::Conflict(why));
+            let why = format!("{commit} has files of another agent, which had this directory before");
+            return Err(of_commit(FilesError::Conflict, &why));
         }
         let by = Change { tool: "restore", agent: owner, session: None };
         let paths: Vec<&str> = files.keys().map(String::as_str).collect();
         let before = keep(&mut open, (&dir, working_dir), &workspace, (&by, &paths)).map_err(failed)?;
         let open = open.as_ref().ok_or(FilesError::Failed)?;
+        self.store.note_size(&dir, open.repository.objects().bytes());
         let mut not_restored = Vec::new();
         let mut restored = 0;
         for (path, file) in &files {
@@ -103,7 +105,8 @@ impl Checkpoints for Restorer {
             }
         }
         let total = files.len();
-        Ok(Restored { commit: id.to_string(), checkpoint: before.to_string(), restored, total, not_restored })
+        let (commit, checkpoint) = (id.to_string(), before.to_string());
+        Ok(Restored { agent: owner, commit, checkpoint, restored, total, not_restored })
     }
 }
 
@@ -128,7 +131,7 @@ fn absolute(working_dir: &str) -> Result<&Path, FilesError> {
     let path = Path::new(working_dir);
     let is_plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
     if !path.is_absolute() || !is_plain || working_dir.contains('\0') {
-        return Err(FilesError::Wrong("working_dir: must be an absolute path without \"..\"".to_owned()));
+        return Err(of_dir(FilesError::Wrong, "must be an absolute path without \"..\""));
     }
     // Its text is what the repository is named after.
     Ok(Path::new(working_dir.trim_end_matches('/')))
@@ -153,7 +156,17 @@ fn time(commit: &Commit) -> Moment {
 }
 
 fn none(working_dir: &str) -> FilesError {
-    FilesError::NotFound(format!("working_dir: there are no checkpoints of {working_dir}"))
+    of_dir(FilesError::NotFound, &format!("{working_dir} has no checkpoints"))
+}
+
+/// An error because of `working_dir`.
+fn of_dir(kind: fn(String) -> FilesError, why: &str) -> FilesError {
+    kind(format!("working_dir: {why}")).of_field("working_dir")
+}
+
+/// An error because of `commit`.
+fn of_commit(kind: fn(String) -> FilesError, why: &str) -> FilesError {
+    kind(format!("commit: {why}")).of_field("commit")
 }
 
 fn damaged(error: &io::Error) -> FilesError {

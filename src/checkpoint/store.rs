@@ -1,7 +1,7 @@
 //! Keeps the files of working directories before tools change them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,27 @@ use agentsvc_components::{AgentId, SessionId};
 use chrono::Utc;
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
+use tokio::runtime::Handle;
 
 use super::object::{FileEntry, Files, Kind, ObjectId};
 use super::repository::Repository;
 use super::rules::{FILE_BYTES_MAX, is_kept};
+use super::sizes::Sizes;
+use crate::kernel::disk;
 use crate::kernel::free_space;
 use crate::kernel::home::create_private_dir;
-use crate::kernel::sandbox::{Error, Workspace, WorkspacePath};
+use crate::kernel::sandbox::{Error, Workspace, WorkspacePath, Workspaces};
 
 /// Files of a working directory that are kept. Of more, those that a call does not change are left out.
 const FILES_MAX: usize = 2_000;
 /// Repositories that stay open, so that what is in them is not read again.
 const OPEN_MAX: usize = 128;
+/// Bytes of the objects of all repositories. More: those of the directories that were not used for longest are deleted.
+const TOTAL_BYTES_MAX: u64 = 4 << 30;
+/// How long a tool waits for a restore of its directory, or for another tool there. Longer: it goes on without a checkpoint.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+/// Deleted agents that wait for the deletion of their checkpoints.
+const GONE_MAX: usize = 10_000;
 /// How long a tool waits for a look at files that it does not change. The others stay as they were last seen.
 const LOOK_TIME_MAX: Duration = Duration::from_millis(500);
 /// Bytes that must be free for a checkpoint.
@@ -65,10 +74,37 @@ pub(crate) struct CheckpointStore(Option<Arc<Shared>>);
 
 struct Shared {
     root: PathBuf,
+    limits: Limits,
     places: Mutex<HashMap<PathBuf, Place>>,
+    sizes: Mutex<Sizes>,
+    /// Deleted agents whose checkpoints are still to be deleted.
+    gone: Mutex<Gone>,
 }
 
-/// Held by whoever changes a working directory or its repository.
+/// What the repositories are kept within.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Bytes of the objects of all repositories.
+    pub(super) total_bytes: u64,
+    /// How long a tool waits for a restore, or for another tool that changes files.
+    pub(super) wait: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { total_bytes: TOTAL_BYTES_MAX, wait: WAIT_MAX }
+    }
+}
+
+/// See [`Shared::gone`].
+#[derive(Default)]
+struct Gone {
+    agents: Vec<AgentId>,
+    /// A thread deletes them.
+    is_worked_on: bool,
+}
+
+/// Locked by what changes a working directory or its repository.
 pub(super) type Place = Arc<Mutex<Option<Open>>>;
 
 /// A repository, and its files as they were last seen.
@@ -106,30 +142,111 @@ impl Stamp {
 impl CheckpointStore {
     /// The repositories under `root`, `{home}/checkpoints`.
     pub(crate) fn new(root: PathBuf) -> Self {
-        Self(Some(Arc::new(Shared { root, places: Mutex::default() })))
+        Self::within(root, Limits::default())
+    }
+
+    /// The same, within other limits.
+    pub(super) fn within(root: PathBuf, limits: Limits) -> Self {
+        let (places, sizes, gone) = Default::default();
+        Self(Some(Arc::new(Shared { root, limits, places, sizes, gone })))
     }
 
     /// Keeps the files at `paths` of the workspace as they are, and then makes the change. What cannot be kept is logged; the
-    /// change is made all the same (spec 2, Checkpoint manager 6).
+    /// change is made all the same (spec 2, Checkpoint manager 6). Says whether it waited too long for its turn and was made
+    /// without a checkpoint.
     pub(crate) fn around<T>(
         &self,
         workspace: &Workspace,
         (by, paths): (&Change, &[&str]),
         make: impl FnOnce() -> T,
-    ) -> T {
+    ) -> (T, bool) {
         let (Some(dir), Some(working_dir)) = (self.dir(workspace.path()), workspace.path().to_str()) else {
-            return make();
+            return (make(), false);
         };
         let place = self.place(&dir);
-        let mut open = place.lock();
+        let Some(mut open) = place.try_lock_for(self.limits().wait) else {
+            tracing::warn!(tool = by.tool, %working_dir, "no checkpoint was made: files there are being changed for too long");
+            return (make(), true);
+        };
         if paths.iter().any(|path| is_kept(path)) {
             let kept = keep(&mut open, (&dir, working_dir), workspace, (by, paths));
-            kept.inspect_err(
-                |error| tracing::warn!(%error, tool = by.tool, %working_dir, "no checkpoint could be made"),
-            )
-            .ok();
+            match (kept, &*open) {
+                (Err(error), _) => {
+                    tracing::warn!(%error, tool = by.tool, %working_dir, "no checkpoint could be made");
+                }
+                (Ok(_), Some(open)) => self.note_size(&dir, open.repository.objects().bytes()),
+                (Ok(_), None) => {}
+            }
         }
-        make()
+        (make(), false)
+    }
+
+    fn limits(&self) -> Limits {
+        self.0.as_ref().map_or_else(Limits::default, |shared| shared.limits)
+    }
+
+    /// Notes how much the repository in `dir` takes now. While all take more than they may, those go that were not used for
+    /// longest; one that is being used stays.
+    pub(super) fn note_size(&self, dir: &Path, bytes: u64) {
+        let Some(shared) = &self.0 else { return };
+        let over = {
+            let mut sizes = shared.sizes.lock();
+            sizes.read(&shared.root);
+            sizes.set(dir, bytes);
+            sizes.oldest_over(shared.limits.total_bytes, dir)
+        };
+        for dir in over {
+            tracing::warn!(path = %dir.display(), "deleted checkpoints: those of all directories take too much space");
+            self.delete(&dir);
+        }
+    }
+
+    /// Deletes the repository in `dir`, unless it is being used.
+    fn delete(&self, dir: &Path) {
+        let Some(shared) = &self.0 else { return };
+        let place = self.place(dir);
+        let Some(mut open) = place.try_lock() else { return };
+        *open = None;
+        match disk::there(fs::remove_dir_all(dir)) {
+            Ok(_) => shared.sizes.lock().forget(dir),
+            Err(error) => tracing::warn!(%error, path = %dir.display(), "checkpoints could not be deleted"),
+        }
+    }
+
+    /// Deletes the checkpoints of a deleted agent's workspace, soon. Never waits.
+    pub(crate) fn forget(&self, agent: AgentId, workspaces: &Workspaces, handle: &Handle) {
+        let Some(shared) = &self.0 else { return };
+        let mut gone = shared.gone.lock();
+        // What is left out here goes when all take too much space.
+        if gone.agents.len() < GONE_MAX {
+            gone.agents.push(agent);
+        }
+        if !std::mem::replace(&mut gone.is_worked_on, true) {
+            let (store, workspaces) = (self.clone(), workspaces.clone());
+            drop(handle.spawn_blocking(move || store.delete_gone(&workspaces)));
+        }
+    }
+
+    fn delete_gone(&self, workspaces: &Workspaces) {
+        let Some(shared) = &self.0 else { return };
+        loop {
+            let next = {
+                let mut gone = shared.gone.lock();
+                let next = gone.agents.pop();
+                gone.is_worked_on = next.is_some();
+                next
+            };
+            let Some(agent) = next else { return };
+            if let Some(dir) = workspaces.path_of(agent).and_then(|path| self.dir(&path)).filter(|dir| dir.exists()) {
+                self.delete(&dir);
+            }
+        }
+    }
+
+    /// Are checkpoints of deleted agents still to be deleted?
+    #[cfg(test)]
+    pub(super) fn is_forgetting(&self) -> bool {
+        self.0.as_ref().is_some_and(|shared| shared.gone.lock().is_worked_on)
     }
 
     /// Where the repository of a working directory is.

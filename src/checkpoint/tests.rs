@@ -4,14 +4,17 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use agentsvc_api::checkpoint::checkpoints::{Checkpoint, Checkpoints as _, Page};
 use agentsvc_api::http::files::FilesError;
 use agentsvc_components::{AgentId, SessionId};
+use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use super::repository::COMMITS_MAX;
 use super::restore::Restorer;
+use super::store::Limits;
 use super::{Change, CheckpointStore};
 use crate::kernel::sandbox::{Workspace, Workspaces, Write};
 
@@ -42,7 +45,7 @@ impl Harness {
     fn write(&self, path: &str, text: &str) {
         let by = Change { tool: "file_write", agent: Some(AGENT), session: Some(SESSION) };
         let write = || self.workspace.write(path, text.as_bytes(), Write::Overwrite).map(drop);
-        self.store.around(&self.workspace, (&by, &[path]), write).unwrap();
+        self.store.around(&self.workspace, (&by, &[path]), write).0.unwrap();
     }
 
     fn text(&self, path: &str) -> Option<String> {
@@ -186,13 +189,19 @@ fn wrong_restores_change_nothing() {
     for (dir, commit) in
         [("workspaces/ann", commit.as_str()), ("/a/../b", &commit), (&dir, "abc"), (&dir, "wxyz"), (&dir, "")]
     {
-        assert!(matches!(refused(dir, commit), FilesError::Wrong(_)), "{dir} {commit}");
+        let FilesError::Field { error, .. } = refused(dir, commit) else { panic!("{dir} {commit}") };
+        assert!(matches!(*error, FilesError::Wrong(_)), "{dir} {commit}");
     }
-    assert!(matches!(refused("/nowhere", &commit), FilesError::NotFound(_)));
-    assert!(matches!(refused(&dir, &"0".repeat(40)), FilesError::NotFound(_)));
+    // The field is known without a look at the text, whatever that begins with.
+    let unknown = |dir: &str, commit: &str| match refused(dir, commit) {
+        FilesError::Field { field, error } => matches!(*error, FilesError::NotFound(_)).then_some(field),
+        _ => None,
+    };
+    assert_eq!(unknown("/nowhere", &commit), Some("working_dir"));
+    assert_eq!(unknown(&dir, &"0".repeat(40)), Some("commit"));
     // The id of a file is not that of a checkpoint.
     let blob = harness.git(&["rev-parse", "main:a"]);
-    assert!(matches!(refused(&dir, blob.trim()), FilesError::NotFound(_)));
+    assert_eq!(unknown(&dir, blob.trim()), Some("commit"));
     let place = harness.store.place(&harness.store.dir(Path::new(&dir)).unwrap());
     let held = place.lock();
     assert!(matches!(refused(&dir, &commit), FilesError::Conflict(_)));
@@ -268,4 +277,93 @@ fn an_agent_never_gets_the_files_of_another() {
     let refused = harness.restorer.restore(&harness.working_dir(), &commit).unwrap_err();
     assert!(matches!(refused, FilesError::Conflict(_)), "{refused}");
     assert_eq!(harness.text("a"), None);
+}
+
+#[test]
+fn a_change_that_waits_too_long_is_made_without_a_checkpoint() {
+    let mut harness = harness();
+    let limits = Limits { wait: Duration::from_millis(1), ..Limits::default() };
+    harness.store = CheckpointStore::within(harness.dir.path().join("checkpoints"), limits);
+    harness.write("a", "1");
+    harness.write("a", "2");
+    let before = harness.log().len();
+    let place = harness.store.place(&harness.store.dir(harness.workspace.path()).unwrap());
+    let by = Change { tool: "file_write", agent: Some(AGENT), session: None };
+    let write = |text: &'static str| {
+        let write = || harness.workspace.write("a", text.as_bytes(), Write::Overwrite).unwrap();
+        harness.store.around(&harness.workspace, (&by, &["a"]), write).1
+    };
+    let restoring = place.lock();
+    assert!(write("3"), "it says so");
+    drop(restoring);
+    assert_eq!((harness.text("a").unwrap(), harness.log().len()), ("3".to_owned(), before));
+    assert!(!write("4"));
+    assert_eq!(harness.git(&["show", "main:a"]), "3");
+}
+
+/// A text that does not become shorter.
+fn noise(seed: u64) -> String {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        format!("{state:016x}")
+    };
+    (0..2_000).map(|_| next()).collect()
+}
+
+#[test]
+fn all_repositories_together_are_bounded_and_the_least_used_goes_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let (root, workspaces) = (dir.path().join("checkpoints"), Workspaces::new(dir.path().join("workspaces")));
+    let limits = Limits { total_bytes: 40_000, ..Limits::default() };
+    let change = |store: &CheckpointStore, agent: u128| {
+        let agent = AgentId(Uuid::from_u128(agent));
+        let workspace = workspaces.open(agent, &format!("a{}", agent.0.as_u128())).unwrap();
+        fs::write(workspace.path().join("f"), noise(agent.0.as_u128() as u64)).unwrap();
+        let by = Change { tool: "file_write", agent: Some(agent), session: None };
+        store.around(&workspace, (&by, &["f"]), || ());
+        store.dir(workspace.path()).unwrap()
+    };
+    let store = CheckpointStore::within(root.clone(), limits);
+    let (one, two) = (change(&store, 1), change(&store, 2));
+    assert!(one.exists() && two.exists());
+    // After a restart it is read what they take, and who was used last.
+    let used = fs::File::options().write(true).open(one.join(".git/refs/heads/main")).unwrap();
+    used.set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
+    let store = CheckpointStore::within(root, limits);
+    let place = store.place(&one);
+    let in_use = place.lock();
+    let three = change(&store, 3);
+    assert!(one.exists() && two.exists() && three.exists(), "one that is used now is not deleted");
+    drop(in_use);
+    change(&store, 3);
+    assert!(!one.exists() && two.exists() && three.exists());
+    let four = change(&store, 4);
+    assert!(!two.exists() && three.exists() && four.exists());
+    change(&store, 1);
+    assert!(one.exists() && !three.exists(), "it begins anew");
+}
+
+#[tokio::test]
+async fn checkpoints_go_with_their_agent_and_no_others_do() {
+    let harness = harness();
+    harness.write("a", "1");
+    let (root, other) = (harness.dir.path().join("workspaces"), AgentId(Uuid::from_u128(9)));
+    let workspaces = Workspaces::new(root);
+    let theirs = workspaces.open(other, "bob").unwrap();
+    fs::write(theirs.path().join("a"), "1").unwrap();
+    let by = Change { tool: "file_write", agent: Some(other), session: None };
+    harness.store.around(&theirs, (&by, &["a"]), || ());
+    let repository = |workspace: &Workspace| harness.store.dir(workspace.path()).unwrap();
+    let (own, others) = (repository(&harness.workspace), repository(&theirs));
+    assert!(own.exists() && others.exists());
+    harness.store.forget(AGENT, &workspaces, &Handle::current());
+    // What is blocking ends before the next piece does, on one thread.
+    while harness.store.is_forgetting() {
+        tokio::task::yield_now().await;
+    }
+    assert!(!own.exists() && others.exists());
+    assert_eq!(harness.text("a").as_deref(), Some("1"), "the workspace stays");
 }

@@ -30,6 +30,7 @@ use tokio::runtime::Handle;
 use super::performer::{Performer, PerformerParts};
 use super::{ApiAdapter, Error, assistant, audit, models, system};
 use crate::audit::checkpoint_signer::{CheckpointSigner, SignerQueue};
+use crate::checkpoint::CheckpointStore;
 use crate::daemon::launch::Launch;
 use crate::event::log as event_log;
 use crate::kernel::disk_watch::DiskWatch;
@@ -359,6 +360,7 @@ fn outlets(ground: &WorldContext, performer: Performer) -> Outlets {
     let (files, stats) = (Arc::clone(&front.files), Arc::clone(stats));
     let (board, watch) = (front.api.services.state::<AgentFeed>(), front.api.services.state::<WorldWatch>());
     let (comms, peers) = (front.api.services.state::<CommsHub>(), front.api.services.state::<AgentChanges>());
+    let (checkpoints, handle) = (front.settings.get::<CheckpointStore>(), ground.handle.clone());
     Outlets {
         effects: Arc::new(move |effect| performer.perform(effect)),
         told: Arc::new(move |told| {
@@ -370,6 +372,7 @@ fn outlets(ground: &WorldContext, performer: Performer) -> Outlets {
                 event_log::log(event);
                 if let Event::AgentTerminated { agent, .. } = event {
                     files.forget(*agent);
+                    checkpoints.forget(*agent, files.workspaces(), &handle);
                 }
                 stats.events.fetch_add(1, Ordering::Relaxed);
                 watch.events.note(happened);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,6 +45,8 @@ pub(crate) struct Connection {
     writer: OwnedWriteHalf,
     key: SessionKey,
     pub(crate) known: Known,
+    /// Where a peer has connected from that has not proved yet that it knows the secret.
+    unproven: Option<IpAddr>,
     /// The ids of requests and notifications that came or went: a frame that was recorded must not count again, nor one that
     /// is sent back to where it came from.
     ids: HashSet<Box<str>>,
@@ -95,7 +97,8 @@ pub(crate) async fn accept(
             let ack = Message::new(id, Kind::Response(Response::HandshakeAck(ack)));
             write(&mut writer, &plain(&ack.to_json())).await?;
             reader.widen();
-            Ok((Connection { reader, writer, key, known, ids: HashSet::new() }, joined))
+            let unproven = Some(address.ip());
+            Ok((Connection { reader, writer, key, known, unproven, ids: HashSet::new() }, joined))
         }
         Err(refused) => {
             refuse(&mut writer, id, &refused).await;
@@ -147,7 +150,7 @@ async fn connect_untimed(network: &Arc<Network>, dial: &Dial, peer: Option<&str>
     };
     network.let_in(&known, &format!("{}:{}", dial.host, dial.port)).await?;
     reader.widen();
-    Ok(Connection { reader, writer, key, known, ids: HashSet::new() })
+    Ok(Connection { reader, writer, key, known, unproven: None, ids: HashSet::new() })
 }
 
 impl Connection {
@@ -174,6 +177,9 @@ impl Connection {
             drop(frame);
             self.reader.release();
             let message = message.inspect_err(|_| count(&network.counts.altered))?;
+            if let Some(from) = self.unproven.take() {
+                network.proved(from);
+            }
             let is_first = self.is_first(&message);
             if is_first && self.ids.len() <= PEER_REQUESTS_MAX {
                 return Ok(message);

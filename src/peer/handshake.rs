@@ -31,19 +31,18 @@ pub(crate) struct Refused {
     pub(crate) code: i64,
     /// One sentence for the peer and the log.
     pub(crate) reason: String,
+    /// Its proof of the secret is wrong: it may have guessed.
+    pub(crate) is_guess: bool,
 }
 
-/// Why a peer with another secret is refused.
-const WRONG_SECRET: &str = "auth_hmac is wrong: the nodes have different secrets";
-
 impl Refused {
-    /// May the peer have guessed the secret?
-    pub(crate) fn is_guess(&self) -> bool {
-        self.reason == WRONG_SECRET
+    pub(crate) fn new(code: i64, reason: impl Into<String>) -> Self {
+        Self { code, reason: reason.into(), is_guess: false }
     }
 
-    pub(crate) fn new(code: i64, reason: impl Into<String>) -> Self {
-        Self { code, reason: reason.into() }
+    /// A peer has another secret.
+    fn wrong_secret() -> Self {
+        Self { is_guess: true, ..Self::new(FORBIDDEN, "auth_hmac is wrong: the nodes have different secrets") }
     }
 }
 
@@ -121,7 +120,7 @@ impl Us {
         }
         let claims = recipients.iter().map(|recipient| claim(&hello.nonce, &hello.node_id, recipient));
         let found = claims.into_iter().find(|claim| proves(self.secret.expose(), claim, &hello.auth_hmac));
-        let claim = found.ok_or_else(|| forbidden(WRONG_SECRET))?;
+        let claim = found.ok_or_else(Refused::wrong_secret)?;
         // With the secret the copy of this identity would be trusted by all.
         if hello.node_id == self.identity.node_id {
             return Err(bad("this is the node itself, or another one with the same identity"));
@@ -284,7 +283,12 @@ mod tests {
         for (expected, change) in changes {
             let mut changed = hello.clone();
             change(&mut changed, &b, &other);
-            assert_eq!(code(b.admit(changed.clone())), expected, "{changed:?}");
+            let refused = b.admit(changed.clone()).unwrap_err();
+            assert_eq!(refused.code, expected, "{changed:?}");
+            // Only another proof, or another claim than what was proved, can be a guess.
+            let is_other_claim = (&changed.node_id, &changed.nonce, &changed.auth_hmac)
+                != (&hello.node_id, &hello.nonce, &hello.auth_hmac);
+            assert_eq!(refused.is_guess, expected == FORBIDDEN && is_other_claim, "{changed:?}");
         }
         assert_eq!(code(us("other").admit(hello.clone())), FORBIDDEN);
         assert_eq!(code(a.admit(hello.clone())), BAD_REQUEST, "a node does not talk to itself");

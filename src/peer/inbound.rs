@@ -39,7 +39,7 @@ pub(crate) async fn handle(network: &Arc<Network>, node_id: &str, Message { id, 
         Ok(()) => answer(network, node_id, request).await,
         Err(refused) => Err(refused),
     };
-    let response = answer.unwrap_or_else(|Refused { code, reason }| Response::Error { code, message: reason });
+    let response = answer.unwrap_or_else(|Refused { code, reason, .. }| Response::Error { code, message: reason });
     Some(Message::new(id, Kind::Response(response)))
 }
 
@@ -77,7 +77,7 @@ async fn find(network: &Network, agent: &str) -> Result<AgentView, Refused> {
 }
 
 /// A refusal of the world, as far as a stranger may know it.
-fn refused(refusal: &Refusal) -> Refused {
+pub(super) fn refused(refusal: &Refusal) -> Refused {
     let code = match refusal.kind {
         RefusalKind::TooMany | RefusalKind::Busy => TOO_MANY,
         RefusalKind::BadRequest | RefusalKind::NotFound | RefusalKind::Conflict => BAD_REQUEST,
@@ -114,7 +114,8 @@ async fn say(
         return Err(Refused::new(BAD_REQUEST, "message must not be empty"));
     }
     let view = find(network, agent).await?;
-    network.turn_begins(node_id)?;
+    let session = SessionId(session_of(view.id.0, node_id));
+    network.turn_begins(node_id, session).await?;
     let mut begun = Begun { network: Arc::clone(network), node_id: node_id.to_owned(), tokens: 0 };
     let policy = network.injection;
     let shielded = tokio::task::spawn_blocking(move || shield(policy, "another node", text)).await;
@@ -125,11 +126,10 @@ async fn say(
         found: found.map(|found| *found).into_iter().collect(),
         ..NewMessage::text(text)
     };
-    let session = session_of(view.id.0, node_id);
-    let details = json!({ "node_id": node_id, "sender": sender.map(line), "session": session });
+    let details = json!({ "node_id": node_id, "sender": sender.map(line), "session": session.0 });
     network.note(audit_kinds::PEER_MESSAGE, Some(view.id), details).await;
     count(&network.counts.received);
-    let command = SendMessage { agent: view.id, session: Some(SessionId(session)), message };
+    let command = SendMessage { agent: view.id, session: Some(session), message };
     let bridge = network.bridge.clone();
     // It goes on when the peer has gone, so that what it costs is counted.
     let turn = tokio::spawn(async move {

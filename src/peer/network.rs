@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -13,9 +13,10 @@ use agentsvc_api::http::shutdown::Shutdown;
 use agentsvc_api::peer::audit_kinds;
 use agentsvc_api::peer::network::PeerCounts;
 use agentsvc_components::kernel::audit_kind::AuditKind;
-use agentsvc_components::{Actor, AgentId, Timestamp};
+use agentsvc_components::{Actor, AgentId, SessionId, Timestamp};
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::injection::InjectionPolicy;
+use agentsvc_systems::peer::CountPeerTokens;
 use agentsvc_systems::peer::limits::{PEER_MESSAGES_OUT_MAX, PEER_REFUSALS_NOTED_MAX};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -26,6 +27,7 @@ use super::config::{Dial, NetworkConfig};
 use super::guesses::Guesses;
 use super::handshake::{FORBIDDEN, INTERNAL, Known, Refused, TOO_MANY, Us};
 use super::identity::Identity;
+use super::inbound::refused;
 use super::message::{Hello, line};
 use super::nonces::{Nonces, Seen};
 use super::table::{Joined, Table};
@@ -163,16 +165,23 @@ impl Network {
         self.limited(result)
     }
 
-    /// A turn begins that a peer asks for. [`turn_ended`](Self::turn_ended) must follow.
-    pub(crate) fn turn_begins(&self, node_id: &str) -> Result<(), Refused> {
-        let result = self.usage.lock().entry(node_id.to_owned()).or_default().begin(self.allowance(), Instant::now());
+    /// A turn begins that a peer asks for in this session. [`turn_ended`](Self::turn_ended) must follow.
+    pub(crate) async fn turn_begins(&self, node_id: &str, session: SessionId) -> Result<(), Refused> {
+        let allowance = self.allowance();
+        let sessions = self.usage.lock().entry(node_id.to_owned()).or_default().sessions(session, Instant::now());
+        // Also what its messages set off, however long that goes on.
+        let used = match allowance.tokens {
+            0 => 0,
+            _ => self.bridge.ask(CountPeerTokens(sessions)).await.map_err(|refusal| refused(&refusal))?,
+        };
+        let result = self.usage.lock().entry(node_id.to_owned()).or_default().begin(allowance, used);
         self.limited(result)
     }
 
-    /// It has ended.
+    /// It has ended, and used so many tokens itself.
     pub(crate) fn turn_ended(&self, node_id: &str, tokens: u64) {
         self.counts.tokens.fetch_add(tokens, Ordering::Relaxed);
-        self.usage.lock().entry(node_id.to_owned()).or_default().end(tokens, Instant::now());
+        self.usage.lock().entry(node_id.to_owned()).or_default().end();
     }
 
     /// A node connects: it must know the secret, and not come from where too many did not.
@@ -182,16 +191,19 @@ impl Network {
     pub(crate) async fn admit(&self, hello: Hello, address: SocketAddr) -> Result<Known, Refused> {
         let (node_id, from) = (line(&hello.node_id), address.ip());
         let judged = self.guesses.check(from, Instant::now()).and_then(|()| self.us.admit(hello));
-        match &judged {
-            Ok(_) => self.guesses.right(from),
-            Err(refused) => {
-                if refused.is_guess() {
-                    self.guesses.wrong(from, Instant::now());
-                }
-                self.note_refused(false, &node_id, &address.to_string(), refused).await;
+        if let Err(refused) = &judged {
+            if refused.is_guess {
+                self.guesses.wrong(from, Instant::now());
             }
+            self.note_refused(false, &node_id, &address.to_string(), refused).await;
         }
         judged
+    }
+
+    /// A frame with a valid HMAC has come from an address on a new connection: who sends it knows the secret. A handshake does not
+    /// prove that, for it may be one that was recorded and is sent again.
+    pub(crate) fn proved(&self, from: IpAddr) {
+        self.guesses.right(from);
     }
 
     /// A peer that has proved itself is let in: its key must be the pinned one, and its nonce new. Its key is stored when this
@@ -311,7 +323,10 @@ impl Network {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use agentsvc_api::http::bridge::bridge;
+    use agentsvc_systems::peer::limits::PEER_WRONG_SECRETS_MAX;
 
     use super::*;
 
@@ -342,5 +357,32 @@ mod tests {
         known.nonce = "m".to_owned();
         network.let_in(&known, "1.2.3.4:5").await.unwrap();
         assert!(network.join(&known, "1.2.3.4:5", None).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_recorded_handshake_does_not_make_an_address_a_known_one() {
+        let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let network = Arc::new(Network::of_test(bridge().0, ours.path()));
+        let peer = Network::of_test(bridge().0, theirs.path());
+        let address = |n: u32| SocketAddr::from((Ipv4Addr::from_bits((10 << 24) + n), 1));
+        let recorded = peer.us.begin(None, Vec::new()).unwrap().hello;
+        let known = network.admit(recorded.clone(), address(1)).await.unwrap();
+        network.let_in(&known, "10.0.0.1:1").await.unwrap();
+        network.proved(address(1).ip());
+        // Again within the time of its nonce, and as one whose nonce is forgotten: both know the right proof.
+        let replayed = network.admit(recorded.clone(), address(2)).await.unwrap();
+        assert_eq!(network.let_in(&replayed, "10.0.0.2:1").await.unwrap_err().code, FORBIDDEN);
+        network.nonces.lock().clear();
+        let replayed = network.admit(recorded.clone(), address(3)).await.unwrap();
+        network.let_in(&replayed, "10.0.0.3:1").await.unwrap();
+        for n in 0..PEER_WRONG_SECRETS_MAX {
+            let wrong = Hello { auth_hmac: "0".repeat(64), ..recorded.clone() };
+            assert_eq!(network.admit(wrong, address(100 + n)).await.unwrap_err().code, FORBIDDEN);
+        }
+        for replays in [2, 3] {
+            let refused = network.admit(recorded.clone(), address(replays)).await.unwrap_err();
+            assert!(refused.code == TOO_MANY && refused.reason.contains("all addresses"), "{replays}: {refused}");
+        }
+        assert!(network.admit(recorded, address(1)).await.is_ok());
     }
 }

@@ -64,6 +64,13 @@ impl Nonces {
 mod tests {
     use super::*;
 
+    impl Nonces {
+        /// As if their time were over.
+        pub(crate) fn clear(&mut self) {
+            *self = Self::default();
+        }
+    }
+
     #[test]
     fn a_nonce_counts_once_within_its_time() {
         let (mut nonces, start) = (Nonces::default(), Instant::now());

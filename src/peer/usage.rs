@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use agentsvc_systems::peer::limits::PEER_TURNS_MAX;
+use agentsvc_components::SessionId;
+use agentsvc_systems::peer::limits::{PEER_SESSIONS_OF_ONE_MAX, PEER_TURNS_MAX};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -21,8 +22,8 @@ pub(crate) struct Allowance {
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
     requests: VecDeque<Instant>,
-    /// By minutes.
-    tokens: VecDeque<(Instant, u64)>,
+    /// The sessions of its messages of the last two hours, the newest last: its tokens are counted over them.
+    sessions: VecDeque<(Instant, SessionId)>,
     /// Turns that it has begun and that have not ended.
     turns: usize,
 }
@@ -40,9 +41,20 @@ impl Usage {
         Ok(())
     }
 
-    /// A turn begins, unless the peer has no tokens left or too many turns are open.
-    pub(crate) fn begin(&mut self, allowance: Allowance, now: Instant) -> Result<(), String> {
-        if allowance.tokens > 0 && self.tokens_used(now) >= allowance.tokens {
+    /// A message has come for this session: all sessions over which the tokens of the last hour are counted.
+    pub(crate) fn sessions(&mut self, session: SessionId, now: Instant) -> Vec<SessionId> {
+        self.forget_old(now);
+        self.sessions.retain(|(_, known)| *known != session);
+        self.sessions.push_back((now, session));
+        if self.sessions.len() > PEER_SESSIONS_OF_ONE_MAX {
+            self.sessions.pop_front();
+        }
+        self.sessions.iter().map(|(_, session)| *session).collect()
+    }
+
+    /// A turn begins, unless the peer has no tokens left, of which so many were used in the last hour, or too many turns are open.
+    pub(crate) fn begin(&mut self, allowance: Allowance, used: u64) -> Result<(), String> {
+        if allowance.tokens > 0 && used >= allowance.tokens {
             return Err(format!("the limit of {} tokens an hour is reached", allowance.tokens));
         }
         if self.turns >= PEER_TURNS_MAX {
@@ -52,38 +64,30 @@ impl Usage {
         Ok(())
     }
 
-    /// A turn has ended, and cost so many tokens.
-    pub(crate) fn end(&mut self, tokens: u64, now: Instant) {
+    /// A turn has ended.
+    pub(crate) fn end(&mut self) {
         self.turns = self.turns.saturating_sub(1);
-        // Where there is no limit, nothing else forgets them.
-        self.forget_old(now);
-        match self.tokens.back_mut().filter(|(at, _)| now.saturating_duration_since(*at) < MINUTE) {
-            Some((_, sum)) => *sum = sum.saturating_add(tokens),
-            None => self.tokens.push_back((now, tokens)),
-        }
     }
 
+    /// What was begun an hour ago may still go on: it is counted for as long again.
     fn forget_old(&mut self, now: Instant) {
-        while self.tokens.front().is_some_and(|(at, _)| now.saturating_duration_since(*at) >= HOUR) {
-            self.tokens.pop_front();
+        while self.sessions.front().is_some_and(|(at, _)| now.saturating_duration_since(*at) >= 2 * HOUR) {
+            self.sessions.pop_front();
         }
-    }
-
-    /// Tokens of the last hour.
-    fn tokens_used(&mut self, now: Instant) -> u64 {
-        self.forget_old(now);
-        self.tokens.iter().fold(0, |sum, (_, tokens)| sum.saturating_add(*tokens))
     }
 
     /// Is there nothing to remember of it?
     pub(crate) fn is_over(&mut self, now: Instant) -> bool {
         let is_late = self.requests.back().is_none_or(|at| now.saturating_duration_since(*at) >= MINUTE);
-        self.turns == 0 && is_late && self.tokens_used(now) == 0
+        self.forget_old(now);
+        self.turns == 0 && is_late && self.sessions.is_empty()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
 
     const ALLOWANCE: Allowance = Allowance { requests: 2, tokens: 100 };
@@ -99,40 +103,30 @@ mod tests {
     }
 
     #[test]
-    fn tokens_come_back_with_the_hour() {
+    fn tokens_are_counted_over_the_sessions_of_the_last_messages() {
         let (mut usage, start) = (Usage::default(), Instant::now());
-        let at = |secs| start + Duration::from_secs(secs);
-        usage.begin(ALLOWANCE, at(0)).unwrap();
-        usage.end(60, at(1));
-        usage.begin(ALLOWANCE, at(100)).unwrap();
-        usage.end(40, at(200));
-        assert!(usage.begin(ALLOWANCE, at(3_600)).is_err());
-        assert!(usage.begin(ALLOWANCE, at(3_601)).is_ok(), "the first is an hour old");
-        let none = Allowance { tokens: 0, ..ALLOWANCE };
-        usage.end(u64::MAX, at(3_602));
-        assert!(usage.begin(none, at(3_603)).is_ok());
-    }
-
-    #[test]
-    fn what_is_older_than_an_hour_is_forgotten_where_there_is_no_limit() {
-        let (mut usage, start) = (Usage::default(), Instant::now());
-        let none = Allowance { tokens: 0, ..ALLOWANCE };
-        for minute in 0..200 {
-            let now = start + MINUTE * minute;
-            usage.begin(none, now).unwrap();
-            usage.end(1, now);
+        let session = |n: u128| SessionId(Uuid::from_u128(n));
+        assert_eq!(usage.sessions(session(1), start), [session(1)]);
+        assert_eq!(usage.sessions(session(2), start + HOUR), [session(1), session(2)]);
+        assert_eq!(usage.sessions(session(1), start + HOUR), [session(2), session(1)]);
+        assert!(!usage.is_over(start + HOUR) && usage.is_over(start + 3 * HOUR));
+        for n in 0..PEER_SESSIONS_OF_ONE_MAX as u128 {
+            usage.sessions(session(10 + n), start + 3 * HOUR);
         }
-        assert_eq!(usage.tokens.len(), 60);
+        let all = usage.sessions(session(10), start + 3 * HOUR);
+        assert!(all.len() == PEER_SESSIONS_OF_ONE_MAX && all.last() == Some(&session(10)), "{}", all.len());
+        assert!(usage.begin(ALLOWANCE, 99).is_ok() && usage.begin(ALLOWANCE, 100).is_err());
+        assert!(usage.begin(Allowance { tokens: 0, ..ALLOWANCE }, u64::MAX).is_ok());
     }
 
     #[test]
     fn few_turns_are_open_at_once() {
-        let (mut usage, now) = (Usage::default(), Instant::now());
+        let mut usage = Usage::default();
         for _ in 0..PEER_TURNS_MAX {
-            usage.begin(ALLOWANCE, now).unwrap();
+            usage.begin(ALLOWANCE, 0).unwrap();
         }
-        assert!(usage.begin(ALLOWANCE, now).is_err());
-        usage.end(1, now);
-        assert!(usage.begin(ALLOWANCE, now).is_ok());
+        assert!(usage.begin(ALLOWANCE, 0).is_err());
+        usage.end();
+        assert!(usage.begin(ALLOWANCE, 0).is_ok());
     }
 }

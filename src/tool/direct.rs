@@ -161,6 +161,7 @@ fn run_of(invocation: Invocation, tool: &Tool) -> ToolRun {
         agent_taint: AgentTaint::default(),
         trace: None,
         user: None,
+        consolidates: false,
     }
 }
 

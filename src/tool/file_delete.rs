@@ -38,9 +38,11 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let work = in_workspace(&context, move |workspace| {
             let files = files_beneath(workspace, &path, recursive);
             let files: Vec<&str> = files.iter().map(String::as_str).collect();
-            let count = keeper.around(workspace, &files, || workspace.remove(&path, recursive)).map_err(sentence)?;
-            let entries = if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") };
-            Ok(format!("Deleted {path} ({entries})."))
+            keeper.around(workspace, &files, || {
+                let count = workspace.remove(&path, recursive).map_err(sentence)?;
+                let entries = if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") };
+                Ok(format!("Deleted {path} ({entries})."))
+            })
         });
         work.await.map(Ended::Text)
     })

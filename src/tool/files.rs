@@ -21,6 +21,9 @@ pub(crate) async fn in_workspace<T: Send + 'static>(
     task.await.map_err(|_| "The file operation failed with an internal error.".to_owned())?
 }
 
+/// What the model reads of a change that waited too long for its turn.
+const LATE: &str = "No checkpoint was made: the files are being restored.";
+
 /// Keeps files before a tool changes them.
 pub(crate) struct Keeper {
     store: Arc<CheckpointStore>,
@@ -37,10 +40,17 @@ impl Keeper {
         Self { store, is_on, by: Change { tool, agent: Some(run.agent), session } }
     }
 
-    /// Makes a change of the files at `paths`, with a checkpoint of them before.
-    pub(crate) fn around<T>(&self, workspace: &Workspace, paths: &[&str], make: impl FnOnce() -> T) -> T {
+    /// Makes a change of the files at `paths`, with a checkpoint of them before. The model reads of a change without one.
+    pub(crate) fn around(
+        &self,
+        workspace: &Workspace,
+        paths: &[&str],
+        make: impl FnOnce() -> Result<String, String>,
+    ) -> Result<String, String> {
         // Where nothing is kept, a restore waits for the change all the same.
-        self.store.around(workspace, (&self.by, if self.is_on { paths } else { &[] }), make)
+        let (made, is_late) = self.store.around(workspace, (&self.by, if self.is_on { paths } else { &[] }), make);
+        let told = made?;
+        Ok(if is_late && self.is_on { format!("{told} {LATE}") } else { told })
     }
 }
 

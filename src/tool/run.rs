@@ -236,6 +236,7 @@ mod tests {
             agent_taint: AgentTaint::default(),
             trace: None,
             user: None,
+            consolidates: false,
         }
     }
 

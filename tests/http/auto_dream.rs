@@ -342,6 +342,43 @@ fn an_ordinary_turn_sees_no_entries_about_users() {
 }
 
 #[test]
+fn a_tainted_turn_changes_no_entries_of_other_conversations() {
+    let (model, daemon) = harness("");
+    let grants = "[capabilities]\ntools = [\"memory_*\"]\nmemory_read = [\"*\"]\nmemory_write = [\"self.entries\"]\n";
+    let agent = daemon.agent_with("scout", grants);
+    let session = text(&daemon.detail(&agent)["session_id"]);
+    let of = |content: &str, session: &str| json!({ "content": content, "taint": ["web"], "metadata": { "session_id": session } });
+    let others = Uuid::from_u128(7).to_string();
+    let ids = remember(
+        &daemon,
+        &agent,
+        &[
+            of("a page of another conversation", &others),
+            json!({ "content": "an imported page", "taint": ["web"] }),
+            of("a page of this conversation", &session),
+        ],
+    );
+    let forget = |id: &str| json!({ "id": id }).to_string();
+    let update = |id: &str| json!({ "id": id, "content": "says something else" }).to_string();
+    model.script([
+        call("a", "memory_search", &json!({})),
+        Reply::calls(&[
+            ("b", "memory_forget", &forget(&ids[0])),
+            ("c", "memory_update", &update(&ids[0])),
+            ("d", "memory_update", &update(&ids[1])),
+            ("e", "memory_update", &update(&ids[2])),
+            ("f", "memory_forget", &forget(&ids[2])),
+        ]),
+        Reply::text("done"),
+    ]);
+    daemon.say(&agent, "go");
+    let results = results(&model);
+    assert!(results[1..4].iter().all(|result| result.contains("another conversation")), "{results:?}");
+    assert!(results[4].contains("was updated") && results[5].contains("was removed"), "{results:?}");
+    assert_eq!(entries_of(&daemon, &agent).len(), 2);
+}
+
+#[test]
 fn the_command_line_shows_and_starts_runs() {
     let (_model, daemon) = harness("");
     let agent = daemon.agent_with("scout", ON);

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::support::daemon::{Daemon, text};
 use crate::support::model::Model;
 use crate::support::model_server::Reply;
+use crate::support::until;
 
 const TOOLS: &str = "[capabilities]\ntools = [\"*\"]\n";
 
@@ -72,7 +73,9 @@ fn files_come_back_as_they_were_before_tools_changed_them() {
     assert_eq!(file("a.txt").as_deref(), Some("one\n"));
     let entries = daemon.get("/api/audit/recent?limit=100").expect(200);
     let kinds = entries["entries"].as_array().expect("entries").iter().map(|entry| text(&entry["event_type"]));
-    assert_eq!(kinds.filter(|kind| kind == "checkpoint_restored").count(), 3);
+    let kinds: Vec<String> = kinds.collect();
+    let noted = |wanted: &str| kinds.iter().filter(|kind| *kind == wanted).count();
+    assert_eq!((noted("checkpoint_restore_started"), noted("checkpoint_restored")), (3, 3));
 }
 
 #[test]
@@ -102,6 +105,33 @@ fn wrong_requests_name_the_field_and_change_nothing() {
     assert_eq!(daemon.get("/api/checkpoints?working_dir=/nowhere").expect(404)["field"], "working_dir");
     assert_eq!(daemon.get("/api/checkpoints?limit=0").expect(400)["field"], "limit");
     assert_eq!(checkpoints(&daemon).len(), 1);
+    // What was refused is on the audit log as started, and never as done.
+    let entries = daemon.get("/api/audit/recent?limit=100").expect(200).to_string();
+    assert!(entries.contains("checkpoint_restore_started") && !entries.contains("checkpoint_restored"), "{entries}");
+}
+
+#[test]
+fn checkpoints_are_listed_and_restored_from_the_command_line_and_go_with_their_agent() {
+    let model = Model::start();
+    let daemon = Daemon::with(&model.config());
+    let agent = daemon.agent_with("a", TOOLS);
+    turn(&model, &daemon, &agent, "file_write", &write("a.txt", "one\n"));
+    turn(&model, &daemon, &agent, "file_write", &write("a.txt", "two\n"));
+    let dir = working_dir(&daemon).display().to_string();
+    let told = |args: &[&str]| {
+        let output = daemon.cli(args);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert!(told(&["checkpoint", "list"]).contains(&dir));
+    let commit = text(&checkpoints(&daemon)[0]["commit"]);
+    assert!(told(&["checkpoint", "list", &dir]).contains(&commit));
+    assert!(told(&["checkpoint", "restore", &dir, &commit[..8]]).contains("Restored 1 files"));
+    assert_eq!(fs::read_to_string(working_dir(&daemon).join("a.txt")).expect("it is there"), "one\n");
+    daemon.delete(&format!("/api/agents/{agent}")).expect(200);
+    let count = || fs::read_dir(daemon.home().join("checkpoints")).expect("it is there").count();
+    until("the checkpoints are gone", || (count() == 0).then_some(()));
+    assert!(working_dir(&daemon).join("a.txt").exists(), "the workspace stays");
 }
 
 #[test]

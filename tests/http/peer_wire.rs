@@ -331,6 +331,24 @@ fn the_tokens_of_a_peer_are_limited() {
 }
 
 #[test]
+fn the_tokens_of_what_a_turn_sets_off_count() {
+    let model = Model::start();
+    // More than the two calls of the first agent use, and less than these and that of the second.
+    let limits = "max_llm_tokens_per_peer_per_hour = 25\nagents = [\"open-*\"]\n";
+    let daemon = Daemon::with(&format!("{}{}", network(limits), model.config()));
+    daemon.agent_with("open-a", "[capabilities]\ntools = [\"agent_send\"]\nagent_message = [\"*\"]\n");
+    daemon.agent_with("b", "");
+    let mut peer = Raw::peer(&daemon, "n");
+    let send = r#"{"agent": "b", "message": "go on"}"#;
+    let replies = [Reply::calls(&[("1", "agent_send", send)]), Reply::text("went on"), Reply::text("sent")];
+    model.script(replies.map(|reply| reply.usage(Some((5, 5)))));
+    assert_eq!(peer.say("open-a", "hi")["text"], "sent");
+    assert_eq!(peer.say("open-a", "hi")["code"], 429);
+    assert_eq!(model.requests().len(), 3);
+    assert_eq!(Raw::peer(&daemon, "other").say("open-a", "hi")["text"], "echo: hi");
+}
+
+#[test]
 fn the_tokens_of_a_turn_that_failed_count() {
     let model = Model::start();
     let limits = "max_llm_tokens_per_peer_per_hour = 1";

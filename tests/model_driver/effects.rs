@@ -79,6 +79,7 @@ fn tool_run(manifest: &Manifest, name: &str, input: &str) -> ToolRun {
         agent_taint: AgentTaint::default(),
         trace: None,
         user: None,
+        consolidates: false,
     }
 }
 

@@ -73,7 +73,7 @@ pub(crate) fn act(harness: &mut Harness, what: What) {
             let form = r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#;
             let answer_schema = harness.rng.chance(50).then(|| form.into());
             let (id, action, payload) = (Uuid::from_u128(id), "ask".into(), "{}".into());
-            harness.ask(AskPerson { id, agent, action, description, payload, answer_schema }, |_, _| {});
+            harness.ask(AskPerson { id, agent, action, description, payload, answer_schema, turn: None }, |_, _| {});
         }
         What::Sample => sample(harness),
         What::WithdrawInvocation => {

@@ -78,6 +78,8 @@ shape! {
         /// Labels of the untrusted content that the waiting turn had read, such as `guest` or `peer` where a stranger asks; empty
         /// when no turn waits.
         taint: Vec<&'static str> = view.taint.words(),
+        /// A stranger began what asks: a client without a key, or another node. Such approvals are listed behind all others.
+        of_strangers: bool = view.approval.is_strangers,
         /// JSON schema of the `answer` that approving needs, a flat object; null if it needs none.
         #[schemars(with = "Option<Value>")]
         answer_schema: Option<Box<RawValue>> = answer_schema.map(|schema| as_json(schema.into())),
@@ -135,13 +137,20 @@ struct Counts {
     count: usize,
     /// The same.
     pending: usize,
+    /// Pending approvals of turns that strangers began: clients without a key or other nodes.
+    of_strangers: usize,
     /// Decided approvals that are still stored.
     decided: usize,
 }
 
 async fn count(call: Call) -> Result<Response, Error> {
     let counts = call.ask(CountApprovals).await?;
-    reply::ok(&Counts { count: counts.pending, pending: counts.pending, decided: counts.decided })
+    reply::ok(&Counts {
+        count: counts.pending,
+        pending: counts.pending,
+        of_strangers: counts.of_strangers,
+        decided: counts.decided,
+    })
 }
 
 /// Options of an approval.

@@ -1,11 +1,12 @@
 //! Checkpoints as the daemon has them.
 
-use crate::http::timestamp::Moment;
+use agentsvc_components::AgentId;
 use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
 use crate::http::files::FilesError;
+use crate::http::timestamp::Moment;
 
 /// A part of a list.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +46,8 @@ pub struct Checkpoint {
 /// What a restore did.
 #[derive(Clone, Debug)]
 pub struct Restored {
+    /// Whose workspace it is, if that is known.
+    pub agent: Option<AgentId>,
     /// The commit that was restored, in full.
     pub commit: String,
     /// The commit that has the files as they were before the restore.
@@ -77,7 +80,7 @@ pub trait Checkpoints: Send + Sync {
     /// The checkpoints of a directory, newest first, and how many there are.
     ///
     /// # Errors
-    /// [`FilesError::Wrong`] when the path is not absolute, [`FilesError::NotFound`] without checkpoints, or the disk failed.
+    /// Each of a [field](FilesError::Field) of the request: [`FilesError::Wrong`] when the path is not absolute, [`FilesError::NotFound`] without checkpoints, or the disk failed.
     fn checkpoints(&self, working_dir: &str, page: Page) -> Result<(Vec<Checkpoint>, usize), FilesError>;
 
     /// Writes the files of a checkpoint back, after a checkpoint of what is there now. Files that are newer stay.

@@ -5,11 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::audit_kinds::CHECKPOINT_RESTORED;
+use super::audit_kinds::{CHECKPOINT_RESTORE_STARTED, CHECKPOINT_RESTORED};
 use super::checkpoints::{Checkpoint, Checkpoints, Directory, NotRestored, Page, Restored};
 use crate::http::call::Call;
 use crate::http::error::Error;
-use crate::http::files::FilesError;
 use crate::http::receive::blocking;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
@@ -111,7 +110,7 @@ async fn list(call: Call) -> Result<Response, Error> {
     let mut shown = CheckpointList { checkpoints: None, directories: None, total: 0, offset, limit };
     if let Some(working_dir) = working_dir {
         check_path(&working_dir)?;
-        let (checkpoints, total) = blocking(move || found.checkpoints(&working_dir, page)).await.map_err(with_field)?;
+        let (checkpoints, total) = blocking(move || found.checkpoints(&working_dir, page)).await?;
         (shown.checkpoints, shown.total) = (Some(checkpoints), total);
     } else {
         let (directories, total) = blocking(move || found.directories(page)).await?;
@@ -125,11 +124,17 @@ async fn restore(call: Call) -> Result<Response, Error> {
     check_path(&working_dir)?;
     let checkpoints = call.api.service::<dyn Checkpoints>()?;
     let details = json!({ "working_dir": working_dir, "commit": commit.chars().take(40).collect::<String>() });
-    // Before it is done: a restore that then fails leaves an entry, one that is done never leaves none.
-    call.ask(NoteAction { kind: CHECKPOINT_RESTORED, agent: None, details }).await?;
+    // Before it is done: one that the daemon does not outlive leaves an entry, too.
+    call.ask(NoteAction { kind: CHECKPOINT_RESTORE_STARTED, agent: None, details }).await?;
     let dir = working_dir.clone();
-    let Restored { commit, checkpoint, restored, total, not_restored } =
-        blocking(move || checkpoints.restore(&dir, &commit)).await.map_err(with_field)?;
+    let Restored { agent, commit, checkpoint, restored, total, not_restored } =
+        blocking(move || checkpoints.restore(&dir, &commit)).await?;
+    let details = json!({
+        "working_dir": working_dir, "commit": commit, "checkpoint": checkpoint, "files": restored, "files_total": total,
+    });
+    if let Err(refusal) = call.ask(NoteAction { kind: CHECKPOINT_RESTORED, agent, details }).await {
+        tracing::warn!(?refusal, "a restore of files is not on the audit log; that it started is");
+    }
     let status = if restored == total { "restored" } else { "partial" };
     reply::ok(&RestoredShape { status, working_dir, commit, files: restored, checkpoint, not_restored })
 }
@@ -139,15 +144,4 @@ fn check_path(path: &str) -> Result<(), Error> {
         return Err(Error::bad_field("working_dir", format!("working_dir: longer than {PATH_BYTES_MAX} bytes")));
     }
     Ok(())
-}
-
-/// The error with the field named that its text begins with.
-fn with_field(error: FilesError) -> Error {
-    let text = error.to_string();
-    let field = ["working_dir", "commit"].into_iter().find(|field| text.starts_with(&format!("{field}:")));
-    let error = Error::from(error);
-    match field {
-        Some(field) => error.with("field", field),
-        None => error,
-    }
 }

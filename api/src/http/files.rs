@@ -34,6 +34,22 @@ pub enum FilesError {
     /// The disk failed; the reason is in the log (500).
     #[error("the files could not be read or written")]
     Failed,
+    /// One of these because of a field of the request, which the answer names.
+    #[error("{error}")]
+    Field {
+        /// The field.
+        field: &'static str,
+        /// What is amiss with it.
+        error: Box<FilesError>,
+    },
+}
+
+impl FilesError {
+    /// The same, because of this field of the request.
+    #[must_use]
+    pub fn of_field(self, field: &'static str) -> Self {
+        Self::Field { field, error: Box::new(self) }
+    }
 }
 
 impl From<FilesError> for Error {
@@ -48,6 +64,7 @@ impl From<FilesError> for Error {
             FilesError::Busy(_) => Self::unavailable(text, 1),
             FilesError::Damaged(_) => Self::of(error_codes::FILE_DAMAGED, text),
             FilesError::Failed => Self::internal(text),
+            FilesError::Field { field, error } => Self::from(*error).with("field", field),
         }
     }
 }

@@ -10,7 +10,7 @@ pub mod public_tools;
 pub(crate) mod routes;
 pub mod servers;
 pub(crate) mod tools;
-pub(crate) mod version;
+pub mod version;
 
 use crate::http::domain::HttpDomain;
 

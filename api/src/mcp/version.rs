@@ -1,4 +1,4 @@
-//! Versions of the protocol.
+//! Versions of the protocol, as server and as client.
 
 use hyper::HeaderMap;
 use serde_json::{Map, Value, json};
@@ -16,9 +16,9 @@ const NAME_HEADER: &str = "mcp-name";
 /// Names the version in the `_meta` of a request.
 const META_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
-/// A version of the protocol that is spoken here, from the oldest.
+/// A version of the protocol that is spoken, from the oldest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Version {
+pub enum Version {
     /// The first one.
     V2024_11_05,
     /// Brings this transport. Also that of requests without a header.
@@ -36,10 +36,11 @@ impl Version {
         [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
 
     /// The newest one that `initialize` can agree on.
-    const INITIALIZED: Self = Self::V2025_11_25;
+    pub const INITIALIZED: Self = Self::V2025_11_25;
 
     /// Its spelling.
-    pub(crate) const fn as_str(self) -> &'static str {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
             Self::V2025_03_26 => "2025-03-26",
@@ -49,7 +50,9 @@ impl Version {
         }
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    /// The version of this spelling.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|version| version.as_str() == text)
     }
 
@@ -79,8 +82,9 @@ impl Version {
         matches!(self, Self::V2024_11_05 | Self::V2025_03_26)
     }
 
-    /// Does each request say its version itself?
-    pub(crate) const fn is_stateless(self) -> bool {
+    /// Does each request say its version itself? Then there is no `initialize`, and there are no sessions.
+    #[must_use]
+    pub const fn is_stateless(self) -> bool {
         matches!(self, Self::V2026_07_28)
     }
 

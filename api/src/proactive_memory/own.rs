@@ -5,7 +5,7 @@ use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::proactive_memory::MemoryEntryId;
 use agentsvc_components::proactive_memory::recall::RecallScope;
 use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
-use agentsvc_systems::proactive_memory::{Cause, Counted, EntryPut, EntryUse, check_content, is_for};
+use agentsvc_systems::proactive_memory::{Cause, Counted, EntryPut, EntryUse, check_content, is_for, is_own};
 
 use crate::proactive_memory::change::replace_content;
 use crate::proactive_memory::entries::{AgentEntries, PAGE_ROWS, Plan, Rows, now};
@@ -55,8 +55,11 @@ pub struct Correction {
 /// Who reads and changes entries.
 #[derive(Clone, Debug)]
 pub struct Reader {
-    /// Untrusted content that the turn has read. What strangers wrote does not change or remove what they did not write.
+    /// Untrusted content that the turn has read. What strangers wrote does not change or remove what they did not write, nor what
+    /// other conversations brought.
     pub taint: Taint,
+    /// It consolidates the entries of all conversations.
+    pub consolidates: bool,
     /// The entries that it may be given.
     pub scope: RecallScope,
 }
@@ -67,7 +70,8 @@ impl Reader {
     }
 
     fn may_change(&self, record: &MemoryEntryRecord) -> bool {
-        self.taint.is_none() || !record.taint.is_none()
+        let is_reachable = || self.consolidates || is_own(&self.scope, record);
+        self.taint.is_none() || (!record.taint.is_none() && is_reachable())
     }
 }
 
@@ -82,8 +86,8 @@ pub enum Changed {
     Unknown,
     /// There is none that it could be merged into, about the same user.
     NoTarget,
-    /// The turn has read untrusted content, and the entry was made from none.
-    Trusted,
+    /// The turn has read untrusted content, and the entry was made from none, or another conversation brought it.
+    OutOfReach,
 }
 
 impl Wanted {
@@ -144,7 +148,7 @@ impl AgentEntries {
             let known = rows.get(id)?.filter(|known| known.is_live(now) && reader.sees(known));
             let Some(mut record) = known else { return Ok(Plan::nothing(Changed::Unknown)) };
             if !reader.may_change(&record) {
-                return Ok(Plan::nothing(Changed::Trusted));
+                return Ok(Plan::nothing(Changed::OutOfReach));
             }
             let old = Some(Counted::from(&record));
             if let Some(content) = &correction.content {
@@ -178,7 +182,7 @@ impl AgentEntries {
                 return Ok(Plan::nothing(Changed::Already));
             }
             if !reader.may_change(&record) {
-                return Ok(Plan::nothing(Changed::Trusted));
+                return Ok(Plan::nothing(Changed::OutOfReach));
             }
             if let Some(kept) = merged_into {
                 let fits = |kept: &MemoryEntryRecord| kept.is_live(now) && kept.user == record.user;
@@ -193,5 +197,42 @@ impl AgentEntries {
             Ok(Plan { puts: vec![put], removes, due: None, told: Changed::Done })
         };
         Ok(self.change(Cause::Asked, plan).await?.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agentsvc_components::SessionId;
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_tainted_turn_changes_only_what_its_own_conversation_or_user_brought() {
+        let session = |n: u128| SessionId(Uuid::from_u128(n));
+        let entry = |taint, user: Option<&str>, of: Option<u128>| MemoryEntryRecord {
+            taint,
+            user: user.map(Into::into),
+            metadata: of.map_or_else(Box::default, |n| format!("{{\"session_id\":\"{}\"}}", session(n).0).into()),
+            ..MemoryEntryRecord::default()
+        };
+        let reader = |taint, consolidates| {
+            let scope = RecallScope { user: Some("ann".into()), session: session(1) };
+            Reader { taint, consolidates, scope }
+        };
+        let (tainted, run) = (reader(Taint::WEB, false), reader(Taint::WEB, true));
+        for (record, own, all) in [
+            (entry(Taint::WEB, None, Some(1)), true, true),
+            (entry(Taint::WEB, Some("ann"), Some(2)), true, true),
+            (entry(Taint::WEB, None, Some(2)), false, true),
+            (entry(Taint::WEB, None, None), false, true),
+            (entry(Taint::NONE, Some("ann"), Some(1)), false, false),
+        ] {
+            assert_eq!((tainted.may_change(&record), run.may_change(&record)), (own, all), "{record:?}");
+            assert!(reader(Taint::NONE, false).may_change(&record));
+        }
+        // A turn without a user shares none with entries that name none.
+        let scope = RecallScope { user: None, session: session(1) };
+        assert!(!Reader { scope, ..tainted }.may_change(&entry(Taint::WEB, None, None)));
     }
 }

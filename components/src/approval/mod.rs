@@ -7,7 +7,7 @@ use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::{AgentId, ApprovalId, TurnId};
-use crate::kernel::record::StoredComponent;
+use crate::kernel::record::{StoredComponent, is_default};
 use crate::kernel::time::Timestamp;
 
 /// What this domain is.
@@ -90,6 +90,9 @@ pub struct Approval {
     /// goes to who waits for it and is not kept with it; the input log has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_schema: Option<Box<str>>,
+    /// A stranger began the turn that asks: a client without a key, or another node.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_strangers: bool,
 }
 
 impl StoredComponent for Approval {

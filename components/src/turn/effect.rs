@@ -81,6 +81,8 @@ pub struct ToolRun {
     pub trace: Option<Box<str>>,
     /// The user that the turn is for, in the words of the client: it may read what is kept about that user.
     pub user: Option<Box<str>>,
+    /// The turn consolidates the memory of its agent: it changes entries of all conversations.
+    pub consolidates: bool,
 }
 
 impl Effect for ModelCall {}

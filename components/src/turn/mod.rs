@@ -171,6 +171,9 @@ pub struct ParentLink {
     pub session: SessionId,
     /// The log row that waits for this turn's answer; `None` when nobody waits (`async`).
     pub index: Option<u32>,
+    /// The session of the strangers that began all of it, where strangers did.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub began_in: Option<SessionId>,
 }
 
 /// What one request asks beside its message.

@@ -84,6 +84,9 @@ pub struct CallRecord {
     /// The labels of strangers, where any of them began what calls.
     #[serde(default, skip_serializing_if = "is_default")]
     pub strangers: Taint,
+    /// The session in which they began it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub began_in: Option<SessionId>,
 }
 
 impl CallRecord {

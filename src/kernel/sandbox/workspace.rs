@@ -93,6 +93,13 @@ impl Workspaces {
         self.shared.open(agent, &directory_of(agent, name), false)
     }
 
+    /// Where the workspace of the agent is, as far as that is noted; the agent may be gone.
+    pub(crate) fn path_of(&self, agent: AgentId) -> Option<PathBuf> {
+        let name = self.shared.noted(AGENTS, &agent.to_string())?;
+        let is_name = !name.is_empty() && !name.starts_with('.') && !name.contains('/');
+        is_name.then(|| self.shared.root.join(name))
+    }
+
     /// The workspace in the directory `path`, and whose it is, if that is known; `None` when there is none.
     ///
     /// # Errors

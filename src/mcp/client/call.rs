@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentsvc_components::AgentId;
-use agentsvc_systems::mcp::limits::{MCP_INPUT_ROUNDS_MAX, MCP_QUESTIONS_OPEN_MAX};
+use agentsvc_systems::mcp::limits::{MCP_INPUT_ROUNDS_MAX, MCP_MEMORY_UNCOUNTED_BYTES, MCP_QUESTIONS_OPEN_MAX};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -137,9 +137,8 @@ impl Asking<'_> {
     /// requests of its own asks in a result; then the request is sent again with the answers, as that version wants it.
     async fn request(&mut self, method: &str, mut params: Value) -> Result<Answer, Failure> {
         for _ in 0..MCP_INPUT_ROUNDS_MAX {
-            let answer = self.round(method, params.clone()).await?;
-            let result = &answer.value;
-            if result["resultType"] != "input_required" {
+            let mut answer = self.round(method, params.clone()).await?;
+            if answer.value["resultType"] != "input_required" {
                 return Ok(answer);
             }
             if !self.connection.version().is_some_and(super::session::Version::is_stateless) {
@@ -147,9 +146,19 @@ impl Asking<'_> {
                     "it asks for input in a way that its version does not know".to_owned(),
                 ));
             }
-            params["inputResponses"] = self.inputs(&result["inputRequests"]).await?;
-            match result.get("requestState") {
-                Some(state) => params["requestState"] = state.clone(),
+            let asked = taken(&mut answer.value, "inputRequests");
+            let state = answer.value.get_mut("requestState").map(Value::take);
+            // A person or a model may take long to answer: meanwhile other servers have the memory of this result.
+            drop(answer);
+            let bytes = memory_of(&asked) + state.as_ref().map_or(0, memory_of);
+            if bytes > MCP_MEMORY_UNCOUNTED_BYTES {
+                return Err(Failure::Unanswered(format!(
+                    "its request for input takes more than {MCP_MEMORY_UNCOUNTED_BYTES} bytes of memory"
+                )));
+            }
+            params["inputResponses"] = self.inputs(&asked).await?;
+            match state {
+                Some(state) => params["requestState"] = state,
                 None => drop(params.as_object_mut().and_then(|params| params.remove("requestState"))),
             }
         }

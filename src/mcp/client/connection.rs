@@ -15,7 +15,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use super::asks::Offers;
 use super::asks::questions::{Guests, Question};
 use super::incoming::{self, LogQuota};
-use super::session::Version;
+use super::session::{self, Version};
 use super::wire::Memory;
 
 /// Bytes of a server's reason.
@@ -324,7 +324,7 @@ impl Connection {
             params["_meta"]["progressToken"] = id.into();
         }
         if let Some(version) = self.version() {
-            version.mark(&mut params, || self.capabilities());
+            session::mark(version, &mut params, || self.capabilities());
         }
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let _ended = self.0.outgoing.send(Outgoing { message, gone: Some(gone), headers }).await;

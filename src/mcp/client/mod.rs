@@ -9,6 +9,7 @@ pub mod config;
 mod connection;
 mod definition;
 pub(crate) mod fuzzing;
+mod gather;
 mod incoming;
 mod link;
 mod manage;

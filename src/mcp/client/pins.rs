@@ -7,6 +7,7 @@ use agentsvc_api::http::bridge::Bridge;
 use agentsvc_components::mcp::PinnedTool;
 use agentsvc_components::{Actor, Timestamp};
 use agentsvc_systems::mcp::{FindMcpPin, ForgetMcpTools, FoundPin, ListMcpPins, ListedTool, NoteMcpTools, ToolChanges};
+use futures_util::future::join_all;
 use tokio::sync::Semaphore;
 
 use super::registry::Registry;
@@ -58,7 +59,8 @@ impl Registry {
             server.warn(&format!("new or changed tools wait until you accept them: {}", some_of(&names)));
         }
         server.set_offer(offer);
-        self.offer();
+        // Many servers that come up together cost one list of all tools.
+        self.gather.done(|| self.offer()).await;
         true
     }
 
@@ -113,12 +115,10 @@ impl Registry {
     pub(super) fn settle_all(self: &Arc<Self>) {
         let of = Arc::clone(self);
         drop(tokio::spawn(async move {
-            for server in of.servers() {
-                // One that has not listed its tools yet does so when it is connected.
-                if server.listing().is_made() {
-                    of.settle_tools_in_time(&server).await;
-                }
-            }
+            let servers = of.servers();
+            // One that has not listed its tools yet does so when it is connected.
+            let listed = servers.iter().filter(|server| server.listing().is_made());
+            join_all(listed.map(|server| of.settle_tools_in_time(server))).await;
         }));
     }
 }

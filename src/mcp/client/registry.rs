@@ -22,6 +22,7 @@ use tokio::task::AbortHandle;
 use super::asks::sampler::Sampler;
 use super::config::Configured;
 use super::definition::{Definition, Sources};
+use super::gather::Gather;
 use super::pins;
 use super::server::Server;
 use super::tools;
@@ -69,6 +70,8 @@ pub(crate) struct Registry {
     unanswered: Notify,
     /// Two servers that change at once must not offer an older list last.
     offering: Mutex<tools::Made>,
+    /// The servers whose tools have changed wait for one list of all.
+    pub(super) gather: Gather,
 }
 
 struct Entry {
@@ -118,6 +121,7 @@ impl Registry {
             turn: tokio::sync::Mutex::default(),
             unanswered: Notify::new(),
             offering: Mutex::default(),
+            gather: Gather::default(),
         })
     }
 

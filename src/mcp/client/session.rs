@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use agentsvc_api::http::json::memory_bytes;
+pub(super) use agentsvc_api::mcp::version::Version;
 use agentsvc_systems::mcp::limits::{MCP_SERVER_LIST_BYTES_MAX, MCP_SERVER_TOOLS_MAX};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -35,53 +36,16 @@ const SUBSCRIBE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// What a subscription waits for: longer than any server runs.
 const SUBSCRIPTION_TIME_MAX: Duration = Duration::from_secs(365 * 86_400);
 
-/// A version of the protocol that is spoken, from the oldest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Version {
-    V2024_11_05,
-    V2025_03_26,
-    V2025_06_18,
-    /// The last one with `initialize`.
-    V2025_11_25,
-    /// Each request says what its client is.
-    V2026_07_28,
-}
-
-impl Version {
-    const ALL: [Self; 5] =
-        [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
-
-    /// Its spelling.
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::V2024_11_05 => "2024-11-05",
-            Self::V2025_03_26 => "2025-03-26",
-            Self::V2025_06_18 => "2025-06-18",
-            Self::V2025_11_25 => "2025-11-25",
-            Self::V2026_07_28 => "2026-07-28",
-        }
+/// Adds to the parameters of a request what its version wants there.
+pub(super) fn mark(version: Version, params: &mut Value, capabilities: impl FnOnce() -> Value) {
+    if !version.is_stateless() {
+        return;
     }
-
-    fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|version| version.as_str() == text)
-    }
-
-    /// Has it no `initialize` and no sessions?
-    pub(super) const fn is_stateless(self) -> bool {
-        matches!(self, Self::V2026_07_28)
-    }
-
-    /// Adds to the parameters of a request what this version wants there.
-    pub(super) fn mark(self, params: &mut Value, capabilities: impl FnOnce() -> Value) {
-        if !self.is_stateless() {
-            return;
-        }
-        let meta = &mut params["_meta"];
-        meta["io.modelcontextprotocol/protocolVersion"] = self.as_str().into();
-        meta["io.modelcontextprotocol/clientInfo"] = client();
-        meta["io.modelcontextprotocol/clientCapabilities"] = capabilities();
-        meta["io.modelcontextprotocol/logLevel"] = LOG_LEVEL.into();
-    }
+    let meta = &mut params["_meta"];
+    meta["io.modelcontextprotocol/protocolVersion"] = version.as_str().into();
+    meta["io.modelcontextprotocol/clientInfo"] = client();
+    meta["io.modelcontextprotocol/clientCapabilities"] = capabilities();
+    meta["io.modelcontextprotocol/logLevel"] = LOG_LEVEL.into();
 }
 
 /// What a server has.
@@ -174,7 +138,7 @@ fn client() -> Value {
 
 /// Agrees on a version. Gives what the server has.
 pub(super) async fn initialize(connection: &Connection) -> Result<Features, Failure> {
-    let newest = Version::V2025_11_25.as_str();
+    let newest = Version::INITIALIZED.as_str();
     let params =
         json!({ "protocolVersion": newest, "capabilities": connection.capabilities(), "clientInfo": client() });
     let said = match connection.request("initialize", params, START_TIME_MAX).await {

@@ -11,7 +11,7 @@ use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "memory_forget",
     "Removes one of your memory entries that is of no use any more, or that another entry says as well (`merged_into`). After \
-     you have read untrusted content, you can only remove entries that were made from such content.",
+     you have read untrusted content, you can only remove entries that were made from such content in this conversation.",
     run,
 )
 .safe()

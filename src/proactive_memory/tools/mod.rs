@@ -49,7 +49,7 @@ fn may_read(context: &Context) -> Result<(), String> {
 
 /// Who changes entries.
 fn reader(context: &Context) -> Reader {
-    Reader { taint: context.run.taint, scope: scope(context) }
+    Reader { taint: context.run.taint, consolidates: context.run.consolidates, scope: scope(context) }
 }
 
 /// The entries that a turn may be given.
@@ -64,9 +64,10 @@ fn told(id: MemoryEntryId, what: &str, done: Changed) -> Result<Ended, String> {
         Changed::Already => Ok(Ended::Text(format!("Entry {id} is removed already."))),
         Changed::Unknown => Err(format!("There is no entry {id}.")),
         Changed::NoTarget => Err("`merged_into` is no other entry about the same user.".to_owned()),
-        Changed::Trusted => {
-            Err(format!("Refused: this turn has read untrusted content, and entry {id} was made from none; it stays."))
-        }
+        Changed::OutOfReach => Err(format!(
+            "Refused: this turn has read untrusted content, and entry {id} was made from none or comes from another \
+             conversation; it stays."
+        )),
     }
 }
 

@@ -12,7 +12,8 @@ use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 pub(crate) const TOOL: Tool = Tool::new::<Input>(
     "memory_update",
     "Corrects one of your memory entries: its content, its category or its confidence. The content that it had is kept in its \
-     history. After you have read untrusted content, you can only correct entries that were made from such content.",
+     history. After you have read untrusted content, you can only correct entries that were made from such content in this \
+     conversation.",
     run,
 )
 .safe()

@@ -22,8 +22,8 @@ pub(crate) struct Entry {
     /// The tool as it is offered, written when it first is. Only a schema that is no JSON has none; a test sees to it that
     /// there is no such tool.
     spec: OnceLock<Option<ToolSpec>>,
-    /// The schema of its input, read when a client first calls it.
-    input: OnceLock<Result<InputSchema, String>>,
+    /// The schema of its input, read when a client first calls it. Most tools are never called: in a box, they cost a pointer.
+    input: OnceLock<Box<Result<InputSchema, String>>>,
 }
 
 impl Deref for Entry {
@@ -85,7 +85,7 @@ impl Tools {
         if tool.server.is_some() {
             return if input.is_object() { Ok(()) } else { Err(whole("must be an object")) };
         }
-        let schema = schema.get_or_init(|| InputSchema::compile(&tool.schema()));
+        let schema: &Result<_, _> = schema.get_or_init(|| Box::new(InputSchema::compile(&tool.schema())));
         schema.as_ref().map_err(|why| whole(why))?.check(input)
     }
 

@@ -64,7 +64,7 @@ pub(super) fn call_starts(world: &World, call: &CallStarts) -> Result<(), Refusa
 
 /// A call has cost something: it counts if a task began it, or anything that a task began, whether that is still there or not.
 pub(super) fn spent_by_strangers(world: &mut World, spent: &SpentByStrangers) {
-    if spent.strangers.holds(Taint::GUEST) {
+    if spent.strangers.holds(Taint::GUEST) && !spent.cost.is_zero() {
         add(world, day_of(spent.at), spent.cost);
     }
 }

@@ -25,6 +25,7 @@ use crate::kernel::glob;
 use crate::kernel::id_generator::mint_beside;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
+use crate::taint;
 
 /// A client asks for an approval (spec 3, POST /api/approvals). Nothing in the world waits for it: the client looks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -53,8 +54,9 @@ fn request(world: &mut World, command: RequestApproval) -> Result<ApprovalView, 
     if action.trim().is_empty() {
         return Err(Refusal::bad_field("action", "action must not be empty"));
     }
-    check_room(world, agent)?;
-    let entity = begin(world, agent, Texts { action, description, payload, answer_schema: None }, None);
+    check_room(world, agent, false)?;
+    let texts = Texts { action, description, payload, answer_schema: None };
+    let entity = begin(world, agent, texts, (None, false));
     let view = ApprovalView::seen(world, id_of(world, entity))?;
     world.audit(audit_kinds::APPROVAL_REQUESTED, agent, on_record(view.id, &view.approval.action));
     Ok(view)
@@ -74,8 +76,8 @@ pub(super) fn check(field: &str, text: &str, most: usize) -> Result<(), Refusal>
 }
 
 /// Refuses an approval when too many are pending, or too much text of them: of this agent, or of all.
-pub(super) fn check_room(world: &World, agent: AgentId) -> Result<(), Refusal> {
-    let Some(full) = world.resource::<Approvals>().full(agent) else { return Ok(()) };
+pub(super) fn check_room(world: &World, agent: AgentId, is_strangers: bool) -> Result<(), Refusal> {
+    let Some(full) = world.resource::<Approvals>().full(agent, is_strangers) else { return Ok(()) };
     let text = format!("{full}; decide some first");
     Err(Refusal { retry_after_secs: Some(60), ..Refusal::new(RefusalKind::TooMany, text) })
 }
@@ -91,13 +93,14 @@ pub(crate) fn is_gated(world: &World, agent: Entity, tool: &str) -> bool {
 /// for which none can be asked for now, and why.
 pub(crate) fn gate(world: &mut World, turn: Entity, calls: &[(u32, Option<String>)]) -> Vec<(u32, String)> {
     let mut refused = Vec::new();
+    let is_strangers = began_by_strangers(world, turn);
     for (index, because) in calls {
         let Some(component) = world.get::<Turn>(turn) else { break };
         let agent = component.agent;
         let pending = component.pending.iter().find(|pending| pending.index == *index);
         let Some(call) = pending.map(|pending| pending.call.clone()) else { continue };
         let agent = id_of::<AgentId>(world, agent);
-        if let Some(full) = world.resource::<Approvals>().full(agent) {
+        if let Some(full) = world.resource::<Approvals>().full(agent, is_strangers) {
             refused.push((*index, full));
             continue;
         }
@@ -113,7 +116,7 @@ pub(crate) fn gate(world: &mut World, turn: Entity, calls: &[(u32, Option<String
             payload: call.input.into(),
             answer_schema: None,
         };
-        let entity = begin(world, agent, texts, Some(gated));
+        let entity = begin(world, agent, texts, (Some(gated), is_strangers));
         let id = id_of::<ApprovalId>(world, entity);
         let actor = Actor::Agent { agent, turn: gated.turn };
         append(world, actor, audit_kinds::APPROVAL_REQUESTED, Some(agent), &on_record(id, &tool));
@@ -126,6 +129,11 @@ pub(crate) fn gate(world: &mut World, turn: Entity, calls: &[(u32, Option<String
     }
     world.mark(turn);
     refused
+}
+
+/// Did a client without a key or another node begin the turn, directly or not?
+pub(super) fn began_by_strangers(world: &World, turn: Entity) -> bool {
+    !taint::of(world, turn).of_strangers().is_none()
 }
 
 /// What an approval of a call is bound to.
@@ -145,7 +153,13 @@ pub(super) struct Texts {
     pub(super) answer_schema: Option<Box<str>>,
 }
 
-pub(super) fn begin(world: &mut World, agent: AgentId, texts: Texts, call: Option<GatedCall>) -> Entity {
+/// Asks for an approval: of which call, and whether strangers began its turn.
+pub(super) fn begin(
+    world: &mut World,
+    agent: AgentId,
+    texts: Texts,
+    (call, is_strangers): (Option<GatedCall>, bool),
+) -> Entity {
     let Texts { action, description, payload, answer_schema } = texts;
     let now = world.resource::<Now>().0;
     let deadline = now.plus_ms(world.resource::<Settings>().approval_timeout_ms);
@@ -163,6 +177,7 @@ pub(super) fn begin(world: &mut World, agent: AgentId, texts: Texts, call: Optio
         reason: None,
         call,
         answer_schema,
+        is_strangers,
     };
     let entity = world.spawn((id, approval)).id();
     world.mark(entity);

@@ -107,7 +107,7 @@ fn judge(world: &World, command: &InvokeTool) -> Result<bool, Refusal> {
         return Ok(false);
     }
     check("input", &command.input, limit::APPROVAL_PAYLOAD_BYTES_MAX)?;
-    check_room(world, agent)?;
+    check_room(world, agent, false)?;
     Ok(true)
 }
 
@@ -151,7 +151,7 @@ fn park(world: &mut World, command: InvokeTool, slot: ReplySlot<Option<Invoker>>
         payload: command.input.clone(),
         answer_schema: None,
     };
-    let entity = begin(world, agent, texts, Some(gated));
+    let entity = begin(world, agent, texts, (Some(gated), false));
     let id = id_of::<ApprovalId>(world, entity);
     world.audit(approval::audit_kinds::APPROVAL_REQUESTED, agent, on_record(id, &command.tool));
     parked::wait(world, id, command.id, Waiting::Call(command, slot));

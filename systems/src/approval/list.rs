@@ -22,8 +22,8 @@ pub struct ApprovalView {
     pub taint: Taint,
 }
 
-/// Which approvals to list: those that are pending, the oldest first, or those that were decided, the newest decision
-/// first.
+/// Which approvals to list: those that are pending, the oldest first and those of
+/// strangers behind all others, or those that were decided, the newest decision first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ApprovalFilter {
     /// Decided ones?
@@ -58,8 +58,11 @@ impl View for ApprovalView {
         let approvals = world.resource::<Approvals>();
         let found = |id: &ApprovalId| Some((*id, approvals.get(*id)?));
         if !list.filter.decided {
-            let pending = approvals.pending.range((list.after.map_or(Unbounded, Excluded), Unbounded));
-            return Ok(list.filled(world, Some(approvals.pending.len()), pending.filter_map(found)));
+            // One that is gone meanwhile was of no stranger, or those of strangers are shown again: none is left out.
+            let place = |id| (state::<Approval>(world, id).is_some_and(|approval| approval.is_strangers), id);
+            let after = list.after.map_or(Unbounded, |after| Excluded(place(after)));
+            let pending = approvals.pending.range((after, Unbounded));
+            return Ok(list.filled(world, Some(approvals.pending.len()), pending.filter_map(|(_, id)| found(id))));
         }
         let total = Some(approvals.decided.len());
         let upto = match list.after {
@@ -80,6 +83,8 @@ impl View for ApprovalView {
 pub struct ApprovalCounts {
     /// Pending approvals.
     pub pending: usize,
+    /// Those among them that turns ask for which strangers began.
+    pub of_strangers: usize,
     /// That are decided and still kept.
     pub decided: usize,
 }
@@ -92,5 +97,9 @@ command!(quick "count_approvals" CountApprovals => ApprovalCounts, All, |_, worl
 
 fn count(world: &World) -> ApprovalCounts {
     let approvals = world.resource::<Approvals>();
-    ApprovalCounts { pending: approvals.pending.len(), decided: approvals.decided.len() }
+    ApprovalCounts {
+        pending: approvals.pending.len(),
+        of_strangers: approvals.of_strangers(),
+        decided: approvals.decided.len(),
+    }
 }

@@ -93,10 +93,14 @@ indexed!(Approval: ApprovalPlaces, "approval");
 /// Approvals that wait for a person, and those that were decided.
 #[derive(Debug, Default, PartialEq)]
 pub struct ApprovalPlaces {
-    /// In the order in which they were asked for.
-    pending: BTreeSet<ApprovalId>,
+    /// In the order in which they were asked for, those of strangers behind all others.
+    pending: BTreeSet<(bool, ApprovalId)>,
     /// The same, by who asks. No entry is empty.
     pending_of: BTreeMap<AgentId, Share>,
+    /// How many of those that wait are of strangers.
+    strangers: usize,
+    /// Bytes of their texts.
+    strangers_bytes: usize,
     /// In the order in which they were decided; at most
     /// [`APPROVALS_DECIDED_MAX`](agentsvc_components::kernel::limit::APPROVALS_DECIDED_MAX).
     decided: BTreeSet<(Timestamp, ApprovalId)>,
@@ -111,7 +115,9 @@ pub struct ApprovalPlaces {
 #[derive(Debug, Default, PartialEq)]
 struct Share {
     ids: BTreeSet<ApprovalId>,
-    /// Bytes of their texts.
+    /// How many of them are of no strangers.
+    known: usize,
+    /// Bytes of the texts of those.
     bytes: usize,
 }
 
@@ -121,17 +127,31 @@ impl ApprovalPlaces {
         self.pending.len()
     }
 
-    /// Why there is no room for another one of the agent's that waits.
-    fn full(&self, agent: AgentId) -> Option<String> {
+    /// How many of them are of strangers.
+    pub(crate) fn of_strangers(&self) -> usize {
+        self.strangers
+    }
+
+    /// Why there is no room for another one of the agent's that waits. Those of strangers have a bound of their own and take
+    /// nothing from the agent's share.
+    fn full(&self, agent: AgentId, is_strangers: bool) -> Option<String> {
         let (all, own) = (self.pending(), self.pending_of.get(&agent));
-        if all >= limit::APPROVALS_PENDING_MAX || self.pending_bytes >= limit::APPROVALS_PENDING_BYTES_MAX {
+        if is_strangers {
+            let is_full = self.strangers >= limits::STRANGERS_PENDING_MAX
+                || self.strangers_bytes >= limits::STRANGERS_PENDING_BYTES_MAX;
+            return is_full.then(|| format!("too many calls of strangers wait for approval ({})", self.strangers));
+        }
+        // Strangers take no place of others.
+        let all = all - self.strangers;
+        let bytes = self.pending_bytes - self.strangers_bytes;
+        if all >= limit::APPROVALS_PENDING_MAX || bytes >= limit::APPROVALS_PENDING_BYTES_MAX {
             return Some(format!("the limit of {all} pending approvals is reached"));
         }
         let own = own.filter(|own| {
-            own.ids.len() >= limit::APPROVALS_PENDING_OF_AGENT_MAX
+            own.known >= limit::APPROVALS_PENDING_OF_AGENT_MAX
                 || own.bytes >= limit::APPROVALS_PENDING_OF_AGENT_BYTES_MAX
         })?;
-        Some(format!("too many calls of this agent wait for approval ({})", own.ids.len()))
+        Some(format!("too many calls of this agent wait for approval ({})", own.known))
     }
 
     /// The decided one to forget, when more are kept than may be; the newest stays whatever its size.
@@ -150,10 +170,16 @@ impl ApprovalPlaces {
 impl Places<Approval> for ApprovalPlaces {
     fn insert(&mut self, id: ApprovalId, approval: &Approval) {
         if approval.state == ApprovalState::Pending {
-            self.pending.insert(id);
+            self.pending.insert((approval.is_strangers, id));
             let own = self.pending_of.entry(approval.agent).or_default();
             own.ids.insert(id);
-            own.bytes += approval.bytes();
+            if approval.is_strangers {
+                self.strangers += 1;
+                self.strangers_bytes += approval.bytes();
+            } else {
+                own.known += 1;
+                own.bytes += approval.bytes();
+            }
             self.deadlines.insert((approval.deadline, id));
             self.pending_bytes += approval.bytes();
         } else {
@@ -164,10 +190,17 @@ impl Places<Approval> for ApprovalPlaces {
 
     fn remove(&mut self, id: ApprovalId, approval: &Approval) {
         if approval.state == ApprovalState::Pending {
-            self.pending.remove(&id);
+            self.pending.remove(&(approval.is_strangers, id));
+            if approval.is_strangers {
+                self.strangers -= 1;
+                self.strangers_bytes -= approval.bytes();
+            }
             if let Some(own) = self.pending_of.get_mut(&approval.agent) {
                 own.ids.remove(&id);
-                own.bytes -= approval.bytes();
+                if !approval.is_strangers {
+                    own.known -= 1;
+                    own.bytes -= approval.bytes();
+                }
                 if own.ids.is_empty() {
                     self.pending_of.remove(&approval.agent);
                 }
@@ -216,7 +249,7 @@ fn waits(world: &World, id: ApprovalId, turn: TurnId) -> bool {
 
 /// Once every turn is back: an approval whose call does not wait for it would wait for nobody.
 fn reconcile(world: &mut World, _: &mut Records) -> Result<(), Error> {
-    let pending: Vec<ApprovalId> = world.resource::<Approvals>().pending.iter().copied().collect();
+    let pending: Vec<ApprovalId> = world.resource::<Approvals>().pending.iter().map(|(_, id)| *id).collect();
     for id in pending {
         let Some(call) = state::<Approval>(world, id).and_then(|approval| approval.call) else { continue };
         if !waits(world, id, call.turn) {
@@ -233,5 +266,7 @@ fn reconcile(world: &mut World, _: &mut Records) -> Result<(), Error> {
 mod invoke_tests;
 #[cfg(test)]
 mod question_tests;
+#[cfg(test)]
+mod strangers_tests;
 #[cfg(test)]
 mod tests;

@@ -9,13 +9,13 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::session::message::ToolCall;
 use agentsvc_components::{AgentId, ApprovalId, Refusal, TurnId};
 
-use super::ask::{Texts, begin, check, check_room, hash, on_record};
+use super::ask::{Texts, began_by_strangers, begin, check, check_room, hash, on_record};
 use super::invoke::running;
 use super::parked::{self, Ended, Waiting};
 use super::{answer, audit_kinds};
 use crate::audit::Audit;
 use crate::kernel::command::{Answer, ReplySlot, command};
-use crate::kernel::index::id_of;
+use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Outbox;
 
 /// Asks a person on behalf of an agent, and is answered when the approval has ended: approved, rejected or expired. Who asks
@@ -37,6 +37,9 @@ pub struct AskPerson {
     pub payload: Box<str>,
     /// The form to fill in, as a flat JSON schema.
     pub answer_schema: Option<Box<str>>,
+    /// The turn during which it is asked, if there is one: a question in one that strangers began is theirs.
+    #[serde(default)]
+    pub turn: Option<TurnId>,
 }
 
 /// How a question ended.
@@ -65,14 +68,19 @@ fn judge(world: &World, question: &AskPerson) -> Result<(), Refusal> {
     if let Some(schema) = &question.answer_schema {
         answer::check_schema(schema).map_err(|why| Refusal::bad_field("answer_schema", why))?;
     }
-    check_room(world, question.agent)
+    check_room(world, question.agent, is_strangers(world, question.turn))
+}
+
+fn is_strangers(world: &World, turn: Option<TurnId>) -> bool {
+    turn.and_then(|turn| index::turn(world, turn)).is_some_and(|turn| began_by_strangers(world, turn))
 }
 
 fn park(world: &mut World, question: AskPerson, slot: ReplySlot<PersonAnswer>) {
-    let AskPerson { id: wait, agent, action, description, payload, answer_schema } = question;
+    let AskPerson { id: wait, agent, action, description, payload, answer_schema, turn } = question;
     let call = ToolCall { id: String::new(), name: action.to_string(), input: payload.to_string() };
     let gated = GatedCall { turn: TurnId(wait), index: GatedCall::CLIENT_CALL, hash: hash(&call) };
-    let entity = begin(world, agent, Texts { action, description, payload, answer_schema }, Some(gated));
+    let texts = Texts { action, description, payload, answer_schema };
+    let entity = begin(world, agent, texts, (Some(gated), is_strangers(world, turn)));
     let id = id_of::<ApprovalId>(world, entity);
     world.audit(audit_kinds::APPROVAL_REQUESTED, agent, on_record(id, &call.name));
     parked::wait(world, id, wait, Waiting::Question(slot));

@@ -20,6 +20,7 @@ fn question(agent: AgentId) -> AskPerson {
         description: "The MCP server asks.".into(),
         payload: "{}".into(),
         answer_schema: Some(FORM.into()),
+        turn: None,
     }
 }
 

@@ -17,21 +17,21 @@ use crate::session::GetSession;
 use crate::testing::{Asked, TestWorld, answer};
 use crate::turn::{InterruptSession, NewMessage, SendMessage, StopTurns, TurnReply};
 
-fn world() -> (TestWorld, AgentId) {
+pub(super) fn world() -> (TestWorld, AgentId) {
     let settings = Settings { require_approval: vec!["danger*".into()], ..Settings::default() };
     let mut world = TestWorld::with(settings);
     let agent = world.spawn("a");
     (world, agent)
 }
 
-fn send(world: &mut TestWorld, agent: AgentId) -> Asked<TurnReply> {
+pub(super) fn send(world: &mut TestWorld, agent: AgentId) -> Asked<TurnReply> {
     let asked = world.begin(SendMessage { agent, session: None, message: NewMessage::text("go") });
     world.step();
     asked
 }
 
 /// The model of the next call asks for these tools.
-fn model_asks(world: &mut TestWorld, tools: &[&str]) {
+pub(super) fn model_asks(world: &mut TestWorld, tools: &[&str]) {
     let attempt = world.next_call().attempt;
     let call = |(at, name): (usize, &&str)| {
         Block::ToolCall(ToolCall { id: format!("c{at}"), name: (*name).into(), input: format!("{{\"n\":{at}}}") })
@@ -65,7 +65,7 @@ fn results(world: &mut TestWorld, agent: AgentId) -> Vec<String> {
     rows.filter_map(|block| if let Block::ToolResult { content, .. } = block { Some(content) } else { None }).collect()
 }
 
-fn pending(world: &mut TestWorld) -> Vec<ApprovalView> {
+pub(super) fn pending(world: &mut TestWorld) -> Vec<ApprovalView> {
     world
         .ask(ListApprovals { filter: ApprovalFilter { decided: false, agent: None }, after: None, limit: 100 })
         .unwrap()
@@ -192,7 +192,7 @@ fn decisions_stand_in_the_order_in_which_they_were_made() {
         assert_eq!(listed, expected);
         world.restart();
     }
-    assert_eq!(world.ask(CountApprovals).unwrap(), ApprovalCounts { pending: 1, decided: 4 });
+    assert_eq!(world.ask(CountApprovals).unwrap(), ApprovalCounts { pending: 1, of_strangers: 0, decided: 4 });
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn an_approval_goes_with_its_turn_and_its_agent() {
         let id = pending(&mut world)[0].id;
         end(&mut world, agent);
         assert!(asked.take().is_some(), "the turn has ended");
-        assert_eq!(world.ask(CountApprovals).unwrap(), ApprovalCounts { pending: 0, decided: 1 });
+        assert_eq!(world.ask(CountApprovals).unwrap(), ApprovalCounts { pending: 0, of_strangers: 0, decided: 1 });
         let late = decide(&mut world, &[id], Decision::Approve).unwrap_err();
         assert_eq!(late.kind, RefusalKind::Conflict);
         assert!(runs(&mut world).is_empty());
@@ -278,7 +278,7 @@ fn what_a_client_asked_for_expires_with_its_agent_and_no_other() {
     let states: Vec<ApprovalState> =
         ids.iter().map(|id| world.ask(Get::<ApprovalView>(*id)).unwrap().approval.state).collect();
     assert_eq!(states, [ApprovalState::Expired, ApprovalState::Pending, ApprovalState::Expired]);
-    assert_eq!(world.ask(CountApprovals).unwrap(), ApprovalCounts { pending: 1, decided: 2 });
+    assert_eq!(world.ask(CountApprovals).unwrap(), ApprovalCounts { pending: 1, of_strangers: 0, decided: 2 });
 }
 
 #[test]
@@ -404,7 +404,7 @@ fn when_too_many_wait_nobody_is_asked_and_so_many_decisions_are_kept() {
         let ids: Vec<ApprovalId> = world.ask(page).unwrap().items.iter().map(|view| view.id).collect();
         decide(&mut world, &ids, Decision::Reject).unwrap();
     }
-    let all = ApprovalCounts { pending: 0, decided: limit::APPROVALS_DECIDED_MAX };
+    let all = ApprovalCounts { pending: 0, of_strangers: 0, decided: limit::APPROVALS_DECIDED_MAX };
     assert_eq!(world.ask(CountApprovals).unwrap(), all);
     let last = world.ask(request()).unwrap().id;
     decide(&mut world, &[last], Decision::Approve).unwrap();

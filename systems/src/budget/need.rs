@@ -48,12 +48,22 @@ pub(crate) struct Need {
     pub(crate) calls_max: Option<u32>,
     /// The labels of strangers, where any of them began what calls.
     pub(crate) strangers: Taint,
+    /// The session in which they began it.
+    pub(crate) began_in: Option<SessionId>,
     agent_name: Box<str>,
     session: SessionId,
     channel: &'static str,
     provider: Box<str>,
     model: Box<str>,
     is_aside: bool,
+}
+
+impl Need {
+    /// The need of a call of this turn: says of strangers where they began it.
+    pub(super) fn by_strangers(self, world: &World, turn: Entity) -> Self {
+        let strangers = taint::of(world, turn).of_strangers();
+        Self { strangers, began_in: taint::began_in(world, turn), ..self }
+    }
 }
 
 /// What the next call of a turn or compaction needs; `None` when it makes none now.
@@ -65,13 +75,14 @@ pub(crate) fn need(world: &World, entity: Entity) -> Option<Need> {
         }
         let asked = turn.request.as_ref().and_then(|request| request.max_tokens);
         let need = of(world, turn.agent, owner, turn.session, turn.origin.as_str(), Size::Turn(asked));
-        return Some(Need { strangers: taint::of(world, entity).of_strangers(), ..need });
+        return Some(need.by_strangers(world, entity));
     }
     let job = world.get::<Compaction>(entity).filter(|job| job.state == CompactionState::Reserving)?;
     let owner = world.get::<Agent>(job.agent)?;
     let strangers = world.get::<Session>(job.session)?.taint.with(owner.taint.own).of_strangers();
     let need = of(world, job.agent, owner, job.session, COMPACTION, Size::Summary);
-    Some(Need { strangers, ..need })
+    let began_in = (!strangers.is_none()).then_some(need.session);
+    Some(Need { strangers, began_in, ..need })
 }
 
 /// What the next turn of an agent will need.
@@ -121,6 +132,7 @@ fn of(world: &World, entity: Entity, owner: &Agent, session: Entity, channel: &'
         answer_tokens_max: is_bounded.then_some(settings.budget.answer_tokens_max),
         calls_max,
         strangers: Taint::NONE,
+        began_in: None,
         agent_name: owner.name.clone(),
         session: id_of(world, session),
         channel,
@@ -170,6 +182,7 @@ pub(super) fn aside(
         answer_tokens_max: is_bounded.then_some(answer_tokens_max),
         calls_max: None,
         strangers: Taint::NONE,
+        began_in: None,
         agent_name: owner.name.clone(),
         session: id_of(world, session),
         channel,
@@ -247,7 +260,18 @@ pub(crate) fn reserve(world: &mut World, attempt: Attempt, need: Need) {
     let now = world.resource::<Now>().0;
     let at = world.resource::<Rollups>().moment(now);
     let Need {
-        agent, above, worst, agent_name, session, channel, provider, model, answer_tokens_max, strangers, ..
+        agent,
+        above,
+        worst,
+        agent_name,
+        session,
+        channel,
+        provider,
+        model,
+        answer_tokens_max,
+        strangers,
+        began_in,
+        ..
     } = need;
     let call = CallRecord {
         job: attempt.job,
@@ -264,6 +288,7 @@ pub(crate) fn reserve(world: &mut World, attempt: Attempt, need: Need) {
         is_bounded: answer_tokens_max.is_some(),
         is_aside,
         strangers,
+        began_in,
     };
     begin(world, call);
 }

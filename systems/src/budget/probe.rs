@@ -57,6 +57,7 @@ command! {
             is_bounded: true,
             is_aside: false,
             strangers: Taint::NONE,
+            began_in: None,
         };
         let grant = call.attempt();
         begin(world, call);

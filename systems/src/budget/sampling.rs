@@ -17,7 +17,6 @@ use crate::kernel::command::{Answer, command};
 use crate::kernel::id_generator::mint_beside;
 use crate::kernel::index;
 use crate::kernel::reaction::check;
-use crate::taint;
 
 /// What the usage events of such calls name as their channel.
 pub const SAMPLING: &str = "mcp_sampling";
@@ -62,8 +61,8 @@ fn judge(world: &World, command: &ReserveSampling) -> Result<(need::Need, ModelC
     let turn = turn.filter(|turn| turn.agent == owner && turn.state == TurnState::WaitingForTools);
     let over = || Refusal::new(RefusalKind::Conflict, "the turn is over, or runs no tools");
     let (turn, entity) = turn.zip(entity).ok_or_else(over)?;
-    let (mut need, model) = need::inside(world, turn, SAMPLING, command.answer_tokens_max).ok_or_else(over)?;
-    need.strangers = taint::of(world, entity).of_strangers();
+    let (need, model) = need::inside(world, turn, SAMPLING, command.answer_tokens_max).ok_or_else(over)?;
+    let need = need.by_strangers(world, entity);
     may_go_out(world, &need)?;
     Ok((need, model))
 }

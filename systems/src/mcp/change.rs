@@ -59,7 +59,8 @@ impl McpServerFields {
                 }
                 changed.headers.clear();
             }
-            if server.transport.as_ref().is_some_and(|before| *before != text) {
+            // One of a template had none of its own: it becomes another server, too.
+            if server.transport.as_deref() != Some(&*text) {
                 changed.sampling.rule = SamplingRule::Off;
             }
             changed.transport = Some(text);

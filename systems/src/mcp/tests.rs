@@ -108,6 +108,21 @@ fn another_server_does_not_get_the_grant_to_ask_models() {
 }
 
 #[test]
+fn a_server_of_a_template_that_gets_its_own_transport_loses_the_grant_to_ask_models() {
+    let mut world = TestWorld::new();
+    let fields = McpServerFields { sampling: Some(SamplingRule::On), ..McpServerFields::default() };
+    let created = CreateMcpServer { name: "git".to_owned(), template_id: Some("git".to_owned()), fields };
+    assert_eq!(world.ask(created).unwrap().server.sampling.rule, SamplingRule::On);
+    let later = McpServerFields { timeout_secs: Some(9), ..McpServerFields::default() };
+    assert_eq!(update(&mut world, "git", later).unwrap().sampling.rule, SamplingRule::On, "the same server");
+    assert_eq!(update(&mut world, "git", stdio()).unwrap().sampling.rule, SamplingRule::Off);
+    // A grant that comes with the transport is meant for it.
+    let fields = McpServerFields { sampling: Some(SamplingRule::Approve), ..stdio() };
+    let created = CreateMcpServer { name: "own".to_owned(), template_id: Some("git".to_owned()), fields };
+    assert_eq!(world.ask(created).unwrap().server.sampling.rule, SamplingRule::Approve);
+}
+
+#[test]
 fn another_host_does_not_get_the_headers() {
     let mut world = TestWorld::new();
     let at = |url: &str| Some(format!("{{\"type\":\"http\",\"url\":\"{url}\"}}"));

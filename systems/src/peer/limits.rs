@@ -60,6 +60,10 @@ agentsvc_components::limits! {
     pub const PEER_DIAL_BACKOFF_MS_MAX: u64 = 5 * 60 * 1_000;
     /// Turns that messages of one peer have begun and that are not answered. More: error 429.
     pub const PEER_TURNS_MAX: usize = 4;
+    /// Sessions of peers whose tokens are counted. More: the one that used tokens longest ago is forgotten.
+    pub const PEER_SESSIONS_COUNTED_MAX: usize = 1_024;
+    /// Sessions of one peer that its tokens are counted over: those of its last messages.
+    pub const PEER_SESSIONS_OF_ONE_MAX: usize = 64;
     /// Audit entries of refused peers in a minute, and as many of nodes that do not know the secret; further ones are only
     /// counted.
     pub const PEER_REFUSALS_NOTED_MAX: u32 = 10;

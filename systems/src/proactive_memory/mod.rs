@@ -28,8 +28,8 @@ pub(crate) use counts::has_entries;
 
 pub use check::{check_content, check_entry, check_user};
 pub use counts::{Counted, EntryUse, GetEntryUse, ListEntryUse};
-pub use recall::is_for;
 pub(crate) use recall::{for_call, for_trace};
+pub use recall::{is_for, is_own};
 pub use turns::{MEMORIZE, Memorize, Memorized, TurnToMemorize};
 pub(crate) use turns::{answered, states_facts};
 pub use write::{CHANGED, Cause, Due, EntriesWritten, EntryPut, EntryRemove, WriteEntries, due_of, is_changed};

@@ -60,6 +60,13 @@ pub fn is_for(scope: &RecallScope, entry: &MemoryEntryRecord) -> bool {
     is_of_user && (entry.level != Level::Session || session_of(entry).is_none_or(|session| session == scope.session))
 }
 
+/// Did the conversation of this scope bring the entry, or another one of the same user?
+#[must_use]
+pub fn is_own(scope: &RecallScope, entry: &MemoryEntryRecord) -> bool {
+    let is_of_user = entry.user.is_some() && entry.user == scope.user;
+    is_of_user || session_of(entry).is_some_and(|session| session == scope.session)
+}
+
 /// The session that an entry names as `session_id` of its metadata.
 fn session_of(entry: &MemoryEntryRecord) -> Option<SessionId> {
     if entry.metadata.is_empty() {

@@ -43,7 +43,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::taint::{InjectionFound, Taint, UntrustedContent};
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::{Journal, Origin, Turn};
-use agentsvc_components::{Actor, AgentId, Refusal, RefusalKind, TurnId};
+use agentsvc_components::{Actor, AgentId, Refusal, RefusalKind, SessionId, TurnId};
 
 use crate::audit;
 use crate::config::Settings;
@@ -162,6 +162,13 @@ pub(crate) fn add(world: &mut World, turn: Entity, taint: Taint, source: &str) {
     }
     world.mark(turn);
     known(world, agent, session, taint);
+}
+
+/// The session in which strangers began a turn, or the chain of messages that it is part of; `None` where none did.
+pub(crate) fn began_in(world: &World, turn: Entity) -> Option<SessionId> {
+    let component = world.get::<Turn>(turn).filter(|_| !of(world, turn).of_strangers().is_none())?;
+    let first = component.link.as_ref().and_then(|link| link.began_in);
+    first.or_else(|| Some(id_of(world, component.session)))
 }
 
 /// What is tracked of a taint. Where the operator wants none to be, that of strangers still is: which conversations they reach

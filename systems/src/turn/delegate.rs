@@ -129,6 +129,7 @@ fn send(world: &mut World, command: SendToAgent) -> Result<SentToAgent, Refusal>
         agent: sender,
         session: id_of(world, home),
         index: command.wait.then_some(command.index),
+        began_in: taint::began_in(world, parent.entity),
     };
     let origin = Origin::Agent { parent: TurnId(command.from.job.0) };
     let taint = read.with(Taint::AGENT);

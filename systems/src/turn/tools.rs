@@ -19,7 +19,7 @@ use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_components::turn::effect::ToolRun;
 use agentsvc_components::turn::outcome::{ModelAnswer, ToolEnd, ToolOutcome, ToolStatus};
 use agentsvc_components::turn::trace::{StepKind, StepStatus};
-use agentsvc_components::turn::{PendingState, PendingTool, Turn, TurnState};
+use agentsvc_components::turn::{Origin, PendingState, PendingTool, Turn, TurnState};
 use agentsvc_components::{Timestamp, TurnId};
 
 use super::finish::{End, finish};
@@ -252,6 +252,7 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<(Attempt, O
         agent_taint: owner.taint,
         trace: turn.request.as_ref().and_then(|request| request.trace.clone()),
         user: turn.request.as_ref().and_then(|request| request.user.clone()),
+        consolidates: matches!(turn.origin, Origin::Dream { .. }),
     };
     // What it writes is there however the turn ends, and others may read it before its result is in.
     if taint::writes_files(&run.call.name) {

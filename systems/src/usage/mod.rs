@@ -61,14 +61,18 @@ pub(crate) struct Spent {
     pub(crate) scope: Scope,
 }
 
-/// A call that strangers began cost something.
+/// A call that strangers began cost something, or used tokens.
 pub(crate) struct SpentByStrangers {
     /// Their labels.
     pub(crate) strangers: Taint,
     /// The moment at which it counts.
     pub(crate) at: Timestamp,
+    /// The session in which they began it, where that is known.
+    pub(crate) began_in: Option<SessionId>,
     /// How much.
     pub(crate) cost: Micros,
+    /// Tokens, in and out.
+    pub(crate) tokens: u64,
 }
 
 /// Prepares a new world for metering.
@@ -89,7 +93,7 @@ use crate::kernel::stage::Stage;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::usage::Scope;
 use agentsvc_components::usage::record::UsageSwept;
-use agentsvc_components::{AgentId, Micros, Timestamp};
+use agentsvc_components::{AgentId, Micros, SessionId, Timestamp};
 #[cfg(test)]
 pub(crate) use tests::{events as events_for_tests, priced as priced_for_tests};
 

@@ -64,6 +64,7 @@ fn unreserved(world: &mut World, channel: Box<str>, used: &CallUse) -> CallRecor
         is_bounded: false,
         is_aside: false,
         strangers: Taint::NONE,
+        began_in: None,
     }
 }
 

@@ -40,6 +40,7 @@ fn call() -> CallRecord {
         is_bounded: true,
         is_aside: false,
         strangers: Taint::NONE,
+        began_in: None,
     }
 }
 

@@ -156,7 +156,8 @@ pub(super) fn write(world: &mut World, call: &CallRecord, number: u16, used: Cal
     for scope in Scope::path_of(call.agent, &above) {
         react(world, &Spent { scope });
     }
-    if !call.strangers.is_none() && !usage.cost.is_zero() {
-        react(world, &SpentByStrangers { strangers: call.strangers, at: call.at, cost: usage.cost });
+    if !call.strangers.is_none() {
+        let CallRecord { strangers, at, began_in, .. } = *call;
+        react(world, &SpentByStrangers { strangers, at, began_in, cost: usage.cost, tokens: usage.tokens() });
     }
 }

@@ -137,6 +137,7 @@ impl Host {
             description: description.into(),
             payload: payload.to_string().into(),
             answer_schema: form.map(Into::into),
+            turn: self.turn,
         });
         let asked = asked.await;
         waits.over();

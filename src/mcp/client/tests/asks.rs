@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use agentsvc_systems::mcp::limits::MCP_QUESTIONS_OPEN_MAX;
 use futures_util::future::BoxFuture;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use super::super::asks::{Answers, Asked, Offers, RpcError};
 use super::*;
-use crate::mcp::client::wire::Memory;
+use crate::mcp::client::wire::{Memory, memory_for};
 
 /// Answers after a while: persons are slow.
 struct Slow(Duration);
@@ -131,4 +133,56 @@ async fn requests_of_a_server_are_bounded_and_belong_to_a_call() {
     }
     peer.send(&asked(99)).await;
     assert_eq!((peer.next().await["id"].clone()), json!(99), "those before wait");
+}
+
+/// A person before whom other servers send large messages.
+struct Busy(mpsc::Sender<bool>);
+
+impl Answers for Busy {
+    fn answer(&self, _asked: Asked) -> BoxFuture<'_, Result<Value, RpcError>> {
+        Box::pin(async move {
+            let others = async { (memory_for(48 << 20).await, memory_for(40 << 20).await) };
+            let is_free = timeout(SECOND * 10, others).await.is_ok_and(|(one, two)| one.is_ok() && two.is_ok());
+            self.0.send(is_free).await.expect("the test listens");
+            Ok(json!({ "action": "decline" }))
+        })
+    }
+}
+
+/// What a server of the newest version wants to know, and a text beside it.
+fn input_required(pad: usize, beside: usize) -> Value {
+    let params = json!({ "message": "m", "requestedSchema": { "type": "object", "properties": {} } });
+    let params = json!({ "method": "elicitation/create", "params": params, "pad": "x".repeat(pad) });
+    json!({
+        "resultType": "input_required", "inputRequests": { "a": params }, "requestState": "s1", "pad": "x".repeat(beside),
+    })
+}
+
+#[tokio::test]
+async fn a_request_for_input_holds_no_memory_of_others_while_a_person_answers() {
+    let (connection, _carry, mut peer) = connected();
+    connection.offer(Offers { elicitation: true, sampling: false });
+    connection.agree(session::Version::V2026_07_28);
+    let (told, mut free) = mpsc::channel(1);
+    let asking = |told: mpsc::Sender<bool>| {
+        let (connection, described) = (connection.clone(), Described { name: "t".to_owned(), ..Described::default() });
+        let caller = Caller { host: Some(Arc::new(Busy(told))), ..Caller::default() };
+        tokio::spawn(async move {
+            call(&connection, &described, Map::new(), caller, SECOND * 60).await.map(|answer| answer.value)
+        })
+    };
+    let called = asking(told.clone());
+    peer.answer("tools/call", input_required(0, 14 << 20)).await;
+    assert_eq!(free.recv().await, Some(true), "the memory of the result is held");
+    let again = peer.answer("tools/call", json!({ "done": true })).await;
+    assert_eq!(
+        (&again["requestState"], &again["inputResponses"]["a"]),
+        (&json!("s1"), &json!({ "action": "decline" }))
+    );
+    assert_eq!(called.await.unwrap().unwrap()["done"], true);
+    // What must be kept until then is small.
+    let called = asking(told);
+    peer.answer("tools/call", input_required(100_000, 0)).await;
+    let refused = called.await.unwrap();
+    assert_eq!(refused, unanswered("its request for input takes more than 65536 bytes of memory"));
 }

@@ -53,7 +53,7 @@ async fn answer(client: &Client, tools: &[CompatTool], message: &Value) -> Resul
     let params = &message["params"];
     match message["method"].as_str().unwrap_or_default() {
         "initialize" => {
-            let version = Version::V2025_11_25.as_str();
+            let version = Version::INITIALIZED.as_str();
             Ok(json!({ "protocolVersion": version, "capabilities": { "tools": {} } }).into())
         }
         "ping" => Ok(json!({}).into()),

@@ -98,7 +98,7 @@ pub(super) async fn parsed(text: Vec<u8>) -> Parsed {
 ///
 /// # Errors
 /// It waited too long; a sentence without an end.
-pub(super) async fn memory_for(bytes: usize) -> Result<Memory, String> {
+pub(in crate::mcp::client) async fn memory_for(bytes: usize) -> Result<Memory, String> {
     ALL.take(bytes).await
 }
 

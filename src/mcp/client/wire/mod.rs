@@ -21,6 +21,8 @@ use client::Client;
 
 pub(super) use lines::lines;
 pub(super) use message::Memory;
+#[cfg(test)]
+pub(super) use message::memory_for;
 
 /// How a server is reached.
 #[derive(Clone, Debug)]

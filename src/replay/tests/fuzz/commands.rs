@@ -302,7 +302,7 @@ impl Fuzz {
         let (id, api) = (self.random.uuid(), Actor::Api);
         let (action, payload, answer_schema) = ("ask".into(), "{}".into(), None);
         let description = self.text().into();
-        ask(engine, api, approval::AskPerson { id, agent, action, description, payload, answer_schema });
+        ask(engine, api, approval::AskPerson { id, agent, action, description, payload, answer_schema, turn: None });
         if self.random.one_in(2) {
             ask(engine, api, approval::WithdrawInvocation { id });
         }

@@ -121,6 +121,7 @@ pub(crate) fn turn() -> TurnRecord {
             agent: AgentId(Uuid::from_u128(7)),
             session: SessionId(Uuid::from_u128(9)),
             index: Some(4),
+            began_in: None,
         })),
         depth: 3,
         taint: Taint::WEB.with(Taint::INJECTION),

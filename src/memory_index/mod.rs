@@ -8,6 +8,7 @@
 //! | [`search`] | reads and ranks the rows where they are few, and asks the index where they are many |
 //! | [`index`], [`segment`], [`tail`] | the index: files of postings, and what is in none yet |
 //! | [`worker`] | the thread that keeps the index up to date, or builds it anew |
+//! | [`merger`] | the thread that writes and merges files of it |
 //!
 //! The index is derived from the rows: it has a folder of its own beside the store, may be deleted at any time, and is built
 //! again while the daemon serves. There is none, and no thread, before a search has more rows to look at than it would read.
@@ -16,6 +17,7 @@ mod analysis;
 pub mod config;
 mod embed;
 mod index;
+mod merger;
 #[cfg(test)]
 mod quality;
 mod rank;

@@ -5,11 +5,11 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agentsvc_api::http::error::ContentError;
 use agentsvc_api::proactive_memory::search::{
-    Embeddings, Found, Hit, MemorySearch, QUERY_VECTOR_WAIT, SearchMode, SearchScope,
+    Embeddings, Found, Hit, MemorySearch, SearchMode, SearchScope, SearchWait,
 };
 use agentsvc_api::proactive_memory::store::{EntryRow, EntryStore};
 use agentsvc_components::{AgentId, Timestamp};
@@ -17,9 +17,10 @@ use agentsvc_systems::proactive_memory::is_for;
 
 use super::analysis::user_term;
 use super::embed::Similar;
+use super::index::{fingerprint, ids_of};
 use super::rank::{Query, Scan, join, order};
 use super::search_parts::Within;
-use super::worker::{Worker, fingerprint, ids_of};
+use super::worker::Worker;
 
 /// Rows that are ranked without the index.
 const SCAN_ROWS: usize = 2_000;
@@ -27,8 +28,6 @@ const SCAN_ROWS: usize = 2_000;
 const SCAN_BYTES: usize = 1 << 20;
 /// Rows that are read at once.
 const PAGE_ROWS: usize = 500;
-/// How long a search waits for an index that is being built and has nothing yet, or is behind.
-const INDEX_WAIT: Duration = Duration::from_secs(3);
 /// Entries of the index that are looked at for each hit that is wanted: some are gone, or less sure than others.
 const LOOKS_PER_HIT: usize = 4;
 /// Fewest, and most, of them.
@@ -66,7 +65,7 @@ pub(super) struct MemoryIndex {
 
 impl MemorySearch for MemoryIndex {
     fn search(&self, scope: &SearchScope, query: &str, limit: usize) -> Result<Found, ContentError> {
-        self.search_within(scope, query, limit, QUERY_VECTOR_WAIT)
+        self.search_within(scope, query, limit, SearchWait::of_api())
     }
 
     fn search_within(
@@ -74,7 +73,7 @@ impl MemorySearch for MemoryIndex {
         scope: &SearchScope,
         query: &str,
         limit: usize,
-        vector_wait: Duration,
+        wait: SearchWait,
     ) -> Result<Found, ContentError> {
         let asked = Query::new(query);
         let (rows, scores) = match self.few(scope)? {
@@ -83,10 +82,11 @@ impl MemorySearch for MemoryIndex {
                 rows.iter().for_each(|row| scan.add(&row.record.content));
                 (rows, scan.scores())
             }
-            None => self.looked_up(scope, &asked, limit)?,
+            None => self.looked_up(scope, &asked, limit, wait.index)?,
         };
         let similar = (self.vectors)().and_then(|vectors| {
-            let similar = vectors.similarities(query, &rows, vector_wait)?;
+            let longest = wait.vector_until.saturating_duration_since(Instant::now());
+            let similar = vectors.similarities(query, &rows, longest)?;
             Some((similar, vectors.share()))
         });
         let (mode, ranked) = ranked(&rows, scores, similar);
@@ -127,18 +127,21 @@ impl MemoryIndex {
         }
     }
 
-    /// The best entries that the index finds, and that are still there.
+    /// The best entries that the index finds, and that are still there. Who may not wait is not given the latest changes.
     fn looked_up(
         &self,
         scope: &SearchScope,
         query: &Query,
         limit: usize,
+        longest: Duration,
     ) -> Result<(Vec<EntryRow>, Vec<f32>), ContentError> {
         if self.world.is_another() {
             self.worker.mark_stale();
         }
-        self.world.settled()?;
-        let index = self.worker.index(INDEX_WAIT);
+        if !longest.is_zero() {
+            self.world.settled()?;
+        }
+        let index = self.worker.index(longest);
         let index = index.ok_or_else(|| ContentError::Failed("the memory index cannot be opened".to_owned()))?;
         let within =
             Within { agent: scope.agent.map(|agent| *agent.0.as_bytes()), must: scope.user.as_deref().map(user_term) };

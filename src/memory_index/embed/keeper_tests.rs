@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use agentsvc_api::proactive_memory::search::{MemorySearch, SearchMode, SearchScope};
+use agentsvc_api::proactive_memory::search::{INDEX_WAIT, MemorySearch, SearchMode, SearchScope, SearchWait};
 use agentsvc_components::turn::outcome::FailureCode;
 use agentsvc_components::{AgentId, Refusal, RefusalKind};
 use futures_util::future::BoxFuture;
@@ -19,6 +19,10 @@ use crate::model::provider::Target;
 
 /// How long a test waits for the thread.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+fn wait(vector: Duration) -> SearchWait {
+    SearchWait { vector_until: Instant::now() + vector, index: INDEX_WAIT }
+}
 
 /// A provider whose vectors tell animals from vehicles, and that says what it was asked.
 #[derive(Default)]
@@ -137,7 +141,7 @@ impl Vectors {
 
     fn search(&self, query: &str) -> (SearchMode, Vec<u128>) {
         let scope = SearchScope::default();
-        let found = self.fixture.index.search_within(&scope, query, 10, PATIENCE).expect("a search");
+        let found = self.fixture.index.search_within(&scope, query, 10, wait(PATIENCE)).expect("a search");
         (found.mode, found.hits.iter().map(|hit| hit.id.0.as_u128()).collect())
     }
 }
@@ -240,12 +244,14 @@ fn a_search_waits_no_longer_than_it_may() {
     vectors.ready();
     vectors.provider.is_silent.store(true, Ordering::Release);
     let begun = Instant::now();
-    let found = vectors.fixture.index.search_within(&SearchScope::default(), "dog", 10, Duration::from_millis(50));
+    let found =
+        vectors.fixture.index.search_within(&SearchScope::default(), "dog", 10, wait(Duration::from_millis(50)));
     assert_eq!(found.unwrap().mode, SearchMode::Lexical);
     assert!(begun.elapsed() < PATIENCE / 4);
     for n in 0..20 {
         let text = format!("dog {n}");
-        let found = vectors.fixture.index.search_within(&SearchScope::default(), &text, 10, Duration::from_millis(1));
+        let found =
+            vectors.fixture.index.search_within(&SearchScope::default(), &text, 10, wait(Duration::from_millis(1)));
         assert_eq!(found.unwrap().mode, SearchMode::Lexical);
     }
     assert!(vectors.provider.asked.lock().iter().filter(|texts| texts[0].starts_with("dog")).count() <= 8);

@@ -113,15 +113,14 @@ impl MemoryIndex {
                 (None, Some(user)) => self.entries.of_user(user, after, PAGE_ROWS)?,
                 (agent, _) => self.entries.entries(agent, after, PAGE_ROWS)?,
             };
-            let is_last = page.len() < PAGE_ROWS;
-            after = page.last().map(|row| (row.agent, row.id));
-            read += page.len();
-            bytes += page.iter().map(|row| row.record.content.len()).sum::<usize>();
-            rows.extend(page.into_iter().filter(|row| is_within(scope, row, now)));
+            after = page.next();
+            read += page.rows.len();
+            bytes += page.rows.iter().map(|row| row.record.content.len()).sum::<usize>();
+            rows.extend(page.rows.into_iter().filter(|row| is_within(scope, row, now)));
             if read > SCAN_ROWS || bytes > SCAN_BYTES {
                 return Ok(None);
             }
-            if is_last {
+            if after.is_none() {
                 return Ok(Some(rows));
             }
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use agentsvc_api::http::error::ContentError;
 use agentsvc_api::proactive_memory::search::{MemorySearch, SearchScope};
-use agentsvc_api::proactive_memory::store::{EntryRow, EntryStore};
+use agentsvc_api::proactive_memory::store::{EntryPage, EntryRow, EntryStore};
 use agentsvc_components::proactive_memory::MemoryEntryId;
 use agentsvc_components::proactive_memory::change::{ChangedEntries, EntriesChanged};
 use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
@@ -41,11 +41,17 @@ impl Rows {
         after: Option<(AgentId, MemoryEntryId)>,
         limit: usize,
         is_asked: impl Fn(&AgentId, &MemoryEntryRecord) -> bool,
-    ) -> Vec<EntryRow> {
+    ) -> EntryPage {
         let rows = self.0.lock();
         let behind = rows.iter().filter(|(key, _)| after.is_none_or(|after| **key > after));
-        let asked = behind.filter(|((agent, _), record)| is_asked(agent, record)).take(limit);
-        asked.map(|((agent, id), record)| EntryRow { agent: *agent, id: *id, record: record.clone() }).collect()
+        let mut asked = behind.filter(|((agent, _), record)| is_asked(agent, record));
+        let row = |((agent, id), record): (&(AgentId, MemoryEntryId), &MemoryEntryRecord)| EntryRow {
+            agent: *agent,
+            id: *id,
+            record: record.clone(),
+        };
+        let rows = asked.by_ref().take(limit).map(row).collect();
+        EntryPage { rows, is_last: asked.next().is_none() }
     }
 }
 
@@ -73,7 +79,7 @@ impl EntryStore for Rows {
         agent: Option<AgentId>,
         after: Option<(AgentId, MemoryEntryId)>,
         limit: usize,
-    ) -> Result<Vec<EntryRow>, ContentError> {
+    ) -> Result<EntryPage, ContentError> {
         Ok(self.page(after, limit, |of, _| agent.is_none_or(|agent| agent == *of)))
     }
 
@@ -82,7 +88,7 @@ impl EntryStore for Rows {
         user: &str,
         after: Option<(AgentId, MemoryEntryId)>,
         limit: usize,
-    ) -> Result<Vec<EntryRow>, ContentError> {
+    ) -> Result<EntryPage, ContentError> {
         Ok(self.page(after, limit, |_, record| record.user.as_deref() == Some(user)))
     }
 }

@@ -351,7 +351,7 @@ impl Keeper {
         loop {
             let page = self.shared.entries.entries(None, after, PAGE_ROWS)?;
             let mut missing = Vec::new();
-            for row in &page {
+            for row in &page.rows {
                 let key = key_of(row.agent.0.as_bytes(), row.id.0.as_bytes());
                 let asked = Doc { key, fingerprint: fingerprint(&row.record) };
                 let mut is_known = unwritten.contains(&asked);
@@ -362,14 +362,14 @@ impl Keeper {
                     missing.push(row);
                 }
             }
-            (rows, added) = (rows + page.len(), added + missing.len());
+            (rows, added) = (rows + page.rows.len(), added + missing.len());
             self.wait_for_disk(index)?;
             self.add(index, missing.into_iter())?;
             let changes = self.changes.len();
             self.changes.try_iter().take(changes).for_each(|changed| self.take(index, &changed));
-            match page.last() {
-                Some(last) if page.len() == PAGE_ROWS => after = Some((last.agent, last.id)),
-                _ => break,
+            after = page.next();
+            if after.is_none() {
+                break;
             }
         }
         let found: Vec<u32> = known.into_iter().map(|known| known.found).collect();

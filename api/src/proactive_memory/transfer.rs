@@ -71,9 +71,9 @@ async fn export_page(entries: &AgentEntries, after: Option<Behind>) -> Result<Pa
         let after = after.map(|Behind(id)| (rows.agent, id));
         rows.store.entries(Some(rows.agent), after, PAGE_ROWS)
     });
-    let (rows, now) = (rows.await?, now());
-    let next = (rows.len() == PAGE_ROWS).then(|| rows.last().map(|row| Behind(row.id))).flatten();
-    let items = rows.into_iter().filter(|row| row.record.is_live(now)).map(MemoryEntry::exported).collect();
+    let (page, now) = (rows.await?, now());
+    let next = page.next().map(|(_, id)| Behind(id));
+    let items = page.rows.into_iter().filter(|row| row.record.is_live(now)).map(MemoryEntry::exported).collect();
     Ok(Page { items, next, total: () })
 }
 

@@ -295,9 +295,9 @@ impl Keeper {
         let (mut after, mut from) = (None, Some([0; 32]));
         while let Some(start) = from {
             let page = self.shared.entries.entries(None, after, PAGE_ROWS)?;
-            let last = page.last().filter(|_| page.len() == PAGE_ROWS);
+            let last = page.rows.last().filter(|_| !page.is_last);
             let rows: HashMap<Key, &EntryRow> =
-                page.iter().filter(|row| row.record.deleted_at.is_none()).map(|row| (key(row), row)).collect();
+                page.rows.iter().filter(|row| row.record.deleted_at.is_none()).map(|row| (key(row), row)).collect();
             let mut missing: Vec<(Key, Box<str>)> = Vec::new();
             self.remove_orphans(store, start, last.map(key), &rows)?;
             for (key, row) in &rows {

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 
 use agentsvc_api::http::bridge::bridge;
 use agentsvc_api::proactive_memory::search::{Hit, SearchMode};
-use agentsvc_api::proactive_memory::store::EntryRow;
+use agentsvc_api::proactive_memory::store::EntryPage;
 use agentsvc_api::session::content::MessageRow;
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::taint::Taint;
@@ -37,12 +37,12 @@ impl EntryStore for Stored {
         _: Option<AgentId>,
         _: Option<(AgentId, MemoryEntryId)>,
         _: usize,
-    ) -> Result<Vec<EntryRow>, ContentError> {
-        Ok(Vec::new())
+    ) -> Result<EntryPage, ContentError> {
+        Ok(EntryPage::default())
     }
 
-    fn of_user(&self, _: &str, _: Option<(AgentId, MemoryEntryId)>, _: usize) -> Result<Vec<EntryRow>, ContentError> {
-        Ok(Vec::new())
+    fn of_user(&self, _: &str, _: Option<(AgentId, MemoryEntryId)>, _: usize) -> Result<EntryPage, ContentError> {
+        Ok(EntryPage::default())
     }
 }
 

@@ -87,8 +87,10 @@ agentsvc_components::limits! {
     pub const ENTRY_QUERY_BYTES_MAX: usize = 4 << 10;
     /// Ids of one bulk deletion of memory entries. More: 400.
     pub const ENTRY_BULK_MAX: usize = 10_000;
-    /// Agents that the global statistics of memory entries list: those with most entries.
-    pub const ENTRY_STATS_AGENTS_MAX: usize = 1_000;
+    /// Agents, and categories, that the global statistics of memory entries list: those with most entries.
+    pub const ENTRY_STATS_NAMES_MAX: usize = 1_000;
+    /// Bytes of the texts of one page of memory entries, their histories included. More: the page ends early.
+    pub const ENTRY_PAGE_BYTES_MAX: usize = 1 << 20;
     /// Words of an entry that are compared to find duplicates. More: the first ones.
     pub const ENTRY_WORDS_MAX: usize = 400;
     /// Words that one search for duplicates looks at, those of each comparison included. More: the newest entries are compared,

@@ -19,6 +19,7 @@ mod recall;
 mod recall_tests;
 #[cfg(test)]
 mod tests;
+mod totals;
 #[cfg(test)]
 mod turn_tests;
 mod turns;
@@ -30,6 +31,7 @@ pub use check::{check_content, check_entry, check_user};
 pub use counts::{Counted, EntryUse, GetEntryUse, ListEntryUse};
 pub use recall::is_for;
 pub(crate) use recall::{for_call, for_trace};
+pub use totals::{EntryTotals, GetEntryTotals};
 pub use turns::{MEMORIZE, Memorize, Memorized, TurnToMemorize};
 pub(crate) use turns::{answered, states_facts};
 pub use write::{CHANGED, Cause, Due, EntriesWritten, EntryPut, EntryRemove, WriteEntries, due_of, is_changed};

@@ -240,6 +240,39 @@ fn a_removed_agent_takes_its_entries_along() {
 }
 
 #[test]
+fn totals_follow_every_change_also_over_a_restart() {
+    let mut world = TestWorld::new();
+    let (a, b) = (world.spawn("a"), world.spawn("b"));
+    let first = add(&mut world, a, about("likes tea", "ana", "preference")).unwrap();
+    add(&mut world, a, record("1")).unwrap();
+    for text in ["2", "3", "4"] {
+        add(&mut world, b, about(text, "ana", "preference")).unwrap();
+    }
+    let totals = |world: &mut TestWorld, named| world.ask(GetEntryTotals { named }).unwrap();
+    let preference = |count: u64| ("preference".into(), count);
+    let all = totals(&mut world, 10);
+    assert_eq!((all.entries(), all.levels), (5, [5, 0, 0]));
+    assert_eq!(all.categories, [preference(4), ("".into(), 1)]);
+    assert_eq!(all.agents, [(b, 3), (a, 2)]);
+    let some = totals(&mut world, 1);
+    assert_eq!((some.categories.len(), some.agents, some.entries()), (1, vec![(b, 3)], 5));
+    let seen = world.ask(GetEntryUse(a)).unwrap().revision;
+    let old = Some(Counted::from(&stored(&world, a, first).unwrap()));
+    let agents_own = MemoryEntryRecord { level: Level::Agent, ..record("likes coffee") };
+    let put = EntryPut { id: Some(first), record: agents_own, old, is_now: true };
+    world.ask(write(a, seen, vec![put], Vec::new())).unwrap();
+    let all = totals(&mut world, 10);
+    assert_eq!((all.levels, all.categories.clone()), ([4, 0, 1], vec![preference(3), ("".into(), 2)]));
+    world.restart();
+    assert_eq!(totals(&mut world, 10), all);
+    world.ask(RemoveAgents(vec![b])).unwrap();
+    let all = totals(&mut world, 10);
+    assert_eq!((all.entries(), all.categories, all.agents), (2, vec![("".into(), 2)], vec![(a, 2)]));
+    world.ask(RemoveAgents(vec![a])).unwrap();
+    assert_eq!(totals(&mut world, 10), EntryTotals::default());
+}
+
+#[test]
 fn keys_say_what_they_lead_to() {
     let (agent, id) = (AgentId(uuid::Uuid::from_u128(7)), MemoryEntryId(uuid::Uuid::from_u128(9)));
     assert_eq!(parse_entry_key(&entry_key(agent, id)), Some((agent, id)));

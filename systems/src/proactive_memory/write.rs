@@ -135,7 +135,7 @@ pub(super) fn write(world: &mut World, command: WriteEntries) -> Result<EntriesW
     memory::note_change(world, agent, names.iter().map(|name| &**name));
     world.op(record::put(&known));
     let number = known.changes;
-    world.resource_mut::<Entries>().0.insert(agent, known);
+    world.resource_mut::<Entries>().set(known);
     if cause != Cause::Access {
         let changed = ids.iter().chain(&removed).copied().collect();
         world.effect(EntriesChanged { agent, number, entries: ChangedEntries::These(changed) });
@@ -158,7 +158,7 @@ fn check_ids(names: &[Box<str>], changes: usize) -> Result<(), Refusal> {
 
 fn known(world: &World, agent: AgentId) -> MemoryEntriesRecord {
     let none = || MemoryEntriesRecord { agent, counts: Default::default(), changes: 0, due: None };
-    world.resource::<Entries>().0.get(&agent).cloned().unwrap_or_else(none)
+    world.resource::<Entries>().get(agent).cloned().unwrap_or_else(none)
 }
 
 /// When the row is to be looked at again: it expires, or it was replaced and is to be erased.

@@ -142,15 +142,18 @@ impl MemoryIndex {
         }
         let index = self.worker.index(longest);
         let index = index.ok_or_else(|| ContentError::Failed("the memory index cannot be opened".to_owned()))?;
-        let within =
-            Within { agent: scope.agent.map(|agent| *agent.0.as_bytes()), must: scope.user.as_deref().map(user_term) };
+        let within = within(scope);
         let failed = |error: std::io::Error| {
             tracing::error!(%error, "the memory index cannot be read");
             ContentError::Failed(error.to_string())
         };
         let (now, mut most) = (self.world.now(), (limit * LOOKS_PER_HIT).clamp(LOOKS.0, LOOKS.1));
         loop {
-            let candidates = index.candidates(query, &within, most).map_err(failed)?;
+            let mut candidates = Vec::new();
+            for within in &within {
+                candidates.extend(index.candidates(query, within, most).map_err(failed)?);
+            }
+            candidates.sort_by(|one, other| other.score.total_cmp(&one.score));
             let (mut seen, mut rows, mut scores) = (HashSet::new(), Vec::new(), Vec::new());
             for candidate in &candidates {
                 let (agent, id) = ids_of(&candidate.doc.key);
@@ -209,6 +212,19 @@ fn hit(row: &EntryRow, score: f32) -> Hit {
 /// The best first; of equal ones the newest.
 fn sort(hits: &mut [Hit]) {
     hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(other.id.cmp(&one.id)));
+}
+
+/// Where candidates come from. A turn of a user also has those about the user alone: among those of all users they might not be
+/// the best.
+fn within(scope: &SearchScope) -> Vec<Within> {
+    let agent = scope.agent.map(|agent| *agent.0.as_bytes());
+    let of_turn = || scope.turn.as_ref()?.user.as_deref();
+    let musts = match (scope.user.as_deref(), of_turn()) {
+        (Some(user), _) => vec![Some(user)],
+        (None, Some(user)) => vec![None, Some(user)],
+        (None, None) => vec![None],
+    };
+    musts.into_iter().map(|user| Within { agent, must: user.map(user_term) }).collect()
 }
 
 fn is_within(scope: &SearchScope, row: &EntryRow, now: Timestamp) -> bool {

@@ -76,6 +76,11 @@ impl Recaller {
         Self(Some(Arc::new(Parts { search, entries, content, bridge, clock, searches, counting })))
     }
 
+    /// The search, once it is provided.
+    pub(crate) fn search(&self) -> Option<Arc<dyn MemorySearch>> {
+        self.0.as_ref().and_then(|parts| (parts.search)())
+    }
+
     /// The entries for the turn of a call; ends in bounded time. What was found is counted behind it.
     pub(crate) async fn recall(&self, call: &ModelCall, scope: RecallScope, settings: &Settings) -> Recalled {
         let config = settings.get::<ProactiveMemory>();

@@ -14,7 +14,8 @@ use agentsvc_systems::budget::{MEMORY, ReserveMemory, Reserved};
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::proactive_memory::keys::{companions, parse_entry_key};
 use agentsvc_systems::proactive_memory::{
-    Cause, Counted, EntryPut, EntryRemove, GetEntryUse, MEMORIZE, Memorize, Memorized, TurnToMemorize, WriteEntries,
+    Cause, Counted, EntryPut, EntryRemove, GetEntryUse, MEMORIZE, MEMORIZE_BY_MODEL, Memorize, Memorized,
+    TurnToMemorize, WriteEntries,
 };
 use agentsvc_systems::session::GetSession;
 use agentsvc_systems::usage::NoteModelCall;
@@ -58,7 +59,8 @@ pub(crate) fn act(harness: &mut Harness, what: What, agent: AgentId) {
 /// Is a turn yet to be memorised? A try of it takes several requests.
 pub(crate) fn is_memorizing(harness: &Harness) -> bool {
     let jobs = harness.disk.world.range(b"q".to_vec()..b"r".to_vec());
-    jobs.filter_map(|(key, value)| record::decode::<Job>(key, value).ok()).any(|job| *job.kind == *MEMORIZE)
+    jobs.filter_map(|(key, value)| record::decode::<Job>(key, value).ok())
+        .any(|job| [MEMORIZE, MEMORIZE_BY_MODEL].contains(&&*job.kind))
 }
 
 /// A try to memorise a turn: the model is asked where there is money, and what it finds is written, or the try fails.

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use agentsvc_components::SessionId;
 use agentsvc_components::proactive_memory::Level;
+use agentsvc_components::proactive_memory::recall::RecallScope;
 use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
 use rustix::fs::{CWD, FileType, Mode};
 
@@ -262,6 +264,18 @@ fn who_tells_of_a_change_waits_for_no_search_and_no_writing() {
         assert!(search.join().unwrap());
     });
     assert_eq!(fixture.found(&all(), "giraffe"), [id(7)]);
+}
+
+#[test]
+fn a_turn_of_a_user_finds_the_own_among_very_many_of_others() {
+    let fixture = Fixture::new();
+    let of = |user: &str, text: &str| MemoryEntryRecord { user: Some(user.into()), ..said(text) };
+    fixture.put(agent(1), (0..5_000).map(|n| (id(n), of(&format!("u{}", n % 50), "zebra"))));
+    fixture.put(agent(1), [(id(9_000), of("ana", "one zebra and a lot of other words that count less"))]);
+    fixture.index.worker.compared().unwrap();
+    let turn = RecallScope { user: Some("ana".into()), session: SessionId(uuid::Uuid::nil()) };
+    let scope = SearchScope { agent: Some(agent(1)), turn: Some(turn), ..all() };
+    assert_eq!(fixture.found(&scope, "zebra"), [id(9_000)]);
 }
 
 #[test]

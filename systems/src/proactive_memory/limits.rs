@@ -45,9 +45,9 @@ agentsvc_components::limits! {
     /// Turns of one agent that wait to be memorised. More: those turns make no entries, which
     /// `agentsvc_jobs_refused_total` counts.
     pub const AGENT_MEMORIZE_OPEN_MAX: usize = 64;
-    /// Turns that wait to be memorised. More: as for one agent.
+    /// Turns that wait to be memorised by rules, and by a model. More: as for one agent.
     pub const MEMORIZE_OPEN_MAX: usize = 20_000;
-    /// Turns that are memorised at once. More: they wait.
+    /// Turns that are memorised at once by rules, and by a model. More: they wait.
     pub const MEMORIZE_OUT_MAX: usize = 8;
     /// Tries to memorise a turn. More: it makes no entries.
     pub const MEMORIZE_TRIES_MAX: u32 = 12;

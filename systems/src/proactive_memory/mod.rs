@@ -32,7 +32,7 @@ pub use counts::{Counted, EntryUse, GetEntryUse, ListEntryUse};
 pub use recall::is_for;
 pub(crate) use recall::{for_call, for_trace};
 pub use totals::{EntryTotals, GetEntryTotals};
-pub use turns::{MEMORIZE, Memorize, Memorized, TurnToMemorize};
+pub use turns::{MEMORIZE, MEMORIZE_BY_MODEL, Memorize, Memorized, TurnToMemorize};
 pub(crate) use turns::{answered, states_facts};
 pub use write::{CHANGED, Cause, Due, EntriesWritten, EntryPut, EntryRemove, WriteEntries, due_of, is_changed};
 
@@ -58,7 +58,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     },
     outcomes: &[OutcomeDef::of::<MemoryRecalled>()],
     commands: &[CommandDef::of::<Memorize>(), CommandDef::of::<WriteEntries>()],
-    jobs: &[turns::KIND],
+    jobs: &[turns::KIND, turns::KIND_BY_MODEL],
     audit_kinds: audit_kinds::ALL,
     limits: limits::ALL,
     metrics: metrics::ALL,

@@ -18,7 +18,7 @@ use agentsvc_components::proactive_memory::change::{ChangedEntries, EntriesChang
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
 
 use super::remote::{RemoteEmbedder, Unembedded};
-use super::vector_store::{Packed, Row, VectorStore, fingerprint};
+use super::vector_store::{Packed, Row, VectorStore, fingerprint, other_dimensions};
 use super::{Chunks, Similar};
 use crate::memory_index::config::Remote;
 use crate::memory_index::index::key_of;
@@ -120,7 +120,11 @@ impl Similar for Stored {
             return None;
         }
         let asked = shared.embedder.query(query, longest)?;
-        let is_known = asked.len() == dimensions as usize && asked.iter().any(|part| *part != 0.0);
+        if asked.len() != dimensions as usize {
+            shared.embedder.useless(&other_dimensions(asked.len() as u64, dimensions.into()));
+            return None;
+        }
+        let is_known = asked.iter().any(|part| *part != 0.0);
         let near: Vec<Option<f32>> = rows.iter().map(|row| shared.near(row, &asked)).collect();
         (is_known && near.iter().any(Option::is_some)).then(|| above_usual(&near))
     }
@@ -204,7 +208,7 @@ impl Keeper {
                 Err(stop) => {
                     if let Stop::Disk(error) = &stop {
                         tracing::error!(%error, "vectors of memory entries could not be stored");
-                        shared.embedder.fail(&error.to_string());
+                        shared.embedder.useless(&error.to_string());
                     }
                     shared.stale.fetch_add(1, Ordering::AcqRel);
                     if self.wait(shared.embedder.pause().unwrap_or_default().max(RETRY)).is_err() {
@@ -349,6 +353,7 @@ impl Keeper {
             };
             let rows: Vec<(Key, Row)> = some.iter().zip(&pieces).map(row).collect();
             store.put(&rows)?;
+            self.shared.embedder.stored();
             self.shared.embedded.fetch_add(rows.len() as u64, Ordering::AcqRel);
         }
         Ok(())

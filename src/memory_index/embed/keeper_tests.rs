@@ -285,7 +285,26 @@ fn vectors_of_other_dimensions_are_not_stored() {
     vectors.put(agent(1), &[(2, "a car")]);
     until(|| vectors.state().error.is_some());
     assert!(vectors.state().error.unwrap().contains("4 dimensions"));
+    let asked = vectors.provider.count();
     assert_eq!(vectors.search("dog").0, SearchMode::Lexical);
+    assert_eq!(vectors.provider.count(), asked, "nothing is paid that cannot be used");
+}
+
+#[test]
+fn a_model_that_answers_queries_with_other_dimensions_is_left_alone() {
+    let mut vectors = Vectors::new();
+    vectors.put(agent(1), &[(1, "a dog")]);
+    vectors.start("m", Chunks::default());
+    vectors.ready();
+    vectors.provider.dimensions.store(4, Ordering::Release);
+    let asked = vectors.provider.count();
+    for query in ["dog", "a puppy", "a truck"] {
+        assert_eq!(vectors.search(query).0, SearchMode::Lexical);
+    }
+    assert_eq!(vectors.provider.count(), asked + 1);
+    let state = vectors.state();
+    assert_eq!(state.state, EmbeddingState::Waiting);
+    assert!(state.error.unwrap().contains("set another embedding_model"));
 }
 
 #[test]

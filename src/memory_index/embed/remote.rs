@@ -177,9 +177,14 @@ impl RemoteEmbedder {
         self.circuit.why()
     }
 
-    /// Something else keeps it from going on.
-    pub(super) fn fail(&self, why: &str) {
-        self.circuit.failed(Instant::now(), Some(SETTINGS_PAUSE), why);
+    /// What it answered cannot be used. It is asked again after a pause, which grows to hours.
+    pub(super) fn useless(&self, why: &str) {
+        self.circuit.useless(Instant::now(), why);
+    }
+
+    /// What it answered was stored.
+    pub(super) fn stored(&self) {
+        self.circuit.stored();
     }
 
     /// How long the provider is still to be left alone.

@@ -240,6 +240,31 @@ fn a_removed_agent_takes_its_entries_along() {
 }
 
 #[test]
+fn who_plans_a_change_of_many_is_not_refused_because_entries_are_found() {
+    let mut world = TestWorld::new();
+    let agent = world.spawn("a");
+    let ids: Vec<MemoryEntryId> =
+        (0..100).map(|n| add(&mut world, agent, record(&format!("fact {n}"))).unwrap()).collect();
+    let seen = world.ask(GetEntryUse(agent)).unwrap().revision;
+    let put = |world: &TestWorld, id: MemoryEntryId| {
+        let old = stored(world, agent, id).unwrap();
+        let counted = Some(Counted::from(&old));
+        EntryPut { id: Some(id), record: MemoryEntryRecord { access_count: 1, ..old }, old: counted, is_now: false }
+    };
+    for id in &ids {
+        let revision = world.ask(GetEntryUse(agent)).unwrap().revision;
+        let found = put(&world, *id);
+        world.ask(WriteEntries { cause: Cause::Access, ..write(agent, revision, vec![found], Vec::new()) }).unwrap();
+    }
+    let changes: Vec<EntryPut> = ids.iter().map(|id| put(&world, *id)).collect();
+    world.ask(write(agent, seen, changes, Vec::new())).unwrap();
+    // One who found an entry does not undo what changed it meanwhile.
+    let found = put(&world, ids[0]);
+    let late = WriteEntries { cause: Cause::Access, ..write(agent, seen, vec![found], Vec::new()) };
+    assert!(is_changed(&world.ask(late).unwrap_err()));
+}
+
+#[test]
 fn totals_follow_every_change_also_over_a_restart() {
     let mut world = TestWorld::new();
     let (a, b) = (world.spawn("a"), world.spawn("b"));

@@ -132,7 +132,10 @@ pub(super) fn write(world: &mut World, command: WriteEntries) -> Result<EntriesW
     let removed: Vec<MemoryEntryId> = removes.iter().map(|gone| gone.id).collect();
     let replaced: Vec<bool> = puts.iter().map(|put| put.record.deleted_at.is_some()).collect();
     let ids = store(world, &known, puts, removes, cause);
-    memory::note_change(world, agent, names.iter().map(|name| &**name));
+    // That an entry was found does not get in the way of those who plan a change of many: they may set its count back.
+    if cause != Cause::Access {
+        memory::note_change(world, agent, names.iter().map(|name| &**name));
+    }
     world.op(record::put(&known));
     let number = known.changes;
     world.resource_mut::<Entries>().set(known);

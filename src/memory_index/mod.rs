@@ -110,11 +110,12 @@ fn open(opening: &Opening<'_>) -> std::io::Result<()> {
     opening.api.add_probe(Arc::clone(&index) as _);
     opening.provide::<dyn MemorySearch>(index);
     begin(opening.settings);
+    open_model(opening.settings);
     Ok(())
 }
 
 impl Vectors {
-    /// What makes vectors as the configuration says it. A model on this machine is opened by the first search; what asks a
+    /// What makes vectors as the configuration says it. A model on this machine is opened once; what asks a
     /// provider begins as soon as there is a way to it.
     fn get(&self) -> Option<Arc<dyn Similar>> {
         let config = self.settings.get::<MemoryConfig>();
@@ -146,6 +147,16 @@ fn begin(settings: &Settings) {
         && settings.get::<MemoryConfig>().remote().is_some()
     {
         let _started = (index.vectors)();
+    }
+}
+
+/// Opens the model on this machine, where there is one: turns that search would wait for it.
+fn open_model(settings: &Settings) {
+    let index = settings.get::<Shared>().0.clone();
+    let Some(index) = index.filter(|_| settings.get::<MemoryConfig>().has_local_model()) else { return };
+    let opened = std::thread::Builder::new().name("memory-model".to_owned()).spawn(move || drop((index.vectors)()));
+    if let Err(error) = opened {
+        tracing::warn!(%error, "the embedding model is opened by the first search");
     }
 }
 

@@ -116,7 +116,9 @@ impl Similar for Stored {
     fn similarities(&self, query: &str, rows: &[EntryRow], longest: Duration) -> Option<Vec<f32>> {
         let shared = &self.shared;
         let dimensions = shared.store.get()?.dimensions()?;
-        if rows.is_empty() {
+        let stored: Vec<Option<Row>> = rows.iter().map(|row| shared.stored(row)).collect();
+        // A query is not paid that has nothing to be compared with.
+        if stored.iter().all(Option::is_none) {
             return None;
         }
         let asked = shared.embedder.query(query, longest)?;
@@ -125,7 +127,7 @@ impl Similar for Stored {
             return None;
         }
         let is_known = asked.iter().any(|part| *part != 0.0);
-        let near: Vec<Option<f32>> = rows.iter().map(|row| shared.near(row, &asked)).collect();
+        let near: Vec<Option<f32>> = stored.iter().map(|row| nearness(row.as_ref()?, &asked)).collect();
         (is_known && near.iter().any(Option::is_some)).then(|| above_usual(&near))
     }
 
@@ -154,13 +156,16 @@ impl Similar for Stored {
 }
 
 impl Shared {
-    /// How similar the row is to the vector, by the piece of it that is most similar; `None` without vectors of its present text.
-    fn near(&self, row: &EntryRow, asked: &[f32]) -> Option<f32> {
-        let stored = self.store.get()?.get(&key(row)).ok().flatten()?;
-        let is_present = stored.fingerprint == fingerprint(&row.record.content);
-        let best = stored.vectors.iter().map(|vector| vector.similarity(asked)).reduce(f32::max);
-        best.filter(|_| is_present)
+    /// The vectors of the present text of an entry.
+    fn stored(&self, row: &EntryRow) -> Option<Row> {
+        let stored = self.store.get()?.get(&key(row)).ok().flatten();
+        stored.filter(|stored| stored.fingerprint == fingerprint(&row.record.content) && !stored.vectors.is_empty())
     }
+}
+
+/// How similar an entry is to the vector, by the piece of it that is most similar.
+fn nearness(stored: &Row, asked: &[f32]) -> Option<f32> {
+    stored.vectors.iter().map(|vector| vector.similarity(asked)).reduce(f32::max)
 }
 
 /// 0 for what is no more similar than usual.
@@ -250,7 +255,8 @@ impl Keeper {
     }
 
     fn take(&self, store: &VectorStore, first: EntriesChanged) -> Result<(), Stop> {
-        let mut missing = Vec::new();
+        // One that changed several times is embedded once.
+        let mut missing: HashMap<Key, Box<str>> = HashMap::new();
         for changed in std::iter::once(first).chain(self.changed.try_iter().take(CHANGES_READ - 1)) {
             let agent = changed.agent;
             let ChangedEntries::These(ids) = &changed.entries else {
@@ -266,15 +272,14 @@ impl Keeper {
                     None => {}
                     Some(record) => {
                         let is_new = stored.as_ref().is_none_or(|row| row.fingerprint != fingerprint(&record.content));
-                        if is_new {
+                        if is_new && missing.insert(key, record.content).is_none() {
                             self.shared.embedded.fetch_sub(stored.is_some().into(), Ordering::AcqRel);
-                            missing.push((key, record.content));
                         }
                     }
                 }
             }
         }
-        self.embed(store, &missing)
+        self.embed(store, &missing.into_iter().collect::<Vec<_>>())
     }
 
     fn remove(&self, store: &VectorStore, keys: &[Key]) -> Result<(), Stop> {

@@ -308,6 +308,35 @@ fn a_model_that_answers_queries_with_other_dimensions_is_left_alone() {
 }
 
 #[test]
+fn a_query_is_not_paid_that_has_nothing_to_be_compared_with() {
+    let mut vectors = Vectors::new();
+    *vectors.provider.refused.lock() = Some("poison");
+    vectors.put(agent(1), &[(1, "poison")]);
+    vectors.put(agent(2), &[(2, "a dog")]);
+    vectors.start("m", Chunks::default());
+    vectors.ready();
+    let (asked, of) = (vectors.provider.count(), |n| SearchScope { agent: Some(agent(n)), ..SearchScope::default() });
+    let mode = |scope: &SearchScope| vectors.fixture.index.search(scope, "puppy", 10).unwrap().mode;
+    assert_eq!((mode(&of(1)), vectors.provider.count()), (SearchMode::Lexical, asked));
+    assert_eq!((mode(&of(2)), vectors.provider.count()), (SearchMode::Hybrid, asked + 1));
+}
+
+#[test]
+fn a_provider_that_would_answer_too_late_is_asked_rarely() {
+    let vectors = Vectors::new();
+    let embedder =
+        RemoteEmbedder::new(Box::new(Shared(Arc::clone(&vectors.provider))), vectors.runtime.handle().clone());
+    let (short, long) = (Duration::from_millis(500), Duration::from_secs(1));
+    assert!(!embedder.is_too_slow(short), "nothing is known yet");
+    embedder.took(Duration::from_millis(900));
+    assert!(embedder.is_too_slow(short) && !embedder.is_too_slow(long));
+    let asked = (0..100).find(|_| !embedder.is_too_slow(short));
+    assert!(asked.is_some_and(|skipped| skipped > 3), "it is tried again after some: {asked:?}");
+    (0..5).for_each(|_| embedder.took(Duration::from_millis(50)));
+    assert!(!embedder.is_too_slow(short));
+}
+
+#[test]
 fn the_piece_that_matches_best_counts() {
     let mut vectors = Vectors::new();
     let long = format!("{} puppy {}", "some words ".repeat(30), "other words ".repeat(30));

@@ -4,6 +4,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 
@@ -20,15 +21,7 @@ impl Merger {
     /// Works until there are no more orders. What the disk refuses is tried again after a pause.
     pub(super) fn run(&self) {
         let mut has_failed = false;
-        loop {
-            let ordered = if has_failed {
-                self.orders.recv_timeout(RETRY)
-            } else {
-                self.orders.recv().map_err(|_| RecvTimeoutError::Disconnected)
-            };
-            if ordered == Err(RecvTimeoutError::Disconnected) {
-                return;
-            }
+        while self.wait(has_failed) {
             let ordered = self.shared.progress.ordered();
             let worked = self.work();
             has_failed = worked.is_err();
@@ -38,6 +31,20 @@ impl Merger {
                     let dir = self.shared.index.dir().display();
                     tracing::error!(%error, %dir, "the memory index could not be written");
                 }
+            }
+        }
+    }
+
+    /// Waits for an order or, after a failure, for its pause. Gives false when there are no more orders.
+    fn wait(&self, has_failed: bool) -> bool {
+        if !has_failed {
+            return self.orders.recv().is_ok();
+        }
+        let end = Instant::now() + RETRY;
+        loop {
+            match self.orders.recv_deadline(end) {
+                Ok(()) => {}
+                Err(error) => return error == RecvTimeoutError::Timeout,
             }
         }
     }

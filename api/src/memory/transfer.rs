@@ -235,7 +235,7 @@ async fn import(call: Call) -> Result<Response, Error> {
     let Checked { keys, rule, memories: new, batches } =
         checked.map_err(|_| Error::internal("the import could not be read"))??;
     let written = memory.put(keys, rule).await?;
-    let memories_imported = if new.is_empty() { 0 } else { memories::import(&api, own, new).await? };
+    let memories_imported = if new.is_empty() { 0 } else { memories::import_now(&api, own, new).await? };
     let graph = graph::import(&graph_of_agent, batches).await?;
     reply::ok(&Imported {
         status: "imported",

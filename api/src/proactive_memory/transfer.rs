@@ -140,7 +140,7 @@ async fn import(call: Call) -> Result<Response, Error> {
 }
 
 /// Stores entries, and gives the number of those that are new or were changed.
-pub(crate) async fn import(api: &Api, entries: AgentEntries, new: Vec<NewEntry>) -> Result<usize, Error> {
+pub(crate) async fn import_now(api: &Api, entries: AgentEntries, new: Vec<NewEntry>) -> Result<usize, Error> {
     let state = api.services.state::<Imports>().begin(entries.agent, new.len())?;
     let job = tokio::spawn(run(entries, new, Arc::clone(&state)));
     job.await.map_err(|_| Error::internal("the import was interrupted"))??;

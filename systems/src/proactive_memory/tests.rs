@@ -280,7 +280,7 @@ fn totals_follow_every_change_also_over_a_restart() {
     assert_eq!(all.categories, [preference(4), ("".into(), 1)]);
     assert_eq!(all.agents, [(b, 3), (a, 2)]);
     let some = totals(&mut world, 1);
-    assert_eq!((some.categories.len(), some.agents, some.entries()), (1, vec![(b, 3)], 5));
+    assert_eq!((some.entries(), some.categories.len(), some.agents), (5, 1, vec![(b, 3)]));
     let seen = world.ask(GetEntryUse(a)).unwrap().revision;
     let old = Some(Counted::from(&stored(&world, a, first).unwrap()));
     let agents_own = MemoryEntryRecord { level: Level::Agent, ..record("likes coffee") };

@@ -225,14 +225,14 @@ impl Index {
         self.change(State::seal);
     }
 
-    /// Makes segments of the full tails. Where that fails they stay, and are searched in memory.
+    /// Makes segments of the full tails, without the entries that are gone. Where that fails they stay, and are searched in memory.
     ///
     /// # Errors
     /// The disk's.
-    pub(super) fn write_sealed(&self) -> io::Result<()> {
+    pub(super) fn write_sealed(&self, is_there: IsThere<'_>) -> io::Result<()> {
         loop {
             let Some(oldest) = self.state.read().sealed.first().cloned() else { return Ok(()) };
-            let segment = self.write(&[Source::Memory(&oldest.to_memory())], &mut |_| true)?;
+            let segment = self.write(&[Source::Memory(&oldest.to_memory())], is_there)?;
             self.change(|state| {
                 state.segments.extend(segment);
                 state.sealed.retain(|tail| !Arc::ptr_eq(tail, &oldest));
@@ -261,7 +261,7 @@ impl Index {
         let segment = self.write(&sources, &mut |doc| {
             seen += 1;
             if seen.is_multiple_of(MERGED_DOCS)
-                && let Err(error) = self.write_sealed()
+                && let Err(error) = self.write_sealed(&mut |_| true)
             {
                 tracing::debug!(%error, "entries stay in memory during a merge");
             }

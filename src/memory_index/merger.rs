@@ -51,7 +51,8 @@ impl Merger {
 
     fn work(&self) -> io::Result<()> {
         let index = &self.shared.index;
-        index.write_sealed()?;
+        let checks = self.shared.checks_tails.swap(false, Ordering::AcqRel);
+        index.write_sealed(&mut |doc| !checks || self.shared.is_there(doc))?;
         let spent = std::mem::take(&mut *self.shared.spent.lock());
         for segment in spent {
             // Unless it was merged in the meantime.

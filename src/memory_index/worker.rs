@@ -46,6 +46,8 @@ pub(super) struct Shared {
     entries: Arc<dyn EntryStore>,
     pub(super) index: Index,
     pub(super) progress: Progress,
+    /// Are the tails mostly of what is gone? Else they are written as they are.
+    pub(super) checks_tails: AtomicBool,
     /// Segments that are mostly of what is gone, and are to be written anew. As many as there are segments.
     pub(super) spent: Mutex<Vec<Arc<Segment>>>,
     /// Searches wait with it for the progress. Those who tell of changes never take it.
@@ -106,8 +108,8 @@ impl Worker {
     /// No thread yet.
     pub(super) fn new(entries: Arc<dyn EntryStore>, dir: PathBuf) -> Self {
         let (index, progress) = (Index::new(dir), Progress::default());
-        let (spent, waiting, moved) = Default::default();
-        let shared = Shared { entries, index, progress, spent, waiting, moved };
+        let (checks_tails, spent, waiting, moved) = Default::default();
+        let shared = Shared { entries, index, progress, checks_tails, spent, waiting, moved };
         Self { shared: Arc::new(shared), changes: OnceLock::new() }
     }
 
@@ -347,7 +349,7 @@ impl Keeper {
         let Snapshot { segments, unwritten } = index.snapshot();
         let sources: Vec<Source<'_>> = segments.iter().map(|segment| Source::Segment(segment)).collect();
         let mut known: Vec<Known<'_>> = sources.iter().map(Known::new).collect::<io::Result<_>>()?;
-        let (mut after, mut rows, mut added) = (None, 0, 0);
+        let (mut after, mut rows, mut added, mut found_unwritten) = (None, 0, 0, 0);
         loop {
             let page = self.shared.entries.entries(None, after, PAGE_ROWS)?;
             let mut missing = Vec::new();
@@ -355,6 +357,7 @@ impl Keeper {
                 let key = key_of(row.agent.0.as_bytes(), row.id.0.as_bytes());
                 let asked = Doc { key, fingerprint: fingerprint(&row.record) };
                 let mut is_known = unwritten.contains(&asked);
+                found_unwritten += usize::from(is_known);
                 for segment in &mut known {
                     is_known |= segment.has(&asked)?;
                 }
@@ -374,6 +377,10 @@ impl Keeper {
         }
         let found: Vec<u32> = known.into_iter().map(|known| known.found).collect();
         let spent = segments.iter().zip(found).filter(|(segment, found)| found * 2 < segment.docs());
+        if found_unwritten * 2 < unwritten.len() {
+            index.seal();
+            self.shared.checks_tails.store(true, Ordering::Release);
+        }
         *self.shared.spent.lock() = spent.map(|(segment, _)| Arc::clone(segment)).collect();
         if added > TAIL_DOCS as usize {
             tracing::info!(

@@ -9,6 +9,7 @@ use agentsvc_api::knowledge::graph::AgentGraph;
 use agentsvc_api::knowledge::store::KnowledgeStore;
 use agentsvc_api::proactive_memory::entries::AgentEntries;
 use agentsvc_api::proactive_memory::memorize::{Fact, Learned};
+use agentsvc_api::proactive_memory::search::MemorySearch;
 use agentsvc_api::proactive_memory::settings::{ProactiveMemory, ProactiveMemorySettings};
 use agentsvc_api::proactive_memory::store::EntryStore;
 use agentsvc_api::session::content::{MessageRange, MessageRow};
@@ -17,13 +18,14 @@ use agentsvc_components::session::message::{Block, Role};
 use agentsvc_components::{Actor, Refusal, RefusalKind};
 use agentsvc_systems::agent::GetAgent;
 use agentsvc_systems::proactive_memory::extract::{beginning, extract_all};
-use agentsvc_systems::proactive_memory::{Memorized, TurnToMemorize};
+use agentsvc_systems::proactive_memory::{MEMORIZE_BY_MODEL, Memorized, TurnToMemorize};
 
 use super::answer::{self, Answer};
 use super::{ask, prompt};
 use crate::kernel::settings::Settings;
 use crate::model::call::Models;
 use crate::proactive_memory::config::InForce;
+use crate::proactive_memory::recall::Recaller;
 
 /// How sure a fact is that the user stated outright.
 const STATED: f32 = 1.0;
@@ -87,7 +89,8 @@ impl Memorizer {
         let settings = InForce(self.settings.clone()).now().for_agent(&own);
         let (store, by) = (Arc::clone(&self.entries), Some(turn.turn));
         let entries = AgentEntries { bridge: bridge.clone(), store, agent, by, permit: None };
-        let found = if own.extraction_model.is_some() {
+        // One that was left to rules stays with them: its lane is not for models.
+        let found = if own.extraction_model.is_some() && job.kind == MEMORIZE_BY_MODEL {
             self.asked(&entries, turn.clone(), said, &settings).await?
         } else {
             by_rules(turn.clone(), said, &settings).await?
@@ -101,7 +104,7 @@ impl Memorizer {
                 tracing::warn!(%agent, turn = %turn.turn, %refusal, "the relations of a turn were not stored");
             }
         }
-        match entries.memorize(job.attempt, learned, &settings).await {
+        match entries.memorize(job.attempt, learned, &settings, self.search()).await {
             Ok(memorized) => Ok(memorized),
             Err(refusal) => end_of(refusal),
         }
@@ -133,6 +136,11 @@ impl Memorizer {
         Ok(Some(Exchange { user, agent }))
     }
 
+    /// What finds entries of agents that have many.
+    fn search(&self) -> Option<Arc<dyn MemorySearch>> {
+        self.settings.get::<Recaller>().search()
+    }
+
     /// Facts that the model of the agent finds.
     async fn asked(
         &self,
@@ -141,7 +149,7 @@ impl Memorizer {
         said: Exchange,
         settings: &ProactiveMemory,
     ) -> Result<Option<Found>, TryEnd> {
-        let known = match entries.neighbours(&turn, &said.user).await {
+        let known = match entries.neighbours(&turn, &said.user, self.search()).await {
             Ok(known) => known,
             Err(refusal) => return end_of(refusal).map(|_| None),
         };

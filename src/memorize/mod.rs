@@ -14,7 +14,7 @@ mod prompt;
 
 use std::sync::Arc;
 
-use agentsvc_systems::proactive_memory::MEMORIZE;
+use agentsvc_systems::proactive_memory::{MEMORIZE, MEMORIZE_BY_MODEL};
 
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
@@ -33,8 +33,11 @@ fn performers(performers: &mut Performers) {
     let ToolParts { bridge, settings, .. } = performers.part();
     let (models, entries, knowledge) = (performers.part(), performers.part(), performers.part());
     let memorizer = Arc::new(Memorizer { models, entries, knowledge, bridge, settings });
-    performers.on_job(MEMORIZE, move |job| {
+    for kind in [MEMORIZE, MEMORIZE_BY_MODEL] {
         let memorizer = Arc::clone(&memorizer);
-        async move { memorizer.run(job).await }
-    });
+        performers.on_job(kind, move |job| {
+            let memorizer = Arc::clone(&memorizer);
+            async move { memorizer.run(job).await }
+        });
+    }
 }

@@ -9,9 +9,9 @@ use serde_json::json;
 
 use super::job::Exchange;
 
-/// Bytes of the agent's answer that the model is shown.
+/// Bytes of the agent's answer that the model is shown, as JSON.
 const ANSWER_BYTES_MAX: usize = 4 << 10;
-/// Bytes of a known fact that the model is shown.
+/// Bytes of a known fact that the model is shown, as JSON.
 const KNOWN_BYTES_MAX: usize = 400;
 /// Bytes of the exchange as JSON. A token is at least a byte; the rest is for the task.
 const EXCHANGE_BYTES_MAX: usize = MEMORIZE_PROMPT_TOKENS_MAX as usize - (8 << 10);
@@ -43,10 +43,10 @@ pub(super) fn of(said: &Exchange, known: &[Neighbour], settings: &ProactiveMemor
     system.push_str(&settings.extract_categories.join(", "));
     system.truncate(system.floor_char_boundary(EXCHANGE_BYTES_MAX / 4));
     let mut user = beginning(&said.user);
-    let agent = cut(&said.agent, ANSWER_BYTES_MAX);
+    let agent = cut_as_json(&said.agent, ANSWER_BYTES_MAX);
     let known: Vec<_> = (1..)
         .zip(known)
-        .map(|(entry, known)| json!({ "entry": entry, "content": cut(&known.content, KNOWN_BYTES_MAX) }))
+        .map(|(entry, known)| json!({ "entry": entry, "content": cut_as_json(&known.content, KNOWN_BYTES_MAX) }))
         .collect();
     loop {
         let message = json!({ "known": known, "user": user, "assistant": agent }).to_string();
@@ -60,6 +60,20 @@ pub(super) fn of(said: &Exchange, known: &[Neighbour], settings: &ProactiveMemor
 
 fn cut(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
+}
+
+/// The beginning of a text that takes at most so many bytes as a JSON string.
+fn cut_as_json(text: &str, bytes_max: usize) -> &str {
+    let mut bytes = 0;
+    let end = text.char_indices().find(|(_, c)| {
+        bytes += match c {
+            '"' | '\\' | '\n' | '\r' | '\t' => 2,
+            c if c.is_control() => 6,
+            c => c.len_utf8(),
+        };
+        bytes > bytes_max
+    });
+    end.map_or(text, |(at, _)| &text[..at])
 }
 
 #[cfg(test)]
@@ -77,13 +91,17 @@ mod tests {
     fn the_exchange_is_bounded_and_stays_json() {
         let settings = InForce(Settings::default()).now();
         let known = Neighbour { id: MemoryEntryId(Uuid::nil()), content: "\"x\u{1}".repeat(4_000).into() };
-        for user in ["I like tea", &"\u{1}\"ä".repeat(100_000)] {
-            let said = Exchange { user: user.to_owned(), agent: "\\".repeat(100_000) };
+        let control = Neighbour { content: "\u{1}".repeat(4_000).into(), ..known.clone() };
+        let users = ["I like tea", &"\u{1}\"ä".repeat(100_000)];
+        let worst = [(known, "\\".repeat(100_000)), (control, "\u{2}".repeat(100_000))];
+        for (user, (known, agent)) in users.into_iter().flat_map(|user| worst.iter().map(move |worst| (user, worst))) {
+            let said = Exchange { user: user.to_owned(), agent: agent.clone() };
             let asked = of(&said, &vec![known.clone(); 10], &settings);
             let bytes = asked.system.len() + asked.message.len();
             assert!(bytes < MEMORIZE_PROMPT_TOKENS_MAX as usize, "{bytes}");
             let read: Value = serde_json::from_str(&asked.message).unwrap();
-            assert!(user.starts_with(read["user"].as_str().unwrap()));
+            let shown = read["user"].as_str().unwrap();
+            assert!(user.starts_with(shown) && !shown.is_empty(), "the user's own words are not crowded out");
             assert_eq!((&read["known"][9]["entry"], read["known"].as_array().unwrap().len()), (&10.into(), 10));
             assert!(asked.system.contains("communication_style, preference"));
         }

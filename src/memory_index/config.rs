@@ -197,6 +197,12 @@ impl MemoryConfig {
         })
     }
 
+    /// Is there a model on this machine, which takes time to open?
+    pub(super) fn has_local_model(&self) -> bool {
+        let is_local = matches!(self.embedding_provider, EmbeddingProvider::Auto | EmbeddingProvider::Static);
+        is_local && !self.fts_only && self.embedding_folder.is_some()
+    }
+
     /// What makes vectors on this machine; `None` for nothing, also where the model cannot be used: entries are found by their
     /// words then.
     pub(super) fn vectors(&self) -> Option<Vectors> {

@@ -11,7 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use agentsvc_components::AgentId;
+use agentsvc_components::proactive_memory::MemoryEntryId;
+use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
 use parking_lot::{RwLock, RwLockWriteGuard};
+use uuid::Uuid;
+use xxhash_rust::xxh3::Xxh3;
 
 use super::rank::Query;
 use super::search_parts::{self, Candidate, Within};
@@ -20,6 +25,10 @@ use super::tail::{Analysed, Tail};
 
 /// Entries of a tail that becomes a segment.
 pub(super) const TAIL_DOCS: u32 = 16_384;
+/// Full tails that wait to be written. More: no further entries are added before one is.
+pub(super) const SEALED_MAX: usize = 3;
+/// Entries that a merge reads before it writes the full tails that have come meanwhile.
+const MERGED_DOCS: u32 = 1_024;
 /// Segments of about the same size that become one.
 const MERGED_SEGMENTS: usize = 8;
 /// Entries of the smallest size.
@@ -35,7 +44,8 @@ const MOVED: &str = "damaged";
 /// Says whether the store has this entry as the index knows it.
 pub(super) type IsThere<'a> = &'a mut dyn FnMut(&Doc) -> bool;
 
-/// The index of one folder. One thread changes it, others search meanwhile.
+/// The index of one folder. One thread adds entries, another writes and merges segments; neither waits for the other, and
+/// searches wait for none of them.
 #[derive(Debug)]
 pub(super) struct Index {
     dir: PathBuf,
@@ -50,9 +60,33 @@ pub(super) struct Index {
 pub(super) struct State {
     /// The oldest first.
     pub(super) segments: Vec<Arc<Segment>>,
+    /// Full tails that are not written yet, the oldest first.
+    pub(super) sealed: Vec<Arc<Tail>>,
     pub(super) tail: Tail,
     /// Of the next segment's file.
     next: u64,
+}
+
+impl State {
+    /// Gives the tail to those that are to be written.
+    fn seal(&mut self) {
+        if self.tail.docs() > 0 {
+            self.sealed.push(Arc::new(std::mem::take(&mut self.tail)));
+        }
+    }
+}
+
+/// The disk is slower than entries come: this one was not added.
+#[derive(Debug, thiserror::Error)]
+#[error("entries come faster than the disk takes them")]
+pub(super) struct Behind;
+
+/// What the index holds at one moment.
+pub(super) struct Snapshot {
+    /// The segments.
+    pub(super) segments: Vec<Arc<Segment>>,
+    /// Entries that are in no segment.
+    pub(super) unwritten: HashSet<Doc>,
 }
 
 impl Index {
@@ -106,13 +140,15 @@ impl Index {
     }
 
     /// Changes the state, and counts what is there then.
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state.write();
-        change(&mut state);
+        let changed = change(&mut state);
         let state = RwLockWriteGuard::downgrade(state);
         let of_segments: u64 = state.segments.iter().map(|segment| u64::from(segment.docs())).sum();
-        self.docs.store(of_segments + u64::from(state.tail.docs()), Ordering::Release);
+        let unwritten: u64 = state.sealed.iter().map(|tail| u64::from(tail.docs())).sum();
+        self.docs.store(of_segments + unwritten + u64::from(state.tail.docs()), Ordering::Release);
         self.bytes.store(state.segments.iter().map(|segment| segment.bytes()).sum(), Ordering::Release);
+        changed
     }
 
     /// Entries that match the query best. `most` bounds them.
@@ -122,7 +158,12 @@ impl Index {
     pub(super) fn candidates(&self, query: &Query, within: &Within, most: usize) -> io::Result<Vec<Candidate>> {
         let state = self.state.read();
         let hashes = query.terms.iter().map(|(hash, _)| *hash).chain(within.must);
-        let searched = State { segments: state.segments.clone(), tail: state.tail.excerpt(hashes), next: state.next };
+        let searched = State {
+            segments: state.segments.clone(),
+            sealed: state.sealed.clone(),
+            tail: state.tail.excerpt(hashes),
+            next: state.next,
+        };
         drop(state);
         search_parts::candidates(&searched, query, within, most)
     }
@@ -142,48 +183,72 @@ impl Index {
         self.state.read().segments.clone()
     }
 
-    /// Adds some entries, which are found at once.
+    /// What there is as of now.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let state = self.state.read();
+        let tails = state.sealed.iter().map(|tail| &**tail).chain([&state.tail]);
+        let unwritten = tails.flat_map(Tail::all).collect();
+        Snapshot { segments: state.segments.clone(), unwritten }
+    }
+
+    /// Full tails that wait to be written.
+    pub(super) fn sealed(&self) -> usize {
+        self.state.read().sealed.len()
+    }
+
+    /// Adds some entries, which are found at once. A tail that is full is [to be written](Self::write_sealed).
     ///
     /// # Errors
-    /// The disk's. The entries are found all the same, as long as the process runs.
+    /// The disk takes none for so long that too many are in memory.
     pub(super) fn add<'d>(
         &self,
         docs: impl IntoIterator<Item = (Doc, &'d str, Option<&'d str>)>,
-        is_there: IsThere<'_>,
-    ) -> io::Result<()> {
+    ) -> Result<(), Behind> {
         for (doc, text, user) in docs {
             let analysed = Analysed::new(doc, text, user);
-            self.change(|state| state.tail.add(analysed));
-        }
-        if self.state.read().tail.docs() >= TAIL_DOCS { self.flush(is_there) } else { Ok(()) }
-    }
-
-    /// Makes a segment of the tail.
-    ///
-    /// # Errors
-    /// The disk's.
-    pub(super) fn flush(&self, is_there: IsThere<'_>) -> io::Result<()> {
-        let memory = {
-            let state = self.state.read();
-            if state.tail.docs() == 0 {
-                return Ok(());
-            }
-            state.tail.to_memory()
-        };
-        let segment = self.write(&[Source::Memory(&memory)], &mut |_| true)?;
-        self.change(|state| {
-            state.segments.extend(segment);
-            state.tail = Tail::default();
-        });
-        while let Some(several) = self.of_one_size() {
-            self.replace(&several, is_there)?;
+            self.change(|state| {
+                if state.tail.docs() >= TAIL_DOCS {
+                    if state.sealed.len() >= SEALED_MAX {
+                        return Err(Behind);
+                    }
+                    state.seal();
+                }
+                state.tail.add(analysed);
+                Ok(())
+            })?;
         }
         Ok(())
     }
 
-    /// Gives up what is in no segment: the disk takes none.
-    pub(super) fn drop_tail(&self) {
-        self.change(|state| state.tail = Tail::default());
+    /// Has the tail written, although it is not full.
+    pub(super) fn seal(&self) {
+        self.change(State::seal);
+    }
+
+    /// Makes segments of the full tails, without the entries that are gone. Where that fails they stay, and are searched in memory.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn write_sealed(&self, is_there: IsThere<'_>) -> io::Result<()> {
+        loop {
+            let Some(oldest) = self.state.read().sealed.first().cloned() else { return Ok(()) };
+            let segment = self.write(&[Source::Memory(&oldest.to_memory())], is_there)?;
+            self.change(|state| {
+                state.segments.extend(segment);
+                state.sealed.retain(|tail| !Arc::ptr_eq(tail, &oldest));
+            });
+        }
+    }
+
+    /// Merges segments where there are too many of one size. Full tails that come meanwhile are written in between.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn merge(&self, is_there: IsThere<'_>) -> io::Result<()> {
+        while let Some(several) = self.of_one_size() {
+            self.replace(&several, is_there)?;
+        }
+        Ok(())
     }
 
     /// Puts one segment in the place of some, without the entries that are gone.
@@ -192,7 +257,16 @@ impl Index {
     /// The disk's.
     pub(super) fn replace(&self, several: &[Arc<Segment>], is_there: IsThere<'_>) -> io::Result<()> {
         let sources: Vec<Source<'_>> = several.iter().map(|segment| Source::Segment(segment)).collect();
-        let segment = self.write(&sources, is_there)?;
+        let mut seen = 0_u32;
+        let segment = self.write(&sources, &mut |doc| {
+            seen += 1;
+            if seen.is_multiple_of(MERGED_DOCS)
+                && let Err(error) = self.write_sealed(&mut |_| true)
+            {
+                tracing::debug!(%error, "entries stay in memory during a merge");
+            }
+            is_there(doc)
+        })?;
         let old: HashSet<&Path> = several.iter().map(|segment| segment.path()).collect();
         self.change(|state| {
             state.segments.retain(|segment| !old.contains(segment.path()));
@@ -251,4 +325,25 @@ pub(super) fn key_of(agent: &[u8; 16], id: &[u8; 16]) -> Key {
     key[..16].copy_from_slice(agent);
     key[16..].copy_from_slice(id);
     key
+}
+
+/// The agent and the id of a key.
+pub(super) fn ids_of(key: &Key) -> (AgentId, MemoryEntryId) {
+    let half = |from: usize| {
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&key[from..from + 16]);
+        Uuid::from_bytes(bytes)
+    };
+    (AgentId(half(0)), MemoryEntryId(half(16)))
+}
+
+/// Of what is read of an entry.
+pub(super) fn fingerprint(record: &MemoryEntryRecord) -> u64 {
+    let mut hasher = Xxh3::new();
+    hasher.update(record.content.as_bytes());
+    if let Some(user) = &record.user {
+        hasher.update(&[0]);
+        hasher.update(user.as_bytes());
+    }
+    hasher.digest()
 }

@@ -8,6 +8,7 @@
 //! | [`search`] | reads and ranks the rows where they are few, and asks the index where they are many |
 //! | [`index`], [`segment`], [`tail`] | the index: files of postings, and what is in none yet |
 //! | [`worker`] | the thread that keeps the index up to date, or builds it anew |
+//! | [`merger`] | the thread that writes and merges files of it |
 //!
 //! The index is derived from the rows: it has a folder of its own beside the store, may be deleted at any time, and is built
 //! again while the daemon serves. There is none, and no thread, before a search has more rows to look at than it would read.
@@ -16,6 +17,7 @@ mod analysis;
 pub mod config;
 mod embed;
 mod index;
+mod merger;
 #[cfg(test)]
 mod quality;
 mod rank;
@@ -108,11 +110,12 @@ fn open(opening: &Opening<'_>) -> std::io::Result<()> {
     opening.api.add_probe(Arc::clone(&index) as _);
     opening.provide::<dyn MemorySearch>(index);
     begin(opening.settings);
+    open_model(opening.settings);
     Ok(())
 }
 
 impl Vectors {
-    /// What makes vectors as the configuration says it. A model on this machine is opened by the first search; what asks a
+    /// What makes vectors as the configuration says it. A model on this machine is opened once; what asks a
     /// provider begins as soon as there is a way to it.
     fn get(&self) -> Option<Arc<dyn Similar>> {
         let config = self.settings.get::<MemoryConfig>();
@@ -144,6 +147,16 @@ fn begin(settings: &Settings) {
         && settings.get::<MemoryConfig>().remote().is_some()
     {
         let _started = (index.vectors)();
+    }
+}
+
+/// Opens the model on this machine, where there is one: turns that search would wait for it.
+fn open_model(settings: &Settings) {
+    let index = settings.get::<Shared>().0.clone();
+    let Some(index) = index.filter(|_| settings.get::<MemoryConfig>().has_local_model()) else { return };
+    let opened = std::thread::Builder::new().name("memory-model".to_owned()).spawn(move || drop((index.vectors)()));
+    if let Err(error) = opened {
+        tracing::warn!(%error, "the embedding model is opened by the first search");
     }
 }
 

@@ -5,11 +5,11 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agentsvc_api::http::error::ContentError;
 use agentsvc_api::proactive_memory::search::{
-    Embeddings, Found, Hit, MemorySearch, QUERY_VECTOR_WAIT, SearchMode, SearchScope,
+    Embeddings, Found, Hit, MemorySearch, SearchMode, SearchScope, SearchWait,
 };
 use agentsvc_api::proactive_memory::store::{EntryRow, EntryStore};
 use agentsvc_components::{AgentId, Timestamp};
@@ -17,9 +17,10 @@ use agentsvc_systems::proactive_memory::is_for;
 
 use super::analysis::user_term;
 use super::embed::Similar;
+use super::index::{fingerprint, ids_of};
 use super::rank::{Query, Scan, join, order};
 use super::search_parts::Within;
-use super::worker::{Worker, fingerprint, ids_of};
+use super::worker::Worker;
 
 /// Rows that are ranked without the index.
 const SCAN_ROWS: usize = 2_000;
@@ -27,8 +28,6 @@ const SCAN_ROWS: usize = 2_000;
 const SCAN_BYTES: usize = 1 << 20;
 /// Rows that are read at once.
 const PAGE_ROWS: usize = 500;
-/// How long a search waits for an index that is being built and has nothing yet, or is behind.
-const INDEX_WAIT: Duration = Duration::from_secs(3);
 /// Entries of the index that are looked at for each hit that is wanted: some are gone, or less sure than others.
 const LOOKS_PER_HIT: usize = 4;
 /// Fewest, and most, of them.
@@ -66,7 +65,7 @@ pub(super) struct MemoryIndex {
 
 impl MemorySearch for MemoryIndex {
     fn search(&self, scope: &SearchScope, query: &str, limit: usize) -> Result<Found, ContentError> {
-        self.search_within(scope, query, limit, QUERY_VECTOR_WAIT)
+        self.search_within(scope, query, limit, SearchWait::of_api())
     }
 
     fn search_within(
@@ -74,7 +73,7 @@ impl MemorySearch for MemoryIndex {
         scope: &SearchScope,
         query: &str,
         limit: usize,
-        vector_wait: Duration,
+        wait: SearchWait,
     ) -> Result<Found, ContentError> {
         let asked = Query::new(query);
         let (rows, scores) = match self.few(scope)? {
@@ -83,10 +82,11 @@ impl MemorySearch for MemoryIndex {
                 rows.iter().for_each(|row| scan.add(&row.record.content));
                 (rows, scan.scores())
             }
-            None => self.looked_up(scope, &asked, limit)?,
+            None => self.looked_up(scope, &asked, limit, wait.index)?,
         };
         let similar = (self.vectors)().and_then(|vectors| {
-            let similar = vectors.similarities(query, &rows, vector_wait)?;
+            let longest = wait.vector_until.saturating_duration_since(Instant::now());
+            let similar = vectors.similarities(query, &rows, longest)?;
             Some((similar, vectors.share()))
         });
         let (mode, ranked) = ranked(&rows, scores, similar);
@@ -113,42 +113,47 @@ impl MemoryIndex {
                 (None, Some(user)) => self.entries.of_user(user, after, PAGE_ROWS)?,
                 (agent, _) => self.entries.entries(agent, after, PAGE_ROWS)?,
             };
-            let is_last = page.len() < PAGE_ROWS;
-            after = page.last().map(|row| (row.agent, row.id));
-            read += page.len();
-            bytes += page.iter().map(|row| row.record.content.len()).sum::<usize>();
-            rows.extend(page.into_iter().filter(|row| is_within(scope, row, now)));
+            after = page.next();
+            read += page.rows.len();
+            bytes += page.rows.iter().map(|row| row.record.content.len()).sum::<usize>();
+            rows.extend(page.rows.into_iter().filter(|row| is_within(scope, row, now)));
             if read > SCAN_ROWS || bytes > SCAN_BYTES {
                 return Ok(None);
             }
-            if is_last {
+            if after.is_none() {
                 return Ok(Some(rows));
             }
         }
     }
 
-    /// The best entries that the index finds, and that are still there.
+    /// The best entries that the index finds, and that are still there. Who may not wait is not given the latest changes.
     fn looked_up(
         &self,
         scope: &SearchScope,
         query: &Query,
         limit: usize,
+        longest: Duration,
     ) -> Result<(Vec<EntryRow>, Vec<f32>), ContentError> {
         if self.world.is_another() {
             self.worker.mark_stale();
         }
-        self.world.settled()?;
-        let index = self.worker.index(INDEX_WAIT);
+        if !longest.is_zero() {
+            self.world.settled()?;
+        }
+        let index = self.worker.index(longest);
         let index = index.ok_or_else(|| ContentError::Failed("the memory index cannot be opened".to_owned()))?;
-        let within =
-            Within { agent: scope.agent.map(|agent| *agent.0.as_bytes()), must: scope.user.as_deref().map(user_term) };
+        let within = within(scope);
         let failed = |error: std::io::Error| {
             tracing::error!(%error, "the memory index cannot be read");
             ContentError::Failed(error.to_string())
         };
         let (now, mut most) = (self.world.now(), (limit * LOOKS_PER_HIT).clamp(LOOKS.0, LOOKS.1));
         loop {
-            let candidates = index.candidates(query, &within, most).map_err(failed)?;
+            let mut candidates = Vec::new();
+            for within in &within {
+                candidates.extend(index.candidates(query, within, most).map_err(failed)?);
+            }
+            candidates.sort_by(|one, other| other.score.total_cmp(&one.score));
             let (mut seen, mut rows, mut scores) = (HashSet::new(), Vec::new(), Vec::new());
             for candidate in &candidates {
                 let (agent, id) = ids_of(&candidate.doc.key);
@@ -207,6 +212,19 @@ fn hit(row: &EntryRow, score: f32) -> Hit {
 /// The best first; of equal ones the newest.
 fn sort(hits: &mut [Hit]) {
     hits.sort_by(|one, other| other.score.total_cmp(&one.score).then(other.id.cmp(&one.id)));
+}
+
+/// Where candidates come from. A turn of a user also has those about the user alone: among those of all users they might not be
+/// the best.
+fn within(scope: &SearchScope) -> Vec<Within> {
+    let agent = scope.agent.map(|agent| *agent.0.as_bytes());
+    let of_turn = || scope.turn.as_ref()?.user.as_deref();
+    let musts = match (scope.user.as_deref(), of_turn()) {
+        (Some(user), _) => vec![Some(user)],
+        (None, Some(user)) => vec![None, Some(user)],
+        (None, None) => vec![None],
+    };
+    musts.into_iter().map(|user| Within { agent, must: user.map(user_term) }).collect()
 }
 
 fn is_within(scope: &SearchScope, row: &EntryRow, now: Timestamp) -> bool {

@@ -151,7 +151,8 @@ struct Found<'s> {
 /// Entries that match the query best, the best first; `most` of each part.
 pub(super) fn candidates(state: &State, query: &Query, within: &Within, most: usize) -> io::Result<Vec<Candidate>> {
     let segments = state.segments.iter().map(|segment| Part::Segment(segment));
-    let parts: Vec<Part<'_>> = segments.chain([Part::Tail(&state.tail)]).collect();
+    let sealed = state.sealed.iter().map(|tail| Part::Tail(tail));
+    let parts: Vec<Part<'_>> = segments.chain(sealed).chain([Part::Tail(&state.tail)]).collect();
     let docs: u64 = parts.iter().map(|part| u64::from(part.docs())).sum();
     let words: u64 = parts.iter().map(|part| part.words()).sum();
     let corpus = Corpus { texts: docs as f32, words: words as f32 / docs.max(1) as f32 };

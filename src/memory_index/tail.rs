@@ -66,6 +66,11 @@ impl Tail {
         self.docs.len() as u32
     }
 
+    /// All entries.
+    pub(super) fn all(&self) -> impl Iterator<Item = Doc> + '_ {
+        self.docs.iter().map(|(doc, _)| *doc)
+    }
+
     /// Words of all entries.
     pub(super) const fn words(&self) -> u64 {
         self.words

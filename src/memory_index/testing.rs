@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use agentsvc_api::http::error::ContentError;
 use agentsvc_api::proactive_memory::search::{MemorySearch, SearchScope};
-use agentsvc_api::proactive_memory::store::{EntryRow, EntryStore};
+use agentsvc_api::proactive_memory::store::{EntryPage, EntryRow, EntryStore};
 use agentsvc_components::proactive_memory::MemoryEntryId;
 use agentsvc_components::proactive_memory::change::{ChangedEntries, EntriesChanged};
 use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
 use agentsvc_components::{AgentId, Timestamp};
+use crossbeam_channel::{Receiver, Sender, bounded};
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -20,7 +21,19 @@ use super::worker::Worker;
 
 /// Rows in memory.
 #[derive(Default)]
-pub(super) struct Rows(pub(super) Mutex<BTreeMap<(AgentId, MemoryEntryId), MemoryEntryRecord>>);
+pub(super) struct Rows(
+    pub(super) Mutex<BTreeMap<(AgentId, MemoryEntryId), MemoryEntryRecord>>,
+    pub(super) Mutex<Option<Held>>,
+);
+
+/// An entry whose reader waits.
+pub(super) struct Held {
+    pub(super) id: MemoryEntryId,
+    /// Hears that there is a reader.
+    pub(super) reached: Sender<()>,
+    /// The reader goes on when its sender is dropped.
+    pub(super) released: Receiver<()>,
+}
 
 impl Rows {
     fn page(
@@ -28,16 +41,32 @@ impl Rows {
         after: Option<(AgentId, MemoryEntryId)>,
         limit: usize,
         is_asked: impl Fn(&AgentId, &MemoryEntryRecord) -> bool,
-    ) -> Vec<EntryRow> {
+    ) -> EntryPage {
         let rows = self.0.lock();
         let behind = rows.iter().filter(|(key, _)| after.is_none_or(|after| **key > after));
-        let asked = behind.filter(|((agent, _), record)| is_asked(agent, record)).take(limit);
-        asked.map(|((agent, id), record)| EntryRow { agent: *agent, id: *id, record: record.clone() }).collect()
+        let mut asked = behind.filter(|((agent, _), record)| is_asked(agent, record));
+        let row = |((agent, id), record): (&(AgentId, MemoryEntryId), &MemoryEntryRecord)| EntryRow {
+            agent: *agent,
+            id: *id,
+            record: record.clone(),
+        };
+        let rows = asked.by_ref().take(limit).map(row).collect();
+        EntryPage { rows, is_last: asked.next().is_none() }
     }
 }
 
 impl EntryStore for Rows {
     fn entry(&self, agent: AgentId, id: MemoryEntryId) -> Result<Option<MemoryEntryRecord>, ContentError> {
+        let held = self
+            .1
+            .lock()
+            .as_ref()
+            .filter(|held| held.id == id)
+            .map(|held| (held.reached.clone(), held.released.clone()));
+        if let Some((reached, released)) = held {
+            let _heard = reached.try_send(());
+            let _released = released.recv();
+        }
         Ok(self.0.lock().get(&(agent, id)).cloned())
     }
 
@@ -50,7 +79,7 @@ impl EntryStore for Rows {
         agent: Option<AgentId>,
         after: Option<(AgentId, MemoryEntryId)>,
         limit: usize,
-    ) -> Result<Vec<EntryRow>, ContentError> {
+    ) -> Result<EntryPage, ContentError> {
         Ok(self.page(after, limit, |of, _| agent.is_none_or(|agent| agent == *of)))
     }
 
@@ -59,7 +88,7 @@ impl EntryStore for Rows {
         user: &str,
         after: Option<(AgentId, MemoryEntryId)>,
         limit: usize,
-    ) -> Result<Vec<EntryRow>, ContentError> {
+    ) -> Result<EntryPage, ContentError> {
         Ok(self.page(after, limit, |_, record| record.user.as_deref() == Some(user)))
     }
 }
@@ -69,6 +98,8 @@ impl EntryStore for Rows {
 pub(super) struct TestWorld {
     pub(super) gone: Mutex<HashSet<AgentId>>,
     pub(super) is_another: AtomicBool,
+    /// How often a search waited for what is being stored.
+    pub(super) settled: AtomicU64,
 }
 
 /// The time of the test world.
@@ -80,6 +111,7 @@ impl World for TestWorld {
     }
 
     fn settled(&self) -> Result<(), ContentError> {
+        self.settled.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
@@ -125,6 +157,13 @@ impl Fixture {
             ids.push(id);
         }
         self.index.worker.tell(&EntriesChanged { agent, number: 1, entries: ChangedEntries::These(ids.into()) });
+    }
+
+    /// From now on, those that read this entry wait until the first of what is given is dropped. The second hears of one.
+    pub(super) fn hold(&self, id: MemoryEntryId) -> (Sender<()>, Receiver<()>) {
+        let ((release, released), (reached, hears)) = (bounded(0), bounded(1));
+        *self.rows.1.lock() = Some(Held { id, reached, released });
+        (release, hears)
     }
 
     /// Many entries about nothing that tests search for, of agents from `first` on.

@@ -1,4 +1,5 @@
-//! The thread that keeps the index up to date. There is none until there are many entries.
+//! The thread that keeps the index up to date. There is none until there are many entries. Another [merges](super::merger), so
+//! that what changes is found while segments are written.
 //!
 //! It is told which entries changed, and reads their rows. What it was not told, because it did not run or because too much came
 //! at once, it finds by comparing all rows with the index, a page at a time between what it is told. So an index that is missing
@@ -14,25 +15,25 @@ use std::time::{Duration, Instant};
 use agentsvc_api::http::error::ContentError;
 use agentsvc_api::proactive_memory::store::{EntryRow, EntryStore};
 use agentsvc_components::AgentId;
-use agentsvc_components::proactive_memory::MemoryEntryId;
 use agentsvc_components::proactive_memory::change::{ChangedEntries, EntriesChanged};
-use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
 use parking_lot::{Condvar, Mutex};
 use uuid::Uuid;
-use xxhash_rust::xxh3::Xxh3;
 
-use super::index::{Index, TAIL_DOCS, key_of};
-use super::segment::{Doc, DocReader, Key, Segment, Source};
+use super::index::{Behind, Index, SEALED_MAX, Snapshot, TAIL_DOCS, fingerprint, ids_of, key_of};
+use super::merger::Merger;
+use super::segment::{Doc, DocReader, Segment, Source};
 
 /// Changes that wait at most. More: all rows are compared.
 const CHANGES_MAX: usize = 4_096;
-/// Rows that are read at once.
-const PAGE_ROWS: usize = 1_000;
+/// Rows that are compared at once; changes are taken in between.
+const PAGE_ROWS: usize = 250;
+/// How often a walk looks whether full tails were written.
+const WRITTEN_POLL: Duration = Duration::from_millis(5);
 /// How long nothing changes before what is in memory goes to the disk.
 const IDLE: Duration = Duration::from_secs(30);
 /// How long after a failure it is tried again.
-const RETRY: Duration = if cfg!(test) { Duration::from_millis(20) } else { Duration::from_secs(10) };
+pub(super) const RETRY: Duration = if cfg!(test) { Duration::from_millis(20) } else { Duration::from_secs(10) };
 
 /// The index, and the thread that keeps it.
 pub(super) struct Worker {
@@ -40,11 +41,15 @@ pub(super) struct Worker {
     changes: OnceLock<Option<Sender<EntriesChanged>>>,
 }
 
-/// What the thread and searches share.
-struct Shared {
+/// What the threads and searches share.
+pub(super) struct Shared {
     entries: Arc<dyn EntryStore>,
-    index: Index,
-    progress: Progress,
+    pub(super) index: Index,
+    pub(super) progress: Progress,
+    /// Are the tails mostly of what is gone? Else they are written as they are.
+    pub(super) checks_tails: AtomicBool,
+    /// Segments that are mostly of what is gone, and are to be written anew. As many as there are segments.
+    pub(super) spent: Mutex<Vec<Arc<Segment>>>,
     /// Searches wait with it for the progress. Those who tell of changes never take it.
     waiting: Mutex<()>,
     moved: Condvar,
@@ -52,21 +57,24 @@ struct Shared {
 
 /// How far the thread has come.
 #[derive(Debug)]
-struct Progress {
+pub(super) struct Progress {
     /// Changes that it was told, and those that it has read.
     told: AtomicU64,
     read: AtomicU64,
     /// How often all rows had to be compared, and were.
     stale: AtomicU64,
     compared: AtomicU64,
+    /// How often segments had to be written or merged, and were.
+    ordered: AtomicU64,
+    pub(super) merged: AtomicU64,
     /// Could it not be opened or built, the last time?
     failed: AtomicBool,
 }
 
 impl Default for Progress {
     fn default() -> Self {
-        let [told, read, compared] = [0; 3].map(AtomicU64::new);
-        Self { told, read, stale: AtomicU64::new(1), compared, failed: AtomicBool::new(false) }
+        let [told, read, compared, ordered, merged] = [0; 5].map(AtomicU64::new);
+        Self { told, read, stale: AtomicU64::new(1), compared, ordered, merged, failed: AtomicBool::new(false) }
     }
 }
 
@@ -87,6 +95,10 @@ impl Progress {
         self.compared.load(Ordering::Acquire)
     }
 
+    pub(super) fn ordered(&self) -> u64 {
+        self.ordered.load(Ordering::Acquire)
+    }
+
     fn failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
     }
@@ -96,7 +108,8 @@ impl Worker {
     /// No thread yet.
     pub(super) fn new(entries: Arc<dyn EntryStore>, dir: PathBuf) -> Self {
         let (index, progress) = (Index::new(dir), Progress::default());
-        let shared = Shared { entries, index, progress, waiting: Mutex::new(()), moved: Condvar::new() };
+        let (checks_tails, spent, waiting, moved) = Default::default();
+        let shared = Shared { entries, index, progress, checks_tails, spent, waiting, moved };
         Self { shared: Arc::new(shared), changes: OnceLock::new() }
     }
 
@@ -145,16 +158,25 @@ impl Worker {
         (!is_missing() || !progress.failed()).then_some(index)
     }
 
-    /// Waits until all rows were compared.
+    /// Waits until all rows were compared, and segments were written and merged.
     #[cfg(test)]
     pub(super) fn compared(&self) -> Option<&Index> {
         self.changes.get_or_init(|| start(&self.shared)).as_ref()?;
         let Shared { index, progress, waiting, moved, .. } = &*self.shared;
+        let merged = || progress.merged.load(Ordering::Acquire);
+        let is_behind = || progress.compared() < progress.stale() || progress.read() < progress.told();
         let mut waiting = waiting.lock();
-        while progress.compared() < progress.stale() || progress.read() < progress.told() {
+        while is_behind() || merged() < progress.ordered() {
             moved.wait(&mut waiting);
         }
         Some(index)
+    }
+
+    /// Has what it was told so far written.
+    #[cfg(test)]
+    pub(super) fn seal(&self) {
+        self.index(Duration::from_secs(60)).expect("an index").seal();
+        self.mark_stale();
     }
 
     /// Entries and bytes of the index, 0 where there is none. Never blocks.
@@ -165,9 +187,12 @@ impl Worker {
 
 fn start(shared: &Arc<Shared>) -> Option<Sender<EntriesChanged>> {
     let (sender, changes) = crossbeam_channel::bounded(CHANGES_MAX);
-    let keeper = Keeper { shared: Arc::clone(shared), changes, retry: Cell::new(None) };
-    let thread = std::thread::Builder::new().name("memory-index".to_owned()).spawn(move || keeper.run());
-    match thread {
+    let (orders, ordered) = crossbeam_channel::bounded(1);
+    let merger = Merger { shared: Arc::clone(shared), orders: ordered };
+    let keeper = Keeper { shared: Arc::clone(shared), changes, orders, retry: Cell::new(None) };
+    let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
+    let merging = thread("memory-merge").spawn(move || merger.run());
+    match merging.and_then(|_| thread("memory-index").spawn(move || keeper.run())) {
         Ok(_) => Some(sender),
         Err(error) => {
             tracing::error!(%error, "the thread of the memory index could not be started");
@@ -178,7 +203,7 @@ fn start(shared: &Arc<Shared>) -> Option<Sender<EntriesChanged>> {
 
 impl Shared {
     /// Changes the progress, and lets searches look.
-    fn moved(&self, change: impl FnOnce(&Progress)) {
+    pub(super) fn moved(&self, change: impl FnOnce(&Progress)) {
         let waiting = self.waiting.lock();
         change(&self.progress);
         drop(waiting);
@@ -190,12 +215,25 @@ impl Shared {
             progress.read.fetch_add(1, Ordering::AcqRel);
         });
     }
+
+    /// Does the store have this entry as the index knows it?
+    pub(super) fn is_there(&self, doc: &Doc) -> bool {
+        let (agent, id) = ids_of(&doc.key);
+        match self.entries.entry(agent, id) {
+            Ok(Some(record)) => record.deleted_at.is_none() && fingerprint(&record) == doc.fingerprint,
+            Ok(None) => false,
+            // It stays until it can be told.
+            Err(_) => true,
+        }
+    }
 }
 
 /// The thread. It ends with the last sender.
 struct Keeper {
     shared: Arc<Shared>,
     changes: Receiver<EntriesChanged>,
+    /// Wakes the thread that merges, and ends it.
+    orders: Sender<()>,
     /// When what failed is tried again.
     retry: Cell<Option<Instant>>,
 }
@@ -213,7 +251,8 @@ impl Keeper {
                 let compared = self.compare(index);
                 let (is_compared, failed) =
                     (compared.is_ok(), compared.as_ref().err().is_some_and(Failure::is_lasting));
-                self.report(index, compared);
+                self.report(compared);
+                self.order();
                 self.shared.moved(|progress| {
                     progress.failed.store(failed, Ordering::Release);
                     if is_compared {
@@ -229,13 +268,20 @@ impl Keeper {
                 // All rows are compared later.
                 Ok(_) => self.shared.has_read(),
                 Err(RecvTimeoutError::Timeout) if self.retry.get().is_none() => {
-                    let flushed = index.flush(&mut |doc| self.is_there(doc)).map_err(Into::into);
-                    self.report(index, flushed);
+                    index.seal();
+                    self.order();
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
+    }
+
+    /// Has segments written and merged, where there is something to do.
+    fn order(&self) {
+        self.shared.progress.ordered.fetch_add(1, Ordering::AcqRel);
+        // One order that waits stands for all.
+        let _waits = self.orders.try_send(());
     }
 
     /// May it be tried, or has it failed just now?
@@ -258,22 +304,18 @@ impl Keeper {
     }
 
     /// What failed is tried again with a walk after a pause.
-    fn report(&self, index: &Index, result: Result<(), Failure>) {
+    fn report(&self, result: Result<(), Failure>) {
         let Err(failure) = result else { return };
         self.shared.progress.stale.fetch_add(1, Ordering::AcqRel);
         self.retry.set(Some(Instant::now() + RETRY));
-        if !failure.is_lasting() {
-            return;
-        }
-        tracing::error!(error = %failure, "the memory index could not be updated");
-        if let Failure::Disk(_) = failure {
-            index.drop_tail();
+        if failure.is_lasting() {
+            tracing::error!(error = %failure, "the memory index could not be updated");
         }
     }
 
     fn take(&self, index: &Index, changed: &EntriesChanged) {
         let result = self.changed(index, changed);
-        self.report(index, result);
+        self.report(result);
         self.shared.has_read();
     }
 
@@ -293,34 +335,29 @@ impl Keeper {
             let doc = Doc { key, fingerprint: fingerprint(&row.record) };
             (doc, &*row.record.content, row.record.user.as_deref())
         });
-        index.add(docs, &mut |doc| self.is_there(doc)).map_err(Into::into)
-    }
-
-    fn is_there(&self, doc: &Doc) -> bool {
-        let (agent, id) = ids_of(&doc.key);
-        match self.shared.entries.entry(agent, id) {
-            Ok(Some(record)) => record.deleted_at.is_none() && fingerprint(&record) == doc.fingerprint,
-            Ok(None) => false,
-            // It stays until it can be told.
-            Err(_) => true,
+        let added = index.add(docs);
+        if index.sealed() > 0 {
+            self.order();
         }
+        added.map_err(Into::into)
     }
 
-    /// Compares all rows with the index: adds what it does not have, and writes segments anew that are mostly of what is gone.
+    /// Compares all rows with the index: adds what it does not have, and has segments written anew that are mostly of what is
+    /// gone.
     fn compare(&self, index: &Index) -> Result<(), Failure> {
         let began = Instant::now();
-        index.flush(&mut |doc| self.is_there(doc))?;
-        let segments = index.segments();
+        let Snapshot { segments, unwritten } = index.snapshot();
         let sources: Vec<Source<'_>> = segments.iter().map(|segment| Source::Segment(segment)).collect();
         let mut known: Vec<Known<'_>> = sources.iter().map(Known::new).collect::<io::Result<_>>()?;
-        let (mut after, mut rows, mut added) = (None, 0, 0);
+        let (mut after, mut rows, mut added, mut found_unwritten) = (None, 0, 0, 0);
         loop {
             let page = self.shared.entries.entries(None, after, PAGE_ROWS)?;
             let mut missing = Vec::new();
-            for row in &page {
+            for row in &page.rows {
                 let key = key_of(row.agent.0.as_bytes(), row.id.0.as_bytes());
                 let asked = Doc { key, fingerprint: fingerprint(&row.record) };
-                let mut is_known = false;
+                let mut is_known = unwritten.contains(&asked);
+                found_unwritten += usize::from(is_known);
                 for segment in &mut known {
                     is_known |= segment.has(&asked)?;
                 }
@@ -328,19 +365,23 @@ impl Keeper {
                     missing.push(row);
                 }
             }
-            (rows, added) = (rows + page.len(), added + missing.len());
+            (rows, added) = (rows + page.rows.len(), added + missing.len());
+            self.wait_for_disk(index)?;
             self.add(index, missing.into_iter())?;
             let changes = self.changes.len();
             self.changes.try_iter().take(changes).for_each(|changed| self.take(index, &changed));
-            match page.last() {
-                Some(last) if page.len() == PAGE_ROWS => after = Some((last.agent, last.id)),
-                _ => break,
+            after = page.next();
+            if after.is_none() {
+                break;
             }
         }
         let found: Vec<u32> = known.into_iter().map(|known| known.found).collect();
-        for (segment, found) in segments.iter().zip(found).filter(|(segment, found)| found * 2 < segment.docs()) {
-            self.clean(index, segment, found)?;
+        let spent = segments.iter().zip(found).filter(|(segment, found)| found * 2 < segment.docs());
+        if found_unwritten * 2 < unwritten.len() {
+            index.seal();
+            self.shared.checks_tails.store(true, Ordering::Release);
         }
+        *self.shared.spent.lock() = spent.map(|(segment, _)| Arc::clone(segment)).collect();
         if added > TAIL_DOCS as usize {
             tracing::info!(
                 rows,
@@ -352,13 +393,16 @@ impl Keeper {
         Ok(())
     }
 
-    /// Writes a segment anew, unless it was merged in the meantime.
-    fn clean(&self, index: &Index, segment: &Arc<Segment>, found: u32) -> Result<(), Failure> {
-        if !index.segments().iter().any(|present| Arc::ptr_eq(present, segment)) {
-            return Ok(());
+    /// Takes only what changes while full tails wait to be written: the walk leaves place for it.
+    fn wait_for_disk(&self, index: &Index) -> Result<(), Failure> {
+        while index.sealed() + 1 >= SEALED_MAX {
+            match self.changes.recv_timeout(WRITTEN_POLL) {
+                Ok(changed) => self.take(index, &changed),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(Behind.into()),
+            }
         }
-        tracing::debug!(found, of = segment.docs(), "a file of the memory index is cleaned");
-        index.replace(std::slice::from_ref(segment), &mut |doc| self.is_there(doc)).map_err(Into::into)
+        Ok(())
     }
 }
 
@@ -385,27 +429,6 @@ impl<'s> Known<'s> {
     }
 }
 
-/// Of what is read of an entry.
-pub(super) fn fingerprint(record: &MemoryEntryRecord) -> u64 {
-    let mut hasher = Xxh3::new();
-    hasher.update(record.content.as_bytes());
-    if let Some(user) = &record.user {
-        hasher.update(&[0]);
-        hasher.update(user.as_bytes());
-    }
-    hasher.digest()
-}
-
-/// The agent and the id of a key.
-pub(super) fn ids_of(key: &Key) -> (AgentId, MemoryEntryId) {
-    let half = |from: usize| {
-        let mut bytes = [0; 16];
-        bytes.copy_from_slice(&key[from..from + 16]);
-        Uuid::from_bytes(bytes)
-    };
-    (AgentId(half(0)), MemoryEntryId(half(16)))
-}
-
 /// Why the index could not be updated.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
@@ -413,11 +436,13 @@ enum Failure {
     Disk(#[from] io::Error),
     #[error("{0}")]
     Store(#[from] ContentError),
+    #[error("{0}")]
+    Behind(#[from] Behind),
 }
 
 impl Failure {
-    /// Is it more than that one world is taking the place of another?
+    /// Is it more than that one world is taking the place of another, or that the disk is slow?
     fn is_lasting(&self) -> bool {
-        !matches!(self, Self::Store(ContentError::Exchanging))
+        !matches!(self, Self::Store(ContentError::Exchanging) | Self::Behind(_))
     }
 }

@@ -120,10 +120,7 @@ impl Export {
         let id = client.agent_id(&self.agent).await?;
         let path = format!("/api/memory/agents/{id}/export");
         match &self.output {
-            Some(file) => {
-                let mut file = std::fs::File::create(file).map_err(Error::io("cannot create the file"))?;
-                client.download(&path, &mut file).await
-            }
+            Some(file) => client.save(&path, file).await,
             None => client.download(&path, &mut std::io::stdout().lock()).await,
         }
     }

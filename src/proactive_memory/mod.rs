@@ -19,7 +19,7 @@ use recall::Recaller;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "proactive_memory",
-    uses: &["config", "manifest", "memory", "session", "tool", "turn"],
+    uses: &["auto_dream", "config", "manifest", "memory", "session", "tool", "turn"],
     brings: |brought| brought.add([tools::search::TOOL, tools::update::TOOL, tools::forget::TOOL]),
     commands: &[Subcommand::group::<cli::Memory>(26, "memory", "Search, list, export and import memory entries")],
     open: |opening| {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use agentsvc_api::http::bridge::Bridge;
 use agentsvc_api::http::error::ContentError;
 use agentsvc_api::proactive_memory::entries::AgentEntries;
-use agentsvc_api::proactive_memory::search::{Found, MemorySearch, SearchScope};
+use agentsvc_api::proactive_memory::search::{Found, MemorySearch, SearchScope, SearchWait};
 use agentsvc_api::proactive_memory::store::EntryStore;
 use agentsvc_api::session::content::{Content, MessageRange};
 use agentsvc_components::proactive_memory::recall::{RecallScope, RecallStatus, Recalled, RecalledEntry};
@@ -34,6 +34,8 @@ const PROMPT_PART: u64 = 8;
 
 /// How long the vector of a message is waited for; without it entries are found by their words. Shorter than a turn waits.
 const VECTOR_WAIT: Duration = Duration::from_millis(500);
+/// What is left of the time of a turn when it stops waiting for the vector: to rank by words and read what was found.
+const RANKING_TIME: Duration = Duration::from_millis(100);
 
 /// The search as it is provided, once it is.
 type Search = Box<dyn Fn() -> Option<Arc<dyn MemorySearch>> + Send + Sync>;
@@ -74,6 +76,11 @@ impl Recaller {
         Self(Some(Arc::new(Parts { search, entries, content, bridge, clock, searches, counting })))
     }
 
+    /// The search, once it is provided.
+    pub(crate) fn search(&self) -> Option<Arc<dyn MemorySearch>> {
+        self.0.as_ref().and_then(|parts| (parts.search)())
+    }
+
     /// The entries for the turn of a call; ends in bounded time. What was found is counted behind it.
     pub(crate) async fn recall(&self, call: &ModelCall, scope: RecallScope, settings: &Settings) -> Recalled {
         let config = settings.get::<ProactiveMemory>();
@@ -91,7 +98,8 @@ impl Recaller {
 
     async fn in_time(&self, asked: Asked) -> Recalled {
         let (begun, agent, turn) = (Instant::now(), asked.agent, asked.turn);
-        let waited = tokio::time::timeout(Duration::from_millis(RECALL_WAIT_MS), self.found(asked)).await;
+        let longest = Duration::from_millis(RECALL_WAIT_MS);
+        let waited = tokio::time::timeout(longest, self.found(asked, begun + longest)).await;
         let nothing = |status| Recalled { status, ..Recalled::default() };
         let mut recalled = match waited {
             Ok(Ok(recalled)) => recalled,
@@ -110,14 +118,15 @@ impl Recaller {
         recalled
     }
 
-    async fn found(&self, asked: Asked) -> Result<Recalled, ContentError> {
+    /// What is found; it does not wait for the vector so long that it would be late for `until`.
+    async fn found(&self, asked: Asked, until: Instant) -> Result<Recalled, ContentError> {
         let failed = |why: &str| ContentError::Failed(why.to_owned());
         let parts = self.0.clone().ok_or_else(|| failed("there is no memory here"))?;
         let searches = Arc::clone(&parts.searches);
         let permit = searches.acquire_owned().await.map_err(|error| failed(&error.to_string()))?;
         let search = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            parts.recalled(&asked)
+            parts.recalled(&asked, until)
         });
         search.await.map_err(|_| failed("the search was interrupted"))?
     }
@@ -137,8 +146,8 @@ impl Recaller {
 }
 
 impl Parts {
-    /// Searches with the message of the turn. Blocks.
-    fn recalled(&self, asked: &Asked) -> Result<Recalled, ContentError> {
+    /// Searches with the message of the turn, in what the index has now. Blocks.
+    fn recalled(&self, asked: &Asked, until: Instant) -> Result<Recalled, ContentError> {
         let query = self.message(asked.log, asked.ordinal)?;
         let mut recalled = Recalled::default();
         if query.trim().is_empty() {
@@ -146,7 +155,9 @@ impl Parts {
         }
         let search = (self.search)().ok_or_else(|| ContentError::Failed("the search is not ready".to_owned()))?;
         let scope = SearchScope { agent: Some(asked.agent), turn: Some(asked.scope.clone()), ..SearchScope::default() };
-        let Found { mode, hits } = search.search_within(&scope, &query, asked.entries_max, VECTOR_WAIT)?;
+        let latest = until.checked_sub(RANKING_TIME).unwrap_or(until);
+        let wait = SearchWait { vector_until: (Instant::now() + VECTOR_WAIT).min(latest), index: Duration::ZERO };
+        let Found { mode, hits } = search.search_within(&scope, &query, asked.entries_max, wait)?;
         recalled.mode = mode.as_str().into();
         let now = (self.clock.wall)();
         for hit in hits {

@@ -254,6 +254,36 @@ fn a_run_ends_at_its_limits() {
 }
 
 #[test]
+fn each_entry_is_seen_over_successive_runs_also_over_a_restart() {
+    let (model, mut daemon) = harness("max_calls_per_run = 6\n");
+    let agent = daemon.agent_with("scout", ON);
+    let many: Vec<Value> = (0..230).map(|n| json!({ "content": format!("fact number {n} of many") })).collect();
+    daemon.post(&format!("/api/memory/agents/{agent}/import"), &json!({ "memories": many })).expect(200);
+    let listed = daemon.get(&format!("/api/memory/agents/{agent}?limit=1000")).expect(200);
+    let ids: Vec<String> = listed["memories"].as_array().unwrap().iter().map(|entry| text(&entry["id"])).collect();
+    let mut seen = Vec::new();
+    for (run, after) in [Some(49), Some(149), None, Some(49)].into_iter().enumerate() {
+        model.script([call("a", "memory_search", &json!({}))]);
+        if let Some(at) = after {
+            model.script([call("b", "memory_search", &json!({ "after": ids[at] }))]);
+        }
+        model.script([Reply::text("done")]);
+        trigger(&daemon, &agent).expect(202);
+        assert_eq!(ended(&daemon, &agent)["outcome"], "completed");
+        let pages: Vec<Value> = results(&model).iter().map(|page| serde_json::from_str(page).unwrap()).collect();
+        let (last, before) = pages.split_last().unwrap();
+        assert!(before.iter().all(|page| page["next"].is_string()) && last["next"].is_null(), "run {run}: {last}");
+        for page in &pages {
+            let entries = page["entries"].as_array().unwrap();
+            seen.push((text(&entries[0]["id"]), entries.len()));
+        }
+        daemon.restart();
+    }
+    let expected = [(0, 50), (50, 50), (100, 50), (150, 50), (200, 30), (0, 50), (50, 50)];
+    assert_eq!(seen, expected.map(|(first, count): (usize, usize)| (ids[first].clone(), count)));
+}
+
+#[test]
 fn a_run_goes_on_after_a_kill() {
     let (model, mut daemon) = harness("");
     let agent = daemon.agent_with("scout", ON);

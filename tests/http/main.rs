@@ -58,6 +58,7 @@ mod memory_search;
 mod memory_transfer;
 mod memory_turns;
 mod memory_vectors;
+mod memory_worlds;
 mod messages;
 mod migrate;
 mod models;

@@ -85,6 +85,60 @@ fn an_export_goes_into_another_agent_as_it_is() {
     kv(&daemon, &to, "newer").refused(404);
 }
 
+/// What an export says of the agent's memory: without the ids, which others may have.
+fn said(export: &Value) -> Value {
+    let mut said = export.clone();
+    for key in ["agent_id", "agent_name", "exported_at"] {
+        said[key] = Value::Null;
+    }
+    for entry in said["memories"].as_array_mut().unwrap() {
+        (entry["id"], entry["agent_id"]) = (Value::Null, Value::Null);
+    }
+    said["memories"].as_array_mut().unwrap().sort_by_key(|entry| text(&entry["content"]));
+    said
+}
+
+#[test]
+fn an_export_carries_entries_and_the_graph_and_importing_it_twice_changes_nothing() {
+    let daemon = Daemon::with("[proactive_memory]\nmax_memories_per_agent = 5000\n");
+    let (from, to) = (daemon.agent("from"), daemon.agent("to"));
+    put(&daemon, &from, "k", &json!({ "n": 1 }));
+    let many: Vec<_> = (0..1_200).map(|n| json!({ "content": format!("fact {n}"), "taint": ["web"] })).collect();
+    daemon.post(&format!("/api/memory/agents/{from}/import"), &json!({ "memories": many })).expect(200);
+    let tea = json!({ "agent_id": from, "content": "likes tea", "user_id": "ana", "category": "preference" });
+    let id = text(&daemon.post("/api/memory", &tea).expect(201)["id"]);
+    daemon.put(&format!("/api/memory/items/{id}"), &json!({ "content": "likes green tea" })).expect(200);
+    let triples: Vec<_> = (0..900)
+        .map(|n| {
+            json!({ "subject": format!("p{n}"), "subject_type": "person", "relation": "knows",
+            "object": format!("p{}", n + 1), "object_type": "person", "confidence": 0.5, "taint": ["web"] })
+        })
+        .collect();
+    daemon.post(&format!("/api/memory/agents/{from}/relations"), &json!({ "relations": triples })).expect(200);
+    let exported = export(&daemon, &from);
+    let lengths = ["entries", "memories", "entities", "matches"].map(|key| exported[key].as_array().unwrap().len());
+    assert_eq!(lengths, [1, 1_201, 901, 900]);
+    let first = import(&daemon, &to, &exported);
+    assert!(first.header("warning").is_none(), "every key of an export is known");
+    let first = first.expect(200);
+    let counts = ["created", "memories_imported", "entities_imported", "relations_imported"];
+    assert_eq!(counts.map(|key| first[key].as_u64().unwrap()), [1, 1_201, 901, 900]);
+    assert_eq!(said(&export(&daemon, &to)), said(&exported), "times, histories and taint too");
+    for agent in [&to, &from] {
+        let before = export(&daemon, agent);
+        let again = import(&daemon, agent, &exported).expect(200);
+        assert_eq!(counts.map(|key| again[key].as_u64().unwrap()), [0; 4]);
+        let mut after = export(&daemon, agent);
+        after["exported_at"] = before["exported_at"].clone();
+        assert_eq!(after, before);
+    }
+    // A file of before has keys only.
+    let old =
+        json!({ "entries": exported["entries"], "agent_id": from, "agent_name": "from", "version": 1, "total": 1 });
+    let done = import(&daemon, &daemon.agent("third"), &old).expect(200);
+    assert_eq!((&done["imported"], &done["memories_imported"]), (&json!(1), &json!(0)));
+}
+
 #[test]
 fn a_bad_import_names_the_entry_and_changes_nothing() {
     let daemon = Daemon::start();
@@ -100,6 +154,20 @@ fn a_bad_import_names_the_entry_and_changes_nothing() {
         (json!({ "value": 1 }), "key"),
     ] {
         import(&daemon, &agent, &json!({ "entries": [good, bad] })).refused_field(400, field);
+    }
+    for (key, bad, field) in [
+        ("memories", json!({ "content": " " }), "memories[0].content"),
+        ("entities", json!({ "name": "", "entity_type": "person" }), "entities[0].name"),
+        (
+            "matches",
+            json!({ "source": { "name": "a", "entity_type": "x" }, "relation": { "type": "" },
+            "target": { "name": "b", "entity_type": "x" } }),
+            "matches[0].relation.type",
+        ),
+    ] {
+        let mut body = json!({ "entries": [good] });
+        body[key] = json!([bad]);
+        import(&daemon, &agent, &body).refused_field(400, field);
     }
     import(&daemon, &agent, &json!({})).refused_field(400, "entries");
     import(&daemon, &agent, &json!({ "entries": [], "on_conflict": "merge" })).refused_field(400, "on_conflict");

@@ -150,4 +150,9 @@ fn the_command_line_lists_exports_and_imports() {
     assert_eq!(run(&["memory", "import", "to", path]), "1 created, 0 updated, 0 skipped\n");
     assert_eq!(run(&["memory", "import", "to", path]), "0 created, 0 updated, 1 skipped\n");
     assert!(!daemon.cli(&["memory", "export", "nobody"]).status.success());
+    let kept = std::fs::read(&file).unwrap();
+    assert!(!daemon.cli(&["memory", "export", NOBODY, "--output", path]).status.success());
+    assert_eq!(std::fs::read(&file).unwrap(), kept, "an export that fails leaves the file as it was");
+    let names = std::fs::read_dir(daemon.home()).unwrap().map(|file| file.unwrap().file_name());
+    assert!(names.into_iter().all(|name| !name.to_string_lossy().ends_with(".part")));
 }

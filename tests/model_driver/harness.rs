@@ -19,7 +19,7 @@ use agentsvc::turn::stream::Streams;
 use agentsvc_api::http::error::ContentError;
 use agentsvc_api::knowledge::store::{KnowledgeRow, KnowledgeStore};
 use agentsvc_api::memory::store::{MemoryRange, MemoryRow, MemoryStore};
-use agentsvc_api::proactive_memory::store::{EntryRow, EntryStore};
+use agentsvc_api::proactive_memory::store::{EntryPage, EntryStore};
 use agentsvc_api::session::content::{Content, MessageRange, MessageRow};
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::attempt::Attempt;
@@ -90,12 +90,12 @@ impl EntryStore for NoMemory {
         _: Option<AgentId>,
         _: Option<(AgentId, MemoryEntryId)>,
         _: usize,
-    ) -> Result<Vec<EntryRow>, ContentError> {
-        Ok(Vec::new())
+    ) -> Result<EntryPage, ContentError> {
+        Ok(EntryPage::default())
     }
 
-    fn of_user(&self, _: &str, _: Option<(AgentId, MemoryEntryId)>, _: usize) -> Result<Vec<EntryRow>, ContentError> {
-        Ok(Vec::new())
+    fn of_user(&self, _: &str, _: Option<(AgentId, MemoryEntryId)>, _: usize) -> Result<EntryPage, ContentError> {
+        Ok(EntryPage::default())
     }
 }
 

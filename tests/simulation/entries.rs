@@ -1,11 +1,11 @@
 //! The client changes entries of the memory that agents keep, as the API does it: it asks what is durable, looks at the rows
 //! and brings what it saw.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::job::{Job, JobOutcome, TryEnd};
-use agentsvc_components::proactive_memory::record::{MemoryEntriesRecord, MemoryEntryRecord};
+use agentsvc_components::proactive_memory::record::{EntryCounts, MemoryEntriesRecord, MemoryEntryRecord};
 use agentsvc_components::proactive_memory::{Level, MemoryEntryId};
 use agentsvc_components::session::message::Usage;
 use agentsvc_components::usage::CallUse;
@@ -14,7 +14,8 @@ use agentsvc_systems::budget::{MEMORY, ReserveMemory, Reserved};
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::proactive_memory::keys::{companions, parse_entry_key};
 use agentsvc_systems::proactive_memory::{
-    Cause, Counted, EntryPut, EntryRemove, GetEntryUse, MEMORIZE, Memorize, Memorized, TurnToMemorize, WriteEntries,
+    Cause, Counted, EntryPut, EntryRemove, GetEntryUse, MEMORIZE, MEMORIZE_BY_MODEL, Memorize, Memorized,
+    TurnToMemorize, WriteEntries,
 };
 use agentsvc_systems::session::GetSession;
 use agentsvc_systems::usage::NoteModelCall;
@@ -39,7 +40,8 @@ pub(crate) fn act(harness: &mut Harness, what: What, agent: AgentId) {
     harness.ask(GetEntryUse(agent), move |harness, seen| {
         let known = rows(harness, agent);
         let old = rng.any(&known);
-        let fresh = MemoryEntryRecord { content, user, level, confidence: 1.0, ..MemoryEntryRecord::default() };
+        let category = rng.pick(&["", "preference", "goal"]).into();
+        let fresh = MemoryEntryRecord { content, user, level, category, confidence: 1.0, ..Default::default() };
         let (mut puts, mut removes) = (Vec::new(), Vec::new());
         match (what, old) {
             (What::RemoveEntry, Some((id, row))) => removes.push(EntryRemove { id, old: Counted::from(&row) }),
@@ -58,7 +60,8 @@ pub(crate) fn act(harness: &mut Harness, what: What, agent: AgentId) {
 /// Is a turn yet to be memorised? A try of it takes several requests.
 pub(crate) fn is_memorizing(harness: &Harness) -> bool {
     let jobs = harness.disk.world.range(b"q".to_vec()..b"r".to_vec());
-    jobs.filter_map(|(key, value)| record::decode::<Job>(key, value).ok()).any(|job| *job.kind == *MEMORIZE)
+    jobs.filter_map(|(key, value)| record::decode::<Job>(key, value).ok())
+        .any(|job| [MEMORIZE, MEMORIZE_BY_MODEL].contains(&&*job.kind))
 }
 
 /// A try to memorise a turn: the model is asked where there is money, and what it finds is written, or the try fails.
@@ -110,14 +113,32 @@ fn write(harness: &mut Harness, agent: AgentId, attempt: Attempt, turn: TurnToMe
     });
 }
 
+/// What the world is to count of these entries, categories by name.
+fn counts<'e>(entries: impl Iterator<Item = &'e MemoryEntryRecord>) -> EntryCounts {
+    let (mut counts, mut categories) = (EntryCounts::default(), BTreeMap::new());
+    for entry in entries {
+        counts.bytes += entry.bytes();
+        if entry.deleted_at.is_some() {
+            counts.replaced += 1;
+        } else {
+            counts.levels[entry.level as usize] += 1;
+            *categories.entry(entry.category.clone()).or_default() += 1;
+        }
+    }
+    counts.categories = categories.into_iter().collect();
+    counts
+}
+
 /// At rest: what the world counts is what the disk holds, and what leads to entries does.
 pub(crate) fn check(harness: &Harness, agent: AgentId) -> Result<(), String> {
     let row = harness.disk.world.get(&[&b"E"[..], agent.0.as_bytes()].concat());
     let counted = row.map(|row| record::decode::<MemoryEntriesRecord>(b"E", row).map_err(|error| error.to_string()));
-    let counted = counted.transpose()?.map_or(0, |known| known.counts.entries());
+    let mut counted = counted.transpose()?.map(|known| known.counts).unwrap_or_default();
     let known = rows(harness, agent);
-    if known.len() != counted as usize {
-        return Err(format!("agent {agent} has {} memory entries, counted {counted}", known.len()));
+    let found = counts(known.iter().map(|(_, entry)| entry));
+    counted.categories.sort_unstable();
+    if found != counted {
+        return Err(format!("agent {agent} has memory entries {found:?}, counted {counted:?}"));
     }
     let mut turns = BTreeSet::new();
     for (_, entry) in known.iter().filter(|(_, entry)| !entry.metadata.is_empty()) {

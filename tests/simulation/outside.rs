@@ -23,8 +23,8 @@ use agentsvc_components::{AgentId, LogId, TurnId};
 use agentsvc_systems::a2a::outbound::{ASK, SEND};
 use agentsvc_systems::config::taint::TaintPolicy;
 use agentsvc_systems::kernel::record;
-use agentsvc_systems::proactive_memory::MEMORIZE;
 use agentsvc_systems::proactive_memory::keys::companions;
+use agentsvc_systems::proactive_memory::{MEMORIZE, MEMORIZE_BY_MODEL};
 
 use super::harness::{ANSWER, CONTEXT, Harness};
 use super::{a2a_outbound, entries, staff, webhooks};
@@ -201,7 +201,9 @@ fn come_back(harness: &mut Harness, out: Out) {
             let end = summary(harness, &call);
             deliver(harness, SummaryOutcome(call.attempt, end));
         }
-        Out::Job(run) if run.kind == MEMORIZE => entries::memorize(harness, run.attempt, &run.input),
+        Out::Job(run) if [MEMORIZE, MEMORIZE_BY_MODEL].contains(&run.kind) => {
+            entries::memorize(harness, run.attempt, &run.input)
+        }
         Out::Job(run) => {
             let end = match run.kind {
                 SEND | ASK => a2a_outbound::answer(harness),

@@ -8,7 +8,8 @@ use std::fmt::Display;
 
 use agentsvc_systems::kernel::page::Page;
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
 use schemars::JsonSchema;
@@ -107,6 +108,63 @@ where
     let rest = Rest { written: first.items.len(), close, next, state: State::Start { body, cursor } };
     let pieces = stream::try_unfold(rest, Rest::piece);
     Ok(reply::stream(StatusCode::OK, reply::JSON, Box::pin(pieces)))
+}
+
+/// One of the lists of an object, page by page.
+pub(crate) struct Section {
+    key: &'static str,
+    /// The items of each page as JSON, with commas between them.
+    pages: BoxStream<'static, Result<Vec<u8>, Error>>,
+}
+
+impl Section {
+    /// The list under `key`: `page` gives the items behind a cursor, at first behind none.
+    pub(crate) fn new<I, C, F, Fut>(key: &'static str, page: F) -> Self
+    where
+        I: Serialize + Send + 'static,
+        C: Send + 'static,
+        F: FnMut(Option<C>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<Page<I, C, ()>, Error>> + Send + 'static,
+    {
+        let pages = stream::try_unfold((Some(None), page), |(cursor, mut page)| async move {
+            let Some(cursor) = cursor else { return Ok(None) };
+            let Page { items, next, .. } = page(cursor).await?;
+            let mut written = Vec::new();
+            write_items(&mut written, &items, true)?;
+            Ok(Some((written, (next.map(Some), page))))
+        });
+        Self { key, pages: Box::pin(pages) }
+    }
+
+    /// The pieces of the body, up to what follows the list.
+    fn pieces(self, is_first: bool) -> BoxStream<'static, Result<Bytes, BrokenOff>> {
+        let open = format!("{}{}:[", if is_first { '{' } else { ',' }, Value::from(self.key));
+        let mut has_items = false;
+        let items = self.pages.map(move |page| {
+            let mut items = page.map_err(|error| {
+                tracing::warn!(%error, "a list was interrupted");
+                BrokenOff(error.message().to_owned())
+            })?;
+            if !items.is_empty() && std::mem::replace(&mut has_items, true) {
+                items.insert(0, b',');
+            }
+            Ok(items.into())
+        });
+        let piece = |text: String| stream::iter([Ok(Bytes::from(text))]);
+        Box::pin(piece(open).chain(items).chain(piece("]".to_owned())))
+    }
+}
+
+/// Answers with an object of several lists, which is sent while they are read, and `after` behind them.
+pub(crate) fn sections(sections: Vec<Section>, after: &Map<String, Value>) -> Response {
+    let mut close = String::new();
+    for (key, value) in after {
+        close.push_str(&format!(",{}:{value}", Value::from(key.as_str())));
+    }
+    close.push('}');
+    let lists = sections.into_iter().enumerate().map(|(at, section)| section.pieces(at == 0));
+    let pieces = stream::iter(lists).flatten().chain(stream::iter([Ok(Bytes::from(close))]));
+    reply::stream(StatusCode::OK, reply::JSON, Box::pin(pieces))
 }
 
 /// Answers with one page, for a list that was asked for with `limit`.
@@ -209,6 +267,16 @@ mod tests {
     async fn streamed(shape: Shape, end: u32) -> Value {
         let next = move |cursor| async move { Ok(page(cursor, 3, end)) };
         reply::collect(stream(&shape, page(0, 3, end), next).unwrap()).await
+    }
+
+    #[tokio::test]
+    async fn several_lists_stand_in_one_object() {
+        let section =
+            |key, end| Section::new(key, move |from: Option<u32>| async move { Ok(page(from.unwrap_or(0), 3, end)) });
+        let after = Map::from_iter([("version".to_owned(), Value::from(1))]);
+        let lists = vec![section("a", 7), section("b", 0), section("c", 2)];
+        let expected = serde_json::json!({ "a": [0, 1, 2, 3, 4, 5, 6], "b": [], "c": [0, 1], "version": 1 });
+        assert_eq!(reply::collect(sections(lists, &after)).await, expected);
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@ mod plan;
 pub(crate) mod routes;
 pub mod shape;
 pub mod store;
+pub(crate) mod transfer;
 pub mod walk;
 #[cfg(test)]
 mod walk_tests;

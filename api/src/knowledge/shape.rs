@@ -103,6 +103,11 @@ pub(crate) struct FoundView {
 }
 
 impl FoundView {
+    /// The relations alone.
+    pub(crate) fn into_matches(self) -> Vec<MatchView> {
+        self.matches
+    }
+
     pub(crate) fn of(found: Found, next_cursor: Option<String>) -> Self {
         let Found { relations, entities, is_cut, .. } = found;
         let end = |key: &EntityKey| {

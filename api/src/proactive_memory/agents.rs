@@ -74,7 +74,8 @@ async fn stats(call: Call) -> Result<Response, Error> {
     let usage = of_agent(&call, agent)?.usage_now().await?;
     let own = call.ask(GetAgent(agent)).await?.memory;
     let mut stats = Stats::new(&settings(&call)?.for_agent(&own));
-    stats.add(&usage.counts);
+    let categories = usage.counts.categories.into_iter().map(|(name, count)| (name, u64::from(count)));
+    stats.add(usage.counts.levels.map(u64::from), categories);
     reply::ok(&stats)
 }
 

@@ -68,11 +68,10 @@ impl Rows<'_> {
     pub fn each(&self, mut see: impl FnMut(MemoryEntryId, MemoryEntryRecord)) -> Result<(), ContentError> {
         let mut after = None;
         loop {
-            let rows = self.store.entries(Some(self.agent), after, PAGE_ROWS)?;
-            let is_last = rows.len() < PAGE_ROWS;
-            after = rows.last().map(|row| (row.agent, row.id));
-            rows.into_iter().for_each(|row| see(row.id, row.record));
-            if is_last {
+            let page = self.store.entries(Some(self.agent), after, PAGE_ROWS)?;
+            after = page.next();
+            page.rows.into_iter().for_each(|row| see(row.id, row.record));
+            if after.is_none() {
                 return Ok(());
             }
         }

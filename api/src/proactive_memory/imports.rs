@@ -104,6 +104,11 @@ impl State {
         self.skipped.fetch_add(counts.skipped, Ordering::Relaxed);
     }
 
+    /// Entries that are new or were changed so far.
+    pub(crate) fn imported(&self) -> usize {
+        self.created.load(Ordering::Relaxed) + self.updated.load(Ordering::Relaxed)
+    }
+
     /// As it is now.
     pub(crate) fn shown(&self) -> Import {
         let [created, updated, skipped] =

@@ -1,11 +1,17 @@
 //! Lists of entries: filtered, and page by page.
 
+use std::collections::{HashMap, HashSet};
+
+use agentsvc_components::kernel::limit::PAGE_ITEMS_MAX;
 use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
 use agentsvc_components::proactive_memory::{Level, MemoryEntryId};
-use agentsvc_components::{AgentId, Timestamp};
-use agentsvc_systems::proactive_memory::ListEntryUse;
+use agentsvc_components::{AgentId, RefusalKind, Timestamp};
+use agentsvc_systems::agent::SummariseAgents;
+use agentsvc_systems::proactive_memory::GetEntryTotals;
+use agentsvc_systems::proactive_memory::limits::ENTRY_PAGE_BYTES_MAX;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use crate::http::call::Call;
@@ -23,8 +29,6 @@ const LIMIT_MAX: usize = 1_000;
 const OFFSET_MAX: usize = 100_000;
 /// Rows that are read at most to count what fits a filter.
 const COUNTED_MAX: usize = 100_000;
-/// Agents whose counts are read at once.
-pub(crate) const AGENTS_PAGE: usize = 500;
 
 /// Which entries to list.
 #[derive(Default, Deserialize, JsonSchema)]
@@ -54,7 +58,8 @@ pub(crate) struct MemoryList {
     total: Option<u64>,
     offset: usize,
     limit: usize,
-    /// Cursor of the next page; null on the last one. A page ends early, even empty, after 100000 entries that do not fit.
+    /// Cursor of the next page; null on the last one. A page ends early after 1 MiB of texts and, even empty, after 100000 entries
+    /// that do not fit.
     next_cursor: Option<String>,
 }
 
@@ -127,9 +132,9 @@ pub(crate) async fn answer(call: &Call, source: Source) -> Result<Response, Erro
         (source, ..) => source,
     };
     let is_all = matches!(source, Source::All) && filter.is_open();
-    let sum = if is_all { Some(count_all(call).await?) } else { None };
-    let store = call.api.service::<dyn EntryStore>()?;
-    let page = read_of(move || page(&*store, &source, &filter, (after, offset, limit), sum)).await?;
+    let sum = if is_all { Some(call.ask(GetEntryTotals { named: 0 }).await?.entries()) } else { None };
+    let (store, lives) = (call.api.service::<dyn EntryStore>()?, living(call)?);
+    let page = read_of(move || page((&*store, &*lives), &source, &filter, (after, offset, limit), sum)).await?;
     reply::ok(&MemoryList {
         memories: page.rows.into_iter().map(MemoryEntry::from).collect(),
         total: page.total,
@@ -144,48 +149,72 @@ fn place(cursor: &str) -> Result<Place, Error> {
     parts.ok_or_else(|| Error::bad_field("cursor", "cursor: not one of a previous page"))
 }
 
-/// How many entries all agents have.
-async fn count_all(call: &Call) -> Result<u64, Error> {
-    let (mut sum, mut after) = (0, None);
-    loop {
-        let page = call.ask(ListEntryUse { after, limit: AGENTS_PAGE }).await?;
-        sum += page.items.iter().map(|known| u64::from(known.counts.entries())).sum::<u64>();
-        after = page.next;
-        if after.is_none() {
-            return Ok(sum);
+/// Tells which of some agents live. Blocks.
+type Living = dyn Fn(Vec<AgentId>) -> Result<HashSet<AgentId>, ContentError> + Send;
+
+/// Asks the world.
+fn living(call: &Call) -> Result<Box<Living>, Error> {
+    let runtime = Handle::try_current().map_err(|error| Error::internal(error.to_string()))?;
+    let bridge = call.api.bridge.clone();
+    Ok(Box::new(move |agents: Vec<AgentId>| {
+        let mut living = HashSet::with_capacity(agents.len());
+        for some in agents.chunks(PAGE_ITEMS_MAX) {
+            let asked = runtime.block_on(bridge.ask(SummariseAgents(some.to_vec())));
+            let asked = asked.map_err(|refusal| match refusal.kind {
+                RefusalKind::Busy => ContentError::Exchanging,
+                _ => ContentError::Failed(refusal.to_string()),
+            })?;
+            living.extend(asked.into_iter().map(|agent| agent.id));
         }
-    }
+        Ok(living)
+    }))
 }
 
-/// The page behind `after`, without the first `offset` entries. `sum` is their number where it is known.
+/// Adds which agents of these rows live to what is known: the rows of one that was removed are there until they are erased.
+fn learn(known: &mut HashMap<AgentId, bool>, rows: &[EntryRow], living: &Living) -> Result<(), ContentError> {
+    let mut new: Vec<AgentId> = rows.iter().map(|row| row.agent).filter(|agent| !known.contains_key(agent)).collect();
+    new.dedup();
+    if !new.is_empty() {
+        let living = living(new.clone())?;
+        known.extend(new.into_iter().map(|agent| (agent, living.contains(&agent))));
+    }
+    Ok(())
+}
+
+/// The page behind `after`, without the first `offset` entries and those of agents that do not live. `sum` is their number where
+/// it is known.
 fn page(
-    store: &dyn EntryStore,
+    (store, living): (&dyn EntryStore, &Living),
     source: &Source,
     filter: &Filter,
     (mut after, offset, limit): (Option<Place>, usize, usize),
     sum: Option<u64>,
 ) -> Result<Page, ContentError> {
-    let (mut rows, mut matching, mut read, mut next, now) = (Vec::new(), 0_usize, 0_usize, None, now());
-    let is_first = after.is_none();
+    let (mut rows, mut matching, mut read, mut bytes, mut next, now) = (Vec::new(), 0_usize, 0_usize, 0, None, now());
+    let (is_first, mut lives) = (after.is_none(), HashMap::new());
     loop {
         let found = match source {
             Source::All => store.entries(None, after, PAGE_ROWS)?,
             Source::Agent(agent) => store.entries(Some(*agent), after, PAGE_ROWS)?,
             Source::User(user) => store.of_user(user, after, PAGE_ROWS)?,
         };
-        let is_last = found.len() < PAGE_ROWS;
-        read += found.len();
-        after = found.last().map(|row| (row.agent, row.id));
-        for row in found.into_iter().filter(|row| filter.takes(row.agent, &row.record, now)) {
+        learn(&mut lives, &found.rows, living)?;
+        read += found.rows.len();
+        after = found.next();
+        let is_shown =
+            |row: &EntryRow| filter.takes(row.agent, &row.record, now) && lives.get(&row.agent) == Some(&true);
+        for row in found.rows.into_iter().filter(is_shown) {
             matching += 1;
-            if matching > offset && rows.len() < limit {
+            let is_full = rows.len() == limit || bytes >= ENTRY_PAGE_BYTES_MAX as u64;
+            if matching > offset && !is_full {
+                bytes += row.record.bytes();
                 rows.push(row);
-            } else if rows.len() == limit && next.is_none() {
+            } else if is_full && next.is_none() {
                 next = rows.last().map(|row| (row.agent, row.id));
             }
         }
         let is_counted = sum.is_none() && is_first;
-        if is_last {
+        if after.is_none() {
             return Ok(Page { rows, total: sum.or_else(|| is_first.then_some(matching as u64)), next });
         }
         if next.is_none() && read >= COUNTED_MAX {
@@ -201,8 +230,9 @@ fn page(
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::proactive_memory::store::EntryPage;
 
-    /// So many entries of one agent, all of no category.
+    /// So many entries of one agent, all of no category; each tenth is another agent's.
     pub(crate) struct Many(pub(crate) u128);
 
     impl EntryStore for Many {
@@ -214,23 +244,19 @@ pub(super) mod tests {
             Ok(None)
         }
 
-        fn entries(
-            &self,
-            _: Option<AgentId>,
-            after: Option<Place>,
-            limit: usize,
-        ) -> Result<Vec<EntryRow>, ContentError> {
+        fn entries(&self, _: Option<AgentId>, after: Option<Place>, limit: usize) -> Result<EntryPage, ContentError> {
             let from = after.map_or(0, |(_, id)| id.0.as_u128() + 1);
             let row = |n| EntryRow {
-                agent: AgentId(Uuid::nil()),
+                agent: AgentId(Uuid::from_u128(u128::from(n % 10 == 9))),
                 id: MemoryEntryId(Uuid::from_u128(n)),
-                record: MemoryEntryRecord::default(),
+                record: MemoryEntryRecord { content: "x".repeat(2_000).into(), ..MemoryEntryRecord::default() },
             };
-            Ok((from..self.0).take(limit).map(row).collect())
+            let rows: Vec<EntryRow> = (from..self.0).take(limit).map(row).collect();
+            Ok(EntryPage { is_last: from + rows.len() as u128 == self.0, rows })
         }
 
-        fn of_user(&self, _: &str, _: Option<Place>, _: usize) -> Result<Vec<EntryRow>, ContentError> {
-            Ok(Vec::new())
+        fn of_user(&self, _: &str, _: Option<Place>, _: usize) -> Result<EntryPage, ContentError> {
+            Ok(EntryPage::default())
         }
     }
 
@@ -238,10 +264,30 @@ pub(super) mod tests {
     fn a_filter_that_fits_nothing_reads_a_bounded_number_of_rows_and_goes_on_there() {
         let filter = Filter { category: Some("rare".into()), ..Filter::default() };
         let store = Many(COUNTED_MAX as u128 + 700);
-        let first = page(&store, &Source::All, &filter, (None, 0, 10), None).unwrap();
+        let living = |agents: Vec<AgentId>| Ok(agents.into_iter().collect());
+        let first = page((&store, &living), &Source::All, &filter, (None, 0, 10), None).unwrap();
         let next = first.next.unwrap();
         assert_eq!((first.rows.len(), first.total, next.1.0.as_u128()), (0, None, COUNTED_MAX as u128 - 1));
-        let second = page(&store, &Source::All, &filter, (Some(next), 0, 10), None).unwrap();
+        let second = page((&store, &living), &Source::All, &filter, (Some(next), 0, 10), None).unwrap();
         assert_eq!((second.rows.len(), second.next), (0, None));
+    }
+
+    #[test]
+    fn a_page_has_no_more_bytes_than_it_may_and_nothing_of_agents_that_are_gone() {
+        let store = Many(3_000);
+        let living = |agents: Vec<AgentId>| Ok(agents.into_iter().filter(|agent| agent.0.is_nil()).collect());
+        let (mut after, mut rows) = (None, Vec::new());
+        loop {
+            let page = page((&store, &living), &Source::All, &Filter::default(), (after, 0, LIMIT_MAX), None).unwrap();
+            assert!(page.rows.iter().map(|row| row.record.bytes()).sum::<u64>() < (1 << 20) + 2_000);
+            assert!(after.is_some() || page.total == Some(2_700));
+            rows.extend(page.rows);
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(rows.len(), 2_700);
+        assert!(rows.iter().all(|row| row.agent.0.is_nil()));
     }
 }

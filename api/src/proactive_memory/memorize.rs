@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::taint::Taint;
@@ -10,7 +11,7 @@ use agentsvc_components::proactive_memory::recall::RecallScope;
 use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
 use agentsvc_components::proactive_memory::{Level, MemoryEntryId};
 use agentsvc_components::{Refusal, SessionId, Timestamp, TurnId};
-use agentsvc_systems::proactive_memory::limits::MEMORIZE_NEIGHBOURS_MAX;
+use agentsvc_systems::proactive_memory::limits::{ENTRY_QUERY_BYTES_MAX, MEMORIZE_NEIGHBOURS_MAX};
 use agentsvc_systems::proactive_memory::{
     Cause, Counted, EntryPut, EntryUse, Memorize, Memorized, TurnToMemorize, WriteEntries, check_entry, is_for,
 };
@@ -19,7 +20,8 @@ use serde_json::json;
 use crate::http::bridge::Bridge;
 use crate::http::error::ContentError;
 use crate::proactive_memory::change::{new_record, replace_content, set_expiry, update_threshold};
-use crate::proactive_memory::entries::{AgentEntries, Plan, Rows, now};
+use crate::proactive_memory::entries::{AgentEntries, Plan, Rows, now, read_of};
+use crate::proactive_memory::search::{MemorySearch, SearchScope, SearchWait};
 use crate::proactive_memory::settings::ProactiveMemory;
 use crate::proactive_memory::similar::{Words, similarity};
 use crate::proactive_memory::upkeep::oldest_replaced;
@@ -28,6 +30,11 @@ use crate::proactive_memory::upkeep::oldest_replaced;
 const SAME: f64 = 0.999;
 /// Of its words, an entry must have this share in common with a text to be a neighbour of it.
 const NEIGHBOUR_SHARE: f64 = 0.3;
+
+/// Rows of an agent that are read to find those that say the same. Where there are more, a search finds them.
+const ROWS_MAX: u32 = 2_000;
+/// Entries that such a search finds for one text.
+const NEAR_MAX: usize = 64;
 
 /// One fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,13 +82,19 @@ impl AgentEntries {
     /// if it has none), not of another session, and from no more untrusted content than it has read itself.
     ///
     /// # Errors
-    /// The store failed.
-    pub async fn neighbours(&self, turn: &TurnToMemorize, text: &str) -> Result<Vec<Neighbour>, Refusal> {
+    /// The agent does not live, or the store failed.
+    pub async fn neighbours(
+        &self,
+        turn: &TurnToMemorize,
+        text: &str,
+        search: Option<Arc<dyn MemorySearch>>,
+    ) -> Result<Vec<Neighbour>, Refusal> {
         let (words, taint) = (Words::of(text), turn.taint);
         let scope = RecallScope { user: turn.user.clone(), session: turn.session };
+        let near = self.near(search, &scope, vec![text.into()]).await?;
         self.read(move |rows| {
             let (mut found, now) = (Vec::new(), now());
-            rows.each(|id, known| {
+            near.each(rows, |id, known| {
                 if known.is_live(now) && is_about(&scope, &known) && taint.holds(known.taint) {
                     let share = Words::of(&known.content).share_within(&words);
                     if share >= NEIGHBOUR_SHARE {
@@ -108,15 +121,75 @@ impl AgentEntries {
         attempt: Attempt,
         learned: Learned,
         settings: &ProactiveMemory,
+        search: Option<Arc<dyn MemorySearch>>,
     ) -> Result<Memorized, Refusal> {
+        let scope = RecallScope { user: learned.user.clone(), session: learned.session };
+        let texts = learned.facts.iter().map(|fact| fact.content.clone()).collect();
+        let near = self.near(search, &scope, texts).await?.and(&learned.contradicted);
         let (settings, learned) = (settings.clone(), Arc::new(learned));
-        let plan = move |usage: &EntryUse, rows: &Rows<'_>| plan(&learned, &settings, (usage, rows));
+        let plan = move |usage: &EntryUse, rows: &Rows<'_>| plan(&learned, &settings, &near, (usage, rows));
         let ask = move |bridge: Bridge, write: WriteEntries, memorized: &Memorized| {
             let command = Memorize { attempt, write, memorized: *memorized };
             async move { bridge.ask(command).await }
         };
         let (memorized, _) = self.change_by(Cause::Asked, plan, ask).await?;
         Ok(memorized)
+    }
+
+    /// The entries that may say the same as one of these texts, of those that a turn of this scope may change.
+    async fn near(
+        &self,
+        search: Option<Arc<dyn MemorySearch>>,
+        scope: &RecallScope,
+        texts: Vec<Box<str>>,
+    ) -> Result<Near, Refusal> {
+        let counts = self.usage().await?.counts;
+        let Some(search) = search.filter(|_| counts.entries() + counts.replaced > ROWS_MAX) else {
+            return Ok(Near::All);
+        };
+        let (user, turn) = (scope.user.clone(), Some(scope.clone()));
+        let scope = SearchScope { agent: Some(self.agent), user, turn, level: None };
+        read_of(move || {
+            let mut ids = BTreeSet::new();
+            for text in texts {
+                let query = &text[..text.floor_char_boundary(ENTRY_QUERY_BYTES_MAX)];
+                let wait = SearchWait { vector_until: Instant::now(), ..SearchWait::of_api() };
+                let found = search.search_within(&scope, query, NEAR_MAX, wait)?;
+                ids.extend(found.hits.into_iter().map(|hit| hit.id));
+            }
+            Ok(Near::These(ids))
+        })
+        .await
+    }
+}
+
+/// Entries that are compared with what was found in a turn.
+#[derive(Debug)]
+enum Near {
+    /// All of the agent: it has few.
+    All,
+    /// Those that a search has found.
+    These(BTreeSet<MemoryEntryId>),
+}
+
+impl Near {
+    /// And these.
+    fn and(mut self, more: &[MemoryEntryId]) -> Self {
+        if let Self::These(ids) = &mut self {
+            ids.extend(more);
+        }
+        self
+    }
+
+    /// Each of them, in the order of the ids.
+    fn each(&self, rows: &Rows<'_>, mut see: impl FnMut(MemoryEntryId, MemoryEntryRecord)) -> Result<(), ContentError> {
+        let Self::These(ids) = self else { return rows.each(see) };
+        for id in ids {
+            if let Some(record) = rows.get(*id)? {
+                see(*id, record);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -140,6 +213,7 @@ struct Candidate {
 fn plan(
     learned: &Learned,
     settings: &ProactiveMemory,
+    near: &Near,
     (usage, rows): (&EntryUse, &Rows<'_>),
 ) -> Result<Plan<Memorized>, ContentError> {
     let (now, mut told) = (now(), Memorized::default());
@@ -147,7 +221,7 @@ fn plan(
     let scope = RecallScope { user: learned.user.clone(), session: learned.session };
     let contradicted: BTreeSet<MemoryEntryId> = learned.contradicted.iter().copied().collect();
     let mut gone = Vec::new();
-    rows.each(|id, known| {
+    near.each(rows, |id, known| {
         if !known.is_live(now) || !is_about(&scope, &known) {
             return;
         }
@@ -230,4 +304,80 @@ fn replaced(known: MemoryEntryRecord, newer: MemoryEntryRecord, now: Timestamp) 
     (record.category, record.source, record.metadata) = (newer.category, newer.source, newer.metadata);
     record.expires_at = newer.expires_at;
     record
+}
+
+#[cfg(test)]
+mod tests {
+    use agentsvc_components::AgentId;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::proactive_memory::store::{EntryPage, EntryStore};
+
+    /// Entries by number; reading all of them fails.
+    struct Numbered(Vec<MemoryEntryRecord>);
+
+    impl EntryStore for Numbered {
+        fn entry(&self, _: AgentId, id: MemoryEntryId) -> Result<Option<MemoryEntryRecord>, ContentError> {
+            Ok(self.0.get(id.0.as_u128() as usize).cloned())
+        }
+
+        fn owner(&self, _: MemoryEntryId) -> Result<Option<AgentId>, ContentError> {
+            Ok(None)
+        }
+
+        fn entries(
+            &self,
+            _: Option<AgentId>,
+            _: Option<(AgentId, MemoryEntryId)>,
+            _: usize,
+        ) -> Result<EntryPage, ContentError> {
+            Err(ContentError::Failed("all rows are read".to_owned()))
+        }
+
+        fn of_user(&self, _: &str, _: Option<(AgentId, MemoryEntryId)>, _: usize) -> Result<EntryPage, ContentError> {
+            Err(ContentError::Failed("all rows are read".to_owned()))
+        }
+    }
+
+    fn id(number: u128) -> MemoryEntryId {
+        MemoryEntryId(Uuid::from_u128(number))
+    }
+
+    #[test]
+    fn of_an_agent_with_many_entries_those_are_read_that_a_search_found() {
+        let entry = |content: &str| MemoryEntryRecord { content: content.into(), ..new_record("".into(), "rules") };
+        let store = Numbered(vec![entry("User's name is Ana"), entry("likes tea"), entry("works at Bosch")]);
+        let rows = Rows { store: &store, agent: AgentId(Uuid::nil()) };
+        let fact = |content: &str| Fact { content: content.into(), category: "".into(), level: Level::User };
+        let learned = Learned {
+            session: SessionId(Uuid::nil()),
+            turn: TurnId(Uuid::nil()),
+            user: None,
+            taint: Taint::NONE,
+            source: "rules",
+            confidence: 1.0,
+            facts: vec![fact("User's name is Ana"), fact("prefers short answers")],
+            contradicted: vec![id(2)],
+        };
+        let (agent, counts) = (AgentId(Uuid::nil()), Default::default());
+        let usage = EntryUse { agent, counts, changes: 0, due: None, most: 10, revision: 0 };
+        let settings = ProactiveMemory {
+            enabled: true,
+            auto_memorize: true,
+            auto_retrieve: true,
+            has_extraction_model: false,
+            extract_categories: Vec::new(),
+            session_ttl_hours: 24,
+            duplicate_threshold: 0.9,
+            update_threshold_same_category: 0.8,
+            update_threshold_cross_category: 0.9,
+            confidence_decay_rate: 0.0,
+        };
+        let near = Near::These([id(0), id(9)].into()).and(&learned.contradicted);
+        let planned = plan(&learned, &settings, &near, (&usage, &rows)).unwrap();
+        let expected = Memorized { added: 1, updated: 0, deleted: 1, unchanged: 1 };
+        assert_eq!((planned.told, planned.puts.len()), (expected, 2));
+        assert!(plan(&learned, &settings, &Near::All, (&usage, &rows)).is_err(), "of few, all are read");
+    }
 }

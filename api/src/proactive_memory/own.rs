@@ -115,8 +115,8 @@ impl AgentEntries {
             loop {
                 let place = after.map(|id| (rows.agent, id));
                 let found = rows.store.entries(Some(rows.agent), place, PAGE_ROWS)?;
-                let is_last = found.len() < PAGE_ROWS;
-                for row in found {
+                let is_last = found.is_last;
+                for row in found.rows {
                     if page.rows.len() == wanted.limit || bytes >= wanted.bytes_max || looked_at == LOOKED_AT_MAX {
                         page.next = after;
                         return Ok(page);

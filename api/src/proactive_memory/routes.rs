@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use agentsvc_components::proactive_memory::MemoryEntryId;
-use agentsvc_components::proactive_memory::record::EntryCounts;
 use agentsvc_components::{AgentId, Refusal, RefusalKind};
 use agentsvc_systems::proactive_memory::extract::extract_all;
 use agentsvc_systems::proactive_memory::limits::{
-    ENTRY_BULK_MAX, ENTRY_CHANGES_MAX, ENTRY_STATS_AGENTS_MAX, EXTRACT_MESSAGES_MAX,
+    ENTRY_BULK_MAX, ENTRY_CHANGES_MAX, ENTRY_STATS_NAMES_MAX, EXTRACT_MESSAGES_MAX,
 };
-use agentsvc_systems::proactive_memory::{Cause, Counted, EntryRemove, ListEntryUse, check_user};
+use agentsvc_systems::proactive_memory::{Cause, Counted, EntryRemove, EntryTotals, GetEntryTotals, check_user};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -23,7 +22,7 @@ use crate::proactive_memory::change::{
     self, Action, learn, new_record, not_found, of_agent, replace_content, set_expiry,
 };
 use crate::proactive_memory::entries::{Plan, Rows, now, read_of};
-use crate::proactive_memory::list::{self, AGENTS_PAGE, EntriesQuery, MemoryList, Source};
+use crate::proactive_memory::list::{self, EntriesQuery, MemoryList, Source};
 use crate::proactive_memory::search::{Embeddings, MemorySearch};
 use crate::proactive_memory::settings::{ProactiveMemory, ProactiveMemorySettings};
 use crate::proactive_memory::shape::{MemoryEntry, Version, described, level};
@@ -184,7 +183,7 @@ pub(crate) struct Stats {
     user_count: u64,
     session_count: u64,
     agent_count: u64,
-    /// Entries by category.
+    /// Entries by category; of all agents only the 1,000 categories with most entries.
     categories: BTreeMap<Box<str>, u64>,
     /// `[proactive_memory] enabled`; of one agent, as its manifest overrides it. So are the next three.
     enabled: bool,
@@ -219,37 +218,28 @@ impl Stats {
         }
     }
 
-    /// Adds the entries of an agent.
-    pub(crate) fn add(&mut self, counts: &EntryCounts) {
-        let [user, session, agent] = counts.levels.map(u64::from);
+    /// Adds entries by level and category.
+    pub(crate) fn add(
+        &mut self,
+        [user, session, agent]: [u64; 3],
+        categories: impl IntoIterator<Item = (Box<str>, u64)>,
+    ) {
         self.total += user + session + agent;
         self.user_count += user;
         self.session_count += session;
         self.agent_count += agent;
-        for (name, count) in &counts.categories {
-            let name = if name.is_empty() { "uncategorized".into() } else { name.clone() };
-            *self.categories.entry(name).or_default() += u64::from(*count);
+        for (name, count) in categories {
+            let name = if name.is_empty() { "uncategorized".into() } else { name };
+            *self.categories.entry(name).or_default() += count;
         }
     }
 }
 
 async fn stats(call: Call) -> Result<Response, Error> {
-    let (mut stats, mut by_agent, mut after) = (Stats::new(&settings(&call)?), Vec::new(), None);
-    loop {
-        let page = call.ask(ListEntryUse { after, limit: AGENTS_PAGE }).await?;
-        for known in &page.items {
-            stats.add(&known.counts);
-            by_agent.push((u64::from(known.counts.entries()), known.agent.0));
-        }
-        by_agent.sort_unstable_by(|a, b| b.cmp(a));
-        by_agent.truncate(ENTRY_STATS_AGENTS_MAX);
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
-    stats.by_agent =
-        Some(by_agent.into_iter().filter(|(count, _)| *count > 0).map(|(count, id)| (id, count)).collect());
+    let mut stats = Stats::new(&settings(&call)?);
+    let EntryTotals { levels, categories, agents } = call.ask(GetEntryTotals { named: ENTRY_STATS_NAMES_MAX }).await?;
+    stats.add(levels, categories);
+    stats.by_agent = Some(agents.into_iter().map(|(id, count)| (id.0, count)).collect());
     stats.embeddings = call.api.service::<dyn MemorySearch>().ok().and_then(|index| index.embeddings());
     reply::ok(&stats)
 }

@@ -1,6 +1,6 @@
 //! Finding entries again. Implemented by a derived index; where there is none, the daemon says so.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agentsvc_components::AgentId;
 use agentsvc_components::proactive_memory::recall::RecallScope;
@@ -95,6 +95,25 @@ pub enum EmbeddingState {
 
 /// How long a search of the API waits for the vector of its query.
 pub const QUERY_VECTOR_WAIT: Duration = Duration::from_secs(1);
+/// How long a search of the API waits for an index that is being opened, or has not heard of the latest changes.
+pub const INDEX_WAIT: Duration = Duration::from_secs(3);
+
+/// How long a search waits for what it can do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SearchWait {
+    /// For the vector of the query, until then; it searches by words otherwise.
+    pub vector_until: Instant,
+    /// For the index, so long. Zero: what the index has now is searched, which may lack the latest changes.
+    pub index: Duration,
+}
+
+impl SearchWait {
+    /// As searches of the API wait.
+    #[must_use]
+    pub fn of_api() -> Self {
+        Self { vector_until: Instant::now() + QUERY_VECTOR_WAIT, index: INDEX_WAIT }
+    }
+}
 
 /// Searches entries of the memory of agents.
 ///
@@ -106,7 +125,7 @@ pub trait MemorySearch: Send + Sync + 'static {
     /// The index or the store could not be read.
     fn search(&self, scope: &SearchScope, query: &str, limit: usize) -> Result<Found, ContentError>;
 
-    /// The same, which waits for at most so long for the vector of the query, and then searches by words.
+    /// The same, which says how long it waits.
     ///
     /// # Errors
     /// As of [`search`](Self::search).
@@ -115,7 +134,7 @@ pub trait MemorySearch: Send + Sync + 'static {
         scope: &SearchScope,
         query: &str,
         limit: usize,
-        _vector_wait: Duration,
+        _wait: SearchWait,
     ) -> Result<Found, ContentError> {
         self.search(scope, query, limit)
     }

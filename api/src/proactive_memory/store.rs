@@ -17,6 +17,23 @@ pub struct EntryRow {
     pub record: MemoryEntryRecord,
 }
 
+/// Rows that were read at once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EntryPage {
+    /// At most as many as were asked for, and fewer where they are large.
+    pub rows: Vec<EntryRow>,
+    /// There are no more behind them.
+    pub is_last: bool,
+}
+
+impl EntryPage {
+    /// Behind which row the next page begins; `None` after the last page.
+    #[must_use]
+    pub fn next(&self) -> Option<(AgentId, MemoryEntryId)> {
+        self.rows.last().filter(|_| !self.is_last).map(|row| (row.agent, row.id))
+    }
+}
+
 /// Reads the rows of entries, those that were replaced or have expired too. The calls touch the disk: on a tokio worker use
 /// `spawn_blocking`.
 pub trait EntryStore: Send + Sync + 'static {
@@ -32,7 +49,7 @@ pub trait EntryStore: Send + Sync + 'static {
         agent: Option<AgentId>,
         after: Option<(AgentId, MemoryEntryId)>,
         limit: usize,
-    ) -> Result<Vec<EntryRow>, ContentError>;
+    ) -> Result<EntryPage, ContentError>;
 
     /// Entries about a user, of all agents, in the order of agents and ids, behind `after`.
     fn of_user(
@@ -40,5 +57,5 @@ pub trait EntryStore: Send + Sync + 'static {
         user: &str,
         after: Option<(AgentId, MemoryEntryId)>,
         limit: usize,
-    ) -> Result<Vec<EntryRow>, ContentError>;
+    ) -> Result<EntryPage, ContentError>;
 }

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use crate::http::api::Api;
 use crate::http::blocking::spawn_blocking;
 use crate::http::call::Call;
 use crate::http::error::Error;
@@ -24,10 +25,11 @@ use crate::proactive_memory::change::{of_agent, session_expiry};
 use crate::proactive_memory::entries::{AgentEntries, PAGE_ROWS, now};
 use crate::proactive_memory::imports::{Import, Imports, NewEntry, run};
 use crate::proactive_memory::routes::settings;
+use crate::proactive_memory::settings::ProactiveMemory;
 use crate::proactive_memory::shape::{ImportedEntry, MemoryEntry};
 
 /// Bytes of an import.
-const IMPORT_BYTES_MAX: usize = 96 << 20;
+pub(crate) const IMPORT_BYTES_MAX: usize = 96 << 20;
 /// What an export or import costs the client's rate budget.
 const COST: u32 = 20;
 
@@ -64,16 +66,20 @@ struct Export {
 }
 
 /// The place behind an entry.
-struct Behind(MemoryEntryId);
+pub(crate) struct Behind(MemoryEntryId);
 
-async fn export_page(entries: &AgentEntries, after: Option<Behind>) -> Result<Page<MemoryEntry, Behind, ()>, Error> {
+/// The entries behind one, as an import takes them.
+pub(crate) async fn export_page(
+    entries: &AgentEntries,
+    after: Option<Behind>,
+) -> Result<Page<MemoryEntry, Behind, ()>, Error> {
     let rows = entries.read(move |rows| {
         let after = after.map(|Behind(id)| (rows.agent, id));
         rows.store.entries(Some(rows.agent), after, PAGE_ROWS)
     });
-    let (rows, now) = (rows.await?, now());
-    let next = (rows.len() == PAGE_ROWS).then(|| rows.last().map(|row| Behind(row.id))).flatten();
-    let items = rows.into_iter().filter(|row| row.record.is_live(now)).map(MemoryEntry::exported).collect();
+    let (page, now) = (rows.await?, now());
+    let next = page.next().map(|(_, id)| Behind(id));
+    let items = page.rows.into_iter().filter(|row| row.record.is_live(now)).map(MemoryEntry::exported).collect();
     Ok(Page { items, next, total: () })
 }
 
@@ -120,9 +126,7 @@ async fn import(call: Call) -> Result<Response, Error> {
             let body: ImportBody = call.json()?;
             (body.memories, body.background)
         };
-        let now = now();
-        let expiry = session_expiry(&settings, now);
-        Ok::<_, Error>((checked(agent, memories, |entry| entry.read(now, expiry))?, background))
+        Ok::<_, Error>((new_entries(agent, memories, &settings)?, background))
     });
     let read = read.await.map_err(|_| Error::internal("the import could not be read"))?;
     let (new, background) = read?;
@@ -133,6 +137,25 @@ async fn import(call: Call) -> Result<Response, Error> {
     }
     job.await.map_err(|_| Error::internal("the import was interrupted"))??;
     reply::ok(&state.shown())
+}
+
+/// Stores entries, and gives the number of those that are new or were changed.
+pub(crate) async fn import_now(api: &Api, entries: AgentEntries, new: Vec<NewEntry>) -> Result<usize, Error> {
+    let state = api.services.state::<Imports>().begin(entries.agent, new.len())?;
+    let job = tokio::spawn(run(entries, new, Arc::clone(&state)));
+    job.await.map_err(|_| Error::internal("the import was interrupted"))??;
+    Ok(state.imported())
+}
+
+/// Reads entries for an agent, and checks each of them.
+pub(crate) fn new_entries(
+    agent: AgentId,
+    memories: Vec<ImportedEntry>,
+    settings: &ProactiveMemory,
+) -> Result<Vec<NewEntry>, Error> {
+    let now = now();
+    let expiry = session_expiry(settings, now);
+    checked(agent, memories, |entry| entry.read(now, expiry))
 }
 
 /// Every entry is checked before any is stored.

@@ -22,13 +22,14 @@ use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 use crate::proactive_memory::change::of_agent;
 use crate::proactive_memory::entries::{AgentEntries, Plan, Rows, now};
-use crate::proactive_memory::list::AGENTS_PAGE;
 use crate::proactive_memory::routes::{NO_AGENT, settings};
 use crate::proactive_memory::shape::MemoryEntry;
 use crate::proactive_memory::similar::{Words, groups};
 
 /// What a request that may look at many rows costs the client's rate budget.
 const COST: u32 = 50;
+/// Agents whose counts are read at once.
+const AGENTS_PAGE: usize = 500;
 /// Requests that may look at many rows at once.
 const UPKEEP_MAX: usize = 2;
 /// Entries that one consolidation changes; as many replaced ones can be removed with it.

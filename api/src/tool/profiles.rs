@@ -45,6 +45,12 @@ pub const PROFILES: &[Profile] = &[
             "memory_store",
             "memory_recall",
             "memory_list",
+            "memory_search",
+            "memory_update",
+            "memory_forget",
+            "knowledge_add_entity",
+            "knowledge_add_relation",
+            "knowledge_query",
             "agent_list",
             "agent_find",
             "agent_send",
@@ -71,6 +77,12 @@ pub const PROFILES: &[Profile] = &[
             "memory_store",
             "memory_recall",
             "memory_list",
+            "memory_search",
+            "memory_update",
+            "memory_forget",
+            "knowledge_add_entity",
+            "knowledge_add_relation",
+            "knowledge_query",
             "tool_search",
             "tool_load",
         ],
@@ -105,6 +117,12 @@ pub const PROFILES: &[Profile] = &[
             "memory_store",
             "memory_recall",
             "memory_list",
+            "memory_search",
+            "memory_update",
+            "memory_forget",
+            "knowledge_add_entity",
+            "knowledge_add_relation",
+            "knowledge_query",
             "tool_search",
             "tool_load",
         ],
@@ -171,6 +189,13 @@ mod tests {
             let capabilities = manifest::parse(&text).unwrap().manifest.capabilities;
             assert_eq!(capabilities.tools.len(), profile.tools.len(), "{}", profile.name);
             assert_eq!(capabilities.network.is_empty(), !profile.lists.iter().any(|(key, _)| *key == "network"));
+        }
+        let with_memory = PROFILES.iter().filter(|profile| profile.tools.contains(&"memory_store"));
+        for profile in with_memory {
+            for tool in ["memory_search", "memory_update", "memory_forget", "knowledge_query", "knowledge_add_relation"]
+            {
+                assert!(profile.tools.contains(&tool), "{}: {tool}", profile.name);
+            }
         }
         let mut names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
         names.sort_unstable();

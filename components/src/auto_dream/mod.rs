@@ -7,9 +7,10 @@ use crate::kernel::domain::Domain;
 use crate::kernel::id::{AgentId, SessionId, TurnId, uuid_id};
 use crate::kernel::record::{StoredComponent, is_default};
 use crate::kernel::time::Timestamp;
+use crate::proactive_memory::MemoryEntryId;
 
 /// What this domain is.
-pub const DOMAIN: Domain = Domain { name: "auto_dream", uses: &[] };
+pub const DOMAIN: Domain = Domain { name: "auto_dream", uses: &["proactive_memory"] };
 
 uuid_id! {
     /// Names the dreaming of one agent: the id of that agent.
@@ -37,6 +38,9 @@ pub struct Dream {
     pub sessions: u32,
     /// When it is looked at again.
     pub check_at: Timestamp,
+    /// Behind which memory entry the next run begins to read; `None` for the first entry.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cursor: Option<MemoryEntryId>,
     /// The run that is under way.
     #[serde(default, skip_serializing_if = "is_default")]
     pub run: Option<DreamRun>,
@@ -62,9 +66,31 @@ pub struct DreamRun {
     /// The sessions that had started when it began.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sessions: u32,
+    /// Behind which memory entry it began to read.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub from: Option<MemoryEntryId>,
+    /// How far it has read.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub read: DreamRead,
     /// It was told to stop, for this reason.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ending: Option<DreamOutcome>,
+}
+
+/// How far a run has read the memory entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DreamRead {
+    /// Pages, each counted once.
+    pub pages: u32,
+    /// Behind which entry the last page began.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub last: Option<MemoryEntryId>,
+    /// Behind which entry the next page begins.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub next: Option<MemoryEntryId>,
+    /// It has read the last page of all.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_whole: bool,
 }
 
 /// How a run ended.

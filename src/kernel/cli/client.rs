@@ -1,6 +1,9 @@
 //! The HTTP client of the commands.
 
 use std::collections::VecDeque;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
 use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder, Response, Url};
@@ -97,6 +100,26 @@ impl Client {
             to.write_all(&piece).map_err(Error::io("cannot write the file"))?;
         }
         to.flush().map_err(Error::io("cannot write the file"))
+    }
+
+    /// Saves the body of an answer as `file`, which is replaced once all of it is there.
+    pub(crate) async fn save(&self, path: &str, file: &Path) -> Result<(), Error> {
+        let failed = || Error::io(format!("cannot write {}", file.display()));
+        // A device or a pipe is written to, and not replaced.
+        if file.metadata().is_ok_and(|present| !present.is_file()) {
+            let mut to = File::options().write(true).open(file).map_err(failed())?;
+            return self.download(path, &mut to).await;
+        }
+        let part = file.with_added_extension("part");
+        let mut to = BufWriter::new(File::create(&part).map_err(failed())?);
+        let saved = match self.download(path, &mut to).await {
+            Ok(()) => std::fs::rename(&part, file).map_err(failed()),
+            Err(error) => Err(error),
+        };
+        if saved.is_err() {
+            let _gone = std::fs::remove_file(&part);
+        }
+        saved
     }
 
     /// `DELETE path`.

@@ -8,6 +8,10 @@ use parking_lot::Mutex;
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 /// The longest pause, also of those that a provider asks for.
 const PAUSE_MAX: Duration = Duration::from_secs(300);
+/// The pause after answers that were paid and could not be used. Each further one doubles it.
+const USELESS_FIRST: Duration = Duration::from_secs(60);
+/// The longest pause after such an answer.
+const USELESS_MAX: Duration = Duration::from_secs(4 * 3_600);
 
 /// Closed while the provider answers.
 #[derive(Debug, Default)]
@@ -16,6 +20,8 @@ pub(super) struct Circuit(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     failures: u32,
+    /// Answers in a row that could not be used.
+    useless: u32,
     until: Option<Instant>,
     why: String,
 }
@@ -32,9 +38,26 @@ impl Circuit {
         state.until.map(|_| state.why.clone())
     }
 
-    /// It answered.
+    /// It answered. Whether that is of use is not known yet.
     pub(super) fn answered(&self) {
-        *self.0.lock() = State::default();
+        let mut state = self.0.lock();
+        *state = State { useless: state.useless, ..State::default() };
+    }
+
+    /// What it answered was stored.
+    pub(super) fn stored(&self) {
+        self.0.lock().useless = 0;
+    }
+
+    /// What it answered cannot be used, and was paid all the same: it is tried again ever more rarely.
+    pub(super) fn useless(&self, now: Instant, why: &str) {
+        let mut state = self.0.lock();
+        if state.until.is_none_or(|until| until <= now) {
+            state.useless += 1;
+        }
+        let pause = USELESS_FIRST.saturating_mul(1 << state.useless.saturating_sub(1).min(16)).min(USELESS_MAX);
+        state.until = state.until.max(Some(now + pause));
+        why.clone_into(&mut state.why);
     }
 
     /// It failed; it, or a budget, asks to be left alone for `least`.
@@ -73,5 +96,22 @@ mod tests {
         assert_eq!(circuit.pause(now), Some(Duration::from_secs(30)));
         circuit.failed(now, Some(Duration::from_secs(86_400)), "slow down");
         assert_eq!(circuit.pause(now), Some(PAUSE_MAX));
+    }
+
+    #[test]
+    fn answers_of_no_use_are_paid_ever_more_rarely_also_when_each_comes_at_once() {
+        let (circuit, mut now) = (Circuit::default(), Instant::now());
+        for mins in [1, 2, 4, 8, 16, 32, 64, 128, 240, 240] {
+            circuit.answered();
+            circuit.useless(now, "other dimensions");
+            circuit.useless(now, "other dimensions");
+            assert_eq!(circuit.pause(now), Some(Duration::from_secs(mins * 60)));
+            assert_eq!(circuit.why().as_deref(), Some("other dimensions"));
+            now += Duration::from_secs(mins * 60);
+        }
+        circuit.answered();
+        circuit.stored();
+        circuit.useless(now, "the disk");
+        assert_eq!(circuit.pause(now), Some(USELESS_FIRST));
     }
 }

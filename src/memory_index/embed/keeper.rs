@@ -18,7 +18,7 @@ use agentsvc_components::proactive_memory::change::{ChangedEntries, EntriesChang
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
 
 use super::remote::{RemoteEmbedder, Unembedded};
-use super::vector_store::{Packed, Row, VectorStore, fingerprint};
+use super::vector_store::{Packed, Row, VectorStore, fingerprint, other_dimensions};
 use super::{Chunks, Similar};
 use crate::memory_index::config::Remote;
 use crate::memory_index::index::key_of;
@@ -116,12 +116,18 @@ impl Similar for Stored {
     fn similarities(&self, query: &str, rows: &[EntryRow], longest: Duration) -> Option<Vec<f32>> {
         let shared = &self.shared;
         let dimensions = shared.store.get()?.dimensions()?;
-        if rows.is_empty() {
+        let stored: Vec<Option<Row>> = rows.iter().map(|row| shared.stored(row)).collect();
+        // A query is not paid that has nothing to be compared with.
+        if stored.iter().all(Option::is_none) {
             return None;
         }
         let asked = shared.embedder.query(query, longest)?;
-        let is_known = asked.len() == dimensions as usize && asked.iter().any(|part| *part != 0.0);
-        let near: Vec<Option<f32>> = rows.iter().map(|row| shared.near(row, &asked)).collect();
+        if asked.len() != dimensions as usize {
+            shared.embedder.useless(&other_dimensions(asked.len() as u64, dimensions.into()));
+            return None;
+        }
+        let is_known = asked.iter().any(|part| *part != 0.0);
+        let near: Vec<Option<f32>> = stored.iter().map(|row| nearness(row.as_ref()?, &asked)).collect();
         (is_known && near.iter().any(Option::is_some)).then(|| above_usual(&near))
     }
 
@@ -150,13 +156,16 @@ impl Similar for Stored {
 }
 
 impl Shared {
-    /// How similar the row is to the vector, by the piece of it that is most similar; `None` without vectors of its present text.
-    fn near(&self, row: &EntryRow, asked: &[f32]) -> Option<f32> {
-        let stored = self.store.get()?.get(&key(row)).ok().flatten()?;
-        let is_present = stored.fingerprint == fingerprint(&row.record.content);
-        let best = stored.vectors.iter().map(|vector| vector.similarity(asked)).reduce(f32::max);
-        best.filter(|_| is_present)
+    /// The vectors of the present text of an entry.
+    fn stored(&self, row: &EntryRow) -> Option<Row> {
+        let stored = self.store.get()?.get(&key(row)).ok().flatten();
+        stored.filter(|stored| stored.fingerprint == fingerprint(&row.record.content) && !stored.vectors.is_empty())
     }
+}
+
+/// How similar an entry is to the vector, by the piece of it that is most similar.
+fn nearness(stored: &Row, asked: &[f32]) -> Option<f32> {
+    stored.vectors.iter().map(|vector| vector.similarity(asked)).reduce(f32::max)
 }
 
 /// 0 for what is no more similar than usual.
@@ -204,7 +213,7 @@ impl Keeper {
                 Err(stop) => {
                     if let Stop::Disk(error) = &stop {
                         tracing::error!(%error, "vectors of memory entries could not be stored");
-                        shared.embedder.fail(&error.to_string());
+                        shared.embedder.useless(&error.to_string());
                     }
                     shared.stale.fetch_add(1, Ordering::AcqRel);
                     if self.wait(shared.embedder.pause().unwrap_or_default().max(RETRY)).is_err() {
@@ -246,7 +255,8 @@ impl Keeper {
     }
 
     fn take(&self, store: &VectorStore, first: EntriesChanged) -> Result<(), Stop> {
-        let mut missing = Vec::new();
+        // One that changed several times is embedded once.
+        let mut missing: HashMap<Key, Box<str>> = HashMap::new();
         for changed in std::iter::once(first).chain(self.changed.try_iter().take(CHANGES_READ - 1)) {
             let agent = changed.agent;
             let ChangedEntries::These(ids) = &changed.entries else {
@@ -262,15 +272,14 @@ impl Keeper {
                     None => {}
                     Some(record) => {
                         let is_new = stored.as_ref().is_none_or(|row| row.fingerprint != fingerprint(&record.content));
-                        if is_new {
+                        if is_new && missing.insert(key, record.content).is_none() {
                             self.shared.embedded.fetch_sub(stored.is_some().into(), Ordering::AcqRel);
-                            missing.push((key, record.content));
                         }
                     }
                 }
             }
         }
-        self.embed(store, &missing)
+        self.embed(store, &missing.into_iter().collect::<Vec<_>>())
     }
 
     fn remove(&self, store: &VectorStore, keys: &[Key]) -> Result<(), Stop> {
@@ -295,9 +304,9 @@ impl Keeper {
         let (mut after, mut from) = (None, Some([0; 32]));
         while let Some(start) = from {
             let page = self.shared.entries.entries(None, after, PAGE_ROWS)?;
-            let last = page.last().filter(|_| page.len() == PAGE_ROWS);
+            let last = page.rows.last().filter(|_| !page.is_last);
             let rows: HashMap<Key, &EntryRow> =
-                page.iter().filter(|row| row.record.deleted_at.is_none()).map(|row| (key(row), row)).collect();
+                page.rows.iter().filter(|row| row.record.deleted_at.is_none()).map(|row| (key(row), row)).collect();
             let mut missing: Vec<(Key, Box<str>)> = Vec::new();
             self.remove_orphans(store, start, last.map(key), &rows)?;
             for (key, row) in &rows {
@@ -349,6 +358,7 @@ impl Keeper {
             };
             let rows: Vec<(Key, Row)> = some.iter().zip(&pieces).map(row).collect();
             store.put(&rows)?;
+            self.shared.embedder.stored();
             self.shared.embedded.fetch_add(rows.len() as u64, Ordering::AcqRel);
         }
         Ok(())

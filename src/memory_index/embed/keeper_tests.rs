@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use agentsvc_api::proactive_memory::search::{MemorySearch, SearchMode, SearchScope};
+use agentsvc_api::proactive_memory::search::{INDEX_WAIT, MemorySearch, SearchMode, SearchScope, SearchWait};
 use agentsvc_components::turn::outcome::FailureCode;
 use agentsvc_components::{AgentId, Refusal, RefusalKind};
 use futures_util::future::BoxFuture;
@@ -19,6 +19,10 @@ use crate::model::provider::Target;
 
 /// How long a test waits for the thread.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+fn wait(vector: Duration) -> SearchWait {
+    SearchWait { vector_until: Instant::now() + vector, index: INDEX_WAIT }
+}
 
 /// A provider whose vectors tell animals from vehicles, and that says what it was asked.
 #[derive(Default)]
@@ -137,7 +141,7 @@ impl Vectors {
 
     fn search(&self, query: &str) -> (SearchMode, Vec<u128>) {
         let scope = SearchScope::default();
-        let found = self.fixture.index.search_within(&scope, query, 10, PATIENCE).expect("a search");
+        let found = self.fixture.index.search_within(&scope, query, 10, wait(PATIENCE)).expect("a search");
         (found.mode, found.hits.iter().map(|hit| hit.id.0.as_u128()).collect())
     }
 }
@@ -240,12 +244,14 @@ fn a_search_waits_no_longer_than_it_may() {
     vectors.ready();
     vectors.provider.is_silent.store(true, Ordering::Release);
     let begun = Instant::now();
-    let found = vectors.fixture.index.search_within(&SearchScope::default(), "dog", 10, Duration::from_millis(50));
+    let found =
+        vectors.fixture.index.search_within(&SearchScope::default(), "dog", 10, wait(Duration::from_millis(50)));
     assert_eq!(found.unwrap().mode, SearchMode::Lexical);
     assert!(begun.elapsed() < PATIENCE / 4);
     for n in 0..20 {
         let text = format!("dog {n}");
-        let found = vectors.fixture.index.search_within(&SearchScope::default(), &text, 10, Duration::from_millis(1));
+        let found =
+            vectors.fixture.index.search_within(&SearchScope::default(), &text, 10, wait(Duration::from_millis(1)));
         assert_eq!(found.unwrap().mode, SearchMode::Lexical);
     }
     assert!(vectors.provider.asked.lock().iter().filter(|texts| texts[0].starts_with("dog")).count() <= 8);
@@ -279,7 +285,55 @@ fn vectors_of_other_dimensions_are_not_stored() {
     vectors.put(agent(1), &[(2, "a car")]);
     until(|| vectors.state().error.is_some());
     assert!(vectors.state().error.unwrap().contains("4 dimensions"));
+    let asked = vectors.provider.count();
     assert_eq!(vectors.search("dog").0, SearchMode::Lexical);
+    assert_eq!(vectors.provider.count(), asked, "nothing is paid that cannot be used");
+}
+
+#[test]
+fn a_model_that_answers_queries_with_other_dimensions_is_left_alone() {
+    let mut vectors = Vectors::new();
+    vectors.put(agent(1), &[(1, "a dog")]);
+    vectors.start("m", Chunks::default());
+    vectors.ready();
+    vectors.provider.dimensions.store(4, Ordering::Release);
+    let asked = vectors.provider.count();
+    for query in ["dog", "a puppy", "a truck"] {
+        assert_eq!(vectors.search(query).0, SearchMode::Lexical);
+    }
+    assert_eq!(vectors.provider.count(), asked + 1);
+    let state = vectors.state();
+    assert_eq!(state.state, EmbeddingState::Waiting);
+    assert!(state.error.unwrap().contains("set another embedding_model"));
+}
+
+#[test]
+fn a_query_is_not_paid_that_has_nothing_to_be_compared_with() {
+    let mut vectors = Vectors::new();
+    *vectors.provider.refused.lock() = Some("poison");
+    vectors.put(agent(1), &[(1, "poison")]);
+    vectors.put(agent(2), &[(2, "a dog")]);
+    vectors.start("m", Chunks::default());
+    vectors.ready();
+    let (asked, of) = (vectors.provider.count(), |n| SearchScope { agent: Some(agent(n)), ..SearchScope::default() });
+    let mode = |scope: &SearchScope| vectors.fixture.index.search(scope, "puppy", 10).unwrap().mode;
+    assert_eq!((mode(&of(1)), vectors.provider.count()), (SearchMode::Lexical, asked));
+    assert_eq!((mode(&of(2)), vectors.provider.count()), (SearchMode::Hybrid, asked + 1));
+}
+
+#[test]
+fn a_provider_that_would_answer_too_late_is_asked_rarely() {
+    let vectors = Vectors::new();
+    let embedder =
+        RemoteEmbedder::new(Box::new(Shared(Arc::clone(&vectors.provider))), vectors.runtime.handle().clone());
+    let (short, long) = (Duration::from_millis(500), Duration::from_secs(1));
+    assert!(!embedder.is_too_slow(short), "nothing is known yet");
+    embedder.took(Duration::from_millis(900));
+    assert!(embedder.is_too_slow(short) && !embedder.is_too_slow(long));
+    let asked = (0..100).find(|_| !embedder.is_too_slow(short));
+    assert!(asked.is_some_and(|skipped| skipped > 3), "it is tried again after some: {asked:?}");
+    (0..5).for_each(|_| embedder.took(Duration::from_millis(50)));
+    assert!(!embedder.is_too_slow(short));
 }
 
 #[test]

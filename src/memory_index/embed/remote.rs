@@ -2,6 +2,7 @@
 //! left alone for a while.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,8 @@ const TIMEOUTS: Timeouts =
 const QUERIES_MAX: usize = 8;
 /// How long a provider is left alone that a key or a setting keeps from answering.
 const SETTINGS_PAUSE: Duration = Duration::from_secs(60);
+/// By which part of it the mean of latencies sinks with each query that is not asked.
+const LATENCY_PARTS: u64 = 16;
 /// Bytes of the texts of one call, where the context of the model does not say less.
 const CALL_BYTES_MAX: usize = 256 << 10;
 /// Embedded where a text was refused, to see whether any is taken.
@@ -162,6 +165,8 @@ pub(crate) struct RemoteEmbedder {
     handle: Handle,
     circuit: Circuit,
     queries: Arc<Semaphore>,
+    /// Milliseconds that queries take, as a moving mean.
+    latency: AtomicU64,
     known: Mutex<Cache>,
 }
 
@@ -169,7 +174,14 @@ impl RemoteEmbedder {
     /// Nothing is asked yet.
     pub(crate) fn new(provider: Box<dyn Provider>, handle: Handle) -> Arc<Self> {
         let queries = Arc::new(Semaphore::new(QUERIES_MAX));
-        Arc::new(Self { provider, handle, circuit: Circuit::default(), queries, known: Mutex::default() })
+        Arc::new(Self {
+            provider,
+            handle,
+            circuit: Circuit::default(),
+            queries,
+            latency: AtomicU64::new(0),
+            known: Mutex::default(),
+        })
     }
 
     /// Why the provider is left alone, or failed the last time.
@@ -177,9 +189,14 @@ impl RemoteEmbedder {
         self.circuit.why()
     }
 
-    /// Something else keeps it from going on.
-    pub(super) fn fail(&self, why: &str) {
-        self.circuit.failed(Instant::now(), Some(SETTINGS_PAUSE), why);
+    /// What it answered cannot be used. It is asked again after a pause, which grows to hours.
+    pub(super) fn useless(&self, why: &str) {
+        self.circuit.useless(Instant::now(), why);
+    }
+
+    /// What it answered was stored.
+    pub(super) fn stored(&self) {
+        self.circuit.stored();
     }
 
     /// How long the provider is still to be left alone.
@@ -195,14 +212,18 @@ impl RemoteEmbedder {
         if self.pause().is_some() || longest.is_zero() {
             return None;
         }
+        if self.is_too_slow(longest) {
+            return None;
+        }
         let permit = Arc::clone(&self.queries).try_acquire_owned().ok()?;
         let (sender, answer) = sync_channel(1);
         let (of, text) = (Arc::clone(self), text.to_owned());
         self.handle.spawn(async move {
-            let texts = [text];
+            let (texts, begun) = ([text], Instant::now());
             if let Ok(vectors) = of.call(&texts, true).await
                 && let Some(vector) = vectors.into_iter().next()
             {
+                of.took(begun.elapsed());
                 let vector: Arc<[f32]> = vector.into();
                 of.known.lock().put(&texts[0], Arc::clone(&vector));
                 let _gone = sender.try_send(vector);
@@ -210,6 +231,25 @@ impl RemoteEmbedder {
             drop(permit);
         });
         answer.recv_timeout(longest).ok()
+    }
+
+    /// Would the answer come too late? It would be waited for, and paid, for nothing. Each time that it is not asked, the provider
+    /// is taken to be a little faster, so that it is tried again.
+    pub(super) fn is_too_slow(&self, longest: Duration) -> bool {
+        let latency = self.latency.load(Ordering::Acquire);
+        let is_slow = u128::from(latency) > longest.as_millis();
+        if is_slow {
+            self.latency.store(latency - latency.div_ceil(LATENCY_PARTS), Ordering::Release);
+        }
+        is_slow
+    }
+
+    /// A query took so long.
+    pub(super) fn took(&self, time: Duration) {
+        let took = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let before = self.latency.load(Ordering::Acquire);
+        let mean = if before == 0 { took } else { before.midpoint(took) };
+        self.latency.store(mean, Ordering::Release);
     }
 
     /// The vectors of pieces of entries, in their order. Blocks.

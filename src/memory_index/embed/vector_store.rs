@@ -103,6 +103,14 @@ impl Row {
     }
 }
 
+/// Says that vectors cannot be compared, and what to do.
+pub(super) fn other_dimensions(answered: u64, stored: u64) -> String {
+    format!(
+        "the model answers with {answered} dimensions, and the stored vectors have {stored}; set another embedding_model or \
+         embedding_dimensions, or delete data/memory-vectors while the daemon is stopped"
+    )
+}
+
 /// The fingerprint of a text.
 pub(super) fn fingerprint(text: &str) -> u64 {
     xxh3_64(text.as_bytes())
@@ -168,9 +176,7 @@ impl VectorStore {
                 batch.insert(&self.about, DIMENSIONS, parts.to_le_bytes());
             }
             if parts != dimensions {
-                return Err(io::Error::other(format!(
-                    "the model answers with {parts} dimensions, and the stored vectors have {dimensions}"
-                )));
+                return Err(io::Error::other(other_dimensions(parts, dimensions)));
             }
         }
         for (key, row) in rows {

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use agentsvc_components::SessionId;
 use agentsvc_components::proactive_memory::Level;
+use agentsvc_components::proactive_memory::recall::RecallScope;
 use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
 use rustix::fs::{CWD, FileType, Mode};
 
@@ -265,6 +267,64 @@ fn who_tells_of_a_change_waits_for_no_search_and_no_writing() {
 }
 
 #[test]
+fn a_turn_of_a_user_finds_the_own_among_very_many_of_others() {
+    let fixture = Fixture::new();
+    let of = |user: &str, text: &str| MemoryEntryRecord { user: Some(user.into()), ..said(text) };
+    fixture.put(agent(1), (0..5_000).map(|n| (id(n), of(&format!("u{}", n % 50), "zebra"))));
+    fixture.put(agent(1), [(id(9_000), of("ana", "one zebra and a lot of other words that count less"))]);
+    fixture.index.worker.compared().unwrap();
+    let turn = RecallScope { user: Some("ana".into()), session: SessionId(uuid::Uuid::nil()) };
+    let scope = SearchScope { agent: Some(agent(1)), turn: Some(turn), ..all() };
+    assert_eq!(fixture.found(&scope, "zebra"), [id(9_000)]);
+}
+
+#[test]
+fn a_search_finds_what_changes_while_segments_merge() {
+    let fixture = Fixture::new();
+    fixture.fill(1, 3, 1_000);
+    fixture.index.worker.compared().unwrap();
+    // The first has the others of before with it; of the small ones that follow, eight are merged.
+    for n in 0..8 {
+        fixture.put(agent(80), [(id(100 + n), said("a zebra"))]);
+        fixture.index.worker.seal();
+        fixture.index.worker.compared().unwrap();
+    }
+    let (release, merges) = fixture.hold(id(101));
+    fixture.put(agent(80), [(id(200), said("a lion"))]);
+    fixture.index.worker.seal();
+    merges.recv_timeout(Duration::from_secs(60)).expect("a merge");
+    fixture.put(agent(80), [(id(7), said("a giraffe"))]);
+    assert_eq!(fixture.found(&all(), "giraffe"), [id(7)]);
+    fixture.fill(10, 20, 1_000);
+    fixture.put(agent(80), [(id(8), said("an antelope"))]);
+    fixture.index.worker.index(Duration::from_secs(60)).unwrap();
+    assert_eq!(fixture.found(&all(), "antelope"), [id(8)], "also when a tail is full");
+    drop(release);
+    fixture.index.worker.compared().unwrap();
+    assert_eq!(fixture.found(&all(), "giraffe"), [id(7)]);
+    assert_eq!(fixture.found(&all(), "zebra").len(), 8);
+}
+
+#[test]
+fn a_turn_waits_neither_for_the_index_nor_for_the_world() {
+    let fixture = Fixture::new();
+    fixture.fill(1, 1, 3_000);
+    fixture.put(agent(1), [(id(6), said("a zebra"))]);
+    fixture.index.worker.compared().unwrap();
+    let (release, reads) = fixture.hold(id(7));
+    fixture.put(agent(1), [(id(7), said("a giraffe"))]);
+    reads.recv_timeout(Duration::from_secs(60)).expect("the index hears of the change");
+    let begun = Instant::now();
+    let wait = SearchWait { vector_until: begun, index: Duration::ZERO };
+    let hits = |query| fixture.index.search_within(&of(1), query, 10, wait).unwrap().hits;
+    assert_eq!((hits("zebra").len(), hits("giraffe").len()), (1, 0), "what the index has now");
+    assert_eq!(fixture.world.settled.load(Ordering::Acquire), 0);
+    drop(release);
+    assert_eq!(fixture.found(&of(1), "giraffe"), [id(7)]);
+    assert_eq!(fixture.world.settled.load(Ordering::Acquire), 1);
+}
+
+#[test]
 fn what_the_disk_did_not_take_is_added_later() {
     let fixture = Fixture::new();
     fixture.fill(1, 3, 1_000);
@@ -274,13 +334,13 @@ fn what_the_disk_did_not_take_is_added_later() {
     fixture.put(agent(80), [(id(7), said("a giraffe"))]);
     assert_eq!(fixture.found(&all(), "giraffe"), [id(7)], "in memory");
     // More than is kept in memory.
-    fixture.fill(10, 20, 1_000);
+    fixture.fill(10, 70, 1_000);
     let index = fixture.index.worker.index(Duration::from_secs(60)).unwrap();
-    assert!(index.docs() < 20_000, "some were given up");
+    assert!(index.docs() < 70_000, "some were given up");
     std::fs::create_dir(&dir).unwrap();
     fixture.index.worker.compared().unwrap();
     assert_eq!(fixture.found(&all(), "giraffe"), [id(7)]);
-    assert_eq!(fixture.found(&all(), "filler entry 999 number 29").len(), 10);
+    assert_eq!(fixture.found(&all(), "filler entry 999 number 79").len(), 10);
     assert!(fixture.index.worker.size().1 > 0);
 }
 

@@ -47,7 +47,7 @@ const GUESSES: u32 = 4;
 pub(crate) type Key = [u8; 32];
 
 /// What a segment knows of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Doc {
     pub(crate) key: Key,
     /// Of what was read of the entry: another one means that the entry has changed since.

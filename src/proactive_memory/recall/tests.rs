@@ -4,7 +4,7 @@ use std::sync::mpsc;
 
 use agentsvc_api::http::bridge::bridge;
 use agentsvc_api::proactive_memory::search::{Hit, SearchMode};
-use agentsvc_api::proactive_memory::store::EntryRow;
+use agentsvc_api::proactive_memory::store::EntryPage;
 use agentsvc_api::session::content::MessageRow;
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::taint::Taint;
@@ -37,12 +37,12 @@ impl EntryStore for Stored {
         _: Option<AgentId>,
         _: Option<(AgentId, MemoryEntryId)>,
         _: usize,
-    ) -> Result<Vec<EntryRow>, ContentError> {
-        Ok(Vec::new())
+    ) -> Result<EntryPage, ContentError> {
+        Ok(EntryPage::default())
     }
 
-    fn of_user(&self, _: &str, _: Option<(AgentId, MemoryEntryId)>, _: usize) -> Result<Vec<EntryRow>, ContentError> {
-        Ok(Vec::new())
+    fn of_user(&self, _: &str, _: Option<(AgentId, MemoryEntryId)>, _: usize) -> Result<EntryPage, ContentError> {
+        Ok(EntryPage::default())
     }
 }
 
@@ -72,8 +72,19 @@ impl Content for Stored {
 struct Scripted<F>(F);
 
 impl<F: Fn(&str) -> Result<Found, ContentError> + Send + Sync + 'static> MemorySearch for Scripted<F> {
-    fn search(&self, scope: &SearchScope, query: &str, _: usize) -> Result<Found, ContentError> {
+    fn search(&self, _: &SearchScope, _: &str, _: usize) -> Result<Found, ContentError> {
+        panic!("a turn says how long it waits")
+    }
+
+    fn search_within(
+        &self,
+        scope: &SearchScope,
+        query: &str,
+        _: usize,
+        wait: SearchWait,
+    ) -> Result<Found, ContentError> {
         assert!(scope.agent == Some(AGENT) && scope.turn.is_some());
+        assert!(wait.index.is_zero() && wait.vector_until < Instant::now() + Duration::from_millis(RECALL_WAIT_MS));
         (self.0)(query)
     }
 }
@@ -98,6 +109,10 @@ fn entry(content: &str, user: Option<&str>) -> MemoryEntryRecord {
     MemoryEntryRecord { content: content.into(), user, confidence: 1.0, ..MemoryEntryRecord::default() }
 }
 
+fn soon() -> Instant {
+    Instant::now() + Duration::from_millis(RECALL_WAIT_MS)
+}
+
 fn found(numbers: impl IntoIterator<Item = u128>) -> Found {
     let hit = |number| Hit { id: MemoryEntryId(Uuid::from_u128(number)), agent: AGENT, score: 1.0 };
     Found { mode: SearchMode::Lexical, hits: numbers.into_iter().map(hit).collect() }
@@ -118,9 +133,9 @@ async fn a_turn_gets_what_is_its_own_and_fits() {
         // The last one is gone.
         Ok(found(0..6))
     });
-    let all = recaller.found(asked(10_000)).await.unwrap();
+    let all = recaller.found(asked(10_000), soon()).await.unwrap();
     assert_eq!((contents(&all), &*all.mode), (vec!["of ana", &*long, "x"], "lexical"));
-    let some = recaller.found(asked(300)).await.unwrap();
+    let some = recaller.found(asked(300), soon()).await.unwrap();
     assert_eq!(contents(&some), ["of ana", "x"], "what is too long leaves its place to the next");
     assert!(text(&some).chars().count() <= 300);
     let mut few = all.clone();
@@ -171,6 +186,9 @@ async fn a_turn_does_not_wait_for_a_search_that_hangs_and_says_when_it_failed() 
 
     let broken = parts(Vec::new(), |_| Err(ContentError::Failed("the disk".to_owned())));
     assert_eq!(broken.in_time(asked(1)).await.status, RecallStatus::Failed);
+    let waits = parts(vec![entry("tea", None)], |_| Ok(found([0])));
+    let begun_earlier = Instant::now();
+    assert_eq!(contents(&waits.found(asked(1_000), begun_earlier).await.unwrap()), ["tea"], "by words, without a wait");
     let nowhere = Recaller::default().in_time(asked(1)).await;
     assert_eq!(nowhere.status, RecallStatus::Failed);
 }

@@ -2,6 +2,8 @@
 
 use agentsvc_api::proactive_memory::own::{OwnPage, Wanted};
 use agentsvc_components::kernel::taint::Taint;
+use agentsvc_components::{Refusal, TurnId};
+use agentsvc_systems::auto_dream::{DreamPlace, GetDreamPlace, NoteDreamPage};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -44,18 +46,34 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let Input { query, after, untrusted } = input(&text)?;
         may_read(&context)?;
         let query = query.unwrap_or_default().to_lowercase();
+        let after = after.filter(|after| !after.is_empty()).map(|after| entry_id("after", &after)).transpose()?;
+        let run = if query.trim().is_empty() { consolidation(&context).await } else { None };
         let wanted = Wanted {
             words: query.split_whitespace().take(WORDS_MAX).map(str::to_owned).collect(),
             scope: scope(&context),
             untrusted: untrusted.unwrap_or(true),
-            after: after.filter(|after| !after.is_empty()).map(|after| entry_id("after", &after)).transpose()?,
+            after: after.or_else(|| run.as_ref().and_then(|(place, _)| place.from)),
             limit: ENTRIES_MAX,
             bytes_max: CONTENT_BYTES_MAX,
         };
-        let page = own(&context).page(wanted).await.map_err(|refusal| format!("Failed: {}.", refusal.message))?;
+        let failed = |refusal: Refusal| format!("Failed: {}.", refusal.message);
+        let (agent, after) = (context.run.agent, wanted.after);
+        let mut page = own(&context).page(wanted).await.map_err(failed)?;
+        if let Some((_, turn)) = run {
+            let note = NoteDreamPage { agent, turn, after, next: page.next };
+            let goes_on = context.bridge().ask(note).await.map_err(failed)?;
+            page.next = page.next.filter(|_| goes_on);
+        }
         let (text, taint) = told(&page);
         Ok(Ended::Read { text, taint })
     })
+}
+
+/// Where the consolidation run of this turn began to read, if the turn is one: it reads a bounded part of the entries.
+async fn consolidation(context: &Context) -> Option<(DreamPlace, TurnId)> {
+    let turn = context.turn()?;
+    let place = context.bridge().ask(GetDreamPlace { agent: context.run.agent, turn }).await.ok()??;
+    Some((place, turn))
 }
 
 /// The answer, and the taint of what stands in it.

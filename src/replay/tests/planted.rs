@@ -53,11 +53,11 @@ fn relabel(world: &mut World, from: &str, to: &str) -> bool {
 
 #[test]
 fn a_field_that_a_system_writes_otherwise_once_is_the_only_difference() {
-    let mut harness = Harness::new(7);
+    let mut harness = Harness::new(8);
     harness.load(150);
     let step = harness.set_label("ORIGINAL");
     let at = harness.now;
-    harness.load(60);
+    harness.load(20);
     let (newest, hash) = (harness.newest(), harness.hash());
     harness.close();
     let kept = Store::open(harness.world_dir()).unwrap();

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use agentsvc_components::agent::Agent;
-use agentsvc_components::auto_dream::{Dream, DreamId, DreamRun};
+use agentsvc_components::auto_dream::{Dream, DreamId, DreamRead, DreamRun};
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::manifest::Capabilities;
 use agentsvc_components::turn::Origin;
@@ -84,7 +84,9 @@ pub(super) fn begin(world: &mut World, id: DreamId, is_manual: bool) -> Result<(
     let deadline = now.plus_ms(i64::from(settings.timeout_secs) * 1_000);
     change_dream(world, id, |dream| {
         let (turn, session, sessions) = (taken.turn, taken.session, dream.sessions);
-        dream.run = Some(DreamRun { turn, session, started_at: now, deadline, is_manual, sessions, ending: None });
+        let (from, read) = (dream.cursor, DreamRead::default());
+        let (started_at, ending) = (now, None);
+        dream.run = Some(DreamRun { turn, session, started_at, deadline, is_manual, sessions, from, read, ending });
     });
     world.resource_mut::<DreamTotals>().started += 1;
     world.audit(audit_kinds::DREAM_STARTED, agent, json!({ "turn": taken.turn, "manual": is_manual }));

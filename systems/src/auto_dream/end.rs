@@ -12,7 +12,7 @@ use super::begin::change_dream;
 use super::index::Dreams;
 use super::list::DreamView;
 use super::metrics::DreamTotals;
-use super::{audit_kinds, error_codes, limits, time};
+use super::{audit_kinds, error_codes, limits, read, time};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
@@ -80,6 +80,7 @@ fn settle(world: &mut World, agent: AgentId, turn: TurnId, outcome: DreamOutcome
     change_dream(world, id, |dream| {
         dream.run = None;
         dream.check_at = check_at;
+        dream.cursor = read::next_from(&run, outcome);
         if outcome == DreamOutcome::Completed {
             dream.last_consolidated_at = Some(now);
             dream.sessions = dream.sessions.saturating_sub(run.sessions);

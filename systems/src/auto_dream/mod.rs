@@ -8,6 +8,7 @@
 //! | a run is a turn in a hidden session, with a profile: its own instructions, only memory tools, limits of calls, tokens and cost | it costs and does no more, and messages do not wait behind it |
 //! | the turn is the durable part: a restart resumes it | nothing runs twice, and no run is lost |
 //! | one run of an agent at once, a few of all | many that are due at once are no storm |
+//! | a run reads some pages of the entries, and the next one goes on behind them | each entry is seen, however many there are |
 //! | only a run that succeeds moves the time of the last consolidation | a failed one is repeated after the check interval |
 
 pub mod audit_kinds;
@@ -19,6 +20,9 @@ pub mod limits;
 mod list;
 mod metrics;
 mod prompt;
+mod read;
+#[cfg(test)]
+mod read_tests;
 mod set;
 #[cfg(test)]
 mod tests;
@@ -31,6 +35,7 @@ use agentsvc_components::turn::Origin;
 pub use begin::TriggerDream;
 pub use end::AbortDream;
 pub use list::DreamView;
+pub use read::{DreamPlace, GetDreamPlace, NoteDreamPage};
 pub use set::SetAutoDream;
 
 use crate::agent::AgentSpawned;
@@ -76,7 +81,12 @@ pub(crate) const DOMAIN: Domain = Domain {
         time::runs_set_back(world);
     },
     check: index::check,
-    commands: &[CommandDef::of::<AbortDream>(), CommandDef::of::<SetAutoDream>(), CommandDef::of::<TriggerDream>()],
+    commands: &[
+        CommandDef::of::<AbortDream>(),
+        CommandDef::of::<NoteDreamPage>(),
+        CommandDef::of::<SetAutoDream>(),
+        CommandDef::of::<TriggerDream>(),
+    ],
     totals: &[Totals::of::<metrics::DreamTotals>()],
     error_codes: error_codes::ALL,
     audit_kinds: audit_kinds::ALL,

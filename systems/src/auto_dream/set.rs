@@ -40,7 +40,13 @@ fn set(world: &mut World, agent: AgentId, enabled: bool) -> Result<DreamView, Re
     match was {
         None => spawn(world, owner, enabled),
         Some(was) if was != enabled => {
-            change_dream(world, id, |dream| dream.enabled = enabled);
+            let now = world.resource::<Now>().0;
+            change_dream(world, id, |dream| {
+                dream.enabled = enabled;
+                if enabled {
+                    dream.since = now;
+                }
+            });
             let check_at = time::next_check(world, id);
             change_dream(world, id, |dream| dream.check_at = check_at);
         }

@@ -25,7 +25,7 @@ use crate::{Settings, manifest};
 
 const HOUR: i64 = 3_600_000;
 
-fn settings() -> Settings {
+pub(super) fn settings() -> Settings {
     let auto_dream = AutoDreamSettings { enabled: true, ..AutoDreamSettings::default() };
     Settings { auto_dream, ..Settings::default() }
 }
@@ -38,7 +38,7 @@ fn command(name: &str, auto_dream: AutoDream) -> SpawnAgent {
 }
 
 /// An agent that dreams by itself, with a memory entry.
-fn dreamer(world: &mut TestWorld, name: &str) -> AgentId {
+pub(super) fn dreamer(world: &mut TestWorld, name: &str) -> AgentId {
     let on = AutoDream { enabled: Some(true), ..AutoDream::default() };
     let agent = world.ask(command(name, on)).unwrap().agent;
     remember(world, agent);
@@ -156,6 +156,10 @@ fn nothing_dreams_unless_configuration_and_agent_say_so() {
     world.ask(SetAutoDream { agent, enabled: false }).unwrap();
     pass(&mut world, 100 * HOUR);
     assert!(world.calls.is_empty());
+    world.ask(SetAutoDream { agent, enabled: true }).unwrap();
+    pass(&mut world, 23 * HOUR);
+    assert!(world.calls.is_empty(), "it starts again each time");
+    world.ask(SetAutoDream { agent, enabled: false }).unwrap();
     let nobody = AgentId(Uuid::from_u128(7));
     for refusal in [
         world.ask(SetAutoDream { agent: nobody, enabled: true }).map(drop),

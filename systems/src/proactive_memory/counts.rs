@@ -12,6 +12,7 @@ use agentsvc_components::{AgentId, Refusal, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::limits;
+use super::totals::Totals;
 use crate::config::Settings;
 use crate::kernel::check::Faults;
 use crate::kernel::command::{Answer, Command, Place};
@@ -24,7 +25,36 @@ use crate::memory;
 
 /// What the world keeps of the entries of every agent that has, or had, any.
 #[derive(Resource, Default)]
-pub(crate) struct Entries(pub(super) BTreeMap<AgentId, MemoryEntriesRecord>);
+pub(crate) struct Entries {
+    known: BTreeMap<AgentId, MemoryEntriesRecord>,
+    totals: Totals,
+}
+
+impl Entries {
+    /// What is kept of an agent.
+    pub(super) fn get(&self, agent: AgentId) -> Option<&MemoryEntriesRecord> {
+        self.known.get(&agent)
+    }
+
+    /// What all agents have together.
+    pub(super) const fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// Keeps this of its agent.
+    pub(super) fn set(&mut self, known: MemoryEntriesRecord) {
+        let (agent, after) = (known.agent, known.counts.clone());
+        let before = self.known.insert(agent, known).map(|known| known.counts).unwrap_or_default();
+        self.totals.replace(agent, &before, &after);
+    }
+
+    /// Forgets an agent.
+    fn remove(&mut self, agent: AgentId) -> Option<MemoryEntriesRecord> {
+        let known = self.known.remove(&agent)?;
+        self.totals.replace(agent, &known.counts, &EntryCounts::default());
+        Some(known)
+    }
+}
 
 /// What of an entry counts: a writer says it of the row that it saw.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,7 +132,7 @@ pub struct EntryUse {
 }
 
 pub(super) fn shown(world: &World, agent: AgentId) -> EntryUse {
-    let known = world.resource::<Entries>().0.get(&agent);
+    let known = world.resource::<Entries>().get(agent);
     EntryUse {
         agent,
         counts: known.map(|known| known.counts.clone()).unwrap_or_default(),
@@ -115,7 +145,7 @@ pub(super) fn shown(world: &World, agent: AgentId) -> EntryUse {
 
 /// Does the agent have an entry?
 pub(crate) fn has_entries(world: &World, agent: AgentId) -> bool {
-    world.resource::<Entries>().0.get(&agent).is_some_and(|known| known.counts.entries() > 0)
+    world.resource::<Entries>().get(agent).is_some_and(|known| known.counts.entries() > 0)
 }
 
 /// Entries that an agent may have.
@@ -156,7 +186,7 @@ impl Command for ListEntryUse {
 
     fn run(self, world: &mut World) -> Answer<Self::Reply> {
         let from = self.after.map_or(Bound::Unbounded, Bound::Excluded);
-        let agents = world.resource::<Entries>().0.range((from, Bound::Unbounded));
+        let agents = world.resource::<Entries>().known.range((from, Bound::Unbounded));
         let agents: Vec<AgentId> = agents.map(|(agent, _)| *agent).take(self.limit).collect();
         let next = if agents.len() == self.limit { agents.last().copied() } else { None };
         let items = agents.into_iter().map(|agent| shown(world, agent)).collect();
@@ -182,19 +212,20 @@ pub(super) fn admit(counts: &EntryCounts, before: &EntryCounts) -> Result<(), Re
 
 /// The rows of what is kept.
 pub(super) fn rows(world: &World) -> impl Iterator<Item = &MemoryEntriesRecord> {
-    world.resource::<Entries>().0.values()
+    world.resource::<Entries>().known.values()
 }
 
 /// Takes in what is stored (restore).
 pub(super) fn load(world: &mut World, records: &mut Records) -> Result<(), Error> {
-    let known = records.take::<MemoryEntriesRecord>().into_iter().map(|it| (it.agent, it)).collect();
-    world.resource_mut::<Entries>().0 = known;
+    let mut entries = Entries::default();
+    records.take::<MemoryEntriesRecord>().into_iter().for_each(|known| entries.set(known));
+    *world.resource_mut::<Entries>() = entries;
     Ok(())
 }
 
 /// Forgets the entries of an agent that is removed; their rows are swept with the rest of its content.
 pub(super) fn erase(world: &mut World, agent: AgentId) {
-    if let Some(known) = world.resource_mut::<Entries>().0.remove(&agent) {
+    if let Some(known) = world.resource_mut::<Entries>().remove(agent) {
         world.op(record::remove::<MemoryEntriesRecord>(agent));
         world.effect(EntriesChanged { agent, number: known.changes + 1, entries: ChangedEntries::Gone });
     }
@@ -213,4 +244,8 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
         faults
             .that(by_category == sum, || format!("agent {}: {sum} entries, {by_category} of categories", known.agent));
     }
+    let mut counted = Totals::default();
+    rows(world).for_each(|known| counted.replace(known.agent, &EntryCounts::default(), &known.counts));
+    let holds = counted == *world.resource::<Entries>().totals();
+    faults.that(holds, || format!("memory entries of all agents: counted are {counted:?}"));
 }

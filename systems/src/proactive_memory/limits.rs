@@ -45,9 +45,9 @@ agentsvc_components::limits! {
     /// Turns of one agent that wait to be memorised. More: those turns make no entries, which
     /// `agentsvc_jobs_refused_total` counts.
     pub const AGENT_MEMORIZE_OPEN_MAX: usize = 64;
-    /// Turns that wait to be memorised. More: as for one agent.
+    /// Turns that wait to be memorised by rules, and by a model. More: as for one agent.
     pub const MEMORIZE_OPEN_MAX: usize = 20_000;
-    /// Turns that are memorised at once. More: they wait.
+    /// Turns that are memorised at once by rules, and by a model. More: they wait.
     pub const MEMORIZE_OUT_MAX: usize = 8;
     /// Tries to memorise a turn. More: it makes no entries.
     pub const MEMORIZE_TRIES_MAX: u32 = 12;
@@ -87,8 +87,10 @@ agentsvc_components::limits! {
     pub const ENTRY_QUERY_BYTES_MAX: usize = 4 << 10;
     /// Ids of one bulk deletion of memory entries. More: 400.
     pub const ENTRY_BULK_MAX: usize = 10_000;
-    /// Agents that the global statistics of memory entries list: those with most entries.
-    pub const ENTRY_STATS_AGENTS_MAX: usize = 1_000;
+    /// Agents, and categories, that the global statistics of memory entries list: those with most entries.
+    pub const ENTRY_STATS_NAMES_MAX: usize = 1_000;
+    /// Bytes of the texts of one page of memory entries, their histories included. More: the page ends early.
+    pub const ENTRY_PAGE_BYTES_MAX: usize = 1 << 20;
     /// Words of an entry that are compared to find duplicates. More: the first ones.
     pub const ENTRY_WORDS_MAX: usize = 400;
     /// Words that one search for duplicates looks at, those of each comparison included. More: the newest entries are compared,

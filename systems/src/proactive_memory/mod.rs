@@ -19,6 +19,7 @@ mod recall;
 mod recall_tests;
 #[cfg(test)]
 mod tests;
+mod totals;
 #[cfg(test)]
 mod turn_tests;
 mod turns;
@@ -30,7 +31,8 @@ pub use check::{check_content, check_entry, check_user};
 pub use counts::{Counted, EntryUse, GetEntryUse, ListEntryUse};
 pub(crate) use recall::{for_call, for_trace};
 pub use recall::{is_for, is_own};
-pub use turns::{MEMORIZE, Memorize, Memorized, TurnToMemorize};
+pub use totals::{EntryTotals, GetEntryTotals};
+pub use turns::{MEMORIZE, MEMORIZE_BY_MODEL, Memorize, Memorized, TurnToMemorize};
 pub(crate) use turns::{answered, states_facts};
 pub use write::{CHANGED, Cause, Due, EntriesWritten, EntryPut, EntryRemove, WriteEntries, due_of, is_changed};
 
@@ -57,7 +59,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     },
     outcomes: &[OutcomeDef::of::<MemoryRecalled>()],
     commands: &[CommandDef::of::<Memorize>(), CommandDef::of::<WriteEntries>()],
-    jobs: &[turns::KIND],
+    jobs: &[turns::KIND, turns::KIND_BY_MODEL],
     audit_kinds: audit_kinds::ALL,
     limits: limits::ALL,
     totals: &[Totals::of::<metrics::FactTotals>()],

@@ -39,7 +39,7 @@ pub(crate) fn for_call(world: &World, entity: Entity) -> Option<Recall> {
         return (!recalled.memories.is_empty()).then(|| Recall::Stored(recalled.clone()));
     }
     let agent = id_of::<AgentId>(world, turn.agent);
-    let known = world.resource::<Entries>().0.get(&agent)?;
+    let known = world.resource::<Entries>().get(agent)?;
     if turn.iteration > 1 || known.counts.entries() == 0 {
         return None;
     }

@@ -240,6 +240,64 @@ fn a_removed_agent_takes_its_entries_along() {
 }
 
 #[test]
+fn who_plans_a_change_of_many_is_not_refused_because_entries_are_found() {
+    let mut world = TestWorld::new();
+    let agent = world.spawn("a");
+    let ids: Vec<MemoryEntryId> =
+        (0..100).map(|n| add(&mut world, agent, record(&format!("fact {n}"))).unwrap()).collect();
+    let seen = world.ask(GetEntryUse(agent)).unwrap().revision;
+    let put = |world: &TestWorld, id: MemoryEntryId| {
+        let old = stored(world, agent, id).unwrap();
+        let counted = Some(Counted::from(&old));
+        EntryPut { id: Some(id), record: MemoryEntryRecord { access_count: 1, ..old }, old: counted, is_now: false }
+    };
+    for id in &ids {
+        let revision = world.ask(GetEntryUse(agent)).unwrap().revision;
+        let found = put(&world, *id);
+        world.ask(WriteEntries { cause: Cause::Access, ..write(agent, revision, vec![found], Vec::new()) }).unwrap();
+    }
+    let changes: Vec<EntryPut> = ids.iter().map(|id| put(&world, *id)).collect();
+    world.ask(write(agent, seen, changes, Vec::new())).unwrap();
+    // One who found an entry does not undo what changed it meanwhile.
+    let found = put(&world, ids[0]);
+    let late = WriteEntries { cause: Cause::Access, ..write(agent, seen, vec![found], Vec::new()) };
+    assert!(is_changed(&world.ask(late).unwrap_err()));
+}
+
+#[test]
+fn totals_follow_every_change_also_over_a_restart() {
+    let mut world = TestWorld::new();
+    let (a, b) = (world.spawn("a"), world.spawn("b"));
+    let first = add(&mut world, a, about("likes tea", "ana", "preference")).unwrap();
+    add(&mut world, a, record("1")).unwrap();
+    for text in ["2", "3", "4"] {
+        add(&mut world, b, about(text, "ana", "preference")).unwrap();
+    }
+    let totals = |world: &mut TestWorld, named| world.ask(GetEntryTotals { named }).unwrap();
+    let preference = |count: u64| ("preference".into(), count);
+    let all = totals(&mut world, 10);
+    assert_eq!((all.entries(), all.levels), (5, [5, 0, 0]));
+    assert_eq!(all.categories, [preference(4), ("".into(), 1)]);
+    assert_eq!(all.agents, [(b, 3), (a, 2)]);
+    let some = totals(&mut world, 1);
+    assert_eq!((some.entries(), some.categories.len(), some.agents), (5, 1, vec![(b, 3)]));
+    let seen = world.ask(GetEntryUse(a)).unwrap().revision;
+    let old = Some(Counted::from(&stored(&world, a, first).unwrap()));
+    let agents_own = MemoryEntryRecord { level: Level::Agent, ..record("likes coffee") };
+    let put = EntryPut { id: Some(first), record: agents_own, old, is_now: true };
+    world.ask(write(a, seen, vec![put], Vec::new())).unwrap();
+    let all = totals(&mut world, 10);
+    assert_eq!((all.levels, all.categories.clone()), ([4, 0, 1], vec![preference(3), ("".into(), 2)]));
+    world.restart();
+    assert_eq!(totals(&mut world, 10), all);
+    world.ask(RemoveAgents(vec![b])).unwrap();
+    let all = totals(&mut world, 10);
+    assert_eq!((all.entries(), all.categories, all.agents), (2, vec![("".into(), 2)], vec![(a, 2)]));
+    world.ask(RemoveAgents(vec![a])).unwrap();
+    assert_eq!(totals(&mut world, 10), EntryTotals::default());
+}
+
+#[test]
 fn keys_say_what_they_lead_to() {
     let (agent, id) = (AgentId(uuid::Uuid::from_u128(7)), MemoryEntryId(uuid::Uuid::from_u128(9)));
     assert_eq!(parse_entry_key(&entry_key(agent, id)), Some((agent, id)));

@@ -25,8 +25,9 @@ fn tries(world: &mut TestWorld) -> Vec<RunJob> {
 }
 
 fn jobs(world: &TestWorld) -> usize {
-    let counts = world.engine.world().resource::<Jobs>().counts().find(|(kind, _)| *kind == MEMORIZE).unwrap().1;
-    counts.waiting + counts.out
+    let all = world.engine.world().resource::<Jobs>().counts();
+    let own = all.filter(|(kind, _)| [MEMORIZE, MEMORIZE_BY_MODEL].contains(kind));
+    own.map(|(_, counts)| counts.waiting + counts.out).sum()
 }
 
 /// A turn of a message is answered; gives the tries that went out with its end.
@@ -86,6 +87,30 @@ fn with_a_model_each_turn_of_a_user_leaves_a_job_and_with_memory_off_none_does()
         world.answer(call, "yes");
         assert!(tries(&mut world).is_empty(), "{memory}");
     }
+}
+
+#[test]
+fn rules_do_not_wait_for_slow_models() {
+    let mut world = TestWorld::new();
+    for number in 0..=limits::MEMORIZE_OUT_MAX {
+        let slow = with(&mut world, &format!("m{number}"), "extraction_model = 'p/m'");
+        world.ask(PostMessage { agent: slow, session: None, message: NewMessage::text(FACT) }).unwrap();
+        let call = world.next_call().attempt;
+        world.answer(call, "yes");
+    }
+    let out = tries(&mut world);
+    assert_eq!(out.len(), limits::MEMORIZE_OUT_MAX);
+    assert!(out.iter().all(|run| run.kind == MEMORIZE_BY_MODEL));
+    let ruled = world.spawn("r");
+    world.ask(PostMessage { agent: ruled, session: None, message: NewMessage::text(FACT) }).unwrap();
+    let call = world.next_call().attempt;
+    world.answer(call, "yes");
+    let run = tries(&mut world).remove(0);
+    assert_eq!((run.kind, run.owner), (MEMORIZE, Some(ruled)));
+    let write = found(&mut world, ruled, &run);
+    world.ask(write).unwrap();
+    let by_model = found(&mut world, out[0].owner.unwrap(), &out[0]);
+    world.ask(by_model).unwrap();
 }
 
 #[test]

@@ -35,8 +35,11 @@ use crate::kernel::job::{self, JobEvent, JobKind, NewJob};
 use crate::proactive_memory::metrics::FactTotals;
 use crate::taint;
 
-/// The name of the kind of jobs.
+/// The name of the kind of jobs that find facts by rules.
 pub const MEMORIZE: &str = "memorize";
+/// The name of the kind of jobs whose facts a model finds. They have a lane of their own: rules take a millisecond, and do not
+/// wait for a slow model.
+pub const MEMORIZE_BY_MODEL: &str = "memorize_by_model";
 
 /// Of a reason that goes on record, so many bytes.
 const REASON_BYTES_MAX: usize = 300;
@@ -60,6 +63,9 @@ pub(super) const KIND: JobKind = JobKind {
     bytes_max: limits::MEMORIZE_OPEN_MAX * limits::MEMORIZE_INPUT_BYTES_MAX,
     settle,
 };
+
+/// The same by a model.
+pub(super) const KIND_BY_MODEL: JobKind = JobKind { name: MEMORIZE_BY_MODEL, ..KIND };
 
 /// The input of a job, as JSON: where the turn is, and what is known of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,7 +137,8 @@ pub(crate) fn answered(world: &mut World, entity: Entity) {
     let input = TurnToMemorize { session, turn, log, ordinal, taint, user, written: None };
     // A refusal is counted by the kind of jobs; the turn itself has ended well.
     if let Ok(input) = serde_json::to_string(&input) {
-        let _full = job::add(world, MEMORIZE, NewJob { subject: agent.0, owner: Some(agent), input: input.into() });
+        let kind = if settings.extraction_model.is_some() { MEMORIZE_BY_MODEL } else { MEMORIZE };
+        let _full = job::add(world, kind, NewJob { subject: agent.0, owner: Some(agent), input: input.into() });
     }
 }
 
@@ -155,7 +162,8 @@ command! {
 fn memorize(world: &mut World, command: Memorize) -> Result<EntriesWritten, Refusal> {
     let Memorize { attempt, write: entries, memorized } = command;
     let over = || Refusal::new(RefusalKind::Conflict, "the turn is no longer being memorised");
-    let job = job::out(world, attempt).filter(|job| *job.kind == *MEMORIZE && job.owner == Some(entries.agent));
+    let is_own = |job: &&Job| [MEMORIZE, MEMORIZE_BY_MODEL].contains(&&*job.kind) && job.owner == Some(entries.agent);
+    let job = job::out(world, attempt).filter(is_own);
     let input: TurnToMemorize = job.and_then(|job| serde_json::from_str(&job.input).ok()).ok_or_else(over)?;
     let noted = serde_json::to_string(&TurnToMemorize { written: Some(memorized), ..input }).map_err(|_| over())?;
     let written = write(world, entries)?;

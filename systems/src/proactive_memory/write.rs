@@ -132,10 +132,13 @@ pub(super) fn write(world: &mut World, command: WriteEntries) -> Result<EntriesW
     let removed: Vec<MemoryEntryId> = removes.iter().map(|gone| gone.id).collect();
     let replaced: Vec<bool> = puts.iter().map(|put| put.record.deleted_at.is_some()).collect();
     let ids = store(world, &known, puts, removes, cause);
-    memory::note_change(world, agent, names.iter().map(|name| &**name));
+    // That an entry was found does not get in the way of those who plan a change of many: they may set its count back.
+    if cause != Cause::Access {
+        memory::note_change(world, agent, names.iter().map(|name| &**name));
+    }
     world.op(record::put(&known));
     let number = known.changes;
-    world.resource_mut::<Entries>().0.insert(agent, known);
+    world.resource_mut::<Entries>().set(known);
     if cause != Cause::Access {
         let changed = ids.iter().chain(&removed).copied().collect();
         world.effect(EntriesChanged { agent, number, entries: ChangedEntries::These(changed) });
@@ -158,7 +161,7 @@ fn check_ids(names: &[Box<str>], changes: usize) -> Result<(), Refusal> {
 
 fn known(world: &World, agent: AgentId) -> MemoryEntriesRecord {
     let none = || MemoryEntriesRecord { agent, counts: Default::default(), changes: 0, due: None };
-    world.resource::<Entries>().0.get(&agent).cloned().unwrap_or_else(none)
+    world.resource::<Entries>().get(agent).cloned().unwrap_or_else(none)
 }
 
 /// When the row is to be looked at again: it expires, or it was replaced and is to be erased.

@@ -8,11 +8,14 @@ use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::record::{Op, Space};
+use agentsvc_components::proactive_memory::MemoryEntryId;
+use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
 use agentsvc_components::session::sweep::{LogSwept, SweepLog};
 use agentsvc_components::usage::record::UsageSwept;
 use agentsvc_components::{AgentId, LogId, Timestamp, TurnId};
 use agentsvc_systems::kernel::engine::Commit;
-use agentsvc_systems::kernel::record::{MessageKey, memory_key, message_key, trace_key};
+use agentsvc_systems::kernel::record::{self, MessageKey, VERSION, memory_key, message_key, trace_key};
+use agentsvc_systems::proactive_memory::keys::{entry_key, owner_key, user_key};
 use agentsvc_systems::usage::{active_key, usage_key};
 use crossbeam_channel::{Receiver, Sender};
 
@@ -237,6 +240,39 @@ fn a_sweep_erases_one_log_and_reports_it() {
     drop(store);
     let store = Store::open(home.path().join("world")).unwrap();
     assert_eq!(store.content.iter().count(), 2, "the neighbours are untouched");
+}
+
+#[test]
+fn what_leads_to_the_entries_of_an_agent_is_erased_with_them() {
+    let (home, store) = store();
+    let (outlets, _note, _seen) = outlets();
+    let writer = Writer::start(store.clone(), outlets).unwrap();
+    let (gone, kept) = (AgentId(uuid::Uuid::from_u128(7)), AgentId(uuid::Uuid::from_u128(8)));
+    let rows = |agent: AgentId, n: u128| {
+        let id = MemoryEntryId(uuid::Uuid::from_u128(n));
+        let user = (n % 2 == 0).then(|| "ana".into());
+        let record = MemoryEntryRecord { content: "x".into(), user, ..MemoryEntryRecord::default() };
+        let op = |key, value| Op { space: Space::Content, key, value: Some(value) };
+        let mut ops = vec![op(entry_key(agent, id), record::encode(&record)), op(owner_key(id, agent), vec![VERSION])];
+        ops.extend(record.user.as_ref().map(|user| op(user_key(user, agent, id), vec![VERSION])));
+        ops
+    };
+    let own: Vec<Op> = (0..3_000).flat_map(|n| rows(gone, n)).collect();
+    let others = rows(kept, 3_000);
+    let (count, left) = (own.len(), others.len());
+    writer.queue().send(Commit { ops: own.into_iter().chain(others).collect(), ..Commit::default() });
+    writer.queue().flush().unwrap();
+    let (swept, reports) = crossbeam_channel::unbounded();
+    let report = Arc::new(move |outcome| swept.send(outcome).unwrap());
+    let sweeper = Sweeper::start(store.clone(), writer.queue(), report).unwrap();
+    sweeper.queue().sweep(crate::agent::swept(gone));
+    assert_eq!(reports.recv().unwrap().get(), Some(&AgentSwept(gone)));
+    assert_eq!(store.stats().rows_erased.load(Ordering::Relaxed), count as u64);
+    sweeper.stop();
+    writer.stop();
+    drop(store);
+    let store = Store::open(home.path().join("world")).unwrap();
+    assert_eq!(store.content.iter().count(), left, "those of the other agent stay");
 }
 
 #[test]

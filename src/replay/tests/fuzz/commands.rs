@@ -4,7 +4,11 @@ use agentsvc_api::upload::audit_kinds;
 use agentsvc_components::agent::{AgentMode, ImportedFrom};
 use agentsvc_components::event::{Event, EventKind};
 use agentsvc_components::goal::{Goal, GoalStatus};
+use agentsvc_components::knowledge::record::{EntityRecord, RelationRecord};
+use agentsvc_components::knowledge::{EntityKey, RelationKey};
 use agentsvc_components::manifest::SessionMode;
+use agentsvc_components::proactive_memory::MemoryEntryId;
+use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, ScheduleKind};
 use agentsvc_components::session::message::{Block, ChatMessage, Role, Usage};
 use agentsvc_components::task::Task;
@@ -21,7 +25,7 @@ use agentsvc_systems::workflow::NewStep;
 use agentsvc_systems::world as stats;
 use agentsvc_systems::{
     Engine, Settings, agent, approval, audit, auto_dream, budget, compaction, config as settings, event, goal,
-    manifest, memory, session, task, trigger, turn, usage, workflow,
+    knowledge, manifest, memory, proactive_memory, session, task, trigger, turn, usage, workflow,
 };
 
 use super::{Fuzz, ask};
@@ -154,7 +158,7 @@ impl Fuzz {
     fn of_work(&mut self, engine: &mut Engine, now: Timestamp) {
         let (agent, api) = (self.agent(), Actor::Api);
         let (goal, task) = (GoalId(self.some(b'o')), TaskId(self.some(b'j')));
-        match self.random.below(14) {
+        match self.random.below(18) {
             0 | 1 => {
                 let parent = self.random.one_in(3).then_some(goal);
                 let due_at = self.random.one_in(3).then_some(now);
@@ -181,6 +185,8 @@ impl Fuzz {
             }
             11 => ask(engine, api, task::RetryTask(task)),
             12 => ask(engine, api, Remove::<Task>(task)),
+            13 | 14 => self.of_entries(engine),
+            15 | 16 => self.of_knowledge(engine),
             _ => {
                 let (key, value) = (Box::from(self.random.of(&["one", "two"])), self.text().into());
                 let (created_at, updated_at, replaces) = (None, None, self.random.one_in(2).then_some(3));
@@ -194,6 +200,52 @@ impl Fuzz {
                 }
             }
         }
+    }
+
+    /// Entries of memory, also as if others had changed them.
+    fn of_entries(&mut self, engine: &mut Engine) {
+        let (agent, revision, cause) = (self.agent(), self.random.below(4) as u64, proactive_memory::Cause::Asked);
+        let user = self.random.of(&[None, Some("ana")]).map(Into::into);
+        let record = MemoryEntryRecord { content: self.text().into(), user, confidence: 1.0, ..Default::default() };
+        let id = MemoryEntryId(uuid::Uuid::from_u128(self.random.below(5) as u128 + 1));
+        let old = proactive_memory::Counted::from(&record);
+        let put = |id, old| proactive_memory::EntryPut { id, record: record.clone(), old, is_now: true };
+        let (puts, removes) = match self.random.below(4) {
+            0 => (vec![put(None, None)], Vec::new()),
+            1 => (vec![put(Some(id), None)], Vec::new()),
+            2 => (vec![put(Some(id), Some(old))], Vec::new()),
+            _ => (Vec::new(), vec![proactive_memory::EntryRemove { id, old }]),
+        };
+        let (due, by) = (None, None);
+        ask(engine, Actor::Api, proactive_memory::WriteEntries { agent, revision, puts, removes, cause, due, by });
+    }
+
+    /// The knowledge graph.
+    fn of_knowledge(&mut self, engine: &mut Engine) {
+        let (agent, revision, by) = (self.agent(), self.random.below(4) as u64, None);
+        let kind: Box<str> = "person".into();
+        let [source, target] =
+            [(); 2].map(|()| EntityKey { name: self.random.of(&["ana", "bo", "cy"]).into(), kind: kind.clone() });
+        let (properties, confidence, taint) = (Box::<str>::default(), 0.5, Default::default());
+        let (created_at, updated_at) = (knowledge::NOW, knowledge::NOW);
+        let name = source.name.clone();
+        let entity = EntityRecord { name, properties, confidence, created_at, updated_at, taint };
+        let replaces = self.random.one_in(3).then_some(10);
+        let relation = RelationRecord { confidence, properties: Box::default(), created_at, updated_at, taint };
+        let key = RelationKey { source: source.clone(), relation: "knows".into(), target };
+        let gone = self.random.one_in(3);
+        let entities = vec![knowledge::PutEntity { key: source.clone(), record: entity, replaces }];
+        let relations = vec![knowledge::PutRelation { key: key.clone(), record: relation, replaces }];
+        let change = knowledge::ChangeKnowledge {
+            agent,
+            revision,
+            entities: if gone { Vec::new() } else { entities },
+            relations: if gone { Vec::new() } else { relations },
+            gone_entities: if gone { vec![(source, 10)] } else { Vec::new() },
+            gone_relations: if gone { vec![(key, 10)] } else { Vec::new() },
+            by,
+        };
+        ask(engine, Actor::Api, change);
     }
 
     fn of_triggers(&mut self, engine: &mut Engine) {

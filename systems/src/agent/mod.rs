@@ -27,6 +27,7 @@ mod update;
 pub use by_name::{NameScan, NamedAgent, ScanNames};
 pub use clone::CloneAgent;
 pub(crate) use family::{Family, check, family_of, members};
+pub(crate) use remove::remove;
 pub use family::{KillDescendant, SpawnChild};
 pub use import::{FindImported, ImportAgent, Imported};
 pub use index::agent_named;
@@ -36,7 +37,9 @@ pub use remove::RemoveAgents;
 pub use resolve::ResolveAgent;
 pub use rows::SweptLog;
 pub use show::{AgentView, FindAgent, GetAgent};
+pub(crate) use spawn::spawn_all;
 pub use spawn::{SpawnAgent, SpawnAgents, Spawned};
+pub(crate) use update::set_manifest;
 pub use summaries::SummariseAgents;
 pub use update::{AgentPatch, UpdateAgent};
 
@@ -55,6 +58,7 @@ use agentsvc_components::agent::sweep::AgentSwept;
 use agentsvc_components::kernel::record::Record;
 use agentsvc_components::manifest::ManifestTrigger;
 use agentsvc_components::{AgentId, Refusal};
+use crate::manifest::ManifestWake;
 use manifests::Manifests;
 
 /// What this domain brings.
@@ -101,6 +105,8 @@ pub(crate) const DOMAIN: Domain = Domain {
 pub(crate) struct Spawning {
     /// The triggers of its manifest.
     pub(crate) triggers: Vec<ManifestTrigger>,
+    /// The schedules of its manifest.
+    pub(crate) wakes: Vec<ManifestWake>,
 }
 
 /// An agent was spawned.
@@ -109,6 +115,8 @@ pub(crate) struct AgentSpawned {
     pub(crate) agent: Entity,
     /// The triggers of its manifest.
     pub(crate) triggers: Vec<ManifestTrigger>,
+    /// The schedules of its manifest.
+    pub(crate) wakes: Vec<ManifestWake>,
 }
 
 /// An agent that ran was stopped.

@@ -357,6 +357,7 @@ fn schedule() -> ScheduleRecord {
         updated_at: Timestamp(2),
         anchored_at: Timestamp(3),
         taint: Taint::COMMAND,
+        wake: None,
     }
 }
 

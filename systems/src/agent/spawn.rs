@@ -78,8 +78,8 @@ pub(super) fn spawn(world: &mut World, command: SpawnAgent, by: Option<TurnId>) 
     Ok(place(world, command, by))
 }
 
-/// Spawns agents that belong together, all or none.
-pub(crate) fn spawn_all(world: &mut World, commands: Vec<SpawnAgent>) -> Result<Vec<Spawned>, Refusal> {
+/// Refuses agents that belong together where not all of them can be spawned.
+pub(crate) fn check_all(world: &World, commands: &[SpawnAgent]) -> Result<(), Refusal> {
     for (at, command) in commands.iter().enumerate() {
         name_free(world, &command.name, None)?;
         if commands[..at].iter().any(|other| other.name == command.name) {
@@ -88,7 +88,12 @@ pub(crate) fn spawn_all(world: &mut World, commands: Vec<SpawnAgent>) -> Result<
         }
     }
     check(world, &spawning(commands.iter().map(|command| &command.manifest)))?;
-    admit(world, &commands)?;
+    admit(world, commands)
+}
+
+/// Spawns agents that belong together, all or none.
+pub(crate) fn spawn_all(world: &mut World, commands: Vec<SpawnAgent>) -> Result<Vec<Spawned>, Refusal> {
+    check_all(world, &commands)?;
     Ok(commands.into_iter().map(|command| place(world, command, None)).collect())
 }
 

@@ -273,6 +273,15 @@ pub struct TranslatedSetting {
     pub description: Option<String>,
 }
 
+impl Role {
+    /// A text of the agent, at top level or under `[model]`; empty when there is none.
+    #[must_use]
+    pub fn text(&self, key: &str) -> &str {
+        let below = self.table.get("model").and_then(toml::Value::as_table).and_then(|model| model.get(key));
+        self.table.get(key).and_then(toml::Value::as_str).or_else(|| below?.as_str()).unwrap_or_default()
+    }
+}
+
 impl HandDefinition {
     /// Index of the coordinator: the marked role, else `main`, else the first.
     #[must_use]
@@ -317,6 +326,9 @@ impl HandDefinition {
     }
 }
 
+/// Ids that routes have for themselves.
+const RESERVED_IDS: &[&str] = &["active", "install", "instances", "reload"];
+
 /// Is this the id of a hand?
 ///
 /// # Errors
@@ -324,6 +336,9 @@ impl HandDefinition {
 pub fn check_id(id: &str) -> Result<(), Refusal> {
     let well_formed = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
     let starts = id.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    if RESERVED_IDS.contains(&id) {
+        return Err(Refusal::bad_field("id", format!("id: {id:?} is reserved; choose another id")));
+    }
     if well_formed && starts && id.len() <= super::limits::HAND_ID_BYTES_MAX {
         Ok(())
     } else {

@@ -9,6 +9,4 @@ agentsvc_components::error_codes! {
     HAND_ACTIVE = "hand_active", [409], "Delete the instances first.";
     /// Requirements may not be installed over the API.
     INSTALL_DEPS_DISABLED = "install_deps_disabled", [403], "Set `[hands] install_deps`, or install them by hand.";
-    /// Requirements of another hand are being installed.
-    INSTALL_DEPS_BUSY = "install_deps_busy", [409], "Try again when that has ended.";
 }

@@ -37,7 +37,7 @@ fn an_id_that_is_no_uuid_is_400_everywhere() {
     let before = world(&daemon);
     // The ids of models, MCP servers, external agents and peers can be names, and those of A2A tasks are their clients'.
     let is_name = |path: &str| {
-        ["/api/models/", "/api/mcp/", "/api/a2a/agents/", "/a2a/", "/api/peers/", "/api/network/", "/api/memory/user/"]
+        ["/api/models/", "/api/mcp/", "/api/a2a/agents/", "/a2a/", "/api/peers/", "/api/network/", "/api/memory/user/", "/api/hands/{hand_id}"]
             .iter()
             .any(|before| path.starts_with(before))
     };

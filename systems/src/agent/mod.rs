@@ -37,7 +37,7 @@ pub use remove::RemoveAgents;
 pub use resolve::ResolveAgent;
 pub use rows::SweptLog;
 pub use show::{AgentView, FindAgent, GetAgent};
-pub(crate) use spawn::{check_all, spawn_all};
+pub(crate) use spawn::{check_together, spawn_all};
 pub use spawn::{SpawnAgent, SpawnAgents, Spawned};
 pub(crate) use update::set_manifest;
 pub use summaries::SummariseAgents;

@@ -79,7 +79,7 @@ pub(super) fn spawn(world: &mut World, command: SpawnAgent, by: Option<TurnId>) 
 }
 
 /// Refuses agents that belong together where not all of them can be spawned.
-pub(crate) fn check_all(world: &World, commands: &[SpawnAgent]) -> Result<(), Refusal> {
+pub(crate) fn check_together(world: &World, commands: &[SpawnAgent]) -> Result<(), Refusal> {
     for (at, command) in commands.iter().enumerate() {
         name_free(world, &command.name, None)?;
         if commands[..at].iter().any(|other| other.name == command.name) {
@@ -93,7 +93,7 @@ pub(crate) fn check_all(world: &World, commands: &[SpawnAgent]) -> Result<(), Re
 
 /// Spawns agents that belong together, all or none.
 pub(crate) fn spawn_all(world: &mut World, commands: Vec<SpawnAgent>) -> Result<Vec<Spawned>, Refusal> {
-    check_all(world, &commands)?;
+    check_together(world, &commands)?;
     Ok(commands.into_iter().map(|command| place(world, command, None)).collect())
 }
 

@@ -17,12 +17,11 @@ use super::list::HandView;
 use super::prepare::{NewMember, team};
 use super::values::Config;
 use super::{audit_kinds, note};
-use crate::agent::{SpawnAgent, check_all, spawn_all};
+use crate::agent::{SpawnAgent, check_together, spawn_all};
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::View;
 use crate::kernel::id_generator::mint;
-use crate::kernel::outbox::Emit;
 use crate::manifest;
 
 /// Activates a hand: a new running instance with agents of its own. The names of the agents of all instances but the first end
@@ -73,7 +72,7 @@ fn activate(world: &mut World, command: ActivateHand) -> Result<HandView, Refusa
     let names: usize = named.iter().map(|(name, member)| name.len() + member.role.len()).sum();
     QUOTA.admit(world.resource::<Instances>().used, 1, instance.bytes() + names)?;
     let mut commands = (0..named.len()).map(|at| spawn_command(&named, at)).collect::<Result<Vec<_>, _>>()?;
-    check_all(world, &commands)?;
+    check_together(world, &commands)?;
     let id: HandInstanceId = mint(world, Slot::ROOT);
     commands.iter_mut().for_each(|command| tag(command, id));
     let spawned = spawn_all(world, commands)?;

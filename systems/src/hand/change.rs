@@ -1,11 +1,13 @@
 //! Instances of hands are paused, resumed and set, and go.
 
+use std::collections::BTreeSet;
+
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use agentsvc_components::agent::{Agent, WakesPaused};
-use agentsvc_components::hand::{HandInstance, HandInstanceId, HandState, HandVariable};
+use agentsvc_components::hand::{HandInstance, HandInstanceId, HandMember, HandState, HandVariable};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, Refusal};
 
@@ -59,6 +61,14 @@ fn living(world: &World, entity: Entity) -> Vec<Entity> {
     instance.members.iter().filter_map(|member| index::agent(world, member.agent).ok()).collect()
 }
 
+/// Members whose agents do not live are gone.
+pub(super) fn lose_agents(world: &mut World, entity: Entity) {
+    let Some(instance) = world.get::<HandInstance>(entity) else { return };
+    let is_lost = |member: &HandMember| !member.is_gone && index::agent(world, member.agent).is_err();
+    let lost: Vec<AgentId> = instance.members.iter().filter(|it| is_lost(it)).map(|it| it.agent).collect();
+    lost.into_iter().for_each(|agent| agent_removed(world, agent));
+}
+
 /// Lets the agents of an instance rest, or act, as its state says.
 pub(super) fn hold(world: &mut World, entity: Entity) {
     let is_paused = world.get::<HandInstance>(entity).is_some_and(|instance| instance.state == HandState::Paused);
@@ -108,8 +118,8 @@ fn set_config(world: &mut World, command: SetHandConfig) -> Result<HandView, Ref
             replace_section(world, agent, &before.settings_text, &after.settings_text);
         }
     }
-    let keys: Vec<_> = after.config.iter().filter(|(key, value)| before.config.get(*key) != Some(value));
-    let keys: Vec<Box<str>> = keys.into_iter().map(|(key, _)| key.clone()).collect();
+    let all = before.config.keys().chain(after.config.keys());
+    let keys: BTreeSet<Box<str>> = all.filter(|key| before.config.get(*key) != after.config.get(*key)).cloned().collect();
     let now = world.resource::<Now>().0;
     change_instance(world, entity, |instance| *instance = HandInstance { updated_at: now, ..after });
     note(world, audit_kinds::HAND_SETTINGS_CHANGED, id, json!({ "keys": keys }));

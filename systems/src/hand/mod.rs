@@ -41,7 +41,8 @@ use crate::kernel::entities::{self, Remove, state};
 use crate::kernel::footprint::{Measure, entries, of};
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::reaction::{Removed, on};
-use crate::kernel::record::{Kind, restore_components};
+use crate::kernel::record::{Error, Kind, restore_components};
+use crate::kernel::restore::Records;
 use crate::turn::TurnClosed;
 use index::Instances;
 
@@ -71,10 +72,11 @@ pub(crate) const DOMAIN: Domain = Domain {
     ..Domain::named("hand")
 };
 
-/// Agents of paused instances rest again.
-fn restored(world: &mut World, _: &mut crate::Records) -> Result<(), crate::kernel::record::Error> {
+/// Agents of paused instances rest again. An instance that a backup brought without its agents says that they are gone.
+fn restored(world: &mut World, _: &mut Records) -> Result<(), Error> {
     let all: Vec<Entity> = world.resource::<Instances>().after(None).map(|(_, at)| at).collect();
     for at in all {
+        change::lose_agents(world, at);
         change::hold(world, at);
     }
     Ok(())

@@ -116,7 +116,7 @@ fn nest_model(table: &mut Table) {
 /// `default` names the daemon's own provider and model.
 fn daemon_defaults(table: &mut Table) {
     let Some(model) = table.get_mut("model").and_then(Value::as_table_mut) else { return };
-    model.retain(|key, value| !["provider", "model"].contains(&&**key) || value.as_str() != Some("default"));
+    model.retain(|key, value| !["provider", "model"].contains(&key) || value.as_str() != Some("default"));
 }
 
 /// Lays `upper` over `lower`: tables key by key, anything else in its place.

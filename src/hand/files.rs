@@ -9,8 +9,8 @@ use std::thread;
 use std::time::{Instant, SystemTime};
 
 use agentsvc_api::Api;
+use agentsvc_api::hand::error_codes::HAND_EXISTS;
 use agentsvc_api::hand::hands::{DepResult, HandError, HandSource, HandSummary, Hands, Reloaded, StoredHand};
-use agentsvc_api::hand::routes::exists;
 use agentsvc_api::http::files::FilesError;
 use agentsvc_api::tool::toolbox::Toolbox;
 use agentsvc_components::Refusal;
@@ -330,7 +330,8 @@ impl Hands for HandFiles {
         let id = &hand.definition.id;
         let (is_known, count) = self.with_known(|known| (known.by_id.contains_key(id), known.by_id.len()));
         if is_known || self.dir.join(id).try_exists().map_err(failed)? {
-            return Err(exists(id).into());
+            let text = format!("hand {id:?} is already installed; delete it first");
+            return Err(Refusal::conflict(text).with_code(HAND_EXISTS).into());
         }
         if count >= HANDS_MAX {
             return Err(Refusal::full(format!("the limit of {HANDS_MAX} hands is reached; delete some first"), HANDS_FULL).into());

@@ -41,6 +41,7 @@ mod doctor;
 mod events;
 mod files;
 mod goals;
+mod hands;
 mod knowledge;
 mod limits;
 mod lists;

@@ -12,7 +12,7 @@ use agentsvc_systems::hand::{ActivateHand, CountHands, limits, prepare};
 use hyper::header::ACCEPT_LANGUAGE;
 use serde_json::{Value, json};
 
-use super::error_codes::{HAND_ACTIVE, HAND_EXISTS, HAND_NOT_FOUND, INSTALL_DEPS_DISABLED};
+use super::error_codes::{HAND_ACTIVE, HAND_NOT_FOUND, INSTALL_DEPS_DISABLED};
 use super::hands::{DepResult, HandSource, HandSummary, Hands, StoredHand};
 use super::shape::{
     ActivateBody, DepItem, DepsItem, HandAgent, HandDetail, HandItem, HandList, InstallBody, InstanceItem, MetricItem,
@@ -207,13 +207,6 @@ async fn install(call: Call) -> Result<Response, Error> {
     call.ask(NoteAction { kind: audit_kinds::HAND_INSTALLED, agent: None, details }).await?;
     let item = blocking(move || HandItem::of(&summary(&installed), &*hands, 0, &servers)).await?;
     reply::created(&item)
-}
-
-/// The refusal of a hand that is there.
-#[must_use]
-pub fn exists(id: &str) -> agentsvc_components::Refusal {
-    let text = format!("hand {id:?} is already installed; delete it first");
-    agentsvc_components::Refusal::conflict(text).with_code(HAND_EXISTS)
 }
 
 async fn reload(call: Call) -> Result<Response, Error> {

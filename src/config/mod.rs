@@ -18,10 +18,10 @@ use crate::a2a::config::A2a;
 use crate::approval::config::Approval;
 use crate::audit::config::Audit;
 use crate::auto_dream::config::AutoDream;
-use crate::hand::config::Hands;
 use crate::backup::config::Backup;
 use crate::budget::config::Budget;
 use crate::checkpoint::config::Checkpoints;
+use crate::hand::config::Hands;
 use crate::kernel::cli::Subcommand;
 use crate::kernel::config::text::directory;
 pub use crate::kernel::config::{

@@ -63,7 +63,8 @@ impl Run for Hand {
             Self::Activate { hand, set } => {
                 let body = json!({ "config": values(set)? });
                 let made = post(&format!("/api/hands/{hand}/activate"), Some(&body))?;
-                let text = format!("Instance {} runs; talk with {}.\n", word(&made, "instance_id"), word(&made, "agent_name"));
+                let text =
+                    format!("Instance {} runs; talk with {}.\n", word(&made, "instance_id"), word(&made, "agent_name"));
                 (made, text)
             }
             Self::Pause { instance } => {
@@ -91,7 +92,8 @@ fn word<'v>(answer: &'v Value, key: &str) -> &'v str {
 fn values(set: &[String]) -> Result<BTreeMap<&str, &str>, Error> {
     let mut values = BTreeMap::new();
     for text in set {
-        let (key, value) = text.split_once('=').ok_or_else(|| Error::Usage(format!("--set {text:?}: expected KEY=VALUE")))?;
+        let (key, value) =
+            text.split_once('=').ok_or_else(|| Error::Usage(format!("--set {text:?}: expected KEY=VALUE")))?;
         values.insert(key, value);
     }
     Ok(values)
@@ -144,7 +146,8 @@ mod tests {
 
     #[test]
     fn hands_and_instances_are_rows() {
-        let hands = json!({ "hands": [{ "id": "herald", "name": "Herald", "version": "1", "requirements_met": true }] });
+        let hands =
+            json!({ "hands": [{ "id": "herald", "name": "Herald", "version": "1", "requirements_met": true }] });
         assert!(hands_table(&hands).contains("herald"));
         let none = json!({ "instances": [] });
         assert!(instances_table(&none).is_empty());
@@ -158,7 +161,10 @@ mod tests {
             "agents": [{ "role": "main", "coordinator": true, "description": "" }],
             "settings": [{ "key": "style", "setting_type": "text", "default": "" }], "requirements": [] });
         let text = info(&detail);
-        assert!(text.contains("style") && text.contains("Missing tools: browser_open") && !text.contains("MET"), "{text}");
+        assert!(
+            text.contains("style") && text.contains("Missing tools: browser_open") && !text.contains("MET"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -15,8 +15,7 @@ use tokio::time::timeout;
 use super::programs::{Programs, file_name};
 
 /// Programs that may be run.
-const PROGRAMS: &[&str] =
-    &["apt", "apt-get", "dnf", "pacman", "brew", "pip", "pip3", "npm", "cargo", "winget"];
+const PROGRAMS: &[&str] = &["apt", "apt-get", "dnf", "pacman", "brew", "pip", "pip3", "npm", "cargo", "winget"];
 /// How long one command may take.
 const TIME_MAX: Duration = Duration::from_secs(300);
 /// Bytes of output that a message shows.
@@ -24,9 +23,11 @@ const OUTPUT_SHOWN_MAX: usize = 2_048;
 /// Bytes of output that are kept while a command runs.
 const OUTPUT_BYTES_MAX: usize = 64 << 10;
 /// Variables of the daemon that such a command gets.
-const VARIABLES: &[&str] = &["PATH", "HOME", "LANG", "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "no_proxy"];
+const VARIABLES: &[&str] =
+    &["PATH", "HOME", "LANG", "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "no_proxy"];
 /// What a shell would make something of.
-const SHELL_SIGNS: &[char] = &['|', '&', ';', '<', '>', '(', ')', '$', '`', '\\', '"', '\'', '*', '?', '{', '}', '~', '\n', '\r'];
+const SHELL_SIGNS: &[char] =
+    &['|', '&', ';', '<', '>', '(', ')', '$', '`', '\\', '"', '\'', '*', '?', '{', '}', '~', '\n', '\r'];
 
 /// Installs requirements, those of one hand at a time.
 #[derive(Default)]
@@ -34,7 +35,11 @@ pub(super) struct Installer(Mutex<()>);
 
 impl Installer {
     /// Runs the commands one after the other.
-    pub(super) async fn install(&self, wanted: Vec<(Option<String>, Requirement)>, programs: &Programs) -> Vec<DepResult> {
+    pub(super) async fn install(
+        &self,
+        wanted: Vec<(Option<String>, Requirement)>,
+        programs: &Programs,
+    ) -> Vec<DepResult> {
         let running = self.0.try_lock();
         let mut results = Vec::with_capacity(wanted.len());
         for (command, requirement) in wanted {
@@ -213,7 +218,8 @@ mod tests {
     async fn two_installations_do_not_run_at_once() {
         let (_dir, programs) = programs("exit 0");
         let installer = Installer::default();
-        let wanted = || vec![(Some("pip install x".to_owned()), Requirement { key: "x".to_owned(), ..Default::default() })];
+        let wanted =
+            || vec![(Some("pip install x".to_owned()), Requirement { key: "x".to_owned(), ..Default::default() })];
         let held = installer.0.lock().await;
         let refused = installer.install(wanted(), &programs).await;
         assert_eq!(refused[0].status, "error");

@@ -209,7 +209,8 @@ impl HandFiles {
             let path = PathBuf::from(place);
             if path.ends_with(HAND_FILE) { path.parent().unwrap_or(Path::new("/")).to_owned() } else { path }
         } else {
-            check_id(place).map_err(|_| bad("must be an absolute path or the name of a hand of the registry".to_owned()))?;
+            check_id(place)
+                .map_err(|_| bad("must be an absolute path or the name of a hand of the registry".to_owned()))?;
             self.registry.join(place)
         };
         let file = dir.join(HAND_FILE);
@@ -334,7 +335,11 @@ impl Hands for HandFiles {
             return Err(Refusal::conflict(text).with_code(HAND_EXISTS).into());
         }
         if count >= HANDS_MAX {
-            return Err(Refusal::full(format!("the limit of {HANDS_MAX} hands is reached; delete some first"), HANDS_FULL).into());
+            return Err(Refusal::full(
+                format!("the limit of {HANDS_MAX} hands is reached; delete some first"),
+                HANDS_FULL,
+            )
+            .into());
         }
         self.write(id, &files).map_err(failed)?;
         let entry = self.read_folder(id).map_err(|why| failed(io::Error::other(why)))?;

@@ -130,9 +130,15 @@ fn a_hand_is_installed_listed_shown_and_uninstalled() {
     for _ in 0..2 {
         let list = daemon.get("/api/hands").expect(200);
         let row = &list["hands"][0];
-        assert_eq!((&list["total"], &row["requirements_met"], &row["degraded"]), (&json!(1), &json!(true), &json!(false)));
+        assert_eq!(
+            (&list["total"], &row["requirements_met"], &row["degraded"]),
+            (&json!(1), &json!(true), &json!(false))
+        );
         assert_eq!((&row["dashboard_metrics"], &row["settings_count"]), (&json!(2), &json!(2)));
-        assert_eq!((&row["missing_tools"], &row["metadata"]["frequency"]), (&json!(["browser_open"]), &json!("scheduled")));
+        assert_eq!(
+            (&row["missing_tools"], &row["metadata"]["frequency"]),
+            (&json!(["browser_open"]), &json!("scheduled"))
+        );
         let met: Vec<_> = row["requirements"].as_array().unwrap().iter().map(|it| it["satisfied"].clone()).collect();
         assert_eq!(met, [json!(true), json!(false)]);
         daemon.restart();
@@ -140,8 +146,14 @@ fn a_hand_is_installed_listed_shown_and_uninstalled() {
     let detail = daemon.get("/api/hands/herald").expect(200);
     assert_eq!((&detail["coordinator_role"], &detail["agent"]["name"]), (&json!("main"), &json!("writer")));
     assert_eq!((&detail["agents"][0]["role"], &detail["agents"][0]["model"]), (&json!("helper"), &json!("default")));
-    assert_eq!(detail["dashboard"][0], json!({ "label": "Stories", "memory_key": "herald_stories", "format": "number" }));
-    assert_eq!((&detail["settings"][0]["options"][1]["available"], &detail["has_skill"]), (&json!(false), &json!(true)));
+    assert_eq!(
+        detail["dashboard"][0],
+        json!({ "label": "Stories", "memory_key": "herald_stories", "format": "number" })
+    );
+    assert_eq!(
+        (&detail["settings"][0]["options"][1]["available"], &detail["has_skill"]),
+        (&json!(false), &json!(true))
+    );
     assert_eq!(detail["requirements"][1]["install"]["pip"], "pip install printer");
     let chinese = daemon.send("GET", "/api/hands/herald", &[("accept-language", "zh-TW, en;q=0.5")], None).expect(200);
     assert_eq!((&chinese["name"], &chinese["settings"][0]["label"]), (&json!("先驱"), &json!("风格")));
@@ -211,7 +223,13 @@ fn an_instance_works_as_a_team_and_its_dashboard_reads_its_memory() {
     ]);
     daemon.say(&writer, "Write the news");
     let opening = model.requests()[0]["messages"][0]["content"].to_string();
-    for part in ["You write news.", "Style (`style`): Long (long)", "## Reference Knowledge", "News are short.", "`herald:clerk` (helper): Facts"] {
+    for part in [
+        "You write news.",
+        "Style (`style`): Long (long)",
+        "## Reference Knowledge",
+        "News are short.",
+        "`herald:clerk` (helper): Facts",
+    ] {
         assert!(opening.contains(part), "{part}: {opening}");
     }
     let clerk = model.requests()[1]["messages"][0]["content"].to_string();
@@ -370,7 +388,10 @@ fn requirements_are_checked_and_installed_only_when_that_is_allowed() {
     let daemon = Daemon::start();
     install(&daemon, HERALD);
     let checked = daemon.post("/api/hands/herald/check-deps", &json!({})).expect(200);
-    assert_eq!((&checked["requirements_met"], &checked["results"][0]["status"]), (&json!(true), &json!("already_installed")));
+    assert_eq!(
+        (&checked["requirements_met"], &checked["results"][0]["status"]),
+        (&json!(true), &json!("already_installed"))
+    );
     assert_eq!(checked["results"][1]["status"], "skipped");
     let refused = daemon.post("/api/hands/herald/install-deps", &json!({}));
     assert_eq!((refused.status, &refused.json()["code"]), (403, &json!("install_deps_disabled")));
@@ -458,7 +479,8 @@ fn hands_of_others_load_and_run_unmodified() {
         let stats = daemon.get(&format!("/api/hands/instances/{}/stats", text(&instance["instance_id"]))).expect(200);
         assert_eq!(stats["metrics"].as_object().unwrap().len(), detail["dashboard"].as_array().unwrap().len(), "{id}");
         for language in detail["i18n"].as_object().unwrap().keys() {
-            let shown = daemon.send("GET", &format!("/api/hands/{id}"), &[("accept-language", language)], None).expect(200);
+            let shown =
+                daemon.send("GET", &format!("/api/hands/{id}"), &[("accept-language", language)], None).expect(200);
             assert_eq!(shown["name"], detail["i18n"][language]["name"], "{id} {language}");
         }
     }

@@ -25,25 +25,34 @@ const STATS_COST: u32 = 5;
 
 const NONE: Reply = Reply::error(404, "no such instance");
 
-pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/hands/active", "List instances of hands", |call| Box::pin(list(call)))
-        .replies(&[Reply::json::<InstanceList>(200, "the instances, in the order of activation")]),
-    Route::get("/api/hands/instances/{id}", "Get an instance of a hand", |call| Box::pin(show(call)))
-        .replies(&[Reply::json::<InstanceItem>(200, "the instance"), NONE]),
-    Route::delete("/api/hands/instances/{id}", "Deactivate an instance: remove it and its agents", |call| {
-        Box::pin(deactivate(call))
-    })
-    .replies(&[Reply::json::<Deactivated>(200, "deactivated"), NONE]),
-    Route::post("/api/hands/instances/{id}/pause", "Pause an instance", |call| Box::pin(pause(call)))
-        .replies(&[Reply::json::<InstanceItem>(200, "the paused instance"), NONE, Reply::error(409, "already paused")]),
-    Route::post("/api/hands/instances/{id}/resume", "Resume an instance", |call| Box::pin(resume(call)))
-        .replies(&[Reply::json::<InstanceItem>(200, "the running instance"), NONE, Reply::error(409, "not paused")]),
-    Route::get("/api/hands/instances/{id}/stats", "Get the statistics of an instance", |call| Box::pin(stats(call)))
+pub(crate) const ROUTES: &[Route] =
+    &[
+        Route::get("/api/hands/active", "List instances of hands", |call| Box::pin(list(call)))
+            .replies(&[Reply::json::<InstanceList>(200, "the instances, in the order of activation")]),
+        Route::get("/api/hands/instances/{id}", "Get an instance of a hand", |call| Box::pin(show(call)))
+            .replies(&[Reply::json::<InstanceItem>(200, "the instance"), NONE]),
+        Route::delete("/api/hands/instances/{id}", "Deactivate an instance: remove it and its agents", |call| {
+            Box::pin(deactivate(call))
+        })
+        .replies(&[Reply::json::<Deactivated>(200, "deactivated"), NONE]),
+        Route::post("/api/hands/instances/{id}/pause", "Pause an instance", |call| Box::pin(pause(call))).replies(&[
+            Reply::json::<InstanceItem>(200, "the paused instance"),
+            NONE,
+            Reply::error(409, "already paused"),
+        ]),
+        Route::post("/api/hands/instances/{id}/resume", "Resume an instance", |call| Box::pin(resume(call))).replies(
+            &[Reply::json::<InstanceItem>(200, "the running instance"), NONE, Reply::error(409, "not paused")],
+        ),
+        Route::get("/api/hands/instances/{id}/stats", "Get the statistics of an instance", |call| {
+            Box::pin(stats(call))
+        })
         .cost(STATS_COST)
         .replies(&[Reply::json::<Stats>(200, "counts, and the metrics of the dashboard"), NONE]),
-    Route::get("/api/hands/instances/{id}/browser", "Get the browser of an instance", |call| Box::pin(browser(call)))
+        Route::get("/api/hands/instances/{id}/browser", "Get the browser of an instance", |call| {
+            Box::pin(browser(call))
+        })
         .replies(&[Reply::json::<Browser>(200, "the browser"), NONE]),
-];
+    ];
 
 /// An instance that was removed.
 #[derive(Serialize, JsonSchema)]

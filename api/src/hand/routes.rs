@@ -12,13 +12,13 @@ use agentsvc_systems::hand::{ActivateHand, CountHands, limits, prepare};
 use hyper::header::ACCEPT_LANGUAGE;
 use serde_json::{Value, json};
 
+use super::audit_kinds;
 use super::error_codes::{HAND_ACTIVE, HAND_NOT_FOUND, INSTALL_DEPS_DISABLED};
 use super::hands::{DepResult, HandSource, HandSummary, Hands, StoredHand};
 use super::shape::{
     ActivateBody, DepItem, DepsItem, HandAgent, HandDetail, HandItem, HandList, InstallBody, InstanceItem, MetricItem,
     ReloadedItem, RoutingItem, SettingItem, Uninstalled,
 };
-use super::audit_kinds;
 use crate::http::blocking::spawn_blocking;
 use crate::http::call::Call;
 use crate::http::error::Error;
@@ -36,9 +36,12 @@ const INSTALL_BYTES_MAX: usize = 2 * (limits::HAND_TOML_BYTES_MAX + limits::HAND
 const NONE: Reply = Reply::error(404, "no such hand");
 
 pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/hands", "List hands", |call| Box::pin(list(call)))
-        .cost(LIST_COST)
-        .replies(&[Reply::json::<HandList>(200, "the hands, sorted by id")]),
+    Route::get("/api/hands", "List hands", |call| Box::pin(list(call))).cost(LIST_COST).replies(&[Reply::json::<
+        HandList,
+    >(
+        200,
+        "the hands, sorted by id",
+    )]),
     Route::post("/api/hands/install", "Install a hand", |call| Box::pin(install(call)))
         .cost(COST)
         .body_max(INSTALL_BYTES_MAX)
@@ -54,8 +57,11 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[Reply::json::<ReloadedItem>(200, "what changed")]),
     Route::get("/api/hands/{hand_id}", "Get a hand", |call| Box::pin(show(call)))
         .replies(&[Reply::json::<HandDetail>(200, "the hand"), NONE]),
-    Route::delete("/api/hands/{hand_id}", "Uninstall a hand", |call| Box::pin(uninstall(call)))
-        .replies(&[Reply::json::<Uninstalled>(200, "uninstalled"), NONE, Reply::error(409, "the hand has instances")]),
+    Route::delete("/api/hands/{hand_id}", "Uninstall a hand", |call| Box::pin(uninstall(call))).replies(&[
+        Reply::json::<Uninstalled>(200, "uninstalled"),
+        NONE,
+        Reply::error(409, "the hand has instances"),
+    ]),
     Route::post("/api/hands/{hand_id}/activate", "Activate a hand: create an instance", |call| {
         Box::pin(activate(call))
     })
@@ -341,4 +347,3 @@ fn checked(hand: &HandDefinition, hands: &dyn Hands, servers: &[String], results
     }
     DepsItem { requirements_met, results: items }
 }
-

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::hands::{DepResult, Hands, HandSummary};
+use super::hands::{DepResult, HandSummary, Hands};
 use crate::http::timestamp::Moment;
 
 /// A hand in a list.

@@ -27,20 +27,20 @@ mod update;
 pub use by_name::{NameScan, NamedAgent, ScanNames};
 pub use clone::CloneAgent;
 pub(crate) use family::{Family, check, family_of, members};
-pub(crate) use remove::remove;
 pub use family::{KillDescendant, SpawnChild};
 pub use import::{FindImported, ImportAgent, Imported};
 pub use index::agent_named;
 pub use list::{AgentFilter, AgentSummary, ListAgents};
 pub use mode::{SetMode, StartAgents, StopAgents};
 pub use remove::RemoveAgents;
+pub(crate) use remove::remove;
 pub use resolve::ResolveAgent;
 pub use rows::SweptLog;
 pub use show::{AgentView, FindAgent, GetAgent};
-pub(crate) use spawn::{check_together, spawn_all};
 pub use spawn::{SpawnAgent, SpawnAgents, Spawned};
-pub(crate) use update::set_manifest;
+pub(crate) use spawn::{check_together, spawn_all};
 pub use summaries::SummariseAgents;
+pub(crate) use update::set_manifest;
 pub use update::{AgentPatch, UpdateAgent};
 
 pub(crate) use show::named;
@@ -52,13 +52,13 @@ use crate::kernel::domain::{Domain, Phase};
 use crate::kernel::footprint::{Measure, of};
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::record::{Kind, is_text};
+use crate::manifest::ManifestWake;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::agent::sweep::AgentSwept;
 use agentsvc_components::kernel::record::Record;
 use agentsvc_components::manifest::ManifestTrigger;
 use agentsvc_components::{AgentId, Refusal};
-use crate::manifest::ManifestWake;
 use manifests::Manifests;
 
 /// What this domain brings.

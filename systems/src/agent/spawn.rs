@@ -28,8 +28,8 @@ use crate::kernel::index::{Index, id_of};
 use crate::kernel::outbox::Emit;
 use crate::kernel::quota::{Quota, Used};
 use crate::kernel::reaction::{check, react};
-use crate::manifest::{schedules_of, triggers_of};
 use crate::kernel::record;
+use crate::manifest::{schedules_of, triggers_of};
 use crate::{session, taint};
 
 /// Spawns an agent from a manifest that was parsed outside the world.

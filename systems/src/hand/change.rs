@@ -104,7 +104,9 @@ command! {
 fn set_config(world: &mut World, command: SetHandConfig) -> Result<HandView, Refusal> {
     let SetHandConfig { instance: id, was, config, environment, settings_text } = command;
     let entity = find::<HandInstance>(world, id)?;
-    let Some(before) = state::<HandInstance>(world, id).cloned() else { return Err(Refusal::not_found("hand instance", id)) };
+    let Some(before) = state::<HandInstance>(world, id).cloned() else {
+        return Err(Refusal::not_found("hand instance", id));
+    };
     if before.config != was {
         let text = "the settings of the instance changed meanwhile; read them and try again";
         return Err(Refusal::conflict(text).with_code(HAND_CHANGED));
@@ -119,7 +121,8 @@ fn set_config(world: &mut World, command: SetHandConfig) -> Result<HandView, Ref
         }
     }
     let all = before.config.keys().chain(after.config.keys());
-    let keys: BTreeSet<Box<str>> = all.filter(|key| before.config.get(*key) != after.config.get(*key)).cloned().collect();
+    let keys: BTreeSet<Box<str>> =
+        all.filter(|key| before.config.get(*key) != after.config.get(*key)).cloned().collect();
     let now = world.resource::<Now>().0;
     change_instance(world, entity, |instance| *instance = HandInstance { updated_at: now, ..after });
     note(world, audit_kinds::HAND_SETTINGS_CHANGED, id, json!({ "keys": keys }));
@@ -129,7 +132,8 @@ fn set_config(world: &mut World, command: SetHandConfig) -> Result<HandView, Ref
 /// Refuses a section that makes the manifest of an agent too long.
 fn check_room(world: &World, agents: &[Entity], was: usize, now: usize) -> Result<(), Refusal> {
     let (more, most) = (now.saturating_sub(was), limit::MANIFEST_BYTES_MAX);
-    let is_long = |agent: &Entity| world.get::<Agent>(*agent).is_some_and(|it| it.manifest.manifest.bytes() + more > most);
+    let is_long =
+        |agent: &Entity| world.get::<Agent>(*agent).is_some_and(|it| it.manifest.manifest.bytes() + more > most);
     if more > 0 && agents.iter().any(is_long) {
         let text = format!("config: the texts of an agent would be longer than {most} bytes");
         return Err(Refusal::bad_field("config", text));
@@ -165,7 +169,8 @@ impl Removable for HandInstance {
 
 /// An agent was deleted by itself: its instance says so.
 pub(super) fn agent_removed(world: &mut World, agent: AgentId) {
-    let Some(entity) = world.resource::<Instances>().instance_of(agent).and_then(|id| find::<HandInstance>(world, id).ok())
+    let Some(entity) =
+        world.resource::<Instances>().instance_of(agent).and_then(|id| find::<HandInstance>(world, id).ok())
     else {
         return;
     };

@@ -56,7 +56,11 @@ pub(crate) const DOMAIN: Domain = Domain {
         on(world, |world, gone: &Removed<AgentId>| change::agent_removed(world, gone.id));
         on(world, turn_ended);
     },
-    measures: &[Measure::of::<HandInstanceId>("hand_instances", |world, at| of(world, at, HandInstance::bytes), entries(64, 4))],
+    measures: &[Measure::of::<HandInstanceId>(
+        "hand_instances",
+        |world, at| of(world, at, HandInstance::bytes),
+        entries(64, 4),
+    )],
     check: index::check,
     commands: &[
         CommandDef::of::<ActivateHand>(),

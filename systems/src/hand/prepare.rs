@@ -52,7 +52,10 @@ pub fn members(hand: &HandDefinition, around: &Around) -> Result<Vec<NewMember>,
         let new = member(hand, role, around)?;
         if all.iter().any(|other| other.name == new.name) {
             let field = format!("agents.{}.name", role.name);
-            return Err(Refusal::bad_field(&field, format!("{field}: another agent of the hand has the name {:?}", new.name)));
+            return Err(Refusal::bad_field(
+                &field,
+                format!("{field}: another agent of the hand has the name {:?}", new.name),
+            ));
         }
         all.push(new);
     }
@@ -69,7 +72,8 @@ fn member(hand: &HandDefinition, role: &Role, around: &Around) -> Result<NewMemb
             let field = format!("{field}.base");
             Refusal::bad_field(&field, format!("{field}: no agent type is called {base:?}"))
         })?;
-        let mut over: Table = toml::from_str(text).map_err(|error| bad(format!("base {base:?}: {}", error.message())))?;
+        let mut over: Table =
+            toml::from_str(text).map_err(|error| bad(format!("base {base:?}: {}", error.message())))?;
         over.remove("name");
         nest_model(&mut over);
         lay(&mut over, table);
@@ -260,7 +264,10 @@ memory_read = ["self.facts.*"]
         let own = &main.manifest;
         assert_eq!((&*own.model.model, &*own.model.provider, own.model.temperature), ("", "", Some(0.5)));
         assert_eq!((own.max_iterations, own.capabilities.tools.len()), (Some(9), 3));
-        assert_eq!((&own.mcp_servers[..], &helper.manifest.mcp_servers[..]), (&["mail".into()][..], &["news".into(), "mail".into()][..]));
+        assert_eq!(
+            (&own.mcp_servers[..], &helper.manifest.mcp_servers[..]),
+            (&["mail".into()][..], &["news".into(), "mail".into()][..])
+        );
         assert_eq!(own.tags, ["hand:herald".into(), "hand_role:main".into()]);
         let text = "Write.\n\n## User Configuration\n- a: b\n\n\n## Reference Knowledge\n\nFor all.\n";
         assert_eq!(&*own.system_prompt, text);

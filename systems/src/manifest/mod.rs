@@ -20,8 +20,8 @@ use sha2::{Digest, Sha256};
 
 use crate::kernel::domain::Domain;
 pub use bounds::bound_child;
-pub(crate) use depth::check as check_depth;
 pub use check::{model_name, validate, validate_name};
+pub(crate) use depth::check as check_depth;
 pub use error::{Error, Position};
 pub use object::{Flat, object};
 pub use render::render;

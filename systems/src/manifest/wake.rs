@@ -66,7 +66,8 @@ fn of_table(table: &Table<'_>) -> Result<Wake, Error> {
     }
 }
 
-const CONDITION: &str = "expected `all`, `event:<kind>`, `memory:<key pattern>`, or up to 256 bytes of text that an event has";
+const CONDITION: &str =
+    "expected `all`, `event:<kind>`, `memory:<key pattern>`, or up to 256 bytes of text that an event has";
 
 /// The pattern, as it is stored, of a condition: `all`; `event:<kind>` or `event:<kind>:<filter>`; `memory:<pattern>`; else a
 /// text that the event has.
@@ -296,7 +297,10 @@ mod tests {
             ("[schedule]\ncontinuous = {}\nperiodic = {}", "`schedule.periodic`: expected `reactive`"),
             ("[schedule.continuous]\ncheck_interval_secs = 0", "`schedule.continuous.check_interval_secs`: expected 1"),
             ("[schedule]\nperiodic = { cron = ' ' }", "`schedule.periodic.cron`: expected a cron expression"),
-            ("[schedule.proactive]\nconditions = ['event:birth']", "`schedule.proactive.conditions[0]`: expected `all`"),
+            (
+                "[schedule.proactive]\nconditions = ['event:birth']",
+                "`schedule.proactive.conditions[0]`: expected `all`",
+            ),
         ] {
             let error = read(keys).unwrap_err();
             assert!(error.contains(expected), "{keys}: {error}");
@@ -327,7 +331,10 @@ mod tests {
     #[test]
     fn a_cap_alone_wakes_no_agent() {
         let manifest = read("max_iterations = 7").unwrap();
-        assert_eq!((manifest.iterations_max(), &manifest.wake, &manifest.autonomous), (Some(7), &Wake::Reactive, &None));
+        assert_eq!(
+            (manifest.iterations_max(), &manifest.wake, &manifest.autonomous),
+            (Some(7), &Wake::Reactive, &None)
+        );
         assert_eq!(read("[autonomous]").unwrap().iterations_max(), Some(50));
         assert_eq!(read("").unwrap().iterations_max(), None);
     }

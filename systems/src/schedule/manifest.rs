@@ -33,7 +33,8 @@ pub(super) fn check(world: &World, wakes: &[ManifestWake]) -> Result<(), Refusal
             return Err(bad("it never fires; look at `autonomous.quiet_hours`".to_owned()));
         }
     }
-    let bytes = wakes.iter().map(|wake| wake.name.len() + wake.rule.len() + ZONE.name().len() + wake.prompt.len()).sum();
+    let bytes =
+        wakes.iter().map(|wake| wake.name.len() + wake.rule.len() + ZONE.name().len() + wake.prompt.len()).sum();
     QUOTA.admit(world.resource::<Schedules>().used, wakes.len(), bytes)
 }
 

@@ -72,9 +72,10 @@ fn an_agent_brings_the_schedules_of_its_manifest() {
     assert_eq!(counts, [1, 5]);
     world.restart();
     assert_eq!(schedules(&mut world, agent).len(), 2, "a restart makes none again");
-    assert!(spawn(&mut world, "quiet", "schedule = 'reactive'\nmax_iterations = 3").is_ok_and(|agent| {
-        schedules(&mut world, agent).is_empty()
-    }));
+    assert!(
+        spawn(&mut world, "quiet", "schedule = 'reactive'\nmax_iterations = 3")
+            .is_ok_and(|agent| { schedules(&mut world, agent).is_empty() })
+    );
     world.ask(crate::agent::RemoveAgents(vec![agent])).unwrap();
     assert_eq!(counts_of(&mut world), 0);
 }
@@ -144,7 +145,8 @@ fn an_agent_whose_turns_fail_stops_acting_by_itself() {
 #[test]
 fn a_turn_makes_at_most_as_many_calls_as_the_manifest_says() {
     let mut world = fixture();
-    let keys = "max_iterations = 2\n[schedule]\ncontinuous = { check_interval_secs = 60 }\n[capabilities]\ntools = ['*']";
+    let keys =
+        "max_iterations = 2\n[schedule]\ncontinuous = { check_interval_secs = 60 }\n[capabilities]\ntools = ['*']";
     let agent = spawn(&mut world, "a", keys).unwrap();
     pass_to(&mut world, MONDAY + MINUTE + 1_000);
     let mut calls = 0;

@@ -137,7 +137,8 @@ pub(crate) fn admit(world: &World, owner: Option<Entity>) -> Result<(), Refusal>
 /// Refuses the first sessions of so many new agents where there is no room for them.
 pub(crate) fn admit_first(world: &World, agents: usize) -> Result<(), Refusal> {
     let used = Used { count: world.resource::<Index>().session_count(), bytes: 0 };
-    let quota = Quota { count: limits::SESSIONS_MAX, bytes: usize::MAX, what: "sessions", code: error_codes::SESSIONS_FULL };
+    let quota =
+        Quota { count: limits::SESSIONS_MAX, bytes: usize::MAX, what: "sessions", code: error_codes::SESSIONS_FULL };
     quota.admit(used, agents, 0)
 }
 

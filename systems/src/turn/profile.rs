@@ -22,7 +22,8 @@ pub(super) fn exceeded(world: &World, entity: Entity) -> Option<String> {
     let turn = world.get::<Turn>(entity)?;
     let Some(profile) = turn.request.as_ref().and_then(|request| request.profile.as_deref()) else {
         let most = world.get::<Agent>(turn.agent)?.manifest.manifest.iterations_max()?;
-        return (turn.iteration >= most).then(|| format!("the limit of {most} model calls is reached (`max_iterations`)"));
+        return (turn.iteration >= most)
+            .then(|| format!("the limit of {most} model calls is reached (`max_iterations`)"));
     };
     let (calls, tokens, cost) = (profile.calls_max, profile.tokens_max, profile.cost_max);
     if calls > 0 && turn.iteration >= calls {

@@ -77,7 +77,10 @@ fn finish(hand: &mut HandDefinition) -> Result<(), Refusal> {
         named(&format!("settings[{at}].key"), &setting.key)?;
         let is_twice = hand.settings[..at].iter().any(|other| other.key == setting.key);
         if is_twice {
-            return Err(bad(&format!("settings[{at}].key"), format!("settings[{at}].key: duplicate key {:?}", setting.key)));
+            return Err(bad(
+                &format!("settings[{at}].key"),
+                format!("settings[{at}].key: duplicate key {:?}", setting.key),
+            ));
         }
         if let Some(name) = setting.env_var.as_deref() {
             variable(&format!("settings[{at}].env_var"), name)?;
@@ -116,8 +119,25 @@ fn named(field: &str, text: &str) -> Result<(), Refusal> {
 
 /// Variables that say how programs run, and those of the daemon.
 const RESERVED: &[&str] = &[
-    "PATH", "HOME", "TMPDIR", "LANG", "TERM", "SHELL", "IFS", "ENV", "BASH_ENV", "PYTHONPATH", "PYTHONHOME",
-    "PYTHONSTARTUP", "PYTHONEXECUTABLE", "NODE_OPTIONS", "NODE_PATH", "PERL5LIB", "PERL5OPT", "RUBYOPT", "RUBYLIB",
+    "PATH",
+    "HOME",
+    "TMPDIR",
+    "LANG",
+    "TERM",
+    "SHELL",
+    "IFS",
+    "ENV",
+    "BASH_ENV",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONSTARTUP",
+    "PYTHONEXECUTABLE",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PERL5LIB",
+    "PERL5OPT",
+    "RUBYOPT",
+    "RUBYLIB",
 ];
 
 /// Beginnings of such names.

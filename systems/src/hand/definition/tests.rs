@@ -102,9 +102,21 @@ fn errors_name_the_key() {
         ("id = 'x'\n[agents.main]\ncoordinator = 'yes'".to_owned(), "agents.main.coordinator", "true or false"),
         (format!("id = 'x'\ntools = 'all'\n{agent}"), "tools", "expected a sequence"),
         (format!("id = 'x'\n{agent}[[settings]]\nlabel = 'y'"), "settings[0].key", "missing"),
-        (format!("id = 'x'\n{agent}[[settings]]\nkey = 'y'\nsetting_type = 'slider'"), "settings[0].setting_type", "slider"),
-        (format!("id = 'x'\n{agent}[[settings]]\nkey = 'y'\nenv_var = 'LD_PRELOAD'"), "settings[0].env_var", "must not"),
-        (format!("id = 'x'\n{agent}[[requires]]\nkey = 'y'\nrequirement_type = 'luck'"), "requires[0].requirement_type", "luck"),
+        (
+            format!("id = 'x'\n{agent}[[settings]]\nkey = 'y'\nsetting_type = 'slider'"),
+            "settings[0].setting_type",
+            "slider",
+        ),
+        (
+            format!("id = 'x'\n{agent}[[settings]]\nkey = 'y'\nenv_var = 'LD_PRELOAD'"),
+            "settings[0].env_var",
+            "must not",
+        ),
+        (
+            format!("id = 'x'\n{agent}[[requires]]\nkey = 'y'\nrequirement_type = 'luck'"),
+            "requires[0].requirement_type",
+            "luck",
+        ),
         (format!("id = 'x'\n{agent}[[dashboard.metrics]]\nlabel = 'y'"), "dashboard.metrics[0].memory_key", "missing"),
     ] {
         let refusal = parse(&text).unwrap_err();

@@ -133,6 +133,11 @@ impl HandFiles {
         }
     }
 
+    /// Waits until all hands were read for the first time; for those who change files, before they hold others up.
+    fn wait_until_read(&self) {
+        self.with_known(|_| ());
+    }
+
     /// Reads a folder.
     fn read_folder(&self, folder: &str) -> Result<Entry, String> {
         let path = self.dir.join(folder).join(HAND_FILE);
@@ -326,6 +331,7 @@ impl Hands for HandFiles {
     }
 
     fn install(&self, source: HandSource) -> Result<StoredHand, HandError> {
+        self.wait_until_read();
         let _changing = self.changing.lock();
         let (hand, files) = self.source(source)?;
         let id = &hand.definition.id;
@@ -348,6 +354,7 @@ impl Hands for HandFiles {
     }
 
     fn remove(&self, id: &str) -> Result<bool, HandError> {
+        self.wait_until_read();
         let _changing = self.changing.lock();
         let Some(entry) = self.with_known(|known| known.by_id.remove(id)) else { return Ok(false) };
         let gone = self.dir.join(format!("{REMOVING}{id}"));

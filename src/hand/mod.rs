@@ -25,7 +25,7 @@ use files::HandFiles;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "hand",
-    uses: &["mcp", "memory", "tool"],
+    uses: &["manifest", "tool"],
     commands: &[Subcommand::group::<cli::Hand>(30, "hand", "List, activate and control hands")],
     open: |opening| {
         let files = HandFiles::new(opening);

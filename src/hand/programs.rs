@@ -83,9 +83,9 @@ impl Programs {
     /// Does the program of this name say that it is Python 3? Some systems have a file of that name that only opens a shop.
     fn answers_as_python(&self, name: &str) -> bool {
         let Some(file) = self.find(name) else { return false };
-        if let Some((at, answer)) = self.answers.lock().get(&file).filter(|(at, _)| at.elapsed() < ANSWER_LASTS) {
-            let _ = at;
-            return *answer;
+        let known = self.answers.lock().get(&file).copied();
+        if let Some((_, answer)) = known.filter(|(at, _)| at.elapsed() < ANSWER_LASTS) {
+            return answer;
         }
         let answer = version(&file).is_some_and(|text| text.starts_with("Python 3"));
         self.answers.lock().insert(file, (Instant::now(), answer));

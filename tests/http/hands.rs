@@ -178,7 +178,7 @@ fn bad_hands_are_refused_and_name_the_field() {
         (with(&format!("id = 'x'\n{agent}[[settings]]\nkey = 'a'\nsetting_type = 'x'")), "settings[0].setting_type"),
     ] {
         let refused = daemon.post("/api/hands/install", &body);
-        assert_eq!((refused.status, &refused.json()["field"]), (400, &json!(field)), "{body}: {}", refused.text());
+        refused.refused_field(400, field);
     }
     daemon.post("/api/hands/install", &json!({ "source": "none" })).refused(404);
     assert_eq!(daemon.get("/api/hands").expect(200)["total"], 0);
@@ -189,12 +189,12 @@ fn bad_hands_are_refused_and_name_the_field() {
         (json!("all"), "config"),
     ] {
         let refused = daemon.post("/api/hands/herald/activate", &json!({ "config": config }));
-        assert_eq!((refused.status, &refused.json()["field"]), (400, &json!(field)), "{}", refused.text());
+        refused.refused_field(400, field);
     }
     let wrong_agent = HERALD.replace("herald\"", "wrong\"").replace("temperature = 0.3", "temperature = 30.0");
     install(&daemon, &wrong_agent);
     let refused = daemon.post("/api/hands/wrong/activate", &json!({}));
-    assert_eq!((refused.status, &refused.json()["field"]), (400, &json!("agents.main")));
+    refused.refused_field(400, "agents.main");
     assert!(refused.text().contains("model.temperature"), "{}", refused.text());
     daemon.post("/api/hands/none/activate", &json!({})).refused(404);
     assert!(instances(&daemon).is_empty() && agents(&daemon).is_empty());
@@ -275,7 +275,7 @@ fn settings_change_the_prompt_and_secrets_reach_commands_only() {
     assert!(request.contains("tell-no-one-4711 of-the-daemon"), "the command got both: {request}");
     assert!(!prompt(&model).contains("tell-no-one"), "the prompt has no secret");
     let refused = daemon.put("/api/hands/herald/settings", &json!({ "style": "loud" }));
-    assert_eq!((refused.status, &refused.json()["field"]), (400, &json!("config.style")));
+    refused.refused_field(400, "config.style");
     daemon.put("/api/hands/herald/settings?instance_id=x", &json!({})).refused(400);
     daemon.put(&format!("/api/hands/herald/settings?instance_id={}", Uuid::nil()), &json!({})).refused(404);
     let cleared = daemon.put("/api/hands/herald/settings", &json!({ "style": null, "token": null })).expect(200);
@@ -339,7 +339,7 @@ fn a_kill_in_the_middle_of_activations_leaves_whole_instances() {
             let mut acknowledged = Vec::new();
             while let Ok(reply) = client.try_send("POST", "/api/hands/herald/activate", &[], Some(b"{}")) {
                 if reply.status == 201 {
-                    acknowledged.push(text(&reply.json()["instance_id"]));
+                    acknowledged.push(text(&reply.expect(201)["instance_id"]));
                 }
             }
             acknowledged
@@ -394,7 +394,7 @@ fn requirements_are_checked_and_installed_only_when_that_is_allowed() {
     );
     assert_eq!(checked["results"][1]["status"], "skipped");
     let refused = daemon.post("/api/hands/herald/install-deps", &json!({}));
-    assert_eq!((refused.status, &refused.json()["code"]), (403, &json!("install_deps_disabled")));
+    assert!(refused.status == 403 && refused.text().contains("install_deps_disabled"), "{}", refused.text());
     let allowed = Daemon::with("[hands]\ninstall_deps = true\n");
     let toml = HERALD.replace("pip install printer", "sudo rm -rf printer");
     install(&allowed, &toml);
@@ -479,8 +479,9 @@ fn hands_of_others_load_and_run_unmodified() {
         let stats = daemon.get(&format!("/api/hands/instances/{}/stats", text(&instance["instance_id"]))).expect(200);
         assert_eq!(stats["metrics"].as_object().unwrap().len(), detail["dashboard"].as_array().unwrap().len(), "{id}");
         for language in detail["i18n"].as_object().unwrap().keys() {
-            let shown =
-                daemon.send("GET", &format!("/api/hands/{id}"), &[("accept-language", language)], None).expect(200);
+            let shown = daemon
+                .send("GET", &format!("/api/hands/{id}"), &[("accept-language", language.as_str())], None)
+                .expect(200);
             assert_eq!(shown["name"], detail["i18n"][language]["name"], "{id} {language}");
         }
     }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use agentsvc_api::Api;
 use agentsvc_api::hand::error_codes::HAND_EXISTS;
@@ -28,6 +28,7 @@ use parking_lot::{Condvar, Mutex};
 use super::config;
 use super::deps::Installer;
 use super::programs::Programs;
+use super::texts::{Stamp, skill_file, skills, stamp, text_of};
 use crate::kernel::domain::Opening;
 use crate::kernel::home::{create_private_dir, private_file};
 use crate::kernel::settings::Settings;
@@ -73,9 +74,6 @@ struct Entry {
     stamp: Stamp,
     summary: Arc<HandSummary>,
 }
-
-/// Tells whether a file changed.
-type Stamp = (Option<SystemTime>, u64);
 
 impl HandFiles {
     pub(super) fn new(opening: &Opening<'_>) -> Arc<Self> {
@@ -268,44 +266,6 @@ fn failed(error: io::Error) -> HandError {
     }
     tracing::error!(%error, "the hands could not be read or written");
     FilesError::Failed.into()
-}
-
-fn stamp(path: &Path) -> io::Result<Stamp> {
-    let found = fs::metadata(path)?;
-    if found.is_file() { Ok((found.modified().ok(), found.len())) } else { Err(ErrorKind::NotFound.into()) }
-}
-
-/// The text of a file.
-fn text_of(path: &Path, most: usize) -> Result<String, String> {
-    let mut bytes = Vec::new();
-    let read = disk::open(path).and_then(|file| file.take(most as u64 + 1).read_to_end(&mut bytes));
-    read.map_err(|error| format!("the file cannot be read: {}", error.kind()))?;
-    if bytes.len() > most {
-        return Err(format!("the file is larger than {most} bytes"));
-    }
-    String::from_utf8(bytes).map_err(|_| "the file is not UTF-8 text".to_owned())
-}
-
-fn skill_file(role: &str) -> String {
-    if role.is_empty() { "SKILL.md".to_owned() } else { format!("SKILL-{role}.md") }
-}
-
-/// The texts of SKILL.md in a folder, by role. One that cannot be read is left out.
-fn skills(dir: &Path) -> BTreeMap<String, String> {
-    let mut texts = BTreeMap::new();
-    for path in disk::entries(dir).unwrap_or_default() {
-        let Some(stem) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".md")) else { continue };
-        let role = match stem.strip_prefix("SKILL-") {
-            Some(role) => role,
-            None if stem.eq_ignore_ascii_case("SKILL") => "",
-            None => continue,
-        };
-        match text_of(&path, HAND_SKILL_BYTES_MAX) {
-            Ok(text) => drop(texts.insert(role.to_owned(), text)),
-            Err(why) => tracing::warn!(file = stem, why, "a SKILL.md of a hand is left out"),
-        }
-    }
-    texts
 }
 
 impl Hands for HandFiles {

@@ -13,6 +13,7 @@ mod deps;
 mod environment;
 mod files;
 mod programs;
+mod texts;
 
 use std::sync::Arc;
 

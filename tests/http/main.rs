@@ -41,6 +41,7 @@ mod doctor;
 mod events;
 mod files;
 mod goals;
+mod hand_files;
 mod hands;
 mod knowledge;
 mod limits;

@@ -283,7 +283,7 @@ memory_read = ["self.facts.*"]
     fn errors_name_the_agent_and_the_key() {
         let one = |keys: &str| format!("id = 'x'\n[agents.main]\n{keys}");
         for (text, field, expected) in [
-            (one("base = 'nobody'"), "agents.main.base", "no agent type"),
+            (one("base = 'absent'"), "agents.main.base", "no agent type"),
             (one("temperature = 9"), "agents.main", "`model.temperature`"),
             (one("system_prompt = 5"), "agents.main", "`system_prompt`: expected a string"),
             (one("schedule = 'often'"), "agents.main", "`schedule`: expected `reactive`"),

@@ -19,7 +19,7 @@ pub const HIDDEN: &str = "***";
 /// # Errors
 /// 400 that names the key.
 pub fn check(hand: &HandDefinition, key: &str, value: &str) -> Result<(), Refusal> {
-    let bad = |why: String| Err(Refusal::bad_field(&format!("config.{key}"), format!("config.{key}: {why}")));
+    let bad = |why: String| Err(Refusal::bad_field(format!("config.{key}"), format!("config.{key}: {why}")));
     if key.is_empty() || key.len() > super::limits::HAND_KEY_BYTES_MAX {
         return bad("not a valid key".to_owned());
     }

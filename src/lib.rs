@@ -15,6 +15,7 @@ pub mod daemon;
 pub mod doctor;
 pub mod event;
 pub mod goal;
+pub mod hand;
 pub mod kernel;
 pub mod knowledge;
 pub mod log;
@@ -80,6 +81,7 @@ pub const DOMAINS: &[Domain] = &[
     upload::DOMAIN,
     checkpoint::DOMAIN,
     tool::DOMAIN,
+    hand::DOMAIN,
     mcp::DOMAIN,
     a2a::DOMAIN,
     peer::DOMAIN,

@@ -16,6 +16,7 @@ pub mod comms;
 pub mod config;
 pub mod event;
 pub mod goal;
+pub mod hand;
 pub mod http;
 pub mod knowledge;
 pub mod log;
@@ -101,6 +102,7 @@ const LIST: &[HttpDomain] = &[
     proactive_memory::DOMAIN,
     checkpoint::DOMAIN,
     auto_dream::DOMAIN,
+    hand::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

@@ -12,6 +12,7 @@ pub mod comms;
 pub mod compaction;
 pub mod event;
 pub mod goal;
+pub mod hand;
 pub mod kernel;
 pub mod knowledge;
 pub mod manifest;

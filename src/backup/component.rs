@@ -6,7 +6,7 @@
 //! | `world/agents.rows`, `workspaces/`, `uploads/` | `agents` |
 //! | `world/workflows.rows` | `workflows` |
 //! | `data/cron_jobs.rows` | `cron_jobs`, `data` |
-//! | `data/hand_state*` | `hand_state`, `data` |
+//! | `data/hand_state.rows`, `data/hand_state*` | `hand_state`, `data` |
 //! | `data/custom_models.json` | `custom_models`, `data` |
 //! | `data/world.rows` and everything else under `data/` | `data` |
 //! | `skills/` | `skills` |
@@ -56,6 +56,8 @@ pub enum Part {
     Workflows,
     /// Schedules and cron jobs.
     CronJobs,
+    /// Instances of hands.
+    HandState,
     /// The rest: the task queue, and kinds that this table does not know.
     Data,
     /// The audit trail. It belongs to no component: a trail that is there goes on.
@@ -64,13 +66,15 @@ pub enum Part {
 
 impl Part {
     /// All of them. In an archive [`Agents`](Self::Agents) stand behind the files, the others before them.
-    pub const ALL: [Self; 5] = [Self::Agents, Self::Workflows, Self::CronJobs, Self::Data, Self::AuditLog];
+    pub const ALL: [Self; 6] =
+        [Self::Agents, Self::Workflows, Self::CronJobs, Self::HandState, Self::Data, Self::AuditLog];
 
     /// Where a row belongs, by the kind byte of its key.
     pub const fn of(space: Space, kind: u8) -> Self {
         match (space, kind) {
             (_, b'z') => Self::AuditLog,
             (Space::World, b'd' | b'e') => Self::CronJobs,
+            (Space::World, b'H') => Self::HandState,
             (Space::World, b'f' | b'n' | b'p') => Self::Workflows,
             (Space::World, b'a' | b'm' | b's' | b't' | b'c' | b'w' | b'k' | b'E' | b'b' | b'l' | b'o')
             | (Space::World, b'g' | b'h' | b'v' | b'x' | b'i' | b'G' | b'Q')
@@ -87,6 +91,7 @@ impl Part {
             Self::Agents => "world/agents.rows",
             Self::Workflows => "world/workflows.rows",
             Self::CronJobs => "data/cron_jobs.rows",
+            Self::HandState => "data/hand_state.rows",
             Self::Data => "data/world.rows",
             Self::AuditLog => "audit/trail.rows",
         }
@@ -126,6 +131,7 @@ pub fn components_of(entry: &str) -> &'static [Component] {
         Some(Part::Agents) => return &[Agents],
         Some(Part::Workflows) => return &[Workflows],
         Some(Part::CronJobs) => return &[CronJobs, Data],
+        Some(Part::HandState) => return &[HandState, Data],
         Some(Part::Data) => return &[Data],
         Some(Part::AuditLog) => return &[],
         None => {}
@@ -239,6 +245,7 @@ mod tests {
     fn every_kind_has_one_place() {
         assert_eq!(Part::of(Space::World, b'd'), Part::CronJobs);
         assert_eq!(Part::of(Space::Content, b'z'), Part::AuditLog);
+        assert_eq!(Part::of(Space::World, b'H'), Part::HandState);
         assert_eq!(Part::of(Space::World, b'j'), Part::Data);
         assert_eq!(Part::of(Space::World, b'!'), Part::Data);
         assert!(Part::ALL.into_iter().all(|part| Part::of_entry(part.entry()) == Some(part)));

@@ -21,6 +21,7 @@ use crate::auto_dream::config::AutoDream;
 use crate::backup::config::Backup;
 use crate::budget::config::Budget;
 use crate::checkpoint::config::Checkpoints;
+use crate::hand::config::Hands;
 use crate::kernel::cli::Subcommand;
 use crate::kernel::config::text::directory;
 pub use crate::kernel::config::{
@@ -75,6 +76,7 @@ pub const DOMAIN: Domain = Domain {
         "peer",
         "proactive_memory",
         "auto_dream",
+        "hand",
         "memory_index",
         "checkpoint",
     ],
@@ -145,6 +147,8 @@ table! {
         proactive_memory: ProactiveMemory => table(),
         /// Consolidation of memory by agents that are idle.
         auto_dream: AutoDream => table(),
+        /// Packages of agents.
+        hands: Hands => table(),
         /// Search of memory entries.
         memory: MemoryConfig => table(),
         /// Files of workspaces as they were before tools changed them.

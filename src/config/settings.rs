@@ -36,6 +36,7 @@ impl Config {
         settings.set(self.proactive_memory.clone());
         settings.set(self.memory.clone());
         settings.set(self.auto_dream.clone());
+        settings.set(self.hands.clone());
         settings.set(self.checkpoints.clone());
     }
 }

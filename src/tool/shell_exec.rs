@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::files::{in_workspace, sentence};
-use crate::kernel::sandbox::{Asked, Full, Ran, Request};
+use crate::kernel::sandbox::{AgentVariables, Asked, Full, Ran, Request};
 use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 
 /// The table row. Its time is bounded by `timeout_secs`.
@@ -42,6 +42,8 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         };
         let place = context.parts.commands.place(context.run.family).await?;
         let workspace = in_workspace(&context, |workspace| workspace.for_command().map_err(sentence)).await?;
+        let more = context.parts.settings.get::<AgentVariables>();
+        let variables = more.of(context.parts.bridge.clone(), context.run.agent).await?;
         let manifest = &context.run.manifest.manifest;
         let models = std::iter::once(&manifest.model).chain(&manifest.fallback_models);
         let request = Request {
@@ -52,6 +54,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
             // The kernel's rules know ports and no hosts: only the grant for all of them opens the network.
             network: manifest.capabilities.network.iter().any(|host| &**host == "*"),
             secrets: models.filter_map(|model| model.api_key_env.clone()).collect(),
+            variables,
             timeout_secs,
         };
         report(context.parts.commands.run(request).await?)

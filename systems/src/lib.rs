@@ -14,6 +14,7 @@ pub mod compaction;
 pub mod config;
 pub mod event;
 pub mod goal;
+pub mod hand;
 pub mod injection;
 pub mod kernel;
 pub mod knowledge;
@@ -86,6 +87,7 @@ pub const DOMAINS: &[Domain] = &[
     trigger::DOMAIN,
     task::DOMAIN,
     workflow::DOMAIN,
+    hand::DOMAIN,
     webhook::DOMAIN,
     comms::DOMAIN,
     peer::DOMAIN,

@@ -37,9 +37,18 @@ fn an_id_that_is_no_uuid_is_400_everywhere() {
     let before = world(&daemon);
     // The ids of models, MCP servers, external agents and peers can be names, and those of A2A tasks are their clients'.
     let is_name = |path: &str| {
-        ["/api/models/", "/api/mcp/", "/api/a2a/agents/", "/a2a/", "/api/peers/", "/api/network/", "/api/memory/user/"]
-            .iter()
-            .any(|before| path.starts_with(before))
+        [
+            "/api/models/",
+            "/api/mcp/",
+            "/api/a2a/agents/",
+            "/a2a/",
+            "/api/peers/",
+            "/api/network/",
+            "/api/memory/user/",
+            "/api/hands/{hand_id}",
+        ]
+        .iter()
+        .any(|before| path.starts_with(before))
     };
     let is_uuid = |path: &str| path.contains("id}") && !is_name(path);
     for route in declared().into_iter().filter(|route| is_uuid(&route.path)) {

@@ -41,6 +41,8 @@ mod doctor;
 mod events;
 mod files;
 mod goals;
+mod hand_files;
+mod hands;
 mod knowledge;
 mod limits;
 mod lists;

@@ -206,6 +206,7 @@ async fn a_command_runs_in_no_other_workspace_than_its_own() {
             granted: vec!["*".into()],
             network: false,
             secrets: Vec::new(),
+            variables: Vec::new(),
             timeout_secs: None,
         }
     };

@@ -48,6 +48,11 @@ pub enum AgentMode {
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpawnedBy(pub AgentId);
 
+/// The agent begins no turns by itself: its schedules, its triggers and the consolidation of its memory rest. Not stored: the
+/// domain that says so restores it.
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WakesPaused;
+
 /// Where an agent came from that was taken over from another program. Only such agents have it; it stays as it is, whatever
 /// becomes of the agent.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -82,6 +82,73 @@ pub struct Manifest {
     /// Whether and when an agent of this manifest consolidates its memory; left out of the stored form likewise.
     #[serde(skip_serializing_if = "AutoDream::is_unset")]
     pub auto_dream: AutoDream,
+    /// When an agent of this manifest acts by itself (`schedule`); left out of the stored form likewise.
+    #[serde(skip_serializing_if = "is_default")]
+    pub wake: Wake,
+    /// `[autonomous]`; left out of the stored form likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub autonomous: Option<Autonomous>,
+    /// Model calls of one turn at most; left out of the stored form likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_iterations: Option<u32>,
+}
+
+/// `schedule`: when an agent acts by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wake {
+    /// Never.
+    #[default]
+    Reactive,
+    /// Again and again, so many seconds after the last time.
+    Continuous(u32),
+    /// When this rule says: cron or interval syntax.
+    Periodic(Box<str>),
+    /// At events: conditions as written.
+    Proactive(Vec<Box<str>>),
+}
+
+impl Wake {
+    /// Bytes of its texts.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Reactive | Self::Continuous(_) => 0,
+            Self::Periodic(rule) => rule.len(),
+            Self::Proactive(conditions) => conditions.iter().map(|condition| condition.len()).sum(),
+        }
+    }
+}
+
+/// `[autonomous]`: the agent acts by itself at a fixed interval.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Autonomous {
+    /// Seconds between two turns.
+    pub heartbeat_interval_secs: u32,
+    /// Model calls of one turn at most.
+    pub max_iterations: u32,
+    /// Time of the day in which it does not act.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quiet_hours: Option<QuietHours>,
+    /// Turns that may fail one after the other; with one more it stops acting by itself.
+    pub max_restarts: u32,
+}
+
+impl Default for Autonomous {
+    fn default() -> Self {
+        Self { heartbeat_interval_secs: 30, max_iterations: 50, quiet_hours: None, max_restarts: 10 }
+    }
+}
+
+/// A span of each day, in minutes after midnight by the schedule's clock: from `from` on and before `to`. It may go over
+/// midnight; it is never the whole day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct QuietHours {
+    /// Its first minute, 0 to 1439.
+    pub from: u16,
+    /// The minute after its last, 0 to 1439.
+    pub to: u16,
 }
 
 /// `auto_dream_enabled` and what it goes with. What is not there is as the configuration says; an agent whose manifest says
@@ -140,6 +207,13 @@ impl Manifest {
             + self.fallback_models.iter().map(ModelChoice::bytes).sum::<usize>()
             + self.proactive_memory.extraction_model.as_ref().map_or(0, |model| model.len())
             + self.triggers.iter().map(ManifestTrigger::bytes).sum::<usize>()
+            + self.wake.bytes()
+    }
+
+    /// Model calls of one turn at most.
+    #[must_use]
+    pub fn iterations_max(&self) -> Option<u32> {
+        self.max_iterations.or_else(|| self.autonomous.as_ref().map(|own| own.max_iterations)).filter(|most| *most > 0)
     }
 }
 

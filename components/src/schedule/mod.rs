@@ -11,9 +11,10 @@ pub use spans::Spans;
 use bevy_ecs::prelude::{Component, Entity};
 use serde::{Deserialize, Serialize};
 
+use crate::kernel::record::is_default;
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
-use crate::manifest::SessionMode;
+use crate::manifest::{QuietHours, SessionMode};
 
 /// What this domain is.
 pub const DOMAIN: Domain = Domain { name: "schedule", uses: &["manifest"] };
@@ -110,6 +111,20 @@ pub struct Schedule {
     pub past: Option<Box<Past>>,
     /// Untrusted content that the turn had read that made it.
     pub taint: Taint,
+    /// Further rules of one that a manifest asked for.
+    pub wake: Option<Box<WakeRules>>,
+}
+
+/// Further rules of a schedule that a manifest asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WakeRules {
+    /// Time of the day in which it has no slots.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quiet: Option<QuietHours>,
+    /// Turns that may fail one after the other; with one more it is disabled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failures_max: Option<u32>,
 }
 
 impl Schedule {
@@ -140,6 +155,9 @@ pub struct Past {
     pub since: Option<Timestamp>,
     /// Earlier spans of time whose slots have had their chance to fire. They never fire again, whatever the clock does.
     pub done: Spans,
+    /// Turns that have failed since the last one that did not.
+    #[serde(skip_serializing_if = "is_default")]
+    pub failed_in_a_row: u32,
 }
 
 impl Past {

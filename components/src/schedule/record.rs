@@ -8,7 +8,7 @@ use crate::kernel::record::{is_default, record};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::manifest::SessionMode;
-use crate::schedule::{MissedPolicy, OverlapPolicy, Past, ScheduleKind};
+use crate::schedule::{MissedPolicy, OverlapPolicy, Past, ScheduleKind, WakeRules};
 
 /// What one schedule or cron job is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +44,9 @@ pub struct ScheduleRecord {
     /// Untrusted content that the turn had read that made it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub taint: Taint,
+    /// Further rules of one that a manifest asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wake: Option<Box<WakeRules>>,
 }
 
 record!(ScheduleRecord: b'd', ScheduleId, id);

@@ -24,7 +24,7 @@ error_codes! {
     /// The daemon could not read its store or run the call.
     INTERNAL = "internal", [500, 502], "Read the daemon's log.";
     /// The turn reached its own limit of model calls, tokens or cost.
-    TURN_LIMIT_REACHED = "turn_limit_reached", [], "Raise the limits of the runs, such as `[auto_dream] max_calls_per_run`.";
+    TURN_LIMIT_REACHED = "turn_limit_reached", [500], "Raise the limit: `max_iterations` of the manifest, or those of runs in `[auto_dream]`.";
     /// The agent repeated the same tool calls without making progress.
     TOOL_CIRCUIT_BREAKER = "tool_circuit_breaker", [500], "Rephrase the message or change the agent's tools.";
     /// The agent that is asked waits, directly or through others, for the agent that asks.

@@ -103,6 +103,8 @@ pub struct Request {
     pub network: bool,
     /// Variables that it must not get beside those of every command: the keys of the agent's own models.
     pub secrets: Vec<Box<str>>,
+    /// Further variables that it gets, with their values.
+    pub variables: Vec<(String, OsString)>,
     /// Seconds it may take, 1 to 600; `None` is the configuration's.
     pub timeout_secs: Option<u64>,
 }
@@ -230,7 +232,9 @@ impl Shared {
         let workspace = request.workspace.path();
         let spec = self.sandbox_spec(&rules.policy, workspace, request.network, plan.programs);
         let spec = SandboxSpec { workspace_id: request.workspace.id(), alone: plan.alone, ..spec };
-        self.supervised(&spec, plan.words, rules.environment(workspace, &request.secrets))
+        let mut environment = rules.environment(workspace, &request.secrets);
+        environment.extend(request.variables.iter().cloned());
+        self.supervised(&spec, plan.words, environment)
     }
 
     /// A process in a sandbox, ready to start.

@@ -28,6 +28,7 @@ mod sandbox_spec;
 mod seccomp;
 mod server;
 mod supervise;
+mod variables;
 mod workspace;
 
 pub use super::places::Place;
@@ -45,6 +46,7 @@ pub use quota::CommandWorkspace;
 pub use report::Report;
 pub use sandbox_spec::Parts;
 pub use server::{Process, Server, ServerProgram};
+pub use variables::{AgentVariables, Variables};
 pub use workspace::Workspaces;
 pub(crate) use workspace::has_workspace;
 

@@ -57,6 +57,18 @@ impl Manifests {
         QUOTA.admit(self.used(), 0, manifest.bytes().saturating_sub(freed))
     }
 
+    /// Refuses manifests of new agents where there is no room for all of them.
+    pub(super) fn admit_all<'a>(
+        &self,
+        manifests: impl Iterator<Item = (&'a Manifest, ManifestHash)>,
+    ) -> Result<(), Refusal> {
+        let new: BTreeMap<ManifestHash, usize> = manifests
+            .filter(|(_, hash)| !self.by_hash.contains_key(hash))
+            .map(|(manifest, hash)| (hash, manifest.bytes()))
+            .collect();
+        QUOTA.admit(self.used(), 0, new.values().sum())
+    }
+
     fn used(&self) -> Used {
         Used { count: self.len(), bytes: self.bytes }
     }

@@ -33,11 +33,14 @@ pub use index::agent_named;
 pub use list::{AgentFilter, AgentSummary, ListAgents};
 pub use mode::{SetMode, StartAgents, StopAgents};
 pub use remove::RemoveAgents;
+pub(crate) use remove::remove;
 pub use resolve::ResolveAgent;
 pub use rows::SweptLog;
 pub use show::{AgentView, FindAgent, GetAgent};
 pub use spawn::{SpawnAgent, SpawnAgents, Spawned};
+pub(crate) use spawn::{check_together, spawn_all};
 pub use summaries::SummariseAgents;
+pub(crate) use update::set_manifest;
 pub use update::{AgentPatch, UpdateAgent};
 
 pub(crate) use show::named;
@@ -49,6 +52,7 @@ use crate::kernel::domain::{Domain, Phase};
 use crate::kernel::footprint::{Measure, of};
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::record::{Kind, is_text};
+use crate::manifest::ManifestWake;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::agent::sweep::AgentSwept;
@@ -101,6 +105,8 @@ pub(crate) const DOMAIN: Domain = Domain {
 pub(crate) struct Spawning {
     /// The triggers of its manifest.
     pub(crate) triggers: Vec<ManifestTrigger>,
+    /// The schedules of its manifest.
+    pub(crate) wakes: Vec<ManifestWake>,
 }
 
 /// An agent was spawned.
@@ -109,6 +115,8 @@ pub(crate) struct AgentSpawned {
     pub(crate) agent: Entity,
     /// The triggers of its manifest.
     pub(crate) triggers: Vec<ManifestTrigger>,
+    /// The schedules of its manifest.
+    pub(crate) wakes: Vec<ManifestWake>,
 }
 
 /// An agent that ran was stopped.

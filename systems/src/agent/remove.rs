@@ -41,7 +41,7 @@ impl Settle for AgentSwept {
 }
 
 /// Kills an agent; `by` is the turn that does, if one does.
-pub(super) fn remove(world: &mut World, id: AgentId, by: Option<TurnId>) -> Result<Box<str>, Refusal> {
+pub(crate) fn remove(world: &mut World, id: AgentId, by: Option<TurnId>) -> Result<Box<str>, Refusal> {
     let entity = index::agent(world, id)?;
     let agent = world.get::<Agent>(entity).ok_or_else(|| Refusal::not_found("agent", id))?;
     let (name, manifest) = (agent.name.clone(), agent.manifest.hash);

@@ -29,6 +29,7 @@ use crate::kernel::outbox::Emit;
 use crate::kernel::quota::{Quota, Used};
 use crate::kernel::reaction::{check, react};
 use crate::kernel::record;
+use crate::manifest::{schedules_of, triggers_of};
 use crate::{session, taint};
 
 /// Spawns an agent from a manifest that was parsed outside the world.
@@ -72,9 +73,43 @@ command! {
 /// Spawns an agent; `by` is the turn that does, if one does.
 pub(super) fn spawn(world: &mut World, command: SpawnAgent, by: Option<TurnId>) -> Result<Spawned, Refusal> {
     name_free(world, &command.name, None)?;
-    let spawning = Spawning { triggers: command.manifest.triggers.clone() };
-    check(world, &spawning)?;
-    admit(world, &command)?;
+    check(world, &spawning([&command.manifest]))?;
+    admit(world, std::slice::from_ref(&command))?;
+    Ok(place(world, command, by))
+}
+
+/// Refuses agents that belong together where not all of them can be spawned.
+pub(crate) fn check_together(world: &World, commands: &[SpawnAgent]) -> Result<(), Refusal> {
+    for (at, command) in commands.iter().enumerate() {
+        name_free(world, &command.name, None)?;
+        if commands[..at].iter().any(|other| other.name == command.name) {
+            let text = format!("two agents would be called {:?}", command.name);
+            return Err(Refusal { field: Some("name".to_owned()), ..Refusal::conflict(text) });
+        }
+    }
+    check(world, &spawning(commands.iter().map(|command| &command.manifest)))?;
+    admit(world, commands)
+}
+
+/// Spawns agents that belong together, all or none.
+pub(crate) fn spawn_all(world: &mut World, commands: Vec<SpawnAgent>) -> Result<Vec<Spawned>, Refusal> {
+    check_together(world, &commands)?;
+    Ok(commands.into_iter().map(|command| place(world, command, None)).collect())
+}
+
+/// What the manifests bring that others must have room for.
+fn spawning<'a>(manifests: impl IntoIterator<Item = &'a Manifest>) -> Spawning {
+    let mut all = Spawning { triggers: Vec::new(), wakes: Vec::new() };
+    for manifest in manifests {
+        all.triggers.extend(triggers_of(manifest));
+        all.wakes.extend(schedules_of(manifest));
+    }
+    all
+}
+
+/// Brings an agent into the world for which there is room.
+fn place(world: &mut World, command: SpawnAgent, by: Option<TurnId>) -> Spawned {
+    let Spawning { triggers, wakes } = spawning([&command.manifest]);
     let now = world.resource::<Now>().0;
     let id: AgentId = mint(world, Slot::of_name(&command.name));
     let manifest = interner::intern(world, command.manifest, command.hash);
@@ -99,20 +134,20 @@ pub(super) fn spawn(world: &mut World, command: SpawnAgent, by: Option<TurnId>) 
     world.audit(audit_kinds::AGENT_SPAWNED, id, json!({ "name": command.name }));
     world.event(Event::AgentSpawned { agent: id, name: command.name.to_string(), by });
     // Behind its own birth, which is not for them.
-    react(world, &AgentSpawned { agent: entity, triggers: spawning.triggers });
-    Ok(Spawned { agent: id, name: command.name, session: id_of(world, current) })
+    react(world, &AgentSpawned { agent: entity, triggers, wakes });
+    Spawned { agent: id, name: command.name, session: id_of(world, current) }
 }
 
 /// What agents may take beside their manifests.
 const QUOTA: Quota =
     Quota { count: limits::AGENTS_MAX, bytes: usize::MAX, what: "agents", code: error_codes::AGENTS_FULL };
 
-/// Refuses an agent for which there is no room.
-fn admit(world: &World, command: &SpawnAgent) -> Result<(), Refusal> {
+/// Refuses agents for which there is no room.
+fn admit(world: &World, commands: &[SpawnAgent]) -> Result<(), Refusal> {
     let used = Used { count: world.resource::<Index>().agent_count(), bytes: 0 };
-    QUOTA.admit(used, 1, 0)?;
-    session::admit(world, None)?;
-    world.resource::<Manifests>().admit(&command.manifest, command.hash, None)
+    QUOTA.admit(used, commands.len(), 0)?;
+    session::admit_first(world, commands.len())?;
+    world.resource::<Manifests>().admit_all(commands.iter().map(|command| (&command.manifest, command.hash)))
 }
 
 /// Refuses a name that another live agent has.

@@ -166,7 +166,7 @@ fn patched(old: &Manifest, patch: AgentPatch) -> Manifest {
 }
 
 /// Gives an agent another manifest; the old one goes when nobody else has it.
-pub(super) fn set_manifest(world: &mut World, entity: Entity, manifest: Manifest) {
+pub(crate) fn set_manifest(world: &mut World, entity: Entity, manifest: Manifest) {
     let now = world.resource::<Now>().0;
     let hash = manifest::hash(&manifest);
     let shared = interner::intern(world, manifest, hash);

@@ -1,6 +1,6 @@
 //! A child never exceeds its parent: what an agent may give to an agent that it spawns.
 
-use agentsvc_components::manifest::{Manifest, ModelChoice};
+use agentsvc_components::manifest::{Manifest, ModelChoice, Wake};
 
 use crate::kernel::glob;
 
@@ -44,6 +44,13 @@ pub fn bound_child(parent: &Manifest, child: &mut Manifest) -> Result<(), String
     // A trigger reads what other agents and people say.
     if !child.triggers.is_empty() {
         return Err("triggers: a spawned agent cannot bring triggers".to_owned());
+    }
+    // These run turns that no message asks for.
+    if child.wake != Wake::Reactive || child.autonomous.is_some() {
+        return Err("schedule: a spawned agent cannot bring a schedule or [autonomous]".to_owned());
+    }
+    if let Some(most) = parent.iterations_max() {
+        child.max_iterations = Some(child.iterations_max().map_or(most, |own| own.min(most)));
     }
     // It runs turns that nobody asked for.
     if child.auto_dream.enabled == Some(true) && parent.auto_dream.enabled != Some(true) {
@@ -177,6 +184,9 @@ mod tests {
             ("", "[model]\napi_key_env = \"SECRET\"", "api_key_env"),
             ("", "[model]\nbase_url = \"http://evil.example\"", "base_url"),
             ("", "[[triggers]]\npattern = \"all\"\nprompt_template = \"x\"", "triggers: "),
+            ("", "[autonomous]", "schedule: "),
+            ("", "schedule = { continuous = {} }", "schedule: "),
+            ("[autonomous]", "[autonomous]", "schedule: "),
         ] {
             let result = bound(parent, child);
             assert_eq!(result.is_err(), !wrong.is_empty(), "{child}: {result:?}");

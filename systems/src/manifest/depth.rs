@@ -13,7 +13,7 @@ const DEPTH_MAX: u32 = 64;
 ///
 /// It never counts less than the parser sees: strings and comments end here where they end there, and a
 /// closing bracket counts only when it matches. In a broken text it may count more.
-pub(super) fn check(text: &str) -> Result<(), Error> {
+pub(crate) fn check(text: &str) -> Result<(), Error> {
     let bytes = text.as_bytes();
     // The open brackets, innermost last, each with the dots of the key before it.
     let mut open: Vec<(u8, u32)> = Vec::new();

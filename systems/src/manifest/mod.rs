@@ -12,6 +12,7 @@ mod object;
 mod read;
 mod render;
 mod triggers;
+mod wake;
 
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::{Manifest, ManifestHash};
@@ -20,9 +21,11 @@ use sha2::{Digest, Sha256};
 use crate::kernel::domain::Domain;
 pub use bounds::bound_child;
 pub use check::{model_name, validate, validate_name};
+pub(crate) use depth::check as check_depth;
 pub use error::{Error, Position};
 pub use object::{Flat, object};
 pub use render::render;
+pub(crate) use wake::{ManifestWake, schedules as schedules_of, triggers as triggers_of};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain { uses: &["event"], ..Domain::named("manifest") };

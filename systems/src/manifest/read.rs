@@ -13,7 +13,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::Error;
-use super::{ParsedManifest, check, triggers};
+use super::{ParsedManifest, check, triggers, wake};
 
 /// A value of the tree and where it stands in the text.
 pub(super) type Value<'t> = Spanned<DeValue<'t>>;
@@ -78,6 +78,9 @@ fn manifest(root: &Table<'_>) -> Result<Manifest, Error> {
             min_hours: root.whole_number("auto_dream_min_hours")?,
             min_sessions: root.whole_number("auto_dream_min_sessions")?,
         },
+        wake: wake::schedule(root)?,
+        autonomous: wake::autonomous(root)?,
+        max_iterations: root.whole_number("max_iterations")?,
     })
 }
 
@@ -274,7 +277,7 @@ impl<'t> Table<'t> {
         })
     }
 
-    fn table<R>(&self, key: &str, read: impl Fn(&Table<'_>) -> Result<R, Error>) -> Result<R, Error> {
+    pub(super) fn table<R>(&self, key: &str, read: impl Fn(&Table<'_>) -> Result<R, Error>) -> Result<R, Error> {
         let entries = self.typed(key, "a table", |value| match value {
             DeValue::Table(entries) => Some(entries),
             _ => None,

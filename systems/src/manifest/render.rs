@@ -5,7 +5,7 @@ use agentsvc_components::manifest::{Capabilities, Identity, Manifest, MemoryChoi
 use agentsvc_components::usage::Limits;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-use super::{ParsedManifest, parse, triggers};
+use super::{ParsedManifest, parse, triggers, wake};
 
 /// The text of a manifest that says `name` and `manifest`, made from `original` by changing what differs.
 ///
@@ -58,6 +58,7 @@ fn merge_root(root: &mut Table, was: &Manifest, now: &Manifest) {
     merge_identity(root, &was.identity, &now.identity);
     merge_limits(root, &was.limits, &now.limits);
     merge_memory(root, &was.proactive_memory, &now.proactive_memory);
+    wake::merge(root, was, now);
     triggers::merge(root, &was.triggers, &now.triggers);
 }
 

@@ -92,18 +92,28 @@ fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Re
         cursor: now,
         past: None,
         taint: taint::acting(world),
+        wake: None,
     };
     QUOTA.admit(world.resource::<Schedules>().used, 1, schedule.bytes())?;
+    let (id, entity) = place(world, schedule, rule, zone);
+    ScheduleView::of(world, entity).ok_or_else(|| Refusal::not_found(new.kind.noun(), id))
+}
+
+/// Brings a schedule into the world, stores it and plans its first slot.
+pub(super) fn place(world: &mut World, schedule: Schedule, rule: Rule, zone: Tz) -> (ScheduleId, Entity) {
+    let (agent, kind) = (schedule.agent, schedule.kind);
     let id: ScheduleId = mint_for(world, agent);
-    let timing = Timing { rule: Some(rule), zone, visit: None, open: 0 };
+    let quiet = schedule.wake.as_ref().and_then(|wake| wake.quiet);
+    let timing = Timing { rule: Some(rule), zone, quiet, visit: None, open: 0 };
     let entity = world.spawn((id, schedule, timing)).id();
     if let Some(record) = definition(world, entity) {
         world.op(record::put(&record));
     }
     world.mark(entity);
     plan(world, entity);
-    world.audit(audit_kinds::SCHEDULE_CREATED, new.agent, json!({ "id": id, "kind": new.kind.noun() }));
-    ScheduleView::of(world, entity).ok_or_else(|| Refusal::not_found(new.kind.noun(), id))
+    let owner = index::id_of::<AgentId>(world, agent);
+    world.audit(audit_kinds::SCHEDULE_CREATED, owner, json!({ "id": id, "kind": kind.noun() }));
+    (id, entity)
 }
 
 /// Refuses a tool's schedule where its agent, or the family of that, has as many as tools may make.

@@ -121,13 +121,14 @@ fn walk(schedule: &Schedule, rule: &Rule, timing: &Timing, held: VecDeque<Timest
         // Slots up to the next span that is done.
         let span = schedule.past.as_ref().and_then(|past| past.done.after(at));
         let upto = span.map_or(now, |(after, _)| after.min(now));
-        if let Some((count, last)) = rule.leap(schedule.anchored_at, at, upto, most as u64) {
+        // Slots in quiet hours are none, so that those of a rule with some cannot be counted at once.
+        let leap = if timing.quiet.is_none() { rule.leap(schedule.anchored_at, at, upto, most as u64) } else { None };
+        if let Some((count, last)) = leap {
             walk.missed += walk.held.len() as u64 + count;
             walk.held.clear();
             (walk.last_missed, at) = (last, last);
         }
-        while let Some(slot) = rule.next(timing.zone, schedule.anchored_at, at).filter(|slot| *slot <= upto && left > 0)
-        {
+        while let Some(slot) = timing.next(schedule.anchored_at, at).filter(|slot| *slot <= upto && left > 0) {
             (at, left) = (slot, left - 1);
             walk.held.push_back(slot);
             if walk.held.len() > most {

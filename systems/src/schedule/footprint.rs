@@ -12,6 +12,12 @@ pub(super) fn heap(world: &World, entity: Entity) -> usize {
         let past = it.past.as_ref().map_or(0, |past| {
             size_of_val(&**past) + past.last_result.as_ref().map_or(0, |last| last.text.len()) + past.done.heap()
         });
-        it.name.as_ref().map_or(0, |name| name.len()) + it.rule.len() + it.timezone.len() + it.prompt.len() + past
+        let wake = it.wake.as_ref().map_or(0, |wake| size_of_val(&**wake));
+        it.name.as_ref().map_or(0, |name| name.len())
+            + it.rule.len()
+            + it.timezone.len()
+            + it.prompt.len()
+            + past
+            + wake
     })
 }

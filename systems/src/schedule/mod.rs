@@ -27,6 +27,7 @@ pub mod error_codes;
 mod fire;
 mod footprint;
 mod list;
+mod manifest;
 mod metrics;
 mod outcome;
 mod preview;
@@ -64,13 +65,14 @@ use bevy_ecs::world::DeferredWorld;
 use agentsvc_components::schedule::{Schedule, ScheduleKind, Tally};
 use agentsvc_components::{AgentId, Refusal, ScheduleId, Timestamp};
 
+use crate::agent::{AgentSpawned, Spawning};
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Totals;
 use crate::kernel::domain::{Domain, Phase, System};
 use crate::kernel::footprint::{Measure, entries};
 use crate::kernel::inputs::table::CommandDef;
 use crate::kernel::outbox::Outbox;
-use crate::kernel::reaction::{Removed, on};
+use crate::kernel::reaction::{Removed, on, rule};
 use crate::kernel::record::{self, Kind};
 use crate::kernel::stage::Stage;
 use crate::turn::FiredTurnEnded;
@@ -80,7 +82,7 @@ use times::Timing;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["agent", "audit", "budget", "rehearsal", "taint", "turn", "event"],
+    uses: &["agent", "audit", "budget", "manifest", "rehearsal", "taint", "turn", "event"],
     kinds: &[
         Kind::record::<ScheduleRecord>(),
         Kind::record::<ScheduleStateRecord>()
@@ -130,6 +132,8 @@ pub(crate) struct ScheduleTotals(pub(crate) Tally);
 pub(crate) fn install(world: &mut World) {
     world.init_resource::<Schedules>();
     world.register_component_hooks::<ScheduleId>().on_insert(inserted).on_remove(removed);
+    rule(world, |world, agent: &Spawning| manifest::check(world, &agent.wakes));
+    on(world, |world, new: &AgentSpawned| manifest::register(world, new.agent, &new.wakes));
     on(world, |world, gone: &Removed<AgentId>| agent_removed(world, gone.entity, gone.id));
     on(world, |world, event: &FiredTurnEnded| {
         if let Origin::Schedule { schedule } = event.origin {
@@ -201,6 +205,8 @@ fn removed(mut world: DeferredWorld<'_>, at: HookContext) {
 
 #[cfg(test)]
 mod budget_tests;
+#[cfg(test)]
+mod manifest_tests;
 #[cfg(test)]
 mod policy_tests;
 #[cfg(test)]

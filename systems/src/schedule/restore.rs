@@ -43,7 +43,9 @@ pub(crate) fn load(world: &mut World, records: &mut Records) -> Result<(), Error
         let rule = *rules.entry_ref(&*record.rule).or_insert_with(|| Rule::parse(&record.rule).ok());
         let rule = rule.filter(|_| zone.is_ok());
         let zone = zone.unwrap_or(Tz::UTC);
-        let timing = Timing { rule, zone, visit: None, open: open.get(&record.id).copied().unwrap_or(0) };
+        let quiet = record.wake.as_ref().and_then(|wake| wake.quiet);
+        let open = open.get(&record.id).copied().unwrap_or(0);
+        let timing = Timing { rule, zone, quiet, visit: None, open };
         bundles.push((record.id, component(agent, record, state), timing));
     }
     let entities: Vec<Entity> = world.spawn_batch(bundles).collect();
@@ -85,6 +87,7 @@ fn component(agent: Entity, record: ScheduleRecord, state: ScheduleStateRecord) 
         cursor: state.cursor,
         past: state.past,
         taint: record.taint,
+        wake: record.wake,
     }
 }
 
@@ -108,7 +111,7 @@ fn anchor(world: &mut World, entity: Entity, now: Timestamp) -> bool {
     };
     let is_far = |moment: Timestamp, from: Timestamp| moment > from.plus_ms(limit::CLOCK_FAULT_MS);
     let anchor_is_off = is_far(schedule.anchored_at, now);
-    let next = timing.rule.and_then(|rule| rule.next(timing.zone, schedule.anchored_at, now));
+    let next = timing.next(schedule.anchored_at, now);
     if !anchor_is_off && !next.is_some_and(|next| is_far(schedule.cursor, next)) {
         return false;
     }

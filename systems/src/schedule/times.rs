@@ -4,11 +4,13 @@ use super::error_codes::SCHEDULES_FULL;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bevy_ecs::prelude::{Component, Entity, Resource, World};
+use chrono::{TimeZone, Timelike};
 use chrono_tz::Tz;
 use hashbrown::HashMap;
 use uuid::Uuid;
 
 use agentsvc_components::kernel::limit;
+use agentsvc_components::manifest::QuietHours;
 use agentsvc_components::schedule::{Schedule, ScheduleKind};
 use agentsvc_components::{ScheduleId, Timestamp};
 
@@ -31,10 +33,42 @@ pub(super) struct Timing {
     pub(super) rule: Option<Rule>,
     /// The zone of a cron expression.
     pub(super) zone: Tz,
+    /// Time of the day without slots.
+    pub(super) quiet: Option<QuietHours>,
     /// Where it stands in the time index.
     pub(super) visit: Option<Timestamp>,
     /// Turns it began that have not ended.
     pub(super) open: u32,
+}
+
+/// Slots in quiet hours that are passed over one after the other; a rule that has more of them never fires.
+const QUIET_SLOTS_MAX: usize = 64;
+/// Minutes of a day.
+const DAY_MINUTES: i64 = 24 * 60;
+
+impl Timing {
+    /// The first slot after `after` that is not in quiet hours, where the rule counts from `anchor`.
+    pub(super) fn next(&self, anchor: Timestamp, after: Timestamp) -> Option<Timestamp> {
+        let rule = self.rule?;
+        let mut slot = rule.next(self.zone, anchor, after)?;
+        let Some(quiet) = self.quiet else { return Some(slot) };
+        for _ in 0..QUIET_SLOTS_MAX {
+            let Some(end) = quiet_end(quiet, self.zone, slot) else { return Some(slot) };
+            slot = rule.next(self.zone, anchor, end.plus_ms(-1))?;
+        }
+        None
+    }
+}
+
+/// When the quiet hours that `moment` is in are over; `None` when it is in none.
+fn quiet_end(quiet: QuietHours, zone: Tz, moment: Timestamp) -> Option<Timestamp> {
+    let local = zone.timestamp_millis_opt(moment.0).single()?;
+    let minute = i64::from(local.hour() * 60 + local.minute());
+    let (from, to) = (i64::from(quiet.from), i64::from(quiet.to));
+    let is_quiet = if from < to { (from..to).contains(&minute) } else { minute >= from || minute < to };
+    let left = (to - minute).rem_euclid(DAY_MINUTES);
+    let whole_minute = moment.0 - moment.0.rem_euclid(60_000);
+    is_quiet.then(|| Timestamp(whole_minute + left * 60_000))
 }
 
 /// The indexes of schedules and cron jobs.
@@ -229,10 +263,9 @@ impl Schedules {
 /// The first slot that has no outcome yet. One that has had its chance to fire before the clock was set back is none.
 pub(super) fn next_slot(world: &World, entity: Entity) -> Option<Timestamp> {
     let (schedule, timing) = (world.get::<Schedule>(entity)?, world.get::<Timing>(entity)?);
-    let rule = timing.rule?;
-    let mut slot = rule.next(timing.zone, schedule.anchored_at, schedule.cursor)?;
+    let mut slot = timing.next(schedule.anchored_at, schedule.cursor)?;
     while let Some(end) = schedule.past.as_ref().and_then(|past| past.done.end_of(slot)) {
-        slot = rule.next(timing.zone, schedule.anchored_at, end)?;
+        slot = timing.next(schedule.anchored_at, end)?;
     }
     Some(slot)
 }

@@ -92,7 +92,7 @@ fn update(world: &mut World, command: UpdateSchedule) -> Result<ScheduleView, Re
     if counts_anew {
         (schedule.anchored_at, schedule.cursor) = (now, now);
         if let Some(past) = &mut schedule.past {
-            (past.since, past.done) = (None, Spans::default());
+            (past.since, past.done, past.failed_in_a_row) = (None, Spans::default(), 0);
         }
     }
     if let Some(agent) = checked.agent.filter(|agent| *agent != old_agent) {
@@ -166,7 +166,7 @@ fn apply(schedule: &mut Schedule, patch: SchedulePatch, checked: &Checked) {
 }
 
 /// Slots that wait for an open turn do not fire any more.
-fn drop_waiting(world: &mut World, entity: Entity, id: ScheduleId) {
+pub(super) fn drop_waiting(world: &mut World, entity: Entity, id: ScheduleId) {
     world.resource_mut::<Schedules>().unset_ready(id);
     let waiting = outcome::past(world, entity, |past| std::mem::take(&mut past.queue)).unwrap_or_default();
     for slot in waiting {

@@ -134,6 +134,14 @@ pub(crate) fn admit(world: &World, owner: Option<Entity>) -> Result<(), Refusal>
     of("sessions", limits::SESSIONS_MAX).admit(used(index.session_count()), 1, 0)
 }
 
+/// Refuses the first sessions of so many new agents where there is no room for them.
+pub(crate) fn admit_first(world: &World, agents: usize) -> Result<(), Refusal> {
+    let used = Used { count: world.resource::<Index>().session_count(), bytes: 0 };
+    let quota =
+        Quota { count: limits::SESSIONS_MAX, bytes: usize::MAX, what: "sessions", code: error_codes::SESSIONS_FULL };
+    quota.admit(used, agents, 0)
+}
+
 /// A new, empty session of `owner`, under `id` where the client brought one.
 pub(crate) fn spawn(world: &mut World, owner: Entity, id: Option<SessionId>, label: Option<Box<str>>) -> Entity {
     let (id, entity) = make(world, owner, id, label.clone(), false);

@@ -27,6 +27,10 @@ use crate::{approval, budget, compaction, proactive_memory, session, taint};
 pub(crate) struct TurnClosed {
     /// Which.
     pub(crate) turn: TurnId,
+    /// Whose.
+    pub(crate) agent: AgentId,
+    /// How it ends.
+    pub(crate) end: TurnEnd,
 }
 
 /// How a turn ends.
@@ -90,7 +94,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     let (streaming, origin, taint) = (turn.streaming, turn.origin, taint::of(world, entity));
     let (agent, session) = (id_of(world, owner), id_of::<SessionId>(world, session_entity));
     let turn = id_of::<TurnId>(world, entity);
-    react(world, &TurnClosed { turn });
+    react(world, &TurnClosed { turn, agent, end: end.kind() });
     tools::left_out(world, entity);
     let journal = world.get_mut::<Turn>(entity).and_then(|mut turn| turn.journal.take()).unwrap_or_default();
     let (notices, said) = (journal.notices.clone(), journal.said.clone());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bevy_ecs::prelude::{Entity, World};
 
-use agentsvc_components::agent::Agent;
+use agentsvc_components::agent::{Agent, WakesPaused};
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::turn::profile::TurnProfile;
 use agentsvc_components::turn::{Origin, Turn, TurnRequest, TurnState};
@@ -12,6 +12,7 @@ use agentsvc_components::{AgentId, Refusal, Timestamp, TurnId};
 
 use super::message::{self, MessageTaken, NewTurn, Opening};
 use super::stop;
+use crate::agent::error_codes::AGENT_NOT_RUNNING;
 use crate::budget;
 use crate::event::event_text;
 use crate::kernel::clock::Now;
@@ -82,6 +83,7 @@ pub(crate) struct Fired {
 pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<(Entity, MessageTaken), Refusal> {
     let Fired { agent, place, said, origin, depth, taint, profile } = fired;
     message::check(world, agent)?;
+    rests(world, agent, origin)?;
     budget::strangers_at_door(world, taint)?;
     let current = world.get::<Agent>(agent).map(|agent| agent.current);
     // What strangers wrote does not come into the conversation of the user.
@@ -102,6 +104,16 @@ pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<(Entity, Me
     let request = profile.map(|profile| Box::new(TurnRequest { profile: Some(profile), ..TurnRequest::default() }));
     let turn = NewTurn { opening, origin, request, streaming: false, depth, link: None, taint };
     Ok(message::begin(world, agent, session, turn))
+}
+
+/// Refuses what an agent whose wakes are paused would do by itself. What others ask of it goes on.
+fn rests(world: &World, agent: Entity, origin: Origin) -> Result<(), Refusal> {
+    let is_own = matches!(origin, Origin::Schedule { .. } | Origin::Trigger { .. } | Origin::Dream { .. });
+    if is_own && world.get::<WakesPaused>(agent).is_some() {
+        let text = "the agent belongs to a hand that is paused; resume the hand first";
+        return Err(Refusal::conflict(text).with_code(AGENT_NOT_RUNNING));
+    }
+    Ok(())
 }
 
 /// Stops a fired turn wherever it is, and what it began in other agents. One that waits behind others in its session

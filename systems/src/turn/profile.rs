@@ -20,7 +20,11 @@ pub(super) fn manifest(owner: &Agent, request: Option<&TurnRequest>) -> SharedMa
 /// Why the turn makes no further model call, where a limit of its own is reached.
 pub(super) fn exceeded(world: &World, entity: Entity) -> Option<String> {
     let turn = world.get::<Turn>(entity)?;
-    let profile = turn.request.as_ref()?.profile.as_deref()?;
+    let Some(profile) = turn.request.as_ref().and_then(|request| request.profile.as_deref()) else {
+        let most = world.get::<Agent>(turn.agent)?.manifest.manifest.iterations_max()?;
+        return (turn.iteration >= most)
+            .then(|| format!("the limit of {most} model calls is reached (`max_iterations`)"));
+    };
     let (calls, tokens, cost) = (profile.calls_max, profile.tokens_max, profile.cost_max);
     if calls > 0 && turn.iteration >= calls {
         Some(format!("the limit of {calls} model calls is reached"))

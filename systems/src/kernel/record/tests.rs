@@ -358,6 +358,7 @@ fn schedule() -> ScheduleRecord {
         updated_at: Timestamp(2),
         anchored_at: Timestamp(3),
         taint: Taint::COMMAND,
+        wake: None,
     }
 }
 

@@ -1,0 +1,176 @@
+//! `hand`: hands listed, shown, activated and controlled.
+
+use std::collections::BTreeMap;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output::{self, Table};
+use crate::kernel::cli::{Error, Run};
+
+/// Subcommands of `hand`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Hand {
+    /// List hands and their instances
+    List,
+    /// Show a hand
+    Info {
+        /// The hand's id
+        hand: String,
+    },
+    /// Activate a hand: create an instance with agents of its own
+    Activate {
+        /// The hand's id
+        hand: String,
+        /// A value of a setting, as key=value; can be given several times
+        #[arg(long = "set", value_name = "KEY=VALUE")]
+        set: Vec<String>,
+    },
+    /// Pause an instance: its agents do nothing by themselves
+    Pause {
+        /// The instance's id
+        instance: String,
+    },
+    /// Resume a paused instance
+    Resume {
+        /// The instance's id
+        instance: String,
+    },
+    /// Remove an instance and its agents; with a hand's id, uninstall the hand
+    Remove {
+        /// The id of an instance or a hand
+        id: String,
+    },
+}
+
+impl Run for Hand {
+    fn run(self, context: &Context) -> Result<(), Error> {
+        let client = context.client()?;
+        let get = |path: &str| context.block_on(client.get(path, &[]));
+        let post = |path: &str, body: Option<&Value>| context.block_on(client.post(path, body));
+        let (answer, said) = match &self {
+            Self::List => {
+                let (hands, active) = (get("/api/hands")?, get("/api/hands/active")?);
+                let text = format!("{}{}", hands_table(&hands), instances_table(&active));
+                (json!({ "hands": hands["hands"], "instances": active["instances"] }), text)
+            }
+            Self::Info { hand } => {
+                let detail = get(&format!("/api/hands/{hand}"))?;
+                let text = info(&detail);
+                (detail, text)
+            }
+            Self::Activate { hand, set } => {
+                let body = json!({ "config": values(set)? });
+                let made = post(&format!("/api/hands/{hand}/activate"), Some(&body))?;
+                let text =
+                    format!("Instance {} runs; talk with {}.\n", word(&made, "instance_id"), word(&made, "agent_name"));
+                (made, text)
+            }
+            Self::Pause { instance } => {
+                (post(&format!("/api/hands/instances/{instance}/pause"), None)?, "The instance is paused.\n".to_owned())
+            }
+            Self::Resume { instance } => {
+                (post(&format!("/api/hands/instances/{instance}/resume"), None)?, "The instance runs.\n".to_owned())
+            }
+            Self::Remove { id } => {
+                let is_instance = uuid::Uuid::try_parse(id).is_ok();
+                let path = if is_instance { format!("/api/hands/instances/{id}") } else { format!("/api/hands/{id}") };
+                let text = if is_instance { "The instance was removed.\n" } else { "The hand was uninstalled.\n" };
+                (context.block_on(client.delete(&path))?, text.to_owned())
+            }
+        };
+        if context.json() { output::json(&answer) } else { output::print(&said) }
+    }
+}
+
+fn word<'v>(answer: &'v Value, key: &str) -> &'v str {
+    answer[key].as_str().unwrap_or("-")
+}
+
+/// The values of `--set`.
+fn values(set: &[String]) -> Result<BTreeMap<&str, &str>, Error> {
+    let mut values = BTreeMap::new();
+    for text in set {
+        let (key, value) =
+            text.split_once('=').ok_or_else(|| Error::Usage(format!("--set {text:?}: expected KEY=VALUE")))?;
+        values.insert(key, value);
+    }
+    Ok(values)
+}
+
+fn hands_table(answer: &Value) -> String {
+    let columns = [
+        ("HAND", "/id"),
+        ("NAME", "/name"),
+        ("VERSION", "/version"),
+        ("CATEGORY", "/category"),
+        ("REQUIREMENTS MET", "/requirements_met"),
+        ("INSTANCES", "/instance_count"),
+    ];
+    Table::of(output::items(answer, "hands"), &columns).render()
+}
+
+fn instances_table(answer: &Value) -> String {
+    if output::items(answer, "instances").next().is_none() {
+        return String::new();
+    }
+    let columns = [("INSTANCE", "/instance_id"), ("HAND", "/hand_id"), ("STATUS", "/status"), ("AGENT", "/agent_name")];
+    format!("\n{}", Table::of(output::items(answer, "instances"), &columns).render())
+}
+
+fn info(detail: &Value) -> String {
+    let mut text = format!("{} {}\n{}\n\n", word(detail, "name"), word(detail, "version"), word(detail, "description"));
+    let agents = [("AGENT", "/role"), ("COORDINATOR", "/coordinator"), ("DESCRIPTION", "/description")];
+    text.push_str(&Table::of(output::items(detail, "agents"), &agents).render());
+    for (key, columns) in [
+        ("settings", [("SETTING", "/key"), ("TYPE", "/setting_type"), ("DEFAULT", "/default")]),
+        ("requirements", [("REQUIREMENT", "/key"), ("MET", "/satisfied"), ("OPTIONAL", "/optional")]),
+    ] {
+        if output::items(detail, key).next().is_some() {
+            text.push_str(&format!("\n{}", Table::of(output::items(detail, key), &columns).render()));
+        }
+    }
+    let missing: Vec<&str> = output::items(detail, "missing_tools").filter_map(Value::as_str).collect();
+    if !missing.is_empty() {
+        text.push_str(&format!("\nMissing tools: {}\n", missing.join(", ")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn hands_and_instances_are_rows() {
+        let hands =
+            json!({ "hands": [{ "id": "herald", "name": "Herald", "version": "1", "requirements_met": true }] });
+        assert!(hands_table(&hands).contains("herald"));
+        let none = json!({ "instances": [] });
+        assert!(instances_table(&none).is_empty());
+        let one = json!({ "instances": [{ "instance_id": "i", "hand_id": "herald", "status": "paused" }] });
+        assert!(instances_table(&one).contains("paused"));
+    }
+
+    #[test]
+    fn a_hand_is_shown_with_what_it_lacks() {
+        let detail = json!({ "name": "Herald", "version": "1", "description": "News", "missing_tools": ["browser_open"],
+            "agents": [{ "role": "main", "coordinator": true, "description": "" }],
+            "settings": [{ "key": "style", "setting_type": "text", "default": "" }], "requirements": [] });
+        let text = info(&detail);
+        assert!(
+            text.contains("style") && text.contains("Missing tools: browser_open") && !text.contains("MET"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn values_are_pairs() {
+        let set = ["a=b=c".to_owned(), "d=".to_owned()];
+        assert_eq!(values(&set).unwrap(), BTreeMap::from([("a", "b=c"), ("d", "")]));
+        assert!(values(&["a".to_owned()]).is_err());
+    }
+}

@@ -1,0 +1,39 @@
+//! Hands: definitions in `{home}/hands/<id>/`, what the machine has of their requirements, and the command line.
+//!
+//! ```text
+//! {home}/hands/<id>/HAND.toml, SKILL.md, SKILL-<role>.md     installed hands
+//! {home}/registry/hands/<id>/                                hands that can be installed by name
+//! ```
+//!
+//! Definitions are read by a thread of their own after the start. Only what lists show stays in memory.
+
+mod cli;
+pub mod config;
+mod deps;
+mod environment;
+mod files;
+mod programs;
+mod texts;
+
+use std::sync::Arc;
+
+use agentsvc_api::hand::hands::Hands;
+
+use crate::kernel::cli::Subcommand;
+use crate::kernel::domain::Domain;
+use files::HandFiles;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "hand",
+    uses: &["manifest", "tool"],
+    commands: &[Subcommand::group::<cli::Hand>(30, "hand", "List, activate and control hands")],
+    open: |opening| {
+        let files = HandFiles::new(opening);
+        files.start()?;
+        opening.settings.set(environment::variables(opening.vault.clone()));
+        opening.provide::<dyn Hands>(Arc::clone(&files) as Arc<dyn Hands>);
+        Ok(())
+    },
+    ..Domain::EMPTY
+};

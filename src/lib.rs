@@ -34,6 +34,7 @@ pub mod schedule;
 pub mod second_factor;
 pub mod security;
 pub mod session;
+pub mod skill_scan;
 pub mod snapshot;
 pub mod task;
 pub mod template;
@@ -93,6 +94,7 @@ pub const DOMAINS: &[Domain] = &[
     backup::DOMAIN,
     rehearsal::DOMAIN,
     replay::DOMAIN,
+    skill_scan::DOMAIN,
     migration::DOMAIN,
     doctor::DOMAIN,
 ];

@@ -24,4 +24,6 @@ agentsvc_components::limits! {
     pub const SKILL_PENDING_MAX: usize = 100;
     /// Changes of skills by one agent that wait for a decision. More: the call of the tool is refused.
     pub const SKILL_PENDING_OF_AGENT_MAX: usize = 20;
+    /// Bytes of all changes of skills that wait for a decision. More: the call of the tool is refused.
+    pub const SKILL_PENDING_BYTES_MAX: u64 = 16 << 20;
 }

@@ -14,8 +14,8 @@ use uuid::Uuid;
 use super::content::{Content, small};
 use super::edit::{FIRST_VERSION, create, edited, next_version, set_version};
 use super::history::{FILE, History, KEPT, Version, timestamp};
+use super::now;
 use super::pending::Pending;
-use crate::kernel::world_loop::clock::wall_clock;
 use crate::skill::{Library, Runtime, Skill, has};
 use crate::skill_scan::{Finding, Scan};
 use crate::skill_source::folders::{Folders, NameLock, Put};
@@ -135,7 +135,7 @@ impl Evolver {
         let content_hash = draft.content.hash();
         let entry = Version {
             version: draft.version.clone(),
-            timestamp: timestamp(Moment(wall_clock())),
+            timestamp: timestamp(Moment(now())),
             changelog: changelog(change),
             content_hash: content_hash.clone(),
             author: author.to_owned(),
@@ -215,7 +215,7 @@ impl Present {
         let changelog = if self.history.versions.is_empty() { "installed" } else { "changed outside of this history" };
         Version {
             version: self.version.clone(),
-            timestamp: timestamp(Moment(wall_clock())),
+            timestamp: timestamp(Moment(now())),
             changelog: changelog.to_owned(),
             content_hash: self.hash(),
             ..Version::default()

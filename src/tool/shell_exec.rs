@@ -76,8 +76,8 @@ fn report(ran: Ran) -> Result<Ended, String> {
     if code.is_some() { Ok(Ended::Text(text)) } else { Err(text) }
 }
 
-/// Why a command was killed.
-fn stopped(full: Option<Full>, timeout_secs: u64) -> String {
+/// Why a command was killed, in a sentence.
+pub(crate) fn stopped(full: Option<Full>, timeout_secs: u64) -> String {
     let why = match full {
         Some(Full::Disk) => "The disk is full; it was killed",
         Some(Full::Workspace) => "The workspace is full (`[workspaces] max_bytes`); it was killed",

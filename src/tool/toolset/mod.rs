@@ -28,9 +28,9 @@ pub use parts::{ToolParts, ToolStores};
 pub(crate) use set::Entry;
 pub use set::ToolSet;
 pub(crate) use set::{Tools, built_in, install};
-pub(crate) use tool::{Need, Place, Repeat};
+pub(crate) use tool::{Need, OfSkills, Place, Repeat};
 pub use tool::{Running, Tool};
-pub(crate) use validate::Fault;
+pub(crate) use validate::{Fault, InputSchema};
 
 /// How a tool ended.
 pub enum Ended {

@@ -34,6 +34,7 @@ pub mod schedule;
 pub mod second_factor;
 pub mod security;
 pub mod session;
+pub mod skill_source;
 pub mod snapshot;
 pub mod task;
 pub mod template;
@@ -79,6 +80,7 @@ pub const DOMAINS: &[Domain] = &[
     memorize::DOMAIN,
     upload::DOMAIN,
     checkpoint::DOMAIN,
+    skill_source::DOMAIN,
     tool::DOMAIN,
     mcp::DOMAIN,
     a2a::DOMAIN,

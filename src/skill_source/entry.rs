@@ -90,6 +90,14 @@ pub(crate) fn checked(path: &str) -> Result<String, String> {
     Ok(rest.to_owned())
 }
 
+/// Does the path lead out of the folder that it is unpacked in, on some system?
+pub(crate) fn leaves(path: &str) -> bool {
+    path.starts_with('/')
+        || path.contains(['\\', '\0'])
+        || path.as_bytes().get(1) == Some(&b':')
+        || path.split('/').any(|name| name == "..")
+}
+
 /// A path of others in an error: one line, not too long.
 fn shown(path: &str) -> String {
     let cut: String = path.chars().take(120).map(|c| if c.is_control() { '?' } else { c }).collect();
@@ -98,7 +106,7 @@ fn shown(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entries, checked};
+    use super::{Entries, checked, leaves};
 
     #[test]
     fn paths_stay_in_the_folder() {
@@ -129,6 +137,8 @@ mod tests {
         ] {
             assert!(checked(path).is_err(), "{path:?}");
         }
+        assert!(["/a", "../a", "a/../b", "a\\b", "C:x", "a\0"].into_iter().all(leaves));
+        assert!(!["a/b", "a..b", "a.pth"].into_iter().any(leaves));
     }
 
     #[test]

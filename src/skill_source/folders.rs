@@ -55,6 +55,9 @@ pub(crate) enum FolderError {
     /// The content breaks a rule, or the name does.
     #[error("{0}")]
     Refused(String),
+    /// What should be unpacked is damaged, or of a kind that is not known.
+    #[error("{0}")]
+    Unreadable(String),
     /// More bytes or files than a skill may have.
     #[error("{0}")]
     TooLarge(String),

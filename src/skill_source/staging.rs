@@ -44,12 +44,13 @@ pub(crate) struct Staging {
     taken: Entries,
     files: usize,
     bytes: u64,
+    bytes_max: u64,
     unseen: u64,
 }
 
 impl Staging {
     pub(super) fn new(place: Place) -> Self {
-        Self { place, taken: Entries::default(), files: 0, bytes: 0, unseen: 0 }
+        Self { place, taken: Entries::default(), files: 0, bytes: 0, bytes_max: SKILL_BYTES_MAX, unseen: 0 }
     }
 
     /// The folder that takes the place of the skill.
@@ -62,11 +63,34 @@ impl Staging {
         self.place.path.join(name)
     }
 
+    /// Takes at most so many bytes from here on, all files together.
+    pub(crate) fn bound(&mut self, bytes_max: u64) {
+        self.bytes_max = bytes_max.min(SKILL_BYTES_MAX);
+    }
+
+    /// Makes a folder below the present one the skill; the rest stays aside until the staging goes.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(crate) fn narrow(&mut self, inner: &str) -> Result<(), FolderError> {
+        if inner.is_empty() {
+            return Ok(());
+        }
+        let aside = self.beside("aside");
+        fs::rename(self.path(), &aside)?;
+        fs::rename(aside.join(inner), self.path())?;
+        let mut taken = Entries::default();
+        walk(&self.path(), &mut |path, _| taken.file(path).map(drop).map_err(FolderError::Refused))?;
+        self.taken = taken;
+        Ok(())
+    }
+
     /// Writes a file; gives its bytes. Directories on the way are made.
     ///
     /// # Errors
     /// [`FolderError::Refused`] for a path that leaves the folder, is there already (also in another case), or ends in `.pth`;
-    /// [`FolderError::TooLarge`]; [`FolderError::Full`]; or the disk failed. The content read so far is of no use then.
+    /// [`FolderError::TooLarge`]; [`FolderError::Unreadable`] when the content fails; [`FolderError::Full`]; or the disk failed.
+    /// What was written so far is of no use then.
     pub(crate) fn write(&mut self, path: &str, content: &mut dyn Read, runs: bool) -> Result<u64, FolderError> {
         let path = self.taken.file(path).map_err(FolderError::Refused)?;
         self.files += 1;
@@ -145,7 +169,7 @@ impl Staging {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 // The text is of what unpacks; a failing disk says what it is.
                 Err(error) if error.kind() == io::ErrorKind::StorageFull => return Err(FolderError::Full),
-                Err(error) => return Err(FolderError::Refused(format!("{path:?} cannot be read: {error}"))),
+                Err(error) => return Err(FolderError::Unreadable(format!("{path:?} cannot be read: {error}"))),
                 Ok(read) => read,
             };
             if read == 0 {
@@ -156,8 +180,8 @@ impl Staging {
             if written > FILE_BYTES_MAX {
                 return Err(too_large(path));
             }
-            if self.bytes > SKILL_BYTES_MAX {
-                return Err(FolderError::TooLarge(format!("the skill has more than {SKILL_BYTES_MAX} bytes")));
+            if self.bytes > self.bytes_max {
+                return Err(FolderError::TooLarge(format!("the files have more than {} bytes", self.bytes_max)));
             }
             if self.unseen >= LOOK_EVERY {
                 free_space::check(&self.place.path, 0)?;

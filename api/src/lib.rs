@@ -33,6 +33,7 @@ pub mod schedule;
 pub mod second_factor;
 pub mod security;
 pub mod session;
+pub mod skill_source;
 pub mod snapshot;
 pub mod task;
 pub mod template;
@@ -101,6 +102,7 @@ const LIST: &[HttpDomain] = &[
     proactive_memory::DOMAIN,
     checkpoint::DOMAIN,
     auto_dream::DOMAIN,
+    skill_source::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

@@ -34,6 +34,7 @@ pub mod schedule;
 pub mod second_factor;
 pub mod security;
 pub mod session;
+pub mod skill_scan;
 pub mod skill_source;
 pub mod snapshot;
 pub mod task;
@@ -80,6 +81,7 @@ pub const DOMAINS: &[Domain] = &[
     memorize::DOMAIN,
     upload::DOMAIN,
     checkpoint::DOMAIN,
+    skill_scan::DOMAIN,
     skill_source::DOMAIN,
     tool::DOMAIN,
     mcp::DOMAIN,

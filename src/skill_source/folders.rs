@@ -115,6 +115,10 @@ struct State {
     stagings: usize,
 }
 
+/// The folders, as domains find them in the settings: `settings.get::<SkillFolders>()`. `None` before the domains are open.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SkillFolders(pub(crate) Option<Folders>);
+
 impl Folders {
     /// The folders under `root`, `{home}/skills`. There must be one of these for all who change them.
     pub(crate) fn new(root: PathBuf) -> Self {

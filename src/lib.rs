@@ -34,6 +34,7 @@ pub mod schedule;
 pub mod second_factor;
 pub mod security;
 pub mod session;
+pub mod skill;
 pub mod skill_scan;
 pub mod skill_source;
 pub mod snapshot;

@@ -42,6 +42,7 @@ use crate::proactive_memory::config::ProactiveMemory;
 use crate::provider::config::{DefaultModel, Provider};
 use crate::replay::inputs::config::Inputs;
 use crate::security::config::Security;
+use crate::skill::config::SkillSettings;
 use crate::snapshot::config::Snapshots;
 use crate::task::config::Queue;
 use crate::tool::config::ToolInvoke;
@@ -77,6 +78,7 @@ pub const DOMAIN: Domain = Domain {
         "auto_dream",
         "memory_index",
         "checkpoint",
+        "skill",
     ],
     commands: &[Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration")],
     ..Domain::EMPTY
@@ -149,6 +151,8 @@ table! {
         memory: MemoryConfig => table(),
         /// Files of workspaces as they were before tools changed them.
         checkpoints: Checkpoints => table(),
+        /// Skills: what they get of the environment, and their settings.
+        skills: SkillSettings => table(),
         /// Files that clients upload for agents.
         uploads: Uploads => table(),
         /// Budget limits. Limits set over the API override these.

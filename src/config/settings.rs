@@ -37,5 +37,6 @@ impl Config {
         settings.set(self.memory.clone());
         settings.set(self.auto_dream.clone());
         settings.set(self.checkpoints.clone());
+        settings.set(self.skills.clone());
     }
 }

@@ -11,7 +11,7 @@ use agentsvc_systems::session::{ImportedMessage, block_bytes};
 use chrono::DateTime;
 use serde_json::Value;
 
-use super::text::word;
+use crate::kernel::text_formats::word;
 use super::tree::Tree;
 
 /// What a line of a conversation looks like.

@@ -13,7 +13,6 @@ mod openclaw_yaml;
 mod openfang;
 mod secrets;
 mod skill;
-mod text;
 mod tree;
 
 use std::os::unix::ffi::OsStrExt;

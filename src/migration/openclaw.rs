@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::convert::Draft;
 use super::history::Lines;
-use super::text::{json5, word, words};
+use crate::kernel::text_formats::{json5, word, words};
 use super::tree::Tree;
 use super::{Agent, Found, Kind, Session, secrets, skill};
 

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use toml::Table;
 
 use super::convert::plain_name;
-use super::text::{front_matter, word, words};
+use crate::kernel::text_formats::{front_matter, word, words};
 use super::tree::Tree;
 use super::{Found, Skill};
 use crate::kernel::disk;

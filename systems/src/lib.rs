@@ -30,6 +30,7 @@ pub mod rehearsal;
 pub mod replay;
 pub mod schedule;
 pub mod session;
+pub mod skill;
 pub mod taint;
 pub mod task;
 #[cfg(test)]
@@ -92,6 +93,7 @@ pub const DOMAINS: &[Domain] = &[
     mcp::DOMAIN,
     a2a::DOMAIN,
     auto_dream::DOMAIN,
+    skill::DOMAIN,
     world::DOMAIN,
     query::DOMAIN,
     replay::DOMAIN,

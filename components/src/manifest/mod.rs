@@ -82,6 +82,12 @@ pub struct Manifest {
     /// Whether and when an agent of this manifest consolidates its memory; left out of the stored form likewise.
     #[serde(skip_serializing_if = "AutoDream::is_unset")]
     pub auto_dream: AutoDream,
+    /// The agent has no skills, whatever [`skills`](Self::skills) says; left out of the stored form when it is not so.
+    #[serde(skip_serializing_if = "is_default")]
+    pub skills_disabled: bool,
+    /// The skills that the agent was frozen with, each as `<name>@<hash>`; `None` while it follows those that there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frozen_skills: Option<Vec<Box<str>>>,
 }
 
 /// `auto_dream_enabled` and what it goes with. What is not there is as the configuration says; an agent whose manifest says
@@ -140,6 +146,7 @@ impl Manifest {
             + self.fallback_models.iter().map(ModelChoice::bytes).sum::<usize>()
             + self.proactive_memory.extraction_model.as_ref().map_or(0, |model| model.len())
             + self.triggers.iter().map(ManifestTrigger::bytes).sum::<usize>()
+            + self.frozen_skills.as_deref().map_or(0, list)
     }
 }
 

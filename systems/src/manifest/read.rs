@@ -78,6 +78,9 @@ fn manifest(root: &Table<'_>) -> Result<Manifest, Error> {
             min_hours: root.whole_number("auto_dream_min_hours")?,
             min_sessions: root.whole_number("auto_dream_min_sessions")?,
         },
+        skills_disabled: root.boolean("skills_disabled")?.unwrap_or_default(),
+        // No text says it: it is there while the agent is frozen.
+        frozen_skills: None,
     })
 }
 

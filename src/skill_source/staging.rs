@@ -144,7 +144,21 @@ impl Staging {
         })
     }
 
-    /// All files, sorted by path.
+    /// The paths of all files, sorted.
+    ///
+    /// # Errors
+    /// As [`files`](Self::files).
+    pub(crate) fn paths(&self) -> Result<Vec<String>, FolderError> {
+        let mut paths = Vec::new();
+        walk(&self.path(), &mut |path, _| {
+            paths.push(path.to_owned());
+            Ok(())
+        })?;
+        paths.sort_unstable();
+        Ok(paths)
+    }
+
+    /// All files with their sums, sorted by path.
     ///
     /// # Errors
     /// [`FolderError::Refused`] for links and special files, or the disk failed.

@@ -233,7 +233,8 @@ pub(crate) fn fingerprint(files: &[FileSum]) -> String {
     agentsvc_systems::kernel::record::hex(&Sha256::digest(lines.join("\n").as_bytes()))
 }
 
-struct HashInto<'a>(&'a mut Sha256);
+/// Hashes what is written.
+pub(super) struct HashInto<'a>(pub(super) &'a mut Sha256);
 
 impl Write for HashInto<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

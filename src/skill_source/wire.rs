@@ -33,7 +33,7 @@ const REASON_CHARS_MAX: usize = 200;
 
 /// Whose URL is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum From {
+pub(super) enum Whose {
     /// The client's: one that may not be used is its mistake, in this key of the body.
     Client(&'static str),
     /// The configuration's, or one that a hub gave.
@@ -56,33 +56,33 @@ impl Wire {
     }
 
     /// What is at `url`, in memory.
-    pub(super) async fn bytes(&self, url: &str, from: From, bytes_max: u64) -> Result<Vec<u8>, SourceError> {
-        self.may_be_missing(url, from, bytes_max).await?.ok_or_else(|| missing(url))
+    pub(super) async fn bytes(&self, url: &str, whose: Whose, bytes_max: u64) -> Result<Vec<u8>, SourceError> {
+        self.may_be_missing(url, whose, bytes_max).await?.ok_or_else(|| missing(url))
     }
 
     /// As [`bytes`](Self::bytes); `None` where there is nothing.
     pub(super) async fn may_be_missing(
         &self,
         url: &str,
-        from: From,
+        whose: Whose,
         bytes_max: u64,
     ) -> Result<Option<Vec<u8>>, SourceError> {
         let _place = self.place()?;
         let request = Download { url, accept: "*/*", bytes_max, timeout: ASK_TIME_MAX };
-        let found = self.web.download(request).await.map_err(|error| failed(error, from))?;
+        let found = self.web.download(request).await.map_err(|error| failed(error, whose))?;
         if found.status == StatusCode::NOT_FOUND {
             return Ok(None);
         }
-        checked(found, from).map(|found| Some(found.body))
+        checked(found, whose).map(|found| Some(found.body))
     }
 
     /// The JSON at `url`.
     pub(super) async fn json<T: DeserializeOwned + Send + 'static>(
         &self,
         url: &str,
-        from: From,
+        whose: Whose,
     ) -> Result<T, SourceError> {
-        let bytes = self.bytes(url, from, JSON_BYTES_MAX).await?;
+        let bytes = self.bytes(url, whose, JSON_BYTES_MAX).await?;
         let read = blocking(move || serde_json::from_slice(&bytes).map_err(|error| unreadable(&error))).await;
         read.map_err(|error| match error {
             SourceError::Failed(why) => SourceError::Failed(format!("{} sent {why}", host(url))),
@@ -91,14 +91,14 @@ impl Wire {
     }
 
     /// Downloads an archive into a file.
-    pub(super) async fn archive(&self, url: &str, from: From, file: File) -> Result<Downloaded<File>, SourceError> {
+    pub(super) async fn archive(&self, url: &str, whose: Whose, file: File) -> Result<Downloaded<File>, SourceError> {
         let _place = self.place()?;
         let request = Download { url, accept: "*/*", bytes_max: ARCHIVE_BYTES_MAX, timeout: ARCHIVE_TIME_MAX };
-        let found = self.web.download_file(request, file).await.map_err(|error| failed(error, from))?;
+        let found = self.web.download_file(request, file).await.map_err(|error| failed(error, whose))?;
         if found.status == StatusCode::NOT_FOUND {
             return Err(missing(url));
         }
-        checked(found, from)
+        checked(found, whose)
     }
 }
 
@@ -135,7 +135,7 @@ fn missing(url: &str) -> SourceError {
 }
 
 /// The answer, if its status is good.
-fn checked<T>(found: Downloaded<T>, from: From) -> Result<Downloaded<T>, SourceError> {
+fn checked<T>(found: Downloaded<T>, whose: Whose) -> Result<Downloaded<T>, SourceError> {
     let Downloaded { status, retry_after, reason, url, .. } = &found;
     if status.is_success() {
         return Ok(found);
@@ -145,7 +145,7 @@ fn checked<T>(found: Downloaded<T>, from: From) -> Result<Downloaded<T>, SourceE
     let said = if said.is_empty() || said.starts_with('<') { String::new() } else { format!(": {said}") };
     let host = url.host_str().unwrap_or("the source");
     let text = format!("{host} returned status {}{said}", status.as_u16());
-    Err(match (*status, from) {
+    Err(match (*status, whose) {
         (StatusCode::GONE, _) => SourceError::Gone(text),
         (StatusCode::TOO_MANY_REQUESTS, _) => {
             let secs = retry_after.map(|wait| wait.as_secs().clamp(1, RETRY_AFTER_SECS_MAX));
@@ -153,22 +153,22 @@ fn checked<T>(found: Downloaded<T>, from: From) -> Result<Downloaded<T>, SourceE
             SourceError::Limited { message: text, retry_after_secs: secs }
         }
         // Several owners have a skill of this name.
-        (StatusCode::CONFLICT, From::Hub) => SourceError::Busy(text),
+        (StatusCode::CONFLICT, Whose::Hub) => SourceError::Busy(text),
         (StatusCode::GATEWAY_TIMEOUT | StatusCode::REQUEST_TIMEOUT, _) => SourceError::Late(text),
         _ => SourceError::Failed(text),
     })
 }
 
 /// What an error of the way there means.
-pub(super) fn failed(error: Error, from: From) -> SourceError {
+pub(super) fn failed(error: Error, whose: Whose) -> SourceError {
     let text = error.to_string();
     let mut cause = &error;
     while let Error::Hop { cause: inner, .. } = cause {
         cause = inner;
     }
-    match (cause, from) {
+    match (cause, whose) {
         (Error::Timeout(_), _) => SourceError::Late(text),
-        (Error::TooLarge(_), From::Client(_)) => SourceError::TooLarge(text),
+        (Error::TooLarge(_), Whose::Client(_)) => SourceError::TooLarge(text),
         (Error::Disk(kind), _) => FolderError::from(std::io::Error::from(*kind)).into(),
         (
             Error::Url(_)
@@ -178,13 +178,13 @@ pub(super) fn failed(error: Error, from: From) -> SourceError {
             | Error::Port(_)
             | Error::Unencrypted(_)
             | Error::Downgrade(_),
-            From::Client(field),
+            Whose::Client(field),
         ) => SourceError::Wrong { field, message: text },
         _ => SourceError::Failed(text),
     }
 }
 
-impl std::convert::From<FolderError> for SourceError {
+impl From<FolderError> for SourceError {
     fn from(error: FolderError) -> Self {
         let text = error.to_string();
         match error {
@@ -211,13 +211,13 @@ mod tests {
         let private = || Error::Private { host: "h".into(), class: "loopback" };
         let hop = Error::Hop { url: "http://h/".into(), cause: Box::new(private()) };
         for error in [private(), hop, Error::Unencrypted("h".into())] {
-            assert!(matches!(failed(error, From::Client("source")), SourceError::Wrong { field: "source", .. }));
+            assert!(matches!(failed(error, Whose::Client("source")), SourceError::Wrong { field: "source", .. }));
         }
-        assert!(matches!(failed(private(), From::Hub), SourceError::Failed(_)));
-        assert!(matches!(failed(Error::Timeout(1), From::Hub), SourceError::Late(_)));
-        assert!(matches!(failed(Error::TooLarge(1), From::Client("source")), SourceError::TooLarge(_)));
+        assert!(matches!(failed(private(), Whose::Hub), SourceError::Failed(_)));
+        assert!(matches!(failed(Error::Timeout(1), Whose::Hub), SourceError::Late(_)));
+        assert!(matches!(failed(Error::TooLarge(1), Whose::Client("source")), SourceError::TooLarge(_)));
         let full = Error::Disk(std::io::ErrorKind::StorageFull);
-        assert!(matches!(failed(full, From::Hub), SourceError::Files(FilesError::Full(_))));
+        assert!(matches!(failed(full, Whose::Hub), SourceError::Files(FilesError::Full(_))));
     }
 
     #[test]

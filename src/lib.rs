@@ -35,7 +35,9 @@ pub mod second_factor;
 pub mod security;
 pub mod session;
 pub mod skill;
+pub mod skill_evolution;
 pub mod skill_scan;
+pub mod skill_source;
 pub mod snapshot;
 pub mod task;
 pub mod template;
@@ -81,6 +83,9 @@ pub const DOMAINS: &[Domain] = &[
     memorize::DOMAIN,
     upload::DOMAIN,
     checkpoint::DOMAIN,
+    skill_scan::DOMAIN,
+    skill_source::DOMAIN,
+    skill_evolution::DOMAIN,
     tool::DOMAIN,
     mcp::DOMAIN,
     a2a::DOMAIN,
@@ -95,7 +100,6 @@ pub const DOMAINS: &[Domain] = &[
     backup::DOMAIN,
     rehearsal::DOMAIN,
     replay::DOMAIN,
-    skill_scan::DOMAIN,
     migration::DOMAIN,
     doctor::DOMAIN,
 ];

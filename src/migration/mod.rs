@@ -34,7 +34,7 @@ use crate::kernel::sandbox::{Workspaces, Write};
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "migration",
-    uses: &["manifest", "session", "agent", "injection", "tool"],
+    uses: &["manifest", "session", "agent", "skill_scan", "tool"],
     commands: &[Subcommand::group::<cli::Migrate>(
         13,
         "migrate",

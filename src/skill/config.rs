@@ -6,7 +6,7 @@ use agentsvc_systems::kernel::glob;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::kernel::config::table;
+use crate::kernel::config::{Word, Words, table};
 
 /// Variables whose values no skill gets unless `env_passthrough_per_skill` names them.
 const DENIED: &[&str] = &["*_KEY", "*_TOKEN", "*_PASSWORD", "*_SECRET", "*_API_KEY", "AWS_*", "GITHUB_*"];
@@ -22,7 +22,28 @@ table! {
         env_passthrough_per_skill: PerSkill => object(per_skill).example("{ weather = [\"WEATHER_API_KEY\"] }").protected(),
         /// Values of the settings of skills, by key. Values are never shown.
         config: Values => object(values).example("{ \"weather.units\" = \"metric\" }").protected(),
+        /// Whether agents change skills with the tools `skill_evolve_*`: off, approve or on. With `approve` a change waits until a
+        /// person approves it. With `on` only changes wait that run something, take something away, or come from a conversation
+        /// that has read untrusted content.
+        evolution: Evolution => choice(Evolution::WORDS).protected(),
     }
+}
+
+/// Whether agents change skills.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Evolution {
+    /// They do not.
+    Off,
+    /// When a person has approved the change.
+    #[default]
+    Approve,
+    /// At once, where the change can do no harm.
+    On,
+}
+
+impl Word for Evolution {
+    const WORDS: Words<Self> = &[("off", Self::Off), ("approve", Self::Approve), ("on", Self::On)];
 }
 
 /// Environment variables by skill.

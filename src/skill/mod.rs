@@ -18,4 +18,5 @@ mod skill_toml;
 pub use catalog::{Catalog, Failed, frozen, has};
 pub use library::{Library, Reloaded};
 pub use read::{ReadError, read};
+pub(crate) use skill::our_tool;
 pub use skill::{ConfigVar, Invocation, Requirements, Runtime, Skill, SkillFile, SkillTool, Source};

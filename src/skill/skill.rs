@@ -242,7 +242,7 @@ impl Skill {
 }
 
 /// The name of ours that a tool of other products has (`Read`, `Bash(git:*)`); itself where it has none.
-pub(super) fn our_tool(name: &str) -> Box<str> {
+pub(crate) fn our_tool(name: &str) -> Box<str> {
     let name = name.split('(').next().unwrap_or_default().trim();
     let ours = match name {
         "Read" | "NotebookRead" => "file_read",

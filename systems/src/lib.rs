@@ -31,6 +31,7 @@ pub mod replay;
 pub mod schedule;
 pub mod session;
 pub mod skill;
+pub mod skill_evolution;
 pub mod taint;
 pub mod task;
 #[cfg(test)]
@@ -94,6 +95,7 @@ pub const DOMAINS: &[Domain] = &[
     a2a::DOMAIN,
     auto_dream::DOMAIN,
     skill::DOMAIN,
+    skill_evolution::DOMAIN,
     world::DOMAIN,
     query::DOMAIN,
     replay::DOMAIN,

@@ -70,7 +70,11 @@ impl Content {
     /// [`SourceError::TooLarge`].
     pub(super) fn check_size(&self) -> Result<(), SourceError> {
         let bytes: usize = self.0.values().map(|file| file.bytes.len()).sum();
-        if bytes > SKILL_CHANGED_BYTES_MAX || self.0.len() > SKILL_CHANGED_FILES_MAX { Err(too_large()) } else { Ok(()) }
+        if bytes > SKILL_CHANGED_BYTES_MAX || self.0.len() > SKILL_CHANGED_FILES_MAX {
+            Err(too_large())
+        } else {
+            Ok(())
+        }
     }
 
     /// A file as text; `None` when there is none, or when it is no text.

@@ -61,7 +61,8 @@ pub(super) fn edited(content: &Content, action: &Action) -> Result<Content, Sour
                 1 => prompt.replace(old_string, new_string),
                 _ if *replace_all => prompt.replace(old_string, new_string),
                 count => {
-                    let why = format!("stands in the instructions {count} times; add text around it, or set replace_all");
+                    let why =
+                        format!("stands in the instructions {count} times; add text around it, or set replace_all");
                     return Err(wrong("old_string", why));
                 }
             };
@@ -210,7 +211,8 @@ mod tests {
     fn the_text_is_changed_where_it_stands() {
         let md = of(&[("SKILL.md", "---\nname: a\n# kept\n---\nold")]);
         assert_eq!(update(&md, "new").text("SKILL.md"), Some("---\nname: a\n# kept\n---\nnew"));
-        let inline = of(&[("skill.toml", "prompt_context = \"old\" # kept\n[skill]\nname = \"a\"\n"), ("SKILL.md", "x")]);
+        let inline =
+            of(&[("skill.toml", "prompt_context = \"old\" # kept\n[skill]\nname = \"a\"\n"), ("SKILL.md", "x")]);
         let changed = update(&inline, "new");
         assert!(changed.text("skill.toml").unwrap().contains("prompt_context = \"new\""), "{changed:?}");
         assert_eq!(changed.text("SKILL.md"), Some("x"));
@@ -242,7 +244,10 @@ mod tests {
         let next = |versions: &[&str]| next_version(versions.iter().copied());
         assert_eq!(next(&["0.1.0"]), "0.1.1");
         assert_eq!(next(&["0.1.9", "0.1.10", "0.0.99"]), "0.1.11");
-        assert_eq!((next(&["1.2", "odd"]), next(&["2"]), next(&["v1"]), next(&[])), ("1.2.1".into(), "2.0.1".into(), "0.1.1".into(), "0.1.1".into()));
+        assert_eq!(
+            (next(&["1.2", "odd"]), next(&["2"]), next(&["v1"]), next(&[])),
+            ("1.2.1".into(), "2.0.1".into(), "0.1.1".into(), "0.1.1".into())
+        );
         let mut md = of(&[("SKILL.md", "---\nname: a\nversion: 1.0.0\n---\nx")]);
         set_version(&mut md, "1.0.1").unwrap();
         assert_eq!(md.text("SKILL.md"), Some("---\nname: a\nversion: \"1.0.1\"\n---\nx"));
@@ -261,7 +266,9 @@ mod tests {
         let text = content.text("SKILL.md").unwrap();
         assert!(text.starts_with("---\nname: \"null\"\ndescription: \"x: \\\"y\\\""), "{text}");
         assert!(text.contains("tags: [\"a: b\", \"c\"]\n---\n# Title\ntext"), "{text}");
-        assert!(create("a", ("", "## Title\n", &[]), "api").text("SKILL.md").unwrap().contains("description: \"Title\""));
+        assert!(
+            create("a", ("", "## Title\n", &[]), "api").text("SKILL.md").unwrap().contains("description: \"Title\"")
+        );
         assert!(create("a", ("", "", &[]), "api").text("SKILL.md").unwrap().ends_with("---\n# a\n"));
     }
 }

@@ -89,8 +89,13 @@ impl History {
         let over = self.versions.len().saturating_sub(SKILL_VERSIONS_KEPT_MAX);
         self.versions.drain(..over);
         for version in &mut self.versions {
-            let texts =
-                [&mut version.version, &mut version.timestamp, &mut version.changelog, &mut version.content_hash, &mut version.author];
+            let texts = [
+                &mut version.version,
+                &mut version.timestamp,
+                &mut version.changelog,
+                &mut version.content_hash,
+                &mut version.author,
+            ];
             for text in texts {
                 if let Some((end, _)) = text.char_indices().nth(WORD_CHARS_MAX) {
                     text.truncate(end);
@@ -120,10 +125,14 @@ mod tests {
         assert_eq!((history.versions.len(), &*history.versions[0].version), (10, "0.1.5"));
         history.note_present(version(14));
         assert_eq!(history.versions.len(), 10);
-        let target = |wanted: Option<&str>, present: &str| history.target(wanted, present).map(|found| found.version.clone());
+        let target =
+            |wanted: Option<&str>, present: &str| history.target(wanted, present).map(|found| found.version.clone());
         assert_eq!(target(None, "hash-14"), Some("0.1.13".to_owned()));
         assert_eq!(target(None, "changed by hand"), Some("0.1.14".to_owned()));
-        assert_eq!((target(Some("0.1.7"), ""), target(Some("hash-7"), "")), (Some("0.1.7".to_owned()), Some("0.1.7".to_owned())));
+        assert_eq!(
+            (target(Some("0.1.7"), ""), target(Some("hash-7"), "")),
+            (Some("0.1.7".to_owned()), Some("0.1.7".to_owned()))
+        );
         assert_eq!(target(Some("0.1.4"), ""), None);
     }
 
@@ -132,7 +141,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(History::read(dir.path()), History::default());
         let long = "x".repeat(5_000);
-        let text = format!("{{\"versions\": [{{\"version\": \"1\", \"changelog\": {long:?}, \"odd\": 1}}], \"use_count\": 3}}");
+        let text = format!(
+            "{{\"versions\": [{{\"version\": \"1\", \"changelog\": {long:?}, \"odd\": 1}}], \"use_count\": 3}}"
+        );
         std::fs::write(dir.path().join(FILE), text).unwrap();
         let history = History::read(dir.path());
         assert_eq!((history.versions[0].changelog.len(), history.use_count), (WORD_CHARS_MAX, 3));

@@ -93,7 +93,9 @@ impl Pending {
         let paths = self.paths()?;
         let there = paths.iter().filter_map(|path| path.metadata().ok()).map(|found| found.len()).sum::<u64>();
         if there + bytes.len() as u64 > SKILL_PENDING_BYTES_MAX {
-            return Err(full(format!("more than {SKILL_PENDING_BYTES_MAX} bytes of changes of skills wait for a decision")));
+            return Err(full(format!(
+                "more than {SKILL_PENDING_BYTES_MAX} bytes of changes of skills wait for a decision"
+            )));
         }
         create_private_dir(&self.dir).map_err(|error| failed(io::Error::other(error)))?;
         disk::replace(&self.path(proposal.id), &bytes).map_err(failed)?;

@@ -28,7 +28,8 @@ pub(super) async fn change(context: Context, change: Change) -> Result<Ended, St
     if run.manifest.manifest.frozen_skills.is_some() {
         return Err("Refused: this agent is in mode Stable, and its skills are frozen.".to_owned());
     }
-    let evolver = settings.get::<InForce>().0.clone().ok_or("Skills cannot be changed before the start is complete.")?;
+    let evolver =
+        settings.get::<InForce>().0.clone().ok_or("Skills cannot be changed before the start is complete.")?;
     let is_tracked = settings.get::<Security>().taint != TaintPolicy::Off;
     let is_untainted = is_tracked && context.run.taint.is_none();
     let proposal = proposal(&context, change);
@@ -88,7 +89,8 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
 ) -> Result<T, String> {
     let done = agentsvc_api::http::blocking::spawn_blocking(work).await;
-    done.map_err(|_| "The change of the skill failed with an internal error.".to_owned())?.map_err(|error| sentence(&error))
+    done.map_err(|_| "The change of the skill failed with an internal error.".to_owned())?
+        .map_err(|error| sentence(&error))
 }
 
 /// An error as the model reads it. The findings of a scan say where, and not what stands there: that may be of others.

@@ -75,6 +75,7 @@ mod schedules;
 mod second_factor;
 mod security;
 mod sessions;
+mod skill_evolution;
 mod snapshots;
 mod streams;
 mod system;

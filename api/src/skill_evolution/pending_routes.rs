@@ -1,8 +1,11 @@
 //! Changes of skills that agents proposed, over HTTP.
 
+use std::sync::Arc;
+
 use agentsvc_components::AgentId;
 use agentsvc_components::kernel::audit_kind::AuditKind;
 use agentsvc_systems::audit::NoteAction;
+use agentsvc_systems::skill_evolution::limits::SKILL_CHANGELOG_BYTES_MAX;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -35,6 +38,7 @@ pub(crate) const ROUTES: &[Route] = &[
         Box::pin(approve(call))
     })
     .cost(COST)
+    .body::<DecisionBody>()
     .replies(&[
         Reply::json::<ChangedShape>(200, "the change was made and is in use"),
         BLOCKED,
@@ -47,6 +51,7 @@ pub(crate) const ROUTES: &[Route] = &[
         Box::pin(reject(call))
     })
     .without_room()
+    .body::<DecisionBody>()
     .replies(&[Reply::json::<Rejected>(200, "the change is gone"), UNKNOWN]),
 ];
 
@@ -55,6 +60,13 @@ pub(crate) const ROUTES: &[Route] = &[
 struct PendingQuery {
     /// Only those of this agent.
     agent: Option<Uuid>,
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct DecisionBody {
+    /// Why, for the audit log; at most 1,024 bytes.
+    reason: String,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -93,26 +105,28 @@ async fn candidate(call: &Call) -> Result<Candidate, Error> {
 }
 
 async fn approve(call: Call) -> Result<Response, Error> {
-    let found = candidate(&call).await?;
+    let (found, evolution) = decided(&call, SKILL_CHANGE_APPROVED).await?;
     let (id, verb) = (found.id, found.action);
-    note(&call, SKILL_CHANGE_APPROVED, &found).await?;
-    let evolution = call.api.service::<dyn SkillEvolution>()?;
     let changed = blocking(move || evolution.approve(id)).await?;
     reply::ok(&ChangedShape::of(verb, changed))
 }
 
 async fn reject(call: Call) -> Result<Response, Error> {
-    let found = candidate(&call).await?;
+    let (found, evolution) = decided(&call, SKILL_CHANGE_REJECTED).await?;
     let id = found.id;
-    note(&call, SKILL_CHANGE_REJECTED, &found).await?;
-    let evolution = call.api.service::<dyn SkillEvolution>()?;
     blocking(move || evolution.reject(id)).await?;
     reply::ok(&Rejected { status: "rejected", id })
 }
 
-/// Puts a decision on the audit log, before it takes effect.
-async fn note(call: &Call, kind: AuditKind, found: &Candidate) -> Result<(), Error> {
-    let Candidate { id, skill_name, action, .. } = found;
-    let details = json!({ "id": id, "skill": skill_name, "action": action });
-    call.ask(NoteAction { kind, agent: Some(AgentId(found.agent_id)), details }).await
+/// The change that a decision is about. The decision is on the audit log before it takes effect.
+async fn decided(call: &Call, kind: AuditKind) -> Result<(Candidate, Arc<dyn SkillEvolution>), Error> {
+    let DecisionBody { reason } = call.json_or_default()?;
+    if reason.len() > SKILL_CHANGELOG_BYTES_MAX {
+        return Err(Error::bad_field("reason", format!("reason: longer than {SKILL_CHANGELOG_BYTES_MAX} bytes")));
+    }
+    let found = candidate(call).await?;
+    let Candidate { id, skill_name, action, .. } = &found;
+    let details = json!({ "id": id, "skill": skill_name, "action": action, "reason": reason });
+    call.ask(NoteAction { kind, agent: Some(AgentId(found.agent_id)), details }).await?;
+    Ok((found, call.api.service::<dyn SkillEvolution>()?))
 }

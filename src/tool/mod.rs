@@ -16,6 +16,7 @@ pub mod remote;
 mod result_read;
 pub(crate) mod run;
 mod shell_exec;
+mod skill_folders;
 mod system_time;
 mod tool_load;
 mod tool_search;
@@ -28,6 +29,7 @@ pub use direct::{DirectRules, DirectTools};
 pub(crate) use offer::offered;
 pub(crate) use patch::patched;
 pub(crate) use shell_exec::stopped;
+pub(crate) use skill_folders::SkillFolders;
 
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;

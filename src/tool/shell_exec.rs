@@ -4,6 +4,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::SkillFolders;
 use super::files::{in_workspace, sentence};
 use crate::kernel::sandbox::{Asked, Full, Ran, Request};
 use crate::tool::toolset::{Context, Ended, Need, Tool, input};
@@ -46,6 +47,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let models = std::iter::once(&manifest.model).chain(&manifest.fallback_models);
         let request = Request {
             place,
+            shown: context.parts.settings.get::<SkillFolders>().of(manifest),
             asked,
             workspace,
             granted: manifest.capabilities.shell.clone(),

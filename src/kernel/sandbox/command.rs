@@ -97,6 +97,8 @@ pub struct Request {
     pub asked: Asked,
     /// Where it begins, and what it may change.
     pub workspace: CommandWorkspace,
+    /// Directories that it may read and run beside the system's, also in the home.
+    pub shown: Vec<PathBuf>,
     /// The manifest's patterns of programs (`[capabilities] shell`).
     pub granted: Vec<Box<str>>,
     /// May it use TCP? Kept by kernels whose Landlock has such rules.
@@ -234,7 +236,9 @@ impl Shared {
     fn command(&self, rules: &Rules, request: &Request, plan: Plan) -> Result<Command, String> {
         let workspace = request.workspace.path();
         let spec = self.sandbox_spec(&rules.policy, workspace, request.network, plan.programs);
-        let spec = SandboxSpec { workspace_id: request.workspace.id(), alone: plan.alone, ..spec };
+        // One that is gone is not shown.
+        let shown = request.shown.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        let spec = SandboxSpec { workspace_id: request.workspace.id(), alone: plan.alone, shown, ..spec };
         self.supervised(&spec, plan.words, rules.environment(workspace, &request.secrets))
     }
 

@@ -47,7 +47,7 @@ pub(crate) fn is_granted(manifest: &Manifest, tool: &str) -> bool {
 }
 
 /// Do the manifest's lists keep an agent from a tool of this name, whatever else grants it?
-fn is_denied(manifest: &Manifest, tool: &str) -> bool {
+pub(crate) fn is_denied(manifest: &Manifest, tool: &str) -> bool {
     let among = |patterns: &[Box<str>]| glob::any(patterns, tool);
     (!manifest.tool_allowlist.is_empty() && !among(&manifest.tool_allowlist)) || among(&manifest.tool_blocklist)
 }

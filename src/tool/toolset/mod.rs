@@ -25,6 +25,7 @@ use serde_json::{Map, Value};
 
 pub use context::Context;
 pub use parts::{ToolParts, ToolStores};
+pub(crate) use schema::raw_schema;
 pub(crate) use set::Entry;
 pub use set::ToolSet;
 pub(crate) use set::{Tools, built_in, install};

@@ -3,7 +3,7 @@
 //! ```text
 //! {home}/skills/
 //!   <name>/                 an installed skill
-//!   .staging-<id>/skill/    what is to take a name; removed at the next start when it was left behind
+//!   .staging-<id>/unnamed/  what is to take a name; removed at the next start when it was left behind
 //!   .before-<name>/         where the file system cannot exchange two names in one step: the old skill, between two steps
 //! ```
 //!
@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
+use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use super::staging::Staging;
@@ -41,7 +42,7 @@ const STAGING: &str = ".staging-";
 /// How the name begins under which a skill stands between two steps.
 const BEFORE: &str = ".before-";
 /// The folder in a staging that takes the place of the skill.
-pub(super) const CONTENT: &str = "skill";
+pub(super) const CONTENT: &str = "unnamed";
 /// Bytes of a name.
 const NAME_BYTES_MAX: usize = 200;
 /// How long a change waits for another one of the same skill.
@@ -170,8 +171,8 @@ impl Folders {
             }
             state.stagings += 1;
         }
-        let place =
-            Place { shared: Arc::clone(&self.0), path: self.0.root.join(format!("{STAGING}{}", Uuid::new_v4())) };
+        let path = self.0.root.join(format!("{STAGING}{}", Uuid::new_v4()));
+        let place = Place { shared: Arc::clone(&self.0), path, is_removed: false };
         create_private_dir(&place.path.join(CONTENT)).map_err(|error| FolderError::from(io::Error::other(error)))?;
         free_space::check(&self.0.root, 0)?;
         Ok(Staging::new(place))
@@ -218,15 +219,36 @@ pub(crate) fn check_name(name: &str) -> Result<(), FolderError> {
 pub(super) struct Place {
     shared: Arc<Shared>,
     pub(super) path: PathBuf,
+    is_removed: bool,
+}
+
+impl Place {
+    /// Removes it now. Blocks on the disk.
+    pub(super) fn remove(&mut self) {
+        self.is_removed = true;
+        remove(&self.shared, &self.path);
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Err(error) = remove_dir(&self.path) {
-            tracing::warn!(%error, "a staged skill could not be removed; the next start removes it");
+        if self.is_removed {
+            return;
         }
-        self.shared.state.lock().stagings -= 1;
+        let (shared, path) = (Arc::clone(&self.shared), std::mem::take(&mut self.path));
+        // A future may be what drops it.
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(move || remove(&shared, &path))),
+            Err(_) => remove(&shared, &path),
+        }
     }
+}
+
+fn remove(shared: &Shared, path: &Path) {
+    if let Err(error) = remove_dir(path) {
+        tracing::warn!(%error, "a staged skill could not be removed; the next start removes it");
+    }
+    shared.state.lock().stagings -= 1;
 }
 
 /// Proof that no one else changes the skill of this name.

@@ -120,6 +120,25 @@ struct State {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SkillFolders(pub(crate) Option<Folders>);
 
+/// What [`Folders::leftovers`] found.
+#[derive(Debug, Default)]
+pub(crate) struct Leftovers {
+    /// A skill is in its place again.
+    pub(crate) is_restored: bool,
+    remove: Vec<PathBuf>,
+}
+
+impl Leftovers {
+    /// Removes what is left. Blocks on the disk, perhaps for long.
+    pub(crate) fn remove(self) {
+        for path in self.remove {
+            if let Err(error) = remove_dir(&path) {
+                tracing::warn!(%error, "what is left of a skill could not be removed");
+            }
+        }
+    }
+}
+
 impl Folders {
     /// The folders under `root`, `{home}/skills`. There must be one of these for all who change them.
     pub(crate) fn new(root: PathBuf) -> Self {
@@ -136,27 +155,29 @@ impl Folders {
         self.0.root.join(name)
     }
 
-    /// Removes what a kill left behind, and completes a change that was between two steps. For the start of the daemon, before
-    /// anything else is done with skills.
+    /// What a kill left behind: brings back a skill that was between two steps, and finds the folders that are to be removed.
+    /// For the start of the daemon, before anything is staged.
     ///
     /// # Errors
     /// The disk's.
-    pub(crate) fn clean(&self) -> io::Result<()> {
+    pub(crate) fn leftovers(&self) -> io::Result<Leftovers> {
+        let mut found = Leftovers::default();
         for path in entries(&self.0.root)? {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if name.starts_with(STAGING) {
-                remove_dir(&path)?;
+                found.remove.push(path);
             } else if let Some(name) = name.strip_prefix(BEFORE) {
                 let place = self.path(name);
                 if fs::symlink_metadata(&place).is_ok() {
-                    remove_dir(&path)?;
+                    found.remove.push(path);
                 } else {
                     fs::rename(&path, &place)?;
                     sync_dir(&self.0.root)?;
+                    found.is_restored = true;
                 }
             }
         }
-        Ok(())
+        Ok(found)
     }
 
     /// An empty folder for a skill that is being prepared. It is removed with the value, unless it was [put](Staging::put).
@@ -313,7 +334,7 @@ impl NameLock {
         self.in_two_steps(content, place)
     }
 
-    /// The same where the file system cannot do it in one. A kill between the steps is undone by [`Folders::clean`].
+    /// The same where the file system cannot do it in one. A kill between the steps is undone by [`Folders::leftovers`].
     fn in_two_steps(&self, content: &Path, place: &Path) -> io::Result<()> {
         let before = self.shared.root.join(format!("{BEFORE}{}", self.name));
         remove_dir(&before)?;

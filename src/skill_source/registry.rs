@@ -13,7 +13,7 @@ use super::archive;
 use super::config::Registry as Settings;
 use super::convert::Origin;
 use super::fetch::{self, Fetched};
-use super::folders::{FolderError, Folders, Put, check_name};
+use super::folders::{FolderError, Folders, Leftovers, Put, check_name};
 use super::wire::{Whose, Wire, blocking};
 use crate::kernel::disk;
 use crate::kernel::home::Home;
@@ -44,12 +44,12 @@ impl Registry {
         Self { folders: Folders::new(home.root().to_owned()), fetching: Mutex::new(()) }
     }
 
-    /// Removes what a kill left behind.
+    /// What a kill left behind.
     ///
     /// # Errors
     /// The disk's.
-    pub(super) fn clean(&self) -> io::Result<()> {
-        self.folders.clean()
+    pub(super) fn leftovers(&self) -> io::Result<Leftovers> {
+        self.folders.leftovers()
     }
 
     /// Where the registry is, fetched anew when it is older than an hour. An old copy is better than none.

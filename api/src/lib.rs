@@ -33,6 +33,7 @@ pub mod schedule;
 pub mod second_factor;
 pub mod security;
 pub mod session;
+pub mod skill;
 pub mod skill_source;
 pub mod snapshot;
 pub mod task;
@@ -102,6 +103,7 @@ const LIST: &[HttpDomain] = &[
     proactive_memory::DOMAIN,
     checkpoint::DOMAIN,
     auto_dream::DOMAIN,
+    skill::DOMAIN,
     skill_source::DOMAIN,
 ];
 

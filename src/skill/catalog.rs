@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agentsvc_components::manifest::Manifest;
+use agentsvc_systems::manifest;
 
 use super::skill::Skill;
 
@@ -57,22 +58,10 @@ impl Catalog {
 
 /// Does an agent of this manifest have the skill? A list of skills restricts, an empty one does not.
 pub fn has(manifest: &Manifest, skill: &Skill) -> bool {
-    !manifest.skills_disabled
-        && (manifest.skills.is_empty() || manifest.skills.contains(&skill.name))
-        && manifest.frozen_skills.as_ref().is_none_or(|frozen| is_frozen_as(frozen, skill))
+    manifest::has_skill(manifest, &skill.name, &skill.content_hash)
 }
 
-/// Is the skill among those that an agent was frozen with, and unchanged since?
-fn is_frozen_as(frozen: &[Box<str>], skill: &Skill) -> bool {
-    let short = short_hash(skill);
-    frozen.iter().any(|entry| entry.rsplit_once('@') == Some((&*skill.name, short)))
-}
-
-/// What an agent keeps of a skill when it is frozen: `<name>@<beginning of the content hash>`.
+/// What an agent keeps of a skill when it is frozen.
 pub fn frozen(skill: &Skill) -> Box<str> {
-    format!("{}@{}", skill.name, short_hash(skill)).into()
-}
-
-fn short_hash(skill: &Skill) -> &str {
-    skill.content_hash.get(..32).unwrap_or_default()
+    manifest::frozen_skill(&skill.name, &skill.content_hash)
 }

@@ -63,13 +63,17 @@ impl SkillSettings {
         })
     }
 
-    /// May the skill get this variable, as far as the operator says?
-    pub(super) fn passes(&self, skill: &str, name: &str) -> bool {
-        let reopened = self.env_passthrough_per_skill.0.get(skill);
+    /// Does the operator let the skill have this variable by name?
+    pub(super) fn is_reopened(&self, skill: &str, name: &str) -> bool {
+        let names = self.env_passthrough_per_skill.0.get(skill);
+        names.is_some_and(|names| names.iter().any(|open| **open == *name))
+    }
+
+    /// Does a denied pattern match the variable?
+    pub(super) fn is_denied(&self, name: &str) -> bool {
         let upper = name.to_ascii_uppercase();
         let denies = |pattern: &Box<str>| glob::matches(&pattern.to_ascii_uppercase(), &upper);
-        reopened.is_some_and(|names| names.iter().any(|open| **open == *name))
-            || !self.env_passthrough_denied_patterns.iter().any(denies)
+        self.env_passthrough_denied_patterns.iter().any(denies)
     }
 }
 
@@ -110,10 +114,10 @@ mod tests {
     fn secrets_do_not_pass_unless_they_are_named() {
         let settings = parse("[skills.env_passthrough_per_skill]\nweather = [\"MY_KEY\"]\n").unwrap();
         for name in ["MY_KEY", "my_token", "AWS_REGION", "Github_User", "X_API_KEY"] {
-            assert!(!settings.passes("other", name), "{name}");
+            assert!(settings.is_denied(name) && !settings.is_reopened("other", name), "{name}");
         }
-        assert!(settings.passes("weather", "MY_KEY") && !settings.passes("weather", "MY_TOKEN"));
-        assert!(settings.passes("other", "GOG_ACCOUNT"));
+        assert!(settings.is_reopened("weather", "MY_KEY") && !settings.is_reopened("weather", "MY_TOKEN"));
+        assert!(!settings.is_denied("GOG_ACCOUNT"));
     }
 
     #[test]

@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use agentsvc_components::manifest::Manifest;
 use agentsvc_systems::skill::limits::{SKILLS_MAX, SKILLS_TEXT_BYTES_MAX};
 use arc_swap::ArcSwap;
 use parking_lot::{Condvar, Mutex};
+use tokio::runtime::Handle;
 
 use super::catalog::{Catalog, Failed};
 use super::config::SkillSettings;
@@ -18,6 +21,9 @@ use super::skill::Skill;
 use crate::kernel::home::Home;
 use crate::kernel::sandbox::config::ExecPolicy;
 use crate::kernel::settings::Settings;
+
+/// Folders of skills that one command may read. More: the first ones.
+const FOLDERS_MAX: usize = 64;
 
 /// How long those who need the skills wait after a start until they are there.
 const LOAD_WAIT: Duration = Duration::from_secs(5);
@@ -56,7 +62,9 @@ pub struct Library {
     known: Mutex<HashMap<String, Known>>,
     is_loaded: Mutex<bool>,
     loaded: Condvar,
-    listeners: Mutex<Vec<Listener>>,
+    /// By name. Held while a catalog comes into force.
+    listeners: Mutex<BTreeMap<&'static str, Listener>>,
+    is_watched: AtomicBool,
 }
 
 impl Library {
@@ -70,6 +78,7 @@ impl Library {
             is_loaded: Mutex::new(false),
             loaded: Condvar::new(),
             listeners: Mutex::default(),
+            is_watched: AtomicBool::new(false),
         })
     }
 
@@ -93,23 +102,37 @@ impl Library {
         self.catalog()
     }
 
-    /// Tells `listener` of the present catalog and each that comes into force.
-    pub fn on_change(&self, listener: impl Fn(&Arc<Catalog>) + Send + Sync + 'static) {
+    /// Tells `listener` of each catalog that comes into force, and of the present one when the skills were read. It stands in place
+    /// of the one that had its name before. It must not wait.
+    pub fn on_change(&self, name: &'static str, listener: impl Fn(&Arc<Catalog>) + Send + Sync + 'static) {
         let mut listeners = self.listeners.lock();
-        listener(&self.catalog());
-        listeners.push(Box::new(listener));
+        if *self.is_loaded.lock() {
+            listener(&self.catalog());
+        }
+        listeners.insert(name, Box::new(listener));
+    }
+
+    /// Were the skills read since the start?
+    pub fn is_loaded(&self) -> bool {
+        *self.is_loaded.lock()
+    }
+
+    /// The folders that commands of an agent of this manifest may read: those of its skills.
+    pub(super) fn folders(&self, manifest: &Manifest) -> Vec<PathBuf> {
+        if manifest.skills.is_empty() && !manifest.skills_disabled && manifest.frozen_skills.is_none() {
+            return if self.catalog().is_empty() { Vec::new() } else { vec![self.folder.clone()] };
+        }
+        let catalog = self.catalog();
+        let usable = catalog.of(manifest).filter(|skill| skill.unmet.is_empty());
+        usable.map(|skill| skill.folder.clone()).take(FOLDERS_MAX).collect()
     }
 
     /// Reads what is new or changed in the folder; folders with the same sizes and times are not read again. Blocks on the disk.
     pub fn reload(&self) -> Reloaded {
         let mut known = self.known.lock();
         let catalog = self.read(&mut known);
-        let before = self.catalog();
-        let reloaded = difference(&before, &catalog);
+        let reloaded = difference(&self.catalog(), &catalog);
         self.put(catalog);
-        drop(known);
-        *self.is_loaded.lock() = true;
-        self.loaded.notify_all();
         reloaded
     }
 
@@ -117,17 +140,35 @@ impl Library {
     pub fn check_needs(&self) {
         let _known = self.known.lock();
         let before = self.catalog();
-        let skills = before.iter().map(|skill| self.with_needs(Arc::clone(skill)));
-        let skills = skills.map(|skill| (skill.name.clone(), skill)).collect();
+        let skills: Vec<_> = before.iter().map(|skill| self.with_needs(Arc::clone(skill))).collect();
+        if !self.is_loaded() || skills.iter().zip(before.iter()).all(|(now, was)| Arc::ptr_eq(now, was)) {
+            return;
+        }
+        let skills = skills.into_iter().map(|skill| (skill.name.clone(), skill)).collect();
         self.put(Catalog { skills, failed: before.failed.clone() });
     }
 
+    /// Checks the needs again whenever the settings change, on threads that may block. The first call counts.
+    pub(super) fn watch(self: &Arc<Self>, handle: &Handle) {
+        if self.is_watched.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (library, mut changes) = (Arc::clone(self), self.settings.changes());
+        handle.spawn(async move {
+            while changes.changed().await.is_ok() {
+                let library = Arc::clone(&library);
+                let _interrupted = tokio::task::spawn_blocking(move || library.check_needs()).await;
+            }
+        });
+    }
+
     fn put(&self, catalog: Catalog) {
+        let listeners = self.listeners.lock();
         let catalog = Arc::new(catalog);
         self.catalog.store(Arc::clone(&catalog));
-        for listener in &*self.listeners.lock() {
-            listener(&catalog);
-        }
+        *self.is_loaded.lock() = true;
+        self.loaded.notify_all();
+        listeners.values().for_each(|listener| listener(&catalog));
     }
 
     fn read(&self, known: &mut HashMap<String, Known>) -> Catalog {
@@ -226,7 +267,7 @@ fn difference(before: &Catalog, now: &Catalog) -> Reloaded {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     use super::*;
 
@@ -277,9 +318,9 @@ mod tests {
         let library = Library::open(&Home::new(dir.path()), Settings::default());
         let told = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&told);
-        library.on_change(move |catalog| drop(count.fetch_add(1 + catalog.len(), Ordering::Relaxed)));
+        library.on_change("test", move |catalog| drop(count.fetch_add(1 + catalog.len(), Ordering::Relaxed)));
         library.reload();
-        assert_eq!(told.load(Ordering::Relaxed), 3, "once empty, once with one skill");
+        assert_eq!(told.load(Ordering::Relaxed), 2, "once, with one skill");
         let names: Vec<_> =
             fs::read_dir(dir.path().join("skills/a")).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(names, ["SKILL.md"]);

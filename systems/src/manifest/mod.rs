@@ -11,6 +11,7 @@ mod error;
 mod object;
 mod read;
 mod render;
+mod skills;
 mod triggers;
 
 use agentsvc_components::kernel::limit;
@@ -23,6 +24,7 @@ pub use check::{model_name, validate, validate_name};
 pub use error::{Error, Position};
 pub use object::{Flat, object};
 pub use render::render;
+pub use skills::{frozen_skill, has_skill};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain { uses: &["event"], ..Domain::named("manifest") };

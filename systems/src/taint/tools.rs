@@ -99,6 +99,8 @@ const TOOLS: &[Row] = &[
     ("a2a_list", Reads::Web, Sink::Never, false),
     ("a2a_send", Reads::Web, Sink::Always, false),
     ("a2a_status", Reads::Web, Sink::Never, false),
+    ("skill_list", Reads::Labelled, Sink::Never, false),
+    ("skill_read_file", Reads::Labelled, Sink::Never, false),
     ("workflow_run", Reads::Labelled, Sink::Always, false),
 ];
 

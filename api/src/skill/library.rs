@@ -1,0 +1,219 @@
+//! Skills as the daemon has them.
+
+use std::collections::BTreeMap;
+
+use agentsvc_components::manifest::Manifest;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::http::files::FilesError;
+
+/// A skill in a list.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SkillRow {
+    pub name: String,
+    pub version: String,
+    /// `PromptOnly`, `Python`, `Node`, `Shell`, `Wasm` or `Builtin`.
+    pub runtime: &'static str,
+    pub description: String,
+    /// Empty if it is not known.
+    pub author: String,
+    pub tags: Vec<String>,
+    /// First tag that names no platform, or `general`.
+    pub category: String,
+    pub tools_count: usize,
+    /// Tools that the agent needs.
+    pub required_tools: Vec<String>,
+    pub required_tools_count: usize,
+    /// Capabilities that it declares, such as `NetConnect(api.example.com)`.
+    pub required_capabilities: Vec<String>,
+    /// Whether agents see it: false while needs are unmet.
+    pub enabled: bool,
+    pub has_prompt_context: bool,
+    /// Whether this machine has what the skill needs.
+    pub requirements_met: bool,
+    /// What is missing, in sentences.
+    pub unmet: Vec<String>,
+    /// What is odd about its files, in sentences.
+    pub warnings: Vec<String>,
+    pub source: SourceKind,
+}
+
+/// Where a skill came from.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SourceKind {
+    /// `local`, `native`, `open_claw`, `claw_hub`, `claw_hub_cn` or `skillhub`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Its name there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slug: Option<String>,
+    /// Its version there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+/// A folder that is no skill.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct FailedFolder {
+    pub folder: String,
+    /// Why it was not loaded.
+    pub error: String,
+}
+
+/// All skills.
+#[derive(Clone, Debug, Default)]
+pub struct SkillRows {
+    /// By name.
+    pub skills: Vec<SkillRow>,
+    /// Folders that are no skills.
+    pub failed: Vec<FailedFolder>,
+}
+
+/// A tool of a skill.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ToolRow {
+    pub name: String,
+    pub description: String,
+    /// JSON schema of the input.
+    pub input_schema: Value,
+}
+
+/// A setting of a skill.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SettingRow {
+    /// Key under `[skills.config]`.
+    pub key: String,
+    pub description: String,
+    /// Value if the configuration has none.
+    pub default: Option<String>,
+    /// Whether the configuration has a value. It is never shown.
+    pub is_set: bool,
+}
+
+/// Versions of a skill.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct Evolution {
+    /// Newest last.
+    pub versions: Vec<Version>,
+    pub use_count: u64,
+    pub evolution_count: u64,
+}
+
+/// One version of a skill.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Version {
+    pub version: String,
+    pub timestamp: String,
+    pub changelog: String,
+    pub content_hash: String,
+}
+
+/// A skill with all that is known of it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SkillDetail {
+    pub name: String,
+    pub version: String,
+    /// As in the list.
+    pub runtime: &'static str,
+    pub description: String,
+    pub author: String,
+    /// Empty if it is not known.
+    pub license: String,
+    /// Empty if it is not known.
+    pub homepage: String,
+    /// What it needs of the product that uses it, in words; may be empty.
+    pub compatibility: String,
+    pub tags: Vec<String>,
+    pub category: String,
+    pub tools: Vec<ToolRow>,
+    pub tools_count: usize,
+    pub required_tools: Vec<String>,
+    pub required_tools_count: usize,
+    pub required_capabilities: Vec<String>,
+    /// Tools that its instructions use (`allowed-tools`).
+    pub allowed_tools: Vec<String>,
+    /// Environment variables of the daemon that it asks for.
+    pub env_passthrough: Vec<String>,
+    pub config_vars: Vec<SettingRow>,
+    /// Whether agents see it: false while needs are unmet.
+    pub enabled: bool,
+    pub has_prompt_context: bool,
+    /// Bytes of the instructions.
+    pub prompt_context_length: usize,
+    /// Its instructions.
+    pub prompt_context: String,
+    /// Whether `/name` in a chat invokes it.
+    pub user_invocable: bool,
+    /// Whether the model sees it in the list of skills.
+    pub model_invocable: bool,
+    pub requirements_met: bool,
+    pub unmet: Vec<String>,
+    pub warnings: Vec<String>,
+    /// `Local`, `Native`, `OpenClaw`, `ClawHub`, `ClawHubCn` or `Skillhub`.
+    pub source: &'static str,
+    pub source_detail: SourceKind,
+    /// Its folder.
+    pub path: String,
+    /// Paths of its files by their first folder, such as `references` and `scripts`; those of no folder are under `files`.
+    pub linked_files: BTreeMap<String, Vec<String>>,
+    /// SHA-256 of all files, in hex.
+    pub content_hash: String,
+    pub evolution: Evolution,
+    /// `metadata` of `SKILL.md`.
+    pub metadata: Map<String, Value>,
+}
+
+/// A file of a skill.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct SkillText {
+    /// The skill.
+    pub name: String,
+    pub path: String,
+    /// Its text, 256 KiB at most; bytes that are not UTF-8 are replaced.
+    pub content: String,
+    /// Whether the file is longer.
+    pub truncated: bool,
+}
+
+/// What a reload changed.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ReloadedSkills {
+    /// `reloaded`.
+    pub status: &'static str,
+    /// Names of new skills.
+    pub added: Vec<String>,
+    /// Names of skills whose files changed.
+    pub updated: Vec<String>,
+    /// Names of skills that are gone.
+    pub removed: Vec<String>,
+    /// Skills that there are now.
+    pub total: usize,
+    pub failed: Vec<FailedFolder>,
+}
+
+/// The skills of this home. Calls block on the disk, and for a moment after a start.
+pub trait Skills: Send + Sync {
+    /// All skills.
+    fn list(&self) -> SkillRows;
+
+    /// The skill of this name.
+    fn get(&self, name: &str) -> Option<SkillDetail>;
+
+    /// The text of a file of a skill; `None` when there is no such skill.
+    ///
+    /// # Errors
+    /// [`FilesError::NotFound`], or the disk failed.
+    fn file(&self, name: &str, path: &str) -> Option<Result<SkillText, FilesError>>;
+
+    /// Reads what is new or changed.
+    fn reload(&self) -> ReloadedSkills;
+
+    /// The skills that an agent of this manifest has now, each as `<name>@<hash>`: what Stable freezes.
+    fn frozen(&self, manifest: &Manifest) -> Vec<Box<str>>;
+
+    /// The message that `/name` and what follows it stand for in a chat with such an agent; `None` when it is no skill that
+    /// the agent has and people may invoke.
+    fn invoked(&self, name: &str, rest: &str, manifest: &Manifest) -> Option<String>;
+}

@@ -1,12 +1,37 @@
-//! `skill search`, `skill install` and `skill remove`.
+//! `skill`: those of the domain of skills, and `skill search`, `skill install` and `skill remove`.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::kernel::cli::Error;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output::{self, Table, field, items};
+use crate::kernel::cli::{Error, Run};
 use crate::kernel::percent::encoded;
+use crate::skill;
+
+/// Subcommands of `skill`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SkillCommand {
+    #[command(flatten)]
+    Installed(skill::cli::Skills),
+    /// Search the registry and skills.sh, or ClawHub
+    Search(Search),
+    /// Install a skill
+    Install(Install),
+    /// Remove an installed skill
+    Remove(Remove),
+}
+
+impl Run for SkillCommand {
+    fn run(self, context: &Context) -> Result<(), Error> {
+        match self {
+            Self::Installed(skills) => skills.run(context),
+            Self::Search(search) => search.run(context),
+            Self::Install(install) => install.run(context),
+            Self::Remove(remove) => remove.run(context),
+        }
+    }
+}
 
 /// Options of `skill search`.
 #[derive(Debug, Args)]

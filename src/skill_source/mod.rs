@@ -51,7 +51,8 @@ pub const DOMAIN: Domain = Domain {
 };
 
 fn open(opening: &Opening<'_>) -> io::Result<()> {
-    let Skills(Some(library)) = &*opening.settings.get::<Skills>() else { return Ok(()) };
+    let skills = opening.settings.get::<Skills>();
+    let Some(library) = skills.library() else { return Ok(()) };
     let folders = Folders::new(library.folder().to_owned());
     opening.settings.set(SkillFolders(Some(folders.clone())));
     let way = (Wire::new(opening.web.clone()), opening.commands.clone());

@@ -26,6 +26,11 @@ const SHORT_CHARS: usize = 200;
 pub(crate) struct Skills(pub(super) Option<Arc<Library>>);
 
 impl Skills {
+    /// The library; `None` before the domains are open.
+    pub(crate) const fn library(&self) -> Option<&Arc<Library>> {
+        self.0.as_ref()
+    }
+
     /// The list of the skills that an agent of this manifest has; `None` for none. Depends on the agent and the skills alone, so that
     /// prompts begin alike. Blocks for a moment after a start.
     pub(crate) fn shown(&self, manifest: &Manifest) -> Option<String> {

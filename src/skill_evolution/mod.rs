@@ -34,6 +34,8 @@ use self::evolver::Evolver;
 use self::pending::Pending;
 use crate::kernel::domain::{Domain, Opening};
 use crate::kernel::world_loop::clock::Clock;
+use crate::skill::Skills;
+use crate::skill_source::folders::SkillFolders;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
@@ -49,8 +51,10 @@ pub const DOMAIN: Domain = Domain {
 struct InForce(Option<Arc<Evolver>>);
 
 fn open(opening: &Opening<'_>) -> std::io::Result<()> {
+    let (skills, folders) = (opening.settings.get::<Skills>(), opening.settings.get::<SkillFolders>());
+    let (Some(library), Some(folders)) = (skills.library(), &folders.0) else { return Ok(()) };
     let pending = Pending::new(opening.data_dir.join("skill-pending"));
-    let evolver = Arc::new(Evolver { library: todo!(), folders: todo!(), pending });
+    let evolver = Arc::new(Evolver { library: Arc::clone(library), folders: folders.clone(), pending });
     opening.settings.set(InForce(Some(Arc::clone(&evolver))));
     opening.provide::<dyn SkillEvolution>(evolver);
     Ok(())

@@ -3,7 +3,7 @@
 //! ```text
 //! {home}/skills/
 //!   <name>/                 an installed skill
-//!   .staging-<id>/skill/    what is to take a name; removed at the next start when it was left behind
+//!   .staging-<id>/unnamed/  what is to take a name; removed at the next start when it was left behind
 //!   .before-<name>/         where the file system cannot exchange two names in one step: the old skill, between two steps
 //! ```
 //!
@@ -28,6 +28,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
+use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use super::staging::Staging;
@@ -41,7 +42,7 @@ const STAGING: &str = ".staging-";
 /// How the name begins under which a skill stands between two steps.
 const BEFORE: &str = ".before-";
 /// The folder in a staging that takes the place of the skill.
-pub(super) const CONTENT: &str = "skill";
+pub(super) const CONTENT: &str = "unnamed";
 /// Bytes of a name.
 const NAME_BYTES_MAX: usize = 200;
 /// How long a change waits for another one of the same skill.
@@ -119,6 +120,25 @@ struct State {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SkillFolders(pub(crate) Option<Folders>);
 
+/// What [`Folders::leftovers`] found.
+#[derive(Debug, Default)]
+pub(crate) struct Leftovers {
+    /// A skill is in its place again.
+    pub(crate) is_restored: bool,
+    remove: Vec<PathBuf>,
+}
+
+impl Leftovers {
+    /// Removes what is left. Blocks on the disk, perhaps for long.
+    pub(crate) fn remove(self) {
+        for path in self.remove {
+            if let Err(error) = remove_dir(&path) {
+                tracing::warn!(%error, "what is left of a skill could not be removed");
+            }
+        }
+    }
+}
+
 impl Folders {
     /// The folders under `root`, `{home}/skills`. There must be one of these for all who change them.
     pub(crate) fn new(root: PathBuf) -> Self {
@@ -135,27 +155,29 @@ impl Folders {
         self.0.root.join(name)
     }
 
-    /// Removes what a kill left behind, and completes a change that was between two steps. For the start of the daemon, before
-    /// anything else is done with skills.
+    /// What a kill left behind: brings back a skill that was between two steps, and finds the folders that are to be removed.
+    /// For the start of the daemon, before anything is staged.
     ///
     /// # Errors
     /// The disk's.
-    pub(crate) fn clean(&self) -> io::Result<()> {
+    pub(crate) fn leftovers(&self) -> io::Result<Leftovers> {
+        let mut found = Leftovers::default();
         for path in entries(&self.0.root)? {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if name.starts_with(STAGING) {
-                remove_dir(&path)?;
+                found.remove.push(path);
             } else if let Some(name) = name.strip_prefix(BEFORE) {
                 let place = self.path(name);
                 if fs::symlink_metadata(&place).is_ok() {
-                    remove_dir(&path)?;
+                    found.remove.push(path);
                 } else {
                     fs::rename(&path, &place)?;
                     sync_dir(&self.0.root)?;
+                    found.is_restored = true;
                 }
             }
         }
-        Ok(())
+        Ok(found)
     }
 
     /// An empty folder for a skill that is being prepared. It is removed with the value, unless it was [put](Staging::put).
@@ -170,8 +192,8 @@ impl Folders {
             }
             state.stagings += 1;
         }
-        let place =
-            Place { shared: Arc::clone(&self.0), path: self.0.root.join(format!("{STAGING}{}", Uuid::new_v4())) };
+        let path = self.0.root.join(format!("{STAGING}{}", Uuid::new_v4()));
+        let place = Place { shared: Arc::clone(&self.0), path, is_removed: false };
         create_private_dir(&place.path.join(CONTENT)).map_err(|error| FolderError::from(io::Error::other(error)))?;
         free_space::check(&self.0.root, 0)?;
         Ok(Staging::new(place))
@@ -218,15 +240,36 @@ pub(crate) fn check_name(name: &str) -> Result<(), FolderError> {
 pub(super) struct Place {
     shared: Arc<Shared>,
     pub(super) path: PathBuf,
+    is_removed: bool,
+}
+
+impl Place {
+    /// Removes it now. Blocks on the disk.
+    pub(super) fn remove(&mut self) {
+        self.is_removed = true;
+        remove(&self.shared, &self.path);
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Err(error) = remove_dir(&self.path) {
-            tracing::warn!(%error, "a staged skill could not be removed; the next start removes it");
+        if self.is_removed {
+            return;
         }
-        self.shared.state.lock().stagings -= 1;
+        let (shared, path) = (Arc::clone(&self.shared), std::mem::take(&mut self.path));
+        // A future may be what drops it.
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(move || remove(&shared, &path))),
+            Err(_) => remove(&shared, &path),
+        }
     }
+}
+
+fn remove(shared: &Shared, path: &Path) {
+    if let Err(error) = remove_dir(path) {
+        tracing::warn!(%error, "a staged skill could not be removed; the next start removes it");
+    }
+    shared.state.lock().stagings -= 1;
 }
 
 /// Proof that no one else changes the skill of this name.
@@ -291,7 +334,7 @@ impl NameLock {
         self.in_two_steps(content, place)
     }
 
-    /// The same where the file system cannot do it in one. A kill between the steps is undone by [`Folders::clean`].
+    /// The same where the file system cannot do it in one. A kill between the steps is undone by [`Folders::leftovers`].
     fn in_two_steps(&self, content: &Path, place: &Path) -> io::Result<()> {
         let before = self.shared.root.join(format!("{BEFORE}{}", self.name));
         remove_dir(&before)?;

@@ -20,6 +20,10 @@ fn staged(folders: &Folders, text: &str) -> Staging {
     staging
 }
 
+fn clean(folders: &Folders) {
+    folders.leftovers().unwrap().remove();
+}
+
 fn names(folders: &Folders) -> Vec<String> {
     let names = entries(folders.root()).unwrap();
     names.iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
@@ -28,7 +32,6 @@ fn names(folders: &Folders) -> Vec<String> {
 #[test]
 fn a_skill_is_put_replaced_and_removed_whole() {
     let (_dir, folders) = folders();
-    folders.clean().unwrap();
     let lock = folders.lock("demo").unwrap();
     let error = staged(&folders, "x").put(&lock, Put::Replace).unwrap_err();
     assert!(matches!(error, FolderError::Missing(_)), "{error}");
@@ -61,14 +64,14 @@ fn a_start_removes_what_was_staged_and_brings_back_what_was_between_two_steps() 
     std::mem::forget(staging);
     // As a kill between the steps leaves it.
     fs::rename(&path, folders.root().join(".before-demo")).unwrap();
-    folders.clean().unwrap();
+    clean(&folders);
     assert_eq!(
         (names(&folders), fs::read_to_string(path.join("SKILL.md")).unwrap()),
         (vec!["demo".into()], "old".into())
     );
     // And as one behind both.
     fs::create_dir(folders.root().join(".before-demo")).unwrap();
-    folders.clean().unwrap();
+    clean(&folders);
     assert_eq!(names(&folders), ["demo"]);
     let staging = staged(&folders, "new");
     lock.in_two_steps(&staging.path(), &path).unwrap();

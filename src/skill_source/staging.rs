@@ -171,9 +171,11 @@ impl Staging {
     ///
     /// # Errors
     /// [`FolderError::Exists`], [`FolderError::Missing`], or the disk failed; nothing was changed then.
-    pub(crate) fn put(self, lock: &NameLock, put: Put) -> Result<PathBuf, FolderError> {
+    pub(crate) fn put(mut self, lock: &NameLock, put: Put) -> Result<PathBuf, FolderError> {
         make_durable(&self.path())?;
-        lock.put(&self.path(), put)
+        let path = lock.put(&self.path(), put)?;
+        self.place.remove();
+        Ok(path)
     }
 
     fn copy(&mut self, path: &str, content: &mut dyn Read, file: &mut File) -> Result<u64, FolderError> {

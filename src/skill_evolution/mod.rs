@@ -33,7 +33,7 @@ use agentsvc_components::Timestamp;
 use self::evolver::Evolver;
 use self::pending::Pending;
 use crate::kernel::domain::{Domain, Opening};
-use crate::kernel::world_loop::clock::Clock;
+use crate::kernel::world_loop::Clock;
 use crate::skill::Skills;
 use crate::skill_source::folders::SkillFolders;
 

@@ -18,5 +18,5 @@ use crate::http::domain::HttpDomain;
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("agent")
     .audit_kinds(audit_kinds::ALL)
-    .uses(&["provider", "snapshot"])
+    .uses(&["provider", "skill", "snapshot"])
     .routes(&[routes::ROUTES, change::ROUTES, lists::ROUTES, bulk::ROUTES, check::ROUTES]);

@@ -1,6 +1,7 @@
 //! The routes of skills: what others have made for agents.
 
 pub mod error_codes;
+pub(crate) mod invoke;
 pub mod library;
 pub(crate) mod routes;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
+use agentsvc_api::agent::frozen_skills::FrozenSkills;
 use agentsvc_api::http::files::FilesError;
 use agentsvc_api::skill::library::{
     Evolution, FailedFolder, ReloadedSkills, SettingRow, SkillDetail, SkillRow, SkillRows, SkillText, Skills, SourceKind,
@@ -47,10 +48,6 @@ impl Skills for Service {
         ReloadedSkills { status: "reloaded", added, updated, removed, total, failed: failed(&broken) }
     }
 
-    fn frozen(&self, manifest: &Manifest) -> Vec<Box<str>> {
-        self.0.loaded().of(manifest).map(|skill| frozen(skill)).collect()
-    }
-
     fn invoked(&self, name: &str, rest: &str, manifest: &Manifest) -> Option<String> {
         let catalog = self.0.loaded();
         let is_meant = |skill: &&Arc<Skill>| {
@@ -63,6 +60,12 @@ impl Skills for Service {
             None => format!("Read its instructions with skill_read_file (skill {:?}) and follow them", skill.name),
         };
         Some(format!("/{}{argument}\n\n[The user invokes the skill {:?}. {how}.]", skill.name, skill.name))
+    }
+}
+
+impl FrozenSkills for Service {
+    fn of(&self, manifest: &Manifest) -> Vec<Box<str>> {
+        self.0.loaded().of(manifest).map(|skill| frozen(skill)).collect()
     }
 }
 

@@ -75,6 +75,8 @@ mod schedules;
 mod second_factor;
 mod security;
 mod sessions;
+mod skill_code;
+mod skills;
 mod snapshots;
 mod streams;
 mod system;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::model_field::ModelField;
+use crate::agent::frozen_skills::FrozenSkills;
 use crate::agent::routes::check_name;
 use crate::agent::shape::{AgentDetail, Mode};
 use crate::http::blocking::spawn_blocking;
@@ -18,7 +19,6 @@ use crate::http::error::Error;
 use crate::http::json::given;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
-use crate::skill::library::Skills;
 
 /// Bytes of one text of an agent, such as its system prompt.
 const TEXT_BYTES_MAX: usize = limit::MANIFEST_BYTES_MAX;
@@ -266,9 +266,9 @@ async fn mode(call: Call) -> Result<Response, Error> {
 
 /// What Stable freezes of the skills that the agent has now; `None` for a daemon without skills.
 async fn frozen_skills(call: &Call, agent: AgentId) -> Result<Option<Vec<Box<str>>>, Error> {
-    let Some(skills) = call.api.services.get::<dyn Skills>() else { return Ok(None) };
+    let Some(skills) = call.api.services.get::<dyn FrozenSkills>() else { return Ok(None) };
     let view = call.ask(GetAgent(agent)).await?;
-    let frozen = spawn_blocking(move || skills.frozen(&view.manifest.manifest)).await;
+    let frozen = spawn_blocking(move || skills.of(&view.manifest.manifest)).await;
     frozen.map(Some).map_err(|_| Error::internal("the skills could not be read"))
 }
 

@@ -4,6 +4,7 @@ pub mod audit_kinds;
 pub(crate) mod bulk;
 pub(crate) mod change;
 pub(crate) mod check;
+pub mod frozen_skills;
 pub(crate) mod lists;
 pub(crate) mod model_field;
 pub(crate) mod routes;
@@ -18,5 +19,5 @@ use crate::http::domain::HttpDomain;
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("agent")
     .audit_kinds(audit_kinds::ALL)
-    .uses(&["provider", "skill", "snapshot"])
+    .uses(&["provider", "snapshot"])
     .routes(&[routes::ROUTES, change::ROUTES, lists::ROUTES, bulk::ROUTES, check::ROUTES]);

@@ -212,9 +212,6 @@ pub trait Skills: Send + Sync {
     /// Reads what is new or changed.
     fn reload(&self) -> ReloadedSkills;
 
-    /// The skills that an agent of this manifest has now, each as `<name>@<hash>`: what Stable freezes.
-    fn frozen(&self, manifest: &Manifest) -> Vec<Box<str>>;
-
     /// The message that `/name` and what follows it stand for in a chat with such an agent; `None` when it is no skill that
     /// the agent has and people may invoke.
     fn invoked(&self, name: &str, rest: &str, manifest: &Manifest) -> Option<String>;

@@ -269,6 +269,10 @@ fn a_message_can_name_the_skill() {
 #[test]
 fn a_compacted_conversation_keeps_what_it_read() {
     let model = Model::start();
+    model.server.respond(|request| match request.wants_summary() {
+        true => Reply::text("They talked."),
+        false => Reply::text(format!("echo: {}", request.last_user())),
+    });
     let daemon = Daemon::with(&model.config());
     skill(daemon.home(), "greeter", "", "Always say ahoy.");
     reload(&daemon);
@@ -277,13 +281,11 @@ fn a_compacted_conversation_keeps_what_it_read() {
     for _ in 0..3 {
         daemon.say(&agent, &"many words ".repeat(300));
     }
-    let session = text(&daemon.detail(&agent)["session_id"]);
-    daemon.post(&format!("/api/agents/{agent}/session/compact"), &json!({})).expect(200);
+    daemon.poke(&format!("/api/agents/{agent}/session/compact")).expect(200);
     daemon.say(&agent, "and now?");
     let request = model.requests().pop().expect("a request");
     let messages = request["messages"].as_array().expect("messages");
     assert!(messages.iter().all(|message| message["role"] != "tool"), "the call itself is gone: {request}");
     assert!(system(&request).contains("Always say ahoy."), "{}", system(&request));
     assert!(!request.to_string().contains("Skills that were read"), "{request}");
-    assert!(!session.is_empty());
 }

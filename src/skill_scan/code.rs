@@ -117,28 +117,18 @@ fn spans(text: String) -> String {
     String::from_utf8(out).unwrap_or(text)
 }
 
-/// Where the backticks stand that close a span, before the end of the paragraph.
+/// Where the backticks stand that close a span, in the same line: one over several lines is prose.
 fn closing(bytes: &[u8], from: usize, length: usize) -> Option<usize> {
     let last = bytes.len().min(from + SPAN_BYTES_MAX);
     let mut at = from;
-    while at < last {
-        match bytes[at] {
-            b'`' => {
-                let run = bytes[at..].iter().take_while(|byte| **byte == b'`').count();
-                if run == length {
-                    return Some(at);
-                }
-                at += run;
-            }
-            b'\n' if is_blank_line(&bytes[at + 1..]) => return None,
-            _ => at += 1,
+    while at < last && bytes[at] != b'\n' {
+        let run = bytes[at..].iter().take_while(|byte| **byte == b'`').count();
+        if run == length {
+            return Some(at);
         }
+        at += run.max(1);
     }
     None
-}
-
-fn is_blank_line(bytes: &[u8]) -> bool {
-    bytes.iter().find(|byte| !matches!(byte, b' ' | b'\t' | b'\r')) == Some(&b'\n')
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ pub(super) fn phrases(text: &str, report: &Report) -> Vec<usize> {
     let hidden = report.findings.iter().filter(|found| is_against(found) && !is_seen(found));
     let mut found: Vec<usize> = hidden.map(|found| text.floor_char_boundary(found.at)).collect();
     found.extend(turned(text));
+    found.sort_unstable();
+    found.dedup();
     found
 }
 

@@ -129,7 +129,7 @@ fn runs_input(command: &[u8]) -> bool {
     let mut rest = command;
     for _ in 0..WRAPPERS_MAX {
         rest = rest.trim_ascii_start();
-        let end = rest.iter().position(|byte| byte.is_ascii_whitespace() || b";|&)`,><".contains(byte));
+        let end = rest.iter().position(|byte| byte.is_ascii_whitespace() || b";|&)]}`,><".contains(byte));
         let (word, behind) = rest.split_at(end.unwrap_or(rest.len()));
         let name = word.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         let name = name.strip_suffix(b".").unwrap_or(name);
@@ -142,7 +142,7 @@ fn runs_input(command: &[u8]) -> bool {
             let arguments = behind.strip_prefix(b" ").unwrap_or_default().trim_ascii_start();
             let is_stdin =
                 arguments.strip_prefix(b"-").is_some_and(|rest| !rest.first().is_some_and(u8::is_ascii_graphic));
-            return is_stdin || arguments.first().is_none_or(|byte| b";|&)`><".contains(byte));
+            return is_stdin || arguments.first().is_none_or(|byte| b";|&)]}`><".contains(byte));
         }
         if !is_in(WRAPPERS, name) && !name.starts_with(b"-") && !word.contains(&b'=') {
             return false;

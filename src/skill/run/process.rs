@@ -156,9 +156,8 @@ mod tests {
 
     #[test]
     fn the_network_must_be_declared() {
-        let declares = |words: &[&str]| {
-            declares_network(&words.iter().map(|word| Box::from(*word)).collect::<Vec<_>>())
-        };
+        let declares =
+            |words: &[&str]| declares_network(&words.iter().map(|word| Box::from(*word)).collect::<Vec<_>>());
         assert!(declares(&["NetConnect(*)"]) && declares(&["FileRead(*)", "net_connect(api.example.com:443)"]));
         assert!(!declares(&[]) && !declares(&["NetListen(80)", "Netconnected"]));
     }

@@ -35,7 +35,9 @@ pub(super) fn of(catalog: &Catalog, library: &Arc<Library>) -> Vec<Arc<Entry>> {
         Entry::new(list::tool(library).of_skills(shows)),
     ];
     let with_tools = usable.into_iter().filter(|skill| run::is_run(skill.runtime));
-    entries.extend(with_tools.flat_map(|skill| skill.tools.iter().filter_map(|tool| brought(skill, tool)).map(Entry::new)));
+    entries.extend(
+        with_tools.flat_map(|skill| skill.tools.iter().filter_map(|tool| brought(skill, tool)).map(Entry::new)),
+    );
     entries
 }
 

@@ -12,11 +12,11 @@ use sha2::{Digest, Sha256};
 use toml::Table;
 
 use super::convert::plain_name;
-use crate::kernel::text_formats::{front_matter, word, words};
 use super::tree::Tree;
 use super::{Found, Skill};
 use crate::kernel::disk;
 use crate::kernel::home::{create_private_dir, private_file};
+use crate::kernel::text_formats::{front_matter, word, words};
 use crate::skill_scan::Scan;
 
 /// The text of a skill.

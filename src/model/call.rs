@@ -184,7 +184,7 @@ impl Running {
         let summary = summary.map(|summary| summary.text).unwrap_or_default();
         let (summary, read) = active::split(&summary);
         let others = [call.goals.as_deref(), asked.and_then(|asked| asked.system.as_deref())];
-        let more = behind((&self.models.config.get(), manifest, &read), others, tokens_max);
+        let more = behind((&self.models.config, manifest, &read), others, tokens_max);
         let more_tokens = if more.is_empty() { 0 } else { text_tokens(more.len()) };
         let tokens_max = tokens_max - more_tokens;
         let text = question.and_then(|_| memory.shown(tokens_max, |found| self.tell(found)));

@@ -6,6 +6,7 @@ use agentsvc_components::manifest::Manifest;
 use agentsvc_components::proactive_memory::recall::{Recall, RecallScope, Recalled};
 use agentsvc_systems::prompt;
 
+use crate::kernel::settings::Settings;
 use crate::proactive_memory::recall;
 use crate::skill::Skills;
 
@@ -53,10 +54,11 @@ impl Memory {
 /// What stands behind the agent's own system text: its skills and its open goals, which seldom change, and then what the request
 /// adds. `read` are skills that the compacted part of the conversation has read.
 pub(super) fn behind(
-    (skills, manifest, read): (&Skills, &Manifest, &[String]),
+    (settings, manifest, read): (&Settings, &Manifest, &[String]),
     others: [Option<&str>; 2],
     tokens_max: u64,
 ) -> String {
+    let skills = settings.get::<Skills>();
     let skills = [skills.shown(manifest), skills.instructions(manifest, read)].into_iter().flatten();
     let mut text: String = skills.map(|text| fitted_more(&text, tokens_max / 2)).collect();
     text.extend(others.into_iter().flatten().map(|text| fitted_more(text, tokens_max)));

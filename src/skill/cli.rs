@@ -32,7 +32,7 @@ impl Run for Skills {
         let answer = match &self {
             Self::List { category: None } => context.block_on(client.get("/api/skills", &[]))?,
             Self::List { category: Some(category) } => {
-                context.block_on(client.get("/api/skills", &[("category", category)]))?
+                context.block_on(client.get("/api/skills", &[("category", category.as_str())]))?
             }
             Self::Info { name } => {
                 let path = format!("/api/skills/{}", encoded(name));

@@ -72,7 +72,8 @@ fn open(opening: &Opening<'_>) -> io::Result<()> {
 /// Brings the tools of skills.
 fn performers(performers: &mut Performers) {
     let ToolParts { set, settings, .. } = performers.part();
-    let Skills(Some(library)) = &*settings.get::<Skills>() else { return };
+    let skills = settings.get::<Skills>();
+    let Some(library) = &skills.0 else { return };
     library.watch(&performers.calls().handle);
     if !library.is_loaded() {
         // Any name may be one of theirs.

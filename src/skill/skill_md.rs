@@ -10,8 +10,8 @@ use crate::kernel::text_formats::{json5, split_front_matter, without_comments, w
 const OPENCLAW: &[&str] = &["openclaw", "clawdbot", "clawdis"];
 
 /// Fills in what the text says. `Err`: the front matter cannot be read.
-pub(super) fn fill(skill: &mut Skill, text: &str) -> Result<(), String> {
-    let (head, body) = split_front_matter(text);
+pub(super) fn fill(skill: &mut Skill, content: &str) -> Result<(), String> {
+    let (head, body) = split_front_matter(content);
     skill.prompt_context = body.replace("\r\n", "\n").into();
     let head = match head {
         Some(head) => front_matter(&head.replace("\r\n", "\n"))?,

@@ -136,7 +136,7 @@ fn a_repository_is_fetched_by_git() {
 fn other_protocols_and_private_hosts_are_refused_before_git_runs() {
     let daemon = Daemon::start();
     for source in
-        ["git+ssh://x.example/r", "git+file:///etc", "git+http://127.0.0.1:9/r.git", "git+http://x.example/r.git"]
+        ["git+ssh://x.example/r", "git+file:///etc", "git+http://127.0.0.1:9/r.git", "git+http://93.184.216.34/r.git"]
     {
         install(&daemon, source).refused_field(400, "source");
     }

@@ -87,6 +87,11 @@ impl Library {
         &self.folder
     }
 
+    /// `[skills]` as it is now.
+    pub(super) fn settings(&self) -> Arc<SkillSettings> {
+        self.settings.get()
+    }
+
     /// The skills as they are now; empty until they were first read.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.catalog.load_full()

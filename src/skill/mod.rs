@@ -6,7 +6,7 @@
 
 pub(crate) mod active;
 mod catalog;
-mod cli;
+pub(crate) mod cli;
 pub mod config;
 mod files;
 mod library;
@@ -28,9 +28,9 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 
+use agentsvc_api::agent::frozen_skills::FrozenSkills;
 use agentsvc_api::skill::library::Skills as SkillService;
 
-use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::{Domain, Opening};
 use crate::kernel::effect::performers::Performers;
 use crate::tool::SkillFolders;
@@ -46,9 +46,8 @@ pub use skill::{ConfigVar, Invocation, Requirements, Runtime, Skill, SkillFile, 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "skill",
-    uses: &["manifest", "taint", "tool"],
+    uses: &["agent", "manifest", "taint", "tool"],
     performers,
-    commands: &[Subcommand::group::<cli::Skills>(29, "skill", "Show and reload skills")],
     open,
     ..Domain::EMPTY
 };
@@ -62,7 +61,9 @@ fn open(opening: &Opening<'_>) -> io::Result<()> {
     opening.settings.set(Skills(Some(Arc::clone(&library))));
     let shown = Arc::clone(&library);
     opening.settings.set(SkillFolders::new(move |manifest| shown.folders(manifest)));
-    opening.provide::<dyn SkillService>(Arc::new(service::Service(Arc::clone(&library))));
+    let service = Arc::new(service::Service(Arc::clone(&library)));
+    opening.provide::<dyn SkillService>(Arc::clone(&service) as _);
+    opening.provide::<dyn FrozenSkills>(service);
     thread::Builder::new().name("skills".to_owned()).spawn(move || library.reload()).map(drop)
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use agentsvc_components::manifest::Manifest;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::http::files::FilesError;
@@ -93,7 +93,8 @@ pub struct SettingRow {
 }
 
 /// Versions of a skill.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Evolution {
     /// Newest last.
     pub versions: Vec<Version>,
@@ -102,7 +103,8 @@ pub struct Evolution {
 }
 
 /// One version of a skill.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Version {
     pub version: String,
     pub timestamp: String,
@@ -209,9 +211,6 @@ pub trait Skills: Send + Sync {
 
     /// Reads what is new or changed.
     fn reload(&self) -> ReloadedSkills;
-
-    /// The skills that an agent of this manifest has now, each as `<name>@<hash>`: what Stable freezes.
-    fn frozen(&self, manifest: &Manifest) -> Vec<Box<str>>;
 
     /// The message that `/name` and what follows it stand for in a chat with such an agent; `None` when it is no skill that
     /// the agent has and people may invoke.

@@ -83,6 +83,7 @@ pub const DOMAINS: &[Domain] = &[
     memorize::DOMAIN,
     upload::DOMAIN,
     checkpoint::DOMAIN,
+    skill::DOMAIN,
     skill_scan::DOMAIN,
     skill_source::DOMAIN,
     skill_evolution::DOMAIN,

@@ -6,7 +6,7 @@
 
 pub(crate) mod active;
 mod catalog;
-mod cli;
+pub(crate) mod cli;
 pub mod config;
 mod files;
 mod library;
@@ -31,7 +31,6 @@ use std::thread;
 use agentsvc_api::agent::frozen_skills::FrozenSkills;
 use agentsvc_api::skill::library::Skills as SkillService;
 
-use crate::kernel::cli::Subcommand;
 use crate::kernel::domain::{Domain, Opening};
 use crate::kernel::effect::performers::Performers;
 use crate::tool::SkillFolders;
@@ -49,7 +48,6 @@ pub const DOMAIN: Domain = Domain {
     name: "skill",
     uses: &["agent", "manifest", "taint", "tool"],
     performers,
-    commands: &[Subcommand::group::<cli::Skills>(29, "skill", "Show and reload skills")],
     open,
     ..Domain::EMPTY
 };

@@ -62,7 +62,7 @@ pub(super) enum Format {
 pub(super) fn format_of(file: &mut File) -> io::Result<Option<Format>> {
     let mut head = Vec::new();
     file.rewind()?;
-    file.take(512).read_to_end(&mut head)?;
+    file.by_ref().take(512).read_to_end(&mut head)?;
     file.rewind()?;
     Ok(match head.as_slice() {
         [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(Format::Zip),
@@ -211,7 +211,7 @@ fn refuse_zip64(file: &mut File) -> Result<(), FolderError> {
     let length = file.seek(SeekFrom::End(0))?;
     file.seek(SeekFrom::Start(length.saturating_sub(ZIP_END_BYTES)))?;
     let mut end = Vec::new();
-    file.take(ZIP_END_BYTES).read_to_end(&mut end)?;
+    file.by_ref().take(ZIP_END_BYTES).read_to_end(&mut end)?;
     file.rewind()?;
     if end.windows(ZIP64_LOCATOR.len()).any(|bytes| bytes == ZIP64_LOCATOR) {
         return Err(FolderError::TooLarge("the zip archive is of the kind for large archives (zip64)".to_owned()));

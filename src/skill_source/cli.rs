@@ -6,7 +6,6 @@ use serde_json::json;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output::{self, Table, field, items};
 use crate::kernel::cli::{Error, Run};
-use crate::kernel::percent::encoded;
 use crate::skill;
 
 /// Subcommands of `skill`.
@@ -70,8 +69,9 @@ impl Search {
     /// Prints what was found.
     pub(crate) fn run(self, context: &Context) -> Result<(), Error> {
         let path = if self.clawhub { "/api/clawhub/search" } else { "/api/marketplace/search" };
-        let path = format!("{path}?q={}&page={}", encoded(&self.query), self.page);
-        let answer = context.block_on(async { context.client()?.get(&path, &[]).await })?;
+        let page = self.page.to_string();
+        let asked = [("q", &*self.query), ("page", &*page)];
+        let answer = context.block_on(async { context.client()?.get(path, &asked).await })?;
         if context.json() {
             return output::json(&answer);
         }

@@ -53,8 +53,11 @@ pub(super) fn write(staging: &mut Staging, skill: &Skill, name: &str, origin: &O
     })?;
     if there.is_none() {
         of_skill(&mut manifest, skill, name, origin);
-    } else {
+    } else if manifest.get("skill").is_some_and(Item::is_table_like) {
         manifest["skill"]["name"] = value(name);
+    } else {
+        // What an earlier release wrote has the keys at top level.
+        manifest["name"] = value(name);
     }
     let mut source = Table::new();
     source["type"] = value(origin.kind);

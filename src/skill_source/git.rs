@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use agentsvc_api::skill_source::sources::SourceError;
 use reqwest::Url;
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{interval, timeout};
 
 use super::convert::Origin;
@@ -160,7 +160,7 @@ impl Git<'_> {
 /// Reads all, and keeps the beginning.
 async fn beginning(from: &mut (impl AsyncRead + Unpin)) -> String {
     let mut kept = Vec::new();
-    let _unread = from.take(OUTPUT_BYTES_MAX).read_to_end(&mut kept).await;
+    let _unread = AsyncReadExt::take(&mut *from, OUTPUT_BYTES_MAX).read_to_end(&mut kept).await;
     let _rest = tokio::io::copy(from, &mut tokio::io::sink()).await;
     String::from_utf8_lossy(&kept).into_owned()
 }

@@ -118,11 +118,8 @@ impl Hubs {
 
     pub(super) async fn browse(&self, wire: &Wire, base: &str, browse: &Browse) -> Result<HubPage, SourceError> {
         let sort = browse.sort.as_ref().map(|sort| format!("&sort={}", encoded(sort))).unwrap_or_default();
-        let is_wanted = |item: &&HubItem| {
-            let is_it =
-                |tag: &String| browse.category.as_ref().is_none_or(|category| tag.eq_ignore_ascii_case(category));
-            browse.category.is_none() || item.tags.iter().any(is_it)
-        };
+        let is_it = |tag: &String| browse.category.as_ref().is_some_and(|category| tag.eq_ignore_ascii_case(category));
+        let is_wanted = |item: &&HubItem| browse.category.is_none() || item.tags.iter().any(is_it);
         let (mut cursor, mut items) = (browse.cursor.clone(), Vec::new());
         // A cursor is a place of its own.
         let page = if cursor.is_some() { 1 } else { browse.page };

@@ -11,7 +11,7 @@ use super::convert::Origin;
 use super::fetch::{self, Fetched, Remote, without};
 use super::folders::{FolderError, Folders};
 use super::hub::{Named, Said};
-use super::source::Source;
+use super::source::kind_of;
 use super::staging::{FileSum, Staging};
 use super::sums;
 use super::wire::{Whose, Wire, blocking, one_line, unreadable};
@@ -58,7 +58,7 @@ impl HubInstall<'_> {
             None => Listed::default(),
         };
         let origin = Origin {
-            kind: Source::Hub { hub: self.named.hub, owner: None, slug: String::new(), version: None }.kind(),
+            kind: kind_of(self.named.hub),
             slug: Some(item.slug.clone()),
             version: version.clone(),
             author: Some(item.author).filter(|author| !author.is_empty()),

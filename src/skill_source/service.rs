@@ -21,7 +21,7 @@ use super::hub_install::HubInstall;
 use super::look::{self, Looked};
 use super::marketplace::{self, Marketplaces};
 use super::registry::{self, Registry};
-use super::source::Source;
+use super::source::{Source, kind_of};
 use super::wire::{Whose, Wire, blocking};
 use super::{git, site};
 use crate::kernel::home::Home;
@@ -76,12 +76,16 @@ impl Service {
         let source =
             Source::parse(&source, version.as_deref()).map_err(|message| SourceError::Wrong { field, message })?;
         let fetched = self.fetch(source, (field, verify)).await?;
-        let looked = blocking(move || look::look(fetched)).await?;
-        let name = looked.description.name.clone();
-        // Said before anything is noted; what another request puts there meanwhile is found later.
-        if self.installed(&name).is_some() {
-            return Err(SourceError::Exists(name));
-        }
+        let service = Arc::clone(&self);
+        let looked = blocking(move || {
+            let looked = look::look(fetched)?;
+            // Said before anything is noted; what another request puts there meanwhile is found later.
+            match service.installed(&looked.description.name) {
+                Some(_) => Err(SourceError::Exists(looked.description.name)),
+                None => Ok(looked),
+            }
+        })
+        .await?;
         Ok(Box::new(Ready { looked, folders: self.folders.clone(), library: Arc::clone(&self.library) }))
     }
 
@@ -223,7 +227,7 @@ impl Sources for Service {
         Box::pin(async move {
             let (named, base) = (Named::parse(hub, &slug)?, hub::base(&self.settings, hub));
             let said = self.hubs.said(&self.wire, &base, &named).await?;
-            let kind = Source::Hub { hub, owner: None, slug: String::new(), version: None }.kind();
+            let kind = kind_of(hub);
             let catalog = self.library.catalog();
             let mut from_hub = catalog.iter().filter(|skill| *skill.source.kind == *kind);
             let is_installed = from_hub.any(|skill| skill.source.slug.as_deref() == Some(said.item.slug.as_str()));

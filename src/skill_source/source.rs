@@ -149,14 +149,13 @@ impl Source {
         let (owner, repo, reference) = ((*owner).to_owned(), repo.to_owned(), reference.to_owned());
         Ok(Self::GitHub { owner, repo, reference, inner })
     }
+}
 
-    /// The word for it in `[source]` of a `skill.toml`.
-    pub(super) const fn kind(&self) -> &'static str {
-        match self {
-            Self::Hub { hub: Hub::ClawHub, .. } => "claw_hub",
-            Self::Hub { hub: Hub::ClawHubCn, .. } => "claw_hub_cn",
-            _ => "local",
-        }
+/// The word for a hub in `[source]` of a `skill.toml`.
+pub(super) const fn kind_of(hub: Hub) -> &'static str {
+    match hub {
+        Hub::ClawHub => "claw_hub",
+        Hub::ClawHubCn => "claw_hub_cn",
     }
 }
 

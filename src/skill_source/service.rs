@@ -165,8 +165,10 @@ impl Service {
     fn folder_of(&self, name: &str) -> Result<String, SourceError> {
         let missing = || SourceError::NotFound(format!("skill \"{name}\" is not installed"));
         let folder = self.installed(name).ok_or_else(missing)?;
-        let name = folder.file_name().and_then(|name| name.to_str()).map(str::to_owned);
-        name.filter(|_| folder.parent() == Some(self.folders.root())).ok_or_else(missing)
+        if folder.parent() != Some(self.folders.root()) {
+            return Err(SourceError::Bundled(name.to_owned()));
+        }
+        folder.file_name().and_then(|name| name.to_str()).map(str::to_owned).ok_or_else(missing)
     }
 }
 

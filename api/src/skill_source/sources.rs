@@ -199,9 +199,13 @@ impl From<SourceError> for Error {
 pub struct RegistrySkill {
     /// Name to install it by.
     pub name: String,
+    /// Description.
     pub description: String,
+    /// Version.
     pub version: String,
+    /// Author.
     pub author: String,
+    /// Tags.
     pub tags: Vec<String>,
     /// A skill of this name is installed.
     pub is_installed: bool,
@@ -210,8 +214,11 @@ pub struct RegistrySkill {
 /// A skill that a marketplace offers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MarketplaceSkill {
+    /// Name.
     pub name: String,
+    /// Author.
     pub author: String,
+    /// Description.
     pub description: String,
     /// Installs that the marketplace counts; 0 where it counts none.
     pub downloads: u64,
@@ -237,11 +244,15 @@ pub struct MarketplacePage {
 pub struct HubItem {
     /// Id to install it by.
     pub slug: String,
+    /// Name.
     pub name: String,
+    /// Description.
     pub description: String,
     /// Newest version; empty if the hub does not say.
     pub version: String,
+    /// Downloads that the hub counts.
     pub downloads: u64,
+    /// Stars that the hub counts.
     pub stars: u64,
     /// Time of the last change; null if the hub does not say.
     pub updated_at: Option<Moment>,
@@ -278,9 +289,13 @@ pub struct Browse {
 /// A skill of a hub.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct HubSkill {
+    /// Id at the hub.
     pub slug: String,
+    /// Name.
     pub name: String,
+    /// Description.
     pub description: String,
+    /// Version.
     pub version: String,
     /// Handle of the owner.
     pub author: String,
@@ -288,9 +303,13 @@ pub struct HubSkill {
     pub author_name: String,
     /// URL of the owner's image; empty if there is none.
     pub author_image: String,
+    /// Downloads that the hub counts.
     pub downloads: u64,
+    /// Stars that the hub counts.
     pub stars: u64,
+    /// Tags.
     pub tags: Vec<String>,
+    /// Time of the last change; null if the hub does not say.
     pub updated_at: Option<Moment>,
     /// A skill of this hub and slug is installed.
     pub is_installed: bool,
@@ -301,6 +320,7 @@ pub struct HubSkill {
 /// The text of a skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HubCode {
+    /// Id at the hub.
     pub slug: String,
     /// File that it is, `SKILL.md`.
     pub filename: String,

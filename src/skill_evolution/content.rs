@@ -1,6 +1,7 @@
 //! The files of a skill as one value: read, hashed, scanned, kept and written whole.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -14,6 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::kernel::disk;
 use crate::skill_scan::Scan;
+use crate::skill_source::folders::FolderError;
 use crate::skill_source::staging::{self, Staging};
 
 /// Bytes of a kept version: those of its files, some of them in base64, and their names.
@@ -25,6 +27,13 @@ pub(super) struct File {
     pub(super) bytes: Vec<u8>,
     /// Its owner may run it.
     pub(super) runs: bool,
+}
+
+impl File {
+    fn read(path: &Path) -> io::Result<Self> {
+        let runs = path.symlink_metadata()?.permissions().mode() & 0o100 != 0;
+        Ok(Self { bytes: disk::read(path)?, runs })
+    }
 }
 
 /// The files of a skill by path. Those whose paths have a name that begins with a dot are not among them.
@@ -57,9 +66,7 @@ impl Content {
                 return Err(too_large());
             }
             let path = folder.join(&file.path);
-            let read = || Ok((disk::read(&path)?, path.symlink_metadata()?.permissions().mode() & 0o100 != 0));
-            let (bytes, runs) = read().map_err(crate::skill_source::folders::FolderError::from)?;
-            content.0.insert(file.path, File { bytes, runs });
+            content.0.insert(file.path, File::read(&path).map_err(FolderError::from)?);
         }
         Ok(content)
     }

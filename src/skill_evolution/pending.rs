@@ -156,10 +156,16 @@ mod tests {
 
     use super::*;
 
+    fn some_id() -> Uuid {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).expect("random numbers");
+        Uuid::from_bytes(random)
+    }
+
     fn proposal(agent: u128, text: &str) -> Proposal {
         let action = Action::Update { prompt_context: text.to_owned() };
         Proposal {
-            id: Uuid::new_v4(),
+            id: some_id(),
             agent: Uuid::from_u128(agent),
             agent_name: "a".to_owned(),
             session: None,
@@ -178,7 +184,7 @@ mod tests {
         assert_eq!(pending.list().unwrap(), []);
         let first = proposal(1, "one");
         assert_eq!(pending.add(&first).unwrap(), first.id);
-        assert_eq!(pending.add(&Proposal { id: Uuid::new_v4(), ..first.clone() }).unwrap(), first.id);
+        assert_eq!(pending.add(&Proposal { id: some_id(), ..first.clone() }).unwrap(), first.id);
         assert_eq!(pending.get(first.id).unwrap(), first);
         for number in 1..SKILL_PENDING_OF_AGENT_MAX {
             pending.add(&proposal(1, &number.to_string())).unwrap();

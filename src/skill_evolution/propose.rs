@@ -8,7 +8,6 @@ use agentsvc_api::skill_source::sources::SourceError;
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::config::taint::TaintPolicy;
 use serde_json::json;
-use uuid::Uuid;
 
 use super::evolver::Evolver;
 use super::pending::Proposal;
@@ -32,7 +31,7 @@ pub(super) async fn change(context: Context, change: Change) -> Result<Ended, St
         settings.get::<InForce>().0.clone().ok_or("Skills cannot be changed before the start is complete.")?;
     let is_tracked = settings.get::<Security>().taint != TaintPolicy::Off;
     let is_untainted = is_tracked && context.run.taint.is_none();
-    let proposal = proposal(&context, change);
+    let proposal = proposal(&context, change)?;
     let asked = Arc::clone(&evolver);
     let (proposal, is_live) = blocking(move || {
         let mut proposal = proposal;
@@ -66,10 +65,11 @@ fn finish(evolver: &Evolver, proposal: &Proposal, is_live: bool) -> Result<Strin
     Ok(format!("Proposed as {id}. The change of skill {skill:?} takes effect when a person approves it.{noticed}"))
 }
 
-fn proposal(context: &Context, change: Change) -> Proposal {
-    let run = &context.run;
-    Proposal {
-        id: Uuid::new_v4(),
+fn proposal(context: &Context, change: Change) -> Result<Proposal, String> {
+    let (run, mut random) = (&context.run, [0; 16]);
+    getrandom::fill(&mut random).map_err(|error| format!("No random numbers: {error}."))?;
+    Ok(Proposal {
+        id: uuid::Builder::from_random_bytes(random).into_uuid(),
         agent: run.agent.0,
         agent_name: run.agent_name.to_string(),
         session: (!context.direct).then_some(run.session.0),
@@ -78,7 +78,7 @@ fn proposal(context: &Context, change: Change) -> Proposal {
         base_hash: None,
         warnings: Vec::new(),
         change,
-    }
+    })
 }
 
 fn author(proposal: &Proposal) -> String {

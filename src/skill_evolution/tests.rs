@@ -119,9 +119,15 @@ fn a_manifest_stays_what_it_was() {
     assert_eq!(changed, manifest.replace("\"first\"", "\"second\"").replace("1.0.0", "1.0.1"));
 }
 
+fn some_id() -> Uuid {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).expect("random numbers");
+    Uuid::from_bytes(random)
+}
+
 fn proposal(action: Action, base_hash: Option<String>) -> Proposal {
     Proposal {
-        id: Uuid::new_v4(),
+        id: some_id(),
         agent: Uuid::from_u128(1),
         agent_name: "a".to_owned(),
         session: None,

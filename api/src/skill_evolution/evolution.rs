@@ -25,6 +25,7 @@ pub struct Changed {
 /// A change that an agent proposed and that waits for a decision.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Candidate {
+    /// Id.
     pub id: Uuid,
     /// Name of the skill.
     pub skill_name: String,
@@ -34,11 +35,13 @@ pub struct Candidate {
     pub changelog: String,
     /// Agent that proposed it.
     pub agent_id: Uuid,
+    /// Its name.
     pub agent_name: String,
     /// Session in which it was proposed; null outside of a conversation.
     pub session_id: Option<Uuid>,
     /// Untrusted content that the turn had read, such as `web`.
     pub taint: Vec<String>,
+    /// When it was proposed.
     pub created_at: Moment,
     /// Content hash that the skill had; null for a new skill. If it has another one now, the change cannot be approved.
     pub base_hash: Option<String>,

@@ -40,7 +40,7 @@ use crate::skill_source::folders::SkillFolders;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "skill_evolution",
-    uses: &["audit", "manifest", "security", "skill", "skill_scan", "skill_source", "tool"],
+    uses: &["audit", "config", "manifest", "security", "skill", "skill_scan", "skill_source", "tool"],
     brings: |brought| brought.add(tools::TOOLS),
     open,
     ..Domain::EMPTY

@@ -79,6 +79,7 @@ mod skill_code;
 mod skill_evolution;
 mod skill_git;
 mod skill_hub;
+mod skill_proposals;
 mod skill_server;
 mod skill_source;
 mod skills;

@@ -49,6 +49,7 @@ fn start(runtime: &Runtime, commands: usize, files: usize) -> Row {
             place: sandbox.place(agent).await.expect("a free place"),
             asked: Asked::Words(["date", "+%s%N"].map(str::to_owned).into()),
             workspace: opened.await.expect("no panic").expect("a workspace with room"),
+            shown: Vec::new(),
             granted: vec!["*".into()],
             network: false,
             secrets: Vec::new(),

@@ -35,6 +35,10 @@ pub mod schedule;
 pub mod second_factor;
 pub mod security;
 pub mod session;
+pub mod skill;
+pub mod skill_evolution;
+pub mod skill_scan;
+pub mod skill_source;
 pub mod snapshot;
 pub mod task;
 pub mod template;
@@ -80,6 +84,10 @@ pub const DOMAINS: &[Domain] = &[
     memorize::DOMAIN,
     upload::DOMAIN,
     checkpoint::DOMAIN,
+    skill::DOMAIN,
+    skill_scan::DOMAIN,
+    skill_source::DOMAIN,
+    skill_evolution::DOMAIN,
     tool::DOMAIN,
     hand::DOMAIN,
     mcp::DOMAIN,

@@ -34,6 +34,9 @@ pub mod schedule;
 pub mod second_factor;
 pub mod security;
 pub mod session;
+pub mod skill;
+pub mod skill_evolution;
+pub mod skill_source;
 pub mod snapshot;
 pub mod task;
 pub mod template;
@@ -103,6 +106,9 @@ const LIST: &[HttpDomain] = &[
     checkpoint::DOMAIN,
     auto_dream::DOMAIN,
     hand::DOMAIN,
+    skill::DOMAIN,
+    skill_source::DOMAIN,
+    skill_evolution::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

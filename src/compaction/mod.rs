@@ -29,10 +29,11 @@ use crate::model::images::Images;
 use crate::model::provider::Target;
 use crate::model::tokens::tokens_of;
 use crate::model::{Purpose, Request, call};
+use crate::skill::active;
 
 /// What this domain brings.
 pub const DOMAIN: Domain =
-    Domain { name: "compaction", uses: &["model", "session", "prompt", "turn"], performers, ..Domain::EMPTY };
+    Domain { name: "compaction", uses: &["model", "session", "prompt", "skill", "turn"], performers, ..Domain::EMPTY };
 
 /// Writes summaries.
 fn performers(performers: &mut Performers) {
@@ -111,6 +112,8 @@ struct Progress {
     messages: u32,
     /// Bytes of what it replaces.
     bytes: usize,
+    /// Skills whose instructions were read before `upto`.
+    skills: Vec<String>,
     provider: String,
     model: String,
 }
@@ -138,6 +141,7 @@ impl Job {
                     at.upto = step.part.upto;
                     at.messages += step.part.messages;
                     at.bytes += step.part.bytes;
+                    step.part.skills.into_iter().for_each(|skill| active::add(&mut at.skills, skill));
                     at.text = step.text;
                     (at.provider, at.model) = (step.target.provider.into(), step.target.model.into());
                 }
@@ -155,7 +159,8 @@ impl Job {
         if at.text.len() >= at.bytes.max(SHORT_BYTES) {
             return Err("the summary is not shorter than the messages".to_owned());
         }
-        let Progress { text, upto, messages, provider, model, .. } = at;
+        let Progress { text, upto, messages, skills, provider, model, .. } = at;
+        let text = active::marked(text, &skills, SUMMARY_BYTES_MAX);
         Ok(Summary { text, upto, messages, provider, model })
     }
 
@@ -169,8 +174,10 @@ impl Job {
         });
         let text = text.await.map_err(|error| error.message)?.map(|row| row.text).unwrap_or_default();
         let bytes = text.len();
+        let (text, skills) = active::split(&text);
+        let text = text.to_owned();
         let (provider, model) = (String::new(), String::new());
-        Ok(Progress { text, upto: self.call.from, messages: 0, bytes, provider, model })
+        Ok(Progress { text, upto: self.call.from, messages: 0, bytes, skills, provider, model })
     }
 
     /// Has the next part of the transcript summarised.

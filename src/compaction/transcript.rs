@@ -10,6 +10,7 @@ use agentsvc_components::session::message_record::MessageRecord;
 use agentsvc_systems::prompt::shorten;
 
 use crate::model::extract::{ASSISTANT, USER};
+use crate::skill::active;
 
 /// Rows read at once.
 const ROWS: usize = 64;
@@ -31,6 +32,8 @@ pub(super) struct Part {
     pub(super) messages: u32,
     /// Bytes of all that was said and done, before long texts were cut.
     pub(super) bytes: usize,
+    /// Skills whose instructions were read, the last ones last.
+    pub(super) skills: Vec<String>,
 }
 
 impl Part {
@@ -38,6 +41,7 @@ impl Part {
         self.text.push_str(&turn.text);
         self.messages += turn.messages;
         self.bytes += turn.bytes;
+        turn.skills.iter().for_each(|skill| active::add(&mut self.skills, skill.clone()));
     }
 }
 
@@ -105,6 +109,9 @@ fn say(turn: &mut Part, index: u32, record: &MessageRecord) {
             Block::Reasoning(_) => Ok(()),
             Block::Text { text } => writeln!(turn.text, "{speaker}{}", cut(text, TEXT_BYTES_MAX)),
             Block::ToolCall(call) => {
+                if let Some(skill) = active::read_by(&call.name, &call.input) {
+                    active::add(&mut turn.skills, skill);
+                }
                 writeln!(turn.text, "[The assistant calls {}: {}]", call.name, cut(&call.input, CALL_BYTES_MAX))
             }
             Block::ToolResult { name, content, is_error, .. } => {

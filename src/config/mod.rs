@@ -43,6 +43,8 @@ use crate::proactive_memory::config::ProactiveMemory;
 use crate::provider::config::{DefaultModel, Provider};
 use crate::replay::inputs::config::Inputs;
 use crate::security::config::Security;
+use crate::skill::config::SkillSettings;
+use crate::skill_source::config::{ClawHub, ClawHubCn, Registry, SkillSources};
 use crate::snapshot::config::Snapshots;
 use crate::task::config::Queue;
 use crate::tool::config::ToolInvoke;
@@ -79,6 +81,8 @@ pub const DOMAIN: Domain = Domain {
         "hand",
         "memory_index",
         "checkpoint",
+        "skill",
+        "skill_source",
     ],
     commands: &[Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration")],
     ..Domain::EMPTY
@@ -153,6 +157,16 @@ table! {
         memory: MemoryConfig => table(),
         /// Files of workspaces as they were before tools changed them.
         checkpoints: Checkpoints => table(),
+        /// Skills: what they get of the environment, and their settings.
+        skills: SkillSettings => table(),
+        /// ClawHub, a hub of skills.
+        clawhub: ClawHub => table(),
+        /// Mirror of ClawHub.
+        clawhub_cn: ClawHubCn => table(),
+        /// Registry of skills.
+        registry: Registry => table(),
+        /// Other sources of skills.
+        skill_sources: SkillSources => table(),
         /// Files that clients upload for agents.
         uploads: Uploads => table(),
         /// Budget limits. Limits set over the API override these.

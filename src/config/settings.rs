@@ -38,5 +38,10 @@ impl Config {
         settings.set(self.auto_dream.clone());
         settings.set(self.hands.clone());
         settings.set(self.checkpoints.clone());
+        settings.set(self.skills.clone());
+        settings.set(self.clawhub.clone());
+        settings.set(self.clawhub_cn.clone());
+        settings.set(self.registry.clone());
+        settings.set(self.skill_sources.clone());
     }
 }

@@ -347,6 +347,7 @@ impl ApiAdapter {
             exchange,
             vault: &self.vault,
             web: &self.tools.web,
+            commands: &self.tools.commands,
         };
         crate::DOMAINS
             .iter()

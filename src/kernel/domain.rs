@@ -13,7 +13,7 @@ use super::effect::performers::Performers;
 use super::egress::Web;
 use super::exchange::Exchange;
 use super::home::Home;
-use super::sandbox::Workspaces;
+use super::sandbox::{Commands, Workspaces};
 use super::settings::Settings;
 use super::store::deferred::DeferredStore;
 use super::vault::Vault;
@@ -78,6 +78,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) vault: &'a Vault,
     /// The way to the web.
     pub(crate) web: &'a Web,
+    /// What runs programs in the sandbox.
+    pub(crate) commands: &'a Commands,
 }
 
 impl Opening<'_> {

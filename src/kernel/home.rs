@@ -130,6 +130,11 @@ impl Home {
         self.root.join("mcp").join("catalog")
     }
 
+    /// Skills, one directory each.
+    pub fn skills_dir(&self) -> PathBuf {
+        self.root.join("skills")
+    }
+
     /// Manifests to make agents from, one file each.
     pub fn agent_types_dir(&self) -> PathBuf {
         self.root.join("agent-types")

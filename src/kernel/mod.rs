@@ -29,5 +29,6 @@ pub(crate) mod start_code;
 pub mod store;
 #[cfg(test)]
 pub(crate) mod testing;
+pub(crate) mod text_formats;
 pub mod vault;
 pub mod world_loop;

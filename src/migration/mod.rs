@@ -13,7 +13,6 @@ mod openclaw_yaml;
 mod openfang;
 mod secrets;
 mod skill;
-mod text;
 mod tree;
 
 use std::os::unix::ffi::OsStrExt;
@@ -35,7 +34,7 @@ use crate::kernel::sandbox::{Workspaces, Write};
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "migration",
-    uses: &["manifest", "session", "agent", "injection", "tool"],
+    uses: &["manifest", "session", "agent", "skill_scan", "tool"],
     commands: &[Subcommand::group::<cli::Migrate>(
         13,
         "migrate",

@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use agentsvc_api::migration::source::Taken;
 use agentsvc_components::kernel::limit;
-use agentsvc_systems::injection::{self, Level, Reason};
 use agentsvc_systems::kernel::record::hex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toml::Table;
 
 use super::convert::plain_name;
-use super::text::{front_matter, word, words};
 use super::tree::Tree;
 use super::{Found, Skill};
 use crate::kernel::disk;
 use crate::kernel::home::{create_private_dir, private_file};
+use crate::kernel::text_formats::{front_matter, word, words};
+use crate::skill_scan::Scan;
 
 /// The text of a skill.
 const TEXT: &str = "SKILL.md";
@@ -117,26 +117,20 @@ pub(super) fn install(tree: &Tree, skill: &Skill, kind: &str, skills_dir: &Path)
 fn fill(tree: &Tree, skill: &Skill, kind: &str, dir: &Path) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("cannot write {}: {error}", dir.display());
     let files = files(tree, &skill.dir)?;
+    let mut scan = Scan::default();
     for file in &files {
         let bytes = tree.bytes(skill.dir.join(file), limit::MIGRATION_TEXT_BYTES_MAX)?;
-        check(file, &bytes)?;
+        scan.add_file(&file.to_string_lossy(), &bytes);
         write(&dir.join(file), &bytes).map_err(failed)?;
+    }
+    if let Some(why) = scan.why() {
+        return Err(format!("the scan refuses {why}"));
     }
     if !files.iter().any(|file| file == Path::new(MANIFEST)) {
         let text = tree.text(skill.dir.join(TEXT))?;
         write(&dir.join(MANIFEST), described(skill, kind, &text)?.as_bytes()).map_err(failed)?;
     }
     Ok(())
-}
-
-/// Skills are read by models: text that tries to give them orders is not taken in (decisions, Catalog).
-fn check(file: &Path, bytes: &[u8]) -> Result<(), String> {
-    let report = injection::scan(&String::from_utf8_lossy(bytes));
-    if report.level < Level::Hostile {
-        return Ok(());
-    }
-    let reasons: Vec<&str> = report.reasons().into_iter().map(Reason::as_str).collect();
-    Err(format!("{} looks like prompt injection ({})", file.display(), reasons.join(", ")))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {

@@ -31,6 +31,7 @@ use super::{Drivers, ModelSettings, Purpose, Request, retry};
 use crate::kernel::effect::{Calls, reply::Reply, span};
 use crate::kernel::settings::Settings;
 use crate::proactive_memory::recall::Recaller;
+use crate::skill::active;
 use crate::tool as tools;
 use crate::tool::toolset::{ToolSet, ToolSpec};
 use crate::turn::stream::Streams;
@@ -180,7 +181,10 @@ impl Running {
         let parameters = asked.and_then(|asked| asked.parameters.as_deref()).unwrap_or_default();
         let beside = tokens_beside(target.driver, &tools, parameters, call.answer_tokens_max.is_some());
         let tokens_max = prompt_tokens_max(&target, max_tokens, beside)?;
-        let more = behind(call.goals.as_deref(), asked.and_then(|asked| asked.system.as_deref()), tokens_max);
+        let summary = summary.map(|summary| summary.text).unwrap_or_default();
+        let (summary, read) = active::split(&summary);
+        let others = [call.goals.as_deref(), asked.and_then(|asked| asked.system.as_deref())];
+        let more = behind((&self.models.config, manifest, &read), others, tokens_max);
         let more_tokens = if more.is_empty() { 0 } else { text_tokens(more.len()) };
         let tokens_max = tokens_max - more_tokens;
         let text = question.and_then(|_| memory.shown(tokens_max, |found| self.tell(found)));
@@ -190,7 +194,7 @@ impl Running {
         let mut prompt = prompt::project(Source {
             manifest,
             agent_name: &call.agent_name,
-            summary: summary.as_ref().map(|summary| summary.text.as_str()),
+            summary: Some(summary).filter(|summary| !summary.is_empty()),
             records,
             tokens_max,
             tokens,

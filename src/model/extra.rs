@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use agentsvc_components::manifest::Manifest;
 use agentsvc_components::proactive_memory::recall::{Recall, RecallScope, Recalled};
 use agentsvc_systems::prompt;
 
+use crate::kernel::settings::Settings;
 use crate::proactive_memory::recall;
+use crate::skill::Skills;
 
 /// What a call knows of the entries that its prompt shows.
 pub(super) enum Memory {
@@ -48,14 +51,23 @@ impl Memory {
     }
 }
 
-/// What stands behind the agent's own system text: its open goals, which seldom change, and then what the request adds.
-pub(super) fn behind(goals: Option<&str>, asked: Option<&str>, tokens_max: u64) -> String {
-    [goals, asked].into_iter().flatten().map(|text| fitted_more(text, tokens_max)).collect()
+/// What stands behind the agent's own system text: its skills and its open goals, which seldom change, and then what the request
+/// adds. `read` are skills that the compacted part of the conversation has read.
+pub(super) fn behind(
+    (settings, manifest, read): (&Settings, &Manifest, &[String]),
+    others: [Option<&str>; 2],
+    tokens_max: u64,
+) -> String {
+    let skills = settings.get::<Skills>();
+    let skills = [skills.shown(manifest), skills.instructions(manifest, read)].into_iter().flatten();
+    let mut text: String = skills.map(|text| fitted_more(&text, tokens_max / 2)).collect();
+    text.extend(others.into_iter().flatten().map(|text| fitted_more(text, tokens_max)));
+    text
 }
 
-/// A text behind the agent's own system text; at most a quarter of the prompt.
-fn fitted_more(text: &str, tokens_max: u64) -> String {
+/// A text behind the agent's own system text, of at most so many bytes: with the tokens of the prompt, at most a quarter of it.
+fn fitted_more(text: &str, bytes_max: u64) -> String {
     let mut more = format!("\n\n{text}");
-    prompt::shorten(&mut more, usize::try_from(tokens_max).unwrap_or(usize::MAX));
+    prompt::shorten(&mut more, usize::try_from(bytes_max).unwrap_or(usize::MAX));
     more
 }

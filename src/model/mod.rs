@@ -86,6 +86,7 @@ pub const DOMAIN: Domain = Domain {
         "usage",
         "audit",
         "proactive_memory",
+        "skill",
     ],
     performers,
     commands: &[Subcommand::new::<cli::Models>(7, "models", "List models with prices and capabilities")],

@@ -16,6 +16,7 @@ pub mod remote;
 mod result_read;
 pub(crate) mod run;
 mod shell_exec;
+mod skill_folders;
 mod system_time;
 mod tool_load;
 mod tool_search;
@@ -24,8 +25,11 @@ mod untrusted_content;
 
 pub(crate) use client::with_client_tools;
 pub use direct::{DirectRules, DirectTools};
+pub(crate) use files::{in_workspace, sentence};
 pub(crate) use offer::offered;
 pub(crate) use patch::patched;
+pub(crate) use shell_exec::stopped;
+pub(crate) use skill_folders::SkillFolders;
 
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;

@@ -4,6 +4,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::SkillFolders;
 use super::files::{in_workspace, sentence};
 use crate::kernel::sandbox::{AgentVariables, Asked, Full, Ran, Request};
 use crate::tool::toolset::{Context, Ended, Need, Tool, input};
@@ -48,6 +49,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let models = std::iter::once(&manifest.model).chain(&manifest.fallback_models);
         let request = Request {
             place,
+            shown: context.parts.settings.get::<SkillFolders>().of(manifest),
             asked,
             workspace,
             granted: manifest.capabilities.shell.clone(),
@@ -79,8 +81,8 @@ fn report(ran: Ran) -> Result<Ended, String> {
     if code.is_some() { Ok(Ended::Text(text)) } else { Err(text) }
 }
 
-/// Why a command was killed.
-fn stopped(full: Option<Full>, timeout_secs: u64) -> String {
+/// Why a command was killed, in a sentence.
+pub(crate) fn stopped(full: Option<Full>, timeout_secs: u64) -> String {
     let why = match full {
         Some(Full::Disk) => "The disk is full; it was killed",
         Some(Full::Workspace) => "The workspace is full (`[workspaces] max_bytes`); it was killed",

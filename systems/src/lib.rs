@@ -31,6 +31,8 @@ pub mod rehearsal;
 pub mod replay;
 pub mod schedule;
 pub mod session;
+pub mod skill;
+pub mod skill_evolution;
 pub mod taint;
 pub mod task;
 #[cfg(test)]
@@ -94,6 +96,8 @@ pub const DOMAINS: &[Domain] = &[
     mcp::DOMAIN,
     a2a::DOMAIN,
     auto_dream::DOMAIN,
+    skill::DOMAIN,
+    skill_evolution::DOMAIN,
     world::DOMAIN,
     query::DOMAIN,
     replay::DOMAIN,

@@ -114,7 +114,7 @@ fn a_skill_that_gives_orders_to_models_is_not_taken_over() {
     let done = daemon.post("/api/migrate", &everything(theirs.path())).expect(200);
     assert_eq!(done["skills_imported"], 1, "{done}");
     let said = done["warnings"].to_string();
-    assert!(said.contains("notes") && said.contains("references/more.md looks like prompt injection"), "{said}");
+    assert!(said.contains("notes") && said.contains("the scan refuses references/more.md:3: instructions"), "{said}");
     let there: Vec<_> =
         fs::read_dir(daemon.home().join("skills")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(there, ["weather"], "nothing of it is left");

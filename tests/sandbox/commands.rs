@@ -203,6 +203,7 @@ async fn a_command_runs_in_no_other_workspace_than_its_own() {
             place,
             asked: Asked::Line("echo begun; cat secret".to_owned()),
             workspace: workspace_of_command,
+            shown: Vec::new(),
             granted: vec!["*".into()],
             network: false,
             secrets: Vec::new(),

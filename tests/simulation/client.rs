@@ -70,7 +70,7 @@ pub(crate) fn act(harness: &mut Harness, what: What) {
         What::SetMode => {
             let Some(agent) = agent(harness) else { return };
             let mode = harness.rng.pick(&[AgentMode::Normal, AgentMode::Stable]);
-            harness.ask(SetMode { agent, mode }, |_, _| {});
+            harness.ask(SetMode { agent, mode, skills: None }, |_, _| {});
         }
         What::NewSession | What::Label | What::Switch | What::RemoveSession | What::Reset => sessions(harness, what),
         What::ClearHistory | What::Cleanup | What::Import => histories(harness, what),

@@ -10,8 +10,10 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::model_field::ModelField;
+use crate::agent::frozen_skills::FrozenSkills;
 use crate::agent::routes::check_name;
 use crate::agent::shape::{AgentDetail, Mode};
+use crate::http::blocking::spawn_blocking;
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::json::given;
@@ -254,8 +256,20 @@ async fn mode(call: Call) -> Result<Response, Error> {
         "Normal" => Mode::Normal,
         _ => return Err(Error::bad_field("mode", "mode must be Stable or Normal")),
     };
-    let view = call.ask(SetMode { agent, mode: mode.into() }).await?;
+    let skills = match mode {
+        Mode::Stable => frozen_skills(&call, agent).await?,
+        Mode::Normal => None,
+    };
+    let view = call.ask(SetMode { agent, mode: mode.into(), skills }).await?;
     reply::ok(&ModeSet { status: "updated", mode: view.mode.into(), agent_id: agent.0 })
+}
+
+/// What Stable freezes of the skills that the agent has now; `None` for a daemon without skills.
+async fn frozen_skills(call: &Call, agent: AgentId) -> Result<Option<Vec<Box<str>>>, Error> {
+    let Some(skills) = call.api.services.get::<dyn FrozenSkills>() else { return Ok(None) };
+    let view = call.ask(GetAgent(agent)).await?;
+    let frozen = spawn_blocking(move || skills.of(&view.manifest.manifest)).await;
+    frozen.map(Some).map_err(|_| Error::internal("the skills could not be read"))
 }
 
 /// The model to set.

@@ -4,6 +4,7 @@ pub mod audit_kinds;
 pub(crate) mod bulk;
 pub(crate) mod change;
 pub(crate) mod check;
+pub mod frozen_skills;
 pub(crate) mod lists;
 pub(crate) mod model_field;
 pub(crate) mod routes;

@@ -1,8 +1,9 @@
 //! A command of the chat over plain HTTP, for pages (spec 1, Events, chat commands).
 
 use agentsvc_components::SessionId;
+use agentsvc_components::session::message::Block;
 use agentsvc_systems::session::GetSession;
-use agentsvc_systems::turn::ResolveSession;
+use agentsvc_systems::turn::{NewMessage, ResolveSession, SendMessage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -12,6 +13,7 @@ use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
+use crate::skill::invoke;
 
 /// What a command costs the client's rate budget: some ask a model.
 const COST: u32 = 2;
@@ -51,6 +53,12 @@ async fn run(call: Call) -> Result<Response, Error> {
     let CommandBody { command, session_id, thinking } = call.json()?;
     if !command::is_command(&command) {
         return Err(Error::bad_field("command", "command: must start with a slash, such as /help"));
+    }
+    let skill = if command::is_known(&command) { None } else { invoke::message_of(&call.api, agent, &command).await? };
+    if let Some(text) = skill {
+        let message = NewMessage { blocks: vec![Block::Text { text }], ..NewMessage::default() };
+        let answer = call.ask(SendMessage { agent, session: session_id.map(SessionId), message }).await?;
+        return reply::ok(&CommandAnswer { response: answer.response, thinking });
     }
     let sessions = match session_id.map(SessionId) {
         Some(session) => vec![call.ask(GetSession::Of(agent, session)).await?.id],

@@ -21,7 +21,7 @@ use crate::http::domain::HttpDomain;
 pub const DOMAIN: HttpDomain = HttpDomain::new("chat")
     .audit_kinds(audit_kinds::ALL)
     .error_codes(error_codes::ALL)
-    .uses(&["agent", "audit", "compaction", "model", "provider", "session", "turn", "upload", "event"])
+    .uses(&["agent", "audit", "compaction", "model", "provider", "session", "skill", "turn", "upload", "event"])
     .routes(&[routes::ROUTES, binding_routes::ROUTES, commands::ROUTES, agent_command::ROUTES])
     .metrics(agent_feed::gather)
     .queues(agent_feed::queues);

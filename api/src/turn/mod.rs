@@ -13,7 +13,7 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("turn")
-    .uses(&["upload"])
+    .uses(&["skill", "upload"])
     .routes(&[routes::ROUTES, traces::ROUTES, metrics::ROUTES])
     .metrics(hub::gather)
     .queues(hub::queues);

@@ -13,6 +13,7 @@ use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
+use crate::skill::invoke;
 use crate::turn::hub::StreamHub;
 use crate::turn::stream;
 use crate::upload::attachments::{self, Attached, Attachment};
@@ -100,8 +101,9 @@ impl Message {
         if body.message.is_none() && files.is_empty() {
             return Err(Error::bad_field("message", "missing field `message`"));
         }
-        let Attached { blocks, taint, found } =
-            attachments::blocks(&call.api, agent, body.message.unwrap_or_default(), &files).await?;
+        let said = body.message.unwrap_or_default();
+        let said = invoke::message_of(&call.api, agent, &said).await?.unwrap_or(said);
+        let Attached { blocks, taint, found } = attachments::blocks(&call.api, agent, said, &files).await?;
         let mut request = traced(call);
         if body.thinking.unwrap_or(false) {
             request.get_or_insert_default().thinking = true;

@@ -91,6 +91,12 @@ pub struct Manifest {
     /// Model calls of one turn at most; left out of the stored form likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u32>,
+    /// The agent has no skills, whatever [`skills`](Self::skills) says; left out of the stored form when it is not so.
+    #[serde(skip_serializing_if = "is_default")]
+    pub skills_disabled: bool,
+    /// The skills that the agent was frozen with, each as `<name>@<hash>`; `None` while it follows those that there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frozen_skills: Option<Vec<Box<str>>>,
 }
 
 /// `schedule`: when an agent acts by itself.
@@ -208,6 +214,7 @@ impl Manifest {
             + self.proactive_memory.extraction_model.as_ref().map_or(0, |model| model.len())
             + self.triggers.iter().map(ManifestTrigger::bytes).sum::<usize>()
             + self.wake.bytes()
+            + self.frozen_skills.as_deref().map_or(0, list)
     }
 
     /// Model calls of one turn at most.

@@ -71,6 +71,15 @@ pub(crate) enum Error {
     /// The body cannot be unpacked.
     #[error("The body cannot be decompressed: {0}.")]
     Packed(String),
+    /// A body that is longer than the caller takes.
+    #[error("The response is larger than {0} bytes.")]
+    TooLarge(u64),
+    /// http to a host that the operator did not open.
+    #[error("{0} is refused: the connection would not be encrypted; use https.")]
+    Unencrypted(String),
+    /// What came could not be written.
+    #[error("The response could not be written: {0}.")]
+    Disk(std::io::ErrorKind),
     /// Not text.
     #[error("The content type {0} is not text. Only HTML, plain text, JSON, XML and similar types can be read.")]
     Binary(String),

@@ -207,12 +207,12 @@ pub(super) async fn send(target: &Target, pinned: &[SocketAddr], asked: RequestB
     }
 }
 
-fn is_redirect(status: StatusCode) -> bool {
+pub(super) fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
 /// Where a redirect leads. Whether it may be followed is for the next hop to decide, but for leaving https.
-fn next_target(from: &Url, location: Option<&HeaderValue>) -> Result<Target, Error> {
+pub(super) fn next_target(from: &Url, location: Option<&HeaderValue>) -> Result<Target, Error> {
     let location = location.and_then(|value| value.to_str().ok());
     let next = location.and_then(|location| from.join(location).ok()).ok_or(Error::Location)?;
     let url = next.to_string();

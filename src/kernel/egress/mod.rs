@@ -16,6 +16,7 @@ pub(crate) mod address;
 pub(crate) mod allow;
 pub(crate) mod body;
 mod dns;
+mod download;
 pub(crate) mod error;
 pub(crate) mod fetch;
 #[cfg(test)]
@@ -40,6 +41,7 @@ use crate::kernel::places::Places;
 
 pub use self::allow::AllowedHosts;
 use self::dns::{Lookup, SystemLookup};
+pub(crate) use self::download::{Download, Downloaded};
 pub(crate) use self::error::Error;
 pub(crate) use self::fetch::{Fetched, Request};
 pub(crate) use self::media::Media;

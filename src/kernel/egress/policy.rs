@@ -88,6 +88,14 @@ impl Policy<'_> {
         Ok(pinned.collect())
     }
 
+    /// Did the operator name the host, or all its addresses?
+    pub(super) fn is_opened(&self, target: &Target, addresses: &[IpAddr]) -> bool {
+        let is_held = |address: &IpAddr| {
+            self.allowed.holds(*address, target.port) || self.allowed.holds(address.to_canonical(), target.port)
+        };
+        self.allowed.names(&target.host, target.port) || addresses.iter().all(is_held)
+    }
+
     fn permit_address(&self, target: &Target, address: IpAddr) -> Result<(), Error> {
         let Target { host, port, .. } = target;
         let Some(class) = not_public(address) else { return Ok(()) };

@@ -31,7 +31,7 @@ use crate::kernel::places::{Place, Places};
 /// The directory in a workspace that commands keep their temporary files in.
 pub(super) const TEMPORARY: &str = ".tmp";
 /// How long the processes of a command may take to be gone after they were killed.
-const END_TIME_MAX: Duration = Duration::from_secs(12);
+pub(super) const END_TIME_MAX: Duration = Duration::from_secs(12);
 
 /// Time between two looks at the disk while a command runs.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -97,6 +97,8 @@ pub struct Request {
     pub asked: Asked,
     /// Where it begins, and what it may change.
     pub workspace: CommandWorkspace,
+    /// Directories that it may read and run beside the system's, also in the home.
+    pub shown: Vec<PathBuf>,
     /// The manifest's patterns of programs (`[capabilities] shell`).
     pub granted: Vec<Box<str>>,
     /// May it use TCP? Kept by kernels whose Landlock has such rules.
@@ -182,6 +184,11 @@ impl Commands {
         self.shared.rules.store(Arc::new(Rules { policy, secrets }));
     }
 
+    /// Is it a variable that no command gets?
+    pub fn is_secret(&self, variable: &str) -> bool {
+        self.shared.rules.load().secrets.iter().any(|secret| **secret == *variable)
+    }
+
     /// Waits for a place for a command of the family, which has [`SHELLS_FAMILY_MAX`] at once. What is decided about a command
     /// is decided when it has one: the wait may be long.
     ///
@@ -231,7 +238,9 @@ impl Shared {
     fn command(&self, rules: &Rules, request: &Request, plan: Plan) -> Result<Command, String> {
         let workspace = request.workspace.path();
         let spec = self.sandbox_spec(&rules.policy, workspace, request.network, plan.programs);
-        let spec = SandboxSpec { workspace_id: request.workspace.id(), alone: plan.alone, ..spec };
+        // One that is gone is not shown.
+        let shown = request.shown.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        let spec = SandboxSpec { workspace_id: request.workspace.id(), alone: plan.alone, shown, ..spec };
         let mut environment = rules.environment(workspace, &request.secrets);
         environment.extend(request.variables.iter().cloned());
         self.supervised(&spec, plan.words, environment)
@@ -276,6 +285,7 @@ impl Shared {
             workspace_id: None,
             writable: Vec::new(),
             readable,
+            shown: Vec::new(),
             programs,
             alone: false,
             hidden: self
@@ -305,19 +315,24 @@ impl Shared {
 impl Rules {
     /// The whole environment of a command.
     pub(super) fn environment(&self, workspace: &Path, own_secrets: &[Box<str>]) -> Vec<(String, OsString)> {
+        let mut environment = self.own_environment(workspace);
+        let secrets = || self.secrets.iter().chain(own_secrets);
+        let passed = self.policy.env_passthrough.iter().filter(|name| secrets().all(|secret| secret != *name));
+        environment.extend(passed.filter_map(|name| Some((name.to_string(), std::env::var_os(&**name)?))));
+        environment
+    }
+
+    /// The variables that the daemon sets itself.
+    pub(super) fn own_environment(&self, workspace: &Path) -> Vec<(String, OsString)> {
         let path: Vec<&str> = self.policy.path.iter().filter_map(|path| path.to_str()).collect();
         let own = |name: &str, value: &Path| (name.to_owned(), value.as_os_str().to_owned());
-        let mut environment = vec![
+        vec![
             ("PATH".to_owned(), path.join(":").into()),
             own("HOME", workspace),
             own("TMPDIR", &workspace.join(TEMPORARY)),
             ("LANG".to_owned(), "C.UTF-8".into()),
             ("TERM".to_owned(), "dumb".into()),
-        ];
-        let secrets = || self.secrets.iter().chain(own_secrets);
-        let passed = self.policy.env_passthrough.iter().filter(|name| secrets().all(|secret| secret != *name));
-        environment.extend(passed.filter_map(|name| Some((name.to_string(), std::env::var_os(&**name)?))));
-        environment
+        ]
     }
 }
 
@@ -362,7 +377,7 @@ async fn watch(
 }
 
 /// Waits until the disk, the workspace or all of them are full.
-async fn until_full(workspace: &Arc<CommandWorkspace>) -> Full {
+pub(super) async fn until_full(workspace: &Arc<CommandWorkspace>) -> Full {
     let (mut next, mut failed) = (Instant::now() + MEASURE_EVERY, 0);
     loop {
         if is_disk_full(workspace.path()) {
@@ -395,6 +410,6 @@ pub(super) async fn until_disk_full(directory: &Path) {
     }
 }
 
-fn is_disk_full(workspace: &Path) -> bool {
+pub(super) fn is_disk_full(workspace: &Path) -> bool {
     free_space::check(workspace, 0).is_err_and(|error| error.kind() == io::ErrorKind::StorageFull)
 }

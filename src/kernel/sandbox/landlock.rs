@@ -49,6 +49,9 @@ pub(super) fn restrict(sandbox_spec: &SandboxSpec) -> Result<bool, RulesetError>
     for path in &sandbox_spec.readable {
         rules = grant(rules, path, readable, &sandbox_spec.hidden, 0)?;
     }
+    for path in &sandbox_spec.shown {
+        rules = allow(rules, path, readable)?;
+    }
     for program in sandbox_spec.programs.iter().flatten() {
         rules = allow(rules, program, AccessFs::ReadFile | AccessFs::Execute)?;
     }

@@ -77,6 +77,10 @@ pub(super) fn build(sandbox_spec: &SandboxSpec) -> io::Result<()> {
         root.show(path, Access::Write, LINKS_MAX)?;
     }
     root.hide(&sandbox_spec.hidden)?;
+    for path in &sandbox_spec.shown {
+        // What lies above it may be hidden, and counts as shown.
+        root.mount(path, Access::Read)?;
+    }
     root.show(&sandbox_spec.workspace, Access::Write, LINKS_MAX)?;
     root.restrict_inner()?;
     rustix::mount::unmount(OLD, UnmountFlags::DETACH)?;

@@ -79,6 +79,7 @@ fn tried(launcher: &Path, namespaces: bool) -> Option<Parts> {
         workspace_id: None,
         writable: Vec::new(),
         readable: Vec::new(),
+        shown: Vec::new(),
         programs: Some(Vec::new()),
         alone: false,
         hidden: Vec::new(),

@@ -57,6 +57,8 @@ pub(super) struct SandboxSpec {
     pub(super) workspace_id: Option<(u64, u64)>,
     /// Files and directories that it may read; with [`programs`](Self::programs) of `None` also run.
     pub(super) readable: Vec<PathBuf>,
+    /// Directories that it may read and run although they lie in something hidden; no links are on the way.
+    pub(super) shown: Vec<PathBuf>,
     /// The only files that may be run; `None`: whatever is readable, and what is in the workspace.
     pub(super) programs: Option<Vec<PathBuf>>,
     /// The program may start no other, nor itself again.
@@ -245,6 +247,7 @@ mod tests {
             writable: Vec::new(),
             workspace_id: None,
             readable: Vec::new(),
+            shown: Vec::new(),
             programs: None,
             alone: false,
             hidden: Vec::new(),

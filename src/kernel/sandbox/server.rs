@@ -222,7 +222,7 @@ fn receive(socket: &UnixStream, into: &mut [u8]) -> io::Result<usize> {
 }
 
 /// Both ends of the socket of a program.
-fn ends(socket: net::UnixStream) -> io::Result<Join<Output, Input>> {
+pub(super) fn ends(socket: net::UnixStream) -> io::Result<Join<Output, Input>> {
     socket.set_nonblocking(true)?;
     let socket = Arc::new(Socket(Some(UnixStream::from_std(socket)?)));
     Ok(join(Output(Arc::clone(&socket)), Input(socket)))

@@ -55,7 +55,7 @@ pub(crate) fn start(
     handle: &Handle,
 ) {
     // Until it is known which servers there are.
-    parts.set.expect(vec![TOOL_PREFIX.to_owned()]);
+    parts.set.expect("mcp", vec![TOOL_PREFIX.to_owned()]);
     let registry = Registry::new(Parts {
         means: Means { commands: parts.commands.clone(), web: parts.web.clone() },
         catalog: Catalog::new(home.mcp_catalog_dir()),

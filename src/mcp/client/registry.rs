@@ -283,7 +283,7 @@ impl Registry {
         // Before the world has told of its servers, any tool may come.
         if self.is_known.load(Ordering::Relaxed) {
             let new = self.servers().into_iter().filter(|server| server.is_new());
-            self.set.expect(new.map(|server| tool_prefix(server.name())).collect());
+            self.set.expect("mcp", new.map(|server| tool_prefix(server.name())).collect());
         }
     }
 
@@ -291,7 +291,7 @@ impl Registry {
     pub(super) fn offer(&self) {
         let mut made = self.offering.lock();
         let servers = self.servers();
-        self.set.bring(tools::all(&servers, &self.sampler, &mut made));
+        self.set.bring("mcp", tools::all(&servers, &self.sampler, &mut made));
     }
 
     /// Those that run, in the order of their names.

@@ -2,14 +2,29 @@
 
 use agentsvc_components::manifest::Manifest;
 use agentsvc_systems::kernel::glob;
+use agentsvc_systems::manifest;
 
-use super::{Need, Tool};
+use super::{Need, OfSkills, Tool};
 
 /// True when an agent of this manifest may call the tool: by its name, by the capability that it needs, and by the server
-/// that has it.
+/// or the skill that has it.
 pub(crate) fn allows(manifest: &Manifest, tool: &Tool) -> bool {
     let has_server = |server: &str| glob::any(&manifest.mcp_servers, server);
-    is_granted(manifest, &tool.name) && has(manifest, tool.needs) && tool.server.as_deref().is_none_or(has_server)
+    let is_named = match &tool.skills {
+        Some(skills) => is_granted_by(manifest, &tool.name, skills),
+        None => is_granted(manifest, &tool.name),
+    };
+    is_named && has(manifest, tool.needs) && tool.server.as_deref().is_none_or(has_server)
+}
+
+/// Does an agent have one of the skills that bring a tool, and may it call the tool for that?
+fn is_granted_by(manifest: &Manifest, tool: &str, skills: &OfSkills) -> bool {
+    let is_had = |(name, hash): &(Box<str>, Box<str>)| manifest::has_skill(manifest, name, hash);
+    let is_named = |skill: &(Box<str>, Box<str>)| is_had(skill) && manifest.skills.contains(&skill.0);
+    if skills.shows || skills.list.iter().any(is_named) {
+        return skills.list.iter().any(is_had) && !is_denied(manifest, tool);
+    }
+    skills.list.iter().any(is_had) && is_granted(manifest, tool)
 }
 
 /// Does the manifest give what a tool needs?
@@ -28,10 +43,13 @@ pub(crate) fn has(manifest: &Manifest, need: Need) -> bool {
 
 /// True when the manifest's lists let an agent call a tool of this name.
 pub(crate) fn is_granted(manifest: &Manifest, tool: &str) -> bool {
+    glob::any(&manifest.capabilities.tools, tool) && !is_denied(manifest, tool)
+}
+
+/// Do the manifest's lists keep an agent from a tool of this name, whatever else grants it?
+pub(crate) fn is_denied(manifest: &Manifest, tool: &str) -> bool {
     let among = |patterns: &[Box<str>]| glob::any(patterns, tool);
-    among(&manifest.capabilities.tools)
-        && (manifest.tool_allowlist.is_empty() || among(&manifest.tool_allowlist))
-        && !among(&manifest.tool_blocklist)
+    (!manifest.tool_allowlist.is_empty() && !among(&manifest.tool_allowlist)) || among(&manifest.tool_blocklist)
 }
 
 #[cfg(test)]

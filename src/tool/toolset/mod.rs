@@ -25,12 +25,13 @@ use serde_json::{Map, Value};
 
 pub use context::Context;
 pub use parts::{ToolParts, ToolStores};
+pub(crate) use schema::raw_schema;
 pub(crate) use set::Entry;
 pub use set::ToolSet;
 pub(crate) use set::{Tools, built_in, install};
-pub(crate) use tool::{Need, Place, Repeat};
+pub(crate) use tool::{Need, OfSkills, Place, Repeat};
 pub use tool::{Running, Tool};
-pub(crate) use validate::Fault;
+pub(crate) use validate::{Fault, InputSchema};
 
 /// How a tool ended.
 pub enum Ended {

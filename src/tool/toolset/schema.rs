@@ -1,8 +1,17 @@
 //! Input schemas: from the type that reads the input, in the plain form that models and providers understand.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// [`input_schema`] of `T` as text, for tools that are brought.
+pub(crate) fn raw_schema<T: JsonSchema>() -> Arc<RawValue> {
+    // What comes of a type is JSON.
+    Arc::from(serde_json::value::to_raw_value(&input_schema::<T>()).unwrap_or_default())
+}
 
 /// The JSON schema of `T`, an object: everything inlined, no `$schema`, no title.
 pub(crate) fn input_schema<T: JsonSchema>() -> Value {

@@ -1,5 +1,6 @@
 //! The tools of this daemon, as a value that is replaced as a whole.
 
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use agentsvc_components::manifest::Manifest;
 use agentsvc_systems::kernel::glob;
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -97,12 +99,14 @@ impl Tools {
 
     /// Every tool that an agent of this manifest may call. All parts are shared, so that a copy is cheap.
     pub(crate) fn granted(&self, manifest: &Manifest) -> Vec<ToolSpec> {
-        // Most agents without tools say so by an empty list; nothing to look up then.
-        if manifest.capabilities.tools.is_empty() {
-            return Vec::new();
-        }
-        let granted = self.0.iter().filter(|entry| grant::allows(manifest, &entry.tool));
-        granted.filter_map(|entry| entry.spec()).cloned().collect()
+        // Most agents without tools say so by an empty list; only those of skills to look up then.
+        let has_none = manifest.capabilities.tools.is_empty();
+        let candidates = self.0.iter().filter(|entry| !has_none || entry.tool.skills.is_some());
+        let mut names = HashSet::new();
+        let granted = candidates.filter(|entry| grant::allows(manifest, &entry.tool));
+        // Of two with one name the first is meant, as when it is called.
+        let first = granted.filter(|entry| names.insert(&*entry.tool.name));
+        first.filter_map(|entry| entry.spec()).cloned().collect()
     }
 
     /// Does `pattern`, a name or glob, match a tool?
@@ -117,20 +121,26 @@ pub struct ToolSet(Arc<Shared>);
 
 struct Shared {
     tools: ArcSwap<Tools>,
-    /// How names begin of tools that are about to be brought.
-    expected: watch::Sender<Vec<String>>,
+    /// What each source has brought.
+    brought: Mutex<BTreeMap<&'static str, Vec<Arc<Entry>>>>,
+    /// How names begin of tools that sources are about to bring.
+    expected: watch::Sender<BTreeMap<&'static str, Vec<String>>>,
 }
 
 impl ToolSet {
     /// The tools that come with the daemon.
     pub fn built_in() -> Self {
         let tools = ArcSwap::from_pointee(Tools::of(built_in().0.iter().cloned()));
-        Self(Arc::new(Shared { tools, expected: watch::Sender::default() }))
+        Self(Arc::new(Shared { tools, brought: Mutex::default(), expected: watch::Sender::default() }))
     }
 
-    /// The tools that come with the daemon, and `brought` behind them. Calls that run keep theirs.
-    pub(crate) fn bring(&self, brought: impl IntoIterator<Item = Arc<Entry>>) {
-        self.0.tools.store(Arc::new(Tools::of(built_in().0.iter().cloned().chain(brought))));
+    /// The tools that come with the daemon, and behind them what sources have brought, by the names of the sources. `brought` stands
+    /// in place of what this source brought before. Calls that run keep theirs.
+    pub(crate) fn bring(&self, source: &'static str, brought: impl IntoIterator<Item = Arc<Entry>>) {
+        let mut all = self.0.brought.lock();
+        all.insert(source, brought.into_iter().collect());
+        let entries = built_in().0.iter().chain(all.values().flatten()).cloned();
+        self.0.tools.store(Arc::new(Tools::of(entries)));
     }
 
     /// The tools as they are now.
@@ -138,16 +148,17 @@ impl ToolSet {
         self.0.tools.load_full()
     }
 
-    /// Says how the names begin of tools that are about to be brought, in place of what was said before.
-    pub(crate) fn expect(&self, prefixes: Vec<String>) {
-        self.0.expected.send_replace(prefixes);
+    /// Says how the names begin of tools that a source is about to bring, in place of what it said before.
+    pub(crate) fn expect(&self, source: &'static str, prefixes: Vec<String>) {
+        self.0.expected.send_modify(|expected| drop(expected.insert(source, prefixes)));
     }
 
     /// The tools once the one of this name is there, or is not expected any more, or the time is over.
     pub(crate) async fn with(&self, name: &str, time_max: Duration) -> Arc<Tools> {
         let mut expected = self.0.expected.subscribe();
-        let is_settled = |prefixes: &Vec<String>| {
-            self.get().find(name).is_some() || !prefixes.iter().any(|prefix| name.starts_with(prefix))
+        let is_settled = |expected: &BTreeMap<&str, Vec<String>>| {
+            let is_expected = expected.values().flatten().any(|prefix| name.starts_with(prefix));
+            self.get().find(name).is_some() || !is_expected
         };
         let _in_time = tokio::time::timeout(time_max, expected.wait_for(is_settled)).await;
         self.get()
@@ -175,7 +186,7 @@ mod tests {
     use serde_json::json;
     use serde_json::value::RawValue;
 
-    use super::super::Ended;
+    use super::super::{Ended, Running};
     use super::*;
 
     /// Tests begin without a start.
@@ -199,11 +210,11 @@ mod tests {
             assert!(tool.order < u8::MAX, "{name}");
             names.push(name);
         }
-        assert_eq!(names.len(), 46);
+        assert_eq!(names.len(), 53);
         assert_eq!(built_in().offered_to_all().len(), names.len());
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), 46);
+        assert_eq!(names.len(), 53);
     }
 
     #[test]
@@ -213,12 +224,12 @@ mod tests {
         let tool = Tool::brought("mcp_look".to_owned(), "Looks at something.".to_owned(), schema, |_, input| {
             Box::pin(async move { Ok(Ended::Text(input)) })
         });
-        set.bring([Entry::new(tool)]);
+        set.bring("mcp", [Entry::new(tool)]);
         let after = set.get();
         assert_eq!(after.iter().last().map(|tool| &*tool.name), Some("mcp_look"));
         assert!(after.is_called("mcp_*") && after.find("system_time").is_some());
         assert!(before.find("mcp_look").is_none(), "who had the tools before keeps them");
-        set.bring([]);
+        set.bring("mcp", []);
         assert!(set.get().find("mcp_look").is_none());
     }
 
@@ -227,7 +238,7 @@ mod tests {
         let (set, minute) = (ToolSet::built_in(), Duration::from_secs(60));
         let began = tokio::time::Instant::now();
         assert!(set.with("mcp_s_look", minute).await.find("mcp_s_look").is_none(), "nothing brings it");
-        set.expect(vec!["mcp_".to_owned()]);
+        set.expect("mcp", vec!["mcp_".to_owned()]);
         assert!(set.with("system_time", minute).await.find("system_time").is_some());
         assert_eq!(began.elapsed(), Duration::ZERO);
         assert!(set.with("mcp_s_look", minute).await.find("mcp_s_look").is_none());
@@ -240,12 +251,30 @@ mod tests {
         );
         let (bringing, waited) = (set.clone(), set.with("mcp_s_look", minute));
         let bring = async move {
-            bringing.expect(vec!["mcp_t_".to_owned(), "mcp_s_".to_owned()]);
-            bringing.bring([Entry::new(look)]);
-            bringing.expect(vec!["mcp_t_".to_owned()]);
+            bringing.expect("mcp", vec!["mcp_t_".to_owned(), "mcp_s_".to_owned()]);
+            bringing.bring("mcp", [Entry::new(look)]);
+            bringing.expect("mcp", vec!["mcp_t_".to_owned()]);
         };
         assert!(tokio::join!(waited, bring).0.find("mcp_s_look").is_some());
         assert_eq!(began.elapsed(), minute);
+    }
+
+    #[test]
+    fn sources_bring_beside_each_other() {
+        let (set, schema) = (ToolSet::built_in(), raw(&json!({ "type": "object" })));
+        let tool = |name: &str| {
+            let run = |_, input| -> Running { Box::pin(async move { Ok(Ended::Text(input)) }) };
+            Entry::new(Tool::brought(name.to_owned(), "Looks.".to_owned(), Arc::clone(&schema), run))
+        };
+        set.bring("mcp", [tool("a")]);
+        set.bring("skill", [tool("b"), tool("system_time")]);
+        set.bring("mcp", [tool("c")]);
+        let all: Vec<String> = set.get().iter().map(|tool| tool.name.to_string()).collect();
+        assert_eq!(all[all.len() - 3..], ["c", "b", "system_time"]);
+        let mut manifest = Manifest::default();
+        manifest.capabilities.tools = vec!["*".into()];
+        let granted = set.get().granted(&manifest);
+        assert_eq!(granted.iter().filter(|tool| tool.name == "system_time").count(), 1);
     }
 
     #[test]

@@ -55,6 +55,8 @@ pub struct Tool {
     pub(crate) needs: Need,
     /// The server that has it; its agents must be granted that, too.
     pub(crate) server: Option<Box<str>>,
+    /// The skills that bring it; its agents must have one of them.
+    pub(crate) skills: Option<OfSkills>,
     /// How long it may run; `None` when something else bounds it.
     time_max: Option<Duration>,
     /// Where a call of it makes sense.
@@ -62,6 +64,16 @@ pub struct Tool {
     /// Its place among all tools: prompts and lists begin with the lowest.
     pub(crate) order: u8,
     run: Run,
+}
+
+/// The skills that bring a tool.
+#[derive(Clone, Debug)]
+pub(crate) struct OfSkills {
+    /// Name and content hash of each.
+    pub(crate) list: Arc<[(Box<str>, Box<str>)]>,
+    /// An agent that has one of them may call the tool, whatever tools its manifest grants: it shows skills and does nothing. Other
+    /// tools must be granted by their names, or the skill named in `skills`.
+    pub(crate) shows: bool,
 }
 
 /// May a call run again when the daemon died while it ran?
@@ -125,6 +137,7 @@ impl Tool {
             since: Timestamp(0),
             needs,
             server: None,
+            skills: None,
             time_max,
             place: Place::Agent,
             order: u8::MAX,
@@ -164,6 +177,12 @@ impl Tool {
     /// A server of this name has it; only agents that are granted the server may call it.
     pub(crate) fn of_server(mut self, server: &str) -> Self {
         self.server = Some(server.into());
+        self
+    }
+
+    /// Skills bring it; only agents that have one of them may call it.
+    pub(crate) fn of_skills(mut self, skills: OfSkills) -> Self {
+        self.skills = Some(skills);
         self
     }
 

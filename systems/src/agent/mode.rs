@@ -22,12 +22,15 @@ use crate::kernel::reaction::react;
 
 /// Sets an agent's mode. Stable writes the model it asks now into its manifest, so that a change of the
 /// daemon's default no longer reaches it, and freezes its skills.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SetMode {
     /// Whose.
     pub agent: AgentId,
     /// Which.
     pub mode: AgentMode,
+    /// The skills that Stable freezes, each as `<name>@<hash>`; `None` where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skills: Option<Vec<Box<str>>>,
 }
 
 command!(write "set_mode" SetMode => AgentView, Id(|it| it.agent.0), |it, world| Answer::stored(set_mode(world, it)));
@@ -42,9 +45,16 @@ fn set_mode(world: &mut World, command: SetMode) -> Result<AgentView, Refusal> {
     agent.updated_at = now;
     world.mark(entity);
     let resolved = world.resource::<Settings>().resolve(&manifest.manifest.model);
-    if command.mode == AgentMode::Stable && resolved != manifest.manifest.model {
-        let mut pinned = manifest.manifest.clone();
-        pinned.model = resolved;
+    let mut pinned = manifest.manifest.clone();
+    match command.mode {
+        AgentMode::Stable => {
+            pinned.model = resolved;
+            // What was frozen before stays as it was.
+            pinned.frozen_skills = pinned.frozen_skills.or(command.skills);
+        }
+        AgentMode::Normal => pinned.frozen_skills = None,
+    }
+    if pinned != manifest.manifest {
         set_manifest(world, entity, pinned);
     }
     world.audit(audit_kinds::AGENT_MODE_CHANGED, command.agent, json!({ "mode": command.mode }));

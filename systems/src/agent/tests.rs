@@ -93,12 +93,12 @@ fn lists_page_in_order_of_creation_and_filters_never_scan_without_bound() {
 fn stable_pins_the_default_model_and_refuses_to_change_it() {
     let mut world = TestWorld::new();
     let agent = world.spawn("scout");
-    let view = world.ask(SetMode { agent, mode: AgentMode::Stable }).unwrap();
+    let view = world.ask(SetMode { agent, mode: AgentMode::Stable, skills: None }).unwrap();
     assert_eq!(&*view.manifest.manifest.model.provider, "builtin");
     let patch = AgentPatch { model: Some("other".into()), ..AgentPatch::default() };
     let refusal = world.ask(UpdateAgent { agent, patch: patch.clone() }).unwrap_err();
     assert_eq!((refusal.kind, refusal.code.as_deref()), (RefusalKind::Conflict, Some("agent_stable")));
-    world.ask(SetMode { agent, mode: AgentMode::Normal }).unwrap();
+    world.ask(SetMode { agent, mode: AgentMode::Normal, skills: None }).unwrap();
     assert_eq!(&*world.ask(UpdateAgent { agent, patch }).unwrap().model, "other");
 }
 

@@ -71,7 +71,7 @@ fn every_command_that_changes_something_leaves_an_entry() {
     world.ask(UpdateAgent { agent: a, patch }).unwrap();
     let patch = AgentPatch { name: Some("b".into()), skills: Some(vec![]), ..AgentPatch::default() };
     world.ask(UpdateAgent { agent: a, patch }).unwrap();
-    world.ask(SetMode { agent: a, mode: AgentMode::Stable }).unwrap();
+    world.ask(SetMode { agent: a, mode: AgentMode::Stable, skills: None }).unwrap();
     world.ask(StopAgents(vec![a, a])).unwrap();
     world.ask(StartAgents(vec![a])).unwrap();
     let session = world.ask(CreateSession { agent: a, label: None }).unwrap();

@@ -33,7 +33,7 @@ pub fn bound_child(parent: &Manifest, child: &mut Manifest) -> Result<(), String
             _ => asked.file_system = Some(false),
         }
     }
-    within("skills", &parent.skills, &child.skills)?;
+    skills(parent, child)?;
     within("mcp_servers", &parent.mcp_servers, &child.mcp_servers)?;
     if !parent.tool_allowlist.is_empty() {
         if child.tool_allowlist.is_empty() {
@@ -69,6 +69,16 @@ pub fn bound_child(parent: &Manifest, child: &mut Manifest) -> Result<(), String
         return Err("proactive_memory.extraction_model: only that of the parent, or none".to_owned());
     }
     same_account(parent, child)
+}
+
+/// A child without a list of skills has those of its parent: an empty list would be all.
+fn skills(parent: &Manifest, child: &mut Manifest) -> Result<(), String> {
+    child.skills_disabled |= parent.skills_disabled;
+    child.frozen_skills.clone_from(&parent.frozen_skills);
+    if child.skills.is_empty() {
+        child.skills.clone_from(&parent.skills);
+    }
+    within("skills", &parent.skills, &child.skills)
 }
 
 /// What is off for the parent is off for the child.

@@ -11,6 +11,7 @@ mod error;
 mod object;
 mod read;
 mod render;
+mod skills;
 mod triggers;
 mod wake;
 
@@ -26,6 +27,7 @@ pub use error::{Error, Position};
 pub use object::{Flat, object};
 pub use render::render;
 pub(crate) use wake::{ManifestWake, schedules as schedules_of, triggers as triggers_of};
+pub use skills::{frozen_skill, has_skill};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain { uses: &["event"], ..Domain::named("manifest") };

@@ -81,6 +81,9 @@ fn manifest(root: &Table<'_>) -> Result<Manifest, Error> {
         wake: wake::schedule(root)?,
         autonomous: wake::autonomous(root)?,
         max_iterations: root.whole_number("max_iterations")?,
+        skills_disabled: root.boolean("skills_disabled")?.unwrap_or_default(),
+        // No text says it: it is there while the agent is frozen.
+        frozen_skills: None,
     })
 }
 

@@ -46,6 +46,8 @@ fn merge_root(root: &mut Table, was: &Manifest, now: &Manifest) {
     });
     let (dream_was, dream) = (was.auto_dream, now.auto_dream);
     let whole = |number: u32| i64::from(number).into();
+    let disabled = |manifest: &Manifest| manifest.skills_disabled.then_some(true);
+    merge_option(root, "skills_disabled", disabled(was), disabled(now), Value::from);
     merge_option(root, "auto_dream_enabled", dream_was.enabled, dream.enabled, Value::from);
     merge_option(root, "auto_dream_min_hours", dream_was.min_hours, dream.min_hours, whole);
     merge_option(root, "auto_dream_min_sessions", dream_was.min_sessions, dream.min_sessions, whole);

@@ -99,7 +99,17 @@ const TOOLS: &[Row] = &[
     ("a2a_list", Reads::Web, Sink::Never, false),
     ("a2a_send", Reads::Web, Sink::Always, false),
     ("a2a_status", Reads::Web, Sink::Never, false),
+    ("skill_list", Reads::Labelled, Sink::Never, false),
+    ("skill_read_file", Reads::Labelled, Sink::Never, false),
     ("workflow_run", Reads::Labelled, Sink::Always, false),
+    // They propose. Where agents may change skills at once, turns that read untrusted content may not.
+    ("skill_evolve_create", Reads::NoStoredText, Sink::Never, false),
+    ("skill_evolve_update", Reads::NoStoredText, Sink::Never, false),
+    ("skill_evolve_patch", Reads::NoStoredText, Sink::Never, false),
+    ("skill_evolve_delete", Reads::NoStoredText, Sink::Never, false),
+    ("skill_evolve_rollback", Reads::NoStoredText, Sink::Never, false),
+    ("skill_evolve_write_file", Reads::NoStoredText, Sink::Never, false),
+    ("skill_evolve_remove_file", Reads::NoStoredText, Sink::Never, false),
 ];
 
 fn row(tool: &str) -> Row {

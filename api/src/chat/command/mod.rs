@@ -102,6 +102,11 @@ pub(crate) fn is_command(content: &str) -> bool {
     content.trim_start().starts_with('/')
 }
 
+/// Is it a command of the daemon? Others may be skills of the agent.
+pub(crate) fn is_known(content: &str) -> bool {
+    find(split(content).0).is_some()
+}
+
 /// Does what was typed ask a model, so that it may take long?
 pub(crate) fn is_slow(content: &str) -> bool {
     is_command(content) && find(split(content).0).is_some_and(|command| command.is_slow)

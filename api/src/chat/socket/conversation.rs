@@ -36,6 +36,7 @@ use crate::http::shutdown::Shutdown;
 use crate::http::socket::{End, LOOK_PERIOD, Pipe};
 use crate::http::trace::{TraceContext, request_span};
 use crate::http::{permit, response_headers};
+use crate::skill::invoke;
 use crate::turn::hub::{StreamHub, Subscription};
 use crate::upload::attachments::{self, Attached};
 
@@ -231,7 +232,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
         let id = response_headers::new_id();
         let trace = input.trace.or_else(|| self.trace.map(|trace| trace.within(id.as_u64_pair().1)));
         let span = request_span("WS", ROUTE, trace.map_or(id, |trace| trace.request_id()), trace.as_ref());
-        if command::is_command(&input.content) {
+        if command::is_known(&input.content) && command::is_command(&input.content) {
             let chat = Chat { api, agent, sessions: self.turns.sessions(), thinking: self.thinking };
             let run = async move { Ok(Done::Command(command::run(chat, &input.content).await?)) };
             return Box::pin(run.instrument(span));
@@ -248,7 +249,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
         if self.thinking {
             request.get_or_insert_default().thinking = true;
         }
-        Box::pin(post(api, agent, input, request, Arc::clone(&self.posting)).instrument(span))
+        let chat = Chat { api: Arc::clone(&api), agent, sessions: self.turns.sessions(), thinking: self.thinking };
+        let posting = Arc::clone(&self.posting);
+        let begin = async move {
+            if let Some(content) = invoke::message_of(&api, agent, &input.content).await? {
+                return post(api, agent, Message { content, ..input }, request, posting).await;
+            }
+            if command::is_command(&input.content) {
+                return Ok(Done::Command(command::run(chat, &input.content).await?));
+            }
+            post(api, agent, input, request, posting).await
+        };
+        Box::pin(begin.instrument(span))
     }
 
     fn settle(&mut self, done: Result<Done, Error>) {

@@ -71,7 +71,7 @@ impl Fuzz {
             }
             6 => {
                 let mode = self.random.of(&[AgentMode::Normal, AgentMode::Stable]);
-                ask(engine, api, agent::SetMode { agent, mode });
+                ask(engine, api, agent::SetMode { agent, mode, skills: None });
             }
             7 => ask(engine, api, agent::StopAgents(vec![agent, self.agent()])),
             8 => ask(engine, api, agent::StartAgents(vec![agent, self.agent()])),

@@ -1,14 +1,14 @@
-//! The text formats of other homes: YAML, JSON with comments, and Markdown with a YAML head.
+//! Text formats that people write by hand: YAML, JSON with comments, and Markdown with a YAML head.
 
 use serde_json::Value;
 
 /// Reads YAML as a JSON value. Its size is bounded by that of the file; aliases are expanded within the parser's budget.
-pub(super) fn yaml(text: &str) -> Result<Value, String> {
+pub(crate) fn yaml(text: &str) -> Result<Value, String> {
     serde_saphyr::from_str(text).map_err(|error| first_line(&error.to_string()))
 }
 
 /// Reads JSON5 as it is written by hand: comments, trailing commas, keys without quotes, single quotes.
-pub(super) fn json5(text: &str) -> Result<Value, String> {
+pub(crate) fn json5(text: &str) -> Result<Value, String> {
     if let Ok(value) = serde_json::from_str(text) {
         return Ok(value);
     }
@@ -17,7 +17,7 @@ pub(super) fn json5(text: &str) -> Result<Value, String> {
 }
 
 /// The text with `//` and `/* */` comments and tabs outside of strings turned into spaces; lines stay where they are.
-fn without_comments(text: &str) -> String {
+pub(crate) fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     let mut quote = None;
@@ -60,29 +60,35 @@ fn without_comments(text: &str) -> String {
 }
 
 /// Splits a Markdown file with a YAML head between `---` lines; without one the head is `null`.
-pub(super) fn front_matter(text: &str) -> (Result<Value, String>, &str) {
+pub(crate) fn front_matter(text: &str) -> (Result<Value, String>, &str) {
+    let (head, body) = split_front_matter(text);
+    (head.map_or(Ok(Value::Null), yaml), body)
+}
+
+/// The text between the `---` lines at the beginning, where there are any, and what follows them.
+pub(crate) fn split_front_matter(text: &str) -> (Option<&str>, &str) {
     let text = text.trim_start_matches('\u{feff}');
     let Some(rest) = text.strip_prefix("---").and_then(|rest| rest.split_once('\n').map(|(_, rest)| rest)) else {
-        return (Ok(Value::Null), text);
+        return (None, text);
     };
     let mut at = 0;
     for line in rest.split_inclusive('\n') {
         if line.trim_end() == "---" {
-            return (yaml(&rest[..at]), rest[at + line.len()..].trim_start_matches(['\r', '\n']));
+            return (Some(&rest[..at]), rest[at + line.len()..].trim_start_matches(['\r', '\n']));
         }
         at += line.len();
     }
-    (Ok(Value::Null), text)
+    (None, text)
 }
 
 /// The text under one of `keys`, trimmed and not empty.
-pub(super) fn word<'v>(value: &'v Value, keys: &[&str]) -> Option<&'v str> {
+pub(crate) fn word<'v>(value: &'v Value, keys: &[&str]) -> Option<&'v str> {
     let texts = keys.iter().filter_map(|key| value.get(key)?.as_str());
     texts.map(str::trim).find(|text| !text.is_empty())
 }
 
 /// The texts of a list under one of `keys`; one text alone, parted by commas, is a list too.
-pub(super) fn words(value: &Value, keys: &[&str]) -> Vec<String> {
+pub(crate) fn words(value: &Value, keys: &[&str]) -> Vec<String> {
     let Some(found) = keys.iter().find_map(|key| value.get(key)) else { return Vec::new() };
     let list = match found {
         Value::Array(items) => items.iter().filter_map(|item| item.as_str()).map(str::to_owned).collect(),

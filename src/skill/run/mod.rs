@@ -1,0 +1,76 @@
+//! Calls of the tools that skills bring.
+
+mod environment;
+mod process;
+mod template;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::config::SkillSettings;
+use super::skill::{Runtime, Skill};
+use crate::tool::toolset::{Context, Ended};
+
+/// One call.
+pub(super) struct Call {
+    /// Whose tool.
+    pub(super) skill: Arc<Skill>,
+    /// The tool, as declared.
+    pub(super) tool: Box<str>,
+    /// Its input: an object that fits the tool's schema.
+    pub(super) input: Map<String, Value>,
+    /// Who calls, and what there is to run it with.
+    pub(super) context: Context,
+}
+
+impl Call {
+    /// What a program reads on its stdin.
+    fn envelope(&self) -> Value {
+        let run = &self.context.run;
+        let mut envelope = json!({
+            "tool": self.tool,
+            "input": self.input,
+            "agent_id": run.agent,
+            "agent_name": run.agent_name,
+        });
+        let config = self.config();
+        if !config.is_empty() {
+            envelope["config"] = config.into();
+        }
+        envelope
+    }
+
+    /// `[config]` of the skill, and the values of its settings.
+    fn config(&self) -> Map<String, Value> {
+        let settings = self.context.parts.settings.get::<SkillSettings>();
+        let mut config = self.skill.config.clone();
+        for variable in &self.skill.config_vars {
+            let default = || variable.default.as_deref().map(Value::from);
+            if let Some(value) = settings.value(&variable.key).cloned().or_else(default) {
+                config.insert(variable.key.to_string(), value);
+            }
+        }
+        config
+    }
+}
+
+/// Can tools of this runtime be called here? Those of `Builtin` are the daemon's own.
+pub(super) const fn is_run(runtime: Runtime) -> bool {
+    matches!(runtime, Runtime::Python | Runtime::Node | Runtime::Shell | Runtime::PromptOnly)
+}
+
+/// Carries out a call. The one place that knows what each runtime takes.
+///
+/// # Errors
+/// A sentence of the daemon for the model. What a program itself says is a [`Failure`](Ended::Failure).
+pub(super) async fn run(call: Call) -> Result<Ended, String> {
+    match call.skill.runtime {
+        Runtime::Python | Runtime::Node | Runtime::Shell => process::run(call).await,
+        Runtime::PromptOnly => Ok(Ended::Text(template::filled(&call))),
+        Runtime::Wasm | Runtime::Builtin => {
+            let runtime = call.skill.runtime.as_str();
+            Err(format!("Skills of the runtime {runtime} have no tools of their own here."))
+        }
+    }
+}

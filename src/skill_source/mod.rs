@@ -1,0 +1,63 @@
+//! Where skills come from (spec 2, Skills and marketplaces): paths, archives, Git repositories, sites, hubs and the registry.
+//!
+//! ```text
+//! source.rs     what a client writes, read
+//! fetch.rs ...  its files in a staging folder, checksums compared
+//! look.rs       read as a skill, converted, scanned
+//! folders.rs    the folder in its place, in one step
+//! ```
+
+mod archive;
+mod cache;
+pub(crate) mod cli;
+pub mod config;
+mod convert;
+pub(crate) mod entry;
+mod fetch;
+pub(crate) mod folders;
+mod git;
+mod hub;
+mod hub_install;
+mod look;
+mod marketplace;
+mod registry;
+mod select;
+mod service;
+mod site;
+mod source;
+pub(crate) mod staging;
+mod sums;
+mod wire;
+
+use std::io;
+use std::sync::Arc;
+
+use agentsvc_api::skill_source::sources::Sources;
+
+use self::folders::{Folders, SkillFolders};
+use self::service::Service;
+use self::wire::Wire;
+use crate::kernel::cli::Subcommand;
+use crate::kernel::domain::{Domain, Opening};
+use crate::skill::Skills;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "skill_source",
+    uses: &["skill", "skill_scan"],
+    commands: &[Subcommand::group::<cli::SkillCommand>(29, "skill", "Find, install, show and remove skills")],
+    open,
+    ..Domain::EMPTY
+};
+
+fn open(opening: &Opening<'_>) -> io::Result<()> {
+    let skills = opening.settings.get::<Skills>();
+    let Some(library) = skills.library() else { return Ok(()) };
+    let folders = Folders::new(library.folder().to_owned());
+    opening.settings.set(SkillFolders(Some(folders.clone())));
+    let way = (Wire::new(opening.web.clone()), opening.commands.clone());
+    let service = Service::new(opening.home, (folders, Arc::clone(library)), way, opening.settings.clone());
+    service.clean()?;
+    opening.provide::<dyn Sources>(Arc::new(service));
+    Ok(())
+}

@@ -8,7 +8,7 @@ import { icon } from "../../lib/icons.js";
 import { credentialFields } from "../connections/catalog.js";
 import { sign } from "./words.js";
 
-const STATUS = { connected: "good", connecting: "accent", disconnected: "bad" };
+const STATUS = { ready: ["good", "ready"], connecting: ["accent", "connecting"], setup: ["warn", "needs set-up"], error: ["bad", "error"] };
 
 export async function mount(root, ctx) {
   const { signal } = ctx;
@@ -21,7 +21,7 @@ export async function mount(root, ctx) {
   const nothing = emptyState({ icon: icon("tool", 28), title: "The catalog is empty", text: "Put files named <id>.toml into mcp/catalog in the daemon's home. docs/extensions.md describes them." });
 
   async function read() {
-    rows = (await get("/api/extensions", { signal })).extensions;
+    rows = (await get("/api/extensions?available=true", { signal })).extensions;
     rows.sort((a, b) => Number(b.installed) - Number(a.installed) || (a.display_name || a.name).localeCompare(b.display_name || b.name));
     show();
   }
@@ -37,9 +37,9 @@ export async function mount(root, ctx) {
   function card(row) {
     const name = row.display_name || row.name;
     return h("li", { class: "card connection-card" },
-      h("div", { class: "bar-row tight" }, sign(row.icon, "link"), h("h2", { class: "grow cut" }, name), row.installed ? h("span", { class: `badge ${STATUS[row.status] ?? ""}` }, row.status) : row.category ? h("span", { class: "badge" }, row.category) : null),
+      h("div", { class: "bar-row tight" }, sign(row.icon, "link"), h("h2", { class: "grow cut" }, name), row.installed ? h("span", { class: `badge ${STATUS[row.status]?.[0] ?? ""}` }, STATUS[row.status]?.[1] ?? row.status) : row.category ? h("span", { class: "badge" }, row.category) : null),
       h("p", { class: "dim clamp" }, row.description),
-      row.installed ? h("p", { class: "faint" }, count(row.tool_count ?? 0, "tool")) : null,
+      row.error ? h("p", { class: "fault" }, row.error) : row.installed ? h("p", { class: "faint" }, count(row.tool_count, "tool")) : null,
       h("div", { class: "buttons" }, row.installed
         ? [h("a", { class: "button", href: `#/connections/servers/${encodeURIComponent(row.name)}`, "aria-label": `Open ${name}` }, "Open"), h("button", { type: "button", "aria-label": `Remove ${name}`, data: { key: `remove ${row.name}` }, onclick: () => remove(row).catch(showError) }, icon("trash", 16), "Remove")]
         : h("button", { type: "button", "aria-label": `Install ${name}`, data: { key: `install ${row.name}` }, onclick: () => install(row).catch(showError) }, icon("plus", 16), "Install")));

@@ -41,7 +41,7 @@ export async function mount(root, ctx) {
     try {
       const told = await get(withQuery(`/api/${from}/search`, { q }), { signal });
       if (from !== place || q !== asked) return;
-      results = (told.results ?? told.items).map((item) => ({ ...item, ...told.items?.find((row) => row.slug && row.slug === item.slug) }));
+      results = told.items ?? told.results;
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
       results = [];
@@ -65,7 +65,7 @@ export async function mount(root, ctx) {
       h("div", { class: "bar-row tight" }, icon("file", 20), h("h2", { class: "grow cut" }, name)),
       h("p", { class: "dim clamp" }, item.description),
       h("p", { class: "faint" }, [item.version, item.author, item.downloads ? `${short(item.downloads)} downloads` : null].filter(Boolean).join(" · ")),
-      h("div", { class: "buttons" }, item.is_installed || item.installed ? h("span", { class: "badge good" }, "installed")
+      h("div", { class: "buttons" }, item.is_installed ? h("span", { class: "badge good" }, "installed")
         : h("button", { type: "button", "aria-label": `Install ${name}`, onclick: () => install(item).catch(showError) }, icon("plus", 16), "Install")));
   }
 
@@ -75,7 +75,7 @@ export async function mount(root, ctx) {
     const told = await ask({
       title: `Install ${name}?`, action: "Install",
       body: [h("p", {}, item.description), h("p", { class: "dim" }, `It comes from ${isHub ? "ClawHub" : "the registry"}${item.author ? `, by ${item.author}` : ""}. Its files are checked and its text is scanned first.`)],
-      submit: () => (isHub ? call("POST", "/api/clawhub/install", { slug: item.slug }) : call("POST", "/api/skills/install", { source: item.install_id ?? item.name })),
+      submit: () => call("POST", "/api/skills/install", { source: isHub ? `${place}:${item.slug}` : (item.install_id ?? item.name) }),
     });
     if (!told) return;
     await tellInstalled(told);

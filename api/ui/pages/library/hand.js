@@ -90,7 +90,8 @@ export class HandView {
         lineList((hand.tools ?? []).map((tool) => `Use the tool ${tool}`), { label: "Permissions", none: "It has no tools." })),
       h("section", { class: "card stack", "aria-label": "Needs" },
         h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "What it needs"), h("button", { type: "button", class: "small", onclick: () => this.check().catch(showError) }, icon("retry", 16), "Check again")),
-        needList(hand.requirements ?? [], "Needs")));
+        needList(hand.requirements ?? [], "Needs"),
+        hand.missing_tools?.length > 0 ? [h("p", {}, "Tools that this daemon does not have:"), lineList(hand.missing_tools, { label: "Missing tools", none: "", sign: "alert" })] : null));
   }
 
   async check() {

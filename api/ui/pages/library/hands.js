@@ -62,7 +62,7 @@ export async function mount(root, ctx) {
     const told = await installHand();
     if (!told) return;
     toast("Installed");
-    ctx.go(["library", "hands", told.id ?? told.hand_id ?? told.hand?.id]);
+    ctx.go(["library", "hands", told.id]);
   }
 
   async function reload() {

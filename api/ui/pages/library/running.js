@@ -36,7 +36,7 @@ export async function mount(root, ctx) {
 
   async function read() {
     const told = await get("/api/hands/active", { signal });
-    instances = told.instances ?? told.active ?? told.hands ?? [];
+    ({ instances } = told);
     const present = new Set(instances.map((one) => one.instance_id));
     for (const id of stats.keys()) if (!present.has(id)) stats.delete(id);
     await inLanes(instances, LANES, async ({ instance_id: id }) => stats.set(id, await get(`/api/hands/instances/${encodeURIComponent(id)}/stats`, { signal })));
@@ -56,7 +56,7 @@ export async function mount(root, ctx) {
     const name = one.agent_name || one.hand_id;
     return h("li", { class: "card stack" },
       h("div", { class: "bar-row tight" }, h("h2", { class: "grow cut" }, h("a", { href: `#/chat/${encodeURIComponent(one.agent_id)}` }, name)),
-        one.degraded ? h("span", { class: "badge warn" }, "incomplete") : null, h("span", { class: `badge ${style}` }, word)),
+        h("span", { class: `badge ${style}` }, word)),
       one.error ? h("p", { class: "fault" }, one.error) : null,
       h("div", { class: "stat-row" }, metrics.length === 0 ? null : metrics.map(([label, value]) => h("div", { class: "stat" }, h("span", { class: "dim" }, label), h("strong", {}, figure(value))))),
       h("p", { class: "faint" }, [`Started ${ago(one.activated_at)}`, told.events_processed !== undefined ? `${count(told.events_processed, "event")} handled` : null, told.errors > 0 ? count(told.errors, "error") : null].filter(Boolean).join(" · ")),

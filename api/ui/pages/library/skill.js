@@ -61,19 +61,20 @@ export class SkillView {
   }
 
   files() {
-    const all = Object.entries(this.skill.linked_files ?? {}).flatMap(([folder, names]) => names.map((name) => (name.includes("/") || folder === "" || folder === "other" ? name : `${folder}/${name}`)));
+    const all = Object.entries(this.skill.linked_files ?? {}).flatMap(([, paths]) => paths);
     if (all.length === 0) return null;
     return h("section", { class: "card stack", "aria-label": "Files" }, h("h2", {}, "Files"),
       h("ul", { class: "chips" }, all.map((path) => h("li", {}, h("button", { type: "button", onclick: () => this.open(path).catch(showError) }, path)))));
   }
 
+  /** Shows the text of a file. */
   async open(path) {
     const file = await get(withQuery(`${this.path}/file`, { path }), { signal: this.signal });
     await showDialog({ title: path, body: [h("pre", { class: "code-box tall", tabindex: "0", role: "region", "aria-label": path }, file.content), file.truncated ? h("p", { class: "hint" }, "The file is longer than what is shown.") : null] });
   }
 
   versions() {
-    const versions = this.skill.evolution?.versions ?? [];
+    const versions = [...(this.skill.evolution?.versions ?? [])].reverse();
     if (versions.length === 0) return null;
     return h("section", { class: "card stack", "aria-label": "Versions" }, h("h2", {}, "Versions"),
       h("ol", { class: "entry-versions", "aria-label": "Versions, newest first" }, versions.map((version, index) => h("li", {},

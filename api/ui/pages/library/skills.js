@@ -6,6 +6,7 @@ import { ask, show as showDialog, showError, toast } from "../../lib/dialogs.js"
 import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
 import { count, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { Pending } from "./pending.js";
 import { SkillView } from "./skill.js";
 import { lineList, runtimeText, warningList } from "./words.js";
 
@@ -62,6 +63,9 @@ export async function mount(root, ctx) {
   const list = h("ul", { class: "connection-cards", "aria-label": "Skills" });
   const more = h("button", { type: "button", hidden: true, onclick: () => { shown += PAGE; show(); } }, "Show more");
   const body = h("div", { class: "stack" }, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), categories, counts), list, more);
+  const pending = new Pending({ signal, changed: async () => { await read(); show(); } });
+  const place = h("div", {});
+  const view = h("div", { class: "stack" }, pending.node, place);
   const nothing = emptyState({
     icon: icon("tool", 28), title: "No skills yet", text: "A skill teaches agents how to do one kind of work, such as reviewing code or filling in forms.",
     actions: [h("a", { class: "button", href: "#/library/find" }, "Find skills"), h("button", { type: "button", class: "primary", onclick: () => add(installSkill).catch(showError) }, icon("plus", 18), "Install a skill")],
@@ -80,8 +84,9 @@ export async function mount(root, ctx) {
   }
 
   function show() {
-    if (skills.length === 0) return void fill(root, nothing);
-    if (body.parentNode !== root) fill(root, body);
+    if (view.parentNode !== root) fill(root, view);
+    const wanted = skills.length === 0 ? nothing : body;
+    if (wanted.parentNode !== place) fill(place, wanted);
     const text = (skill) => [skill.name, skill.description, ...(skill.tags ?? [])].join(" ").toLowerCase();
     const rows = skills.filter((skill) => text(skill).includes(filter) && (category === "" || skill.category === category || skill.tags?.includes(category)));
     counts.textContent = count(rows.length, "skill");
@@ -93,7 +98,7 @@ export async function mount(root, ctx) {
     const unmet = skill.requirements_met === false;
     return h("li", { class: "card connection-card" },
       h("div", { class: "bar-row tight" }, icon(skill.tools_count > 0 ? "tool" : "file", 20), h("h2", { class: "grow cut" }, h("a", { href: `#/library/skills/${encodeURIComponent(skill.name)}`, data: { skill: skill.name } }, skill.name)),
-        unmet ? h("span", { class: "badge warn" }, "needs something") : null, skill.enabled === false ? h("span", { class: "badge" }, "off") : null),
+        unmet ? h("span", { class: "badge warn" }, "needs something") : null),
       h("p", { class: "dim clamp" }, skill.description),
       h("p", { class: "faint" }, [skill.version, runtimeText(skill.runtime), skill.tools_count > 0 ? count(skill.tools_count, "tool") : null].filter(Boolean).join(" · ")));
   }
@@ -116,13 +121,13 @@ export async function mount(root, ctx) {
   async function route([name]) {
     fill(ctx.actions, name === undefined ? buttons() : []);
     if (name === undefined) {
-      await read();
+      await Promise.all([read(), pending.read()]);
       return show();
     }
-    const view = new SkillView({ name, signal, gone: () => ctx.go(["library"]) });
-    await view.read();
-    fill(root, view.node);
-    view.focus();
+    const one = new SkillView({ name, signal, gone: () => ctx.go(["library"]) });
+    await one.read();
+    fill(root, one.node);
+    one.focus();
   }
 
   ctx.onRoute((path) => route(path).catch(showError));

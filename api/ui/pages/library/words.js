@@ -28,8 +28,8 @@ export function capabilityText(text) {
 }
 
 /** What code of a skill can do, one sentence a line. */
-export function permissionLines({ runtime, required_capabilities: capabilities = [], required_tools: tools = [] }) {
-  const lines = capabilities.map(capabilityText);
+export function permissionLines({ runtime, required_capabilities: capabilities = [], required_tools: tools = [], env_passthrough: variables = [] }) {
+  const lines = [...capabilities.map(capabilityText), ...variables.map((name) => `Read the environment variable ${name} of the daemon`)];
   if (tools.length > 0) lines.push(`Use the tools ${tools.join(", ")}`);
   if (runtime === "PromptOnly") lines.push("Adds text to conversations; runs no code of its own");
   else if (runtime !== "Builtin") lines.push("Run its code in the sandbox of commands");

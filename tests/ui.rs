@@ -66,6 +66,7 @@ cases! {
     }
     flood { flood }
     keyboard { a_walk, a_list_that_grows }
+    library { skills, hands, extensions, find, pictures }
     looks { automation, chat, empty, money, settings, world }
     memory { entries, many_entries, graph, upkeep, faults, pictures }
     money { spending, approvals, the_form_of_a_server, second_factor, audit, security, pictures }

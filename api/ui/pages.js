@@ -14,6 +14,7 @@ export const PAGES = [
   { name: "memory", label: "Memory", icon: "database", key: "e", load: () => import("./pages/memory.js") },
   { name: "automation", label: "Automation", icon: "automation", key: "a", load: () => import("./pages/automation.js") },
   { name: "connections", label: "Connections", short: "Connect", icon: "link", key: "o", load: () => import("./pages/connections.js") },
+  { name: "library", label: "Library", icon: "book", key: "l", load: () => import("./pages/library.js") },
   { name: "money", label: "Money & trust", short: "Money", icon: "money", key: "m", load: () => import("./pages/money.js") },
   { name: "settings", label: "Settings", icon: "settings", key: "s", load: () => import("./pages/settings.js") },
 ];

@@ -53,6 +53,9 @@ goals! {
     MCP_START, "mcp_start", "mcp", "start with 50 MCP servers of 1,000 tools", "not slower than without";
     MCP_MEMORY, "mcp_memory", "mcp", "idle memory with 50 MCP servers of 1,000 tools", "<= 1 MiB more";
     MCP_LIST, "mcp_list", "mcp", "POST /mcp tools/list, 32 connections", ">= 20,000/s";
+    LIBRARY_START, "library_start", "library", "start with 1,000 skills and 500 hands", "<= 100 ms slower";
+    LIBRARY_RELOAD, "library_reload", "library", "reload of 1,000 skills and of 500 hands that changed", "<= 1 s";
+    LIBRARY_MEMORY, "library_memory", "library", "idle memory with 1,000 skills and 500 hands", "<= 20 MiB more";
     MEMORY_AGENT, "memory_agent", "memory_search", "memory search of one of 10,000 agents, 1M entries, p99", "<= 5 ms";
     MEMORY_GLOBAL, "memory_global", "memory_search", "memory search of all of 1M entries, p99", "<= 50 ms";
     MEMORY_ADD, "memory_add", "memory_search", "memory entries added, durable", ">= 5,000/s";

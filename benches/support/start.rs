@@ -20,8 +20,13 @@ impl Drop for Running {
 }
 
 /// One start on an empty home with these lines of configuration; the time from exec to the first 200 of `/api/health`.
+#[allow(dead_code, reason = "not every program starts on an empty home")]
 pub(crate) fn start(config: &str) -> Duration {
-    let home = tempfile::tempdir().expect("a temporary directory");
+    start_on(&tempfile::tempdir().expect("a temporary directory"), config)
+}
+
+/// As [`start`], on a home that is there.
+pub(crate) fn start_on(home: &tempfile::TempDir, config: &str) -> Duration {
     // The port is free now and very likely still is in a moment.
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let addr = listener.local_addr().expect("a bound socket has an address");

@@ -1,0 +1,66 @@
+// What is said of skills and hands: what they may do, what they need, how they run.
+
+import { h } from "../../lib/dom.js";
+import { icon } from "../../lib/icons.js";
+
+const RUNTIMES = { PromptOnly: "Instructions only", Python: "Python program", Node: "Node.js program", Shell: "Shell script", Wasm: "WebAssembly module", Builtin: "Built in" };
+
+/** How a skill runs: `PromptOnly` is "Instructions only". */
+export const runtimeText = (runtime) => RUNTIMES[runtime] ?? runtime;
+
+/** Capabilities by the word before their bracket, and what they let code do. */
+const CAPABILITIES = {
+  NetConnect: (to) => (to === "*" ? "Connect to any address on the internet" : `Connect to ${to}`),
+  FileRead: (path) => `Read files: ${path}`,
+  FileWrite: (path) => `Write files: ${path}`,
+  ShellExec: (command) => (command === "*" ? "Run any command" : `Run ${command}`),
+  EnvRead: (name) => `Read the environment variable ${name}`,
+  AgentMessage: (agent) => (agent === "*" ? "Send messages to any agent" : `Send messages to ${agent}`),
+  AgentSpawn: () => "Start agents",
+  MemoryRead: () => "Read the agent's memory",
+  MemoryWrite: () => "Change the agent's memory",
+};
+
+/** A capability in words: `NetConnect(*)` is "Connect to any address on the internet". What is not known stays as it is. */
+export function capabilityText(text) {
+  const [, kind, value] = /^(\w+)\((.*)\)$/.exec(text) ?? [null, text, "*"];
+  return CAPABILITIES[kind]?.(value) ?? text;
+}
+
+/** What code of a skill can do, one sentence a line. */
+export function permissionLines({ runtime, required_capabilities: capabilities = [], required_tools: tools = [], env_passthrough: variables = [] }) {
+  const lines = [...capabilities.map(capabilityText), ...variables.map((name) => `Read the environment variable ${name} of the daemon`)];
+  if (tools.length > 0) lines.push(`Use the tools ${tools.join(", ")}`);
+  if (runtime === "PromptOnly") lines.push("Adds text to conversations; runs no code of its own");
+  else if (runtime !== "Builtin") lines.push("Run its code in the sandbox of commands");
+  return lines;
+}
+
+/** A list with a mark before each line, or `none`. */
+export function lineList(lines, { label, none, sign = "check" }) {
+  if (lines.length === 0) return h("p", { class: "dim" }, none);
+  return h("ul", { class: "sign-list", "aria-label": label }, lines.map((line) => h("li", {}, icon(sign, 16), h("span", {}, line))));
+}
+
+/** Requirements of a hand or a skill: `{ label, satisfied, optional, description }`. */
+export function needList(needs, label) {
+  if (needs.length === 0) return h("p", { class: "dim" }, "Needs nothing that has to be installed.");
+  return h("ul", { class: "sign-list", "aria-label": label }, needs.map((need) => h("li", { class: need.satisfied ? "is-good" : "is-missing" },
+    icon(need.satisfied ? "check" : "alert", 16),
+    h("span", {}, h("strong", {}, need.label || need.key), need.satisfied ? " is there" : need.optional ? " is missing (optional)" : " is missing",
+      need.description && !need.satisfied ? h("small", { class: "dim" }, ` ${need.description}`) : null))));
+}
+
+/** The findings of the scan and other warnings of an installation. */
+export function warningList(warnings = []) {
+  return warnings.map((warning) => {
+    if (typeof warning === "string") return warning;
+    const place = [warning.file, warning.line].filter(Boolean).join(":");
+    return [place, warning.message ?? warning.rule].filter(Boolean).join(": ");
+  });
+}
+
+/** An emoji of the content, or an icon of ours: names of other icon sets are not shown. */
+export function sign(text, fallback) {
+  return text && !/[:\w]/.test(text) ? h("span", { class: "card-sign", "aria-hidden": "true" }, [...text].slice(0, 2).join("")) : icon(fallback, 20);
+}

@@ -14,6 +14,7 @@ pub mod config;
 pub mod daemon;
 pub mod doctor;
 pub mod event;
+pub mod extension;
 pub mod goal;
 pub mod kernel;
 pub mod knowledge;
@@ -81,6 +82,7 @@ pub const DOMAINS: &[Domain] = &[
     checkpoint::DOMAIN,
     tool::DOMAIN,
     mcp::DOMAIN,
+    extension::DOMAIN,
     a2a::DOMAIN,
     peer::DOMAIN,
     web::DOMAIN,

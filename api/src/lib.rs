@@ -15,6 +15,7 @@ pub mod checkpoint;
 pub mod comms;
 pub mod config;
 pub mod event;
+pub mod extension;
 pub mod goal;
 pub mod http;
 pub mod knowledge;
@@ -101,6 +102,7 @@ const LIST: &[HttpDomain] = &[
     proactive_memory::DOMAIN,
     checkpoint::DOMAIN,
     auto_dream::DOMAIN,
+    extension::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

@@ -39,6 +39,7 @@ mod conventions;
 mod cron_jobs;
 mod doctor;
 mod events;
+mod extensions;
 mod files;
 mod goals;
 mod knowledge;

@@ -11,7 +11,7 @@ mod definition;
 pub(crate) mod fuzzing;
 mod incoming;
 mod link;
-mod manage;
+pub(crate) mod manage;
 mod mirrored;
 mod pace;
 mod pins;

@@ -43,6 +43,7 @@ pub mod trigger;
 pub mod turn;
 pub mod upload;
 pub mod usage;
+pub mod wasm;
 pub mod web;
 pub mod webhook;
 pub mod workflow;
@@ -83,6 +84,7 @@ pub const DOMAINS: &[Domain] = &[
     tool::DOMAIN,
     mcp::DOMAIN,
     extension::DOMAIN,
+    wasm::DOMAIN,
     a2a::DOMAIN,
     peer::DOMAIN,
     web::DOMAIN,

@@ -37,6 +37,7 @@ mod testing;
 pub mod trigger;
 pub mod turn;
 pub mod usage;
+pub mod wasm;
 pub mod webhook;
 pub mod workflow;
 pub mod world;
@@ -87,6 +88,7 @@ pub const DOMAINS: &[Domain] = &[
     task::DOMAIN,
     workflow::DOMAIN,
     webhook::DOMAIN,
+    wasm::DOMAIN,
     comms::DOMAIN,
     peer::DOMAIN,
     mcp::DOMAIN,

@@ -10,7 +10,7 @@ use agentsvc_systems::injection::{Shielded, shield};
 use agentsvc_systems::kernel::glob;
 use agentsvc_systems::manifest;
 use agentsvc_systems::memory::{check_key, check_value};
-use agentsvc_systems::turn::{SendToAgent, SendWithinCall};
+use agentsvc_systems::turn::{ReadWithinCall, SendToAgent, SendWithinCall};
 use agentsvc_systems::wasm::limits::{WASM_PAYLOAD_BYTES_MAX, WASM_SECS_MAX};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -52,9 +52,16 @@ impl AgentHost {
         *self.taint.lock()
     }
 
-    fn bring(&self, taint: Taint) {
+    /// The module is given what this tool would read: the turn knows before the module can store or send it.
+    fn bring(&self, taint: Taint, tool: &str, deadline: Instant) -> Result<(), String> {
+        if !self.context.direct && self.context.agent().is_some() {
+            let (from, index) = (self.context.run.attempt, self.context.run.index);
+            let read = ReadWithinCall { from, index, taint, tool: tool.to_owned() };
+            self.wait(deadline, self.context.ask(read))?;
+        }
         let mut brought = self.taint.lock();
         *brought = brought.with(taint);
+        Ok(())
     }
 
     /// Waits for a future, until the deadline at most.
@@ -89,7 +96,7 @@ impl AgentHost {
         let memory = own(&self.context);
         let read = async { memory.get(&key).await.map_err(|refusal| refusal.message.to_string()) };
         let Some(record) = self.wait(deadline, read)? else { return Ok(Value::Null) };
-        self.bring(record.taint);
+        self.bring(record.taint, "memory_recall", deadline)?;
         Ok(serde_json::from_str(&record.value).unwrap_or_default())
     }
 
@@ -109,18 +116,18 @@ impl AgentHost {
         self.context.parts.workspaces.open(run.agent, &run.agent_name).map_err(sentence)
     }
 
-    fn fs_read(&self, path: &str) -> Result<Value, String> {
+    fn fs_read(&self, path: &str, deadline: Instant) -> Result<Value, String> {
         self.check("file_read", Need::Files)?;
         let bytes = self.workspace()?.read_whole(path, WASM_PAYLOAD_BYTES_MAX as u64).map_err(sentence)?;
-        self.bring(Taint::UNKNOWN);
+        self.bring(Taint::NONE, "file_read", deadline)?;
         String::from_utf8(bytes).map(Value::String).map_err(|_| "the file is not UTF-8 text".to_owned())
     }
 
-    fn fs_list(&self, path: &str) -> Result<Value, String> {
+    fn fs_list(&self, path: &str, deadline: Instant) -> Result<Value, String> {
         self.check("file_list", Need::Files)?;
         let path = if path == "." { "" } else { path };
         let listing = self.workspace()?.list(path, false, NAMES_MAX).map_err(sentence)?;
-        self.bring(Taint::UNKNOWN);
+        self.bring(Taint::NONE, "file_list", deadline)?;
         let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
         Ok(listing.entries.iter().map(|entry| name(&entry.path)).collect())
     }
@@ -148,7 +155,7 @@ impl AgentHost {
         };
         let fetch = async { self.context.parts.web.fetch(request).await.map_err(|error| error.to_string()) };
         let fetched = self.wait(deadline, fetch)?;
-        self.bring(Taint::WEB);
+        self.bring(Taint::WEB, "web_fetch", deadline)?;
         Ok(json!({ "status": fetched.status.as_u16(), "body": fetched.text }))
     }
 
@@ -178,7 +185,7 @@ impl AgentHost {
         };
         // What was started is ended by its own limit, a moment later.
         let ran = self.wait(deadline + Duration::from_secs(1), run)?;
-        self.bring(Taint::UNKNOWN);
+        self.bring(Taint::COMMAND, "shell_exec", deadline + Duration::from_secs(1))?;
         Ok(json!({ "exit_code": ran.code, "stdout": ran.stdout, "stderr": ran.stderr }))
     }
 
@@ -214,8 +221,8 @@ impl Host for AgentHost {
             }
             HostCall::KvGet { key } => self.kv_get(&key, deadline),
             HostCall::KvSet { key, value } => self.kv_set(&key, value, deadline),
-            HostCall::FsRead { path } => self.fs_read(&path),
-            HostCall::FsList { path } => self.fs_list(&path),
+            HostCall::FsRead { path } => self.fs_read(&path, deadline),
+            HostCall::FsList { path } => self.fs_list(&path, deadline),
             HostCall::FsWrite { path, content } => self.fs_write(&path, &content),
             HostCall::EnvRead { name } => match HARMLESS.contains(&&*name) {
                 true => Ok(std::env::var(&name).map_or(Value::Null, Value::String)),

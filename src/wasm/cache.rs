@@ -37,7 +37,7 @@ pub(super) fn compiled(bytes: &[u8]) -> Result<Arc<Compiled>, WasmError> {
 
 fn compile(bytes: &[u8]) -> Result<Compiled, WasmError> {
     let mut config = Config::default();
-    config.consume_fuel(true);
+    config.consume_fuel(true).ignore_custom_sections(true).set_max_cached_stacks(1);
     let engine = Engine::new(&config);
     let module = Module::new(&engine, bytes).map_err(|error| WasmError::Module(error.to_string()))?;
     Ok(Compiled { engine, module, bytes: bytes.len() })

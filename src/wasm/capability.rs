@@ -2,7 +2,7 @@
 //! read is not granted.
 
 use agentsvc_systems::kernel::glob;
-use url::Url;
+use reqwest::Url;
 
 use super::HostCall;
 use crate::kernel::sandbox::WorkspacePath;

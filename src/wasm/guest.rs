@@ -5,11 +5,10 @@ use std::time::Instant;
 
 use agentsvc_systems::wasm::limits::{WASM_LOG_LINE_BYTES_MAX, WASM_LOG_LINES_MAX};
 use serde_json::{Value, json};
-use wasmi::core::TrapCode;
 use wasmi::errors::HostError;
 use wasmi::{
     Caller, Error, Extern, Linker, Memory, Store, StoreLimits, StoreLimitsBuilder, TypedFunc,
-    TypedResumableCall, Val, WasmResults,
+    TrapCode, TypedResumableCall, Val, WasmResults,
 };
 
 use super::cache::Compiled;

@@ -264,7 +264,7 @@ fn calls_of_the_host_follow_one_another_and_do_not_nest_without_end() {
     assert_eq!(run_with(&many, Limits::default(), &host).unwrap(), br#"{"ok":"t"}"#);
     assert_eq!(host.calls.lock().len(), 100);
     // `alloc` itself asks the host.
-    let nesting = |from: u32| {
+    let nesting = |when: &str| {
         wat::parse_str(format!(
             "(module
                 (import \"librefang\" \"host_call\" (func $host_call (param i32 i32) (result i64)))
@@ -273,7 +273,7 @@ fn calls_of_the_host_follow_one_another_and_do_not_nest_without_end() {
                 (global $calls (mut i32) (i32.const 0))
                 (func (export \"alloc\") (param i32) (result i32)
                     (global.set $calls (i32.add (global.get $calls) (i32.const 1)))
-                    (if (i32.gt_u (global.get $calls) (i32.const {from}))
+                    (if ({when} (global.get $calls) (i32.const 2))
                         (then (drop (call $host_call (i32.const 16) (i32.const 21)))))
                     (i32.const 1024))
                 (func (export \"execute\") (param i32 i32) (result i64)
@@ -282,9 +282,10 @@ fn calls_of_the_host_follow_one_another_and_do_not_nest_without_end() {
         .expect("a module")
     };
     let host = Noting { answer: Some(json!("t")), ..Noting::default() };
-    assert_eq!(run_with(&nesting(1), Limits::default(), &host), Err(WasmError::Depth));
+    assert_eq!(run_with(&nesting("i32.ge_u"), Limits::default(), &host), Err(WasmError::Depth));
     let once = Noting { answer: Some(json!("t")), ..Noting::default() };
-    assert_eq!(run_with(&nesting(2), Limits::default(), &once).unwrap(), br#"{"ok":"t"}"#);
+    assert_eq!(run_with(&nesting("i32.eq"), Limits::default(), &once).unwrap(), br#"{"ok":"t"}"#);
+    assert_eq!(once.calls.lock().len(), 2);
 }
 
 #[test]

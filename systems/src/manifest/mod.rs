@@ -9,6 +9,7 @@ mod check;
 mod depth;
 mod error;
 mod object;
+pub mod profile;
 mod read;
 mod render;
 mod triggers;

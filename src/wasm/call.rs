@@ -169,7 +169,10 @@ mod tests {
         };
         assert_eq!(fetch(json!({ "url": "u" })), Ok(None));
         assert_eq!(fetch(json!({ "url": "u", "method": "get", "body": "" })), Ok(None));
-        assert_eq!(fetch(json!({ "url": "u", "method": "post", "body": { "a": 1 } })), Ok(Some(r#"{"a":1}"#.to_owned())));
+        assert_eq!(
+            fetch(json!({ "url": "u", "method": "post", "body": { "a": 1 } })),
+            Ok(Some(r#"{"a":1}"#.to_owned()))
+        );
         assert_eq!(fetch(json!({ "url": "u", "method": "POST" })), Ok(Some(String::new())));
     }
 

@@ -9,7 +9,8 @@ use crate::kernel::sandbox::WorkspacePath;
 
 /// Characters of command lines that mean something to a shell.
 const SHELL: &[char] = &[
-    '|', '&', ';', '<', '>', '(', ')', '$', '`', '\\', '"', '\'', '*', '?', '[', ']', '#', '~', '{', '}', '!', '\n', '\r', '\0',
+    '|', '&', ';', '<', '>', '(', ')', '$', '`', '\\', '"', '\'', '*', '?', '[', ']', '#', '~', '{', '}', '!', '\n',
+    '\r', '\0',
 ];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,7 +146,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_not_granted() {
-        for text in ["", "NetConnect", "NetConnect(*", "NetConnect()", "netconnect(*)", "All(*)", "NetConnect(*))", "*"] {
+        for text in ["", "NetConnect", "NetConnect(*", "NetConnect()", "netconnect(*)", "All(*)", "NetConnect(*))", "*"]
+        {
             assert!(!allows(&[text], &fetch("https://example.com/")), "{text}");
         }
         assert_eq!(Capabilities::parse(["x", "AgentSpawn(*)", "FileRead"]), Capabilities::default());
@@ -160,7 +162,9 @@ mod tests {
         assert!(allows(&["NetConnect(\"api.example.com:443\")"], &fetch("https://api.example.com/x")));
         assert!(!allows(&["NetConnect(api.example.com:443)"], &fetch("http://api.example.com/x")));
         assert!(allows(&["NetConnect(*.Example.com)"], &fetch("https://api.example.com/x")));
-        for url in ["https://example.com.evil.test/", "https://evil.test/?example.com", "https://example.com@evil.test/", "no"] {
+        for url in
+            ["https://example.com.evil.test/", "https://evil.test/?example.com", "https://example.com@evil.test/", "no"]
+        {
             assert!(!allows(&["NetConnect(example.com)", "NetConnect(*.example.com)"], &fetch(url)), "{url}");
         }
     }

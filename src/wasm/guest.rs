@@ -7,8 +7,8 @@ use agentsvc_systems::wasm::limits::{WASM_LOG_LINE_BYTES_MAX, WASM_LOG_LINES_MAX
 use serde_json::{Value, json};
 use wasmi::errors::HostError;
 use wasmi::{
-    Caller, Error, Extern, Linker, Memory, Store, StoreLimits, StoreLimitsBuilder, TypedFunc,
-    TrapCode, TypedResumableCall, Val, WasmResults,
+    Caller, Error, Extern, Linker, Memory, Store, StoreLimits, StoreLimitsBuilder, TrapCode, TypedFunc,
+    TypedResumableCall, Val, WasmResults,
 };
 
 use super::cache::Compiled;
@@ -110,7 +110,8 @@ impl<'a> Guest<'a> {
         let call = self.alloc.call_resumable(&mut self.store, length.cast_signed());
         let at = self.drive(call, depth)?.cast_unsigned();
         let start = usize::try_from(at).map_err(|_| WasmError::Pointer)?;
-        let place = start.checked_add(bytes.len()).and_then(|end| self.memory.data_mut(&mut self.store).get_mut(start..end));
+        let place =
+            start.checked_add(bytes.len()).and_then(|end| self.memory.data_mut(&mut self.store).get_mut(start..end));
         place.ok_or(WasmError::Pointer)?.copy_from_slice(bytes);
         Ok((at, length))
     }

@@ -27,8 +27,11 @@ pub(crate) use host::AgentHost;
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
-pub const DOMAIN: Domain =
-    Domain { name: "wasm", uses: &["agent", "approval", "comms", "memory", "tool", "checkpoint", "manifest"], ..Domain::EMPTY };
+pub const DOMAIN: Domain = Domain {
+    name: "wasm",
+    uses: &["agent", "approval", "comms", "memory", "tool", "checkpoint", "manifest"],
+    ..Domain::EMPTY
+};
 
 /// What one run may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +143,8 @@ pub(crate) fn metering_holds() -> bool {
 /// A module whose `execute` never ends: `(loop br 0)`.
 const ENDLESS: &[u8] = &[
     0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00, // magic, version
-    0x01, 0x0c, 0x02, 0x60, 0x01, 0x7f, 0x01, 0x7f, 0x60, 0x02, 0x7f, 0x7f, 0x01, 0x7e, // (i32)->i32, (i32,i32)->i64
+    0x01, 0x0c, 0x02, 0x60, 0x01, 0x7f, 0x01, 0x7f, 0x60, 0x02, 0x7f, 0x7f, 0x01,
+    0x7e, // (i32)->i32, (i32,i32)->i64
     0x03, 0x03, 0x02, 0x00, 0x01, // two functions
     0x05, 0x03, 0x01, 0x00, 0x01, // a memory of one page
     0x07, 0x1c, 0x03, // three exports

@@ -78,7 +78,14 @@ const ECHO: &str = "(func (export \"execute\") (param $at i32) (param $length i3
     (call $packed (local.get $at) (local.get $length)))";
 
 fn all() -> Capabilities {
-    Capabilities::parse(["FileRead(*)", "FileWrite(*)", "NetConnect(*)", "ShellExec(*)", "AgentMessage(*)", "AgentSpawn"])
+    Capabilities::parse([
+        "FileRead(*)",
+        "FileWrite(*)",
+        "NetConnect(*)",
+        "ShellExec(*)",
+        "AgentMessage(*)",
+        "AgentSpawn",
+    ])
 }
 
 fn run_with(module: &[u8], limits: Limits, host: &Noting) -> Result<Vec<u8>, WasmError> {
@@ -92,7 +99,8 @@ fn result(module: &[u8]) -> Result<Vec<u8>, WasmError> {
 #[test]
 fn the_envelope_goes_in_and_the_result_comes_out() {
     let envelope = json!({ "tool": "echo", "input": { "text": "ä" } }).to_string();
-    let given = run(&module(ECHO), envelope.as_bytes(), Limits::default(), &Capabilities::default(), &Noting::default());
+    let given =
+        run(&module(ECHO), envelope.as_bytes(), Limits::default(), &Capabilities::default(), &Noting::default());
     assert_eq!(given.unwrap(), envelope.as_bytes());
     // As long as it may be.
     let limits = Limits { payload_bytes: 1 << 20, ..Limits::default() };
@@ -195,7 +203,8 @@ fn what_is_too_long_is_refused() {
     let long = "(func (export \"execute\") (param i32 i32) (result i64) (call $packed (i32.const 0) (i32.const 101)))";
     let refused = run_with(&module(long), limits, &Noting::default());
     assert_eq!(refused, Err(WasmError::Payload { what: "the result", bytes: 101, max: 100 }));
-    let asks = "(func (export \"execute\") (param i32 i32) (result i64) (call $host_call (i32.const 0) (i32.const 101)))";
+    let asks =
+        "(func (export \"execute\") (param i32 i32) (result i64) (call $host_call (i32.const 0) (i32.const 101)))";
     let refused = run_with(&module(asks), limits, &Noting::default());
     assert_eq!(refused, Err(WasmError::Payload { what: "a request", bytes: 101, max: 100 }));
     // A long answer is an error for the module, which goes on.
@@ -217,7 +226,8 @@ fn the_host_answers_both_names_of_it() {
     assert_eq!(answer, br#"{"error":"the host refuses"}"#);
     let answer = result(&asking("librefang", &json!({ "method": "no_such" }))).unwrap();
     assert_eq!(answer, br#"{"error":"unknown method \"no_such\""}"#);
-    let other = wat::parse_str("(module (import \"wasi_snapshot_preview1\" \"proc_exit\" (func (param i32))))").unwrap();
+    let other =
+        wat::parse_str("(module (import \"wasi_snapshot_preview1\" \"proc_exit\" (func (param i32))))").unwrap();
     assert!(matches!(result(&other), Err(WasmError::Module(_))));
 }
 
@@ -242,7 +252,10 @@ fn calls_of_the_host_take_fuel_and_time() {
     assert_eq!(host.calls.lock().len(), 1);
     let slow = Noting { takes: Duration::from_millis(30), answer: Some(Value::Null), ..Noting::default() };
     let limits = Limits { time: Duration::from_millis(20), ..Limits::default() };
-    assert_eq!(run_with(&asking("librefang", &json!({ "method": "time_now" })), limits, &slow), Err(WasmError::Time(0)));
+    assert_eq!(
+        run_with(&asking("librefang", &json!({ "method": "time_now" })), limits, &slow),
+        Err(WasmError::Time(0))
+    );
 }
 
 /// A module that calls the host again and again has all of its answers; one that does so while it makes room for an answer is
@@ -314,11 +327,13 @@ fn modules_that_do_not_fit_or_fail_say_so() {
     let without = |text: &str| result(&wat::parse_str(text).unwrap()).unwrap_err().to_string();
     assert!(without("(module)").contains("must export `memory`"));
     assert!(without("(module (memory (export \"memory\") 1))").contains("must export `alloc`"));
-    let no_execute = "(module (memory (export \"memory\") 1) (func (export \"alloc\") (param i32) (result i32) (local.get 0))
+    let no_execute =
+        "(module (memory (export \"memory\") 1) (func (export \"alloc\") (param i32) (result i32) (local.get 0))
         (func (export \"execute\")))";
     assert!(without(no_execute).contains("must export `execute`"));
     let fails = module("(func (export \"execute\") (param i32 i32) (result i64) unreachable)");
     assert!(matches!(result(&fails), Err(WasmError::Trap(_))));
-    let recursive = module("(func $e (export \"execute\") (param i32 i32) (result i64) (call $e (i32.const 0) (i32.const 0)))");
+    let recursive =
+        module("(func $e (export \"execute\") (param i32 i32) (result i64) (call $e (i32.const 0) (i32.const 0)))");
     assert!(matches!(result(&recursive), Err(WasmError::Trap(_) | WasmError::Fuel(_))));
 }

@@ -55,6 +55,14 @@ pub fn parse(text: &str) -> Result<ParsedManifest, Error> {
     read::read(text)
 }
 
+/// Refuses a TOML text that nests too deeply to be read.
+///
+/// # Errors
+/// Where it does.
+pub(crate) fn check_depth(text: &str) -> Result<(), Error> {
+    depth::check(text)
+}
+
 /// The content hash under which a manifest is shared: SHA-256 over its stored form (MessagePack, named fields).
 #[must_use]
 pub fn hash(manifest: &Manifest) -> ManifestHash {

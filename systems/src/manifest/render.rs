@@ -34,12 +34,14 @@ fn written_out(document: &mut DocumentMut, was: ParsedManifest, now: &Manifest) 
     let root = document.as_table_mut();
     let mut is_changed = false;
     if was.manifest.capabilities != now.capabilities {
-        is_changed |= root.remove("profile").is_some();
+        is_changed |= root.contains_key("profile");
+        remove_keeping_comment(root, "profile");
     }
     if was.manifest.limits != now.limits
         && let Some(resources) = root.get_mut("resources").and_then(Item::as_table_like_mut)
     {
-        is_changed |= resources.remove("max_llm_tokens_per_hour").is_some();
+        is_changed |= resources.contains_key("max_llm_tokens_per_hour");
+        remove_keeping_comment(resources, "max_llm_tokens_per_hour");
     }
     if is_changed { parse(&document.to_string()).unwrap_or(was) } else { was }
 }

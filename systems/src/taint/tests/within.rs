@@ -39,7 +39,8 @@ fn files_that_a_tainted_turn_left_count_when_they_are_read() {
     let turn = begin(&mut world, agent);
     model_asks(&mut world, "some_skill", "{}");
     let run = runs(&mut world).remove(0);
-    let read = |tool: &str| ReadWithinCall { from: run.attempt, index: run.index, taint: Taint::NONE, tool: tool.into() };
+    let read =
+        |tool: &str| ReadWithinCall { from: run.attempt, index: run.index, taint: Taint::NONE, tool: tool.into() };
     world.ask(read("memory_recall")).unwrap();
     assert_eq!(taint_of(&world, turn), Taint::NONE);
     world.ask(read("file_read")).unwrap();

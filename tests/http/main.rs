@@ -70,6 +70,7 @@ mod provider_endpoints;
 mod provider_login;
 mod providers;
 mod query;
+mod registry;
 mod rehearsals;
 mod replay;
 mod schedules;

@@ -167,6 +167,9 @@ impl<'a> Guest<'a> {
     }
 
     fn look_at_clock(&self) -> Result<(), WasmError> {
+        if self.host.is_cancelled() {
+            return Err(WasmError::Stopped);
+        }
         if Instant::now() < self.deadline { Ok(()) } else { Err(WasmError::Time(self.limits.time.as_secs())) }
     }
 

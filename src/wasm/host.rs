@@ -1,6 +1,8 @@
 //! What a module of an agent's skill reaches: never more than the agent itself, and nothing that waits for a person.
 
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use agentsvc_api::memory::entries::{NewEntry, OnConflict};
@@ -17,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 use super::capability::is_plain;
-use super::{Host, HostCall};
+use super::{Capabilities, Host, HostCall, Limits, run};
 use crate::approval::config::Approval;
 use crate::kernel::egress::Request as Fetch;
 use crate::kernel::sandbox::{Asked, Request as Command, Workspace, Write};
@@ -30,9 +32,45 @@ const HARMLESS: [&str; 4] = ["LANG", "LC_ALL", "LC_CTYPE", "TZ"];
 /// Names of a directory that are listed.
 const NAMES_MAX: usize = 1_000;
 
-/// The host of one tool call of a skill.
-pub(crate) struct AgentHost {
+/// Runs a module for a tool call of an agent: the tool is one of the skill of this name. Gives its result, and the taint of what
+/// the module was given.
+///
+/// # Errors
+/// A sentence for the model.
+pub async fn run_in_call(
     context: Context,
+    skill: &str,
+    module: Vec<u8>,
+    envelope: Vec<u8>,
+    capabilities: Capabilities,
+) -> Result<(Vec<u8>, Taint), String> {
+    let stop = Stop(Arc::default());
+    let host = AgentHost::new(context, skill, Arc::clone(&stop.0));
+    let running = tokio::task::spawn_blocking(move || {
+        let result = run(&module, &envelope, Limits::default(), &capabilities, &host);
+        result.map(|result| (result, host.taint()))
+    });
+    let ended = running.await.map_err(|_| "The module failed with an internal error.".to_owned())?;
+    ended.map_err(|error| {
+        let text = error.to_string();
+        format!("{}{}.", text[..1].to_uppercase(), &text[1..])
+    })
+}
+
+/// Stops the run when nobody waits for it any more.
+struct Stop(Arc<AtomicBool>);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The host of one tool call of a skill.
+struct AgentHost {
+    context: Context,
+    /// Nobody waits for the call any more.
+    stopped: Arc<AtomicBool>,
     handle: Handle,
     /// What the keys of its memory begin with: a skill reads what it wrote, and nothing else of the agent's memory.
     prefix: String,
@@ -42,13 +80,13 @@ pub(crate) struct AgentHost {
 
 impl AgentHost {
     /// The host of a call of the tool of a skill; it is made on a thread of the runtime, and used on one that may block.
-    pub(crate) fn new(context: Context, skill: &str) -> Self {
+    fn new(context: Context, skill: &str, stopped: Arc<AtomicBool>) -> Self {
         let (handle, taint) = (Handle::current(), Mutex::new(Taint::NONE));
-        Self { context, handle, prefix: format!("skill.{skill}."), taint }
+        Self { context, stopped, handle, prefix: format!("skill.{skill}."), taint }
     }
 
     /// What the module was given that is untrusted.
-    pub(crate) fn taint(&self) -> Taint {
+    fn taint(&self) -> Taint {
         *self.taint.lock()
     }
 
@@ -233,6 +271,10 @@ impl Host for AgentHost {
             HostCall::AgentSend { target, message } => self.agent_send(target, message, deadline),
             HostCall::AgentSpawn { manifest } => self.agent_spawn(&manifest, deadline),
         }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
     }
 
     fn log(&self, level: i32, line: &str) {

@@ -22,7 +22,7 @@ use agentsvc_systems::wasm::limits::{
 
 pub use call::HostCall;
 pub use capability::Capabilities;
-pub(crate) use host::AgentHost;
+pub use host::run_in_call;
 
 use crate::kernel::domain::Domain;
 
@@ -67,6 +67,11 @@ pub trait Host {
 
     /// Takes a line of the module's log; it may hold anything.
     fn log(&self, level: i32, line: &str);
+
+    /// Does nobody want the result any more?
+    fn is_cancelled(&self) -> bool {
+        false
+    }
 }
 
 /// Why a run has no result.
@@ -84,6 +89,9 @@ pub enum WasmError {
     /// The time is over.
     #[error("the WASM module did not finish within {0} seconds")]
     Time(u64),
+    /// The call was stopped.
+    #[error("the WASM module was stopped")]
+    Stopped,
     /// It gave a place outside of its memory.
     #[error("the WASM module named a place outside of its memory")]
     Pointer,

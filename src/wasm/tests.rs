@@ -16,6 +16,8 @@ struct Noting {
     answer: Option<Value>,
     /// How long each call takes.
     takes: Duration,
+    /// Nobody wants the result.
+    cancelled: bool,
 }
 
 impl Host for Noting {
@@ -26,6 +28,10 @@ impl Host for Noting {
         }
         self.calls.lock().push(call);
         self.answer.clone().ok_or_else(|| "the host refuses".to_owned())
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled
     }
 
     fn log(&self, level: i32, line: &str) {
@@ -117,6 +123,8 @@ fn an_endless_loop_burns_its_fuel_and_a_slow_one_its_time() {
     let began = Instant::now();
     assert_eq!(run_with(&endless, limits, &Noting::default()), Err(WasmError::Time(0)));
     assert!(began.elapsed() < Duration::from_secs(20));
+    let cancelled = Noting { cancelled: true, ..Noting::default() };
+    assert_eq!(run_with(&endless, Limits::default(), &cancelled), Err(WasmError::Stopped));
     // One that is done before is not stopped.
     let counting = module(
         "(func (export \"execute\") (param i32 i32) (result i64)

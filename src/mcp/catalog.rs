@@ -113,7 +113,8 @@ impl Catalog {
     pub(crate) fn all(&self) -> Vec<Entry> {
         let listed = fs::read_dir(&self.0).into_iter().flatten().flatten().map(|entry| entry.path());
         let mut files: Vec<_> = listed.filter_map(|path| file_of(&path)).collect();
-        files.sort();
+        // Files before directories: of two entries of one id the first counts.
+        files.sort_by_key(|path| (path.ends_with(INSIDE), path.clone()));
         if files.len() > MCP_CATALOG_ENTRIES_MAX {
             tracing::warn!(files = files.len(), most = MCP_CATALOG_ENTRIES_MAX, "the MCP catalog has too many files");
             files.truncate(MCP_CATALOG_ENTRIES_MAX);
@@ -126,7 +127,6 @@ impl Catalog {
             }
         };
         let mut entries: Vec<Entry> = files.iter().filter_map(read).collect();
-        // Both layouts at once: the file counts, as for `find`.
         entries.sort_by(|a, b| a.id.cmp(&b.id));
         entries.dedup_by(|later, first| later.id == first.id);
         entries

@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn by_default_all_of_them_are_in_force() {
         let systems = Systems::of(&Tables::default(), SANDBOX).systems();
-        assert_eq!(systems.len(), 10);
+        assert_eq!(systems.len(), 11);
         assert!(systems.iter().all(|system| system.status == Status::Active), "{systems:?}");
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agentsvc_systems::wasm::limits::{WASM_CACHE_BYTES_MAX, WASM_CACHE_MODULES_MAX};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use wasmi::{Config, Engine, Module};
+use wasmi::{CompilationMode, Config, Engine, Module};
 
 use super::WasmError;
 
@@ -37,7 +37,9 @@ pub(super) fn compiled(bytes: &[u8]) -> Result<Arc<Compiled>, WasmError> {
 
 fn compile(bytes: &[u8]) -> Result<Compiled, WasmError> {
     let mut config = Config::default();
-    config.consume_fuel(true).ignore_custom_sections(true).set_max_cached_stacks(1);
+    // Eager: a function that is translated when it is first called would take its fuel, and end the call without any.
+    config.compilation_mode(CompilationMode::Eager).consume_fuel(true);
+    config.ignore_custom_sections(true).set_max_cached_stacks(1);
     let engine = Engine::new(&config);
     let module = Module::new(&engine, bytes).map_err(|error| WasmError::Module(error.to_string()))?;
     Ok(Compiled { engine, module, bytes: bytes.len() })

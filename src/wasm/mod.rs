@@ -29,7 +29,7 @@ use crate::kernel::domain::Domain;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "wasm",
-    uses: &["agent", "approval", "comms", "memory", "tool", "checkpoint", "manifest"],
+    uses: &["agent", "approval", "injection", "manifest", "memory", "tool", "turn"],
     ..Domain::EMPTY
 };
 

@@ -53,7 +53,11 @@ fn install(daemon: &Daemon, body: &Value) -> crate::support::http::Reply {
 }
 
 fn list(daemon: &Daemon, query: &str) -> Vec<(String, bool)> {
-    let list = daemon.get(&format!("/api/extensions{query}")).expect(200);
+    let reply = match query {
+        "" => daemon.get("/api/extensions"),
+        query => daemon.get(&format!("/api/extensions{query}")),
+    };
+    let list = reply.expect(200);
     let rows = list["extensions"].as_array().expect("a list");
     assert_eq!(list["total"], rows.len());
     rows.iter().map(|row| (text(&row["name"]), row["installed"] == true)).collect()

@@ -129,6 +129,10 @@ fn content(folder: &str) -> Option<Vec<PathBuf>> {
 fn agents_of_others_load() {
     let Some(folders) = content("agents") else { return };
     let daemon = Daemon::start();
+    // The first start made one that has the name of one of these.
+    for agent in daemon.get("/api/agents").expect(200).as_array().expect("the agents") {
+        daemon.delete(&format!("/api/agents/{}", text(&agent["id"]))).expect(200);
+    }
     for folder in folders {
         let manifest = fs::read_to_string(folder.join("agent.toml")).unwrap();
         let made = daemon.post("/api/agents", &json!({ "manifest_toml": manifest })).expect(201);

@@ -21,7 +21,7 @@ use crate::mcp::servers::shape::{CatalogItem, HealthItem, RequiredEnv, ServerIte
 #[derive(Clone, Debug)]
 pub(super) enum Extension {
     /// An entry of the operator's catalog.
-    Entry(CatalogItem),
+    Entry(Box<CatalogItem>),
     /// A template that a client brought.
     Template(Box<Template>),
 }
@@ -50,7 +50,7 @@ impl Extensions {
     pub(super) async fn find(&self, name: &str) -> Result<Option<Extension>, Error> {
         let (servers, templates, id) = (Arc::clone(&self.servers), Arc::clone(&self.templates), name.to_owned());
         let found = blocking(move || match servers.entry(&id) {
-            Ok(Some(entry)) => Ok(Some(Extension::Entry(entry))),
+            Ok(Some(entry)) => Ok(Some(Extension::Entry(Box::new(entry)))),
             Err(why) => Err((MCP_TEMPLATE, why)),
             Ok(None) => match templates.find(&id) {
                 Ok(found) => Ok(found.map(|template| Extension::Template(Box::new(template)))),

@@ -14,6 +14,7 @@ pub mod config;
 pub mod daemon;
 pub mod doctor;
 pub mod event;
+pub mod extension;
 pub mod goal;
 pub mod hand;
 pub mod kernel;
@@ -47,6 +48,7 @@ pub mod trigger;
 pub mod turn;
 pub mod upload;
 pub mod usage;
+pub mod wasm;
 pub mod web;
 pub mod webhook;
 pub mod workflow;
@@ -91,6 +93,8 @@ pub const DOMAINS: &[Domain] = &[
     tool::DOMAIN,
     hand::DOMAIN,
     mcp::DOMAIN,
+    extension::DOMAIN,
+    wasm::DOMAIN,
     a2a::DOMAIN,
     peer::DOMAIN,
     web::DOMAIN,

@@ -15,6 +15,7 @@ pub mod checkpoint;
 pub mod comms;
 pub mod config;
 pub mod event;
+pub mod extension;
 pub mod goal;
 pub mod hand;
 pub mod http;
@@ -109,6 +110,7 @@ const LIST: &[HttpDomain] = &[
     skill::DOMAIN,
     skill_source::DOMAIN,
     skill_evolution::DOMAIN,
+    extension::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

@@ -135,6 +135,11 @@ impl Home {
         self.root.join("skills")
     }
 
+    /// Templates of MCP servers that clients installed from elsewhere, one file each.
+    pub fn extensions_dir(&self) -> PathBuf {
+        self.root.join("extensions")
+    }
+
     /// Manifests to make agents from, one file each.
     pub fn agent_types_dir(&self) -> PathBuf {
         self.root.join("agent-types")

@@ -1,5 +1,5 @@
-//! The MCP catalog: `{home}/mcp/catalog/<id>.toml`, which the operator puts there. What others wrote is read as it is: keys
-//! without a meaning here are ignored.
+//! The MCP catalog: `{home}/mcp/catalog/<id>.toml` or `<id>/MCP.toml`, which the operator puts there. What others wrote is
+//! read as it is: keys without a meaning here are ignored.
 
 use std::fs;
 use std::io::{self, Read};
@@ -17,6 +17,8 @@ use crate::kernel::vault;
 
 /// What the names of its files end with.
 const EXTENSION: &str = "toml";
+/// The file of an entry that is a directory.
+const INSIDE: &str = "MCP.toml";
 
 /// A server that can be installed.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,7 +73,7 @@ impl Entry {
             return Err("it is no table".to_owned());
         };
         if table.get("id").and_then(Value::as_str) != Some(stem) || !is_name(stem) {
-            return Err("`id` must be the name of the file, with letters, digits, `-` and `_`".to_owned());
+            return Err("`id` must be the name of the file or directory, with letters, digits, `-` and `_`".to_owned());
         }
         let Some(Value::Object(mut transport)) = table.remove("transport") else {
             return Err("it needs [transport]".to_owned());
@@ -110,8 +112,9 @@ impl Catalog {
     /// Every entry, in the order of their ids. Files that cannot be used are left out, with a warning.
     pub(crate) fn all(&self) -> Vec<Entry> {
         let listed = fs::read_dir(&self.0).into_iter().flatten().flatten().map(|entry| entry.path());
-        let mut files: Vec<_> = listed.filter(|path| path.extension().is_some_and(|it| it == EXTENSION)).collect();
-        files.sort();
+        let mut files: Vec<_> = listed.filter_map(|path| file_of(&path)).collect();
+        // Files before directories: of two entries of one id the first counts.
+        files.sort_by_key(|path| (path.ends_with(INSIDE), path.clone()));
         if files.len() > MCP_CATALOG_ENTRIES_MAX {
             tracing::warn!(files = files.len(), most = MCP_CATALOG_ENTRIES_MAX, "the MCP catalog has too many files");
             files.truncate(MCP_CATALOG_ENTRIES_MAX);
@@ -123,7 +126,10 @@ impl Catalog {
                 None
             }
         };
-        files.iter().filter_map(read).collect()
+        let mut entries: Vec<Entry> = files.iter().filter_map(read).collect();
+        entries.sort_by(|a, b| a.id.cmp(&b.id));
+        entries.dedup_by(|later, first| later.id == first.id);
+        entries
     }
 
     /// The entry of this id.
@@ -131,18 +137,48 @@ impl Catalog {
     /// # Errors
     /// Why it cannot be used; `None` when there is none.
     pub(crate) fn find(&self, id: &str) -> Result<Option<Entry>, String> {
-        let path = self.0.join(format!("{id}.{EXTENSION}"));
-        if is_name(id) && path.is_file() { read(&path).map(Some) } else { Ok(None) }
+        if !is_name(id) {
+            return Ok(None);
+        }
+        let places = [self.place(id), self.0.join(id).join(INSIDE)];
+        places.iter().find(|path| path.is_file()).map(|path| read(path)).transpose()
+    }
+
+    /// Where the file of an entry of this id is put.
+    pub(crate) fn place(&self, id: &str) -> PathBuf {
+        self.0.join(format!("{id}.{EXTENSION}"))
     }
 }
 
-fn read(path: &Path) -> Result<Entry, String> {
-    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    let text = text_of(path).map_err(|error| error.to_string())?;
-    match text {
-        Some(text) => Entry::read(stem, &text),
-        None => Err(format!("it is no file of at most {MCP_CATALOG_FILE_BYTES_MAX} bytes")),
+/// The entry in a file or directory anywhere, whatever its name, and its text.
+///
+/// # Errors
+/// Why it is none.
+pub(crate) fn entry_at(path: &Path) -> Result<(Entry, String), String> {
+    let inside = path.join(INSIDE);
+    let text = whole_text(if path.is_dir() { &inside } else { path })?;
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| error.message().to_owned())?;
+    let id = table.get("id").and_then(toml::Value::as_str).ok_or("it needs `id`")?;
+    Ok((Entry::read(id, &text)?, text))
+}
+
+/// The file of an entry of the catalog, in either layout.
+fn file_of(path: &Path) -> Option<PathBuf> {
+    if path.extension().is_some_and(|it| it == EXTENSION) {
+        return Some(path.to_owned());
     }
+    Some(path.join(INSIDE)).filter(|inside| inside.is_file())
+}
+
+fn read(path: &Path) -> Result<Entry, String> {
+    let named = if path.file_name().is_some_and(|name| name == INSIDE) { path.parent() } else { Some(path) };
+    let stem = named.and_then(Path::file_stem).and_then(|stem| stem.to_str()).unwrap_or_default();
+    Entry::read(stem, &whole_text(path)?)
+}
+
+fn whole_text(path: &Path) -> Result<String, String> {
+    let text = text_of(path).map_err(|error| error.to_string())?;
+    text.ok_or_else(|| format!("it is no file of at most {MCP_CATALOG_FILE_BYTES_MAX} bytes"))
 }
 
 fn text_of(path: &Path) -> io::Result<Option<String>> {
@@ -222,7 +258,7 @@ description = "Bewahrt Notizen auf"
     #[test]
     fn files_that_make_no_sense_are_left_out() {
         let wrong = |stem: &str, text: &str| Entry::read(stem, text).unwrap_err();
-        assert!(wrong("other", NOTES).contains("the name of the file"));
+        assert!(wrong("other", NOTES).contains("the name of the file or directory"));
         assert!(wrong("notes", "id = \"notes\"\n").contains("needs [transport]"));
         assert!(wrong("notes", "id = ").contains("string"), "{}", wrong("notes", "id = "));
         assert!(wrong("notes", &NOTES.replace("\"stdio\"", "\"pigeon\"")).contains("transport: unknown variant"));
@@ -243,5 +279,32 @@ description = "Bewahrt Notizen auf"
         assert!(catalog.find("broken").is_err() && catalog.find("huge").is_err());
         assert_eq!(catalog.find("../catalog/notes").unwrap(), None);
         assert_eq!(catalog.find("none").unwrap(), None);
+    }
+
+    #[test]
+    fn an_entry_can_be_a_directory_and_the_file_counts_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let catalog = Catalog::new(dir.path().to_owned());
+        let put = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        put("notes/MCP.toml", NOTES);
+        put("other/MCP.toml", NOTES);
+        put("empty/README.md", "");
+        assert_eq!(catalog.all().iter().map(|entry| &*entry.text.name).collect::<Vec<_>>(), ["Notes"]);
+        assert_eq!(&*catalog.find("notes").unwrap().unwrap().text.name, "Notes");
+        assert!(catalog.find("other").unwrap_err().contains("the name of the file or directory"));
+        put("notes.toml", &NOTES.replace("\"Notes\"", "\"File\""));
+        assert_eq!(catalog.all().iter().map(|entry| &*entry.text.name).collect::<Vec<_>>(), ["File"]);
+        assert_eq!(&*catalog.find("notes").unwrap().unwrap().text.name, "File");
+        // Elsewhere its name says nothing.
+        for path in [dir.path().join("other"), dir.path().join("other/MCP.toml")] {
+            assert_eq!(&*entry_at(&path).unwrap().0.id, "notes");
+        }
+        assert!(entry_at(&dir.path().join("empty")).is_err());
+        put("bare.toml", "name = \"x\"");
+        assert_eq!(entry_at(&dir.path().join("bare.toml")).unwrap_err(), "it needs `id`");
     }
 }

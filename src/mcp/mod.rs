@@ -1,6 +1,6 @@
 //! The Model Context Protocol (spec 3, MCP servers).
 
-mod catalog;
+pub(crate) mod catalog;
 pub(crate) mod cli;
 pub mod client;
 pub mod config;

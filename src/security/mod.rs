@@ -20,12 +20,13 @@ use crate::agent::manifest_keys::ManifestKeys;
 use crate::kernel::domain::Domain;
 use crate::kernel::egress::private_places_open;
 use crate::peer;
+use crate::wasm;
 use crate::web::config::Web;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "security",
-    uses: &["agent", "tool", "web", "injection", "manifest", "prompt", "turn", "config", "session", "peer"],
+    uses: &["agent", "tool", "web", "injection", "manifest", "prompt", "turn", "config", "session", "peer", "wasm"],
     open: |opening| {
         let config = opening.settings.get::<Security>();
         let keys = ManifestKeys::new(config.manifest_keys.clone(), config.require_signed_manifests);
@@ -81,6 +82,11 @@ impl Systems {
                 "ofp_hmac_auth",
                 peer::holds(),
                 "a node is let in only if it knows the shared secret; its first key is pinned",
+            ),
+            SystemStatus::when(
+                "wasm_dual_metering",
+                wasm::metering_holds(),
+                "a WASM module is stopped when its fuel is used up, and when its time is over",
             ),
             SystemStatus::when("loop_guard", loop_guard_holds(), "repeated and excessive tool calls are refused"),
             SystemStatus::when(
@@ -203,7 +209,7 @@ mod tests {
     #[test]
     fn by_default_all_of_them_are_in_force() {
         let systems = Systems::of(&Tables::default(), tried(SANDBOX)).systems();
-        assert_eq!(systems.len(), 10);
+        assert_eq!(systems.len(), 11);
         assert!(systems.iter().all(|system| system.status == Status::Active), "{systems:?}");
     }
 

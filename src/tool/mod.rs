@@ -9,7 +9,7 @@ mod file_delete;
 mod file_list;
 mod file_read;
 mod file_write;
-mod files;
+pub(crate) mod files;
 mod offer;
 mod patch;
 pub mod remote;

@@ -40,6 +40,7 @@ mod testing;
 pub mod trigger;
 pub mod turn;
 pub mod usage;
+pub mod wasm;
 pub mod webhook;
 pub mod workflow;
 pub mod world;
@@ -91,6 +92,7 @@ pub const DOMAINS: &[Domain] = &[
     workflow::DOMAIN,
     hand::DOMAIN,
     webhook::DOMAIN,
+    wasm::DOMAIN,
     comms::DOMAIN,
     peer::DOMAIN,
     mcp::DOMAIN,

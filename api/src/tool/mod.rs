@@ -3,7 +3,6 @@
 pub(crate) mod direct;
 pub mod error_codes;
 pub(crate) mod profile_routes;
-pub mod profiles;
 pub(crate) mod routes;
 pub mod toolbox;
 

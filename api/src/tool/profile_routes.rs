@@ -1,5 +1,6 @@
 //! Profiles of tools (spec 2, System).
 
+use agentsvc_systems::manifest::profile::{PROFILES, Profile};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -8,7 +9,6 @@ use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
-use crate::tool::profiles::{PROFILES, Profile};
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/profiles", "List tool profiles", |call| Box::pin(list(call)))

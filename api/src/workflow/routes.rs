@@ -1,15 +1,19 @@
 //! Workflow definitions (spec 1, Workflows).
 
+use std::collections::BTreeMap;
+
 use agentsvc_components::workflow::{ErrorMode, Step, StepAgent, StepMode, Workflow};
 use agentsvc_components::{AgentId, WorkflowId};
 use agentsvc_systems::kernel::entities::Remove;
 use agentsvc_systems::workflow::{
-    CreateWorkflow, ListWorkflows, NewStep, NewWorkflow, UpdateWorkflow, WorkflowPatch, WorkflowSummary, WorkflowView,
+    CreateWorkflow, ListWorkflows, NewStep, NewWorkflow, RegistryWorkflow, UpdateWorkflow, WorkflowPatch,
+    WorkflowSummary, WorkflowView, converted,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::http::blocking::spawn_blocking;
 use crate::http::call::Call;
 use crate::http::crud::{self, Shown};
 use crate::http::error::Error;
@@ -26,6 +30,9 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(&[Reply::json::<Vec<Item>>(200, "the workflows, oldest first")]),
     Route::post("/api/workflows", "Create a workflow", |call| Box::pin(create(call)))
         .body::<WorkflowBody>()
+        .replies(&[Reply::json::<Created>(201, "created")]),
+    Route::post("/api/workflows/import", "Create a workflow from one of a registry", |call| Box::pin(import(call)))
+        .body::<ImportBody>()
         .replies(&[Reply::json::<Created>(201, "created")]),
     crud::get::<Definition>("/api/workflows/{id}", "Get a workflow"),
     Route::put("/api/workflows/{id}", "Update a workflow", |call| Box::pin(update(call)))
@@ -184,6 +191,30 @@ async fn create(call: Call) -> Result<Response, Error> {
     let WorkflowBody { name, description, steps } = call.json()?;
     let steps = steps.into_iter().map(NewStep::from).collect();
     let new = NewWorkflow { name, description: description.unwrap_or_default(), steps };
+    let WorkflowView { id, workflow } = call.ask(CreateWorkflow(new)).await?;
+    reply::created(&Created { workflow_id: id.0, name: workflow.name })
+}
+
+/// A workflow of a registry to create here.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct ImportBody {
+    /// Its TOML, with `name`, `description`, `parameters` and `steps` with `name`, `prompt_template` and `depends_on`. At most 1 MiB.
+    workflow_toml: Option<String>,
+    /// The agent of steps that name none; this or `agent_name`.
+    agent_id: Option<Uuid>,
+    /// The same by name.
+    agent_name: Option<String>,
+    /// Values of its parameters that hold for every run. The others come from the input of a run.
+    values: BTreeMap<String, String>,
+}
+
+async fn import(call: Call) -> Result<Response, Error> {
+    let ImportBody { workflow_toml, agent_id, agent_name, values } = call.json()?;
+    let toml = workflow_toml.ok_or_else(|| Error::bad_field("workflow_toml", "workflow_toml is missing"))?;
+    let given = RegistryWorkflow { toml, agent_id: agent_id.map(AgentId), agent_name, values };
+    let converted = spawn_blocking(move || converted(given)).await;
+    let new = converted.map_err(|_| Error::internal("internal error"))??;
     let WorkflowView { id, workflow } = call.ask(CreateWorkflow(new)).await?;
     reply::created(&Created { workflow_id: id.0, name: workflow.name })
 }

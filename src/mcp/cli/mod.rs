@@ -2,7 +2,7 @@
 //! their servers. Each message goes to `/api/mcp`. Its subcommands manage the servers of others.
 
 mod login;
-mod servers;
+pub(crate) mod servers;
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read};

@@ -168,15 +168,7 @@ impl Add {
 
     /// The request, with variables of the environment.
     fn body(self, variable: impl Fn(&str) -> Option<String>) -> Result<Value, Error> {
-        let mut env = Map::new();
-        for given in &self.env {
-            let (name, value) = match given.split_once('=') {
-                Some((name, value)) => (name, Some(value.to_owned())),
-                None => (&**given, variable(given)),
-            };
-            let missing = || Error::Usage(format!("the environment has no variable {name}; use --env {name}=value"));
-            env.insert(name.to_owned(), value.ok_or_else(missing)?.into());
-        }
+        let env = variables(&self.env, variable)?;
         let mut body = match (self.url, self.command.split_first()) {
             (Some(url), _) => {
                 let kind = if self.sse { "sse" } else { "http" };
@@ -193,6 +185,26 @@ impl Add {
         }
         Ok(body)
     }
+}
+
+/// The values of `--env`: each is given, or that of the variable here.
+///
+/// # Errors
+/// A variable that is not here.
+pub(crate) fn variables(
+    given: &[String],
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<Map<String, Value>, Error> {
+    let mut env = Map::new();
+    for given in given {
+        let (name, value) = match given.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (&**given, variable(given)),
+        };
+        let missing = || Error::Usage(format!("the environment has no variable {name}; use --env {name}=value"));
+        env.insert(name.to_owned(), value.ok_or_else(missing)?.into());
+    }
+    Ok(env)
 }
 
 pub(super) fn path(name: &str, rest: &str) -> String {

@@ -54,6 +54,12 @@ fn shown(server: &Server, is_listed: bool) -> ServerItem {
             Source::Api => "api",
         },
         env: definition.env.iter().map(|(name, _)| name.to_string()).collect(),
+        missing_env: definition
+            .env
+            .iter()
+            .filter(|(_, value)| value.is_none())
+            .map(|(name, _)| name.to_string())
+            .collect(),
         headers: definition.headers.iter().map(|(name, _)| name.to_string()).collect(),
         timeout_secs: definition.timeout.as_secs(),
         network: definition.network,
@@ -97,7 +103,7 @@ fn shown_review(prefix: &str, offer: &Offer, is_listed: bool, [most, bytes]: [us
 }
 
 /// What the API shows of an entry.
-fn shown_entry(entry: Entry, installed: &[Box<str>]) -> CatalogItem {
+pub(crate) fn shown_entry(entry: Entry, installed: &[Box<str>]) -> CatalogItem {
     let transport = serde_json::to_value(&entry.given.transport).unwrap_or_default();
     CatalogItem {
         installed: installed.contains(&entry.id),

@@ -12,7 +12,7 @@ pub(crate) mod fuzzing;
 mod gather;
 mod incoming;
 mod link;
-mod manage;
+pub(crate) mod manage;
 mod mirrored;
 mod pace;
 mod pins;

@@ -366,6 +366,13 @@ impl Fuzz {
             ..task::PostTask::default()
         };
         let told = Formatter::By(|view: &task::TaskView| format!("posted {}", view.task.title));
+        if self.random.one_in(3) {
+            let taint = agentsvc_components::kernel::taint::Taint::WEB;
+            ask(engine, actor, turn::ReadWithinCall { from: attempt, index, taint, tool: "web_fetch".to_owned() });
+            let (to, text) = (self.agent().to_string(), self.text());
+            let send = turn::SendToAgent { from: attempt, index, to, session: None, text, wait: false, found: None };
+            ask(engine, actor, turn::SendWithinCall(send));
+        }
         let is_taken = match self.random.below(3) {
             0 => {
                 let found = None;

@@ -9,6 +9,7 @@ mod check;
 mod depth;
 mod error;
 mod object;
+pub mod profile;
 mod read;
 mod render;
 mod skills;
@@ -57,6 +58,14 @@ pub fn parse(text: &str) -> Result<ParsedManifest, Error> {
     // First, because the parser's own bounds still admit trees whose drop needs megabytes of stack.
     depth::check(text)?;
     read::read(text)
+}
+
+/// Refuses a TOML text that nests too deeply to be read.
+///
+/// # Errors
+/// Where it does.
+pub(crate) fn check_depth(text: &str) -> Result<(), Error> {
+    depth::check(text)
 }
 
 /// The content hash under which a manifest is shared: SHA-256 over its stored form (MessagePack, named fields).

@@ -13,6 +13,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::Error;
+use super::profile::Profile;
 use super::{ParsedManifest, check, triggers, wake};
 
 /// A value of the tree and where it stands in the text.
@@ -46,10 +47,7 @@ fn manifest(root: &Table<'_>) -> Result<Manifest, Error> {
     let (model, model_prompt) =
         root.table("model", |table| Ok((model_choice(table)?, table.text("system_prompt")?)))?;
     let root_prompt = root.string("system_prompt")?.map(Box::from);
-    let mut capabilities = root.table("capabilities", capabilities)?;
-    if root.has("tools") {
-        capabilities.tools = root.list("tools")?;
-    }
+    let capabilities = all_capabilities(root)?;
     Ok(Manifest {
         version: root.text("version")?,
         description: root.text("description")?,
@@ -70,7 +68,7 @@ fn manifest(root: &Table<'_>) -> Result<Manifest, Error> {
         identity: root.table("identity", |table| {
             Ok(Identity { avatar: table.text("avatar")?, persona: table.text("persona")? })
         })?,
-        limits: root.table("limits", limits)?,
+        limits: all_limits(root)?,
         proactive_memory: root.table("proactive_memory", proactive_memory)?,
         triggers: triggers::read(root)?,
         auto_dream: AutoDream {
@@ -118,6 +116,29 @@ fn capabilities(table: &Table<'_>) -> Result<Capabilities, Error> {
         agent_spawn: table.boolean("agent_spawn")?,
         file_system: table.boolean("file_system")?,
     })
+}
+
+/// `[capabilities]`, or `tools` at top level, over those of `profile`. With tools of its own, a manifest has no others.
+fn all_capabilities(root: &Table<'_>) -> Result<Capabilities, Error> {
+    let mut all = root.table("capabilities", capabilities)?;
+    if root.has("tools") {
+        all.tools = root.list("tools")?;
+    }
+    let profile = root.string("profile")?.map(Profile::named).transpose();
+    let Some(profile) = profile.map_err(|why| root.wrong("profile", why))?.flatten() else { return Ok(all) };
+    let has = |key: &str| root.table("capabilities", |table| Ok(table.has(key))).unwrap_or_default();
+    if !root.has("tools") && !has("tools") {
+        profile.fill(&mut all, has);
+    }
+    Ok(all)
+}
+
+/// `[limits]`; without an hourly limit that of `[resources]`, where 0 is none.
+fn all_limits(root: &Table<'_>) -> Result<Limits, Error> {
+    let limits = root.table("limits", limits)?;
+    let resources = root.table("resources", |table| table.whole_number("max_llm_tokens_per_hour"))?;
+    let hourly_tokens = limits.hourly_tokens.or(resources.filter(|most| *most > 0).map(u64::from));
+    Ok(Limits { hourly_tokens, ..limits })
 }
 
 /// `[limits]`.

@@ -22,10 +22,28 @@ pub fn render(original: &str, name: &str, manifest: &Manifest) -> String {
     if *was.name == *name && was.manifest == *manifest {
         return original.to_owned();
     }
+    let was = written_out(&mut document, was, manifest);
     let root = document.as_table_mut();
     merge_string(root, "name", &was.name, name);
     merge_root(root, &was.manifest, manifest);
     document.to_string()
+}
+
+/// Takes out keys that stand for others which are to change, and gives what the document says without them.
+fn written_out(document: &mut DocumentMut, was: ParsedManifest, now: &Manifest) -> ParsedManifest {
+    let root = document.as_table_mut();
+    let mut is_changed = false;
+    if was.manifest.capabilities != now.capabilities {
+        is_changed |= root.contains_key("profile");
+        remove_keeping_comment(root, "profile");
+    }
+    if was.manifest.limits != now.limits
+        && let Some(resources) = root.get_mut("resources").and_then(Item::as_table_like_mut)
+    {
+        is_changed |= resources.contains_key("max_llm_tokens_per_hour");
+        remove_keeping_comment(resources, "max_llm_tokens_per_hour");
+    }
+    if is_changed { parse(&document.to_string()).unwrap_or(was) } else { was }
 }
 
 /// Every key but the name.

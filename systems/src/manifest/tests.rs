@@ -301,3 +301,24 @@ fn a_broken_original_is_replaced() {
     let manifest = Manifest { description: "d".into(), ..Manifest::default() };
     assert_eq!(render("]", "x", &manifest), "name = \"x\"\ndescription = \"d\"\n");
 }
+
+#[test]
+fn an_hourly_limit_of_tokens_can_stand_under_resources() {
+    let limit = |text: &str| parse(&format!("name = \"x\"\n{text}")).map(|parsed| parsed.manifest.limits.hourly_tokens);
+    assert_eq!(limit("[resources]\nmax_llm_tokens_per_hour = 50000"), Ok(Some(50_000)));
+    assert_eq!(limit("[resources]\nmax_llm_tokens_per_hour = 0"), Ok(None));
+    assert_eq!(limit("[resources]\nmax_memory_bytes = 1"), Ok(None));
+    let both = "[limits]\nhourly_token_limit = 7\n[resources]\nmax_llm_tokens_per_hour = 50000";
+    assert_eq!(limit(both), Ok(Some(7)));
+    let wrong = limit("[resources]\nmax_llm_tokens_per_hour = \"many\"").unwrap_err().to_string();
+    assert!(wrong.contains("resources.max_llm_tokens_per_hour"), "{wrong}");
+    // A change is written where this daemon writes it, and the other key does not undo it.
+    let text = "name = \"x\"\n[resources]\nmax_llm_tokens_per_hour = 50000\nmax_memory_bytes = 1 # kept\n";
+    for hourly_tokens in [None, Some(9)] {
+        let mut manifest = parse(text).unwrap().manifest;
+        manifest.limits.hourly_tokens = hourly_tokens;
+        let changed = render(text, "x", &manifest);
+        assert_eq!(parse(&changed).unwrap().manifest, manifest, "{changed}");
+        assert!(changed.contains("# kept"), "{changed}");
+    }
+}

@@ -33,6 +33,7 @@ mod addresses;
 mod files;
 mod meanwhile;
 mod strangers;
+mod within;
 
 fn world(taint: TaintPolicy) -> (TestWorld, AgentId) {
     with(SecuritySettings { taint, ..SecuritySettings::default() })

@@ -95,10 +95,20 @@ pub struct SentToAgent {
 
 command! {
     write "send_to_agent" SendToAgent => SentToAgent, Id(|it| it.from.job.0), |it, world|
-        Answer::stored(send(world, it))
+        Answer::stored(send(world, it, true))
 }
 
-fn send(world: &mut World, command: SendToAgent) -> Result<SentToAgent, Refusal> {
+/// Sends a message from within a tool call that goes on: what carries the call out settles it. The answer is not awaited.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SendWithinCall(pub SendToAgent);
+
+command! {
+    write "send_within_call" SendWithinCall => SentToAgent, Id(|it| it.0.from.job.0), |it, world|
+        Answer::stored(send(world, SendToAgent { wait: false, ..it.0 }, false))
+}
+
+/// Sends the message. `settles` the call that asks for it?
+fn send(world: &mut World, command: SendToAgent, settles: bool) -> Result<SentToAgent, Refusal> {
     let parent = waiting_parent(world, command.from, command.index)?;
     let (owner, home) = (parent.agent, parent.session);
     let to = agent::named(world, &command.to)?;
@@ -140,8 +150,10 @@ fn send(world: &mut World, command: SendToAgent) -> Result<SentToAgent, Refusal>
         false => take(world, receiver, command.session, message, false, Some(link))?,
     };
     cascade::sent(world, sender, so_deep);
-    tools::adopt(world, parent.entity, command.from, command.index, taken.turn);
-    if !command.wait {
+    if settles {
+        tools::adopt(world, parent.entity, command.from, command.index, taken.turn);
+    }
+    if settles && !command.wait {
         let answer = format!("Sent. task_id: {}, session_id: {}. The reply is not awaited.", taken.turn, taken.session);
         settle(world, parent.entity, command.index, answer, ToolStatus::Ok);
     }

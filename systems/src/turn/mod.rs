@@ -69,11 +69,12 @@ mod tool_lane;
 pub mod tool_result;
 mod tools;
 mod trace;
+mod within;
 
 pub(crate) use admit::admit;
 pub use conversation::{Conversation, ConversationTarget, PostConversation, SendConversation, StopConversation};
 pub(crate) use delegate::Children;
-pub use delegate::{SendToAgent, SentToAgent};
+pub use delegate::{SendToAgent, SendWithinCall, SentToAgent};
 pub use drain::DrainCalls;
 pub(crate) use ended::{Ended, FiredTurnEnded, tell};
 pub(crate) use finish::TurnClosed;
@@ -88,6 +89,7 @@ pub use open::{ListOpenTurns, OpenTurn};
 pub use stop::StopTurns;
 pub(crate) use tool_lane::ToolLane;
 pub(crate) use tools::send;
+pub use within::ReadWithinCall;
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 use hashbrown::HashMap;
@@ -162,6 +164,8 @@ pub(crate) const DOMAIN: Domain = Domain {
         CommandDef::of::<SendConversation>(),
         CommandDef::of::<SendMessage>(),
         CommandDef::of::<SendToAgent>(),
+        CommandDef::of::<SendWithinCall>(),
+        CommandDef::of::<ReadWithinCall>(),
         CommandDef::of::<StopConversation>(),
         CommandDef::of::<StopTurns>(),
     ],

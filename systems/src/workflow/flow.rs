@@ -1,13 +1,18 @@
 //! What flows through a run: the input of each step, its variables and its prompt. All of it follows from the outputs of
 //! the steps before, so that nothing else has to be stored.
 
+use std::cell::Cell;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use agentsvc_components::kernel::limit;
 use agentsvc_components::workflow::{Step, StepMode, StepRun, WorkflowRun};
 
+use serde_json::{Map, Value};
+
 use super::condition::{Condition, Values};
+use super::registry::WHOLE;
 use super::template::{self, TooLong};
 
 /// The steps that go together with the one at `at`, which is the first of them: fan_out steps in a row, else itself.
@@ -59,13 +64,56 @@ pub(super) fn variable<'a>(run: &'a WorkflowRun, step: usize, name: &str) -> Opt
     found
 }
 
+/// What names of members of the run's input begin with.
+const OF_RUN: &str = "run_input.";
+
+/// The members of the input of a run, if it is a JSON object.
+struct Given<'a> {
+    whole: &'a str,
+    members: HashMap<String, String>,
+}
+
+impl<'a> Given<'a> {
+    /// Those of `input`, if the prompt asks for any.
+    fn of(input: &'a str, prompt: &str) -> Self {
+        let asked = prompt.contains(OF_RUN).then(|| serde_json::from_str::<Map<String, Value>>(input).ok()).flatten();
+        let text = |value: Value| match value {
+            Value::String(text) => text,
+            value => value.to_string(),
+        };
+        let members = asked.into_iter().flatten().map(|(name, value)| (name, text(value))).collect();
+        Self { whole: input, members }
+    }
+
+    /// The member of `<name>`, or of `<name>|<default>` that or the default.
+    fn find<'s>(&'s self, name: &'s str) -> Option<&'s str> {
+        let (name, default) = match name.split_once('|') {
+            Some((name, default)) => (name, Some(default)),
+            None => (name, None),
+        };
+        let default = || default.map(|default| if default == WHOLE { self.whole } else { default });
+        self.members.get(name).map(|text| &**text).or_else(default)
+    }
+}
+
 /// The message that a step begins with.
 pub(super) fn prompt(run: &WorkflowRun, step: usize) -> Result<String, String> {
     let (input, most) = (input(run, step), limit::MESSAGE_BYTES_MAX);
+    let given = Given::of(&run.input, &run.steps[step].prompt);
+    let missing = Cell::new(None);
     let rendered = template::render(&run.steps[step].prompt, most, |name| match name {
         "input" => Some(&*input),
-        name => variable(run, step, name),
+        name => variable(run, step, name).or_else(|| match name.strip_prefix(OF_RUN) {
+            Some(member) => given.find(member).or_else(|| {
+                missing.set(Some(member));
+                None
+            }),
+            None => (name == WHOLE).then_some(&*run.input),
+        }),
     });
+    if let Some(name) = missing.get() {
+        return Err(format!("the input of the run must be a JSON object with {name:?}"));
+    }
     let text = rendered.map_err(|TooLong| format!("the prompt with its variables is longer than {most} bytes"))?;
     if text.is_empty() { Err("the prompt with its variables is empty".to_owned()) } else { Ok(text) }
 }

@@ -9,10 +9,10 @@ pub(super) struct TooLong;
 ///
 /// # Errors
 /// [`TooLong`] when the whole would have more than `bytes_max` bytes.
-pub(super) fn render<'a>(
-    template: &str,
+pub(super) fn render<'t, 'v>(
+    template: &'t str,
     bytes_max: usize,
-    value: impl Fn(&str) -> Option<&'a str>,
+    value: impl Fn(&'t str) -> Option<&'v str>,
 ) -> Result<String, TooLong> {
     let mut whole = String::with_capacity(template.len().min(bytes_max));
     let mut push = |part: &str| {
@@ -39,6 +39,11 @@ pub(super) fn render<'a>(
     }
     push(rest)?;
     Ok(whole)
+}
+
+/// The template with other texts in the place of some of its placeholders.
+pub(super) fn renamed<'v>(template: &str, text: impl Fn(&str) -> Option<&'v str>) -> String {
+    render(template, usize::MAX, text).unwrap_or_default()
 }
 
 /// The name in the placeholder that `text` begins with, and the bytes of the placeholder.

@@ -111,6 +111,27 @@ pub(crate) struct Read {
 }
 
 impl ServerBody {
+    /// An entry of the catalog with credentials.
+    pub(crate) fn of_entry(id: String, credentials: BTreeMap<String, String>) -> Self {
+        Self { template_id: Some(id), credentials: Some(credentials), ..Self::default() }
+    }
+
+    /// A template that is not of the catalog, as if the client had written it here: it gets no more than the client can give.
+    pub(crate) fn of_template(item: &CatalogItem, network: bool, credentials: BTreeMap<String, String>) -> Self {
+        let oauth = item.text.oauth.as_ref().and_then(|oauth| match serde_json::to_value(oauth) {
+            Ok(Value::Object(oauth)) => Some(Some(oauth)),
+            _ => None,
+        });
+        Self {
+            name: Some(item.id.clone()),
+            transport: Some(Value::Object(item.transport.clone())),
+            env: Some(Values::Named(credentials.into_iter().map(|(name, value)| (name, Some(value))).collect())),
+            network: Some(network),
+            oauth,
+            ..Self::default()
+        }
+    }
+
     /// Checks the body. `entry` is the catalog entry of the server, and `has_own` says that a server from the catalog was given a
     /// transport of its own; `known` are the variables that it has.
     ///

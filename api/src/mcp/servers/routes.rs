@@ -95,19 +95,19 @@ pub(crate) const ROUTES: &[Route] = &[
     .replies(&[Reply::json::<Reloaded>(200, "reloaded")]),
 ];
 
-type Servers = Arc<dyn ManagedServers>;
+pub(crate) type Servers = Arc<dyn ManagedServers>;
 
-fn servers(call: &Call) -> Result<Servers, Error> {
+pub(crate) fn servers(call: &Call) -> Result<Servers, Error> {
     call.api.service::<dyn ManagedServers>()
 }
 
 /// Does the work to its end, also when the client goes away: what is stored has to be started, too.
-async fn detached(work: BoxFuture<'static, Result<Response, Error>>) -> Result<Response, Error> {
+pub(crate) async fn detached(work: BoxFuture<'static, Result<Response, Error>>) -> Result<Response, Error> {
     tokio::spawn(work).await.unwrap_or_else(|_| Err(Error::internal("internal error")))
 }
 
 /// Does what waits for the disk.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
     spawn_blocking(work).await.map_err(|_| Error::internal("internal error"))
 }
 
@@ -246,9 +246,15 @@ fn sealed(servers: &dyn ManagedServers, values: Plain) -> Result<Plain, String> 
 
 async fn create(call: Call) -> Result<Response, Error> {
     let (servers, body) = (servers(&call)?, call.json::<ServerBody>()?);
+    let name = store(&call, &servers, body).await?;
+    reply::created(&changed(servers, name, "added").await?)
+}
+
+/// Stores the server of a body and gives its name; [`changed`] starts it.
+pub(crate) async fn store(call: &Call, servers: &Servers, body: ServerBody) -> Result<String, Error> {
     let template_id = body.template_id.clone();
     let (name, entry) = match &template_id {
-        Some(id) => (id.clone(), Some(found_entry(&servers, id.clone()).await?)),
+        Some(id) => (id.clone(), Some(found_entry(servers, id.clone()).await?)),
         None => (body.name.clone().ok_or_else(|| Error::bad_field("name", "name is missing"))?, None),
     };
     let like = servers.list().into_iter().find(|other| tool_prefix(&other.name) == tool_prefix(&name));
@@ -256,9 +262,9 @@ async fn create(call: Call) -> Result<Response, Error> {
         let text = format!("MCP server {:?} already exists; choose another name or remove it first", other.name);
         return Err(Error::of(codes::MCP_SERVER_EXISTS, text));
     }
-    let fields = fields(&servers, body, entry.as_ref(), &[]).await?;
+    let fields = fields(servers, body, entry.as_ref(), &[]).await?;
     call.ask(CreateMcpServer { name: name.clone(), template_id, fields }).await?;
-    reply::created(&changed(servers, name, "added").await?)
+    Ok(name)
 }
 
 async fn update(call: Call) -> Result<Response, Error> {
@@ -282,20 +288,25 @@ async fn update(call: Call) -> Result<Response, Error> {
 }
 
 async fn remove(call: Call) -> Result<Response, Error> {
-    let servers = servers(&call)?;
-    let server = own(&servers, &call.param("id")?)?;
+    take_away(&call, &servers(&call)?, &call.param("id")?).await?;
+    Ok(reply::no_content())
+}
+
+/// Removes the server of this name, and its sign-in.
+pub(crate) async fn take_away(call: &Call, servers: &Servers, name: &str) -> Result<(), Error> {
+    let server = own(servers, name)?;
     call.ask(RemoveMcpServer(server.name.clone())).await?;
     let sign_ins = call.api.service::<dyn ServerSignIns>();
     // As long as it runs, its authorization server may be on a private host.
     if let Ok(sign_ins) = &sign_ins {
         let _removed_below = Arc::clone(sign_ins).revoke(server.name.clone()).await;
     }
-    servers.sync(Some(server.name.clone())).await;
+    Arc::clone(servers).sync(Some(server.name.clone())).await;
     // A server that gets this name later must not get its tokens.
     if let Ok(sign_ins) = sign_ins {
         sign_ins.forget(server.name).await?;
     }
-    Ok(reply::no_content())
+    Ok(())
 }
 
 /// The server of this name, which clients may change.
@@ -309,7 +320,7 @@ fn own(servers: &Servers, name: &str) -> Result<ServerItem, Error> {
 }
 
 /// The server as it is when the change is in effect.
-async fn changed(servers: Servers, name: String, status: &'static str) -> Result<ServerChanged, Error> {
+pub(crate) async fn changed(servers: Servers, name: String, status: &'static str) -> Result<ServerChanged, Error> {
     Arc::clone(&servers).sync(Some(name.clone())).await;
     let server = servers.get(&name).ok_or_else(|| {
         Error::from(Refusal::busy(format!("MCP server {name} is stored and starts when the daemon is less busy"), 1))

@@ -40,6 +40,8 @@ pub struct ServerItem {
     pub source: &'static str,
     /// Names of its environment variables. Values are never shown.
     pub env: Vec<String>,
+    /// Those of them that have no value, here or in the environment of the daemon.
+    pub missing_env: Vec<String>,
     /// Names of the headers of requests to it. Values are never shown.
     pub headers: Vec<String>,
     /// Timeout of a call in seconds.

@@ -47,6 +47,37 @@ fn inserted_values_are_never_expanded_again() {
 }
 
 #[test]
+fn members_of_the_input_stand_in_every_prompt() {
+    let mut world = world();
+    let steps = vec![
+        step("{{run_input.topic|run_input}} for {{run_input.audience|everyone}}, {{run_input.n|}}"),
+        step("{{input}} of {{run_input.topic|run_input}}"),
+    ];
+    let id = make(&mut world, steps);
+    let asked = begin(&mut world, id, r#"{"topic": "tea {{input}}", "n": [1, 2]}"#);
+    assert_eq!(reply(&mut world, "A"), "tea {{input}} for everyone, [1,2]");
+    assert_eq!(reply(&mut world, "end"), "A of tea {{input}}");
+    assert_eq!(completed(&asked), "end");
+    // A text is the parameter that has the whole input.
+    let asked = begin(&mut world, id, "tea");
+    assert_eq!(reply(&mut world, "A"), "tea for everyone, ");
+    reply(&mut world, "end");
+    assert_eq!(completed(&asked), "end");
+    // One that must be there, and is not, fails the run before its model is asked.
+    let id = make(&mut world, vec![step("{{run_input.topic}}")]);
+    let _asked = begin(&mut world, id, "tea");
+    assert!(world.calls.is_empty());
+    let run = newest(&mut world, id);
+    assert_eq!(run.state, RunState::Failed);
+    assert!(run.error.clone().is_some_and(|error| error.contains("JSON object with \"topic\"")), "{:?}", run.error);
+    // A variable of this name comes first.
+    let id = make(&mut world, vec![stored("run_input", step("x")), step("{{run_input}}")]);
+    let _asked = begin(&mut world, id, "tea");
+    reply(&mut world, "A");
+    assert_eq!(reply(&mut world, "end"), "A");
+}
+
+#[test]
 fn fan_out_runs_side_by_side_and_collect_joins() {
     let mut world = world();
     let steps = vec![

@@ -1,5 +1,7 @@
-//! Profiles: named sets of tools, with the capabilities that these take (spec 2, GET /api/profiles). They are there to be
-//! read and copied into a manifest; one line each.
+//! Profiles: named sets of tools, with the capabilities that these take (spec 2, GET /api/profiles). A manifest names one as
+//! `profile`, or has a copy of its capabilities; one line each.
+
+use agentsvc_components::manifest::Capabilities;
 
 /// A named set of tools.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +25,10 @@ const ALL: &[&str] = &["*"];
 const MEMORY: &[(&str, &[&str])] = &[("memory_read", ALL), ("memory_write", ALL)];
 const NO_FILES: &[(&str, bool)] = &[("file_system", false)];
 
-/// Every profile, the profiles, from the fewest rights to the most.
+/// The profile of a manifest that lists its tools itself, as others write it.
+const CUSTOM: &str = "custom";
+
+/// Every profile, from the fewest rights to the most.
 pub const PROFILES: &[Profile] = &[
     Profile {
         name: "minimal",
@@ -161,6 +166,41 @@ pub const PROFILES: &[Profile] = &[
 ];
 
 impl Profile {
+    /// The profile of this name; `None` for the one that has no tools of its own.
+    ///
+    /// # Errors
+    /// The names that there are.
+    pub(super) fn named(name: &str) -> Result<Option<&'static Self>, String> {
+        if name.is_empty() || name == CUSTOM {
+            return Ok(None);
+        }
+        let names = || PROFILES.iter().map(|profile| profile.name).collect::<Vec<_>>().join(", ");
+        let found = PROFILES.iter().find(|profile| profile.name == name);
+        found.map(Some).ok_or_else(|| format!("expected one of {}, {CUSTOM}", names()))
+    }
+
+    /// Gives its capabilities, but those whose keys `has` says to be written.
+    pub(super) fn fill(&self, capabilities: &mut Capabilities, has: impl Fn(&str) -> bool) {
+        let boxed = |words: &[&str]| words.iter().map(|word| Box::from(*word)).collect();
+        capabilities.tools = boxed(self.tools);
+        for (key, words) in self.lists.iter().filter(|(key, _)| !has(key)) {
+            match *key {
+                "network" => capabilities.network = boxed(words),
+                "memory_read" => capabilities.memory_read = boxed(words),
+                "memory_write" => capabilities.memory_write = boxed(words),
+                "shell" => capabilities.shell = boxed(words),
+                _ => {}
+            }
+        }
+        for (key, value) in self.switches.iter().filter(|(key, _)| !has(key)) {
+            match *key {
+                "agent_spawn" => capabilities.agent_spawn = Some(*value),
+                "file_system" => capabilities.file_system = Some(*value),
+                _ => {}
+            }
+        }
+    }
+
     /// The `[capabilities]` of a manifest that has this profile.
     #[must_use]
     pub fn manifest_toml(&self) -> String {
@@ -178,17 +218,17 @@ impl Profile {
 
 #[cfg(test)]
 mod tests {
-    use agentsvc_systems::manifest;
-
     use super::PROFILES;
+    use crate::manifest::{parse, render};
 
     #[test]
-    fn each_is_a_piece_of_a_manifest() {
+    fn each_is_a_piece_of_a_manifest_and_the_same_by_its_name() {
         for profile in PROFILES {
-            let text = format!("name = \"x\"\n{}", profile.manifest_toml());
-            let capabilities = manifest::parse(&text).unwrap().manifest.capabilities;
-            assert_eq!(capabilities.tools.len(), profile.tools.len(), "{}", profile.name);
-            assert_eq!(capabilities.network.is_empty(), !profile.lists.iter().any(|(key, _)| *key == "network"));
+            let copied = parse(&format!("name = \"x\"\n{}", profile.manifest_toml())).unwrap().manifest.capabilities;
+            assert_eq!(copied.tools.len(), profile.tools.len(), "{}", profile.name);
+            assert_eq!(copied.network.is_empty(), !profile.lists.iter().any(|(key, _)| *key == "network"));
+            let named = parse(&format!("name = \"x\"\nprofile = \"{}\"", profile.name)).unwrap().manifest.capabilities;
+            assert_eq!(named, copied, "{}", profile.name);
         }
         let with_memory = PROFILES.iter().filter(|profile| profile.tools.contains(&"memory_store"));
         for profile in with_memory {
@@ -201,5 +241,33 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), PROFILES.len());
+    }
+
+    #[test]
+    fn what_a_manifest_says_itself_counts_first() {
+        let of = |text: &str| parse(&format!("name = \"x\"\n{text}")).map(|parsed| parsed.manifest.capabilities);
+        // With tools of its own, the profile gives nothing.
+        for tools in ["tools = [\"web_fetch\"]\nprofile = \"full\"", "profile = \"full\"\n[capabilities]\ntools = []"] {
+            let own = of(tools).unwrap();
+            assert!(own.tools.len() < 2 && own.shell.is_empty() && own.agent_spawn.is_none(), "{tools}");
+        }
+        let less = of("profile = \"full\"\n[capabilities]\nshell = [\"git\"]\nagent_spawn = false").unwrap();
+        assert_eq!((less.shell, less.agent_spawn, less.network), (vec!["git".into()], Some(false), vec!["*".into()]));
+        assert_eq!(of("profile = \"custom\"").unwrap(), of("").unwrap());
+        let error = of("profile = \"everything\"").unwrap_err().to_string();
+        assert!(error.contains("profile") && error.contains("coding"), "{error}");
+    }
+
+    #[test]
+    fn a_change_of_capabilities_writes_them_out() {
+        let text = "name = \"x\" # its name\nprofile = \"research\"\n";
+        let mut parsed = parse(text).unwrap();
+        parsed.manifest.description = "new".into();
+        let described = render(text, "x", &parsed.manifest);
+        assert!(described.contains("profile = \"research\""), "{described}");
+        parsed.manifest.capabilities.tools.pop();
+        let changed = render(text, "x", &parsed.manifest);
+        assert!(!changed.contains("profile") && changed.contains("# its name"), "{changed}");
+        assert_eq!(parse(&changed).unwrap().manifest, parsed.manifest);
     }
 }

@@ -1,0 +1,24 @@
+//! Extensions (spec 2): the templates that clients installed from paths, and the command line.
+
+mod cli;
+mod templates;
+
+use std::sync::Arc;
+
+use agentsvc_api::extension::templates::ExtensionTemplates;
+
+use crate::kernel::cli::Subcommand;
+use crate::kernel::domain::Domain;
+use templates::Kept;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "extension",
+    uses: &["mcp"],
+    commands: &[Subcommand::group::<cli::Extensions>(40, "ext", "List, install and remove extensions")],
+    open: |opening| {
+        opening.provide::<dyn ExtensionTemplates>(Arc::new(Kept::new(opening.home.extensions_dir())));
+        Ok(())
+    },
+    ..Domain::EMPTY
+};

@@ -275,7 +275,8 @@ fn an_agent_never_gets_the_files_of_another() {
     let other = Workspaces::new(harness.dir.path().join("workspaces"));
     other.open(AgentId(Uuid::from_u128(9)), "ann").unwrap();
     let refused = harness.restorer.restore(&harness.working_dir(), &commit).unwrap_err();
-    assert!(matches!(refused, FilesError::Conflict(_)), "{refused}");
+    let FilesError::Field { field: "commit", error } = refused else { panic!("{refused}") };
+    assert!(matches!(*error, FilesError::Conflict(_)), "{error}");
     assert_eq!(harness.text("a"), None);
 }
 

@@ -3,7 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How long is waited for others that want the same.
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+/// Time between two times at which it is done: so long others that want the same are waited for.
 const WAIT: Duration = Duration::from_millis(20);
 
 /// See the head of the file.
@@ -13,23 +16,27 @@ pub(super) struct Gather {
     wanted: AtomicU64,
     /// For how many of them it was done.
     done: AtomicU64,
-    /// One does it.
-    turn: tokio::sync::Mutex<()>,
+    /// One does it at a time; when it was last done.
+    last: Mutex<Option<Instant>>,
 }
 
 impl Gather {
     /// Returns when `work` has been done after this was called: by this call, or by another one for both.
     pub(super) async fn done(&self, work: impl FnOnce()) {
         let number = self.wanted.fetch_add(1, Ordering::Relaxed) + 1;
-        let _turn = self.turn.lock().await;
+        let mut last = self.last.lock().await;
         if self.done.load(Ordering::Relaxed) >= number {
             return;
         }
-        tokio::time::sleep(WAIT).await;
+        let rest = last.map_or(Duration::ZERO, |last| WAIT.saturating_sub(last.elapsed()));
+        if !rest.is_zero() {
+            tokio::time::sleep(rest).await;
+        }
         // Who comes from here on may have come too late for it.
         let wanted = self.wanted.load(Ordering::Relaxed);
         work();
         self.done.store(wanted, Ordering::Relaxed);
+        *last = Some(Instant::now());
     }
 }
 
@@ -42,7 +49,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_many_want_at_once_is_done_once() {
+    async fn what_many_want_at_once_is_done_for_all_of_them() {
         let (gather, seen) = (Arc::new(Gather::default()), Arc::new(parking_lot::Mutex::new((0, Vec::new()))));
         // Each notes its change, and must find it in what was done when it returns.
         let server = |number: u32| {
@@ -62,8 +69,8 @@ mod tests {
             }
         };
         join_all((0..50).map(server)).await;
-        assert_eq!(seen.lock().0, 1);
+        assert_eq!(seen.lock().0, 2, "the first at once, and all others together");
         join_all([server(50)]).await;
-        assert_eq!(seen.lock().0, 2);
+        assert_eq!(seen.lock().0, 3);
     }
 }

@@ -39,9 +39,9 @@ macro_rules! enum_words {
     };
     ($vis:vis $name:ident [$($item:ident),+] $words:tt) => {
         impl $name {
-            $($crate::enum_words! { @ $item $words $vis })+
+            $($crate::kernel::words::enum_words! { @ $item $words $vis })+
         }
     };
 }
 
-pub(crate) use enum_words;
+pub use enum_words;

@@ -173,7 +173,10 @@ impl AgentHost {
     fn fs_write(&self, path: &str, content: &str) -> Result<Value, String> {
         self.check("file_write", Need::Files)?;
         let workspace = self.workspace()?;
-        let write = || workspace.write(path, content.as_bytes(), Write::Overwrite).map_err(sentence);
+        let write = || {
+            workspace.write(path, content.as_bytes(), Write::Overwrite).map_err(sentence)?;
+            Ok(String::new())
+        };
         Keeper::of(&self.context, "file_write").around(&workspace, &[path], write)?;
         Ok(Value::Bool(true))
     }
@@ -214,6 +217,8 @@ impl AgentHost {
                 place,
                 asked,
                 workspace,
+                shown: Vec::new(),
+                variables: Vec::new(),
                 granted: manifest.capabilities.shell.clone(),
                 network: manifest.capabilities.network.iter().any(|host| &**host == "*"),
                 secrets: models.filter_map(|model| model.api_key_env.clone()).collect(),

@@ -204,7 +204,13 @@ fn a_skill_gets_nothing_that_is_not_its_own() {
     result(&model, &daemon, &other, "file_write", &json!({ "path": "private.txt", "content": "x" }));
     let agent = daemon.agent_with("a", "skills = [\"intruder\"]\n[capabilities]\nnetwork = [\"*\"]\n");
     let home = daemon.home().display().to_string();
-    let said = parsed(&result(&model, &daemon, &agent, "intruder", &json!({ "text": format!("{home}|{}", model.server.address().port()) })));
+    let said = parsed(&result(
+        &model,
+        &daemon,
+        &agent,
+        "intruder",
+        &json!({ "text": format!("{home}|{}", model.server.address().port()) }),
+    ));
     let got = said["got"].as_object().unwrap_or_else(|| panic!("{said}")).clone();
     for (name, what) in &got {
         // What is not declared is kept away by kernels with network namespaces or Landlock's rules for ports.

@@ -157,8 +157,9 @@ fn replace_section(world: &mut World, agent: Entity, was: &str, now: &str) {
 impl Removable for HandInstance {
     const REMOVE: &'static str = "deactivate_hand";
     const PLACE: Place<Remove<Self>> = Place::All;
+    type Reply = ();
 
-    fn removed(&self, world: &mut World, id: HandInstanceId) {
+    fn removed(self, world: &mut World, id: HandInstanceId) {
         note(world, audit_kinds::HAND_DEACTIVATED, id, json!({}));
         for member in self.members.iter().filter(|member| !member.is_gone) {
             // One that is gone already has nothing to refuse.

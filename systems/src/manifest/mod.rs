@@ -23,12 +23,11 @@ use sha2::{Digest, Sha256};
 use crate::kernel::domain::Domain;
 pub use bounds::bound_child;
 pub use check::{model_name, validate, validate_name};
-pub(crate) use depth::check as check_depth;
 pub use error::{Error, Position};
 pub use object::{Flat, object};
 pub use render::render;
-pub(crate) use wake::{ManifestWake, schedules as schedules_of, triggers as triggers_of};
 pub use skills::{frozen_skill, has_skill};
+pub(crate) use wake::{ManifestWake, schedules as schedules_of, triggers as triggers_of};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain { uses: &["event"], ..Domain::named("manifest") };

@@ -81,6 +81,7 @@ pub const DOMAINS: &[Domain] = &[
     upload::DOMAIN,
     checkpoint::DOMAIN,
     tool::DOMAIN,
+    skill::DOMAIN,
     mcp::DOMAIN,
     a2a::DOMAIN,
     peer::DOMAIN,

@@ -104,7 +104,8 @@ fn what_a_skill_says_is_untrusted_content() {
     let entries = daemon.get("/api/audit/recent?limit=100").expect(200);
     let entries = entries["entries"].as_array().expect("entries").clone();
     let tainted = entries.iter().find(|entry| entry["event_type"] == "tool_tainted");
-    assert!(tainted.is_some_and(|entry| entry.to_string().contains("skill_read_file")), "{entries:?}");
+    let details = tainted.map(|entry| text(&entry["details"])).unwrap_or_default();
+    assert!(details.contains("\"sources\":[\"tool\"]") && details.contains("shell_exec"), "{entries:?}");
 }
 
 #[test]

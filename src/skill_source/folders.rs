@@ -192,7 +192,7 @@ impl Folders {
             }
             state.stagings += 1;
         }
-        let path = self.0.root.join(format!("{STAGING}{}", Uuid::new_v4()));
+        let path = self.0.root.join(format!("{STAGING}{}", unique()?));
         let place = Place { shared: Arc::clone(&self.0), path, is_removed: false };
         create_private_dir(&place.path.join(CONTENT)).map_err(|error| FolderError::from(io::Error::other(error)))?;
         free_space::check(&self.0.root, 0)?;
@@ -217,6 +217,13 @@ impl Folders {
         state.names.insert(key.clone());
         Ok(NameLock { shared: Arc::clone(&self.0), name: name.to_owned(), key })
     }
+}
+
+/// A name that no other staging has.
+fn unique() -> io::Result<Uuid> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
+    Ok(uuid::Builder::from_random_bytes(random).into_uuid())
 }
 
 /// May a folder of a skill have this name?
@@ -305,7 +312,7 @@ impl NameLock {
         if fs::symlink_metadata(&path).is_err() {
             return Err(FolderError::Missing(self.name.clone()));
         }
-        let gone = self.shared.root.join(format!("{STAGING}{}", Uuid::new_v4()));
+        let gone = self.shared.root.join(format!("{STAGING}{}", unique()?));
         fs::rename(&path, &gone)?;
         sync_dir(&self.shared.root)?;
         // It has no name any more; what cannot be removed now is removed at the next start.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::cache::Cache;
 use super::config::{ClawHub, ClawHubCn};
 use super::source::Source;
-use super::wire::{TEXT_BYTES_MAX, Wire, one_line};
+use super::wire::{TEXT_BYTES_MAX, Whose, Wire, one_line};
 use crate::kernel::percent::encoded;
 use crate::kernel::settings::Settings;
 

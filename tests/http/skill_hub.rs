@@ -85,7 +85,13 @@ fn a_wrong_sum_or_an_unlisted_file_is_the_hubs_fault() {
     let hub = SkillServer::start();
     let daemon = Daemon::with(&hub.config());
     let listed: [(&str, &[u8]); 1] = [("SKILL.md", MD.as_bytes())];
-    publish(&hub, "changed", "1.0.0", &listed, zip(&[("SKILL.md", b"---\nname: x\ndescription: y\n---\nOther.\n")]));
+    publish(
+        &hub,
+        "changed",
+        "1.0.0",
+        &listed,
+        zip(&[("SKILL.md", b"---\nname: x\ndescription: Does x\n---\nOther.\n")]),
+    );
     publish(&hub, "more", "1.0.0", &listed, zip(&[listed[0], ("extra.py", b"print(1)")]));
     publish(&hub, "less", "1.0.0", &[listed[0], ("gone.md", b"x")], zip(&listed));
     for slug in ["changed", "more", "less"] {

@@ -85,6 +85,7 @@ pub const DOMAINS: &[Domain] = &[
     skill_scan::DOMAIN,
     skill_source::DOMAIN,
     tool::DOMAIN,
+    skill::DOMAIN,
     mcp::DOMAIN,
     a2a::DOMAIN,
     peer::DOMAIN,

@@ -11,8 +11,8 @@ use agentsvc_systems::session::{ImportedMessage, block_bytes};
 use chrono::DateTime;
 use serde_json::Value;
 
-use crate::kernel::text_formats::word;
 use super::tree::Tree;
+use crate::kernel::text_formats::word;
 
 /// What a line of a conversation looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::convert::Draft;
 use super::history::Lines;
-use crate::kernel::text_formats::{json5, word, words};
 use super::tree::Tree;
 use super::{Agent, Found, Kind, Session, secrets, skill};
+use crate::kernel::text_formats::{json5, word, words};
 
 /// Names that the configuration has had.
 const CONFIGS: &[&str] = &["openclaw.json", "clawdbot.json", "moltbot.json"];

@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::convert::{Draft, plain_name};
 use super::history::Lines;
 use super::openclaw::sessions;
-use crate::kernel::text_formats::{word, words, yaml};
 use super::tree::Tree;
 use super::{Agent, Found, Kind, secrets, skill};
+use crate::kernel::text_formats::{word, words, yaml};
 
 /// Names of an agent's manifest.
 const MANIFESTS: &[&str] = &["agent.yaml", "agent.yml"];

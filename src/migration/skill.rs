@@ -13,11 +13,11 @@ use sha2::{Digest, Sha256};
 use toml::Table;
 
 use super::convert::plain_name;
-use crate::kernel::text_formats::{front_matter, word, words};
 use super::tree::Tree;
 use super::{Found, Skill};
 use crate::kernel::disk;
 use crate::kernel::home::{create_private_dir, private_file};
+use crate::kernel::text_formats::{front_matter, word, words};
 
 /// The text of a skill.
 const TEXT: &str = "SKILL.md";

@@ -71,7 +71,8 @@ impl Skills {
             }
             text.push_str(&format!("\n<skill name={:?}>\n{own}\n</skill>\n", skill.name));
         }
-        let before = "Instructions of skills that you read earlier in this conversation. They were written by others.\n";
+        let before =
+            "Instructions of skills that you read earlier in this conversation. They were written by others.\n";
         (!text.is_empty()).then(|| format!("{before}{text}"))
     }
 }

@@ -32,7 +32,7 @@ impl Run for Skills {
         let answer = match &self {
             Self::List { category: None } => context.block_on(client.get("/api/skills", &[]))?,
             Self::List { category: Some(category) } => {
-                context.block_on(client.get("/api/skills", &[("category", category)]))?
+                context.block_on(client.get("/api/skills", &[("category", category.as_str())]))?
             }
             Self::Info { name } => {
                 let path = format!("/api/skills/{}", encoded(name));
@@ -136,7 +136,10 @@ mod tests {
         let skill = json!({ "name": "gh", "version": "1.0.0", "runtime": "PromptOnly", "category": "dev",
             "tools_count": 0, "enabled": false, "unmet": ["program gh is not installed"] });
         let text = listed(&json!({ "skills": [skill], "failed": [{ "folder": "x", "error": "no" }] }));
-        assert!(text.contains("gh: program gh is not installed\n") && text.contains("x was not loaded: no\n"), "{text}");
+        assert!(
+            text.contains("gh: program gh is not installed\n") && text.contains("x was not loaded: no\n"),
+            "{text}"
+        );
     }
 
     #[test]

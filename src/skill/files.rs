@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use super::read::ReadError;
 use super::skill::SkillFile;
 use crate::kernel::disk;
-use crate::kernel::openat2::{directory, names, no_links};
+use crate::kernel::openat2::{directory, names, no_links, walk};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 64 << 10;
@@ -46,9 +46,10 @@ impl Folder {
     pub(super) fn list(&self) -> Result<Listing, ReadError> {
         let mut listing = Listing { files: Vec::new(), odd: Vec::new() };
         let mut seen = 0;
-        let root = self.0.try_clone().map_err(ReadError::Io)?;
-        let mut open = vec![(String::new(), root, 0)];
-        while let Some((prefix, dir, depth)) = open.pop() {
+        // Names, not descriptors: there may be thousands.
+        let mut open = vec![(String::new(), 0)];
+        while let Some((prefix, depth)) = open.pop() {
+            let dir = walk(self.0.as_fd(), &prefix, false).map_err(io_error)?;
             for name in names(dir.as_fd()).map_err(io_error)? {
                 let Ok(text) = name.to_str() else {
                     listing.odd.push(format!("a file in {prefix:?} has a name that is not UTF-8; it is left out"));
@@ -70,10 +71,7 @@ impl Folder {
                             "its folders are more than {SKILL_DEPTH_MAX} levels deep"
                         )));
                     }
-                    FileType::Directory => {
-                        let inner = directory(dir.as_fd(), &*name).map_err(io_error)?;
-                        open.push((format!("{path}/"), inner, depth + 1));
-                    }
+                    FileType::Directory => open.push((format!("{path}/"), depth + 1)),
                     FileType::RegularFile => listing.files.push((path.into(), stat)),
                     FileType::Symlink => listing.odd.push(format!("{path} is a symbolic link; it is left out")),
                     _ => listing.odd.push(format!("{path} is not a regular file; it is left out")),

@@ -178,7 +178,9 @@ impl Library {
 
     fn read(&self, known: &mut HashMap<String, Known>) -> Catalog {
         let mut catalog = Catalog::default();
-        let names = match folders(&self.folder) {
+        // The folder may be reached by a link; what is in it is not.
+        let base = self.folder.canonicalize().unwrap_or_else(|_| self.folder.clone());
+        let names = match folders(&base) {
             Ok(names) => names,
             Err(error) => {
                 tracing::error!(%error, "the folder of skills could not be read");
@@ -190,7 +192,7 @@ impl Library {
         let mut bytes = 0;
         for (count, name) in names.into_iter().enumerate() {
             let read = match count < SKILLS_MAX {
-                true => self.look(known, &name),
+                true => look(known, &base, &name),
                 false => Err(format!("there are more than {SKILLS_MAX} skills")),
             };
             let taken = read.and_then(|skill| {
@@ -217,28 +219,6 @@ impl Library {
         catalog
     }
 
-    /// The skill in the folder `name`, read again only if the folder was changed.
-    fn look(&self, known: &mut HashMap<String, Known>, name: &str) -> Result<Arc<Skill>, String> {
-        let path = self.folder.join(name);
-        let failed = |error: ReadError| error.to_string();
-        let folder = Folder::open(&path).map_err(failed)?;
-        let listing = folder.list().map_err(failed)?;
-        let stamp = listing.stamp();
-        if let Some(known) = known.get(name).filter(|known| known.stamp == stamp) {
-            return known.read.clone();
-        }
-        let read = read_listed(&path, &folder, &listing);
-        // What the disk refused may be there the next time.
-        let is_lasting = !matches!(read, Err(ReadError::Io(_)));
-        let read = read.map(Arc::new).map_err(failed);
-        if is_lasting {
-            known.insert(name.to_owned(), Known { stamp, read: read.clone() });
-        } else {
-            known.remove(name);
-        }
-        read
-    }
-
     /// The skill with what is unmet of its needs now.
     fn with_needs(&self, skill: Arc<Skill>) -> Arc<Skill> {
         let (policy, settings) = (self.settings.get::<ExecPolicy>(), self.settings.get::<SkillSettings>());
@@ -254,8 +234,30 @@ impl Library {
     }
 }
 
+/// The skill in the folder `name`, read again only if the folder was changed.
+fn look(known: &mut HashMap<String, Known>, base: &Path, name: &str) -> Result<Arc<Skill>, String> {
+    let path = base.join(name);
+    let failed = |error: ReadError| error.to_string();
+    let folder = Folder::open(&path).map_err(failed)?;
+    let listing = folder.list().map_err(failed)?;
+    let stamp = listing.stamp();
+    if let Some(known) = known.get(name).filter(|known| known.stamp == stamp) {
+        return known.read.clone();
+    }
+    let read = read_listed(&path, &folder, &listing);
+    // What the disk refused may be there the next time.
+    let is_lasting = !matches!(read, Err(ReadError::Io(_)));
+    let read = read.map(Arc::new).map_err(failed);
+    if is_lasting {
+        known.insert(name.to_owned(), Known { stamp, read: read.clone() });
+    } else {
+        known.remove(name);
+    }
+    read
+}
+
 fn difference(before: &Catalog, now: &Catalog) -> Reloaded {
-    let of = |list: &BTreeMap<Box<str>, Arc<Skill>>, is_wanted: &dyn Fn(&Skill) -> bool| {
+    let of = |list: &BTreeMap<Box<str>, Arc<Skill>>, is_wanted: &dyn Fn(&Skill) -> bool| -> Vec<Box<str>> {
         list.values().filter(|skill| is_wanted(skill)).map(|skill| skill.name.clone()).collect()
     };
     Reloaded {
@@ -323,7 +325,9 @@ mod tests {
         let library = Library::open(&Home::new(dir.path()), Settings::default());
         let told = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&told);
-        library.on_change("test", move |catalog| drop(count.fetch_add(1 + catalog.len(), Ordering::Relaxed)));
+        library.on_change("test", move |catalog| {
+            count.fetch_add(1 + catalog.len(), Ordering::Relaxed);
+        });
         library.reload();
         assert_eq!(told.load(Ordering::Relaxed), 2, "once, with one skill");
         let names: Vec<_> =

@@ -46,7 +46,7 @@ pub use skill::{ConfigVar, Invocation, Requirements, Runtime, Skill, SkillFile, 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "skill",
-    uses: &["agent", "manifest", "taint", "tool"],
+    uses: &["agent", "manifest", "tool"],
     performers,
     open,
     ..Domain::EMPTY
@@ -70,7 +70,8 @@ fn open(opening: &Opening<'_>) -> io::Result<()> {
 /// Brings the tools of skills.
 fn performers(performers: &mut Performers) {
     let ToolParts { set, settings, .. } = performers.part();
-    let Skills(Some(library)) = &*settings.get::<Skills>() else { return };
+    let skills = settings.get::<Skills>();
+    let Some(library) = &skills.0 else { return };
     library.watch(&performers.calls().handle);
     if !library.is_loaded() {
         // Any name may be one of theirs.

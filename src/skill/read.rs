@@ -64,7 +64,7 @@ pub(super) fn read_listed(path: &Path, folder: &Folder, listing: &Listing) -> Re
     }
     if has_manifest {
         let content = folder.text(MANIFEST)?.ok_or(ReadError::NoSkill)?;
-        let prompt = folder.text(PROMPT)?;
+        let prompt = if listing.has(PROMPT) { folder.text(PROMPT)? } else { None };
         skill_toml::fill(&mut skill, &content, prompt)
             .map_err(|why| ReadError::Invalid(format!("{MANIFEST}: {why}")))?;
     } else if listing.has(PACKAGE) {

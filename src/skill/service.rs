@@ -7,8 +7,8 @@ use std::sync::Arc;
 use agentsvc_api::agent::frozen_skills::FrozenSkills;
 use agentsvc_api::http::files::FilesError;
 use agentsvc_api::skill::library::{
-    Evolution, FailedFolder, ReloadedSkills, SettingRow, SkillDetail, SkillRow, SkillRows, SkillText, Skills, SourceKind,
-    ToolRow,
+    Evolution, FailedFolder, ReloadedSkills, SettingRow, SkillDetail, SkillRow, SkillRows, SkillText, Skills,
+    SourceKind, ToolRow,
 };
 use agentsvc_components::manifest::Manifest;
 use agentsvc_systems::skill::limits::SKILL_FILE_SHOWN_BYTES_MAX;

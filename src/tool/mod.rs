@@ -24,8 +24,8 @@ pub mod toolset;
 mod untrusted_content;
 
 pub(crate) use client::with_client_tools;
-pub(crate) use files::{in_workspace, sentence};
 pub use direct::{DirectRules, DirectTools};
+pub(crate) use files::{in_workspace, sentence};
 pub(crate) use offer::offered;
 pub(crate) use patch::patched;
 pub(crate) use shell_exec::stopped;

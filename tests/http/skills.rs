@@ -200,7 +200,8 @@ fn lists_details_and_files_have_their_shapes() {
     let ops = daemon.get("/api/skills?category=ops").expect(200);
     assert_eq!((&ops["total"], &ops["skills"][0]["name"]), (&json!(1), &json!("b")));
 
-    let detail = daemon.get("/api/skills/b").expect(200);
+    let shown = |name: &str| daemon.get(&format!("/api/skills/{name}"));
+    let detail = shown("b").expect(200);
     assert_eq!(
         (&detail["source"], &detail["license"], &detail["author"]),
         (&json!("Local"), &json!("MIT"), &json!("me"))
@@ -208,11 +209,12 @@ fn lists_details_and_files_have_their_shapes() {
     assert_eq!((&detail["prompt_context"], &detail["prompt_context_length"]), (&json!("Body.\n"), &json!(6)));
     assert_eq!(detail["linked_files"], json!({ "files": ["SKILL.md", "forms.md"], "references": ["references/a.md"] }));
     assert_eq!(detail["evolution"], json!({ "versions": [], "use_count": 0, "evolution_count": 0 }));
-    let tool = daemon.get("/api/skills/a").expect(200);
+    let tool = shown("a").expect(200);
     assert_eq!((&tool["tools"][0]["name"], &tool["config_vars"][0]["is_set"]), (&json!("a_run"), &json!(false)));
-    assert_eq!(daemon.get("/api/skills/none").expect(404)["code"], "skill_not_found");
+    assert_eq!(shown("none").expect(404)["code"], "skill_not_found");
 
-    let file = |path: &str| daemon.get(&format!("/api/skills/b/file?{path}"));
+    let name = "b";
+    let file = |path: &str| daemon.get(&format!("/api/skills/{name}/file?{path}"));
     let found = file("path=references/a.md").expect(200);
     assert_eq!(found, json!({ "name": "b", "path": "references/a.md", "content": "reference", "truncated": false }));
     assert_eq!(file("file=forms.md").expect(200)["content"], "form");
@@ -269,6 +271,10 @@ fn a_message_can_name_the_skill() {
 #[test]
 fn a_compacted_conversation_keeps_what_it_read() {
     let model = Model::start();
+    model.server.respond(|request| match request.wants_summary() {
+        true => Reply::text("They talked."),
+        false => Reply::text(format!("echo: {}", request.last_user())),
+    });
     let daemon = Daemon::with(&model.config());
     skill(daemon.home(), "greeter", "", "Always say ahoy.");
     reload(&daemon);
@@ -277,13 +283,11 @@ fn a_compacted_conversation_keeps_what_it_read() {
     for _ in 0..3 {
         daemon.say(&agent, &"many words ".repeat(300));
     }
-    let session = text(&daemon.detail(&agent)["session_id"]);
-    daemon.post(&format!("/api/agents/{agent}/session/compact"), &json!({})).expect(200);
+    daemon.poke(&format!("/api/agents/{agent}/session/compact")).expect(200);
     daemon.say(&agent, "and now?");
     let request = model.requests().pop().expect("a request");
     let messages = request["messages"].as_array().expect("messages");
     assert!(messages.iter().all(|message| message["role"] != "tool"), "the call itself is gone: {request}");
     assert!(system(&request).contains("Always say ahoy."), "{}", system(&request));
     assert!(!request.to_string().contains("Skills that were read"), "{request}");
-    assert!(!session.is_empty());
 }

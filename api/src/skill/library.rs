@@ -12,24 +12,31 @@ use crate::http::files::FilesError;
 /// A skill in a list.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SkillRow {
+    /// Its name.
     pub name: String,
+    /// Its version.
     pub version: String,
     /// `PromptOnly`, `Python`, `Node`, `Shell`, `Wasm` or `Builtin`.
     pub runtime: &'static str,
+    /// What it is for; may be empty.
     pub description: String,
     /// Empty if it is not known.
     pub author: String,
+    /// Its tags.
     pub tags: Vec<String>,
     /// First tag that names no platform, or `general`.
     pub category: String,
+    /// Number of its tools.
     pub tools_count: usize,
     /// Tools that the agent needs.
     pub required_tools: Vec<String>,
+    /// Number of those tools.
     pub required_tools_count: usize,
     /// Capabilities that it declares, such as `NetConnect(api.example.com)`.
     pub required_capabilities: Vec<String>,
     /// Whether agents see it: false while needs are unmet.
     pub enabled: bool,
+    /// Whether it has instructions.
     pub has_prompt_context: bool,
     /// Whether this machine has what the skill needs.
     pub requirements_met: bool,
@@ -37,6 +44,7 @@ pub struct SkillRow {
     pub unmet: Vec<String>,
     /// What is odd about its files, in sentences.
     pub warnings: Vec<String>,
+    /// Where it came from.
     pub source: SourceKind,
 }
 
@@ -57,6 +65,7 @@ pub struct SourceKind {
 /// A folder that is no skill.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct FailedFolder {
+    /// The folder's name.
     pub folder: String,
     /// Why it was not loaded.
     pub error: String,
@@ -74,7 +83,9 @@ pub struct SkillRows {
 /// A tool of a skill.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ToolRow {
+    /// Its name.
     pub name: String,
+    /// What it is for; may be empty.
     pub description: String,
     /// JSON schema of the input.
     pub input_schema: Value,
@@ -85,6 +96,7 @@ pub struct ToolRow {
 pub struct SettingRow {
     /// Key under `[skills.config]`.
     pub key: String,
+    /// What it is for; may be empty.
     pub description: String,
     /// Value if the configuration has none.
     pub default: Option<String>,
@@ -98,7 +110,9 @@ pub struct SettingRow {
 pub struct Evolution {
     /// Newest last.
     pub versions: Vec<Version>,
+    /// How often agents read it.
     pub use_count: u64,
+    /// How often it was changed.
     pub evolution_count: u64,
 }
 
@@ -106,20 +120,28 @@ pub struct Evolution {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Version {
+    /// Its version.
     pub version: String,
+    /// When it was made.
     pub timestamp: String,
+    /// What changed.
     pub changelog: String,
+    /// SHA-256 of its files, in hex.
     pub content_hash: String,
 }
 
 /// A skill with all that is known of it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SkillDetail {
+    /// Its name.
     pub name: String,
+    /// Its version.
     pub version: String,
     /// As in the list.
     pub runtime: &'static str,
+    /// What it is for; may be empty.
     pub description: String,
+    /// Its author; empty if it is not known.
     pub author: String,
     /// Empty if it is not known.
     pub license: String,
@@ -127,20 +149,29 @@ pub struct SkillDetail {
     pub homepage: String,
     /// What it needs of the product that uses it, in words; may be empty.
     pub compatibility: String,
+    /// Its tags.
     pub tags: Vec<String>,
+    /// First tag that names no platform, or `general`.
     pub category: String,
+    /// Its tools.
     pub tools: Vec<ToolRow>,
+    /// Number of its tools.
     pub tools_count: usize,
+    /// Tools that the agent needs.
     pub required_tools: Vec<String>,
+    /// Number of those tools.
     pub required_tools_count: usize,
+    /// Capabilities that it declares, such as `NetConnect(api.example.com)`.
     pub required_capabilities: Vec<String>,
     /// Tools that its instructions use (`allowed-tools`).
     pub allowed_tools: Vec<String>,
     /// Environment variables of the daemon that it asks for.
     pub env_passthrough: Vec<String>,
+    /// Its settings.
     pub config_vars: Vec<SettingRow>,
     /// Whether agents see it: false while needs are unmet.
     pub enabled: bool,
+    /// Whether it has instructions.
     pub has_prompt_context: bool,
     /// Bytes of the instructions.
     pub prompt_context_length: usize,
@@ -150,11 +181,15 @@ pub struct SkillDetail {
     pub user_invocable: bool,
     /// Whether the model sees it in the list of skills.
     pub model_invocable: bool,
+    /// Whether this machine has what the skill needs.
     pub requirements_met: bool,
+    /// What is missing, in sentences.
     pub unmet: Vec<String>,
+    /// What is odd about its files, in sentences.
     pub warnings: Vec<String>,
     /// `Local`, `Native`, `OpenClaw`, `ClawHub`, `ClawHubCn` or `Skillhub`.
     pub source: &'static str,
+    /// Where it came from.
     pub source_detail: SourceKind,
     /// Its folder.
     pub path: String,
@@ -162,6 +197,7 @@ pub struct SkillDetail {
     pub linked_files: BTreeMap<String, Vec<String>>,
     /// SHA-256 of all files, in hex.
     pub content_hash: String,
+    /// Its versions.
     pub evolution: Evolution,
     /// `metadata` of `SKILL.md`.
     pub metadata: Map<String, Value>,
@@ -172,6 +208,7 @@ pub struct SkillDetail {
 pub struct SkillText {
     /// The skill.
     pub name: String,
+    /// Path in the skill's folder.
     pub path: String,
     /// Its text, 256 KiB at most; bytes that are not UTF-8 are replaced.
     pub content: String,
@@ -192,6 +229,7 @@ pub struct ReloadedSkills {
     pub removed: Vec<String>,
     /// Skills that there are now.
     pub total: usize,
+    /// Folders that are no skills.
     pub failed: Vec<FailedFolder>,
 }
 

@@ -8,4 +8,5 @@ pub(crate) mod routes;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("skill").uses(&["agent", "manifest"]).error_codes(error_codes::ALL).routes(&[routes::ROUTES]);
+pub const DOMAIN: HttpDomain =
+    HttpDomain::new("skill").uses(&["agent", "manifest"]).error_codes(error_codes::ALL).routes(&[routes::ROUTES]);

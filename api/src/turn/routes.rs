@@ -13,9 +13,9 @@ use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
+use crate::skill::invoke;
 use crate::turn::hub::StreamHub;
 use crate::turn::stream;
-use crate::skill::invoke;
 use crate::upload::attachments::{self, Attached, Attachment};
 
 /// What a message costs the client's rate budget.

@@ -17,7 +17,7 @@ use super::run::{self, Call};
 use super::skill::{Skill, SkillTool};
 use crate::tool::toolset::{Context, Ended, Entry, InputSchema, Need, OfSkills, Tool, input};
 
-pub(super) use read_file::NAME as READ_FILE;
+pub(super) use read_file::{NAME as READ_FILE, instructions};
 
 /// Bytes of a tool's description that models see.
 const DESCRIPTION_BYTES_MAX: usize = 4 << 10;
@@ -35,7 +35,9 @@ pub(super) fn of(catalog: &Catalog, library: &Arc<Library>) -> Vec<Arc<Entry>> {
         Entry::new(list::tool(library).of_skills(shows)),
     ];
     let with_tools = usable.into_iter().filter(|skill| run::is_run(skill.runtime));
-    entries.extend(with_tools.flat_map(|skill| skill.tools.iter().filter_map(|tool| brought(skill, tool)).map(Entry::new)));
+    entries.extend(
+        with_tools.flat_map(|skill| skill.tools.iter().filter_map(move |tool| brought(skill, tool)).map(Entry::new)),
+    );
     entries
 }
 

@@ -52,7 +52,7 @@ fn set_mode(world: &mut World, command: SetMode) -> Result<AgentView, Refusal> {
             // What was frozen before stays as it was.
             pinned.frozen_skills = pinned.frozen_skills.or(command.skills);
         }
-        _ => pinned.frozen_skills = None,
+        AgentMode::Normal => pinned.frozen_skills = None,
     }
     if pinned != manifest.manifest {
         set_manifest(world, entity, pinned);

@@ -141,8 +141,9 @@ fn errors_of_the_hub_keep_their_meaning() {
     let hub = SkillServer::start();
     let daemon = Daemon::with(&hub.config());
     clawhub(&daemon, "unknown").refused(404);
-    daemon.get("/api/clawhub/skill/unknown").refused(404);
-    daemon.get("/api/clawhub/skill/unknown/code").refused(404);
+    let slug = "unknown";
+    daemon.get(&format!("/api/clawhub/skill/{slug}")).refused(404);
+    daemon.get(&format!("/api/clawhub/skill/{slug}/code")).refused(404);
     hub.put_status("/api/v1/skills/gone", "410 Gone", "content-type: text/plain\r\n", "Version not available");
     let gone = clawhub(&daemon, "gone");
     assert!(gone.refused(410).contains("Version not available"));

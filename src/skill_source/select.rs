@@ -164,7 +164,7 @@ mod tests {
         }
         let left_out = [LeftOut { path: BAD.to_owned(), why: "\"link\" is a link".to_owned() }];
         let is_there = files.iter().any(|(path, _)| path.starts_with("r/skills/bad/"));
-        let folder = select(&mut staging, if is_there { &left_out } else { &[] }, inner)?;
+        let folder = select(&mut staging, if is_there { &left_out[..] } else { &[] }, inner)?;
         // What is written next does not meet what was there before.
         staging.write("skill.toml.new", &mut &b""[..], false).unwrap();
         Ok((folder, staging.paths()?))

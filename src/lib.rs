@@ -88,6 +88,7 @@ pub const DOMAINS: &[Domain] = &[
     skill_source::DOMAIN,
     skill_evolution::DOMAIN,
     tool::DOMAIN,
+    skill::DOMAIN,
     mcp::DOMAIN,
     a2a::DOMAIN,
     peer::DOMAIN,

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use agentsvc_api::http::error::ContentError;
 use agentsvc_api::session::content::{Content, MessageRange, MessageRow};
 use agentsvc_components::FileId;
-use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::proactive_memory::recall::{MemoryRecalled, Recalled};
@@ -22,7 +21,7 @@ use tracing::Instrument;
 
 use super::draft::{Draft, Outlet};
 use super::error::CallError;
-use super::extra::{Memory, behind};
+use super::extra::{Memory, behind, split_summary};
 use super::gemini;
 use super::images::Images;
 use super::provider::{DriverKind, Providers, Target};
@@ -31,7 +30,6 @@ use super::{Drivers, ModelSettings, Purpose, Request, retry};
 use crate::kernel::effect::{Calls, reply::Reply, span};
 use crate::kernel::settings::Settings;
 use crate::proactive_memory::recall::Recaller;
-use crate::skill::active;
 use crate::tool as tools;
 use crate::tool::toolset::{ToolSet, ToolSpec};
 use crate::turn::stream::Streams;
@@ -181,10 +179,8 @@ impl Running {
         let parameters = asked.and_then(|asked| asked.parameters.as_deref()).unwrap_or_default();
         let beside = tokens_beside(target.driver, &tools, parameters, call.answer_tokens_max.is_some());
         let tokens_max = prompt_tokens_max(&target, max_tokens, beside)?;
-        let summary = summary.map(|summary| summary.text).unwrap_or_default();
-        let (summary, read) = active::split(&summary);
-        let others = [call.goals.as_deref(), asked.and_then(|asked| asked.system.as_deref())];
-        let more = behind((&self.models.config, manifest, &read), others, tokens_max);
+        let (summary, read) = split_summary(&summary);
+        let more = behind(&self.models.config, call, &read, tokens_max);
         let more_tokens = if more.is_empty() { 0 } else { text_tokens(more.len()) };
         let tokens_max = tokens_max - more_tokens;
         let text = question.and_then(|_| memory.shown(tokens_max, |found| self.tell(found)));
@@ -215,12 +211,12 @@ impl Running {
     }
 
     /// The newest rows that are not summarised, and the summary of the others.
-    fn read(&self) -> Result<(Vec<MessageRow>, Option<SummaryRecord>), ContentError> {
+    fn read(&self) -> Result<(Vec<MessageRow>, String), ContentError> {
         let (call, content) = (&self.call, &self.models.content);
         let (from, ordinal, limit) = (call.compacted, call.ordinal, limit::PROMPT_MESSAGES_MAX);
         let rows = content.messages(call.log, MessageRange::NewestSince { from, ordinal, limit })?;
         let summary = if from == 0 { None } else { content.summary(call.log, from)? };
-        Ok((rows, summary))
+        Ok((rows, summary.map(|summary| summary.text).unwrap_or_default()))
     }
 
     async fn run(mut self, prepared: Prepared) {

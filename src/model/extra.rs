@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use agentsvc_components::manifest::Manifest;
 use agentsvc_components::proactive_memory::recall::{Recall, RecallScope, Recalled};
+use agentsvc_components::turn::effect::ModelCall;
 use agentsvc_systems::prompt;
 
 use crate::kernel::settings::Settings;
 use crate::proactive_memory::recall;
 use crate::skill::Skills;
+pub(super) use crate::skill::active::split as split_summary;
 
 /// What a call knows of the entries that its prompt shows.
 pub(super) enum Memory {
@@ -53,14 +54,11 @@ impl Memory {
 
 /// What stands behind the agent's own system text: its skills and its open goals, which seldom change, and then what the request
 /// adds. `read` are skills that the compacted part of the conversation has read.
-pub(super) fn behind(
-    (settings, manifest, read): (&Settings, &Manifest, &[String]),
-    others: [Option<&str>; 2],
-    tokens_max: u64,
-) -> String {
-    let skills = settings.get::<Skills>();
+pub(super) fn behind(settings: &Settings, call: &ModelCall, read: &[String], tokens_max: u64) -> String {
+    let (skills, manifest) = (settings.get::<Skills>(), &call.manifest.manifest);
     let skills = [skills.shown(manifest), skills.instructions(manifest, read)].into_iter().flatten();
     let mut text: String = skills.map(|text| fitted_more(&text, tokens_max / 2)).collect();
+    let others = [call.goals.as_deref(), call.request.as_deref().and_then(|asked| asked.system.as_deref())];
     text.extend(others.into_iter().flatten().map(|text| fitted_more(text, tokens_max)));
     text
 }

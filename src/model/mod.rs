@@ -80,7 +80,6 @@ pub const DOMAIN: Domain = Domain {
         "provider",
         "session",
         "prompt",
-        "compaction",
         "manifest",
         "turn",
         "usage",

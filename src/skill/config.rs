@@ -93,8 +93,8 @@ impl SkillSettings {
     /// Does a denied pattern match the variable?
     pub(super) fn is_denied(&self, name: &str) -> bool {
         let upper = name.to_ascii_uppercase();
-        let denies = |pattern: &Box<str>| glob::matches(&pattern.to_ascii_uppercase(), &upper);
-        self.env_passthrough_denied_patterns.iter().any(denies)
+        let patterns = self.env_passthrough_denied_patterns.iter();
+        patterns.map(|pattern| pattern.to_ascii_uppercase()).any(|pattern| glob::matches(&pattern, &upper))
     }
 }
 

@@ -46,7 +46,7 @@ pub use skill::{ConfigVar, Invocation, Requirements, Runtime, Skill, SkillFile, 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "skill",
-    uses: &["agent", "manifest", "taint", "tool"],
+    uses: &["agent", "manifest", "tool"],
     performers,
     open,
     ..Domain::EMPTY

@@ -81,6 +81,7 @@ pub(super) fn our_os(name: &str) -> String {
 
 /// Reads YAML; then, as people write it: with values that have a colon and no quotes, and with comments of JSON5.
 fn front_matter(head: &str) -> Result<Value, String> {
+    let head = &without_json5_comments(head);
     let first = match yaml(head) {
         Ok(value) => return Ok(value),
         Err(error) => error,
@@ -88,6 +89,20 @@ fn front_matter(head: &str) -> Result<Value, String> {
     let quoted = quoted(head);
     let again = yaml(&quoted).or_else(|_| yaml(&without_comments(head))).or_else(|_| yaml(&without_comments(&quoted)));
     again.map_err(|_| format!("the front matter is not valid YAML: {first}"))
+}
+
+/// The text without comments of JSON5 in a `metadata` that is written so: YAML takes them for keys.
+fn without_json5_comments(head: &str) -> String {
+    let key = "metadata:";
+    let at = if head.starts_with(key) { Some(0) } else { head.find("\nmetadata:").map(|at| at + 1) };
+    let Some((before, rest)) = at.and_then(|at| head.split_at_checked(at + key.len())) else { return head.to_owned() };
+    match rest.rfind('}') {
+        Some(end) if rest.trim_start().starts_with('{') => {
+            let (object, behind) = rest.split_at(end);
+            format!("{before}{}{behind}", without_comments(object))
+        }
+        _ => head.to_owned(),
+    }
 }
 
 /// The text with quotes around values of one line that have a colon and none yet.

@@ -83,7 +83,7 @@ fn what_is_no_skill_says_why() {
     }
     assert!(why(&[("skill.toml", "[skill]\nname = \"a\"\n[runtime]\ntype = \"node\"\n")]).contains("no usual file"));
     assert!(
-        why(&[("SKILL.md", &format!("---\nname: x\ndescription: y\n---\n{}", "x".repeat(300 << 10)))])
+        why(&[("SKILL.md", &format!("---\nname: x\ndescription: About\n---\n{}", "x".repeat(300 << 10)))])
             .contains("larger")
     );
     assert!(why(&[("package.json", "{")]).starts_with("package.json: it is not valid JSON"));
@@ -91,7 +91,8 @@ fn what_is_no_skill_says_why() {
 
 #[test]
 fn names_are_taken_leniently() {
-    let named = |name: &str| read_it(&[("SKILL.md", &format!("---\nname: {name}\ndescription: y\n---\nz"))]).unwrap();
+    let named =
+        |name: &str| read_it(&[("SKILL.md", &format!("---\nname: {name}\ndescription: About\n---\nz"))]).unwrap();
     assert_eq!((&*named("it").name, named("it").warnings.len()), ("it", 0));
     for name in ["Other Name", "other", "x.y"] {
         assert_eq!((&*named(name).name, named(name).warnings.len()), (name, 1));
@@ -99,15 +100,15 @@ fn names_are_taken_leniently() {
     for name in ["../up", "a/b", ".hidden", &"x".repeat(300)] {
         assert_eq!((&*named(name).name, named(name).warnings.len()), ("it", 1));
     }
-    let plain = read_it(&[("skill.md", "---\ndescription: y\n---\nz")]).unwrap();
+    let plain = read_it(&[("skill.md", "---\ndescription: About\n---\nz")]).unwrap();
     assert_eq!((&*plain.name, &*plain.version, plain.category()), ("it", "0.1.0", "general"));
 }
 
 #[test]
 fn a_hash_is_that_of_the_files() {
-    let first = read_it(&[("SKILL.md", "---\nname: it\ndescription: y\n---\nz"), ("a/b.txt", "1")]).unwrap();
-    let same = read_it(&[("SKILL.md", "---\nname: it\ndescription: y\n---\nz"), ("a/b.txt", "1")]).unwrap();
-    let other = read_it(&[("SKILL.md", "---\nname: it\ndescription: y\n---\nz"), ("a/c.txt", "1")]).unwrap();
+    let first = read_it(&[("SKILL.md", "---\nname: it\ndescription: About\n---\nz"), ("a/b.txt", "1")]).unwrap();
+    let same = read_it(&[("SKILL.md", "---\nname: it\ndescription: About\n---\nz"), ("a/b.txt", "1")]).unwrap();
+    let other = read_it(&[("SKILL.md", "---\nname: it\ndescription: About\n---\nz"), ("a/c.txt", "1")]).unwrap();
     assert_eq!((first.content_hash.len(), &first.content_hash), (64, &same.content_hash));
     assert_ne!(first.content_hash, other.content_hash);
 }

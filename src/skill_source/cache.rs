@@ -40,11 +40,6 @@ impl<T> Cache<T> {
         answers.insert(asked, (Instant::now(), Arc::clone(&answer)));
         answer
     }
-
-    /// Forgets all.
-    pub(super) fn clear(&self) {
-        self.0.lock().clear();
-    }
 }
 
 #[cfg(test)]
@@ -59,7 +54,5 @@ mod tests {
         }
         assert!(cache.get("0").is_none());
         assert_eq!(cache.get("64").as_deref(), Some(&64));
-        cache.clear();
-        assert!(cache.get("64").is_none());
     }
 }

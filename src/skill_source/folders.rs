@@ -288,11 +288,6 @@ pub(crate) struct NameLock {
 }
 
 impl NameLock {
-    /// The name.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// The folder of an installed skill whose name differs in case at most.
     ///
     /// # Errors

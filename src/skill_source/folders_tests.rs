@@ -4,7 +4,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::symlink;
 
-use super::super::staging::fingerprint;
 use super::*;
 
 fn folders() -> (tempfile::TempDir, Folders) {
@@ -111,7 +110,7 @@ fn only_regular_files_are_copied_and_only_so_many_are_prepared_at_once() {
     staging.copy_from(&source).unwrap();
     let files = staging.files().unwrap();
     assert_eq!(files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["SKILL.md", "references/a.md"]);
-    assert_eq!((files[0].bytes, fingerprint(&files).len()), (4, 64));
+    assert_eq!((files[0].bytes, files[0].sha256.len()), (4, 64));
     symlink("/etc/passwd", source.join("link.md")).unwrap();
     let error = folders.stage().unwrap().copy_from(&source).unwrap_err();
     assert!(matches!(&error, FolderError::Refused(text) if text.contains("symbolic link")), "{error}");

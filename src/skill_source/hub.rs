@@ -92,11 +92,6 @@ pub(super) fn base(settings: &Settings, hub: Hub) -> String {
 }
 
 impl Hubs {
-    /// Forgets what hubs said.
-    pub(super) fn forget(&self) {
-        self.lists.clear();
-    }
-
     pub(super) async fn search(
         &self,
         wire: &Wire,

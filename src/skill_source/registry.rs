@@ -223,8 +223,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let skills = dir.path().join(SKILLS);
         for (name, text) in [
-            ("b", "---\nname: b\ndescription: x\nversion: 1.2.0\nauthor: me\ntags: [t]\n---\n"),
-            ("a", "---\nname: a\ndescription: y\n---\n"),
+            ("b", "---\nname: b\ndescription: Does x\nversion: 1.2.0\nauthor: me\ntags: [t]\n---\n"),
+            ("a", "---\nname: a\ndescription: Does y\n---\n"),
         ] {
             fs::create_dir_all(skills.join(name)).unwrap();
             fs::write(skills.join(name).join("SKILL.md"), text).unwrap();

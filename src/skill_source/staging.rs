@@ -229,12 +229,6 @@ pub(crate) fn files(folder: &Path) -> Result<Vec<FileSum>, FolderError> {
     Ok(files)
 }
 
-/// One SHA-256 for all files: of the lines `path:sha256`, sorted by path (facts 1.4).
-pub(crate) fn fingerprint(files: &[FileSum]) -> String {
-    let lines: Vec<String> = files.iter().map(|file| format!("{}:{}", file.path, file.sha256)).collect();
-    agentsvc_systems::kernel::record::hex(&Sha256::digest(lines.join("\n").as_bytes()))
-}
-
 /// Hashes what is written.
 pub(super) struct HashInto<'a>(pub(super) &'a mut Sha256);
 

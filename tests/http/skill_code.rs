@@ -132,7 +132,7 @@ fn failures_are_failures() {
     code(home, "says-error", "shell", "main.sh", "echo '{\"error\": \"no such city\"}'\n", "");
     code(home, "exits", "python", "main.py", "import sys\nsys.stderr.write('it broke')\nsys.exit(3)\n", "");
     code(home, "too-long", "shell", "main.sh", "head -c 2000000 /dev/zero\n", "");
-    code(home, "too-slow", "shell", "main.sh", "sleep 100\n", "");
+    code(home, "too-slow", "shell", "main.sh", "while :; do :; done\n", "");
     let path = home.join("skills/too-slow/skill.toml");
     let manifest = fs::read_to_string(&path).expect("it is written");
     fs::write(&path, format!("{manifest}[requirements]\ntimeout_secs = 1\n")).expect("it can be");
@@ -179,8 +179,8 @@ if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         os.close(0); os.close(1); os.close(2)
-        import time
-        time.sleep(3600)
+        import signal
+        signal.pause()
     os._exit(0)
 print(json.dumps({"got": got, "names": sorted(os.environ)}))
 "#;
@@ -204,7 +204,13 @@ fn a_skill_gets_nothing_that_is_not_its_own() {
     result(&model, &daemon, &other, "file_write", &json!({ "path": "private.txt", "content": "x" }));
     let agent = daemon.agent_with("a", "skills = [\"intruder\"]\n[capabilities]\nnetwork = [\"*\"]\n");
     let home = daemon.home().display().to_string();
-    let said = parsed(&result(&model, &daemon, &agent, "intruder", &json!({ "text": format!("{home}|{}", model.server.address().port()) })));
+    let said = parsed(&result(
+        &model,
+        &daemon,
+        &agent,
+        "intruder",
+        &json!({ "text": format!("{home}|{}", model.server.address().port()) }),
+    ));
     let got = said["got"].as_object().unwrap_or_else(|| panic!("{said}")).clone();
     for (name, what) in &got {
         // What is not declared is kept away by kernels with network namespaces or Landlock's rules for ports.
@@ -229,7 +235,7 @@ fn a_full_disk_and_denied_programs_stop_a_skill() {
     let model = Model::start();
     let config = format!("{}[workspaces]\nmax_bytes = 2097152\n", model.config());
     let daemon = Daemon::with(&config);
-    let fill = "i=0\nwhile [ $i -lt 3000 ]; do head -c 1000000 /dev/zero >\"$HOME/f$i\" || exit 1; i=$((i+1)); sleep 0.05; done\n";
+    let fill = "i=0\nwhile :; do head -c 1000000 /dev/zero >\"$HOME/f$((i % 20))\" || exit 1; i=$((i+1)); done\n";
     code(daemon.home(), "filler", "shell", "main.sh", fill, "");
     reload(&daemon);
     let agent = daemon.agent_with("a", "skills = [\"filler\"]\n");

@@ -85,7 +85,13 @@ fn a_wrong_sum_or_an_unlisted_file_is_the_hubs_fault() {
     let hub = SkillServer::start();
     let daemon = Daemon::with(&hub.config());
     let listed: [(&str, &[u8]); 1] = [("SKILL.md", MD.as_bytes())];
-    publish(&hub, "changed", "1.0.0", &listed, zip(&[("SKILL.md", b"---\nname: x\ndescription: y\n---\nOther.\n")]));
+    publish(
+        &hub,
+        "changed",
+        "1.0.0",
+        &listed,
+        zip(&[("SKILL.md", b"---\nname: x\ndescription: Does x\n---\nOther.\n")]),
+    );
     publish(&hub, "more", "1.0.0", &listed, zip(&[listed[0], ("extra.py", b"print(1)")]));
     publish(&hub, "less", "1.0.0", &[listed[0], ("gone.md", b"x")], zip(&listed));
     for slug in ["changed", "more", "less"] {
@@ -135,8 +141,9 @@ fn errors_of_the_hub_keep_their_meaning() {
     let hub = SkillServer::start();
     let daemon = Daemon::with(&hub.config());
     clawhub(&daemon, "unknown").refused(404);
-    daemon.get("/api/clawhub/skill/unknown").refused(404);
-    daemon.get("/api/clawhub/skill/unknown/code").refused(404);
+    let slug = "unknown";
+    daemon.get(&format!("/api/clawhub/skill/{slug}")).refused(404);
+    daemon.get(&format!("/api/clawhub/skill/{slug}/code")).refused(404);
     hub.put_status("/api/v1/skills/gone", "410 Gone", "content-type: text/plain\r\n", "Version not available");
     let gone = clawhub(&daemon, "gone");
     assert!(gone.refused(410).contains("Version not available"));

@@ -14,6 +14,7 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 use crate::support::daemon::Daemon;
+use crate::support::until;
 
 /// An answer.
 #[derive(Clone, Debug)]
@@ -177,8 +178,16 @@ pub(crate) fn installed(daemon: &Daemon, path: &str) -> Option<String> {
     Some(text)
 }
 
-/// The names in the folder of skills, sorted.
+/// The names in the folder of skills, sorted, once what was staged is gone.
 pub(crate) fn folders(daemon: &Daemon) -> Vec<String> {
+    until("what was staged is gone", || {
+        let names = all_folders(daemon);
+        (!names.iter().any(|name| name.starts_with(".staging-"))).then_some(names)
+    })
+}
+
+/// The names in the folder of skills, sorted.
+pub(crate) fn all_folders(daemon: &Daemon) -> Vec<String> {
     let entries = std::fs::read_dir(daemon.home().join("skills")).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();

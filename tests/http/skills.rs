@@ -200,7 +200,8 @@ fn lists_details_and_files_have_their_shapes() {
     let ops = daemon.get("/api/skills?category=ops").expect(200);
     assert_eq!((&ops["total"], &ops["skills"][0]["name"]), (&json!(1), &json!("b")));
 
-    let detail = daemon.get("/api/skills/b").expect(200);
+    let shown = |name: &str| daemon.get(&format!("/api/skills/{name}"));
+    let detail = shown("b").expect(200);
     assert_eq!(
         (&detail["source"], &detail["license"], &detail["author"]),
         (&json!("Local"), &json!("MIT"), &json!("me"))
@@ -208,11 +209,12 @@ fn lists_details_and_files_have_their_shapes() {
     assert_eq!((&detail["prompt_context"], &detail["prompt_context_length"]), (&json!("Body.\n"), &json!(6)));
     assert_eq!(detail["linked_files"], json!({ "files": ["SKILL.md", "forms.md"], "references": ["references/a.md"] }));
     assert_eq!(detail["evolution"], json!({ "versions": [], "use_count": 0, "evolution_count": 0 }));
-    let tool = daemon.get("/api/skills/a").expect(200);
+    let tool = shown("a").expect(200);
     assert_eq!((&tool["tools"][0]["name"], &tool["config_vars"][0]["is_set"]), (&json!("a_run"), &json!(false)));
-    assert_eq!(daemon.get("/api/skills/none").expect(404)["code"], "skill_not_found");
+    assert_eq!(shown("none").expect(404)["code"], "skill_not_found");
 
-    let file = |path: &str| daemon.get(&format!("/api/skills/b/file?{path}"));
+    let name = "b";
+    let file = |path: &str| daemon.get(&format!("/api/skills/{name}/file?{path}"));
     let found = file("path=references/a.md").expect(200);
     assert_eq!(found, json!({ "name": "b", "path": "references/a.md", "content": "reference", "truncated": false }));
     assert_eq!(file("file=forms.md").expect(200)["content"], "form");

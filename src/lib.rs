@@ -88,7 +88,6 @@ pub const DOMAINS: &[Domain] = &[
     skill_source::DOMAIN,
     skill_evolution::DOMAIN,
     tool::DOMAIN,
-    skill::DOMAIN,
     mcp::DOMAIN,
     a2a::DOMAIN,
     peer::DOMAIN,

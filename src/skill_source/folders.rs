@@ -185,6 +185,7 @@ impl Folders {
     /// # Errors
     /// [`FolderError::Busy`] while eight are there, [`FolderError::Full`], or the disk failed.
     pub(crate) fn stage(&self) -> Result<Staging, FolderError> {
+        let path = self.0.root.join(format!("{STAGING}{}", unique()?));
         {
             let mut state = self.0.state.lock();
             if state.stagings >= STAGINGS_MAX {
@@ -192,7 +193,6 @@ impl Folders {
             }
             state.stagings += 1;
         }
-        let path = self.0.root.join(format!("{STAGING}{}", unique()?));
         let place = Place { shared: Arc::clone(&self.0), path, is_removed: false };
         create_private_dir(&place.path.join(CONTENT)).map_err(|error| FolderError::from(io::Error::other(error)))?;
         free_space::check(&self.0.root, 0)?;

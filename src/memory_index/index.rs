@@ -225,7 +225,8 @@ impl Index {
         self.change(State::seal);
     }
 
-    /// Makes segments of the full tails, without the entries that are gone. Where that fails they stay, and are searched in memory.
+    /// Makes segments of the full tails, without the entries that are gone. Where that fails they stay, and are searched in
+    /// memory.
     ///
     /// # Errors
     /// The disk's.

@@ -46,7 +46,7 @@ pub use skill::{ConfigVar, Invocation, Requirements, Runtime, Skill, SkillFile, 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "skill",
-    uses: &["agent", "manifest", "taint", "tool"],
+    uses: &["wasm", "agent", "manifest", "taint", "tool"],
     performers,
     commands: &[Subcommand::group::<cli::Skills>(29, "skill", "Show and reload skills")],
     open,

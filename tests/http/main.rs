@@ -81,6 +81,7 @@ mod second_factor;
 mod security;
 mod sessions;
 mod skill_code;
+mod skill_wasm;
 mod skill_evolution;
 mod skill_git;
 mod skill_hub;

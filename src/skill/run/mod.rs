@@ -3,6 +3,7 @@
 mod environment;
 mod process;
 mod template;
+mod wasm;
 
 use std::sync::Arc;
 
@@ -57,7 +58,7 @@ impl Call {
 
 /// Can tools of this runtime be called here? Those of `Builtin` are the daemon's own.
 pub(super) const fn is_run(runtime: Runtime) -> bool {
-    matches!(runtime, Runtime::Python | Runtime::Node | Runtime::Shell | Runtime::PromptOnly)
+    !matches!(runtime, Runtime::Builtin)
 }
 
 /// Carries out a call. The one place that knows what each runtime takes.
@@ -68,7 +69,8 @@ pub(super) async fn run(call: Call) -> Result<Ended, String> {
     match call.skill.runtime {
         Runtime::Python | Runtime::Node | Runtime::Shell => process::run(call).await,
         Runtime::PromptOnly => Ok(Ended::Text(template::filled(&call))),
-        Runtime::Wasm | Runtime::Builtin => {
+        Runtime::Wasm => wasm::run(call).await,
+        Runtime::Builtin => {
             let runtime = call.skill.runtime.as_str();
             Err(format!("Skills of the runtime {runtime} have no tools of their own here."))
         }

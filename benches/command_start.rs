@@ -53,6 +53,7 @@ fn start(runtime: &Runtime, commands: usize, files: usize) -> Row {
             granted: vec!["*".into()],
             network: false,
             secrets: Vec::new(),
+            variables: Vec::new(),
             timeout_secs: None,
         };
         let ran = sandbox.run(request).await.expect("a command starts");

@@ -44,14 +44,8 @@ pub(crate) use skill::our_tool;
 pub use skill::{ConfigVar, Invocation, Requirements, Runtime, Skill, SkillFile, SkillTool, Source};
 
 /// What this domain brings.
-pub const DOMAIN: Domain = Domain {
-    name: "skill",
-    uses: &["wasm", "agent", "manifest", "taint", "tool"],
-    performers,
-    commands: &[Subcommand::group::<cli::Skills>(29, "skill", "Show and reload skills")],
-    open,
-    ..Domain::EMPTY
-};
+pub const DOMAIN: Domain =
+    Domain { name: "skill", uses: &["wasm", "agent", "manifest", "taint", "tool"], performers, open, ..Domain::EMPTY };
 
 /// The name under which the tools of skills are brought.
 const SOURCE: &str = "skill";

@@ -211,7 +211,7 @@ mod tests {
         pending.add(&first).unwrap();
         pending.add(&second).unwrap();
         std::fs::write(dir.path().join(format!("{}.json", first.id)), "{").unwrap();
-        assert_eq!(pending.list().unwrap(), [second.clone()]);
+        assert_eq!(pending.list().unwrap(), std::slice::from_ref(&second));
         assert!(pending.get(first.id).is_err());
         let shown = serde_json::to_value(second.shown(true)).unwrap();
         assert_eq!((&shown["action"], &shown["change"]["action"]), (&"update".into(), &"update".into()));

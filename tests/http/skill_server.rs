@@ -30,12 +30,15 @@ pub(crate) struct SkillServer {
     shared: Arc<Shared>,
 }
 
+/// Opens an answer that is held back, and tells that it was asked for.
+type Doors = (Sender<()>, Receiver<()>);
+
 #[derive(Default)]
 struct Shared {
     answers: Mutex<BTreeMap<String, Answer>>,
     asked: Mutex<Vec<String>>,
     /// Waited for before the path is answered; told when it is asked for.
-    gates: Mutex<BTreeMap<String, (Sender<()>, Receiver<()>)>>,
+    gates: Mutex<BTreeMap<String, Doors>>,
 }
 
 /// An answer that is held back.

@@ -250,7 +250,7 @@ fn what_leads_to_the_entries_of_an_agent_is_erased_with_them() {
     let (gone, kept) = (AgentId(uuid::Uuid::from_u128(7)), AgentId(uuid::Uuid::from_u128(8)));
     let rows = |agent: AgentId, n: u128| {
         let id = MemoryEntryId(uuid::Uuid::from_u128(n));
-        let user = (n % 2 == 0).then(|| "ana".into());
+        let user = n.is_multiple_of(2).then(|| "ana".into());
         let record = MemoryEntryRecord { content: "x".into(), user, ..MemoryEntryRecord::default() };
         let op = |key, value| Op { space: Space::Content, key, value: Some(value) };
         let mut ops = vec![op(entry_key(agent, id), record::encode(&record)), op(owner_key(id, agent), vec![VERSION])];

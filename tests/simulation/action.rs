@@ -158,6 +158,16 @@ actions! {
     UpdateWebhook 2,
     /// One is removed.
     RemoveWebhook 1,
+    /// A hand is activated.
+    ActivateHand 2,
+    /// One is paused.
+    PauseHand 2,
+    /// One is resumed.
+    ResumeHand 2,
+    /// Its settings are changed.
+    SetHand 1,
+    /// One is ended.
+    EndHand 1,
     /// An MCP server has listed its tools.
     NoteMcpTools 2,
     /// The operator accepts those of one.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use agentsvc_components::a2a::A2aTaskId;
 use agentsvc_components::a2a::outbound::{A2aAgentId, A2aSentId};
 use agentsvc_components::goal::GoalStatus;
+use agentsvc_components::hand::HandInstanceId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::session::message::Block;
@@ -58,6 +59,7 @@ pub(crate) struct Known {
     pub(crate) conversations: Vec<SessionId>,
     pub(crate) invocations: Vec<u128>,
     pub(crate) webhooks: Vec<WebhookId>,
+    pub(crate) hands: Vec<HandInstanceId>,
     pub(crate) a2a: Vec<(A2aTaskId, SendA2aTask)>,
     pub(crate) external: Vec<A2aAgentId>,
     pub(crate) sent: Vec<A2aSentId>,

@@ -16,6 +16,7 @@ use agentsvc_systems::audit::Walk;
 use agentsvc_systems::auto_dream::DreamView;
 use agentsvc_systems::budget::GetBudget;
 use agentsvc_systems::goal::GoalView;
+use agentsvc_systems::hand::HandView;
 use agentsvc_systems::kernel::entities::Get;
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::mcp::FindMcpPin;
@@ -122,6 +123,7 @@ pub(crate) fn register(harness: &mut Harness, key: &str) -> Option<String> {
             harness.read(GetSchedule { kind, id: words.next()?.parse().ok()? }).map(|view| view.prompt.to_string())
         }
         "goal" => harness.read(Get::<GoalView>(id.parse().ok()?)).map(|view| view.goal.title.to_string()),
+        "hand" => harness.read(Get::<HandView>(id.parse().ok()?)).map(|view| view.instance.state.as_str().to_owned()),
         "webhook" => harness.read(Get::<WebhookView>(id.parse().ok()?)).map(|view| view.webhook.name.to_string()),
         "mcp_pin" => harness.read(FindMcpPin(id.to_owned())).map(mcp::accepted),
         "external" => harness.read(Get::<A2aAgentView>(id.parse().ok()?)).map(|view| view.agent.name.to_string()),

@@ -22,6 +22,7 @@ mod disk;
 mod dreams;
 mod entries;
 mod facts;
+mod hands;
 mod harness;
 mod knowledge;
 mod mcp;

@@ -36,7 +36,7 @@ use super::client::{agent, new_schedule};
 use super::facts::GONE;
 use super::harness::{ANSWER, CONTEXT, Harness, budgets};
 use super::staff::new_goal;
-use super::{a2a, a2a_outbound, mcp, webhooks};
+use super::{a2a, a2a_outbound, hands, mcp, webhooks};
 
 /// Patterns of triggers.
 const PATTERNS: &[&str] = &[
@@ -64,6 +64,9 @@ pub(crate) fn act(harness: &mut Harness, what: What) {
         What::SendA2aTask | What::CancelA2aTask | What::SetA2aPush => a2a::act(harness, what),
         What::NoteMcpTools | What::AcceptMcpTools | What::ForgetMcpTools => mcp::act(harness, what),
         What::DiscoverA2aAgent | What::RemoveA2aAgent | What::SendToA2aAgent => a2a_outbound::act(harness, what),
+        What::ActivateHand | What::PauseHand | What::ResumeHand | What::SetHand | What::EndHand => {
+            hands::act(harness, what);
+        }
         What::NewWebhook | What::UpdateWebhook | What::RemoveWebhook => webhooks::act(harness, what),
         What::SetBudget => {
             let scope = harness.rng.chance(60).then(|| agent(harness)).flatten().map_or(Scope::Global, Scope::Agent);

@@ -82,7 +82,7 @@ fn each_component_alone_restores_only_itself() {
         for (name, seen) in &seen {
             assert_eq!(seen, &expected[name], "{name} after the restore of {component}");
         }
-        let takes_a_pause = ["agents", "cron_jobs", "workflows", "data"].contains(&component);
+        let takes_a_pause = ["agents", "cron_jobs", "hand_state", "workflows", "data"].contains(&component);
         assert_eq!(done["pause_ms"].as_u64().unwrap() > 0, takes_a_pause, "{component}");
         daemon.restart();
         assert_eq!(picture(&daemon), seen, "{component} after a restart");

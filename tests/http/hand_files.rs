@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::hands::{HERALD, activate, install, instances};
+use super::hands::{HAND, HERALD, activate, install, instances};
 use crate::support::daemon::{Daemon, text};
 use crate::support::model::Model;
 
@@ -13,18 +13,18 @@ use crate::support::model::Model;
 fn requirements_are_checked_and_installed_only_when_that_is_allowed() {
     let daemon = Daemon::start();
     install(&daemon, HERALD);
-    let checked = daemon.post("/api/hands/herald/check-deps", &json!({})).expect(200);
+    let checked = daemon.post(&format!("/api/hands/{HAND}/check-deps"), &json!({})).expect(200);
     assert_eq!(
         (&checked["requirements_met"], &checked["results"][0]["status"]),
         (&json!(true), &json!("already_installed"))
     );
     assert_eq!(checked["results"][1]["status"], "skipped");
-    let refused = daemon.post("/api/hands/herald/install-deps", &json!({}));
+    let refused = daemon.post(&format!("/api/hands/{HAND}/install-deps"), &json!({}));
     assert!(refused.status == 403 && refused.text().contains("install_deps_disabled"), "{}", refused.text());
     let allowed = Daemon::with("[hands]\ninstall_deps = true\n");
     let toml = HERALD.replace("pip install printer", "sudo rm -rf printer");
     install(&allowed, &toml);
-    let tried = allowed.post("/api/hands/herald/install-deps", &json!({})).expect(200);
+    let tried = allowed.post(&format!("/api/hands/{HAND}/install-deps"), &json!({})).expect(200);
     assert_eq!(tried["results"][1]["status"], "error", "{tried}");
 }
 
@@ -59,7 +59,7 @@ fn a_hand_is_installed_from_a_folder_and_from_the_registry() {
     put(elsewhere.path());
     let made = daemon.post("/api/hands/install", &json!({ "source": elsewhere.path() })).expect(201);
     assert_eq!(made["is_custom"], true);
-    daemon.delete("/api/hands/herald").expect(200);
+    daemon.delete(&format!("/api/hands/{HAND}")).expect(200);
     put(&daemon.home().join("registry/hands/herald"));
     let made = daemon.post("/api/hands/install", &json!({ "source": "herald" })).expect(201);
     assert_eq!(made["is_custom"], false);

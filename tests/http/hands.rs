@@ -8,6 +8,9 @@ use crate::support::model::Model;
 use crate::support::model_server::Reply;
 use crate::support::until;
 
+/// The id of the hand of most tests.
+pub(crate) const HAND: &str = "herald";
+
 /// A hand with all of its parts.
 pub(crate) const HERALD: &str = r#"
 id = "herald"
@@ -141,7 +144,7 @@ fn a_hand_is_installed_listed_shown_and_uninstalled() {
         assert_eq!(met, [json!(true), json!(false)]);
         daemon.restart();
     }
-    let detail = daemon.get("/api/hands/herald").expect(200);
+    let detail = daemon.get(&format!("/api/hands/{HAND}")).expect(200);
     assert_eq!((&detail["coordinator_role"], &detail["agent"]["name"]), (&json!("main"), &json!("writer")));
     assert_eq!((&detail["agents"][0]["role"], &detail["agents"][0]["model"]), (&json!("helper"), &json!("default")));
     assert_eq!(
@@ -153,10 +156,11 @@ fn a_hand_is_installed_listed_shown_and_uninstalled() {
         (&json!(false), &json!(true))
     );
     assert_eq!(detail["requirements"][1]["install"]["pip"], "pip install printer");
-    let chinese = daemon.send("GET", "/api/hands/herald", &[("accept-language", "zh-TW, en;q=0.5")], None).expect(200);
+    let chinese =
+        daemon.send("GET", &format!("/api/hands/{HAND}"), &[("accept-language", "zh-TW, en;q=0.5")], None).expect(200);
     assert_eq!((&chinese["name"], &chinese["settings"][0]["label"]), (&json!("先驱"), &json!("风格")));
-    assert_eq!(daemon.delete("/api/hands/herald").expect(200)["status"], "uninstalled");
-    daemon.get("/api/hands/herald").refused(404);
+    assert_eq!(daemon.delete(&format!("/api/hands/{HAND}")).expect(200)["status"], "uninstalled");
+    daemon.get(&format!("/api/hands/{HAND}")).refused(404);
     assert!(!daemon.home().join("hands/herald").exists());
 }
 
@@ -186,7 +190,7 @@ fn bad_hands_are_refused_and_name_the_field() {
         (json!({ "style": ["short"] }), "config.style"),
         (json!("all"), "config"),
     ] {
-        let refused = daemon.post("/api/hands/herald/activate", &json!({ "config": config }));
+        let refused = daemon.post(&format!("/api/hands/{HAND}/activate"), &json!({ "config": config }));
         refused.refused_field(400, field);
     }
     let wrong_agent = HERALD.replace("herald\"", "wrong\"").replace("temperature = 0.3", "temperature = 30.0");
@@ -240,8 +244,8 @@ fn an_instance_works_as_a_team_and_its_dashboard_reads_its_memory() {
     assert_eq!(stats["metrics"]["Mood"], json!({ "value": null, "format": "text" }));
     assert!(stats["uptime_secs"].is_u64());
     assert_eq!(daemon.get(&format!("/api/hands/instances/{id}/browser")).expect(200), json!({ "active": false }));
-    daemon.delete("/api/hands/herald").refused(409);
-    let second = daemon.post("/api/hands/herald/activate", &json!({})).expect(201);
+    daemon.delete(&format!("/api/hands/{HAND}")).refused(409);
+    let second = daemon.post(&format!("/api/hands/{HAND}/activate"), &json!({})).expect(201);
     assert_eq!((&second["agent_name"], &second["number"]), (&json!("herald:writer#2"), &json!(2)));
     let gone = daemon.delete(&format!("/api/hands/instances/{id}")).expect(200);
     assert_eq!(gone, json!({ "status": "deactivated", "instance_id": id }));
@@ -255,14 +259,15 @@ fn settings_change_the_prompt_and_secrets_reach_commands_only() {
     let config = format!("{}[exec_policy]\nmode = \"full\"\n", model.config());
     let daemon = Daemon::with_env(&config, &[("TEST_MODEL_KEY", "k"), ("HERALD_PROVIDER", "of-the-daemon")]);
     install(&daemon, HERALD);
-    let settings = daemon.get("/api/hands/herald/settings").expect(200);
+    let settings = daemon.get(&format!("/api/hands/{HAND}/settings")).expect(200);
     assert_eq!((&settings["instance_id"], &settings["effective_values"]["style"]), (&Value::Null, &json!("short")));
-    daemon.put("/api/hands/herald/settings", &json!({ "style": "long" })).refused(404);
+    daemon.put(&format!("/api/hands/{HAND}/settings"), &json!({ "style": "long" })).refused(404);
     let made = activate(&daemon, "herald", &json!({ "token": "tell-no-one-4711" }));
     let writer = text(&made["agent_id"]);
-    let changed = daemon.put("/api/hands/herald/settings", &json!({ "style": "long", "other": 5 })).expect(200);
+    let changed =
+        daemon.put(&format!("/api/hands/{HAND}/settings"), &json!({ "style": "long", "other": 5 })).expect(200);
     assert_eq!(changed["config"], json!({ "style": "long", "other": "5", "token": "***" }));
-    let settings = daemon.get("/api/hands/herald/settings").expect(200);
+    let settings = daemon.get(&format!("/api/hands/{HAND}/settings")).expect(200);
     assert_eq!(settings["current_values"], json!({ "style": "long", "token": "***" }));
     assert_eq!(settings["unknown_values"], json!({ "other": "5" }));
     let print = json!({ "command": "echo $HERALD_TOKEN $HERALD_PROVIDER" }).to_string();
@@ -272,11 +277,12 @@ fn settings_change_the_prompt_and_secrets_reach_commands_only() {
     assert!(prompt(&model).contains("Style (`style`): Long (long)"), "{request}");
     assert!(request.contains("tell-no-one-4711 of-the-daemon"), "the command got both: {request}");
     assert!(!prompt(&model).contains("tell-no-one"), "the prompt has no secret");
-    let refused = daemon.put("/api/hands/herald/settings", &json!({ "style": "loud" }));
+    let refused = daemon.put(&format!("/api/hands/{HAND}/settings"), &json!({ "style": "loud" }));
     refused.refused_field(400, "config.style");
-    daemon.put("/api/hands/herald/settings?instance_id=x", &json!({})).refused(400);
-    daemon.put(&format!("/api/hands/herald/settings?instance_id={}", Uuid::nil()), &json!({})).refused(404);
-    let cleared = daemon.put("/api/hands/herald/settings", &json!({ "style": null, "token": null })).expect(200);
+    daemon.put(&format!("/api/hands/{HAND}/settings?instance_id=x"), &json!({})).refused(400);
+    daemon.put(&format!("/api/hands/{HAND}/settings?instance_id={}", Uuid::nil()), &json!({})).refused(404);
+    let cleared =
+        daemon.put(&format!("/api/hands/{HAND}/settings"), &json!({ "style": null, "token": null })).expect(200);
     assert_eq!(cleared["config"], json!({ "other": "5" }));
     assert!(!daemon.stderr().contains("tell-no-one"), "no log has it");
 }
@@ -290,7 +296,10 @@ fn a_schedule_of_a_hand_fires_until_it_is_paused() {
     let id = text(&activate(&daemon, "beat", &json!({}))["instance_id"]);
     let stats = |daemon: &Daemon| daemon.get(&format!("/api/hands/instances/{id}/stats")).expect(200);
     until("the schedule fires", || (stats(&daemon)["events_processed"].as_u64()? > 0).then_some(()));
-    let act = |daemon: &Daemon, what: &str| daemon.post(&format!("/api/hands/instances/{id}/{what}"), &json!({}));
+    let act = |daemon: &Daemon, what: &str| match what {
+        "pause" => daemon.post(&format!("/api/hands/instances/{id}/pause"), &json!({})),
+        _ => daemon.post(&format!("/api/hands/instances/{id}/resume"), &json!({})),
+    };
     act(&daemon, "resume").refused(409);
     assert_eq!(act(&daemon, "pause").expect(200)["status"], "paused");
     act(&daemon, "pause").refused(409);
@@ -303,6 +312,7 @@ fn a_schedule_of_a_hand_fires_until_it_is_paused() {
     let before = stats(&daemon)["events_processed"].as_u64().unwrap();
     assert_eq!(act(&daemon, "resume").expect(200)["status"], "running");
     until("it fires again", || (stats(&daemon)["events_processed"].as_u64()? > before).then_some(()));
+    assert_eq!(daemon.get(&format!("/api/hands/instances/{id}")).expect(200)["instance_id"], json!(id));
     daemon.delete(&format!("/api/hands/instances/{id}")).expect(200);
     assert_eq!(daemon.get("/api/schedules").expect(200)["schedules"], json!([]));
 }
@@ -323,7 +333,7 @@ fn a_name_that_is_taken_stops_the_whole_activation() {
     let daemon = Daemon::start();
     daemon.agent("herald:writer");
     install(&daemon, HERALD);
-    daemon.post("/api/hands/herald/activate", &json!({})).refused(409);
+    daemon.post(&format!("/api/hands/{HAND}/activate"), &json!({})).refused(409);
     assert_eq!((agents(&daemon), instances(&daemon).len()), (vec!["herald:writer".to_owned()], 0));
 }
 
@@ -335,7 +345,7 @@ fn a_kill_in_the_middle_of_activations_leaves_whole_instances() {
         let client = daemon.client();
         let busy = std::thread::spawn(move || {
             let mut acknowledged = Vec::new();
-            while let Ok(reply) = client.try_send("POST", "/api/hands/herald/activate", &[], Some(b"{}")) {
+            while let Ok(reply) = client.try_send("POST", &format!("/api/hands/{HAND}/activate"), &[], Some(b"{}")) {
                 if reply.status == 201 {
                     acknowledged.push(text(&reply.expect(201)["instance_id"]));
                 }

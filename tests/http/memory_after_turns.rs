@@ -55,9 +55,12 @@ fn metric(client: &Client, name: &str) -> u64 {
     line.trim().parse().expect("a number")
 }
 
+/// Kinds of jobs that memorise turns: by rules, and by a model.
+const KINDS: [&str; 2] = ["memorize", "memorize_by_model"];
+
 /// Turns that came to their end here: memorised, or given up.
 fn ended(client: &Client, end: &str) -> u64 {
-    metric(client, &format!("agentsvc_jobs_total{{kind=\"memorize\",end=\"{end}\"}}"))
+    KINDS.iter().map(|kind| metric(client, &format!("agentsvc_jobs_total{{kind=\"{kind}\",end=\"{end}\"}}"))).sum()
 }
 
 fn wait_for(client: &Client, end: &str, count: u64) {
@@ -65,8 +68,8 @@ fn wait_for(client: &Client, end: &str, count: u64) {
 }
 
 fn open(client: &Client) -> u64 {
-    let of = |state: &str| metric(client, &format!("agentsvc_jobs{{kind=\"memorize\",state=\"{state}\"}}"));
-    of("waiting") + of("out")
+    let of = |kind: &str, state: &str| metric(client, &format!("agentsvc_jobs{{kind=\"{kind}\",state=\"{state}\"}}"));
+    KINDS.iter().map(|kind| of(kind, "waiting") + of(kind, "out")).sum()
 }
 
 #[test]
@@ -260,7 +263,7 @@ fn an_agent_without_budget_or_a_model_without_price_is_never_asked() {
     let poor = daemon.agent_with("poor", "[limits]\ndaily_limit_usd = 0.000001\n");
     daemon.say(&poor, "I like tea.");
     until("the budget refuses the call", || {
-        (metric(&daemon, "agentsvc_jobs_retried_total{kind=\"memorize\"}") == 1).then_some(())
+        (metric(&daemon, "agentsvc_jobs_retried_total{kind=\"memorize_by_model\"}") == 1).then_some(())
     });
     let unpriced = "[limits]\ndaily_limit_usd = 1.0\n[proactive_memory]\nextraction_model = \"openai/nameless\"\n";
     let unpriced = daemon.agent_with("unpriced", unpriced);

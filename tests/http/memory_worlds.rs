@@ -83,7 +83,7 @@ fn spoil(model: &Model, daemon: &Daemon, agent: &str) {
 fn a_backup_brings_back_entries_graph_and_where_consolidation_was() {
     let (model, mut daemon) = harness();
     let agent = furnished(&model, &daemon);
-    let before = picture(&daemon, &agent);
+    let (before, read) = (picture(&daemon, &agent), read_last(&model));
     let name = text(&daemon.post("/api/backup", &json!({})).expect(200)["filename"]);
     spoil(&model, &daemon, &agent);
     assert_ne!(picture(&daemon, &agent), before);
@@ -95,7 +95,8 @@ fn a_backup_brings_back_entries_graph_and_where_consolidation_was() {
     let found = daemon.get(&format!("/api/memory/agents/{agent}/search?q=green")).expect(200);
     assert_eq!(found["memories"][0]["content"], "likes green tea");
     consolidate(&model, &daemon, &agent);
-    assert_eq!(read_last(&model)[0], "fact 50", "behind the page that was read before the backup");
+    let next = read_last(&model);
+    assert!(!next.is_empty() && next.iter().all(|fact| !read.contains(fact)), "it goes on behind {read:?}: {next:?}");
 }
 
 #[test]

@@ -123,6 +123,7 @@ def case_skills(stage):
     assert page.locator(".page-library img").count() == 0 and page.title() != "obeyed"
 
     stage.open("#/library", page)
+    page.get_by_label("Search skills").fill("")
     page.get_by_role("button", name="Create").click()
     form = dialog(page)
     form.get_by_label("Name").fill("Not a name")

@@ -87,7 +87,7 @@ export class HandView {
           h("p", { class: "server-text" }, agent.description),
           h("small", { class: "faint" }, [agent.provider, agent.model].filter(Boolean).join(" / ")))))),
       h("section", { class: "card stack", "aria-label": "Permissions" }, h("h2", {}, "What it may do"),
-        lineList((hand.tools ?? []).map((tool) => `Use the tool ${tool}`), { label: "Permissions", none: "It has no tools." })),
+        lineList((hand.tools ?? []).map((tool) => `Use the tool ${tool}`), { label: "Permissions", none: "The hand names no tools; its agents have those of their own manifests." })),
       h("section", { class: "card stack", "aria-label": "Needs" },
         h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "What it needs"), h("button", { type: "button", class: "small", onclick: () => this.check().catch(showError) }, icon("retry", 16), "Check again")),
         needList(hand.requirements ?? [], "Needs"),

@@ -56,7 +56,7 @@ export class SkillView {
     const warnings = warningList(skill.warnings);
     if (unmet.length === 0 && warnings.length === 0) return null;
     return h("section", { class: "card stack", "aria-label": "Needs" },
-      unmet.length > 0 ? [h("h2", {}, "What it lacks"), h("p", { class: "dim" }, "Agents do not see this skill until its needs are met."), lineList(unmet, { label: "Unmet needs", none: "", sign: "alert" })] : null,
+      unmet.length > 0 ? [h("h2", {}, "Missing requirements"), h("p", { class: "dim" }, "Agents do not see this skill until its needs are met."), lineList(unmet, { label: "Unmet needs", none: "", sign: "alert" })] : null,
       warnings.length > 0 ? [h("h2", {}, "Warnings"), lineList(warnings, { label: "Warnings", none: "", sign: "alert" })] : null);
   }
 

@@ -29,11 +29,14 @@ export function capabilityText(text) {
 
 /** What code of a skill can do, one sentence a line. */
 export function permissionLines({ runtime, required_capabilities: capabilities = [], required_tools: tools = [], env_passthrough: variables = [] }) {
-  const lines = [...capabilities.map(capabilityText), ...variables.map((name) => `Read the environment variable ${name} of the daemon`)];
-  if (tools.length > 0) lines.push(`Use the tools ${tools.join(", ")}`);
-  if (runtime === "PromptOnly") lines.push("Adds text to conversations; runs no code of its own");
-  else if (runtime !== "Builtin") lines.push("Run its code in the sandbox of commands");
-  return lines;
+  const lines = variables.map((name) => `Read the environment variable ${name} of the daemon`);
+  const wishes = capabilities.map(capabilityText);
+  if (tools.length > 0) lines.push(`Needs the tools ${tools.join(", ")}`);
+  if (runtime === "PromptOnly") return ["Adds text to conversations; runs no code of its own", ...lines];
+  // Only modules are held to what they declare; programs get what the agent has.
+  if (runtime === "Wasm") return [...wishes, ...lines];
+  if (runtime !== "Builtin") lines.unshift("Run its code in the sandbox of commands, with the agent's workspace and, if the agent may use all of the network, the network");
+  return [...lines, ...wishes.map((wish) => `Says that it needs: ${wish[0].toLowerCase()}${wish.slice(1)}`)];
 }
 
 /** A list with a mark before each line, or `none`. */

@@ -18,7 +18,7 @@ use agentsvc_components::kernel::limit::MANIFEST_BYTES_MAX;
 use agentsvc_components::manifest::Capabilities;
 use agentsvc_systems::hand::definition::{HandDefinition, Requirement, check_id, parse};
 use agentsvc_systems::hand::error_codes::HANDS_FULL;
-use agentsvc_systems::hand::limits::{HAND_SKILL_BYTES_MAX, HAND_TOML_BYTES_MAX, HANDS_MAX};
+use agentsvc_systems::hand::limits::{HAND_SKILL_BYTES_MAX, HANDS_MAX};
 use agentsvc_systems::hand::prepare::Around;
 use agentsvc_systems::kernel::glob;
 use agentsvc_systems::manifest;
@@ -28,15 +28,13 @@ use parking_lot::{Condvar, Mutex};
 use super::config;
 use super::deps::Installer;
 use super::programs::Programs;
-use super::texts::{Stamp, skill_file, skills, stamp, text_of};
+use super::texts::{HAND_FILE, Stamp, Texts, skill_file, stamp, text_of};
 use crate::kernel::domain::Opening;
 use crate::kernel::home::{create_private_dir, private_file};
 use crate::kernel::settings::Settings;
 use crate::kernel::vault::Vault;
 use crate::kernel::{disk, free_space};
 
-/// The file that says what a hand is.
-const HAND_FILE: &str = "HAND.toml";
 /// How the names of folders begin that are not complete, or about to go.
 const STAGING: &str = ".staging-";
 const REMOVING: &str = ".removing-";
@@ -136,12 +134,12 @@ impl HandFiles {
         self.with_known(|_| ());
     }
 
-    /// Reads a folder.
+    /// Reads a folder, and scans its files.
     fn read_folder(&self, folder: &str) -> Result<Entry, String> {
-        let path = self.dir.join(folder).join(HAND_FILE);
-        let stamp = stamp(&path).map_err(|error| error.to_string())?;
-        let text = text_of(&path, HAND_TOML_BYTES_MAX)?;
-        let definition = parse(&text).map_err(|refusal| refusal.message)?;
+        let dir = self.dir.join(folder);
+        let stamp = stamp(&dir.join(HAND_FILE)).map_err(|error| error.to_string())?;
+        let texts = Texts::read(&dir).map_err(|why| why.to_string())?;
+        let definition = parse(&texts.toml).map_err(|refusal| refusal.message)?;
         let (settings, metrics, agents) =
             (definition.settings.len(), definition.dashboard.metrics.len(), definition.roles.len());
         let is_custom = self.is_custom(&definition.id);
@@ -188,25 +186,27 @@ impl HandFiles {
 
     /// The files that a source has, and the id that they say.
     fn source(&self, source: HandSource) -> Result<(StoredHand, Vec<(String, String)>), HandError> {
-        let (toml, skills) = match source {
+        let texts = match source {
             HandSource::Texts { toml, skill } => {
                 let skills = skill.filter(|text| !text.trim().is_empty()).map(|text| (String::new(), text));
-                (toml, skills.into_iter().collect())
+                Texts { toml, skills: skills.into_iter().collect() }
             }
             HandSource::Place(place) => self.read_place(&place)?,
         };
-        let definition = parse(&toml)?;
-        if let Some((_, text)) = skills.iter().find(|(_, text)| text.len() > HAND_SKILL_BYTES_MAX) {
+        let definition = parse(&texts.toml)?;
+        if let Some((_, text)) = texts.skills.iter().find(|(_, text)| text.len() > HAND_SKILL_BYTES_MAX) {
             let text = format!("skill_content: {} bytes; the limit is {HAND_SKILL_BYTES_MAX}", text.len());
             return Err(Refusal::bad_field("skill_content", text).into());
         }
+        texts.scan()?;
+        let Texts { toml, skills } = texts;
         let mut files = vec![(HAND_FILE.to_owned(), toml)];
         files.extend(skills.iter().map(|(role, text)| (skill_file(role), text.clone())));
         let is_custom = self.is_custom(&definition.id);
         Ok((StoredHand { definition, skills, is_custom }, files))
     }
 
-    fn read_place(&self, place: &str) -> Result<(String, BTreeMap<String, String>), HandError> {
+    fn read_place(&self, place: &str) -> Result<Texts, HandError> {
         let bad = |why: String| HandError::from(Refusal::bad_field("source", format!("source: {why}")));
         let dir = if place.starts_with('/') {
             let path = PathBuf::from(place);
@@ -216,12 +216,10 @@ impl HandFiles {
                 .map_err(|_| bad("must be an absolute path or the name of a hand of the registry".to_owned()))?;
             self.registry.join(place)
         };
-        let file = dir.join(HAND_FILE);
-        if !file.is_file() {
+        if !dir.join(HAND_FILE).is_file() {
             return Err(FilesError::NotFound(format!("source: {place:?} has no {HAND_FILE}")).into());
         }
-        let toml = text_of(&file, HAND_TOML_BYTES_MAX).map_err(bad)?;
-        Ok((toml, skills(&dir)))
+        Ok(Texts::read(&dir)?)
     }
 
     /// Writes a new folder, as a whole.
@@ -282,12 +280,12 @@ impl Hands for HandFiles {
             return Ok(None);
         }
         let wrong = |why: String| HandError::from(FilesError::Damaged(format!("hand {id:?}: {why}")));
-        let text = text_of(&dir.join(HAND_FILE), HAND_TOML_BYTES_MAX).map_err(wrong)?;
-        let definition = parse(&text).map_err(|refusal| wrong(refusal.message))?;
+        let Texts { toml, skills } = Texts::read(&dir).map_err(|why| wrong(why.to_string()))?;
+        let definition = parse(&toml).map_err(|refusal| wrong(refusal.message))?;
         if definition.id != id {
             return Err(wrong(format!("its id is {:?} now; reload the hands", definition.id)));
         }
-        Ok(Some(StoredHand { definition, skills: skills(&dir), is_custom: self.is_custom(id) }))
+        Ok(Some(StoredHand { definition, skills, is_custom: self.is_custom(id) }))
     }
 
     fn install(&self, source: HandSource) -> Result<StoredHand, HandError> {

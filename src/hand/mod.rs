@@ -26,12 +26,13 @@ use files::HandFiles;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "hand",
-    uses: &["manifest", "tool"],
+    uses: &["manifest", "skill", "skill_scan", "tool"],
     commands: &[Subcommand::group::<cli::Hand>(30, "hand", "List, activate and control hands")],
     open: |opening| {
         let files = HandFiles::new(opening);
         files.start()?;
-        opening.settings.set(environment::variables(opening.vault.clone()));
+        let (vault, settings, commands) = (opening.vault.clone(), opening.settings.clone(), opening.commands.clone());
+        opening.settings.set(environment::variables(vault, settings, commands));
         opening.provide::<dyn Hands>(Arc::clone(&files) as Arc<dyn Hands>);
         Ok(())
     },

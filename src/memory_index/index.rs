@@ -54,6 +54,8 @@ pub(super) struct Index {
     /// Of the state, for those who may not wait for it.
     docs: AtomicU64,
     bytes: AtomicU64,
+    /// How often other rows took the place of those in the store.
+    generation: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -92,7 +94,8 @@ pub(super) struct Snapshot {
 impl Index {
     /// Of this folder, with nothing in it before it is [loaded](Self::load).
     pub(super) fn new(dir: PathBuf) -> Self {
-        Self { dir, state: RwLock::default(), docs: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+        let [docs, bytes, generation] = [0; 3].map(AtomicU64::new);
+        Self { dir, state: RwLock::default(), docs, bytes, generation }
     }
 
     /// Where its files are.
@@ -220,9 +223,34 @@ impl Index {
         Ok(())
     }
 
-    /// Has the tail written, although it is not full.
+    /// Has the tail written, although it is not full. While too many wait to be written it stays, and grows.
     pub(super) fn seal(&self) {
-        self.change(State::seal);
+        self.change(|state| {
+            if state.sealed.len() < SEALED_MAX {
+                state.seal();
+            }
+        });
+    }
+
+    /// Other rows are in the store than before: what is being written was compared with those of before, and is given up.
+    pub(super) fn begin_generation(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Changes the state as [`change`](Self::change), and says so, if its generation is this one. Looks under the lock: a
+    /// snapshot of a later generation has what was not changed.
+    fn change_of(&self, generation: u64, change: impl FnOnce(&mut State)) -> bool {
+        self.change(|state| {
+            let is_present = self.generation() == generation;
+            if is_present {
+                change(state);
+            }
+            is_present
+        })
     }
 
     /// Makes segments of the full tails, without the entries that are gone. Where that fails they stay, and are searched in
@@ -232,12 +260,16 @@ impl Index {
     /// The disk's.
     pub(super) fn write_sealed(&self, is_there: IsThere<'_>) -> io::Result<()> {
         loop {
+            let generation = self.generation();
             let Some(oldest) = self.state.read().sealed.first().cloned() else { return Ok(()) };
             let segment = self.write(&[Source::Memory(&oldest.to_memory())], is_there)?;
-            self.change(|state| {
-                state.segments.extend(segment);
+            let is_taken = self.change_of(generation, |state| {
+                state.segments.extend(segment.clone());
                 state.sealed.retain(|tail| !Arc::ptr_eq(tail, &oldest));
             });
+            if !is_taken {
+                give_up(segment.as_deref())?;
+            }
         }
     }
 
@@ -252,13 +284,14 @@ impl Index {
         Ok(())
     }
 
-    /// Puts one segment in the place of some, without the entries that are gone.
+    /// Puts one segment in the place of some, without the entries that are gone; leaves them where other rows took the place of
+    /// those that it was compared with.
     ///
     /// # Errors
     /// The disk's.
     pub(super) fn replace(&self, several: &[Arc<Segment>], is_there: IsThere<'_>) -> io::Result<()> {
         let sources: Vec<Source<'_>> = several.iter().map(|segment| Source::Segment(segment)).collect();
-        let mut seen = 0_u32;
+        let (generation, mut seen) = (self.generation(), 0_u32);
         let segment = self.write(&sources, &mut |doc| {
             seen += 1;
             if seen.is_multiple_of(MERGED_DOCS)
@@ -269,10 +302,13 @@ impl Index {
             is_there(doc)
         })?;
         let old: HashSet<&Path> = several.iter().map(|segment| segment.path()).collect();
-        self.change(|state| {
+        let is_taken = self.change_of(generation, |state| {
             state.segments.retain(|segment| !old.contains(segment.path()));
-            state.segments.extend(segment);
+            state.segments.extend(segment.clone());
         });
+        if !is_taken {
+            return give_up(segment.as_deref());
+        }
         // Who searches them at this moment has them open.
         old.into_iter().try_for_each(std::fs::remove_file)
     }
@@ -301,6 +337,11 @@ impl Index {
         }
         sizes.into_iter().find(|several| several.len() >= MERGED_SEGMENTS)
     }
+}
+
+/// Deletes a segment that is not needed.
+fn give_up(segment: Option<&Segment>) -> io::Result<()> {
+    segment.map_or(Ok(()), |segment| std::fs::remove_file(segment.path()))
 }
 
 /// Gives what is no file a name that no file of the index has.
@@ -347,4 +388,56 @@ pub(super) fn fingerprint(record: &MemoryEntryRecord) -> u64 {
         hasher.update(user.as_bytes());
     }
     hasher.digest()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn doc(number: u8) -> Doc {
+        Doc { key: [number; 32], fingerprint: 1 }
+    }
+
+    #[test]
+    fn what_was_compared_with_rows_of_before_replaces_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let index = Index::new(dir.path().to_owned());
+        index.load().unwrap();
+        for number in 0..2 {
+            index.add([(doc(number), "a zebra", None)]).unwrap();
+            index.seal();
+            index.write_sealed(&mut |_| true).unwrap();
+        }
+        let segments = index.segments();
+        let mut restored = |_: &Doc| {
+            index.begin_generation();
+            false
+        };
+        index.replace(&segments, &mut restored).unwrap();
+        assert_eq!((index.docs(), index.segments().len()), (2, 2));
+        index.replace(&segments, &mut |doc| doc.key == [0; 32]).unwrap();
+        assert_eq!((index.docs(), index.segments().len()), (1, 1));
+        index.add([(doc(2), "a zebra", None)]).unwrap();
+        index.seal();
+        let mut asked = 0;
+        let mut restored = |_: &Doc| {
+            asked += 1;
+            if asked == 1 {
+                index.begin_generation();
+            }
+            asked > 1
+        };
+        index.write_sealed(&mut restored).unwrap();
+        assert_eq!((index.docs(), index.sealed()), (2, 0), "it is compared again with the rows of now");
+    }
+
+    #[test]
+    fn no_more_tails_are_sealed_than_may_wait() {
+        let index = Index::new(PathBuf::new());
+        for number in 0..9 {
+            index.add([(doc(number), "a zebra", None)]).unwrap();
+            index.seal();
+        }
+        assert_eq!((index.sealed(), index.docs()), (SEALED_MAX, 9));
+    }
 }

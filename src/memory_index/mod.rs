@@ -8,16 +8,19 @@
 //! | [`search`] | reads and ranks the rows where they are few, and asks the index where they are many |
 //! | [`index`], [`segment`], [`tail`] | the index: files of postings, and what is in none yet |
 //! | [`worker`] | the thread that keeps the index up to date, or builds it anew |
+//! | [`progress`] | what the threads share, and how far they have come |
 //! | [`merger`] | the thread that writes and merges files of it |
 //!
 //! The index is derived from the rows: it has a folder of its own beside the store, may be deleted at any time, and is built
-//! again while the daemon serves. There is none, and no thread, before a search has more rows to look at than it would read.
+//! again while the daemon serves. There is none, and no thread, before there are more rows than a search would read; then they
+//! start with the daemon, or with the first search that has so many to look at.
 
 mod analysis;
 pub mod config;
 mod embed;
 mod index;
 mod merger;
+mod progress;
 #[cfg(test)]
 mod quality;
 mod rank;
@@ -164,6 +167,10 @@ fn performers(performers: &mut Performers) {
     let ToolParts { settings, .. } = performers.part();
     settings.set(Models(Some((performers.part(), performers.calls().handle.clone()))));
     begin(&settings);
+    // The world comes to life: its store is open.
+    if let Some(index) = &settings.get::<Shared>().0 {
+        index.begin();
+    }
     performers.on(move |changed: Box<EntriesChanged>| tell(&settings, &changed));
 }
 

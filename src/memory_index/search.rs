@@ -140,8 +140,12 @@ impl MemoryIndex {
         if !longest.is_zero() {
             self.world.settled()?;
         }
+        let told = self.worker.told();
         let index = self.worker.index(longest);
         let index = index.ok_or_else(|| ContentError::Failed("the memory index cannot be opened".to_owned()))?;
+        if scope.turn.is_some() {
+            self.suffices(told, longest)?;
+        }
         let within = within(scope);
         let failed = |error: std::io::Error| {
             tracing::error!(%error, "the memory index cannot be read");
@@ -172,6 +176,26 @@ impl MemoryIndex {
                 return Ok((rows, scores));
             }
             most = LOOKS.1;
+        }
+    }
+
+    /// Does the index have what a turn needs of it? One that waits is memorised, and must not miss an entry: another would say
+    /// the same. One that may not wait recalls what there is, if there is anything; else it is early, as during a restore.
+    fn suffices(&self, told: u64, longest: Duration) -> Result<(), ContentError> {
+        if longest.is_zero() && !self.worker.is_there() {
+            return Err(ContentError::Exchanging);
+        }
+        if !longest.is_zero() && !self.worker.is_complete(told) {
+            return Err(ContentError::Failed("the memory index is not complete yet".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Starts the threads of the index where there will be one: there was, or there are many entries.
+    pub(super) fn begin(&self) {
+        let has_many = || self.entries.entries(None, None, SCAN_ROWS).is_ok_and(|page| !page.is_last);
+        if self.worker.has_folder() || has_many() {
+            self.worker.begin();
         }
     }
 

@@ -8,7 +8,7 @@
 use std::cell::Cell;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -17,12 +17,12 @@ use agentsvc_api::proactive_memory::store::{EntryRow, EntryStore};
 use agentsvc_components::AgentId;
 use agentsvc_components::proactive_memory::change::{ChangedEntries, EntriesChanged};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
-use parking_lot::{Condvar, Mutex};
 use uuid::Uuid;
 
-use super::index::{Behind, Index, SEALED_MAX, Snapshot, TAIL_DOCS, fingerprint, ids_of, key_of};
-use super::merger::Merger;
-use super::segment::{Doc, DocReader, Segment, Source};
+use super::index::{Behind, Index, SEALED_MAX, Snapshot, TAIL_DOCS, fingerprint, key_of};
+use super::merger::Merging;
+use super::progress::Shared;
+use super::segment::{Doc, DocReader, Source};
 
 /// Changes that wait at most. More: all rows are compared.
 const CHANGES_MAX: usize = 4_096;
@@ -30,6 +30,8 @@ const CHANGES_MAX: usize = 4_096;
 const PAGE_ROWS: usize = 250;
 /// How often a walk looks whether full tails were written.
 const WRITTEN_POLL: Duration = Duration::from_millis(5);
+/// The same when it waits for long.
+const WRITTEN_POLL_MAX: Duration = if cfg!(test) { Duration::from_millis(20) } else { Duration::from_secs(1) };
 /// How long nothing changes before what is in memory goes to the disk.
 const IDLE: Duration = Duration::from_secs(30);
 /// How long after a failure it is tried again.
@@ -41,76 +43,36 @@ pub(super) struct Worker {
     changes: OnceLock<Option<Sender<EntriesChanged>>>,
 }
 
-/// What the threads and searches share.
-pub(super) struct Shared {
-    entries: Arc<dyn EntryStore>,
-    pub(super) index: Index,
-    pub(super) progress: Progress,
-    /// Are the tails mostly of what is gone? Else they are written as they are.
-    pub(super) checks_tails: AtomicBool,
-    /// Segments that are mostly of what is gone, and are to be written anew. As many as there are segments.
-    pub(super) spent: Mutex<Vec<Arc<Segment>>>,
-    /// Searches wait with it for the progress. Those who tell of changes never take it.
-    waiting: Mutex<()>,
-    moved: Condvar,
-}
-
-/// How far the thread has come.
-#[derive(Debug)]
-pub(super) struct Progress {
-    /// Changes that it was told, and those that it has read.
-    told: AtomicU64,
-    read: AtomicU64,
-    /// How often all rows had to be compared, and were.
-    stale: AtomicU64,
-    compared: AtomicU64,
-    /// How often segments had to be written or merged, and were.
-    ordered: AtomicU64,
-    pub(super) merged: AtomicU64,
-    /// Could it not be opened or built, the last time?
-    failed: AtomicBool,
-}
-
-impl Default for Progress {
-    fn default() -> Self {
-        let [told, read, compared, ordered, merged] = [0; 5].map(AtomicU64::new);
-        Self { told, read, stale: AtomicU64::new(1), compared, ordered, merged, failed: AtomicBool::new(false) }
-    }
-}
-
-impl Progress {
-    fn told(&self) -> u64 {
-        self.told.load(Ordering::Acquire)
-    }
-
-    fn read(&self) -> u64 {
-        self.read.load(Ordering::Acquire)
-    }
-
-    fn stale(&self) -> u64 {
-        self.stale.load(Ordering::Acquire)
-    }
-
-    fn compared(&self) -> u64 {
-        self.compared.load(Ordering::Acquire)
-    }
-
-    pub(super) fn ordered(&self) -> u64 {
-        self.ordered.load(Ordering::Acquire)
-    }
-
-    fn failed(&self) -> bool {
-        self.failed.load(Ordering::Acquire)
-    }
-}
-
 impl Worker {
     /// No thread yet.
     pub(super) fn new(entries: Arc<dyn EntryStore>, dir: PathBuf) -> Self {
-        let (index, progress) = (Index::new(dir), Progress::default());
-        let (checks_tails, spent, waiting, moved) = Default::default();
-        let shared = Shared { entries, index, progress, checks_tails, spent, waiting, moved };
-        Self { shared: Arc::new(shared), changes: OnceLock::new() }
+        Self { shared: Arc::new(Shared::new(entries, dir)), changes: OnceLock::new() }
+    }
+
+    /// Was there an index before?
+    pub(super) fn has_folder(&self) -> bool {
+        self.shared.index.dir().exists()
+    }
+
+    /// Starts the threads, when there are none.
+    pub(super) fn begin(&self) {
+        self.changes.get_or_init(|| start(&self.shared));
+    }
+
+    /// Is something of the index there to be searched, now?
+    pub(super) fn is_there(&self) -> bool {
+        self.shared.progress.loaded.load(Ordering::Acquire) && !self.shared.is_missing()
+    }
+
+    /// Changes that it was told so far.
+    pub(super) fn told(&self) -> u64 {
+        self.shared.progress.told()
+    }
+
+    /// Does the index have all rows, and so many changes that it was told?
+    pub(super) fn is_complete(&self, told: u64) -> bool {
+        let progress = &self.shared.progress;
+        progress.compared() >= progress.stale() && progress.read() >= told
     }
 
     /// Is there a thread?
@@ -138,6 +100,8 @@ impl Worker {
 
     /// Other rows are in the store than before.
     pub(super) fn mark_stale(&self) {
+        // First: who compares from now on sees no merge that began before.
+        self.shared.index.begin_generation();
         self.shared.progress.stale.fetch_add(1, Ordering::AcqRel);
         // It wakes up and looks.
         let nothing = ChangedEntries::These(Arc::default());
@@ -151,7 +115,7 @@ impl Worker {
         let until = Instant::now() + longest;
         let Shared { index, progress, waiting, moved, .. } = &*self.shared;
         let told = progress.told();
-        let is_missing = || progress.compared() == 0 && index.docs() == 0;
+        let is_missing = || self.shared.is_missing();
         let is_behind = || progress.read() < told || (is_missing() && !progress.failed());
         let mut waiting = waiting.lock();
         while is_behind() && !moved.wait_until(&mut waiting, until).timed_out() {}
@@ -187,12 +151,10 @@ impl Worker {
 
 fn start(shared: &Arc<Shared>) -> Option<Sender<EntriesChanged>> {
     let (sender, changes) = crossbeam_channel::bounded(CHANGES_MAX);
-    let (orders, ordered) = crossbeam_channel::bounded(1);
-    let merger = Merger { shared: Arc::clone(shared), orders: ordered };
-    let keeper = Keeper { shared: Arc::clone(shared), changes, orders, retry: Cell::new(None) };
-    let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
-    let merging = thread("memory-merge").spawn(move || merger.run());
-    match merging.and_then(|_| thread("memory-index").spawn(move || keeper.run())) {
+    let keeper = |merging| Keeper { shared: Arc::clone(shared), changes, merging, retry: Cell::new(None) };
+    let thread = std::thread::Builder::new().name("memory-index".to_owned());
+    let started = Merging::start(Arc::clone(shared)).map(keeper);
+    match started.and_then(|keeper| thread.spawn(move || keeper.run())) {
         Ok(_) => Some(sender),
         Err(error) => {
             tracing::error!(%error, "the thread of the memory index could not be started");
@@ -201,39 +163,12 @@ fn start(shared: &Arc<Shared>) -> Option<Sender<EntriesChanged>> {
     }
 }
 
-impl Shared {
-    /// Changes the progress, and lets searches look.
-    pub(super) fn moved(&self, change: impl FnOnce(&Progress)) {
-        let waiting = self.waiting.lock();
-        change(&self.progress);
-        drop(waiting);
-        self.moved.notify_all();
-    }
-
-    fn has_read(&self) {
-        self.moved(|progress| {
-            progress.read.fetch_add(1, Ordering::AcqRel);
-        });
-    }
-
-    /// Does the store have this entry as the index knows it?
-    pub(super) fn is_there(&self, doc: &Doc) -> bool {
-        let (agent, id) = ids_of(&doc.key);
-        match self.entries.entry(agent, id) {
-            Ok(Some(record)) => record.deleted_at.is_none() && fingerprint(&record) == doc.fingerprint,
-            Ok(None) => false,
-            // It stays until it can be told.
-            Err(_) => true,
-        }
-    }
-}
-
 /// The thread. It ends with the last sender.
 struct Keeper {
     shared: Arc<Shared>,
     changes: Receiver<EntriesChanged>,
-    /// Wakes the thread that merges, and ends it.
-    orders: Sender<()>,
+    /// Writes and merges segments.
+    merging: Merging,
     /// When what failed is tried again.
     retry: Cell<Option<Instant>>,
 }
@@ -252,7 +187,7 @@ impl Keeper {
                 let (is_compared, failed) =
                     (compared.is_ok(), compared.as_ref().err().is_some_and(Failure::is_lasting));
                 self.report(compared);
-                self.order();
+                self.merging.order();
                 self.shared.moved(|progress| {
                     progress.failed.store(failed, Ordering::Release);
                     if is_compared {
@@ -269,19 +204,12 @@ impl Keeper {
                 Ok(_) => self.shared.has_read(),
                 Err(RecvTimeoutError::Timeout) if self.retry.get().is_none() => {
                     index.seal();
-                    self.order();
+                    self.merging.order();
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
-    }
-
-    /// Has segments written and merged, where there is something to do.
-    fn order(&self) {
-        self.shared.progress.ordered.fetch_add(1, Ordering::AcqRel);
-        // One order that waits stands for all.
-        let _waits = self.orders.try_send(());
     }
 
     /// May it be tried, or has it failed just now?
@@ -299,7 +227,10 @@ impl Keeper {
             tracing::error!(%error, dir = %index.dir().display(), "the memory index cannot be opened");
             self.retry.set(Some(Instant::now() + RETRY));
         }
-        self.shared.moved(|progress| progress.failed.store(loaded.is_err(), Ordering::Release));
+        self.shared.moved(|progress| {
+            progress.failed.store(loaded.is_err(), Ordering::Release);
+            progress.loaded.store(loaded.is_ok(), Ordering::Release);
+        });
         loaded.is_ok()
     }
 
@@ -337,7 +268,7 @@ impl Keeper {
         });
         let added = index.add(docs);
         if index.sealed() > 0 {
-            self.order();
+            self.merging.order();
         }
         added.map_err(Into::into)
     }
@@ -393,12 +324,21 @@ impl Keeper {
         Ok(())
     }
 
-    /// Takes only what changes while full tails wait to be written: the walk leaves place for it.
+    /// Takes only what changes while full tails wait to be written: the walk leaves place for it. Looks less and less often, and
+    /// says so where it takes long.
     fn wait_for_disk(&self, index: &Index) -> Result<(), Failure> {
+        let (mut pause, begun, mut is_told) = (WRITTEN_POLL, Instant::now(), false);
         while index.sealed() + 1 >= SEALED_MAX {
-            match self.changes.recv_timeout(WRITTEN_POLL) {
+            // The thread that writes may have ended.
+            self.merging.order();
+            if !is_told && begun.elapsed() >= RETRY {
+                is_told = true;
+                tracing::error!(dir = %index.dir().display(), "the memory index waits for the disk");
+                self.shared.moved(|progress| progress.failed.store(true, Ordering::Release));
+            }
+            match self.changes.recv_timeout(pause) {
                 Ok(changed) => self.take(index, &changed),
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => pause = (pause * 2).min(WRITTEN_POLL_MAX),
                 Err(RecvTimeoutError::Disconnected) => return Err(Behind.into()),
             }
         }

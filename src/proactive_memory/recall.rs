@@ -103,6 +103,11 @@ impl Recaller {
         let nothing = |status| Recalled { status, ..Recalled::default() };
         let mut recalled = match waited {
             Ok(Ok(recalled)) => recalled,
+            // Also where the index is not there yet, after a start.
+            Ok(Err(ContentError::Exchanging)) => {
+                tracing::warn!(%agent, %turn, "memory entries cannot be searched yet; a turn goes on without its memory");
+                nothing(RecallStatus::Late)
+            }
             Ok(Err(error)) => {
                 tracing::warn!(%error, %agent, %turn, "a turn goes on without its memory");
                 nothing(RecallStatus::Failed)

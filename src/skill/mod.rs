@@ -45,7 +45,7 @@ pub use skill::{ConfigVar, Invocation, Requirements, Runtime, Skill, SkillFile, 
 
 /// What this domain brings.
 pub const DOMAIN: Domain =
-    Domain { name: "skill", uses: &["wasm", "agent", "manifest", "taint", "tool"], performers, open, ..Domain::EMPTY };
+    Domain { name: "skill", uses: &["wasm", "agent", "manifest", "tool"], performers, open, ..Domain::EMPTY };
 
 /// The name under which the tools of skills are brought.
 const SOURCE: &str = "skill";

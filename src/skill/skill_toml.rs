@@ -8,9 +8,12 @@ use serde_json::{Map, Value, json};
 use super::skill::{ConfigVar, Runtime, Skill, SkillTool, Source, our_tool};
 use super::skill_md::{boxed, our_os, text};
 use crate::kernel::text_formats::words;
+use crate::tool::toolset::built_in;
 
 /// Bytes of a tool's name that all providers accept.
 const TOOL_NAME_BYTES_MAX: usize = 64;
+/// How names of tools begin that servers and other daemons bring.
+const FOREIGN: &[&str] = &["mcp_", "a2a_"];
 /// Keywords of JSON Schema by which a schema names another, or itself.
 const REFERENCES: &[&str] = &["$ref", "$dynamicRef", "$recursiveRef"];
 
@@ -78,6 +81,9 @@ fn checked(skill: &Skill, name: &str, schema: Value) -> Result<Value, String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if name.is_empty() || name.len() > TOOL_NAME_BYTES_MAX || !name.bytes().all(is_plain) {
         return Err("its name is not 1 to 64 of letters, digits, _ and -".to_owned());
+    }
+    if FOREIGN.iter().any(|prefix| name.starts_with(prefix)) || built_in().find(name).is_some() {
+        return Err("a tool of the daemon has such a name, and agents may be granted it".to_owned());
     }
     if skill.tools.iter().any(|tool| *tool.name == *name) {
         return Err("another tool of the skill has its name".to_owned());
@@ -292,6 +298,15 @@ version = "1.0.0"
              input_schema = { type = \"string\" }\n",
         );
         assert_eq!((skill.tools.len(), &*skill.tools[0].name), (1, "twice"));
+        assert_eq!(skill.warnings.len(), 4, "{:?}", skill.warnings);
+    }
+
+    #[test]
+    fn tools_with_names_of_others_are_left_out() {
+        let tool = |name: &str| format!("[[tools.provided]]\nname = \"{name}\"\n");
+        let names = ["mcp_github_create_issue", "a2a_send", "a2a_more", "shell_exec", "mcpish"].map(tool);
+        let skill = read(&format!("[skill]\nname = \"a\"\n{}", names.concat()));
+        assert_eq!((skill.tools.len(), &*skill.tools[0].name), (1, "mcpish"));
         assert_eq!(skill.warnings.len(), 4, "{:?}", skill.warnings);
     }
 }

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use crate::kernel::disk;
 use crate::skill_scan::Scan;
 use crate::skill_source::folders::FolderError;
-use crate::skill_source::staging::{self, Staging};
+use crate::skill_source::staging::{self, HISTORY, Staging};
 
 /// Bytes of a kept version: those of its files, some of them in base64, and their names.
 const KEPT_BYTES_MAX: u64 = 2 * SKILL_CHANGED_BYTES_MAX as u64;
@@ -36,7 +36,7 @@ impl File {
     }
 }
 
-/// The files of a skill by path. Those whose paths have a name that begins with a dot are not among them.
+/// The files of a skill by path, without those of version control and of its history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Content(BTreeMap<String, File>);
 
@@ -58,9 +58,8 @@ impl Content {
     /// [`SourceError::TooLarge`] with more files or bytes than can be changed, or the disk's.
     pub(super) fn read(folder: &Path) -> Result<Self, SourceError> {
         let mut content = Self::default();
-        let (mut bytes, is_hidden) = (0_u64, |path: &str| path.split('/').any(|name| name.starts_with('.')));
-        let files = staging::files(folder)?;
-        for file in files.into_iter().filter(|file| !is_hidden(&file.path)) {
+        let mut bytes = 0_u64;
+        for file in staging::files(folder)?.into_iter().filter(|file| !is_left_out(&file.path)) {
             bytes += file.bytes;
             if bytes > SKILL_CHANGED_BYTES_MAX as u64 || content.0.len() >= SKILL_CHANGED_FILES_MAX {
                 return Err(too_large());
@@ -105,10 +104,11 @@ impl Content {
         self.0.remove(path).is_some()
     }
 
-    /// SHA-256 of the lines `<path>:<SHA-256 of the file>` by path: the content hash of the skill.
+    /// SHA-256 of the lines `<path>:<SHA-256 of the file>` by path: the content hash of the skill. Paths with a name that begins
+    /// with a dot do not count there.
     pub(super) fn hash(&self) -> String {
         let mut lines = Sha256::new();
-        for (path, file) in &self.0 {
+        for (path, file) in self.0.iter().filter(|(path, _)| !path.split('/').any(|name| name.starts_with('.'))) {
             lines.update(format!("{path}:{}\n", hex(&Sha256::digest(&file.bytes))));
         }
         hex(&lines.finalize())
@@ -158,6 +158,11 @@ impl Content {
     }
 }
 
+/// Is this a file of version control, or of the history of the skill?
+fn is_left_out(path: &str) -> bool {
+    path.starts_with(HISTORY) || path.split('/').any(|name| name == ".git")
+}
+
 /// The bytes of a small file that may be missing, or too large to be ours.
 pub(super) fn small(path: &Path) -> Option<Vec<u8>> {
     let length = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file)?.len();
@@ -187,5 +192,23 @@ mod tests {
         // Neither another content nor a damaged one is restored.
         assert_eq!(Content::from_kept(&content.to_kept(), &hash), None);
         assert_eq!(Content::from_kept(&kept[..kept.len() - 1], &hash), None);
+    }
+
+    #[test]
+    fn only_version_control_and_the_history_are_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join(".lib")).unwrap();
+        std::fs::create_dir_all(dir.path().join("sub/.git")).unwrap();
+        std::fs::create_dir_all(dir.path().join(".evolution")).unwrap();
+        let paths =
+            ["SKILL.md", ".env.example", ".lib/x.py", ".evolution.json", ".evolution/a.json", "sub/.git/config"];
+        paths.iter().for_each(|path| std::fs::write(dir.path().join(path), "x").unwrap());
+        let content = Content::read(dir.path()).unwrap();
+        assert_eq!(content.0.keys().collect::<Vec<_>>(), [".env.example", ".lib/x.py", "SKILL.md"]);
+        // The hash is that of the library, for which names that begin with a dot do not count.
+        let mut plain = Content::default();
+        plain.put("SKILL.md", "x");
+        assert_eq!(content.hash(), plain.hash());
+        assert_eq!(Content::from_kept(&content.to_kept(), &content.hash()), Some(content));
     }
 }

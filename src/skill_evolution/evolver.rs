@@ -9,6 +9,7 @@ use agentsvc_api::skill_evolution::change::{Action, Change};
 use agentsvc_api::skill_evolution::evolution::Changed;
 use agentsvc_api::skill_source::sources::SourceError;
 use agentsvc_components::manifest::Manifest;
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::content::{Content, small};
@@ -26,6 +27,8 @@ pub(crate) struct Evolver {
     pub(super) library: Arc<Library>,
     pub(super) folders: Folders,
     pub(super) pending: Pending,
+    /// Held while a proposal is decided on: a second decision finds none.
+    pub(super) deciding: Mutex<()>,
 }
 
 /// An installed skill before a change.

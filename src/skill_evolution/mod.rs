@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 use agentsvc_api::skill_evolution::evolution::SkillEvolution;
 use agentsvc_components::Timestamp;
+use parking_lot::Mutex;
 
 use self::evolver::Evolver;
 use self::pending::Pending;
@@ -54,7 +55,12 @@ fn open(opening: &Opening<'_>) -> std::io::Result<()> {
     let (skills, folders) = (opening.settings.get::<Skills>(), opening.settings.get::<SkillFolders>());
     let (Some(library), Some(folders)) = (skills.library(), &folders.0) else { return Ok(()) };
     let pending = Pending::new(opening.data_dir.join("skill-pending"));
-    let evolver = Arc::new(Evolver { library: Arc::clone(library), folders: folders.clone(), pending });
+    let evolver = Arc::new(Evolver {
+        library: Arc::clone(library),
+        folders: folders.clone(),
+        pending,
+        deciding: Mutex::default(),
+    });
     opening.settings.set(InForce(Some(Arc::clone(&evolver))));
     opening.provide::<dyn SkillEvolution>(evolver);
     Ok(())

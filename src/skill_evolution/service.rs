@@ -24,6 +24,7 @@ impl SkillEvolution for Evolver {
     }
 
     fn approve(&self, id: Uuid) -> Result<Changed, SourceError> {
+        let _deciding = self.deciding.lock();
         let proposal = self.pending.get(id)?;
         let changed = match self.made_before(&proposal) {
             Some(changed) => changed,
@@ -38,6 +39,7 @@ impl SkillEvolution for Evolver {
     }
 
     fn reject(&self, id: Uuid) -> Result<(), SourceError> {
+        let _deciding = self.deciding.lock();
         self.pending.get(id)?;
         self.pending.remove(id)
     }

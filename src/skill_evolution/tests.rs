@@ -7,6 +7,7 @@ use agentsvc_api::http::files::FilesError;
 use agentsvc_api::skill_evolution::change::{Action, Change};
 use agentsvc_api::skill_evolution::evolution::SkillEvolution as _;
 use agentsvc_api::skill_source::sources::SourceError;
+use parking_lot::Mutex;
 use tempfile::TempDir;
 use uuid::Uuid;
 
@@ -34,8 +35,12 @@ impl Harness {
         }
         let library = Library::open(&Home::new(dir.path()), Settings::default());
         library.reload();
-        let evolver =
-            Evolver { library, folders: Folders::new(skills), pending: Pending::new(dir.path().join("pending")) };
+        let evolver = Evolver {
+            library,
+            folders: Folders::new(skills),
+            pending: Pending::new(dir.path().join("pending")),
+            deciding: Mutex::default(),
+        };
         Self { dir, evolver }
     }
 

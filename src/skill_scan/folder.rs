@@ -1,7 +1,7 @@
 //! Scans a folder: every name in it, and every text.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use super::{EXCERPT_CHARS_MAX, Finding, Place, Scan, manifest};
@@ -15,6 +15,8 @@ const ENTRIES_MAX: usize = 10_000;
 const TEXT_BYTES_MAX: u64 = 8 << 20;
 /// Bytes of all texts.
 const TOTAL_BYTES_MAX: u64 = 64 << 20;
+/// Bytes at the beginning of a larger file that are scanned nonetheless: models are shown no more of one.
+const SHOWN_BYTES: u64 = (256 << 10) + 1;
 /// Bytes at the beginning of a file that show whether it is a text.
 const HEAD_BYTES: usize = 8 << 10;
 
@@ -123,19 +125,17 @@ impl Walk<'_> {
 
     fn file(&mut self, path: &Path, name: &str, length: u64) -> Result<(), ScanError> {
         let is_text = is_in(TEXTS, &ending(name)) || is_in(PROGRAMS, &ending(name));
-        if length > TEXT_BYTES_MAX {
-            if is_text {
-                return Err(ScanError::TooLarge(format!("{name}: a text of more than {} MiB", TEXT_BYTES_MAX >> 20)));
-            }
-            // What is larger is never read as a text.
-            self.scan.add_file(name, &[0]);
-            return Ok(());
+        if length > TEXT_BYTES_MAX && is_text {
+            return Err(ScanError::TooLarge(format!("{name}: a text of more than {} MiB", TEXT_BYTES_MAX >> 20)));
         }
-        self.bytes += length;
+        let most = if length > TEXT_BYTES_MAX { SHOWN_BYTES } else { u64::MAX };
+        self.bytes += length.min(most);
         if self.bytes > TOTAL_BYTES_MAX {
             return Err(ScanError::TooLarge(format!("files of more than {} MiB", TOTAL_BYTES_MAX >> 20)));
         }
-        let bytes = disk::read(path).map_err(|error| ScanError::Unreadable(name.to_owned(), error))?;
+        let mut bytes = Vec::new();
+        let read = disk::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes));
+        read.map_err(|error| ScanError::Unreadable(name.to_owned(), error))?;
         self.scan.add_file(name, &bytes);
         Ok(())
     }

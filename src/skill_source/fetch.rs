@@ -20,8 +20,6 @@ use super::wire::{Whose, Wire, blocking};
 use crate::kernel::disk;
 use crate::kernel::home::private_file;
 
-/// Bytes of a file of checksums.
-const SUMS_BYTES_MAX: u64 = 1 << 20;
 /// Names that a warning lists.
 const LISTED_MAX: usize = 5;
 
@@ -53,8 +51,8 @@ impl Fetched {
     /// # Errors
     /// [`SourceError::Checksum`].
     pub(super) fn verify_folder(&mut self) -> Result<(), SourceError> {
-        let text = disk::there(disk::read_text(&self.staging.path().join(sums::SUMS_FILE)));
-        let Some(text) = text.map_err(FolderError::from)? else { return Ok(()) };
+        let text = sums::read(&self.staging.path().join(sums::SUMS_FILE)).map_err(unread_sums)?;
+        let Some(text) = text else { return Ok(()) };
         let wrong = |message: String| SourceError::Checksum { message, of_hub: false };
         let expected = sums::parse(&text).map_err(wrong)?;
         let unlisted = sums::compare(&self.staging.files()?, &expected).map_err(wrong)?;
@@ -92,9 +90,11 @@ pub(super) fn of_path(folders: &Folders, path: &Path, verify: bool) -> Result<Fe
         staging.copy_from(path)?;
     } else {
         let mut file = disk::open(path).map_err(|error| unreachable_path(&error))?;
-        let sums = path.with_added_extension("sha256");
-        let expected = disk::there(disk::read_text(&sums)).map_err(|error| unreachable_path(&error))?;
-        let verified = if verify { compare_archive(&mut file, expected.as_deref())? } else { false };
+        let expected = match verify {
+            true => sums::read(&path.with_added_extension("sha256")).map_err(unread_sums)?,
+            false => None,
+        };
+        let verified = compare_archive(&mut file, expected.as_deref())?;
         unpack_into(file, &mut staging, None)?;
         let mut fetched = Fetched { verified, ..Fetched::new(staging, origin) };
         if verify && !verified {
@@ -121,6 +121,14 @@ fn names_of(folder: &Path) -> io::Result<Vec<String>> {
 
 fn unreachable_path(error: &io::Error) -> SourceError {
     SourceError::Wrong { field: "source", message: format!("the path cannot be read: {error}") }
+}
+
+/// Why a file of checksums could not be read.
+fn unread_sums(error: io::Error) -> SourceError {
+    match error.kind() {
+        io::ErrorKind::InvalidData => SourceError::Checksum { message: error.to_string(), of_hub: false },
+        _ => FolderError::from(error).into(),
+    }
 }
 
 /// An archive of the web.
@@ -155,8 +163,8 @@ pub(super) async fn of_archive(
     .await?;
     let expected = match remote.sum_beside {
         true => {
-            let sums = beside(remote.url);
-            let found = wire.may_be_missing(&sums, remote.whose, SUMS_BYTES_MAX).await?;
+            let place = beside(remote.url);
+            let found = wire.may_be_missing(&place, remote.whose, sums::SUMS_BYTES_MAX).await?;
             found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         }
         false => None,
@@ -277,5 +285,7 @@ mod tests {
         fs::write(source.join("SKILL.md"), "other").unwrap();
         assert!(matches!(fetch(true).unwrap_err(), SourceError::Checksum { of_hub: false, .. }));
         assert!(!fetch(false).unwrap().verified);
+        fs::write(source.join("SHA256SUMS"), vec![b'#'; (1 << 20) + 1]).unwrap();
+        assert!(matches!(fetch(true).unwrap_err(), SourceError::Checksum { of_hub: false, .. }));
     }
 }

@@ -29,6 +29,9 @@ pub(super) struct Looked {
 /// [`SourceError::Manifest`]: it is no skill. [`SourceError::Blocked`]: the scan refuses it.
 pub(super) fn look(fetched: Fetched) -> Result<Looked, SourceError> {
     let Fetched { mut staging, origin, verified, mut warnings } = fetched;
+    if staging.drop_history()? {
+        warnings.push(warning("the source has a history of changes (.evolution); it is left out"));
+    }
     let read = skill::read(&staging.path()).map_err(unfit)?;
     let name = name_of(&read, &origin);
     let converted_from = convert::form(&staging, &read)?;
@@ -126,6 +129,21 @@ mod tests {
         assert_eq!((description.version.as_str(), description.converted_from), ("0.1.0", "skill_md"));
         assert!(description.is_prompt_only && description.warnings.is_empty(), "{:?}", description.warnings);
         assert_eq!(description.tool_translations.len(), 1);
+    }
+
+    #[test]
+    fn the_history_of_a_source_is_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut staging = Folders::new(dir.path().to_owned()).stage().unwrap();
+        let text = "---\nname: own\ndescription: Does things\n---\nText.\n";
+        let files =
+            [("SKILL.md", text), (".evolution.json", "{}"), (".evolution/a.json", "{}"), (".env.example", "A=")];
+        for (path, text) in files {
+            staging.write(path, &mut text.as_bytes(), false).unwrap();
+        }
+        let looked = look(Fetched::new(staging, local("own"))).unwrap();
+        assert_eq!(looked.staging.paths().unwrap(), [".env.example", "SKILL.md"]);
+        assert!(looked.description.warnings.iter().any(|warning| warning.message.contains(".evolution")));
     }
 
     #[test]

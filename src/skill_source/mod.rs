@@ -45,7 +45,7 @@ use crate::skill::Skills;
 pub const DOMAIN: Domain = Domain {
     name: "skill_source",
     uses: &["skill", "skill_scan"],
-    commands: &[Subcommand::group::<cli::SkillCommand>(29, "skill", "Find, install, show and remove skills")],
+    commands: &[Subcommand::group::<cli::SkillCommand>(31, "skill", "Find, install, show and remove skills")],
     open,
     ..Domain::EMPTY
 };
@@ -57,7 +57,9 @@ fn open(opening: &Opening<'_>) -> io::Result<()> {
     opening.settings.set(SkillFolders(Some(folders.clone())));
     let way = (Wire::new(opening.web.clone()), opening.commands.clone());
     let service = Service::new(opening.home, (folders, Arc::clone(library)), way, opening.settings.clone());
-    service.clean()?;
+    if let Err(error) = service.clean() {
+        tracing::warn!(%error, "what earlier installations left in the folder of skills cannot be removed");
+    }
     opening.provide::<dyn Sources>(Arc::new(service));
     Ok(())
 }

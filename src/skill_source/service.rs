@@ -6,7 +6,7 @@ use std::thread;
 
 use agentsvc_api::skill_source::sources::{
     Browse, Description, Hub, HubCode, HubPage, HubSkill, MarketplacePage, Prepared, RegistrySkill, Request,
-    SourceError, Sources,
+    SkillWarning, SourceError, Sources,
 };
 use futures_util::future::BoxFuture;
 use reqwest::Url;
@@ -258,14 +258,15 @@ impl Prepared for Ready {
     }
 
     fn install(self: Box<Self>) -> Result<Description, SourceError> {
-        let Looked { staging, description } = self.looked;
+        let Looked { staging, mut description } = self.looked;
         let lock = self.folders.lock(&description.name)?;
         staging.put(&lock, Put::New)?;
         drop(lock);
         self.library.reload();
         let is_there = self.library.catalog().iter().any(|skill| *skill.name == *description.name);
         if !is_there {
-            tracing::warn!(skill = description.name, "an installed skill is not in the library");
+            let message = "It is installed and not in use: another skill has its name, or its files cannot be read.";
+            description.warnings.push(SkillWarning { severity: "critical".to_owned(), message: message.to_owned() });
         }
         Ok(description)
     }

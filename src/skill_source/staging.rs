@@ -21,6 +21,8 @@ pub(crate) const FILES_MAX: usize = 10_000;
 pub(crate) const FILE_BYTES_MAX: u64 = 128 << 20;
 /// Bytes of all files.
 pub(crate) const SKILL_BYTES_MAX: u64 = 512 << 20;
+/// How the names of the history of a skill begin, at the top of its folder. Only this daemon writes one.
+pub(crate) const HISTORY: &str = ".evolution";
 /// Bytes between two looks at the free space.
 const LOOK_EVERY: u64 = 16 << 20;
 /// The modes of files: none may be written by others, or keeps the bits that change who runs it.
@@ -130,6 +132,25 @@ impl Staging {
     pub(crate) fn remove(&mut self, path: &str) -> Result<bool, FolderError> {
         let path = super::entry::checked(path).map_err(FolderError::Refused)?;
         Ok(disk::there(fs::remove_file(self.path().join(path)))?.is_some())
+    }
+
+    /// Removes what a source brought as the history of its skill: it could put files in force that no one has seen. False when
+    /// there is none.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn drop_history(&mut self) -> Result<bool, FolderError> {
+        let mut dropped = false;
+        for path in entries(&self.path())? {
+            if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(HISTORY.as_bytes())) {
+                match fs::symlink_metadata(&path)?.is_dir() {
+                    true => disk::remove_dir(&path)?,
+                    false => disk::remove_file(&path)?,
+                }
+                dropped = true;
+            }
+        }
+        Ok(dropped)
     }
 
     /// Copies the files of a folder: regular files only, no symbolic link is followed.

@@ -1,21 +1,41 @@
 //! Checksums of skills: those in the folder, those beside an archive and those of hubs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read as _};
+use std::path::Path;
 
 use agentsvc_systems::kernel::record::hex;
 use sha2::{Digest as _, Sha256};
 
-use super::staging::FileSum;
+use super::staging::{FILES_MAX, FileSum};
+use crate::kernel::disk;
 
 /// The file of a folder that has the sums of the others.
 pub(super) const SUMS_FILE: &str = "SHA256SUMS";
+/// Bytes of a file of checksums.
+pub(super) const SUMS_BYTES_MAX: u64 = 1 << 20;
 /// Digits of a sum.
 const SUM_DIGITS: usize = 64;
+
+/// The text of a file of checksums; `None` when there is none.
+///
+/// # Errors
+/// The disk's; [`io::ErrorKind::InvalidData`] with more than [`SUMS_BYTES_MAX`] bytes, or when it is no UTF-8.
+pub(super) fn read(path: &Path) -> io::Result<Option<String>> {
+    let Some(file) = disk::there(disk::open(path))? else { return Ok(None) };
+    let mut text = String::new();
+    file.take(SUMS_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > SUMS_BYTES_MAX {
+        let why = format!("the file of checksums has more than {SUMS_BYTES_MAX} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    Ok(Some(text))
+}
 
 /// The lines of a file as `sha256sum` writes it: path and sum.
 ///
 /// # Errors
-/// The line that is none.
+/// The line that is none, or that there are more than a skill has files.
 pub(super) fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
     let mut sums = BTreeMap::new();
     for (at, line) in text.lines().enumerate() {
@@ -30,6 +50,9 @@ pub(super) fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
             return Err(wrong());
         }
         sums.insert(path.to_owned(), sum.to_ascii_lowercase());
+        if sums.len() > FILES_MAX {
+            return Err(format!("{SUMS_FILE} has more than {FILES_MAX} lines"));
+        }
     }
     Ok(sums)
 }
@@ -119,6 +142,22 @@ mod tests {
         let sum = &files[0].sha256;
         assert_eq!(first(&format!("{sum}  skill.zip\n")).as_ref(), Some(sum));
         assert_eq!((first("<html>"), first("")), (None, None));
+    }
+
+    #[test]
+    fn files_of_sums_are_read_within_bounds() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(SUMS_FILE);
+        assert_eq!(read(&path).unwrap(), None);
+        let most = usize::try_from(SUMS_BYTES_MAX).unwrap();
+        std::fs::write(&path, "x".repeat(most)).unwrap();
+        assert_eq!(read(&path).unwrap().map(|text| text.len()), Some(most));
+        std::fs::write(&path, "x".repeat(most + 1)).unwrap();
+        assert_eq!(read(&path).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        let sum = "a".repeat(SUM_DIGITS);
+        let lines = |count: usize| (0..count).map(|at| format!("{sum}  {at}\n")).collect::<String>();
+        assert_eq!(parse(&lines(FILES_MAX)).map(|sums| sums.len()), Ok(FILES_MAX));
+        assert!(parse(&lines(FILES_MAX + 1)).unwrap_err().contains("more than"));
     }
 
     #[test]

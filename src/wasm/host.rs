@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use agentsvc_api::memory::entries::{NewEntry, OnConflict};
 use agentsvc_components::kernel::taint::Taint;
+use agentsvc_components::manifest::Manifest;
 use agentsvc_systems::agent::{SpawnAgent, SpawnChild};
 use agentsvc_systems::injection::{Shielded, shield};
 use agentsvc_systems::kernel::glob;
@@ -92,14 +93,28 @@ impl AgentHost {
 
     /// The module is given what this tool would read: the turn knows before the module can store or send it.
     fn bring(&self, taint: Taint, tool: &str, deadline: Instant) -> Result<(), String> {
-        if !self.context.direct && self.context.agent().is_some() {
-            let (from, index) = (self.context.run.attempt, self.context.run.index);
-            let read = ReadWithinCall { from, index, taint, tool: tool.to_owned() };
-            self.wait(deadline, self.context.ask(read))?;
-        }
+        self.tell(taint, tool.to_owned(), deadline)?;
         let mut brought = self.taint.lock();
         *brought = brought.with(taint);
         Ok(())
+    }
+
+    /// The module is about to do what this tool does: may the turn do so, after all that it has read until now? `about` is the
+    /// address that it fetches, or the agent that it writes to.
+    fn judge(&self, tool: &str, about: &str, deadline: Instant) -> Result<(), String> {
+        let tool = if about.is_empty() { tool.to_owned() } else { format!("{tool} {about}") };
+        self.tell(Taint::NONE, tool, deadline)
+    }
+
+    fn tell(&self, taint: Taint, tool: String, deadline: Instant) -> Result<(), String> {
+        if self.context.direct || self.context.agent().is_none() {
+            return Ok(());
+        }
+        let (from, index) = (self.context.run.attempt, self.context.run.index);
+        match self.wait(deadline, self.context.ask(ReadWithinCall { from, index, taint, tool }))? {
+            Some(why) => Err(why),
+            None => Ok(()),
+        }
     }
 
     /// Waits for a future, until the deadline at most.
@@ -113,14 +128,8 @@ impl AgentHost {
 
     /// May the agent do itself what this tool does, without a person?
     fn check(&self, tool: &str, need: Need) -> Result<(), String> {
-        let manifest = &self.context.run.manifest.manifest;
-        if !grant::has(manifest, need) || glob::any(&manifest.tool_blocklist, tool) {
-            return Err(format!("not granted to the agent: {tool}"));
-        }
-        if glob::any(&self.context.parts.settings.get::<Approval>().require_approval, tool) {
-            return Err(format!("{tool} needs the approval of a person, for which a module cannot ask"));
-        }
-        Ok(())
+        let approval = self.context.parts.settings.get::<Approval>();
+        may(&self.context.run.manifest.manifest, &approval.require_approval, tool, need)
     }
 
     fn key(&self, key: &str) -> Result<String, String> {
@@ -131,6 +140,7 @@ impl AgentHost {
 
     fn kv_get(&self, key: &str, deadline: Instant) -> Result<Value, String> {
         let key = self.key(key)?;
+        self.judge("memory_recall", "", deadline)?;
         let memory = own(&self.context);
         let read = async { memory.get(&key).await.map_err(|refusal| refusal.message.to_string()) };
         let Some(record) = self.wait(deadline, read)? else { return Ok(Value::Null) };
@@ -143,6 +153,7 @@ impl AgentHost {
         let value: Box<str> = value.into();
         check_value(&value).map_err(|refusal| format!("value: {}", refusal.message))?;
         let entry = NewEntry { key: key.into(), value, created_at: None, updated_at: None };
+        self.judge("memory_store", "", deadline)?;
         let memory = own(&self.context);
         let write = memory.put(vec![entry], OnConflict::Overwrite);
         self.wait(deadline, async { write.await.map_err(|refusal| refusal.message.to_string()) })?;
@@ -156,6 +167,7 @@ impl AgentHost {
 
     fn fs_read(&self, path: &str, deadline: Instant) -> Result<Value, String> {
         self.check("file_read", Need::Files)?;
+        self.judge("file_read", "", deadline)?;
         let bytes = self.workspace()?.read_whole(path, WASM_PAYLOAD_BYTES_MAX as u64).map_err(sentence)?;
         self.bring(Taint::NONE, "file_read", deadline)?;
         String::from_utf8(bytes).map(Value::String).map_err(|_| "the file is not UTF-8 text".to_owned())
@@ -163,6 +175,7 @@ impl AgentHost {
 
     fn fs_list(&self, path: &str, deadline: Instant) -> Result<Value, String> {
         self.check("file_list", Need::Files)?;
+        self.judge("file_list", "", deadline)?;
         let path = if path == "." { "" } else { path };
         let listing = self.workspace()?.list(path, false, NAMES_MAX).map_err(sentence)?;
         self.bring(Taint::NONE, "file_list", deadline)?;
@@ -170,8 +183,9 @@ impl AgentHost {
         Ok(listing.entries.iter().map(|entry| name(&entry.path)).collect())
     }
 
-    fn fs_write(&self, path: &str, content: &str) -> Result<Value, String> {
+    fn fs_write(&self, path: &str, content: &str, deadline: Instant) -> Result<Value, String> {
         self.check("file_write", Need::Files)?;
+        self.judge("file_write", "", deadline)?;
         let workspace = self.workspace()?;
         let write = || {
             workspace.write(path, content.as_bytes(), Write::Overwrite).map_err(sentence)?;
@@ -183,6 +197,7 @@ impl AgentHost {
 
     fn net_fetch(&self, url: &str, body: Option<String>, deadline: Instant) -> Result<Value, String> {
         self.check("web_fetch", Need::Network)?;
+        self.judge("web_fetch", url, deadline)?;
         let request = Fetch {
             url,
             family: self.context.run.family,
@@ -202,6 +217,7 @@ impl AgentHost {
 
     fn shell_exec(&self, command: String, deadline: Instant) -> Result<Value, String> {
         self.check("shell_exec", Need::Shell)?;
+        self.judge("shell_exec", "", deadline)?;
         let manifest = &self.context.run.manifest.manifest;
         let asked = match is_plain(&command) {
             true => Asked::Words(command.split_whitespace().map(str::to_owned).collect()),
@@ -237,6 +253,7 @@ impl AgentHost {
         if self.context.direct {
             return Err("messages are sent in a turn only".to_owned());
         }
+        self.judge("agent_send", &to, deadline)?;
         let Shielded { text, found } = shield(self.context.parts.injection, "another agent", message);
         let (from, index) = (self.context.run.attempt, self.context.run.index);
         let send = SendWithinCall(SendToAgent { from, index, to, session: None, text, wait: false, found });
@@ -246,6 +263,7 @@ impl AgentHost {
 
     fn agent_spawn(&self, text: &str, deadline: Instant) -> Result<Value, String> {
         self.check("agent_spawn", Need::Spawn)?;
+        self.judge("agent_spawn", "", deadline)?;
         let parsed = manifest::parse(text).map_err(|error| format!("manifest: {error}"))?;
         let hash = manifest::hash(&parsed.manifest);
         let child = SpawnAgent { name: parsed.name, manifest: parsed.manifest, hash, text: text.to_owned() };
@@ -253,6 +271,17 @@ impl AgentHost {
         let spawned = self.wait(deadline, self.context.ask(spawn))?;
         Ok(json!({ "agent_id": spawned.agent, "name": spawned.name }))
     }
+}
+
+/// May an agent of this manifest do what the tool does, without a person? `gated` are the tools that need one for all agents.
+fn may(manifest: &Manifest, gated: &[Box<str>], tool: &str, need: Need) -> Result<(), String> {
+    if !grant::has(manifest, need) || !grant::is_granted(manifest, tool) {
+        return Err(format!("not granted to the agent: {tool}"));
+    }
+    if glob::any(gated, tool) || glob::any(&manifest.require_approval, tool) {
+        return Err(format!("{tool} needs the approval of a person, for which a module cannot ask"));
+    }
+    Ok(())
 }
 
 impl Host for AgentHost {
@@ -266,7 +295,7 @@ impl Host for AgentHost {
             HostCall::KvSet { key, value } => self.kv_set(&key, value, deadline),
             HostCall::FsRead { path } => self.fs_read(&path, deadline),
             HostCall::FsList { path } => self.fs_list(&path, deadline),
-            HostCall::FsWrite { path, content } => self.fs_write(&path, &content),
+            HostCall::FsWrite { path, content } => self.fs_write(&path, &content, deadline),
             HostCall::EnvRead { name } => match HARMLESS.contains(&&*name) {
                 true => Ok(std::env::var(&name).map_or(Value::Null, Value::String)),
                 false => Err(format!("modules can read {}", HARMLESS.join(", "))),
@@ -289,5 +318,31 @@ impl Host for AgentHost {
             2 => tracing::info!(agent, skill, line, "a WASM module"),
             _ => tracing::warn!(agent, skill, line, "a WASM module"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_may_what_its_agent_may_without_a_person() {
+        let may = |text: &str, gated: &[Box<str>]| {
+            let parsed = manifest::parse(&format!("name = \"a\"\n{text}")).unwrap();
+            may(&parsed.manifest, gated, "file_write", Need::Files)
+        };
+        let tools = |tools: &str| format!("[capabilities]\ntools = [\"{tools}\"]");
+        assert_eq!(may(&tools("file_*"), &[]), Ok(()));
+        for text in [
+            tools("memory_recall"),
+            format!("{}\nfile_system = false", tools("*")),
+            format!("tool_allowlist = [\"file_read\"]\n{}", tools("*")),
+            format!("tool_blocklist = [\"file_write\"]\n{}", tools("*")),
+        ] {
+            assert!(may(&text, &[]).unwrap_err().starts_with("not granted"), "{text}");
+        }
+        let own = format!("require_approval = [\"file_*\"]\n{}", tools("*"));
+        assert!(may(&own, &[]).unwrap_err().contains("approval"));
+        assert!(may(&tools("*"), &["file_write".into()]).unwrap_err().contains("approval"));
     }
 }

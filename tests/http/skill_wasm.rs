@@ -70,7 +70,8 @@ fn a_module_reaches_what_it_and_its_agent_are_granted_and_burns_out() {
     );
     skill(&daemon, "w_loop", "", "(func (export \"execute\") (param i32 i32) (result i64) (loop (br 0)) unreachable)");
     reload(&daemon);
-    let agent = daemon.agent_with("ann", "[capabilities]\ntools = [\"w_*\", \"file_*\", \"web_fetch\"]\nnetwork = [\"*\"]\n");
+    let agent =
+        daemon.agent_with("ann", "[capabilities]\ntools = [\"w_*\", \"file_*\", \"web_fetch\"]\nnetwork = [\"*\"]\n");
     let call = |tool: &str| result(&model, &daemon, &agent, tool, &json!({ "text": "hi" }));
     assert!(call("w_echo").contains(r#""tool":"w_echo""#), "{}", call("w_echo"));
     assert!(call("w_write").contains(r#"{"ok":true}"#));

@@ -48,6 +48,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .body::<InstallBody>()
         .replies(&[
             Reply::json::<HandItem>(201, "the installed hand"),
+            Reply::error(403, "`security_blocked`: the scan refuses the hand; `file`, `line` and `rule` say why"),
             Reply::error(404, "the source has no hand"),
             Reply::error(409, "a hand of this id is installed"),
             Reply::error(429, "the limit of hands is reached"),

@@ -10,7 +10,7 @@ use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::proactive_memory::recall::RecallScope;
 use agentsvc_components::proactive_memory::record::MemoryEntryRecord;
 use agentsvc_components::proactive_memory::{Level, MemoryEntryId};
-use agentsvc_components::{Refusal, SessionId, Timestamp, TurnId};
+use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp, TurnId};
 use agentsvc_systems::proactive_memory::limits::{ENTRY_QUERY_BYTES_MAX, MEMORIZE_NEIGHBOURS_MAX};
 use agentsvc_systems::proactive_memory::{
     Cause, Counted, EntryPut, EntryUse, Memorize, Memorized, TurnToMemorize, WriteEntries, check_entry, is_for,
@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::http::bridge::Bridge;
 use crate::http::error::ContentError;
 use crate::proactive_memory::change::{new_record, replace_content, set_expiry, update_threshold};
-use crate::proactive_memory::entries::{AgentEntries, Plan, Rows, now, read_of};
+use crate::proactive_memory::entries::{AgentEntries, Plan, Rows, now};
 use crate::proactive_memory::search::{MemorySearch, SearchScope, SearchWait};
 use crate::proactive_memory::settings::ProactiveMemory;
 use crate::proactive_memory::similar::{Words, similarity};
@@ -91,10 +91,11 @@ impl AgentEntries {
     ) -> Result<Vec<Neighbour>, Refusal> {
         let (words, taint) = (Words::of(text), turn.taint);
         let scope = RecallScope { user: turn.user.clone(), session: turn.session };
-        let near = self.near(search, &scope, vec![text.into()]).await?;
+        let nearby = Nearby::new(self.agent, search, &scope, vec![text.into()]);
+        let usage = self.usage().await?;
         self.read(move |rows| {
             let (mut found, now) = (Vec::new(), now());
-            near.each(rows, |id, known| {
+            nearby.find(&usage)?.each(rows, |id, known| {
                 if known.is_live(now) && is_about(&scope, &known) && taint.holds(known.taint) {
                     let share = Words::of(&known.content).share_within(&words);
                     if share >= NEIGHBOUR_SHARE {
@@ -125,9 +126,13 @@ impl AgentEntries {
     ) -> Result<Memorized, Refusal> {
         let scope = RecallScope { user: learned.user.clone(), session: learned.session };
         let texts = learned.facts.iter().map(|fact| fact.content.clone()).collect();
-        let near = self.near(search, &scope, texts).await?.and(&learned.contradicted);
-        let (settings, learned) = (settings.clone(), Arc::new(learned));
-        let plan = move |usage: &EntryUse, rows: &Rows<'_>| plan(&learned, &settings, &near, (usage, rows));
+        let nearby = Nearby::new(self.agent, search, &scope, texts);
+        let settings = settings.clone();
+        // Each try searches again: what changed the entries meanwhile may say the same.
+        let plan = move |usage: &EntryUse, rows: &Rows<'_>| {
+            let near = nearby.find(usage)?.and(&learned.contradicted);
+            plan(&learned, &settings, &near, (usage, rows))
+        };
         let ask = move |bridge: Bridge, write: WriteEntries, memorized: &Memorized| {
             let command = Memorize { attempt, write, memorized: *memorized };
             async move { bridge.ask(command).await }
@@ -135,31 +140,40 @@ impl AgentEntries {
         let (memorized, _) = self.change_by(Cause::Asked, plan, ask).await?;
         Ok(memorized)
     }
+}
 
-    /// The entries that may say the same as one of these texts, of those that a turn of this scope may change.
-    async fn near(
-        &self,
-        search: Option<Arc<dyn MemorySearch>>,
-        scope: &RecallScope,
-        texts: Vec<Box<str>>,
-    ) -> Result<Near, Refusal> {
-        let counts = self.usage().await?.counts;
-        let Some(search) = search.filter(|_| counts.entries() + counts.replaced > ROWS_MAX) else {
-            return Ok(Near::All);
-        };
+/// What finds the entries that may say the same as one of some texts, of those that a turn may change.
+struct Nearby {
+    search: Option<Arc<dyn MemorySearch>>,
+    scope: SearchScope,
+    texts: Vec<Box<str>>,
+}
+
+impl Nearby {
+    fn new(agent: AgentId, search: Option<Arc<dyn MemorySearch>>, scope: &RecallScope, texts: Vec<Box<str>>) -> Self {
         let (user, turn) = (scope.user.clone(), Some(scope.clone()));
-        let scope = SearchScope { agent: Some(self.agent), user, turn, level: None };
-        read_of(move || {
-            let mut ids = BTreeSet::new();
-            for text in texts {
-                let query = &text[..text.floor_char_boundary(ENTRY_QUERY_BYTES_MAX)];
-                let wait = SearchWait { vector_until: Instant::now(), ..SearchWait::of_api() };
-                let found = search.search_within(&scope, query, NEAR_MAX, wait)?;
-                ids.extend(found.hits.into_iter().map(|hit| hit.id));
+        Self { search, scope: SearchScope { agent: Some(agent), user, turn, level: None }, texts }
+    }
+
+    /// Finds them. All entries are compared where the index cannot be searched or does not have all of them yet: nothing is
+    /// lost or stored twice for it. Blocks.
+    fn find(&self, usage: &EntryUse) -> Result<Near, ContentError> {
+        let is_large = usage.counts.entries() + usage.counts.replaced > ROWS_MAX;
+        let Some(search) = self.search.as_ref().filter(|_| is_large) else { return Ok(Near::All) };
+        let mut ids = BTreeSet::new();
+        for text in &self.texts {
+            let query = &text[..text.floor_char_boundary(ENTRY_QUERY_BYTES_MAX)];
+            let wait = SearchWait { vector_until: Instant::now(), ..SearchWait::of_api() };
+            match search.search_within(&self.scope, query, NEAR_MAX, wait) {
+                Ok(found) => ids.extend(found.hits.into_iter().map(|hit| hit.id)),
+                Err(ContentError::Exchanging) => return Err(ContentError::Exchanging),
+                Err(error) => {
+                    tracing::warn!(%error, "the memory index is not used: all entries of an agent are read");
+                    return Ok(Near::All);
+                }
             }
-            Ok(Near::These(ids))
-        })
-        .await
+        }
+        Ok(Near::These(ids))
     }
 }
 
@@ -308,11 +322,37 @@ fn replaced(known: MemoryEntryRecord, newer: MemoryEntryRecord, now: Timestamp) 
 
 #[cfg(test)]
 mod tests {
-    use agentsvc_components::AgentId;
     use uuid::Uuid;
 
     use super::*;
+    use crate::proactive_memory::search::{Found, Hit, SearchMode};
     use crate::proactive_memory::store::{EntryPage, EntryStore};
+
+    /// Answers all searches like this.
+    struct Answers(Result<Vec<Hit>, ContentError>);
+
+    impl MemorySearch for Answers {
+        fn search(&self, _: &SearchScope, _: &str, _: usize) -> Result<Found, ContentError> {
+            self.0.clone().map(|hits| Found { mode: SearchMode::Lexical, hits })
+        }
+    }
+
+    #[test]
+    fn where_the_index_cannot_be_searched_all_entries_are_compared() {
+        let near = |answer, replaced| {
+            let (agent, counts) = (AgentId(Uuid::nil()), Default::default());
+            let mut usage = EntryUse { agent, counts, changes: 0, due: None, most: 10, revision: 0 };
+            usage.counts.replaced = replaced;
+            let scope = RecallScope { user: None, session: SessionId(Uuid::nil()) };
+            let search: Arc<dyn MemorySearch> = Arc::new(Answers(answer));
+            Nearby::new(agent, Some(search), &scope, vec!["likes tea".into()]).find(&usage)
+        };
+        let hit = Hit { id: id(1), agent: AgentId(Uuid::nil()), score: 1.0 };
+        assert!(matches!(near(Ok(vec![hit]), ROWS_MAX + 1), Ok(Near::These(ids)) if ids == BTreeSet::from([id(1)])));
+        assert!(matches!(near(Err(ContentError::Failed("EIO".to_owned())), ROWS_MAX + 1), Ok(Near::All)));
+        assert!(matches!(near(Err(ContentError::Exchanging), ROWS_MAX + 1), Err(ContentError::Exchanging)));
+        assert!(matches!(near(Err(ContentError::Exchanging), ROWS_MAX), Ok(Near::All)), "few need no search");
+    }
 
     /// Entries by number; reading all of them fails.
     struct Numbered(Vec<MemoryEntryRecord>);

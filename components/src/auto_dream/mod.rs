@@ -41,6 +41,9 @@ pub struct Dream {
     /// Behind which memory entry the next run begins to read; `None` for the first entry.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cursor: Option<MemoryEntryId>,
+    /// How far the last second reading came, which has the untrusted entries as well; the next one goes on there.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub again: DreamPass,
     /// The run that is under way.
     #[serde(default, skip_serializing_if = "is_default")]
     pub run: Option<DreamRun>,
@@ -82,6 +85,31 @@ pub struct DreamRun {
 pub struct DreamRead {
     /// Pages, each counted once.
     pub pages: u32,
+    /// Behind which entry the last page began.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub last: Option<MemoryEntryId>,
+    /// Behind which entry the next page begins.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub next: Option<MemoryEntryId>,
+    /// It has read the last page of all.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_whole: bool,
+    /// It reads no more in this run: the second reading begins.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub has_ended: bool,
+    /// How far the second reading has come.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub again: DreamPass,
+}
+
+/// How far a reading has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DreamPass {
+    /// Pages, each counted once.
+    pub pages: u32,
+    /// Behind which entry it began.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub from: Option<MemoryEntryId>,
     /// Behind which entry the last page began.
     #[serde(default, skip_serializing_if = "is_default")]
     pub last: Option<MemoryEntryId>,

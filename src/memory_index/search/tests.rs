@@ -325,6 +325,50 @@ fn a_turn_waits_neither_for_the_index_nor_for_the_world() {
 }
 
 #[test]
+fn a_turn_is_late_before_there_is_an_index_and_what_is_memorised_needs_all_of_it() {
+    let fixture = Fixture::new();
+    fixture.fill(1, 1, 3_000);
+    let turn = RecallScope { user: None, session: SessionId(uuid::Uuid::nil()) };
+    let scope = SearchScope { turn: Some(turn), ..of(1) };
+    let search = |index| {
+        let wait = SearchWait { vector_until: Instant::now(), index };
+        fixture.index.search_within(&scope, "filler", 10, wait)
+    };
+    let dir = fixture.dir.path().join("index");
+    std::fs::write(&dir, b"a file").unwrap();
+    assert!(search(Duration::ZERO).is_err(), "it cannot be opened");
+    std::fs::remove_file(&dir).unwrap();
+    fixture.index.worker.compared().unwrap();
+    assert_eq!(search(Duration::ZERO).unwrap().hits.len(), 10);
+    assert_eq!(search(Duration::from_secs(60)).unwrap().hits.len(), 10);
+    // What reads the rows is held up.
+    let (release, reads) = fixture.hold(id(7));
+    fixture.put(agent(1), [(id(7), said("a giraffe"))]);
+    reads.recv_timeout(Duration::from_secs(60)).expect("the index hears of the change");
+    fixture.index.worker.mark_stale();
+    assert!(matches!(search(Duration::from_millis(1)), Err(ContentError::Failed(_))), "it is not complete");
+    assert_eq!(search(Duration::ZERO).unwrap().hits.len(), 10, "a turn recalls what there is");
+    drop(release);
+    fixture.index.worker.compared().unwrap();
+    assert_eq!(search(Duration::from_secs(60)).unwrap().hits.len(), 10);
+}
+
+#[test]
+fn an_index_begins_with_the_daemon_where_there_was_one_or_entries_are_many() {
+    let fixture = Fixture::new();
+    fixture.fill(1, 1, 2_000);
+    fixture.index.begin();
+    assert!(!fixture.index.worker.runs());
+    fixture.fill(2, 1, 1);
+    fixture.index.begin();
+    fixture.index.worker.compared().unwrap();
+    let fixture = fixture.restarted();
+    fixture.rows.0.lock().clear();
+    fixture.index.begin();
+    assert!(fixture.index.worker.runs(), "the folder is there");
+}
+
+#[test]
 fn what_the_disk_did_not_take_is_added_later() {
     let fixture = Fixture::new();
     fixture.fill(1, 3, 1_000);

@@ -186,6 +186,8 @@ async fn a_turn_does_not_wait_for_a_search_that_hangs_and_says_when_it_failed() 
 
     let broken = parts(Vec::new(), |_| Err(ContentError::Failed("the disk".to_owned())));
     assert_eq!(broken.in_time(asked(1)).await.status, RecallStatus::Failed);
+    let early = parts(Vec::new(), |_| Err(ContentError::Exchanging));
+    assert_eq!(early.in_time(asked(1)).await.status, RecallStatus::Late);
     let waits = parts(vec![entry("tea", None)], |_| Ok(found([0])));
     let begun_earlier = Instant::now();
     assert_eq!(contents(&waits.found(asked(1_000), begun_earlier).await.unwrap()), ["tea"], "by words, without a wait");

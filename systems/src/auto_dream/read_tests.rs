@@ -46,30 +46,54 @@ fn runs_go_on_where_the_last_one_stopped_until_all_is_read_and_then_begin_again(
     let mut world = TestWorld::with(settings());
     let agent = dreamer(&mut world, "a");
     let mut ends = Vec::new();
-    for _ in 0..4 {
+    for _ in 0..5 {
         let (call, DreamRun { turn, .. }) = run(&mut world, agent);
         ends.push(read(&mut world, agent, turn, 120));
         world.answer(call.attempt, "done");
     }
-    assert_eq!(ends, [50, 100, 120, 50], "five pages fit into 200,000 tokens");
+    assert_eq!(
+        ends,
+        [30, 60, 90, 120, 30],
+        "of the five pages that fit into 200,000 tokens, three are for this reading"
+    );
     world.restart();
     let (_, DreamRun { turn, .. }) = run(&mut world, agent);
-    assert_eq!(from(&mut world, agent, turn), Some(id(50)), "it is stored");
+    assert_eq!(from(&mut world, agent, turn), Some(id(30)), "it is stored");
     assert_eq!(world.ask(GetDreamPlace { agent, turn: TurnId(Uuid::nil()) }).unwrap(), None, "another turn");
     assert!(world.ask(NoteDreamPage { agent, turn: TurnId(Uuid::nil()), after: None, next: None }).is_err());
     assert_eq!(world.engine.check(), Vec::<String>::new());
 }
 
 #[test]
-fn a_second_reading_of_the_same_pages_takes_no_place_and_goes_as_far() {
+fn a_second_reading_has_the_rest_of_the_pages_and_goes_on_where_the_last_one_stopped() {
     let mut world = TestWorld::with(settings());
     let agent = dreamer(&mut world, "a");
-    let (call, DreamRun { turn, .. }) = run(&mut world, agent);
-    assert_eq!(read(&mut world, agent, turn, 1_000), 50);
-    assert_eq!(read(&mut world, agent, turn, 1_000), 50);
-    world.answer(call.attempt, "done");
-    let (_, DreamRun { from, .. }) = run(&mut world, agent);
-    assert_eq!(from, Some(id(50)));
+    let mut ends = Vec::new();
+    for _ in 0..2 {
+        let (call, DreamRun { turn, .. }) = run(&mut world, agent);
+        ends.push((read(&mut world, agent, turn, 1_000), read(&mut world, agent, turn, 1_000)));
+        world.answer(call.attempt, "done");
+    }
+    assert_eq!(ends, [(30, 20), (60, 40)]);
+    world.restart();
+    let (_, DreamRun { turn, from: first, .. }) = run(&mut world, agent);
+    assert_eq!(first, Some(id(60)));
+    read(&mut world, agent, turn, 1_000);
+    assert_eq!(from(&mut world, agent, turn), Some(id(40)), "it is stored");
+}
+
+#[test]
+fn where_few_entries_are_trusted_all_are_seen_over_several_runs() {
+    let mut world = TestWorld::with(settings());
+    let agent = dreamer(&mut world, "a");
+    let mut ends = Vec::new();
+    for _ in 0..4 {
+        let (call, DreamRun { turn, .. }) = run(&mut world, agent);
+        ends.push((read(&mut world, agent, turn, 10), read(&mut world, agent, turn, 100)));
+        world.answer(call.attempt, "done");
+    }
+    assert_eq!(ends, [(10, 40), (10, 80), (10, 100), (10, 40)]);
+    assert_eq!(world.engine.check(), Vec::<String>::new());
 }
 
 #[test]

@@ -154,6 +154,7 @@ fn set_tools(hand: &HandDefinition, table: &mut Table) {
 }
 
 /// A list of the agent within that of the hand. An agent without one has that of the hand, and a hand without one bounds none.
+/// When nothing of the agent's list is within the hand's, the agent has none: an empty list of skills would mean all of them.
 fn narrow(table: &mut Table, key: &str, bound: &[String]) {
     if bound.is_empty() {
         return;
@@ -161,6 +162,9 @@ fn narrow(table: &mut Table, key: &str, bound: &[String]) {
     let own = table.get(key).and_then(Value::as_array).filter(|own| !own.is_empty());
     let is_within = |name: &&String| own.is_none_or(|own| own.iter().any(|item| item.as_str() == Some(name.as_str())));
     let list: Vec<Value> = bound.iter().filter(is_within).map(|name| Value::String(name.clone())).collect();
+    if list.is_empty() && key == "skills" {
+        table.insert("skills_disabled".to_owned(), true.into());
+    }
     table.insert(key.to_owned(), list.into());
 }
 
@@ -277,6 +281,19 @@ memory_read = ["self.facts.*"]
         assert_eq!(own.capabilities.memory_read, ["self.facts.*".into()]);
         assert_eq!(own.capabilities.network, ["*".into()]);
         assert!(main.text.contains("exec_policy"), "unknown keys stay in the text");
+    }
+
+    #[test]
+    fn an_agent_whose_skills_are_all_out_of_bounds_has_none() {
+        let skills = |own: &str| {
+            let text = format!("id = 'x'\nskills = ['a', 'b']\n[agents.main]\n{own}");
+            let own = prepared(&text, &Around::default()).unwrap().remove(0).manifest;
+            (own.skills.join(","), own.skills_disabled)
+        };
+        assert_eq!(skills("skills = ['c']"), (String::new(), true));
+        assert_eq!(skills("skills = ['b', 'c']"), ("b".to_owned(), false));
+        assert_eq!(skills("skills = []"), ("a,b".to_owned(), false));
+        assert_eq!(skills("skills_disabled = true"), ("a,b".to_owned(), true));
     }
 
     #[test]

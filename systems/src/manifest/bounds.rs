@@ -75,6 +75,10 @@ pub fn bound_child(parent: &Manifest, child: &mut Manifest) -> Result<(), String
 fn skills(parent: &Manifest, child: &mut Manifest) -> Result<(), String> {
     child.skills_disabled |= parent.skills_disabled;
     child.frozen_skills.clone_from(&parent.frozen_skills);
+    // A parent without a list has all of them.
+    if parent.skills.is_empty() {
+        return Ok(());
+    }
     if child.skills.is_empty() {
         child.skills.clone_from(&parent.skills);
     }
@@ -202,6 +206,14 @@ mod tests {
             assert_eq!(result.is_err(), !wrong.is_empty(), "{child}: {result:?}");
             assert!(result.err().unwrap_or_default().contains(wrong));
         }
+    }
+
+    #[test]
+    fn a_child_has_at_most_the_skills_of_its_parent() {
+        assert_eq!(bound("skills = [\"a\"]", "").unwrap().skills, ["a".into()]);
+        assert_eq!(bound("", "skills = [\"a\"]").unwrap().skills, ["a".into()]);
+        assert!(bound("skills = [\"a\"]", "skills = [\"b\"]").unwrap_err().starts_with("skills: "));
+        assert!(bound("skills_disabled = true", "").unwrap().skills_disabled);
     }
 
     #[test]

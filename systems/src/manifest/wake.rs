@@ -12,6 +12,10 @@ use crate::event::{parse_pattern, render_pattern};
 
 /// Seconds between two turns of `continuous` when the manifest does not say.
 const CHECK_INTERVAL_SECS: u32 = 300;
+/// Seconds between two turns of `continuous` at least: each turn costs money.
+const CHECK_INTERVAL_SECS_MIN: u32 = 10;
+/// Turns that may fail one after the other where `[autonomous] max_restarts` does not say otherwise.
+const FAILURES_MAX: u32 = 10;
 /// Conditions of `proactive`: each becomes a trigger.
 const CONDITIONS_MAX: usize = limit::MANIFEST_TRIGGERS_MAX;
 /// What such a trigger says to the agent.
@@ -42,7 +46,7 @@ fn of_table(table: &Table<'_>) -> Result<Wake, Error> {
         (Some(_), Some(second)) => Err(table.wrong(second, FORMS)),
         (Some("continuous"), None) => table.table("continuous", |own| {
             let secs = own.whole_number("check_interval_secs")?.unwrap_or(CHECK_INTERVAL_SECS);
-            own.must("check_interval_secs", Some(interval(secs)))?;
+            own.must("check_interval_secs", Some(interval(secs, CHECK_INTERVAL_SECS_MIN)))?;
             Ok(Wake::Continuous(secs))
         }),
         (Some("periodic"), None) => table.table("periodic", |own| match own.string("cron")? {
@@ -53,6 +57,7 @@ fn of_table(table: &Table<'_>) -> Result<Wake, Error> {
         }),
         (Some(_), None) => table.table("proactive", |own| {
             let conditions = own.items("conditions", |path, item| match item.get_ref() {
+                DeValue::String(text) if has_key_pattern(text) => Err(wrong(table.text, path, item, NO_KEY_PATTERN)),
                 DeValue::String(text) if condition(text).is_some() => Ok(Box::from(text.as_ref())),
                 DeValue::String(_) => Err(wrong(table.text, path, item, CONDITION)),
                 _ => Err(mismatch(table.text, path, item, "a string")),
@@ -66,14 +71,26 @@ fn of_table(table: &Table<'_>) -> Result<Wake, Error> {
     }
 }
 
-const CONDITION: &str =
-    "expected `all`, `event:<kind>`, `memory:<key pattern>`, or up to 256 bytes of text that an event has";
+const CONDITION: &str = "expected `all`, `event:<kind>`, `memory:*`, or up to 256 bytes of text that an event has";
+const NO_KEY_PATTERN: &str = "events of memory have no filter for keys; expected `memory:*`, which is every change of \
+    an entry, or `event:memory_updated:<agent name pattern>`";
 
-/// The pattern, as it is stored, of a condition: `all`; `event:<kind>` or `event:<kind>:<filter>`; `memory:<pattern>`; else a
-/// text that the event has.
+/// The word of a condition, and what stands behind it.
+fn parts(text: &str) -> (&str, &str) {
+    text.split_once(':').unwrap_or((text, ""))
+}
+
+/// Does it ask for changes of some keys of memory only? No trigger can tell keys apart: it would fire for all.
+fn has_key_pattern(text: &str) -> bool {
+    let (word, rest) = parts(text.trim());
+    word == "memory" && !matches!(rest, "" | "*")
+}
+
+/// The pattern, as it is stored, of a condition: `all`; `event:<kind>` or `event:<kind>:<filter>`; `memory:*`; else a text
+/// that the event has.
 fn condition(text: &str) -> Option<Box<str>> {
     let text = text.trim();
-    let (word, rest) = text.split_once(':').unwrap_or((text, ""));
+    let (word, rest) = parts(text);
     let pattern = match word {
         "all" if rest.is_empty() => json!({ "all": {} }),
         "event" => {
@@ -88,7 +105,7 @@ fn condition(text: &str) -> Option<Box<str>> {
                 }
             }
         }
-        // Of changes of memory the event has the key.
+        "memory" if has_key_pattern(text) => return None,
         "memory" => json!({ "memory_updated": {} }),
         _ => json!({ "content_match": { "substring": text } }),
     };
@@ -140,7 +157,8 @@ const BY_ITSELF: &str = "This turn was started by your schedule, not by a messag
 pub(crate) fn schedules(manifest: &Manifest) -> Vec<ManifestWake> {
     let every = |secs: u32| format!("every {secs}s").into_boxed_str();
     let own = manifest.autonomous.as_ref();
-    let (quiet, failures_max) = (own.and_then(|own| own.quiet_hours), own.map(|own| own.max_restarts));
+    let quiet = own.and_then(|own| own.quiet_hours);
+    let failures_max = Some(own.map_or(FAILURES_MAX, |own| own.max_restarts));
     let wake = |name, field, rule, catches_up| ManifestWake {
         name,
         field,
@@ -165,10 +183,11 @@ pub(crate) fn schedules(manifest: &Manifest) -> Vec<ManifestWake> {
     all
 }
 
-fn interval(secs: u32) -> Result<(), String> {
-    match u64::from(secs) {
-        1..=limit::SCHEDULE_SPAN_SECS_MAX => Ok(()),
-        _ => Err(format!("expected 1 to {} seconds", limit::SCHEDULE_SPAN_SECS_MAX)),
+fn interval(secs: u32, least: u32) -> Result<(), String> {
+    if (u64::from(least)..=limit::SCHEDULE_SPAN_SECS_MAX).contains(&u64::from(secs)) {
+        Ok(())
+    } else {
+        Err(format!("expected {least} to {} seconds", limit::SCHEDULE_SPAN_SECS_MAX))
     }
 }
 
@@ -180,7 +199,7 @@ pub(super) fn autonomous(root: &Table<'_>) -> Result<Option<Autonomous>, Error> 
     root.table("autonomous", |own| {
         let default = Autonomous::default();
         let heartbeat = own.whole_number("heartbeat_interval_secs")?.unwrap_or(default.heartbeat_interval_secs);
-        own.must("heartbeat_interval_secs", Some(interval(heartbeat)))?;
+        own.must("heartbeat_interval_secs", Some(interval(heartbeat, 1)))?;
         let quiet = own.string("quiet_hours")?.map(str::trim).filter(|text| !text.is_empty() && *text != "none");
         let quiet = quiet.map(|text| quiet_hours(text).ok_or_else(|| own.wrong("quiet_hours", QUIET_HOURS)));
         let read = Autonomous {
@@ -295,11 +314,18 @@ mod tests {
             ("schedule = 'often'", "line 2: `schedule`: expected `reactive`, or a table"),
             ("schedule = 5", "`schedule`: expected a string or a table, found a whole number"),
             ("[schedule]\ncontinuous = {}\nperiodic = {}", "`schedule.periodic`: expected `reactive`"),
-            ("[schedule.continuous]\ncheck_interval_secs = 0", "`schedule.continuous.check_interval_secs`: expected 1"),
+            (
+                "[schedule.continuous]\ncheck_interval_secs = 9",
+                "`schedule.continuous.check_interval_secs`: expected 10 to",
+            ),
             ("[schedule]\nperiodic = { cron = ' ' }", "`schedule.periodic.cron`: expected a cron expression"),
             (
                 "[schedule.proactive]\nconditions = ['event:birth']",
                 "`schedule.proactive.conditions[0]`: expected `all`",
+            ),
+            (
+                "[schedule.proactive]\nconditions = ['memory:orders.*']",
+                "`schedule.proactive.conditions[0]`: events of memory have no filter for keys",
             ),
         ] {
             let error = read(keys).unwrap_err();
@@ -340,8 +366,19 @@ mod tests {
     }
 
     #[test]
+    fn every_schedule_stops_after_some_failures() {
+        let most = |keys: &str| -> Vec<_> {
+            schedules(&read(keys).unwrap()).into_iter().map(|wake| (wake.name, wake.failures_max)).collect()
+        };
+        assert_eq!(most("schedule = 'continuous'"), [("schedule", Some(10))]);
+        assert_eq!(most("[schedule]\nperiodic = { cron = 'every 5m' }"), [("schedule", Some(10))]);
+        let both = "schedule = 'continuous'\n[autonomous]\nmax_restarts = 2";
+        assert_eq!(most(both), [("schedule", Some(2)), ("autonomous", Some(2))]);
+    }
+
+    #[test]
     fn conditions_become_triggers() {
-        let keys = "[schedule.proactive]\nconditions = ['all', 'event:agent_spawned:scout*', 'memory:x', 'big sale']";
+        let keys = "[schedule.proactive]\nconditions = ['all', 'event:agent_spawned:scout*', 'memory:*', 'big sale']";
         let made = triggers(&read(keys).unwrap());
         let patterns: Vec<&str> = made.iter().map(|trigger| &*trigger.pattern).collect();
         let named = r#"{"agent_spawned":{"name_pattern":"scout*"}}"#;
@@ -355,7 +392,7 @@ mod tests {
         let texts = [
             "",
             "max_iterations = 3",
-            "schedule = { continuous = { check_interval_secs = 9 } }",
+            "schedule = { continuous = { check_interval_secs = 90 } }",
             "[schedule]\nperiodic = { cron = '0 9 * * *' }",
             "[schedule.proactive]\nconditions = ['all']",
             "[autonomous]\nquiet_hours = '1:05-2'\nheartbeat_interval_secs = 60",

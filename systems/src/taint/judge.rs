@@ -19,6 +19,7 @@ use serde_json::Value;
 use agentsvc_components::Refusal;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::kernel::taint::Taint;
+use agentsvc_components::manifest::{Manifest, Wake};
 use agentsvc_components::session::message::ToolCall;
 use agentsvc_components::turn::{Origin, Turn};
 
@@ -159,15 +160,66 @@ fn has_more(world: &World, turn: Entity, receiver: Entity) -> bool {
     if sender.hash == receiver.hash {
         return false;
     }
-    let (mut asked, own) = (receiver.manifest.clone(), &sender.manifest);
-    // Triggers and models are no rights of whoever is asked.
+    exceeds(&sender.manifest, receiver.manifest.clone())
+}
+
+/// Does a receiver's manifest give more than that of the sender? What is left out is allowed.
+fn exceeds(own: &Manifest, mut asked: Manifest) -> bool {
+    // Triggers, schedules and models are no rights of whoever is asked.
     asked.triggers.clear();
+    (asked.wake, asked.autonomous, asked.max_iterations) = (Wake::Reactive, None, None);
     asked.model = own.model.clone();
     asked.fallback_models.clear();
-    // What is left out is allowed.
     let files = asked.capabilities.file_system != Some(false) && own.capabilities.file_system == Some(false);
     let is_open = |child: &[Box<str>], parent: &[Box<str>]| parent.iter().any(|pattern| !child.contains(pattern));
     let freed =
         is_open(&asked.require_approval, &own.require_approval) || is_open(&asked.tool_blocklist, &own.tool_blocklist);
-    files || freed || bound_child(own, &mut asked).is_err()
+    // An empty list is all.
+    let is_unbound = |child: &[Box<str>], parent: &[Box<str>]| child.is_empty() && !parent.is_empty();
+    let skills = !asked.skills_disabled
+        && (own.skills_disabled
+            || is_unbound(&asked.skills, &own.skills)
+            || (own.frozen_skills.is_some() && asked.frozen_skills != own.frozen_skills));
+    let tools = is_unbound(&asked.tool_allowlist, &own.tool_allowlist);
+    if asked.skills_disabled {
+        asked.skills.clear();
+    }
+    files || freed || skills || tools || bound_child(own, &mut asked).is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::exceeds;
+    use crate::manifest::parse;
+
+    #[test]
+    fn a_receiver_with_an_open_list_has_more_and_one_that_wakes_by_itself_has_not() {
+        let read = |text: &str| parse(&format!("name = \"a\"\n{text}")).unwrap().manifest;
+        for (own, asked, more) in [
+            ("", "", false),
+            ("skills = [\"a\"]", "", true),
+            ("skills = [\"a\"]", "skills = [\"b\"]", true),
+            ("skills = [\"a\"]", "skills = [\"a\"]", false),
+            ("skills = [\"a\"]", "skills_disabled = true", false),
+            ("skills = [\"a\"]", "skills = [\"b\"]\nskills_disabled = true", false),
+            ("", "skills = [\"b\"]", false),
+            ("skills_disabled = true", "skills = [\"b\"]", true),
+            ("skills_disabled = true", "", true),
+            ("tool_allowlist = [\"a\"]", "", true),
+            ("tool_allowlist = [\"a\"]", "tool_allowlist = [\"a\"]", false),
+            ("", "[autonomous]", false),
+            ("", "schedule = { continuous = {} }", false),
+        ] {
+            assert_eq!(exceeds(&read(own), read(asked)), more, "{own} / {asked}");
+        }
+    }
+
+    #[test]
+    fn a_receiver_whose_skills_are_not_frozen_has_more() {
+        let plain = parse("name = \"a\"").unwrap().manifest;
+        let mut frozen = plain.clone();
+        frozen.frozen_skills = Some(Vec::new());
+        assert!(exceeds(&frozen, plain.clone()));
+        assert!(!exceeds(&frozen, frozen.clone()) && !exceeds(&plain, frozen));
+    }
 }

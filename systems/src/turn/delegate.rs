@@ -168,7 +168,7 @@ fn out_of_reach() -> Refusal {
 /// The turn that a tool call belongs to.
 pub(super) struct Parent {
     pub(super) entity: Entity,
-    agent: Entity,
+    pub(super) agent: Entity,
     session: Entity,
 }
 

@@ -97,7 +97,7 @@ pub fn converted(given: RegistryWorkflow) -> Result<NewWorkflow, Refusal> {
         return Err(bad("values", format!("the workflow has no parameter {name}")));
     }
     let inputs = inputs(&text.parameters, &given.values);
-    let mut steps = Vec::new();
+    let (mut steps, mut left) = (Vec::new(), most);
     for (at, level) in levels(&text.steps, &names)?.into_iter().enumerate() {
         for (chunk, side_by_side) in level.chunks(limit::WORKFLOW_FAN_OUT_MAX).enumerate() {
             let is_wide = side_by_side.len() > 1;
@@ -106,27 +106,41 @@ pub fn converted(given: RegistryWorkflow) -> Result<NewWorkflow, Refusal> {
                 steps.push(NewStep { name, mode: StepMode::Collect, ..NewStep::default() });
             }
             let mode = if is_wide { StepMode::FanOut } else { StepMode::Sequential };
-            steps.extend(side_by_side.iter().map(|at| step(&text.steps[*at], mode, &inputs, &given)));
+            for at in side_by_side {
+                steps.push(step(&text.steps[*at], mode, (&inputs, &mut left), &given)?);
+            }
         }
     }
     Ok(NewWorkflow { name: text.name, description: text.description, steps })
 }
 
-fn step(step: &Step, mode: StepMode, inputs: &BTreeMap<&str, String>, given: &RegistryWorkflow) -> NewStep {
+/// A step of this daemon. Its prompt takes its bytes from those that are `left` for all steps.
+fn step(
+    step: &Step,
+    mode: StepMode,
+    (inputs, left): (&BTreeMap<&str, String>, &mut usize),
+    given: &RegistryWorkflow,
+) -> Result<NewStep, Refusal> {
+    let filled = template::render(&step.prompt_template, *left, |name| inputs.get(name).map(|text| &**text));
+    let prompt = filled.map_err(|template::TooLong| {
+        let most = limit::WORKFLOW_PROMPTS_BYTES_MAX;
+        bad(FIELD, format!("with the parameters filled in, the prompts are longer than {most} bytes in total"))
+    })?;
+    *left -= prompt.len();
     let (agent_id, agent_name) = match &step.agent_name {
         Some(own) => (None, Some(own.clone())),
         None => (given.agent_id, given.agent_name.clone()),
     };
-    NewStep {
+    Ok(NewStep {
         name: Some(step.name.clone()),
         agent_id,
         agent_name,
-        prompt: Some(template::renamed(&step.prompt_template, |name| inputs.get(name).map(|text| &**text))),
+        prompt: Some(prompt),
         mode,
         timeout_secs: step.timeout_secs,
         output_var: Some(step.name.clone()),
         ..NewStep::default()
-    }
+    })
 }
 
 /// What stands for each parameter in prompts. A value that is given stands there as it is.
@@ -253,6 +267,24 @@ depends_on = ["all"]
         let two = REVIEW.replace("name = \"language\"\nrequired = false", "name = \"language\"\nrequired = true");
         let steps = converted(given(&two)).unwrap().steps;
         assert!(steps[0].prompt.as_deref().unwrap().contains("{{run_input.code}} in {{run_input.language}}"));
+    }
+
+    #[test]
+    fn prompts_are_filled_in_up_to_their_limit_over_all_steps() {
+        let most = limit::WORKFLOW_PROMPTS_BYTES_MAX;
+        let step = |name: &str, count: usize| {
+            format!("[[steps]]\nname = \"{name}\"\nprompt_template = \"{}\"\n", "{{p}}".repeat(count))
+        };
+        let filled = |one: usize, two: usize| {
+            let text = format!("name = \"w\"\n[[parameters]]\nname = \"p\"\n{}{}", step("a", one), step("b", two));
+            let values = BTreeMap::from([("p".to_owned(), "x".repeat(most / 4))]);
+            converted(RegistryWorkflow { values, ..given(&text) })
+        };
+        assert!(filled(2, 2).is_ok());
+        for (one, two) in [(5, 0), (2, 3), (1_000, 0)] {
+            let refusal = filled(one, two).unwrap_err();
+            assert!(refusal.to_string().contains("longer than") && refusal.field.as_deref() == Some(FIELD));
+        }
     }
 
     #[test]

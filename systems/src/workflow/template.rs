@@ -41,11 +41,6 @@ pub(super) fn render<'t, 'v>(
     Ok(whole)
 }
 
-/// The template with other texts in the place of some of its placeholders.
-pub(super) fn renamed<'v>(template: &str, text: impl Fn(&str) -> Option<&'v str>) -> String {
-    render(template, usize::MAX, text).unwrap_or_default()
-}
-
 /// The name in the placeholder that `text` begins with, and the bytes of the placeholder.
 fn placeholder(text: &str) -> Option<(&str, usize)> {
     let inside = text.strip_prefix("{{")?;

@@ -150,7 +150,7 @@ async fn a_daemon_that_takes_no_changes_is_not_ready_and_says_why() {
 
 #[tokio::test]
 async fn without_room_every_route_that_writes_is_refused_before_it_does_anything() {
-    const TAKEN: [&str; 10] = [
+    const TAKEN: [&str; 13] = [
         "/",
         "/a2a",
         "/api/agents/check",
@@ -159,6 +159,9 @@ async fn without_room_every_route_that_writes_is_refused_before_it_does_anything
         "/api/mcp/servers/{id}/auth/revoke",
         "/api/migrate/scan",
         "/api/shutdown",
+        "/api/skills/pending/{id}/reject",
+        "/api/skills/uninstall",
+        "/api/skills/{name}/evolve/delete",
         "/api/world/rehearsals",
         "/mcp",
     ];

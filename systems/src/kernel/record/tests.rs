@@ -445,7 +445,6 @@ fn a_field_that_a_later_release_adds_does_not_disturb_this_one() {
         record: SessionRecord,
         colour: &'static str,
     }
-    let op = put(&session());
-    let value = encode(&Later { record: session(), colour: "red" });
+    let (op, value) = (put(&session()), encode(&Later { record: session(), colour: "red" }));
     comes_back(&Op { value: Some(value), ..op }, &session());
 }

@@ -46,3 +46,24 @@ fn files_that_a_tainted_turn_left_count_when_they_are_read() {
     world.ask(read("file_read")).unwrap();
     assert_eq!(taint_of(&world, turn), Taint::WEB);
 }
+
+#[test]
+fn what_a_call_has_read_decides_what_it_may_do_next() {
+    for (policy, deny, refused) in
+        [(TaintPolicy::Audit, "", false), (TaintPolicy::Audit, "shell_exec", true), (TaintPolicy::Approve, "", true)]
+    {
+        let taint_deny = if deny.is_empty() { Vec::new() } else { vec![deny.into()] };
+        let (mut world, agent) = with(SecuritySettings { taint: policy, taint_deny, ..SecuritySettings::default() });
+        begin(&mut world, agent);
+        model_asks(&mut world, "some_skill", "{}");
+        let run = runs(&mut world).remove(0);
+        let (from, index) = (run.attempt, run.index);
+        let of = |taint: Taint, tool: &str| ReadWithinCall { from, index, taint, tool: tool.into() };
+        assert_eq!(world.ask(of(Taint::NONE, "shell_exec")).unwrap(), None, "it has read nothing yet");
+        assert_eq!(world.ask(of(Taint::WEB, "web_fetch")).unwrap(), None);
+        assert_eq!(world.ask(of(Taint::NONE, "shell_exec")).unwrap().is_some(), refused);
+        let fetch = world.ask(of(Taint::NONE, "web_fetch https://new.example/")).unwrap();
+        assert_eq!(fetch.is_some(), policy == TaintPolicy::Approve);
+        assert_eq!(world.ask(of(Taint::NONE, "file_write")).unwrap(), None);
+    }
+}

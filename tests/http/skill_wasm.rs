@@ -55,7 +55,7 @@ fn a_module_reaches_what_it_and_its_agent_are_granted_and_burns_out() {
     skill(&daemon, "w_read", all, &asks(&file("fs_read", "notes/a.txt")));
     skill(&daemon, "w_bare", "\"nonsense\"", &asks(&file("fs_read", "notes/a.txt")));
     skill(&daemon, "w_out", all, &asks(&file("fs_read", "../../config.toml")));
-    let fetch = json!({ "method": "net_fetch", "params": { "url": "http://127.0.0.1:1/" } });
+    let fetch = json!({ "method": "net_fetch", "params": { "url": "http://127.0.0.1:8080/" } });
     skill(&daemon, "w_fetch", all, &asks(&fetch));
     let command = json!({ "method": "shell_exec", "params": { "command": "id" } });
     skill(&daemon, "w_shell", all, &asks(&command));

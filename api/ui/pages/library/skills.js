@@ -10,7 +10,7 @@ import { Pending } from "./pending.js";
 import { SkillView } from "./skill.js";
 import { lineList, runtimeText, warningList } from "./words.js";
 
-/** Cards that are shown before the rest is asked for. */
+/** Cards that are shown before "Show more". */
 const PAGE = 60;
 
 /** Says what was installed, with what the scan found. */

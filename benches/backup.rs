@@ -59,6 +59,7 @@ fn agent_record(n: u64, manifest: ManifestHash, at: Timestamp) -> AgentRecord {
         parent: None,
         taint: Default::default(),
         imported_from: None,
+        owner: None,
     }
 }
 

@@ -6,27 +6,35 @@ pub mod approval;
 pub mod audit;
 pub mod auto_dream;
 pub mod backup;
+pub mod browser;
 pub mod budget;
+pub mod channel;
 pub mod chat;
 pub mod checkpoint;
 pub mod compaction;
 pub mod config;
 pub mod daemon;
+pub mod delivery;
 pub mod doctor;
 pub mod event;
+pub mod event_hook;
 pub mod extension;
 pub mod goal;
 pub mod hand;
+pub mod hook;
+pub mod inbox;
 pub mod kernel;
 pub mod knowledge;
 pub mod log;
 pub mod mcp;
+pub mod media;
 pub mod memorize;
 pub mod memory;
 pub mod memory_index;
 pub mod migration;
 pub mod model;
 pub mod peer;
+pub mod people;
 pub mod proactive_memory;
 pub mod provider;
 pub mod query;
@@ -79,6 +87,10 @@ pub const DOMAINS: &[Domain] = &[
     task::DOMAIN,
     workflow::DOMAIN,
     webhook::DOMAIN,
+    delivery::DOMAIN,
+    hook::DOMAIN,
+    inbox::DOMAIN,
+    event_hook::DOMAIN,
     memory::DOMAIN,
     knowledge::DOMAIN,
     proactive_memory::DOMAIN,
@@ -91,14 +103,18 @@ pub const DOMAINS: &[Domain] = &[
     skill_source::DOMAIN,
     skill_evolution::DOMAIN,
     tool::DOMAIN,
+    browser::DOMAIN,
+    media::DOMAIN,
     hand::DOMAIN,
     mcp::DOMAIN,
     extension::DOMAIN,
     wasm::DOMAIN,
     a2a::DOMAIN,
     peer::DOMAIN,
+    people::DOMAIN,
     web::DOMAIN,
     chat::DOMAIN,
+    channel::DOMAIN,
     config::DOMAIN,
     log::DOMAIN,
     query::DOMAIN,
@@ -157,6 +173,16 @@ pub mod fuzzing {
     /// What an external agent sends: whether it is a card, and in how many dialects it is a task.
     pub fn external_agent(body: &[u8]) -> (bool, usize) {
         (crate::a2a::outbound::fuzzing::card(body), crate::a2a::outbound::fuzzing::answer(body))
+    }
+
+    /// What an adapter of a chat platform writes, line by line: how many messages are in it.
+    pub fn adapter(bytes: &[u8]) -> usize {
+        crate::channel::fuzzing::lines(bytes)
+    }
+
+    /// A `HOOK.yaml`: how many events its hook wants.
+    pub fn event_hook(text: &str) -> usize {
+        crate::event_hook::fuzzing::file(text)
     }
 
     /// What a peer sends, as it comes: how many messages are in it.

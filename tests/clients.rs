@@ -1,7 +1,7 @@
 //! Clients that other people wrote: `curl`, the official `openai`, `mcp` and `a2a-sdk` and the `websockets` Python packages, and
 //! `EventSource` of a browser.
 //!
-//! Each test says what to install when its client is missing. `AGENTSVC_SKIP_CLIENTS=1` skips them.
+//! `tests/set_up.sh` installs them; `AGENTSVC_CLIENTS=skip` skips the tests.
 
 #[path = "clients/a2a_servers.rs"]
 mod a2a_servers;
@@ -145,7 +145,7 @@ fn the_a2a_clients_of_both_versions_send_tasks() {
     let agent = daemon.agent_with("scout", "");
     for (script, venv) in [("a2a_sdk_v0.py", "a2a0"), ("a2a_sdk_v1.py", "a2a1")] {
         let root = support::routes::root();
-        let mut command = Command::new(python_of(venv, "a2a", "pip install a2a-sdk"));
+        let mut command = Command::new(python_of(venv, "a2a"));
         command.arg(root.join("tests/clients").join(script)).args([&format!("http://{}", daemon.addr), &agent]);
         let output = command.output().unwrap();
         let (told, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

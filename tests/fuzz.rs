@@ -105,6 +105,11 @@ fn every_target_has_a_test_and_a_binary() {
 }
 
 #[test]
+fn lines_of_adapters_and_files_of_hooks() {
+    run("adapter", 3_000);
+}
+
+#[test]
 fn answers_of_providers() {
     run("answer", 3_000);
 }

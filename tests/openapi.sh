@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
 # schemathesis against the served OpenAPI of the real binary: no 5xx, and no status that is not documented.
-# tests/openapi.sh <agentsvc binary> [examples for each route]; needs curl, and schemathesis (PyPI) in the path or in
-# $AGENTSVC_SCHEMATHESIS.
+# tests/openapi.sh <agentsvc binary> [examples for each route]; tests/set_up.sh installs what it needs.
 # Left out: routes that end the daemon, stream without an end, import from other programs' homes, or ask hubs of skills.
 set -euo pipefail
 binary="$1"
 examples="${2:-6}"
-schemathesis="${AGENTSVC_SCHEMATHESIS:-schemathesis}"
+schemathesis="${CARGO_TARGET_DIR:-$(dirname "$0")/../target}/venv/bin/schemathesis"
 home="$(mktemp -d)"
 printf 'api_listen = "127.0.0.1:0"\nrate_limit_per_second = 10000000\n' >"$home/config.toml"
 env -i PATH="$PATH" HOME="$home" AGENTSVC_HOME="$home" "$binary" start >"$home/out.txt" 2>&1 &
@@ -21,5 +20,5 @@ for _ in $(seq 3600); do
 done
 "$schemathesis" run "http://$listen/api/openapi.json" --checks not_a_server_error,status_code_conformance \
   --phases coverage,fuzzing --max-examples "$examples" --seed 1 --continue-on-failure --no-shrink \
-  --exclude-path-regex 'shutdown|events|stream|/ws|logs|migrate|clawhub|marketplace|skills/(registry|install)' --request-timeout 120 --suppress-health-check all
+  --exclude-path-regex 'shutdown|events|stream|/ws|logs|migrate|clawhub|marketplace|(skills|hands)/(registry|install)' --request-timeout 120 --suppress-health-check all
 kill -0 "$daemon"

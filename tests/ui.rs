@@ -1,7 +1,7 @@
 //! The web page, driven in Chromium with Playwright against the real daemon: see `tests/ui/stage.py`.
 //!
 //! Every function `case_<name>` of a file of `tests/ui` is a test here. Screenshots go to `target/ui-screenshots`.
-//! `AGENTSVC_SKIP_CLIENTS=1` skips them all.
+//! `AGENTSVC_CLIENTS=skip` skips them all.
 
 mod support;
 
@@ -43,7 +43,9 @@ macro_rules! cases {
 }
 
 cases! {
-    automation { times, rows_in_use, triggers, workflows, goals, tasks, pictures }
+    automation { deliveries, times, rows_in_use, triggers, workflows, goals, tasks, pictures }
+    channels { set_up, state, pairing, adapter, qr_code, qr_modules }
+    web_chat { foreign_page, rude_site, other_origin, streams, page }
     connections {
         servers,
         servers_over_http,
@@ -68,6 +70,7 @@ cases! {
     keyboard { a_walk, a_list_that_grows }
     library { skills, hands, extensions, find, pictures }
     looks { automation, chat, empty, money, settings, world }
+    media { images_and_recordings_of_tools_are_shown, a_result_that_only_looks_like_media_shows_nothing }
     memory { entries, many_entries, graph, upkeep, faults, pictures }
     money { spending, approvals, the_form_of_a_server, second_factor, audit, security, pictures }
     network {
@@ -79,6 +82,16 @@ cases! {
         graph,
         graph_of_many_agents,
         pictures,
+    }
+    people { keys, roles }
+    product {
+        a_key_is_tested_a_model_chosen_and_a_tool_runs,
+        a_local_runtime_is_found_or_its_absence_explained,
+        the_palette_finds_agents_messages_pages_and_actions,
+        pending_approvals_are_marked_on_every_page,
+        a_daemon_that_hangs_is_noticed,
+        events_are_sentences_and_names_stay_those_of_agents,
+        a_type_is_found_by_its_name_and_a_copy_has_a_name_of_its_own,
     }
     settings {
         providers,

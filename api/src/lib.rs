@@ -9,24 +9,32 @@ pub mod approval;
 pub mod audit;
 pub mod auto_dream;
 pub mod backup;
+pub mod browser;
 pub mod budget;
+pub mod channel;
 pub mod chat;
 pub mod checkpoint;
 pub mod comms;
 pub mod config;
+pub mod delivery;
 pub mod event;
+pub mod event_hook;
 pub mod extension;
 pub mod goal;
 pub mod hand;
+pub mod hook;
 pub mod http;
+pub mod inbox;
 pub mod knowledge;
 pub mod log;
 pub mod mcp;
+pub mod media;
 pub mod memory;
 pub mod migration;
 pub mod model;
 pub mod openai;
 pub mod peer;
+pub mod people;
 pub mod proactive_memory;
 pub mod provider;
 pub mod query;
@@ -48,6 +56,7 @@ pub mod ui;
 pub mod upload;
 pub mod usage;
 pub mod webhook;
+pub mod widget;
 pub mod workflow;
 pub mod world;
 
@@ -111,6 +120,15 @@ const LIST: &[HttpDomain] = &[
     skill_source::DOMAIN,
     skill_evolution::DOMAIN,
     extension::DOMAIN,
+    browser::DOMAIN,
+    delivery::DOMAIN,
+    hook::DOMAIN,
+    inbox::DOMAIN,
+    event_hook::DOMAIN,
+    channel::DOMAIN,
+    people::DOMAIN,
+    widget::DOMAIN,
+    media::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

@@ -1,6 +1,7 @@
 //! The route table, and the reference in `docs/` that is made from the domains: `docs/api.md` and `docs/reference/`. A
 //! test fails when its pages are stale; `WRITE_REFERENCE=1 cargo test -p agentsvc-api --lib reference` writes them.
 
+mod access;
 mod page;
 mod shape;
 mod tables;
@@ -21,6 +22,7 @@ fn pages() -> BTreeMap<String, String> {
         ("docs/reference/errors.md".to_owned(), tables::errors()),
         ("docs/reference/limits.md".to_owned(), tables::limits()),
         ("docs/reference/audit-actions.md".to_owned(), tables::audit()),
+        ("docs/reference/access.md".to_owned(), access::page()),
         ("docs/reference/metrics.md".to_owned(), tables::metrics()),
     ]);
     for domain in DOMAINS.list().iter().filter(|domain| !domain.routes.is_empty()) {

@@ -1,16 +1,20 @@
 // The shell: which page is open, the navigation, the theme, whether the daemon is there, and the login.
 
 import * as api from "./lib/api.js";
-import { emptyState, fill, h, skeleton } from "./lib/dom.js";
-import { faultText, menuButton, show, showError, toast } from "./lib/dialogs.js";
+import { emptyState, fill, h, hidden, skeleton } from "./lib/dom.js";
+import { closeDialogs, faultText, menuButton, show, showError, toast } from "./lib/dialogs.js";
 import { icon } from "./lib/icons.js";
 import { Keys } from "./lib/keys.js";
 import { askForKey } from "./lib/login.js";
+import { allowed, isLearned, learn, me } from "./lib/me.js";
+import { poll } from "./lib/poll.js";
 import { PAGES } from "./pages.js";
 
 const THEME = "agentsvc-theme";
-const HEALTH_EVERY_MS = 15_000;
-const HEALTH_EVERY_MS_DOWN = 3_000;
+/** How often the daemon is asked whether it is there, and how long it may take: a frozen one is noticed within two seconds. */
+const HEALTH_EVERY_MS = 1000;
+const HEALTH_MS_MAX = 900;
+const APPROVALS_EVERY_MS = 5000;
 
 const root = document.getElementById("page");
 const rail = document.getElementById("rail");
@@ -30,6 +34,7 @@ const health = h("span", { class: "health", role: "status" });
  * - `setTitle(text)`: the title of the browser's tab
  * - `key(key, label, run)`: a keyboard shortcut while the page is open
  * - `showKeys(list)`: `list()` gives shortcuts that the page handles itself, for the dialog of shortcuts: `[{ key, label }]`
+ * - `claim`: set it to a function that takes the keyboard event of the palette's key and says whether the page used it
  * - `every(ms, run)`: calls `run` now and then, while the page is open and seen; its errors are shown once
  */
 class Context {
@@ -41,6 +46,7 @@ class Context {
     this.ending = new AbortController();
     this.signal = this.ending.signal;
     this.routes = [];
+    this.claim = () => false;
   }
 
   go(path, query = {}, { replace = false } = {}) {
@@ -55,7 +61,8 @@ class Context {
   }
 
   setTitle(text) {
-    document.title = text ? `${text} · agentsvc` : "agentsvc";
+    title = text ? `${text} · agentsvc` : "agentsvc";
+    showTitle();
   }
 
   key(key, label, run) {
@@ -89,6 +96,12 @@ class Context {
   }
 }
 
+/** Opens an address from anywhere. */
+function go(path, query = {}) {
+  if (current) current.go(path, query);
+  else location.hash = addressOf(path, query);
+}
+
 /** `["chat", id]` and `{ q: "x" }` as "#/chat/<id>?q=x". */
 function addressOf(path, query) {
   return api.withQuery(`#/${path.map(encodeURIComponent).join("/")}`, query);
@@ -96,12 +109,20 @@ function addressOf(path, query) {
 
 let current = null;
 let unmount = null;
+let title = "agentsvc";
+/** Approvals that wait for a person. */
+let waiting = 0;
+
+function showTitle() {
+  document.title = waiting > 0 ? `(${waiting}) ${title}` : title;
+}
 
 /** Opens what the address names. */
 function route() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   const [name, ...rest] = path.split("/").filter(Boolean).map(decoded);
-  const page = PAGES.find((page) => page.name === name) ?? PAGES[0];
+  const pages = allowed(PAGES);
+  const page = pages.find((page) => page.name === name) ?? pages[0];
   const values = new URLSearchParams(query ?? "");
   if (current?.page === page) {
     current.path = rest;
@@ -169,19 +190,22 @@ function leave() {
 function buildRail() {
   const brand = h("a", { class: "brand", href: "#/", "aria-label": "agentsvc" },
     h("img", { src: new URL("icon.svg", import.meta.url), alt: "", width: 30, height: 30 }));
-  const links = PAGES.map((page) => h("a", { href: `#/${page.name}`, data: { page: page.name } }, icon(page.icon), h("span", {}, page.short ?? page.label)));
+  const links = allowed(PAGES).map((page) => h("a", { href: `#/${page.name}`, data: { page: page.name } }, icon(page.icon), h("span", {}, page.short ?? page.label)));
   const more = menuButton({
     label: "More",
     class: "rail-button",
     items: () => [
       { label: `Theme: ${themeName()}`, icon: document.documentElement.dataset.theme === "dark" ? "moon" : "sun", run: nextTheme },
+      { label: "Set up a model", icon: "settings", all: true, scope: "admin", run: setUpModel },
       { label: "Keyboard shortcuts", icon: "key", run: showKeys },
-      { label: "API description", icon: "file", run: showApi },
-      ...(api.key.get() ? [{ label: "Sign out", icon: "out", run: signOut }] : []),
+      { label: "API description", icon: "file", all: true, run: showApi },
+      ...(api.key.get() ? [{ label: me().name ? `Sign out ${me().name}` : "Sign out", icon: "out", run: signOut }] : []),
     ],
   });
-  fill(rail, brand, h("div", { class: "rail-links" }, links), h("div", { class: "rail-foot" }, health, more));
-  for (const page of PAGES) keys.add(`g ${page.key}`, `Go to ${page.label}`, () => current?.go([page.name]) ?? (location.hash = `#/${page.name}`));
+  const find = h("button", { class: "rail-button rail-search", type: "button", title: `Search (${keyText("Mod+K").map((part) => part.textContent ?? part).join("+")})`, "aria-label": "Search everything", onclick: () => showPalette().catch(showError) }, icon("search"));
+  fill(rail, brand, find, h("div", { class: "rail-links" }, links), h("div", { class: "rail-foot" }, health, more));
+  for (const page of allowed(PAGES)) keys.add(`g ${page.key}`, `Go to ${page.label}`, () => go([page.name]));
+  keys.add("Mod+K", "Search everything", (event) => current?.claim(event) || showPalette().catch(showError));
   keys.add("?", "Show the shortcuts", showKeys);
 }
 
@@ -207,6 +231,39 @@ async function showApi() {
       h("button", { type: "button", onclick: () => api.saveAs(new Blob([text], { type: "application/json" }), "openapi.json") }, icon("download", 18), "openapi.json"),
     ],
   });
+}
+
+async function setUpModel() {
+  const { setUp } = await import("./lib/connect.js");
+  if (await setUp()) go(["chat"]);
+}
+
+/** What the palette offers beside what the daemon finds: actions, pages and their parts. */
+async function showPalette() {
+  const [{ openPalette }, parts] = await Promise.all([import("./lib/palette.js"), partsOf()]);
+  const actions = allowed([
+    { label: "New agent", icon: "plus", scope: "write", run: () => go(["chat"], { new: "agent" }) },
+    { label: "Set up a model", icon: "settings", all: true, scope: "admin", run: setUpModel },
+    { label: "Change the theme", icon: "sun", hint: themeName(), run: nextTheme },
+    { label: "Keyboard shortcuts", icon: "key", hint: "?", run: showKeys, isFirst: false },
+    { label: "API description", icon: "file", all: true, run: showApi, isFirst: false },
+    ...(api.key.get() ? [{ label: "Sign out", icon: "out", run: signOut, isFirst: false }] : []),
+  ]);
+  const pages = allowed(PAGES).map((page) => ({ group: "Pages", label: page.label, hint: `g ${page.key}`, icon: page.icon, run: () => go([page.name]) }));
+  openPalette({ entries: () => [...actions.map((action) => ({ group: "Actions", ...action })), ...pages, ...parts], go });
+}
+
+/** The parts of all pages, read once. */
+let parts = null;
+function partsOf() {
+  parts ??= Promise.all(allowed(PAGES).filter(({ hasParts }) => hasParts).map(async (page) => {
+    const { TABS } = await page.load();
+    return allowed(TABS).map((tab, at) => ({ group: page.label, label: tab.label, hint: tab.text, icon: page.icon, isFirst: false, run: () => go(at === 0 ? [page.name] : [page.name, tab.name]) }));
+  })).then((lists) => lists.flat()).catch((error) => {
+    parts = null;
+    throw error;
+  });
+  return parts;
 }
 
 function signOut() {
@@ -241,38 +298,94 @@ function setHealth(isUp, text) {
 
 let healthTimer = 0;
 
+/** Answers that did not come in time, one after the other. */
+let late = 0;
+
 async function checkHealth() {
   clearTimeout(healthTimer);
   if (document.visibilityState === "hidden") return;
   try {
-    const { status } = await api.get("/api/health");
+    const { status } = await api.get("/api/health", { signal: AbortSignal.timeout(HEALTH_MS_MAX) });
+    late = 0;
     setHealth(status === "ok", status === "ok" ? "online" : status);
-  } catch {
-    setHealth(false, "offline");
+    // It was not there when the page came.
+    if (!isLearned()) await introduce();
+  } catch (error) {
+    // One late answer says little on a busy machine.
+    late = error.name === "TimeoutError" ? late + 1 : 2;
+    if (late > 1) setHealth(false, error.name === "TimeoutError" ? "not responding" : "offline");
   }
-  healthTimer = setTimeout(checkHealth, health.classList.contains("up") ? HEALTH_EVERY_MS : HEALTH_EVERY_MS_DOWN);
+  clearTimeout(healthTimer);
+  healthTimer = setTimeout(checkHealth, late === 1 ? 0 : HEALTH_EVERY_MS);
+}
+
+/** Marks the page of approvals, and the tab of the browser, while some wait. */
+function watchApprovals() {
+  const ending = new AbortController();
+  const link = rail.querySelector('a[data-page="money"]');
+  // This key may not see them.
+  if (!link) return;
+  const mark = h("span", { class: "rail-badge", hidden: true });
+  link.append(mark);
+  poll(async (signal) => {
+    try {
+      const { total, items } = await api.page("/api/approvals", "approvals", { status: "pending", limit: 1 }, { signal });
+      waiting = total ?? items.length;
+    } catch (error) {
+      // This key may not see them.
+      if (error.status === 403) ending.abort();
+      throw error;
+    }
+    mark.hidden = waiting === 0;
+    fill(mark, waiting > 99 ? "99+" : String(waiting), hidden(` pending ${waiting === 1 ? "approval" : "approvals"}`));
+    link.setAttribute("href", waiting > 0 ? "#/money/approvals" : "#/money");
+    showTitle();
+  }, APPROVALS_EVERY_MS, { signal: ending.signal, onFault: () => {} });
 }
 
 // --- Start -----------------------------------------------------------------------------------------------------------
 
-function start() {
+/** Learns who this is; another role than the one that the page was built for needs another page. */
+async function introduce() {
+  const before = me().role;
+  await learn();
+  if (isBuilt && me().role !== before) location.reload();
+}
+
+let isBuilt = false;
+
+async function start() {
   applyTheme();
-  api.onKeyNeeded(askForKey);
+  api.onKeyNeeded(async (reason) => {
+    const isGiven = await askForKey(reason);
+    await introduce();
+    return isGiven;
+  });
   api.onReach((how) => {
     if (how === "up" || health.classList.contains("down")) return;
     setHealth(false, how === "exchanging" ? "restoring" : "offline");
-    clearTimeout(healthTimer);
-    healthTimer = setTimeout(checkHealth, HEALTH_EVERY_MS_DOWN);
   });
+  try {
+    await introduce();
+  } catch {
+    // The daemon is not there: the page says so, and learns it when it is.
+  }
   buildRail();
-  addEventListener("hashchange", route);
-  addEventListener("popstate", route);
+  isBuilt = true;
+  // A dialog belongs to what it was opened over.
+  const onMove = () => {
+    closeDialogs();
+    route();
+  };
+  addEventListener("hashchange", onMove);
+  addEventListener("popstate", onMove);
   addEventListener("unhandledrejection", (event) => showError(event.reason));
   // A link to the element that follows must not become an address of the router.
   document.querySelector(".skip").addEventListener("click", (event) => {
     event.preventDefault();
     root.focus();
   });
+  watchApprovals();
   checkHealth();
   document.addEventListener("visibilitychange", checkHealth);
   route();

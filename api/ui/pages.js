@@ -7,14 +7,14 @@
 // the shell then shows the error with a way to try again. `unmount` (optional) is called before the element goes;
 // everything that was begun with `ctx.signal` has ended by then. A module is loaded when its page is first opened.
 
-/** `name` is the first part of the address (`#/chat`), `key` opens the page after `g`, `icon` names one of icons.js; `short` stands in the navigation. */
+/** `name` is the first part of the address (`#/chat`), `key` opens the page after `g`, `icon` names one of icons.js; `short` stands in the navigation; one that `hasParts` exports them as `TABS`; `scope` and `all: true` say for which keys it is (lib/me.js). */
 export const PAGES = [
   { name: "chat", label: "Chat", icon: "chat", key: "c", load: () => import("./pages/chat.js") },
-  { name: "world", label: "World", icon: "world", key: "w", load: () => import("./pages/world.js") },
-  { name: "memory", label: "Memory", icon: "database", key: "e", load: () => import("./pages/memory.js") },
-  { name: "automation", label: "Automation", icon: "automation", key: "a", load: () => import("./pages/automation.js") },
-  { name: "connections", label: "Connections", short: "Connect", icon: "link", key: "o", load: () => import("./pages/connections.js") },
-  { name: "library", label: "Library", icon: "book", key: "l", load: () => import("./pages/library.js") },
-  { name: "money", label: "Money & trust", short: "Money", icon: "money", key: "m", load: () => import("./pages/money.js") },
-  { name: "settings", label: "Settings", icon: "settings", key: "s", load: () => import("./pages/settings.js") },
+  { name: "world", all: true, label: "World", icon: "world", key: "w", hasParts: true, load: () => import("./pages/world.js") },
+  { name: "memory", all: true, label: "Memory", icon: "database", key: "e", hasParts: true, load: () => import("./pages/memory.js") },
+  { name: "automation", scope: "write", label: "Automation", icon: "automation", key: "a", hasParts: true, load: () => import("./pages/automation.js") },
+  { name: "connections", all: true, label: "Connections", short: "Connect", icon: "link", key: "o", hasParts: true, load: () => import("./pages/connections.js") },
+  { name: "library", all: true, label: "Library", icon: "book", key: "l", hasParts: true, load: () => import("./pages/library.js") },
+  { name: "money", all: true, label: "Money & trust", short: "Money", icon: "money", key: "m", hasParts: true, load: () => import("./pages/money.js") },
+  { name: "settings", all: true, label: "Settings", icon: "settings", key: "s", hasParts: true, load: () => import("./pages/settings.js") },
 ];

@@ -53,6 +53,11 @@ goals! {
     MCP_START, "mcp_start", "mcp", "start with 50 MCP servers of 1,000 tools", "not slower than without";
     MCP_MEMORY, "mcp_memory", "mcp", "idle memory with 50 MCP servers of 1,000 tools", "<= 1 MiB more";
     MCP_LIST, "mcp_list", "mcp", "POST /mcp tools/list, 32 connections", ">= 20,000/s";
+    CHANNEL_MESSAGES, "channel_messages", "channels", "messages of one adapter, stored", ">= 5,000/s";
+    CHANNEL_TURN, "channel_turn", "channels", "5,000 messages a second of one adapter: to the start of the turn", "<= 50 ms, p99";
+    CHANNEL_IDLE_CPU, "channel_idle_cpu", "channels", "idle CPU with 200 adapters", "<= 1 % of a core";
+    CHANNEL_IDLE_MEMORY, "channel_idle_memory", "channels", "idle memory with 200 adapters", "<= 3 MiB more";
+    CHANNEL_STUCK, "channel_stuck", "channels", "an adapter that is stuck delays others", "<= 1 ms, p99";
     LIBRARY_START, "library_start", "library", "start with 1,000 skills and 500 hands", "<= 100 ms slower";
     LIBRARY_RELOAD, "library_reload", "library", "reload of 1,000 skills and of 500 hands that changed", "<= 1 s";
     LIBRARY_MEMORY, "library_memory", "library", "idle memory with 1,000 skills and 500 hands", "<= 20 MiB more";

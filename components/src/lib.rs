@@ -8,16 +8,21 @@ pub mod agent;
 pub mod approval;
 pub mod audit;
 pub mod auto_dream;
+pub mod channel;
 pub mod comms;
 pub mod compaction;
+pub mod delivery;
 pub mod event;
 pub mod goal;
 pub mod hand;
+pub mod hook;
 pub mod kernel;
 pub mod knowledge;
 pub mod manifest;
 pub mod mcp;
+pub mod media;
 pub mod memory;
+pub mod people;
 pub mod proactive_memory;
 pub mod schedule;
 pub mod session;
@@ -26,6 +31,7 @@ pub mod trigger;
 pub mod turn;
 pub mod usage;
 pub mod webhook;
+pub mod widget;
 pub mod workflow;
 
 use crate::kernel::domain::Domain;
@@ -44,16 +50,20 @@ pub use crate::kernel::time::Timestamp;
 /// All domains, from below: a domain uses those before it only.
 pub const DOMAINS: &[Domain] = &[
     a2a::DOMAIN,
+    hook::DOMAIN,
     session::DOMAIN,
     usage::DOMAIN,
     manifest::DOMAIN,
     agent::DOMAIN,
+    channel::DOMAIN,
+    delivery::DOMAIN,
     approval::DOMAIN,
     audit::DOMAIN,
     compaction::DOMAIN,
     event::DOMAIN,
     goal::DOMAIN,
     memory::DOMAIN,
+    people::DOMAIN,
     knowledge::DOMAIN,
     proactive_memory::DOMAIN,
     schedule::DOMAIN,
@@ -62,9 +72,11 @@ pub const DOMAINS: &[Domain] = &[
     trigger::DOMAIN,
     workflow::DOMAIN,
     webhook::DOMAIN,
+    media::DOMAIN,
     mcp::DOMAIN,
     comms::DOMAIN,
     auto_dream::DOMAIN,
+    widget::DOMAIN,
 ];
 
 #[cfg(test)]

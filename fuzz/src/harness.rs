@@ -249,7 +249,8 @@ impl Harness {
 
     /// The model gives back what was said last, or calls the tool that was named.
     fn answer(&self, call: &ModelCall) -> ModelOutcome {
-        let range = MessageRange::Newest { ordinal: call.ordinal, limit: 1 };
+        let before = call.ordinal.checked_add(1).map(|ordinal| (ordinal, 0));
+        let range = MessageRange::Newest { before, limit: 1, bytes: 1 };
         let said = self.memory.messages(call.log, range).unwrap_or_default();
         let said = said.first().map(|row| text_of(&row.record.blocks)).unwrap_or_default();
         let event = StreamEvent::Chunk { content: said.clone() };

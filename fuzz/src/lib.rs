@@ -1,6 +1,7 @@
 //! Fuzz targets: each takes any bytes and panics when something is wrong. `fuzz/run` drives them with the guidance of
 //! coverage, `tests/fuzz.rs` with the kept inputs and changes of them. See docs/testing.md.
 
+pub mod adapter;
 pub mod answer;
 pub mod archive;
 pub mod condition;
@@ -31,6 +32,7 @@ pub type Target = fn(&[u8]);
 
 /// Every target by its name, which is also that of its inputs' directory in `fuzz/corpus`.
 pub const TARGETS: &[(&str, Target)] = &[
+    ("adapter", adapter::run),
     ("answer", answer::run),
     ("archive", archive::run),
     ("condition", condition::run),

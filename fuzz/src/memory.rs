@@ -88,11 +88,15 @@ impl Content for Memory {
         let first = Bound::Included(record::log_prefix(log).to_vec());
         let key = |ordinal, index| record::message_key(record::MessageKey { log, ordinal, index });
         Ok(match range {
-            MessageRange::After { after, limit } => {
+            MessageRange::After { after, limit } | MessageRange::Chunk { after, limit, .. } => {
                 let from = after.map_or(first, |(ordinal, index)| Bound::Excluded(key(ordinal, index)));
                 self.messages_of(log, from, u32::MAX).into_iter().take(limit).collect()
             }
-            MessageRange::Newest { ordinal, limit } => newest(self.messages_of(log, first, ordinal), limit),
+            MessageRange::Newest { before, limit, .. } => {
+                let mut rows = self.messages_of(log, first, u32::MAX);
+                rows.retain(|row| before.is_none_or(|before| (row.ordinal, row.index) < before));
+                newest(rows, limit)
+            }
             MessageRange::NewestSince { from, ordinal, limit } => {
                 newest(self.messages_of(log, Bound::Included(key(from, 0)), ordinal), limit)
             }

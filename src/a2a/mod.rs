@@ -13,7 +13,7 @@ use agentsvc_api::a2a::host::A2aHost;
 use agentsvc_api::a2a::outbound::host::A2aOutbound;
 use agentsvc_systems::a2a;
 
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use crate::tool::toolset::ToolParts;
@@ -25,7 +25,8 @@ pub const DOMAIN: Domain = Domain {
     uses: &["tool", "usage"],
     performers,
     brings: |brought| brought.add(outbound::tools::ALL),
-    commands: &[Subcommand::group::<cli::A2aCommand>(24, "a2a", "Discover and call external agents over A2A")],
+    commands: &[Subcommand::group::<cli::A2aCommand>(24, "a2a", "Discover and call external agents over A2A")
+        .under(Group::Connections)],
     open: |opening| {
         let (settings, web, vault) = (opening.settings.clone(), opening.web.clone(), opening.vault.clone());
         opening.provide::<dyn A2aHost>(Arc::new(Host { settings, web, vault }));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use agentsvc_api::agent::texts::ManifestTexts;
 
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use crate::kernel::store::sweep::{Rows, Sweep, Sweeping};
@@ -35,7 +35,9 @@ pub const DOMAIN: Domain = Domain {
         ])
     },
     performers,
-    commands: &[Subcommand::group::<cli::Agent>(4, "agent", "Create, list, show and delete agents")],
+    commands: &[Subcommand::group::<cli::Agent>(4, "agent", "Create, list, show and delete agents")
+        .with(&[Resource::at("/api/agents").without(&["/api/agents", "/api/agents/{id}/update"])])
+        .under(Group::Agents)],
     open: |opening| {
         opening.provide::<dyn ManifestTexts>(Arc::clone(opening.store) as _);
         Ok(())

@@ -3,13 +3,16 @@
 mod cli;
 pub mod config;
 
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "approval",
     uses: &["tool"],
-    commands: &[Subcommand::group::<cli::Approvals>(25, "approvals", "List, approve and reject what waits for you")],
+    commands: &[Subcommand::group::<cli::Approvals>(25, "approvals", "List, approve and reject what waits for you")
+        .with(&[Resource::at("/api/approvals")])
+        .also("approval")
+        .under(Group::Agents)],
     ..Domain::EMPTY
 };

@@ -46,7 +46,7 @@ fn a_vault_without_its_checkpoint_is_broken_until_that_is_accepted() {
     let walked = harness.walk().unwrap();
     assert_eq!((walked.entries, walked.signed), (6, 6));
     let head = harness.trail.store.audit_head().unwrap().unwrap();
-    let entry = harness.trail.recent(head, 1).unwrap().remove(0);
+    let entry = harness.trail.recent(head, &Wanted { limit: 1, ..Wanted::default() }).unwrap().entries.remove(0);
     assert_eq!((&*entry.event_type, &*entry.actor), ("audit_accepted", "system"));
     for part in ["an older copy was put back", "root (uid 0)", &accepted.hash, "\"entry\":5", "\"signed\":null"] {
         assert!(entry.details.contains(part), "{part} in {}", entry.details);

@@ -21,10 +21,10 @@ pub mod vault;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use agentsvc_api::audit::trail::{AuditLog, Verdict};
+use agentsvc_api::audit::trail::{AuditLog, Found, Verdict, Wanted};
 use agentsvc_api::http::error::ContentError;
 use agentsvc_api::http::metrics::{MetricsText, Probe};
-use agentsvc_components::audit::record::{AuditCheckpoint, AuditEntry, AuditHead, SealAudit};
+use agentsvc_components::audit::record::{AuditCheckpoint, AuditHead, SealAudit};
 use agentsvc_components::{Refusal, RefusalKind};
 use agentsvc_systems::audit::{Broken, Walk, Walked, parse_checkpoint};
 use outside::Outside;
@@ -158,8 +158,8 @@ impl AuditTrail {
 }
 
 impl AuditLog for AuditTrail {
-    fn recent(&self, head: AuditHead, limit: usize) -> Result<Vec<AuditEntry>, ContentError> {
-        self.store.newest_entries(head, limit).map_err(|error| {
+    fn recent(&self, head: AuditHead, wanted: &Wanted) -> Result<Found, ContentError> {
+        self.store.newest_entries(head, wanted).map_err(|error| {
             tracing::error!(%error, "the audit log cannot be read");
             ContentError::Failed(error.to_string())
         })

@@ -1,6 +1,8 @@
 //! Reads the rows of the audit trail.
 
-use agentsvc_components::audit::record::{AuditCheckpoint, AuditEntry, AuditHead};
+use agentsvc_api::audit::trail::{Found, Wanted};
+use agentsvc_components::audit::record::{AuditCheckpoint, AuditHead};
+use agentsvc_components::kernel::limit;
 use agentsvc_systems::audit::decode;
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::kernel::record::{AUDIT_HEAD_KEY, AUDIT_PREFIX, AuditKey, audit_entry_key, parse_audit_key};
@@ -82,21 +84,24 @@ impl Store {
     }
 
     /// The newest entries up to the head's last, newest first. One that cannot be read is left out; a walk names it.
-    pub fn newest_entries(&self, head: AuditHead, limit: usize) -> Result<Vec<AuditEntry>, Error> {
-        let mut entries = Vec::new();
-        for row in self.content.range(audit_entry_key(head.first)..audit_entry_key(head.last.saturating_add(1))).rev() {
-            if entries.len() == limit {
+    pub fn newest_entries(&self, head: AuditHead, wanted: &Wanted) -> Result<Found, Error> {
+        let end = wanted.before.unwrap_or(u64::MAX).min(head.last.saturating_add(1));
+        let (mut found, mut searched) = (Found::default(), 0);
+        for row in self.content.range(audit_entry_key(head.first)..audit_entry_key(end.max(head.first))).rev() {
+            let (key, value) = row.into_inner().map_err(|error| self.failed(error))?;
+            let Some(AuditKey::Entry(id)) = parse_audit_key(&key) else { continue };
+            if found.entries.len() == wanted.limit || searched == limit::AUDIT_SEARCHED_MAX {
+                found.next = Some(id.saturating_add(1));
                 break;
             }
-            let (key, value) = row.into_inner().map_err(|error| self.failed(error))?;
-            if let Some(AuditKey::Entry(id)) = parse_audit_key(&key) {
-                match decode(&value) {
-                    Some(entry) => entries.push(entry),
-                    None => tracing::error!(id, "an audit entry cannot be read"),
-                }
+            searched += 1;
+            match decode(&value) {
+                Some(entry) if wanted.takes(&entry) => found.entries.push(entry),
+                Some(_) => {}
+                None => tracing::error!(id, "an audit entry cannot be read"),
             }
         }
-        Ok(entries)
+        Ok(found)
     }
 
     /// At most `limit` keys of rows before entry `first`, the oldest first.

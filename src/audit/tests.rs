@@ -177,7 +177,11 @@ fn a_stop_signs_up_to_the_end_and_the_next_start_goes_on() {
     assert_eq!(harness.walk().unwrap().entries, 1_505);
     let harness = Harness::open(harness.stop(), 1_700_020_000_000, 0);
     assert_eq!(harness.walk().unwrap().signed, 1_505);
-    let newest = harness.trail.recent(harness.trail.store.audit_head().unwrap().unwrap(), 3).unwrap();
+    let newest = harness
+        .trail
+        .recent(harness.trail.store.audit_head().unwrap().unwrap(), &Wanted { limit: 3, ..Wanted::default() })
+        .unwrap()
+        .entries;
     assert_eq!(newest.iter().map(|entry| entry.id).collect::<Vec<_>>(), [1_505, 1_504, 1_503]);
     harness.stop();
 }

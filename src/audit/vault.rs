@@ -17,6 +17,8 @@ use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
 use crate::kernel::disk;
 
+/// The file of the key.
+const KEY_FILE: &str = "audit.key";
 /// Bytes of the key's seed.
 const SEED_BYTES: usize = 32;
 /// What the signature of an acceptance begins with, before the stored form of the checkpoint.
@@ -68,26 +70,25 @@ impl Vault {
     /// [`Error`]: a key that is none or that others may read, or the system refused.
     pub fn open(dir: impl Into<PathBuf>) -> Result<Self, Error> {
         let dir = dir.into();
-        let path = dir.join("audit.key");
-        let seed = match disk::read_text(&path) {
-            Ok(text) => {
-                let mode = fs::metadata(&path).map_err(io("look at", &path))?.permissions().mode() & 0o777;
-                if mode & 0o077 != 0 {
-                    return Err(Error::Open { path, mode });
-                }
-                unhex(text.trim())
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => {
+        let path = dir.join(KEY_FILE);
+        let key = match key_in(&path)? {
+            Some(key) => key,
+            None => {
                 let mut seed = [0; SEED_BYTES];
                 getrandom::fill(&mut seed).map_err(|error| io("make", &path)(std::io::Error::other(error)))?;
                 write(&path, &hex(&seed))?;
-                Some(seed.to_vec())
+                Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| Error::Key { path })?
             }
-            Err(error) => return Err(io("read", &path)(error)),
         };
-        let key = seed.and_then(|seed| Ed25519KeyPair::from_seed_unchecked(&seed).ok());
-        let key = key.ok_or(Error::Key { path })?;
         Ok(Self { dir, key })
+    }
+
+    /// Looks at the key of the vault in `dir`, and changes nothing: is there one?
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn has_key(dir: &Path) -> Result<bool, Error> {
+        key_in(&dir.join(KEY_FILE)).map(|key| key.is_some())
     }
 
     /// The public key in hex.
@@ -128,7 +129,7 @@ impl Vault {
     /// A sentence: the file cannot be read, is damaged, or another key signed it.
     pub fn checkpoint(&self) -> Result<Option<AuditCheckpoint>, String> {
         let path = self.checkpoint_file();
-        let text = match disk::read_text(&path) {
+        let text = match disk::read_small_text(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(format!("the vault's checkpoint cannot be read: {error}")),
@@ -143,6 +144,23 @@ impl Vault {
     pub fn keep(&self, row: &[u8]) -> Result<(), Error> {
         write(&self.checkpoint_file(), &hex(row))
     }
+}
+
+/// The key in this file; `None` when there is none.
+fn key_in(path: &Path) -> Result<Option<Ed25519KeyPair>, Error> {
+    let no_key = || Error::Key { path: path.to_owned() };
+    let text = match disk::read_small_text(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::FileTooLarge) => return Err(no_key()),
+        Err(error) => return Err(io("read", path)(error)),
+    };
+    let mode = fs::metadata(path).map_err(io("look at", path))?.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(Error::Open { path: path.to_owned(), mode });
+    }
+    let key = unhex(text.trim()).and_then(|seed| Ed25519KeyPair::from_seed_unchecked(&seed).ok());
+    key.map(Some).ok_or_else(no_key)
 }
 
 /// Replaces a file by a line.
@@ -177,6 +195,9 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         fs::write(&path, "not a key\n").unwrap();
         assert!(matches!(Vault::open(dir.path()), Err(Error::Key { .. })));
+        assert!(matches!(Vault::has_key(dir.path()), Err(Error::Key { .. })));
+        fs::remove_file(&path).unwrap();
+        assert!(!Vault::has_key(dir.path()).unwrap() && !path.exists(), "a look makes none");
     }
 
     #[test]

@@ -7,14 +7,15 @@ use std::sync::Arc;
 
 use agentsvc_api::auto_dream::settings::DreamSettings;
 
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Subcommand};
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "auto_dream",
     uses: &["config", "usage"],
-    commands: &[Subcommand::group::<cli::Dream>(28, "dream", "Show, start and stop the consolidation of memory")],
+    commands: &[Subcommand::group::<cli::Dream>(28, "dream", "Show, start and stop the consolidation of memory")
+        .under(Group::Abilities)],
     open: |opening| {
         opening.provide::<dyn DreamSettings>(Arc::new(config::InForce(opening.settings.clone())));
         Ok(())

@@ -40,7 +40,7 @@ pub use create::create;
 pub use error::Error;
 pub use files::Places;
 
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::store::view::StoreView;
 
@@ -49,12 +49,14 @@ pub const DOMAIN: Domain = Domain {
     name: "backup",
     uses: &["agent", "audit", "config", "snapshot", "schedule", "upload"],
     commands: &[
-        Subcommand::new::<cli::Backup>(11, "backup", "Create, list and delete backups of the whole home"),
+        Subcommand::new::<cli::Backup>(11, "backup", "Create, list and delete backups of the whole home")
+            .under(Group::Operations),
         Subcommand::new::<cli::restore::Restore>(
             12,
             "restore",
             "Restore a backup into the running daemon or an unused home",
-        ),
+        )
+        .under(Group::Operations),
     ],
     ..Domain::EMPTY
 };

@@ -24,6 +24,12 @@ table! {
         agent_monthly_limit_usd: f64 => number(DOLLARS).writable(),
         /// Tokens per clock hour for each agent; 0 means unlimited.
         agent_hourly_token_limit: u64 => integer(TOKENS).writable(),
+        /// Dollars per UTC day for all agents of each user; 0 means unlimited.
+        user_daily_limit_usd: f64 => number(DOLLARS).writable(),
+        /// Dollars per calendar month; 0 means unlimited.
+        user_monthly_limit_usd: f64 => number(DOLLARS).writable(),
+        /// Tokens per clock hour for all agents of each user; 0 means unlimited.
+        user_hourly_token_limit: u64 => integer(TOKENS).writable(),
         /// Dollars per million tokens of a model without a price. With 0 a money limit refuses such models.
         unknown_price_per_m: f64 => number(DOLLARS).writable(),
         /// Default limit of output tokens if a budget is set, 1 to 1000000.
@@ -42,6 +48,7 @@ impl Budget {
         BudgetSettings {
             global: limits(self.daily_limit_usd, self.monthly_limit_usd, self.hourly_token_limit),
             agent: limits(self.agent_daily_limit_usd, self.agent_monthly_limit_usd, self.agent_hourly_token_limit),
+            user: limits(self.user_daily_limit_usd, self.user_monthly_limit_usd, self.user_hourly_token_limit),
             unknown_price_per_m: micros(self.unknown_price_per_m),
             answer_tokens_max: self.answer_tokens_max,
         }

@@ -2,7 +2,14 @@
 
 pub mod config;
 
+use crate::kernel::cli::{Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
-pub const DOMAIN: Domain = Domain { name: "budget", uses: &["usage"], ..Domain::EMPTY };
+pub const DOMAIN: Domain = Domain {
+    name: "budget",
+    uses: &["usage"],
+    commands: &[Subcommand::of(57, "budget", "Show and set what may be spent", &[Resource::at("/api/budget")])
+        .under(Group::Operations)],
+    ..Domain::EMPTY
+};

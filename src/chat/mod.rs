@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use agentsvc_api::chat::bindings::Bindings;
 
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Subcommand};
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "chat",
     uses: &["turn"],
-    commands: &[Subcommand::new::<cli::Chat>(5, "chat", "Chat with an agent")],
+    commands: &[Subcommand::new::<cli::Chat>(5, "chat", "Chat with an agent").under(Group::Agents)],
     open: |opening| {
         opening.provide::<dyn Bindings>(Arc::new(bindings::BindingsFile::new(opening.data_dir.to_owned())));
         Ok(())

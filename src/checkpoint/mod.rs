@@ -24,7 +24,7 @@ use std::sync::Arc;
 use agentsvc_api::checkpoint::checkpoints::Checkpoints;
 
 pub(crate) use self::store::{Change, CheckpointStore};
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Subcommand};
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
@@ -35,7 +35,8 @@ pub const DOMAIN: Domain = Domain {
         29,
         "checkpoint",
         "List and restore files as they were before tools changed them",
-    )],
+    )
+    .under(Group::Operations)],
     open: |opening| {
         let store = CheckpointStore::new(opening.home.root().join("checkpoints"));
         opening.settings.set(store.clone());

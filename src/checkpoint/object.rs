@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -175,7 +175,7 @@ impl Objects {
     pub(super) fn get(&self, kind: Kind, id: ObjectId) -> io::Result<Vec<u8>> {
         let damaged = || io::Error::new(io::ErrorKind::InvalidData, format!("the object {id} is damaged"));
         let mut all = Vec::new();
-        let unpacked = ZlibDecoder::new(File::open(self.path(id))?);
+        let unpacked = ZlibDecoder::new(disk::open(&self.path(id))?);
         unpacked.take(OBJECT_BYTES_MAX + 1).read_to_end(&mut all).map_err(|_| damaged())?;
         let is_whole = all.len() as u64 <= OBJECT_BYTES_MAX && ObjectId(Sha1::digest(&all).into()) == id;
         let end = all.iter().position(|byte| *byte == 0).ok_or_else(damaged)?;
@@ -364,6 +364,25 @@ mod tests {
         let tree = objects.put_tree(&files).unwrap();
         let found = objects.files(tree, &mut |_| {}).unwrap();
         assert_eq!(found.keys().collect::<Vec<_>>(), ["a/b"]);
+    }
+
+    #[test]
+    fn a_file_that_is_no_object_is_not_waited_for_nor_read_whole() {
+        let (dir, objects) = objects();
+        let id = objects.put(Kind::Blob, b"x").unwrap();
+        let path = objects.path(id);
+        fs::File::create(&path).unwrap().set_len(20 << 30).unwrap();
+        assert!(objects.get(Kind::Blob, id).unwrap_err().to_string().contains("is damaged"));
+        fs::remove_file(&path).unwrap();
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        assert_eq!(objects.get(Kind::Blob, id).unwrap_err().to_string(), "not a regular file");
+        let git = dir.path().join(".git");
+        fs::create_dir_all(git.join("refs/heads")).unwrap();
+        fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        fs::File::create(git.join("refs/heads/main")).unwrap().set_len(20 << 30).unwrap();
+        let error = super::super::repository::Repository::find(dir.path()).unwrap_err().to_string();
+        assert_eq!(error, "refs/heads/main: larger than 65536 bytes");
     }
 
     #[test]

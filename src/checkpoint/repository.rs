@@ -27,6 +27,8 @@ const WRITTEN: &str = "written";
 const SIZE: &str = "size";
 /// Bytes of the names.
 const WRITTEN_BYTES_MAX: u64 = 1 << 20;
+/// Bytes of them that are read: one name comes on top.
+const WRITTEN_READ_MAX: u64 = WRITTEN_BYTES_MAX + (64 << 10);
 /// Bytes of the path that a repository is of.
 const WORKING_DIR_BYTES_MAX: u64 = 8 << 10;
 
@@ -39,6 +41,11 @@ pub(super) enum NotFound {
     Ambiguous,
     /// The disk failed.
     Failed(io::Error),
+}
+
+/// Says which file of the repository it was.
+fn named(name: &'static str) -> impl Fn(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{name}: {error}"))
 }
 
 /// A repository. All calls block on the disk; one caller at a time.
@@ -58,7 +65,7 @@ impl Repository {
         if disk::there(fs::metadata(git.join("HEAD")))?.is_none() {
             return Ok(None);
         }
-        let head = match disk::there(disk::read_text(&git.join(BRANCH)))? {
+        let head = match disk::there(disk::read_small_text(&git.join(BRANCH))).map_err(named(BRANCH))? {
             Some(text) => ObjectId::parse(text.trim()),
             None => None,
         };
@@ -92,15 +99,14 @@ impl Repository {
     /// The newest commit of the repository in `dir`, if it can be read.
     pub(super) fn newest(dir: &Path) -> Option<Commit> {
         let git = dir.join(".git");
-        let head = ObjectId::parse(disk::read_text(&git.join(BRANCH)).ok()?.trim())?;
+        let head = ObjectId::parse(disk::read_small_text(&git.join(BRANCH)).ok()?.trim())?;
         object::of(&git).commit(head).ok()
     }
 
     /// The working directory that the repository in `dir` is of.
     pub(super) fn working_dir(dir: &Path) -> Option<String> {
         let path = dir.join(".git/description");
-        let is_short = fs::metadata(&path).is_ok_and(|found| found.len() <= WORKING_DIR_BYTES_MAX);
-        let text = if is_short { disk::read_text(&path).ok()? } else { return None };
+        let text = String::from_utf8(disk::read_small(&path, WORKING_DIR_BYTES_MAX).ok()?).ok()?;
         text.strip_suffix('\n').filter(|text| text.starts_with('/')).map(str::to_owned)
     }
 
@@ -108,7 +114,7 @@ impl Repository {
     pub(super) fn size(dir: &Path) -> Option<(u64, SystemTime)> {
         let git = dir.join(".git");
         let used = fs::metadata(git.join(BRANCH)).or_else(|_| fs::metadata(&git)).ok()?.modified().ok()?;
-        let noted = disk::read_text(&git.join(SIZE)).ok().and_then(|text| text.trim().parse().ok());
+        let noted = disk::read_small_text(&git.join(SIZE)).ok().and_then(|text| text.trim().parse().ok());
         let measured = || {
             let objects = object::of(&git);
             objects.measure().ok().map(|()| objects.bytes())
@@ -123,7 +129,8 @@ impl Repository {
 
     /// Files that tools have made: no checkpoint has them before they are written again, or others are.
     pub(super) fn written(&self) -> io::Result<Vec<String>> {
-        let text = disk::there(disk::read_text(&self.git.join(WRITTEN)))?.unwrap_or_default();
+        let text = disk::there(disk::read_small(&self.git.join(WRITTEN), WRITTEN_READ_MAX)).map_err(named(WRITTEN))?;
+        let text = String::from_utf8_lossy(text.as_deref().unwrap_or_default());
         Ok(text.lines().map(str::to_owned).collect())
     }
 

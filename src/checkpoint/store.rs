@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use agentsvc_components::{AgentId, SessionId};
-use chrono::Utc;
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tokio::runtime::Handle;
@@ -292,7 +291,8 @@ pub(super) fn keep(
     taken.look_at_all(workspace, &paths)?;
     let files: Files =
         taken.files.iter().filter_map(|(path, seen)| Some((path.clone(), seen.as_ref()?.file))).collect();
-    let commit = taken.repository.commit(&files, Utc::now().timestamp(), by.message(&paths))?;
+    let commit =
+        taken.repository.commit(&files, agentsvc_api::http::timestamp::now().timestamp(), by.message(&paths))?;
     *open = Some(taken);
     Ok(commit)
 }

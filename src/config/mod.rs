@@ -19,14 +19,21 @@ use crate::approval::config::Approval;
 use crate::audit::config::Audit;
 use crate::auto_dream::config::AutoDream;
 use crate::backup::config::Backup;
+use crate::browser::config::Browser;
 use crate::budget::config::Budget;
+use crate::channel::auto_reply::{AutoReplyConfig, note_auto_reply};
+use crate::channel::config::{ChannelsConfig, SidecarChannel, former_channel, note_channels};
+use crate::channel::routing::{Binding, Broadcast, ROUTES_MAX, binding};
+use crate::channel::web_chat::{WebChat, note_sites};
 use crate::checkpoint::config::Checkpoints;
 use crate::hand::config::Hands;
-use crate::kernel::cli::Subcommand;
+use crate::hook::config::WebhookTriggers;
+use crate::inbox::config::Inbox;
+use crate::kernel::cli::{Group, Subcommand};
 use crate::kernel::config::text::directory;
 pub use crate::kernel::config::{
-    ChangeError, ConfigFile, Difference, Document, Editable, Error, FileError, Problem, Problems, Secret, Warning,
-    edit, toml_of,
+    ChangeError, ConfigFile, Difference, Document, Editable, Error, FileError, Former, Problem, Problems, Secret,
+    Warning, edit, toml_of,
 };
 use crate::kernel::config::{MASK, Reader, Word, Words, table};
 use crate::kernel::domain::Domain;
@@ -36,9 +43,11 @@ use crate::kernel::server::Server;
 use crate::kernel::world_loop::config::World;
 use crate::mcp::client::config::{Extensions, McpClient, note_servers};
 use crate::mcp::config::McpServer;
+use crate::media::config::Media;
 use crate::memory_index::config::MemoryConfig;
 use crate::model::catalog::config::Catalog;
 use crate::peer::config::NetworkConfig;
+use crate::people::config::{People, UserConfig, note_users};
 use crate::proactive_memory::config::ProactiveMemory;
 use crate::provider::config::{DefaultModel, Provider};
 use crate::replay::inputs::config::Inputs;
@@ -78,13 +87,21 @@ pub const DOMAIN: Domain = Domain {
         "peer",
         "proactive_memory",
         "auto_dream",
+        "browser",
+        "media",
         "hand",
         "memory_index",
         "checkpoint",
         "skill",
         "skill_source",
+        "hook",
+        "inbox",
+        "channel",
+        "people",
     ],
-    commands: &[Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration")],
+    commands: &[
+        Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration").under(Group::Daemon)
+    ],
     ..Domain::EMPTY
 };
 
@@ -145,12 +162,20 @@ table! {
         extensions: Extensions => table(),
         /// Agents that others reach over the Agent2Agent protocol.
         a2a: A2a => table(),
+        /// Hooks: other programs wake agents and send them messages.
+        webhook_triggers: WebhookTriggers => table(),
+        /// Files that become messages of agents.
+        inbox: Inbox => table(),
         /// Other nodes and their agents.
         network: NetworkConfig => table(),
         /// Memory entries that agents keep.
         proactive_memory: ProactiveMemory => table(),
         /// Consolidation of memory by agents that are idle.
         auto_dream: AutoDream => table(),
+        /// Browsers of agents.
+        browser: Browser => table(),
+        /// Images, speech, videos, music and transcripts.
+        media: Media => table(),
         /// Packages of agents.
         hands: Hands => table(),
         /// Search of memory entries.
@@ -167,6 +192,24 @@ table! {
         registry: Registry => table(),
         /// Other sources of skills.
         skill_sources: SkillSources => table(),
+        /// Channels: adapters of chat platforms, a list, `[[sidecar_channels]]`, of tables with `name`.
+        sidecar_channels: BTreeMap<Box<str>, SidecarChannel> => named_or_listed("ntfy"),
+        /// Web chats on sites, a list, `[[web_chats]]`, of tables with `name`.
+        web_chats: BTreeMap<Box<str>, WebChat> => named_or_listed("shop"),
+        /// Rules that choose the agent of a message, a list, `[[bindings]]`, of tables with `agent` and `match_rule`.
+        bindings: Vec<Binding> => objects(binding)
+            .example("[{ agent = \"assistant\", match_rule = { channel = \"telegram\", peer_id = \"123456\" } }]")
+            .protected(),
+        /// Conversations that several agents answer.
+        broadcast: Broadcast => table(),
+        /// People who use this installation, a list, `[[users]]`, of tables with `name`.
+        users: BTreeMap<Box<str>, UserConfig> => named_or_listed("ann"),
+        /// What holds for all users.
+        people: People => table(),
+        /// What holds for all channels.
+        channels: ChannelsConfig => table(),
+        /// Limits of the answers to chats.
+        auto_reply: AutoReplyConfig => table(),
         /// Files that clients upload for agents.
         uploads: Uploads => table(),
         /// Budget limits. Limits set over the API override these.
@@ -193,18 +236,9 @@ table! {
 }
 
 impl Document for Config {
-    const RESERVED: &'static [&'static str] = &[
-        "channels",
-        "compaction",
-        "context_engine",
-        "external_auth",
-        "inbox",
-        "pairing",
-        "prompt_intelligence",
-        "sidecar_channels",
-        "terminal",
-        "webhook_triggers",
-    ];
+    const RESERVED: &'static [&'static str] =
+        &["compaction", "context_engine", "external_auth", "pairing", "prompt_intelligence", "terminal"];
+    const FORMER: Former = &[("channels", former_channel)];
 }
 
 /// The mode of the daemon. Only `default` has an effect in this release.
@@ -254,6 +288,13 @@ impl Config {
         self.note_models(reader);
         note_prices(&self.prices, reader);
         note_servers(&self.mcp_servers, reader);
+        note_channels(&self.sidecar_channels, reader);
+        note_auto_reply(&self.auto_reply, reader);
+        note_users(&self.users, reader);
+        note_sites(&self.web_chats, &self.sidecar_channels, reader);
+        if self.bindings.len() > ROUTES_MAX {
+            reader.problem("bindings", format!("must be at most {ROUTES_MAX} bindings"));
+        }
     }
 
     /// Why the address may not be served: anyone who reaches it could use every agent.

@@ -3,9 +3,13 @@
 use std::path::Path;
 
 use super::Config;
+use crate::channel::config::ConfiguredChannels;
+use crate::channel::routing::ConfiguredRoutes;
+use crate::channel::web_chat::ConfiguredSites;
 use crate::kernel::config::merged;
 use crate::kernel::settings::{DataDir, Reach, ReadConfig, Settings};
 use crate::mcp::client::config::Configured;
+use crate::people::config::ConfiguredUsers;
 use crate::tool::DirectRules;
 
 impl Config {
@@ -31,11 +35,21 @@ impl Config {
         settings.set(self.mcp_server.clone());
         settings.set(Configured(self.mcp_servers.clone()));
         settings.set(self.extensions.clone());
+        settings.set(ConfiguredChannels(self.sidecar_channels.clone()));
+        settings.set(ConfiguredSites(self.web_chats.clone()));
+        settings.set(ConfiguredRoutes { bindings: self.bindings.clone(), broadcast: self.broadcast.clone() });
+        settings.set(ConfiguredUsers(self.users.clone()));
+        settings.set(self.channels.clone());
+        settings.set(self.auto_reply.clone());
         settings.set(self.exec_policy.clone());
         settings.set(self.a2a.clone());
+        settings.set(self.webhook_triggers.clone());
+        settings.set(self.inbox.clone());
         settings.set(self.proactive_memory.clone());
         settings.set(self.memory.clone());
         settings.set(self.auto_dream.clone());
+        settings.set(self.browser.clone());
+        settings.set(self.media.clone());
         settings.set(self.hands.clone());
         settings.set(self.checkpoints.clone());
         settings.set(self.skills.clone());

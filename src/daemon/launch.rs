@@ -22,9 +22,10 @@ pub struct Launch {
     pub warnings: Vec<Warning>,
     /// The log writers; dropping it writes out what waits.
     pub logging: Logging,
-    /// True when no world was ever stored here: the assistant is to be created
-    /// ([`ASSISTANT_MANIFEST`](crate::kernel::home::ASSISTANT_MANIFEST)).
+    /// True when no world was ever stored here: an agent of the type `assistant` is to be created.
     pub first_run: bool,
+    /// A person watches, who is told where the daemon is.
+    pub greets: bool,
     /// Keeps the home to this process; the last field, so that it is dropped last.
     pub lock: Lock,
 }
@@ -52,6 +53,7 @@ pub(crate) fn secrets(config: &Config) -> Vec<Zeroizing<String>> {
     let variables = providers.key_variables().chain(config.default_model.api_key_env.clone());
     let variables = variables.chain(config.security.manifest_key_envs.iter().cloned());
     let variables = variables.chain(config.a2a.external_keys.iter().map(|key| key.variable.clone()));
+    let variables = variables.chain(config.webhook_triggers.token_env.clone());
     let variables =
         variables.chain(config.web.search.api_key_env.clone()).chain(OTHER_KEYS.iter().map(|name| (*name).into()));
     let keys = variables.filter_map(|name| std::env::var(&*name).ok());

@@ -35,14 +35,16 @@ use agentsvc_api::snapshot::store::SnapshotService;
 use agentsvc_api::upload::files::Files;
 use agentsvc_api::world::installation::Installation;
 use agentsvc_api::{Api, DOMAINS};
+use agentsvc_components::Actor;
 use arc_swap::ArcSwap;
 use live::{Live, LiveParts};
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use world::WorldContext;
 
 use crate::approval::config::SecondFactor;
 use crate::config::Config;
 use crate::daemon::launch::Launch;
+use crate::kernel::cli::output;
 use crate::kernel::domain::Opening;
 use crate::kernel::exchange;
 use crate::kernel::exchange::Exchange;
@@ -137,6 +139,7 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     front.open_domains(launch, &exchange)?;
     let tools = (&front.tools, &front.providers);
     crate::mcp::client::start(&front.api, tools, &launch.home, &front.vault, &exchange, runtime.handle());
+    start_channels(launch, &front, &live, &exchange, runtime.handle());
     let data = launch.home.data_dir(config.data_dir.as_deref());
     crate::peer::start((config.network_enabled, &config.network), &front.tools, &front.api, &data, runtime.handle());
     let (files, handle) = (Arc::clone(&front.files), runtime.handle().clone());
@@ -160,7 +163,7 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
     snapshots.watch(runtime.handle());
     backups.watch();
     crate::kernel::start_code::hand_back(runtime.handle());
-    tracing::info!("ready");
+    greet(launch, &Address::own(address, crashes));
     runtime.block_on(front.api.shutdown.wait());
     tracing::info!("stopping");
     let stop = stop::Stop::begin(&front.api.bridge, &runtime);
@@ -178,6 +181,27 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
             Ok(())
         }
     }
+}
+
+/// Says that the daemon is ready, and tells a person who watches where it is.
+fn greet(launch: &Launch, address: &Address) {
+    tracing::info!("ready");
+    if launch.greets {
+        output::note(&format!(
+            "agentsvc is running at {}/\nOpen it in a browser, or run `agentsvc chat` in another terminal. Ctrl-C stops the \
+             daemon.\nThe log is in {}; `agentsvc logs -f` follows it.",
+            address.url(),
+            launch.home.logs_dir().display()
+        ));
+    }
+}
+
+/// Starts the channels. What they change of the configuration is put in force.
+fn start_channels(launch: &Launch, front: &ApiAdapter, live: &Arc<Live>, exchange: &Exchange, handle: &Handle) {
+    let live = Arc::clone(live);
+    let reload = move || live.reload(Actor::Api).map(drop).map_err(|error| error.to_string());
+    crate::people::start(&front.api, &front.settings, exchange, handle);
+    crate::channel::start((&front.api, &front.tools), &launch.home, exchange, reload, handle);
 }
 
 fn listen(config: &Config) -> Result<TcpListener, Error> {

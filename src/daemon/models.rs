@@ -106,6 +106,7 @@ pub(crate) fn settings(config: &Config, providers: &Providers) -> Settings {
         },
         a2a: config.a2a.settings(),
         max_memories_per_agent: config.proactive_memory.max_memories_per_agent,
+        agents_per_user_max: config.people.agents_per_user_max,
         memory: config.proactive_memory.of_turns(),
         auto_dream: config.auto_dream.settings(),
     }

@@ -48,6 +48,7 @@ pub(crate) fn hidden_variables(config: &Config, providers: &Providers) -> Vec<Bo
     let clients = config.mcp_servers.values().filter_map(|server| server.oauth.as_ref()?.client_secret_env.clone());
     let keys = keys.chain(clients.map(Into::into));
     let keys = keys.chain(config.a2a.external_keys.iter().map(|key| key.variable.clone()));
+    let keys = keys.chain(config.webhook_triggers.token_env.clone());
     keys.chain([crate::kernel::vault::VARIABLE.into()]).collect()
 }
 

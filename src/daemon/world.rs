@@ -33,6 +33,7 @@ use crate::audit::checkpoint_signer::{CheckpointSigner, SignerQueue};
 use crate::checkpoint::CheckpointStore;
 use crate::daemon::launch::Launch;
 use crate::event::log as event_log;
+use crate::event_hook::EventHooks;
 use crate::kernel::disk_watch::DiskWatch;
 use crate::kernel::effect::Outcomes;
 use crate::kernel::exchange::{Common, Entry, Exchange, Host, World};
@@ -361,10 +362,11 @@ fn outlets(ground: &WorldContext, performer: Performer) -> Outlets {
     let (board, watch) = (front.api.services.state::<AgentFeed>(), front.api.services.state::<WorldWatch>());
     let (comms, peers) = (front.api.services.state::<CommsHub>(), front.api.services.state::<AgentChanges>());
     let (checkpoints, handle) = (front.settings.get::<CheckpointStore>(), ground.handle.clone());
+    let hooks = front.settings.get::<EventHooks>();
     Outlets {
         effects: Arc::new(move |effect| performer.perform(effect)),
         told: Arc::new(move |told| {
-            let Some(told) = comms.take(told) else { return };
+            let Some(told) = comms.take(told).and_then(|told| hooks.take(told)) else { return };
             for happened in events_of(told) {
                 let event = &happened.event;
                 board.note(event);
@@ -374,6 +376,7 @@ fn outlets(ground: &WorldContext, performer: Performer) -> Outlets {
                     files.forget(*agent);
                     checkpoints.forget(*agent, files.workspaces(), &handle);
                 }
+                hooks.note(&happened);
                 stats.events.fetch_add(1, Ordering::Relaxed);
                 watch.events.note(happened);
             }

@@ -46,8 +46,13 @@ impl Run for Doctor {
     }
 }
 
-/// Repairs the home and says what came of it.
+/// Repairs the home and says what came of it. Fails where a repair is not enough.
 fn repair(home: &Home, context: &Context) -> Result<(), Error> {
+    repair_store(home, context)?;
+    doctor::left_to_mend(home).map_or(Ok(()), |fault| Err(Error::Failed(fault)))
+}
+
+fn repair_store(home: &Home, context: &Context) -> Result<(), Error> {
     let repaired = {
         let _waiting = Waiting::on("repairing");
         doctor::repair(home).map_err(Error::Failed)?

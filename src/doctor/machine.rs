@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::process::{Resource, getrlimit};
 
 use super::{Finding, Patient};
+use crate::browser;
 use crate::kernel::disk_watch::{RESERVE, RESERVE_FROM_BYTES};
 use crate::kernel::sandbox::{Bound, Report, Resolver};
 
@@ -32,6 +33,18 @@ const TMPFS: u64 = 0x0102_1994;
 fn data_dir(patient: &Patient) -> PathBuf {
     let data = patient.home.data_dir(patient.config().data_dir.as_deref());
     data.ancestors().find(|path| path.is_dir()).unwrap_or(Path::new("/")).to_owned()
+}
+
+/// Agents have a browser, or it is said why not. Only hands that browse need one.
+pub(super) fn browser(patient: &Patient) -> Finding {
+    let config = patient.config();
+    match browser::find(&config.browser, &config.exec_policy.path) {
+        Ok(file) => Finding::pass(format!("agents can use the browser {}", file.display())),
+        Err(why) if config.browser.executable.is_some() && config.browser.enabled => {
+            Finding::warn(format!("the browser tools are not offered: {why}"), "correct `[browser] executable`")
+        }
+        Err(why) => Finding::pass(format!("the browser tools are not offered: {why}")),
+    }
 }
 
 /// There is room for what is to come.
@@ -105,7 +118,7 @@ fn sync_time(directory: &Path) -> std::io::Result<Duration> {
 pub(super) fn clock(patient: &Patient) -> Finding {
     let fix = "set the clock and enable time synchronization (chrony, systemd-timesyncd)";
     let now = SystemTime::now();
-    if now.duration_since(SystemTime::UNIX_EPOCH).is_ok_and(|since| since < TIME_LEAST) {
+    if now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default() < TIME_LEAST {
         return Finding::fail("the clock shows a time before 2025", fix);
     }
     let world = patient.home.world_dir(patient.config().data_dir.as_deref());
@@ -116,7 +129,7 @@ pub(super) fn clock(patient: &Patient) -> Finding {
                 format!("the newest file of the store is {} s in the future; the clock was set back", ahead.as_secs());
             Finding::warn(message, fix)
         }
-        None => Finding::pass(chrono::DateTime::<chrono::Utc>::from(now).format("%Y-%m-%dT%H:%M:%SZ").to_string()),
+        None => Finding::pass(agentsvc_api::http::timestamp::now().format("%Y-%m-%dT%H:%M:%SZ").to_string()),
     }
 }
 

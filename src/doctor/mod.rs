@@ -19,7 +19,7 @@ pub use repair::{Repair, repair};
 use serde::Serialize;
 
 use crate::config::{self, Config, Document as _, Loaded};
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::home::{Address, Home, Lock};
 
@@ -27,16 +27,23 @@ use crate::kernel::home::{Address, Home, Lock};
 pub const DOMAIN: Domain = Domain {
     name: "doctor",
     uses: &[
-        "audit", "backup", "config", "model", "provider", "agent", "manifest", "schedule", "session", "trigger",
-        "turn", "upload",
+        "audit", "backup", "browser", "config", "model", "provider", "agent", "manifest", "schedule", "session",
+        "trigger", "turn", "upload",
     ],
     commands: &[
         Subcommand::new::<cli::Doctor>(
             14,
             "doctor",
             "Find problems with the home, the machine and the providers, and suggest fixes",
-        ),
-        Subcommand::group::<audit::Audit>(21, "audit", "Accept an audit log that does not match what was signed"),
+        )
+        .under(Group::Daemon),
+        Subcommand::group::<audit::Audit>(
+            21,
+            "audit",
+            "Show and verify the audit log; accept one that does not match what was signed",
+        )
+        .with(&[Resource::at("/api/audit")])
+        .under(Group::Operations),
     ],
     ..Domain::EMPTY
 };
@@ -163,6 +170,7 @@ const CHECKS: &[Check] = &[
     ("clock", machine::clock),
     ("open_files", machine::open_files),
     ("sandbox", machine::sandbox),
+    ("browser", machine::browser),
     ("uploads", home::uploads_are_whole),
     ("workspaces", home::workspaces_have_owners),
     ("store", store::reads),
@@ -179,6 +187,11 @@ pub fn examine(home: Home, options: Options) -> Report {
     let status = checks.iter().map(|checked| checked.finding.status).max().unwrap_or(Status::Pass);
     let home = patient.home.root().display().to_string();
     Report { status, version: env!("CARGO_PKG_VERSION"), home, running: patient.is_running(), checks }
+}
+
+/// What keeps the daemon from starting although its store is intact, and what mends it.
+fn left_to_mend(home: &Home) -> Option<String> {
+    store::audit_key_fault(home).map(|(fault, fix)| format!("{fault}; {fix}"))
 }
 
 fn keeper(home: &Home) -> StoreOwner {

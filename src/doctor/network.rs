@@ -130,7 +130,7 @@ fn models(target: &Target) -> Result<(StatusCode, Option<i64>), String> {
 fn skew(response: &Response) -> Option<i64> {
     let date = response.headers().get(header::DATE)?.to_str().ok()?;
     let theirs = chrono::DateTime::parse_from_rfc2822(date).ok()?;
-    Some(theirs.timestamp() - chrono::Utc::now().timestamp())
+    Some(theirs.timestamp() - agentsvc_api::http::timestamp::now().timestamp())
 }
 
 fn answers(url: &str) -> Result<StatusCode, String> {

@@ -13,7 +13,8 @@ use agentsvc_systems::kernel::record::AUDIT_PREFIX;
 use super::{Finding, Patient, StoreOwner};
 use crate::audit::AuditTrail;
 use crate::audit::outside::Outside;
-use crate::audit::vault::Vault;
+use crate::audit::vault::{self as audit_vault, Vault};
+use crate::kernel::home::Home;
 use crate::kernel::store::Store;
 use crate::kernel::store::load::{Progress, load};
 
@@ -46,8 +47,24 @@ pub(super) fn reads(patient: &Patient) -> Finding {
     }
 }
 
+/// What to do about a key of the audit log that is none.
+const RESTORE_KEY: &str = "put back audit.key of the vault from a backup; if there is none, move the file away and run \
+     `agentsvc audit accept`, which signs the audit log with a new key";
+
+/// What is wrong with the key that signs the audit log, with the way out; `None` when nothing is. The daemon does not start
+/// with a damaged one.
+pub(super) fn audit_key_fault(home: &Home) -> Option<(String, &'static str)> {
+    match Vault::has_key(&home.vault_dir()).err()? {
+        error @ audit_vault::Error::Open { .. } => Some((error.to_string(), "chmod 600 the file")),
+        error => Some((error.to_string(), RESTORE_KEY)),
+    }
+}
+
 /// The audit trail is whole and signed.
 pub(super) fn audit(patient: &Patient) -> Finding {
+    if let Some((fault, fix)) = audit_key_fault(&patient.home) {
+        return Finding::fail(fault, fix);
+    }
     let Some(opened) = open(patient) else { return unopened(patient) };
     let Ok(store) = opened else {
         return Finding::warn("not checked: the store cannot be opened", "see the check store");
@@ -64,7 +81,7 @@ pub(super) fn audit(patient: &Patient) -> Finding {
     };
     let vault = match Vault::open(patient.home.vault_dir()) {
         Ok(vault) => Arc::new(vault),
-        Err(error) => return Finding::fail(error.to_string(), "restore audit.key of the vault from a backup"),
+        Err(error) => return Finding::fail(error.to_string(), RESTORE_KEY),
     };
     let trail = AuditTrail::new(store, vault, Outside::new(&patient.config().audit, patient.home.root()));
     match trail.walk(&|| Ok(head)) {

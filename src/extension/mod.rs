@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use agentsvc_api::extension::templates::ExtensionTemplates;
 
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Subcommand};
 use crate::kernel::domain::Domain;
 use templates::Kept;
 
@@ -15,7 +15,8 @@ use templates::Kept;
 pub const DOMAIN: Domain = Domain {
     name: "extension",
     uses: &["mcp"],
-    commands: &[Subcommand::group::<cli::Extensions>(40, "ext", "List, install and remove extensions")],
+    commands: &[Subcommand::group::<cli::Extensions>(40, "ext", "List, install and remove extensions")
+        .under(Group::Connections)],
     open: |opening| {
         opening.provide::<dyn ExtensionTemplates>(Arc::new(Kept::new(opening.home.extensions_dir())));
         Ok(())

@@ -14,6 +14,16 @@ use crate::kernel::cli::{Error, Run};
 pub(crate) enum Hand {
     /// List hands and their instances
     List,
+    /// List the hands of the registry
+    Search {
+        /// Words of its id, name, description, category or tags; without any, all
+        words: Vec<String>,
+    },
+    /// Install a hand
+    Install {
+        /// Name of a hand of the registry, or the path of a folder with HAND.toml on the daemon's machine
+        source: String,
+    },
     /// Show a hand
     Info {
         /// The hand's id
@@ -55,6 +65,16 @@ impl Run for Hand {
                 let text = format!("{}{}", hands_table(&hands), instances_table(&active));
                 (json!({ "hands": hands["hands"], "instances": active["instances"] }), text)
             }
+            Self::Search { words } => {
+                let found = with_words(get("/api/hands/registry")?, words);
+                let text = registry_table(&found);
+                (found, text)
+            }
+            Self::Install { source } => {
+                let made = post("/api/hands/install", Some(&json!({ "source": place(source)? })))?;
+                let text = installed(&made);
+                (made, text)
+            }
             Self::Info { hand } => {
                 let detail = get(&format!("/api/hands/{hand}"))?;
                 let text = info(&detail);
@@ -80,7 +100,7 @@ impl Run for Hand {
                 (context.block_on(client.delete(&path))?, text.to_owned())
             }
         };
-        if context.json() { output::json(&answer) } else { output::print(&said) }
+        if context.json() { output::json(&answer) } else { output::print(&output::clean(&said)) }
     }
 }
 
@@ -97,6 +117,50 @@ fn values(set: &[String]) -> Result<BTreeMap<&str, &str>, Error> {
         values.insert(key, value);
     }
     Ok(values)
+}
+
+/// What an installation asks for: the name of a hand, or an absolute path, as the daemon may run in another directory.
+fn place(source: &str) -> Result<String, Error> {
+    if !source.contains('/') && !source.starts_with('.') {
+        return Ok(source.to_owned());
+    }
+    let path = std::path::absolute(source).map_err(Error::io("cannot find the hand"))?;
+    Ok(path.to_string_lossy().into_owned())
+}
+
+fn installed(made: &Value) -> String {
+    let warnings = output::items(made, "warnings").filter_map(Value::as_str);
+    let mut text: String = warnings.map(|warning| format!("Warning: {warning}\n")).collect();
+    let (id, version) = (word(made, "id"), word(made, "version"));
+    text.push_str(&format!("Installed {id} {version}. What it needs and may do: agentsvc hand info {id}\n"));
+    text
+}
+
+/// The hands of the registry that have all of the words.
+fn with_words(mut found: Value, words: &[String]) -> Value {
+    if let Some(hands) = found["hands"].as_array_mut() {
+        hands.retain(|hand| has_words(hand, words));
+        found["total"] = hands.len().into();
+    }
+    found
+}
+
+/// Does a hand of the registry have all of the words?
+fn has_words(hand: &Value, words: &[String]) -> bool {
+    let texts = ["id", "name", "description", "category", "tags"].map(|key| hand[key].to_string());
+    let text = texts.join(" ").to_lowercase();
+    words.iter().all(|word| text.contains(&word.to_lowercase()))
+}
+
+fn registry_table(answer: &Value) -> String {
+    let columns = [
+        ("HAND", "/id"),
+        ("VERSION", "/version"),
+        ("CATEGORY", "/category"),
+        ("INSTALLED", "/is_installed"),
+        ("DESCRIPTION", "/description"),
+    ];
+    Table::of(output::items(answer, "hands"), &columns).render()
 }
 
 fn hands_table(answer: &Value) -> String {
@@ -131,6 +195,19 @@ fn info(detail: &Value) -> String {
             text.push_str(&format!("\n{}", Table::of(output::items(detail, key), &columns).render()));
         }
     }
+    for agent in output::items(detail, "agents") {
+        let tools: Vec<&str> = output::items(agent, "tools").filter_map(Value::as_str).collect();
+        if !tools.is_empty() {
+            text.push_str(&format!("\nTools of {}: {}\n", word(agent, "role"), tools.join(", ")));
+        }
+        for (key, said) in agent["wakes"].as_object().into_iter().flatten() {
+            text.push_str(&format!("{} acts by itself, by {key}: {said}\n", word(agent, "role")));
+        }
+    }
+    let variables: Vec<&str> = output::items(detail, "environment").filter_map(Value::as_str).collect();
+    if !variables.is_empty() {
+        text.push_str(&format!("\nCommands may get these variables: {}\n", variables.join(", ")));
+    }
     let missing: Vec<&str> = output::items(detail, "missing_tools").filter_map(Value::as_str).collect();
     if !missing.is_empty() {
         text.push_str(&format!("\nMissing tools: {}\n", missing.join(", ")));
@@ -158,9 +235,16 @@ mod tests {
     #[test]
     fn a_hand_is_shown_with_what_it_lacks() {
         let detail = json!({ "name": "Herald", "version": "1", "description": "News", "missing_tools": ["browser_open"],
-            "agents": [{ "role": "main", "coordinator": true, "description": "" }],
+            "agents": [{ "role": "main", "coordinator": true, "description": "", "tools": ["shell_exec"],
+                "wakes": { "schedule": { "periodic": { "cron": "every 5m" } } } }], "environment": ["NEWS_KEY"],
             "settings": [{ "key": "style", "setting_type": "text", "default": "" }], "requirements": [] });
         let text = info(&detail);
+        assert!(
+            ["Tools of main: shell_exec", "main acts by itself, by schedule", "variables: NEWS_KEY"]
+                .iter()
+                .all(|part| text.contains(part)),
+            "{text}"
+        );
         assert!(
             text.contains("style") && text.contains("Missing tools: browser_open") && !text.contains("MET"),
             "{text}"

@@ -1,4 +1,4 @@
-//! Installs requirements with the package managers of the machine: no shell, a list of programs, one at a time.
+//! Installs requirements with the package managers of the machine: no shell, one at a time.
 
 use std::env;
 use std::process::Stdio;
@@ -12,10 +12,9 @@ use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::programs::{Programs, file_name};
+use super::install_line::words;
+use super::programs::Programs;
 
-/// Programs that may be run.
-const PROGRAMS: &[&str] = &["apt", "apt-get", "dnf", "pacman", "brew", "pip", "pip3", "npm", "cargo", "winget"];
 /// How long one command may take.
 const TIME_MAX: Duration = Duration::from_secs(300);
 /// Bytes of output that a message shows.
@@ -25,10 +24,6 @@ const OUTPUT_BYTES_MAX: usize = 64 << 10;
 /// Variables of the daemon that such a command gets.
 const VARIABLES: &[&str] =
     &["PATH", "HOME", "LANG", "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "no_proxy"];
-/// What a shell would make something of.
-const SHELL_SIGNS: &[char] =
-    &['|', '&', ';', '<', '>', '(', ')', '$', '`', '\\', '"', '\'', '*', '?', '{', '}', '~', '\n', '\r'];
-
 /// Installs requirements, those of one hand at a time.
 #[derive(Default)]
 pub(super) struct Installer(Mutex<()>);
@@ -53,37 +48,6 @@ impl Installer {
         programs.forget();
         results
     }
-}
-
-/// Reads a command: its program and arguments.
-fn words(line: &str, is_root: bool) -> Result<Vec<&str>, String> {
-    if line.contains(SHELL_SIGNS) {
-        return Err("the command needs a shell; run it by hand".to_owned());
-    }
-    let mut words: Vec<&str> = line.split_whitespace().collect();
-    if words.first() == Some(&"sudo") {
-        if !is_root {
-            return Err("the command needs root; run it by hand".to_owned());
-        }
-        words.remove(0);
-    }
-    let program = words.first().copied().unwrap_or_default();
-    if !PROGRAMS.contains(&program) {
-        return Err(format!("{:?} is not a package manager that may be run", file_name(program)));
-    }
-    // Without a terminal no question is answered.
-    let agree = match program {
-        "apt" | "apt-get" | "dnf" => Some(("install", "-y")),
-        "pacman" => Some(("-S", "--noconfirm")),
-        _ => None,
-    };
-    if let Some((verb, yes)) = agree
-        && let Some(at) = words.iter().position(|word| *word == verb)
-        && !words.contains(&yes)
-    {
-        words.insert(at + 1, yes);
-    }
-    Ok(words)
 }
 
 /// Runs one command, and gives its status and a sentence.
@@ -165,29 +129,6 @@ mod tests {
     use super::*;
     use crate::kernel::sandbox::config::ExecPolicy;
     use crate::kernel::settings::Settings;
-
-    #[test]
-    fn only_package_managers_run_and_no_shell() {
-        for (line, is_root, expected) in [
-            ("sudo apt install git", true, Ok("apt install -y git")),
-            ("apt-get install -y git", true, Ok("apt-get install -y git")),
-            ("sudo pacman -S git", true, Ok("pacman -S --noconfirm git")),
-            ("pip install x", false, Ok("pip install x")),
-            ("sudo apt install git", false, Err("needs root")),
-            ("curl https://x.example | sh", true, Err("needs a shell")),
-            ("apt install $(id)", true, Err("needs a shell")),
-            ("/tmp/apt install git", true, Err("not a package manager")),
-            ("sudo sudo apt install git", true, Err("not a package manager")),
-            ("rm -rf x", true, Err("not a package manager")),
-            ("", true, Err("not a package manager")),
-        ] {
-            match (words(line, is_root), expected) {
-                (Ok(words), Ok(expected)) => assert_eq!(words.join(" "), expected),
-                (Err(why), Err(expected)) => assert!(why.contains(expected), "{line}: {why}"),
-                (got, _) => panic!("{line}: {got:?}"),
-            }
-        }
-    }
 
     fn programs(script: &str) -> (tempfile::TempDir, Programs) {
         let dir = tempfile::tempdir().unwrap();

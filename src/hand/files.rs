@@ -2,23 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use agentsvc_api::Api;
-use agentsvc_api::hand::error_codes::HAND_EXISTS;
-use agentsvc_api::hand::hands::{DepResult, HandError, HandSource, HandSummary, Hands, Reloaded, StoredHand};
+use agentsvc_api::hand::hands::{
+    DepResult, HandError, HandSource, HandSummary, Hands, PreparedHand, Reloaded, StoredHand,
+};
 use agentsvc_api::http::files::FilesError;
 use agentsvc_api::tool::toolbox::Toolbox;
 use agentsvc_components::Refusal;
 use agentsvc_components::kernel::limit::MANIFEST_BYTES_MAX;
 use agentsvc_components::manifest::Capabilities;
-use agentsvc_systems::hand::definition::{HandDefinition, Requirement, check_id, parse};
+use agentsvc_systems::hand::definition::{HandDefinition, Requirement, parse};
 use agentsvc_systems::hand::error_codes::HANDS_FULL;
-use agentsvc_systems::hand::limits::{HAND_SKILL_BYTES_MAX, HANDS_MAX};
+use agentsvc_systems::hand::limits::HANDS_MAX;
 use agentsvc_systems::hand::prepare::Around;
 use agentsvc_systems::kernel::glob;
 use agentsvc_systems::manifest;
@@ -28,46 +29,56 @@ use parking_lot::{Condvar, Mutex};
 use super::config;
 use super::deps::Installer;
 use super::programs::Programs;
-use super::texts::{HAND_FILE, Stamp, Texts, skill_file, stamp, text_of};
+use super::texts::{HAND_FILE, Stamp, Texts, stamp, text_of};
+use crate::kernel::disk;
 use crate::kernel::domain::Opening;
-use crate::kernel::home::{create_private_dir, private_file};
 use crate::kernel::settings::Settings;
 use crate::kernel::vault::Vault;
-use crate::kernel::{disk, free_space};
 
 /// How the names of folders begin that are not complete, or about to go.
-const STAGING: &str = ".staging-";
+pub(super) const STAGING: &str = ".staging-";
 const REMOVING: &str = ".removing-";
+/// How long a request waits after a start until the hands were read.
+const READ_WAIT: Duration = Duration::from_secs(10);
 /// The name under which secrets of settings are sealed.
 pub(crate) const SEALED_AS: &str = "hand";
 
 /// The hands of a home.
 pub(super) struct HandFiles {
-    dir: PathBuf,
-    registry: PathBuf,
+    pub(super) dir: PathBuf,
     agent_types: PathBuf,
-    settings: Settings,
+    pub(super) settings: Settings,
     vault: Vault,
     api: Weak<Api>,
     programs: Programs,
     installer: Installer,
     /// Held while files change, so that no change is lost between two others.
-    changing: Mutex<()>,
+    pub(super) changing: Mutex<()>,
     /// What was read; `None` until it was read for the first time.
     known: Mutex<Option<Known>>,
     read_once: Condvar,
 }
 
+/// Lets those go who wait for the hands, when the thread that reads them ends.
+struct Told<'f>(&'f HandFiles);
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        self.0.known.lock().get_or_insert_default();
+        self.0.read_once.notify_all();
+    }
+}
+
 /// What was read of all folders.
 #[derive(Default)]
-struct Known {
-    by_id: BTreeMap<String, Entry>,
+pub(super) struct Known {
+    pub(super) by_id: BTreeMap<String, Entry>,
     failed: BTreeMap<String, String>,
 }
 
 /// What was read of one folder.
 #[derive(Clone)]
-struct Entry {
+pub(super) struct Entry {
     folder: String,
     stamp: Stamp,
     summary: Arc<HandSummary>,
@@ -78,7 +89,6 @@ impl HandFiles {
         let root = opening.home.root();
         Arc::new(Self {
             dir: root.join("hands"),
-            registry: root.join("registry").join("hands"),
             agent_types: opening.home.agent_types_dir(),
             settings: opening.settings.clone(),
             vault: opening.vault.clone(),
@@ -95,11 +105,11 @@ impl HandFiles {
     pub(super) fn start(self: &Arc<Self>) -> io::Result<()> {
         let files = Arc::clone(self);
         let read = move || {
+            // Also if it panics: none waits for ever then.
+            let _told = Told(&files);
             files.clear_remains();
             if let Err(error) = files.reload() {
                 tracing::error!(?error, "the hands could not be read");
-                files.known.lock().get_or_insert_default();
-                files.read_once.notify_all();
             }
         };
         thread::Builder::new().name("hands".to_owned()).spawn(read).map(drop)
@@ -118,38 +128,42 @@ impl HandFiles {
         }
     }
 
-    /// Asks what was read, once it was.
-    fn with_known<T>(&self, ask: impl FnOnce(&mut Known) -> T) -> T {
+    /// Asks what was read, once it was; after a while, what there is.
+    pub(super) fn with_known<T>(&self, ask: impl FnOnce(&mut Known) -> T) -> T {
         let mut known = self.known.lock();
-        loop {
-            if let Some(known) = known.as_mut() {
-                return ask(known);
-            }
-            self.read_once.wait(&mut known);
+        if known.is_none() {
+            self.read_once.wait_while_for(&mut known, |known| known.is_none(), READ_WAIT);
+        }
+        match known.as_mut() {
+            Some(known) => ask(known),
+            // Not kept: the thread still reads.
+            None => ask(&mut Known::default()),
         }
     }
 
     /// Waits until all hands were read for the first time; for those who change files, before they hold others up.
-    fn wait_until_read(&self) {
+    ///
+    /// # Errors
+    /// They are still being read.
+    pub(super) fn wait_until_read(&self) -> Result<(), HandError> {
         self.with_known(|_| ());
+        match self.known.lock().is_some() {
+            true => Ok(()),
+            false => Err(Refusal::full("the hands are being read; try again later", HANDS_FULL).into()),
+        }
     }
 
     /// Reads a folder, and scans its files.
-    fn read_folder(&self, folder: &str) -> Result<Entry, String> {
+    pub(super) fn read_folder(&self, folder: &str) -> Result<Entry, String> {
         let dir = self.dir.join(folder);
         let stamp = stamp(&dir.join(HAND_FILE)).map_err(|error| error.to_string())?;
         let texts = Texts::read(&dir).map_err(|why| why.to_string())?;
         let definition = parse(&texts.toml).map_err(|refusal| refusal.message)?;
         let (settings, metrics, agents) =
             (definition.settings.len(), definition.dashboard.metrics.len(), definition.roles.len());
-        let is_custom = self.is_custom(&definition.id);
-        let definition = short(definition);
-        let summary = Arc::new(HandSummary { definition, settings, metrics, agents, is_custom });
+        let (origin, definition) = (texts.origin, short(definition));
+        let summary = Arc::new(HandSummary { definition, settings, metrics, agents, origin });
         Ok(Entry { folder: folder.to_owned(), stamp, summary })
-    }
-
-    fn is_custom(&self, id: &str) -> bool {
-        !self.registry.join(id).join(HAND_FILE).is_file()
     }
 
     /// The names of folders that may be hands, sorted.
@@ -184,62 +198,6 @@ impl HandFiles {
         Ok(known)
     }
 
-    /// The files that a source has, and the id that they say.
-    fn source(&self, source: HandSource) -> Result<(StoredHand, Vec<(String, String)>), HandError> {
-        let texts = match source {
-            HandSource::Texts { toml, skill } => {
-                let skills = skill.filter(|text| !text.trim().is_empty()).map(|text| (String::new(), text));
-                Texts { toml, skills: skills.into_iter().collect() }
-            }
-            HandSource::Place(place) => self.read_place(&place)?,
-        };
-        let definition = parse(&texts.toml)?;
-        if let Some((_, text)) = texts.skills.iter().find(|(_, text)| text.len() > HAND_SKILL_BYTES_MAX) {
-            let text = format!("skill_content: {} bytes; the limit is {HAND_SKILL_BYTES_MAX}", text.len());
-            return Err(Refusal::bad_field("skill_content", text).into());
-        }
-        texts.scan()?;
-        let Texts { toml, skills } = texts;
-        let mut files = vec![(HAND_FILE.to_owned(), toml)];
-        files.extend(skills.iter().map(|(role, text)| (skill_file(role), text.clone())));
-        let is_custom = self.is_custom(&definition.id);
-        Ok((StoredHand { definition, skills, is_custom }, files))
-    }
-
-    fn read_place(&self, place: &str) -> Result<Texts, HandError> {
-        let bad = |why: String| HandError::from(Refusal::bad_field("source", format!("source: {why}")));
-        let dir = if place.starts_with('/') {
-            let path = PathBuf::from(place);
-            if path.ends_with(HAND_FILE) { path.parent().unwrap_or(Path::new("/")).to_owned() } else { path }
-        } else {
-            check_id(place)
-                .map_err(|_| bad("must be an absolute path or the name of a hand of the registry".to_owned()))?;
-            self.registry.join(place)
-        };
-        if !dir.join(HAND_FILE).is_file() {
-            return Err(FilesError::NotFound(format!("source: {place:?} has no {HAND_FILE}")).into());
-        }
-        Ok(Texts::read(&dir)?)
-    }
-
-    /// Writes a new folder, as a whole.
-    fn write(&self, id: &str, files: &[(String, String)]) -> io::Result<()> {
-        let bytes = files.iter().map(|(_, text)| text.len() as u64).sum();
-        create_private_dir(&self.dir).map_err(io::Error::other)?;
-        free_space::check(&self.dir, bytes)?;
-        let staged = self.dir.join(format!("{STAGING}{id}"));
-        disk::remove_dir(&staged)?;
-        create_private_dir(&staged).map_err(io::Error::other)?;
-        for (name, text) in files {
-            let mut file = private_file().write(true).create_new(true).open(staged.join(name))?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-        }
-        disk::sync_dir(&staged)?;
-        fs::rename(&staged, self.dir.join(id))?;
-        disk::sync_dir(&self.dir)
-    }
-
     fn toolbox(&self) -> Option<Arc<dyn Toolbox>> {
         self.api.upgrade()?.services.get::<dyn Toolbox>()
     }
@@ -258,7 +216,7 @@ fn short(mut definition: HandDefinition) -> HandDefinition {
 }
 
 /// Logs what the disk said, which is not for clients.
-fn failed(error: io::Error) -> HandError {
+pub(super) fn failed(error: io::Error) -> HandError {
     if error.kind() == ErrorKind::StorageFull {
         return FilesError::Full("the disk is full".to_owned()).into();
     }
@@ -280,39 +238,28 @@ impl Hands for HandFiles {
             return Ok(None);
         }
         let wrong = |why: String| HandError::from(FilesError::Damaged(format!("hand {id:?}: {why}")));
-        let Texts { toml, skills } = Texts::read(&dir).map_err(|why| wrong(why.to_string()))?;
+        let Texts { toml, skills, origin, .. } = Texts::read(&dir).map_err(|why| wrong(why.to_string()))?;
         let definition = parse(&toml).map_err(|refusal| wrong(refusal.message))?;
         if definition.id != id {
             return Err(wrong(format!("its id is {:?} now; reload the hands", definition.id)));
         }
-        Ok(Some(StoredHand { definition, skills, is_custom: self.is_custom(id) }))
+        Ok(Some(StoredHand { definition, skills, origin }))
     }
 
-    fn install(&self, source: HandSource) -> Result<StoredHand, HandError> {
-        self.wait_until_read();
-        let _changing = self.changing.lock();
-        let (hand, files) = self.source(source)?;
-        let id = &hand.definition.id;
-        let (is_known, count) = self.with_known(|known| (known.by_id.contains_key(id), known.by_id.len()));
-        if is_known || self.dir.join(id).try_exists().map_err(failed)? {
-            let text = format!("hand {id:?} is already installed; delete it first");
-            return Err(Refusal::conflict(text).with_code(HAND_EXISTS).into());
-        }
-        if count >= HANDS_MAX {
-            return Err(Refusal::full(
-                format!("the limit of {HANDS_MAX} hands is reached; delete some first"),
-                HANDS_FULL,
-            )
-            .into());
-        }
-        self.write(id, &files).map_err(failed)?;
-        let entry = self.read_folder(id).map_err(|why| failed(io::Error::other(why)))?;
-        self.with_known(|known| known.by_id.insert(id.clone(), entry));
-        Ok(hand)
+    fn prepare(self: Arc<Self>, source: HandSource) -> BoxFuture<'static, Result<PreparedHand, HandError>> {
+        Box::pin(self.prepare_source(source))
+    }
+
+    fn install(&self, hand: PreparedHand) -> Result<StoredHand, HandError> {
+        self.put(hand)
+    }
+
+    fn registry(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<StoredHand>, HandError>> {
+        Box::pin(self.of_registry())
     }
 
     fn remove(&self, id: &str) -> Result<bool, HandError> {
-        self.wait_until_read();
+        self.wait_until_read()?;
         let _changing = self.changing.lock();
         let Some(entry) = self.with_known(|known| known.by_id.remove(id)) else { return Ok(false) };
         let gone = self.dir.join(format!("{REMOVING}{id}"));

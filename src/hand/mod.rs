@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! {home}/hands/<id>/HAND.toml, SKILL.md, SKILL-<role>.md     installed hands
+//! {home}/hands/<id>/.origin                                  where a hand came from
 //! {home}/registry/hands/<id>/                                hands that can be installed by name
 //! ```
 //!
@@ -12,6 +13,8 @@ pub mod config;
 mod deps;
 mod environment;
 mod files;
+mod install;
+mod install_line;
 mod programs;
 mod texts;
 
@@ -19,15 +22,15 @@ use std::sync::Arc;
 
 use agentsvc_api::hand::hands::Hands;
 
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Subcommand};
 use crate::kernel::domain::Domain;
 use files::HandFiles;
 
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "hand",
-    uses: &["manifest", "skill", "skill_scan", "tool"],
-    commands: &[Subcommand::group::<cli::Hand>(30, "hand", "List, activate and control hands")],
+    uses: &["browser", "manifest", "skill", "skill_scan", "skill_source", "tool"],
+    commands: &[Subcommand::group::<cli::Hand>(30, "hand", "List, activate and control hands").under(Group::Abilities)],
     open: |opening| {
         let files = HandFiles::new(opening);
         files.start()?;

@@ -15,6 +15,7 @@ use agentsvc_systems::hand::definition::{Requirement, RequirementKind};
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use crate::browser;
 use crate::kernel::sandbox::config::ExecPolicy;
 use crate::kernel::settings::Settings;
 
@@ -26,10 +27,6 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Bytes of an answer.
 const ANSWER_BYTES_MAX: u64 = 4 << 10;
-/// Names under which Chromium is installed.
-const CHROMIUM: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
-/// The variable that may name it.
-const CHROME_PATH: &str = "CHROME_PATH";
 
 /// Finds programs. Calls block on the disk.
 pub(super) struct Programs {
@@ -72,10 +69,7 @@ impl Programs {
     fn has_binary(&self, name: &str) -> bool {
         match name {
             "python3" | "python" => ["python3", "python"].iter().any(|name| self.answers_as_python(name)),
-            "chromium" => {
-                let named = env::var_os(CHROME_PATH).is_some_and(|path| is_program(Path::new(&path)));
-                named || CHROMIUM.iter().any(|name| self.find(name).is_some())
-            }
+            "chromium" => browser::executable(&self.settings).is_ok(),
             name => self.find(name).is_some(),
         }
     }

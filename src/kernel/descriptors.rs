@@ -4,6 +4,9 @@
 use agentsvc_components::kernel::limit;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+/// The last descriptor that a program is given.
+const STDERR: i32 = 2;
+
 /// Lets the process have as many open as the system permits it to ask for, and gives how many of them may be
 /// connections.
 pub(crate) fn connections_max() -> usize {
@@ -12,6 +15,18 @@ pub(crate) fn connections_max() -> usize {
         tracing::info!(connections = most, "the system's limit of open files limits the connections (LimitNOFILE)");
     }
     most
+}
+
+/// Closes everything but stdin, stdout and stderr: what this process inherited from the one that started it, such as a log or a
+/// socket of a shell, would be open in its own programs, too, and the walls of a sandbox do not hold for what is open already.
+/// To be called before anything is opened.
+pub(crate) fn close_inherited() {
+    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let open: Vec<i32> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for descriptor in open.into_iter().filter(|descriptor| *descriptor > STDERR) {
+        // The descriptor of the listing itself is closed already.
+        let _ = nix::unistd::close(descriptor);
+    }
 }
 
 /// Raises the soft limit to the hard one; gives the limit in force, `None` where there is none.

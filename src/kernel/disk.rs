@@ -49,6 +49,30 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Bytes of files that hold a few words or numbers.
+pub(crate) const SMALL_BYTES: u64 = 64 << 10;
+
+/// The content of a regular file of at most `max` bytes.
+///
+/// # Errors
+/// As [`open`]; [`ErrorKind::FileTooLarge`] for a larger file, which is not read.
+pub(crate) fn read_small(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let too_large = || io::Error::new(ErrorKind::FileTooLarge, format!("larger than {max} bytes"));
+    let file = open(path)?;
+    let length = file.metadata()?.len();
+    let mut bytes = Vec::with_capacity(usize::try_from(length).ok().filter(|_| length <= max).ok_or_else(too_large)?);
+    file.take(max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max { Err(too_large()) } else { Ok(bytes) }
+}
+
+/// The text of a regular file of at most [`SMALL_BYTES`].
+///
+/// # Errors
+/// As [`read_small`]; [`ErrorKind::InvalidData`] when it is not UTF-8.
+pub(crate) fn read_small_text(path: &Path) -> io::Result<String> {
+    String::from_utf8(read_small(path, SMALL_BYTES)?).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
+}
+
 /// The text of a regular file.
 ///
 /// # Errors
@@ -163,6 +187,20 @@ mod tests {
         fs::rename(path("fifo"), fresh(&path("file"))).unwrap();
         replace(&path("file"), b"new").unwrap_err();
         assert_eq!(fs::read(path("file")).unwrap(), b"text");
+    }
+
+    #[test]
+    fn a_small_file_is_read_up_to_its_bound() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        fs::write(&path, "12345").unwrap();
+        assert_eq!(read_small(&path, 5).unwrap(), b"12345");
+        assert_eq!(read_small(&path, 4).unwrap_err().kind(), ErrorKind::FileTooLarge);
+        assert_eq!(read_small_text(&path).unwrap(), "12345");
+        File::create(&path).unwrap().set_len(20 << 30).unwrap();
+        assert_eq!(read_small_text(&path).unwrap_err().to_string(), "larger than 65536 bytes");
+        fs::write(&path, [0xff]).unwrap();
+        assert_eq!(read_small_text(&path).unwrap_err().kind(), ErrorKind::InvalidData);
     }
 
     #[test]

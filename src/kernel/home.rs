@@ -15,16 +15,6 @@ use super::disk;
 /// The environment variable that names the home.
 pub const HOME_VARIABLE: &str = "AGENTSVC_HOME";
 
-/// The manifest of the agent that a first start creates.
-pub const ASSISTANT_MANIFEST: &str = r#"name = "assistant"
-version = "1.0.0"
-description = "A general assistant, created on the first start."
-author = "agentsvc"
-module = "builtin:chat"
-tags = ["default"]
-system_prompt = "You are a helpful assistant. Answer clearly and briefly."
-"#;
-
 /// How often and how long a start tries again for a lock that is held, before it gives up: a `stop` that waits
 /// for the daemon's end holds the lock for an instant.
 const LOCK_TRIES: u32 = 5;
@@ -425,11 +415,5 @@ mod tests {
     fn urls_of_addresses() {
         assert_eq!(url_of("[::]:1".parse().unwrap()), "http://[::1]:1");
         assert_eq!(url_of("10.0.0.1:1".parse().unwrap()), "http://10.0.0.1:1");
-    }
-
-    #[test]
-    fn the_assistant_manifest_is_toml_with_a_name() {
-        let table: toml::Table = super::ASSISTANT_MANIFEST.parse().unwrap();
-        assert_eq!(table["name"].as_str(), Some("assistant"));
     }
 }

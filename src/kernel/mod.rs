@@ -11,6 +11,7 @@ pub mod effect;
 pub mod egress;
 pub(crate) mod exchange;
 pub(crate) mod free_space;
+pub(crate) mod front_matter;
 pub mod home;
 pub(crate) mod host;
 pub mod latency_histogram;

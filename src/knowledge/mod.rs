@@ -11,7 +11,7 @@ use std::sync::Arc;
 use agentsvc_api::knowledge::graph::AgentGraph;
 use agentsvc_api::knowledge::store::KnowledgeStore;
 
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::memory::grant::check;
 use crate::tool::toolset::Context;
@@ -20,7 +20,8 @@ use crate::tool::toolset::Context;
 pub const DOMAIN: Domain = Domain {
     name: "knowledge",
     uses: &["tool", "memory"],
-    commands: &[Subcommand::group::<cli::Knowledge>(27, "knowledge", "Query the knowledge graph of an agent")],
+    commands: &[Subcommand::group::<cli::Knowledge>(27, "knowledge", "Query the knowledge graph of an agent")
+        .under(Group::Abilities)],
     brings: |brought| brought.add([add_entity::TOOL, add_relation::TOOL, query::TOOL]),
     open: |opening| {
         opening.provide::<dyn KnowledgeStore>(Arc::clone(opening.store) as _);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use agentsvc_api::mcp::public_tools::PublicTools;
 
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::settings::Settings;
 use config::McpServer;
@@ -35,7 +35,8 @@ pub const DOMAIN: Domain = Domain {
         22,
         "mcp",
         "Serve MCP over standard input and output, or manage MCP servers",
-    )],
+    )
+    .under(Group::Connections)],
     open: |opening| {
         opening.provide::<dyn PublicTools>(Arc::new(Listed(opening.settings.clone())));
         Ok(())

@@ -38,7 +38,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let Input { prefix, after } = input(&text)?;
         let bare = |text: &str| Box::from(text.strip_prefix("self.").unwrap_or(text));
         let prefix = prefix.as_deref().map(bare).unwrap_or_default();
-        let range = MemoryRange { prefix, after: after.as_deref().map(bare), limit: KEYS_MAX };
+        let range = MemoryRange { prefix, after: after.as_deref().map(bare), limit: KEYS_MAX, bytes: 0 };
         let rows = own(&context).page(range).await.map_err(|refusal| format!("Failed: {}.", refusal.message))?;
         let next = (rows.len() == KEYS_MAX).then(|| rows.last().map(|row| row.key.clone())).flatten();
         let readable = &context.run.manifest.manifest.capabilities.memory_read;

@@ -72,7 +72,7 @@ async fn find(memory: &AgentMemory, readable: &[Box<str>], query: &str) -> Resul
     let words = words(query)?;
     let (mut hits, mut after, mut taint) = (Vec::new(), None, Taint::NONE);
     loop {
-        let range = MemoryRange { prefix: Box::default(), after: after.take(), limit: PAGE_ENTRIES };
+        let range = MemoryRange { prefix: Box::default(), after: after.take(), limit: PAGE_ENTRIES, bytes: 0 };
         let rows = memory.page(range).await.map_err(|refusal| format!("Failed: {}.", refusal.message))?;
         let whole = rows.len() < PAGE_ENTRIES;
         after = rows.last().map(|row| row.key.clone());

@@ -25,14 +25,19 @@ impl MemoryStore for Store {
             _ => Bound::Included(prefix.clone()),
         };
         let start = memory_prefix(agent).len();
-        let mut entries = Vec::new();
+        let (mut entries, mut bytes) = (Vec::new(), 0);
         for row in self.content.range((from, Bound::Unbounded)).take(range.limit) {
             let (key, value) = row.into_inner().map_err(|error| self.unread(error))?;
             if !key.starts_with(&prefix) {
                 break;
             }
             let name = std::str::from_utf8(&key[start..]).map_err(|_| self.damaged(&key, "the key is not UTF-8"))?;
-            entries.push(MemoryRow { key: name.into(), record: self.decoded(&key, &value)? });
+            let record: MemoryRecord = self.decoded(&key, &value)?;
+            bytes += record.value.len();
+            entries.push(MemoryRow { key: name.into(), record });
+            if range.bytes > 0 && bytes >= range.bytes {
+                break;
+            }
         }
         Ok(entries)
     }

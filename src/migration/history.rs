@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use agentsvc_api::http::json::memory_bytes;
 use agentsvc_api::migration::source::History;
 use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::limit;
@@ -13,6 +14,9 @@ use serde_json::Value;
 
 use super::tree::Tree;
 use crate::kernel::text_formats::word;
+
+/// Bytes of memory that the entries of one conversation may take.
+const MEMORY_BYTES_MAX: usize = 256 << 20;
 
 /// What a line of a conversation looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,15 +34,24 @@ pub(super) fn read(tree: &Tree, file: &Path, lines: Lines) -> Result<History, St
     let mut history = History::default();
     let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     history.title = stem.to_owned();
-    let mut unreadable = 0;
+    let (mut unreadable, mut memory) = (0, 0_usize);
     let mut entries: Vec<Value> = Vec::new();
     // The first line of a file that is cut is a piece of one.
-    for line in text.lines().skip(usize::from(is_cut)).filter(|line| !line.trim().is_empty()) {
+    let lines_kept: Vec<&str> = text.lines().skip(usize::from(is_cut)).filter(|line| !line.trim().is_empty()).collect();
+    let mut is_too_large = false;
+    for line in lines_kept.iter().rev() {
+        // A few bytes of JSON can take a hundred times as much memory.
+        memory = memory.saturating_add(memory_bytes(line.as_bytes()));
+        if memory > MEMORY_BYTES_MAX {
+            is_too_large = true;
+            break;
+        }
         match serde_json::from_str::<Value>(line) {
             Ok(entry) if entry.is_object() => entries.push(entry),
             _ => unreadable += 1,
         }
     }
+    entries.reverse();
     if unreadable > 0 {
         history.warnings.push(format!("{unreadable} lines of {} could not be read", file.display()));
     }
@@ -49,7 +62,7 @@ pub(super) fn read(tree: &Tree, file: &Path, lines: Lines) -> Result<History, St
             branch.filter_map(|entry| message(entry.get("message")?, entry)).collect()
         }
     };
-    if fit(&mut history.messages) || is_cut {
+    if fit(&mut history.messages) || is_cut || is_too_large {
         history.warnings.push(format!("{} is too long; only its newest messages are imported", file.display()));
     }
     Ok(history)
@@ -229,6 +242,18 @@ mod tests {
         assert_eq!(said(&history), [(Role::User, "a".to_owned()), (Role::Assistant, "b".to_owned())]);
         assert_eq!(history.messages[1].blocks.len(), 2);
         assert_eq!(history.warnings.len(), 1);
+    }
+
+    #[test]
+    fn lines_that_take_much_more_memory_than_they_have_bytes_are_left_out() {
+        // Eleven places of an object for each of the empty ones.
+        let bomb = json!({"role": "user", "content": vec![json!({}); 400_000]});
+        let history = read_lines(
+            Lines::Flat,
+            &[json!({"role": "user", "content": "old"}), bomb, json!({"role": "assistant", "content": "new"})],
+        );
+        assert_eq!(said(&history), [(Role::Assistant, "new".to_owned())]);
+        assert!(history.warnings.iter().any(|warning| warning.contains("too long")), "{:?}", history.warnings);
     }
 
     #[test]

@@ -26,7 +26,7 @@ use agentsvc_components::kernel::limit;
 use sha2::{Digest, Sha256};
 
 use self::tree::Tree;
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::home::Home;
 use crate::kernel::sandbox::{Workspaces, Write};
@@ -39,7 +39,8 @@ pub const DOMAIN: Domain = Domain {
         13,
         "migrate",
         "Import agents, skills and conversations of other programs",
-    )],
+    )
+    .under(Group::Operations)],
     open: |opening| {
         opening.provide::<dyn Migration>(Arc::new(Migrator::new(opening.home.clone(), opening.workspaces.clone())));
         Ok(())

@@ -166,7 +166,9 @@ fn tool_calls(said: &str, tools: &[ToolSpec]) -> Option<Answer> {
         } else {
             let offered: Vec<&str> = tools.iter().map(|tool| tool.name.as_ref()).collect();
             let offered = if offered.is_empty() { "none".to_owned() } else { offered.join(", ") };
-            answer.text.push_str(&format!("I have no tool named {}. Available tools: {offered}.\n", quote(name)));
+            answer
+                .text
+                .push_str(&format!("I have no tool named \"{}\". Available tools: {offered}.\n", shortened(name)));
         }
     }
     answer.text.truncate(answer.text.trim_end().len());

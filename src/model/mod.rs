@@ -19,7 +19,7 @@ pub(crate) mod embeddings;
 pub mod error;
 mod extra;
 pub(crate) mod extract;
-mod failure;
+pub(crate) mod failure;
 mod frames;
 mod functions;
 mod gemini;
@@ -40,7 +40,7 @@ mod schema;
 mod testing;
 mod thinking;
 pub(crate) mod tokens;
-mod wire;
+pub(crate) mod wire;
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ use agentsvc_components::turn::TurnRequest;
 use agentsvc_systems::prompt::Prompt;
 use futures_util::future::BoxFuture;
 
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use crate::tool::toolset::{ToolParts, ToolSpec};
@@ -77,7 +77,9 @@ pub const DOMAIN: Domain = Domain {
     name: "model",
     uses: &["tool", "provider", "session", "prompt", "manifest", "turn", "usage", "audit", "proactive_memory", "skill"],
     performers,
-    commands: &[Subcommand::new::<cli::Models>(7, "models", "List models with prices and capabilities")],
+    commands: &[Subcommand::new::<cli::Models>(7, "models", "List models with prices and capabilities")
+        .also("model")
+        .under(Group::Abilities)],
     ..Domain::EMPTY
 };
 

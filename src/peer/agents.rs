@@ -194,7 +194,8 @@ impl OwnAgents {
         let is_glob = |shown: &str| shown.contains(['*', '?']);
         for name in self.shown.iter().filter(|shown| !is_glob(shown) && is_wanted(shown)) {
             match self.bridge.ask(FindAgent(name.clone())).await {
-                Ok(view) if !found.add(&view) => return Ok(found.agents),
+                // Agents of users are theirs.
+                Ok(view) if view.owner.is_none() && !found.add(&view) => return Ok(found.agents),
                 Err(refusal) if refusal.kind != RefusalKind::NotFound => return Err(refusal),
                 Ok(_) | Err(_) => {}
             }
@@ -209,7 +210,8 @@ impl OwnAgents {
     async fn search(&self, query: Option<&str>, found: &mut Found) -> Result<(), Refusal> {
         let (mut after, mut limit) = (None, PEER_AGENTS_MAX);
         for _ in 0..PEER_AGENT_PAGES_MAX {
-            let filter = AgentFilter { matching: query.map(ToOwned::to_owned), ..AgentFilter::default() };
+            let filter =
+                AgentFilter { matching: query.map(ToOwned::to_owned), is_shared: true, ..AgentFilter::default() };
             let page = self.bridge.ask(ListAgents { filter, after, limit }).await?;
             for agent in page.items.into_iter().filter(|agent| self.shows(&agent.name)) {
                 match self.bridge.ask(GetAgent(agent.id)).await {

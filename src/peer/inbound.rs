@@ -69,7 +69,7 @@ async fn find(network: &Network, agent: &str) -> Result<AgentView, Refused> {
         Err(_) => network.bridge.ask(FindAgent(agent.into())).await,
     };
     match found {
-        Ok(view) if network.agents.shows(&view.name) => Ok(view),
+        Ok(view) if view.owner.is_none() && network.agents.shows(&view.name) => Ok(view),
         Err(refusal) if refusal.kind != RefusalKind::NotFound => Err(refused(&refusal)),
         // One that is hidden is as good as none.
         _ => Err(Refused::new(BAD_REQUEST, format!("there is no agent {}", line(agent)))),

@@ -37,7 +37,7 @@ use agentsvc_api::Api;
 use agentsvc_api::peer::network::PeerNetwork;
 use tokio::runtime::Handle;
 
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::tool::remote::Remote;
 use crate::tool::toolset::ToolParts;
@@ -50,7 +50,9 @@ use network::{Around, Network};
 pub const DOMAIN: Domain = Domain {
     name: "peer",
     uses: &["agent", "audit", "event", "injection", "tool", "turn"],
-    commands: &[Subcommand::group::<cli::Peers>(23, "peers", "List peers, and show or forget pinned ones")],
+    commands: &[Subcommand::group::<cli::Peers>(23, "peers", "List peers, and show or forget pinned ones")
+        .also("peer")
+        .under(Group::Connections)],
     ..Domain::EMPTY
 };
 

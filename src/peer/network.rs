@@ -84,7 +84,7 @@ pub(crate) fn count(counter: &AtomicU64) {
 
 /// The present moment.
 pub(crate) fn now() -> Timestamp {
-    Timestamp(chrono::Utc::now().timestamp_millis())
+    agentsvc_api::http::timestamp::timestamp_now()
 }
 
 /// The name of the machine.

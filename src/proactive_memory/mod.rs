@@ -12,7 +12,7 @@ use agentsvc_api::proactive_memory::search::MemorySearch;
 use agentsvc_api::proactive_memory::settings::ProactiveMemorySettings;
 use agentsvc_api::proactive_memory::store::EntryStore;
 
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Subcommand};
 use crate::kernel::domain::Domain;
 use recall::Recaller;
 
@@ -21,7 +21,8 @@ pub const DOMAIN: Domain = Domain {
     name: "proactive_memory",
     uses: &["auto_dream", "config", "manifest", "memory", "session", "tool", "turn"],
     brings: |brought| brought.add([tools::search::TOOL, tools::update::TOOL, tools::forget::TOOL]),
-    commands: &[Subcommand::group::<cli::Memory>(26, "memory", "Search, list, export and import memory entries")],
+    commands: &[Subcommand::group::<cli::Memory>(26, "memory", "Search, list, export and import memory entries")
+        .under(Group::Abilities)],
     open: |opening| {
         opening.provide::<dyn EntryStore>(Arc::clone(opening.store) as _);
         let api = Arc::downgrade(opening.api);

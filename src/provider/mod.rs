@@ -33,7 +33,7 @@ use agentsvc_components::kernel::limit;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Mutex, Semaphore};
 
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::egress::Web;
 use crate::kernel::home::Home;
@@ -54,7 +54,9 @@ pub const DOMAIN: Domain = Domain {
         15,
         "providers",
         "List and test model providers, set keys and sign in",
-    )],
+    )
+    .also("provider")
+    .under(Group::Connections)],
     ..Domain::EMPTY
 };
 

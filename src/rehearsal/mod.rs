@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 use agentsvc_api::rehearsal::runs::Rehearsals;
 
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::world_loop::Clock;
 use store::{Places, RehearsalStore};
@@ -61,7 +61,8 @@ pub const DOMAIN: Domain = Domain {
         16,
         "rehearse",
         "Simulate the coming days on a copy of the world: fires, overlaps, budgets and cost",
-    )],
+    )
+    .under(Group::Automation)],
     open: |opening| {
         let exchange = Arc::downgrade(opening.exchange);
         let keeper = Arc::new(RehearsalStore::new(Places {

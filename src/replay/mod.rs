@@ -24,7 +24,7 @@ use agentsvc_systems::replay::{
 };
 use serde_json::Value;
 
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::store::Store;
 use crate::replay::inputs::Error;
@@ -42,7 +42,8 @@ pub const DOMAIN: Domain = Domain {
         17,
         "replay",
         "Re-run recorded steps and compare the results; works while the daemon runs",
-    )],
+    )
+    .under(Group::Operations)],
     ..Domain::EMPTY
 };
 

@@ -68,7 +68,7 @@ fn a_fuzzed_load_replays_to_the_same_hash_over_restarts_and_new_epochs() {
 
 #[test]
 fn a_changed_input_is_reported_at_its_step_alone() {
-    let mut harness = Harness::new(8);
+    let mut harness = Harness::new(5);
     harness.load(150);
     let step = harness.set_label("ORIGINAL");
     harness.load(20);

@@ -2,6 +2,7 @@
 
 mod tools;
 
+use crate::kernel::cli::{Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
@@ -18,5 +19,19 @@ pub const DOMAIN: Domain = Domain {
             tools::SCHEDULE_LIST,
         ])
     },
+    commands: &[Subcommand::of(
+        51,
+        "schedule",
+        "Run agents on a schedule",
+        &[Resource::at("/api/schedules").columns(&[
+            ("ID", "/id"),
+            ("NAME", "/name"),
+            ("RULE", "/cron"),
+            ("ENABLED", "/enabled"),
+            ("NEXT", "/next_run"),
+            ("RUNS", "/run_count"),
+        ])],
+    )
+    .under(Group::Automation)],
     ..Domain::EMPTY
 };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use agentsvc_api::session::content::Content;
 
+use crate::kernel::cli::{Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use crate::kernel::store::sweep::{Rows, Sweep, Sweeping};
@@ -25,7 +26,13 @@ pub const DOMAIN: Domain = Domain {
         Ok(())
     },
     performers,
-    ..Domain::EMPTY
+    commands: &[Subcommand::of(
+        56,
+        "session",
+        "List, read, label and delete conversations",
+        &[Resource::at("/api/sessions")],
+    )
+    .under(Group::Agents)],
 };
 
 /// Erases logs.

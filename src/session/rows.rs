@@ -26,7 +26,14 @@ impl Content for Store {
                 let rows = self.content.range((from, last(u32::MAX)));
                 rows.take(limit).map(|row| self.message(row)).collect()
             }
-            MessageRange::Newest { ordinal, limit } => self.newest((first, last(ordinal)), limit),
+            MessageRange::Chunk { after, limit, bytes } => {
+                let from = after.map_or(first, |place| Bound::Excluded(key(place)));
+                self.up_to(self.content.range((from, last(u32::MAX))).take(limit), bytes)
+            }
+            MessageRange::Newest { before, limit, bytes } => {
+                let to = before.map_or(last(u32::MAX), |place| Bound::Excluded(key(place)));
+                self.up_to(self.content.range((first, to)).rev().take(limit), bytes).map(reversed)
+            }
             MessageRange::NewestSince { from, ordinal, .. } if from > ordinal => Ok(Vec::new()),
             MessageRange::NewestSince { from, ordinal, limit } => {
                 self.newest((Bound::Included(key((from, 0))), last(ordinal)), limit)
@@ -69,11 +76,29 @@ impl Store {
         newest_first.map(reversed)
     }
 
+    /// The rows up to the one with which they have `bytes`.
+    fn up_to(&self, rows: impl Iterator<Item = fjall::Guard>, bytes: usize) -> Result<Vec<MessageRow>, ContentError> {
+        let (mut read, mut length) = (Vec::new(), 0);
+        for row in rows {
+            let (key, value) = row.into_inner().map_err(|error| self.unread(error))?;
+            read.push(self.message_of(&key, &value)?);
+            length += value.len();
+            if length >= bytes {
+                break;
+            }
+        }
+        Ok(read)
+    }
+
     /// One row of a log.
     fn message(&self, row: fjall::Guard) -> Result<MessageRow, ContentError> {
         let (key, value) = row.into_inner().map_err(|error| self.unread(error))?;
-        let place = parse_message_key(&key).ok_or_else(|| self.damaged(&key, "wrong key"))?;
-        let record = self.decoded(&key, &value)?;
+        self.message_of(&key, &value)
+    }
+
+    fn message_of(&self, key: &[u8], value: &[u8]) -> Result<MessageRow, ContentError> {
+        let place = parse_message_key(key).ok_or_else(|| self.damaged(key, "wrong key"))?;
+        let record = self.decoded(key, value)?;
         Ok(MessageRow { ordinal: place.ordinal, index: place.index, record })
     }
 }

@@ -40,8 +40,8 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         if query.trim().is_empty() {
             return Err("The `query` is empty.".to_owned());
         }
-        // Strangers have the conversation that they are in, and no other.
-        let is_guest = !context.run.taint.of_strangers().is_none();
+        // Outsiders, and each of several users of an agent, have the conversation that they are in, and no other.
+        let is_guest = !context.run.taint.of_outsiders().is_none() || context.run.user.is_some();
         let wanted = SearchFor {
             text: Some(query),
             label: None,
@@ -70,8 +70,9 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         });
         let mut told = json!({ "sessions": hits.collect::<Vec<_>>() });
         if is_guest {
-            told["searched"] =
-                json!("This conversation only, because a client without a key or another node began it.");
+            told["searched"] = json!(
+                "This conversation only, because a client without a key, another node, a chat or one of several users began it."
+            );
         }
         if let Some(next) = found.next {
             told["next"] = json!(next.to_string());

@@ -35,11 +35,13 @@ pub(crate) fn add(skills: &mut Vec<String>, skill: String) {
     skills.drain(..over);
 }
 
-/// `summary` with the line that names `skills`, if that leaves it as short as `bytes_max`.
+/// `summary` with the line that names `skills`, within `bytes_max`: a summary that leaves no space for it loses its end, as a skill
+/// that is forgotten costs more.
 pub(crate) fn marked(mut summary: String, skills: &[String], bytes_max: usize) -> String {
     if !skills.is_empty() {
         let mark = format!("{MARK}{}{END}", Value::from(skills));
-        if summary.len() + mark.len() <= bytes_max {
+        if let Some(most) = bytes_max.checked_sub(mark.len()) {
+            summary.truncate(summary.floor_char_boundary(most));
             summary.push_str(&mark);
         }
     }
@@ -88,6 +90,8 @@ mod tests {
         assert_eq!(split(&summary), ("What was said.", skills.clone()));
         assert_eq!(marked("x".to_owned(), &skills, 10), "x");
         assert_eq!(marked("x".to_owned(), &[], 10), "x");
+        let full = marked("é".repeat(500), &skills, 1_000);
+        assert!(full.len() <= 1_000 && split(&full).1 == skills, "{full}");
         for odd in ["", "x", "x\n\n[Skills that were read: nothing]", "x\n\n[Skills that were read: [\"a\"] and more"] {
             assert_eq!(split(odd), (odd, Vec::new()));
         }

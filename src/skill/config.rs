@@ -68,8 +68,15 @@ impl Serialize for Values {
 }
 
 impl SkillSettings {
+    /// The value of a setting that a skill declares. A key that does not begin with the skill's name is looked for behind it: no
+    /// skill reads what was set for another one.
+    pub fn value_for(&self, skill: &str, key: &str) -> Option<&Value> {
+        let is_own = key.strip_prefix(skill).is_some_and(|rest| rest.starts_with('.'));
+        if is_own { self.value(key) } else { self.value(&format!("{skill}.{key}")) }
+    }
+
     /// The value of a setting: under its whole key, or table by table where the key has dots.
-    pub fn value(&self, key: &str) -> Option<&Value> {
+    pub(super) fn value(&self, key: &str) -> Option<&Value> {
         let Values(values) = &self.config;
         values.get(key).or_else(|| {
             let (mut at, mut names) = (values, key.split('.').peekable());
@@ -148,6 +155,11 @@ mod tests {
         assert_eq!(settings.value("a.b").unwrap(), "one");
         assert_eq!((settings.value("c").unwrap(), settings.value("d.e").unwrap()), (&2.into(), &"hidden".into()));
         assert!(settings.value("d.f").is_none() && settings.value("c.x").is_none());
+        assert_eq!(settings.value_for("a", "a.b").unwrap(), "one");
+        assert_eq!(settings.value_for("d", "e").unwrap(), "hidden");
+        for (thief, key) in [("thief", "a.b"), ("b", "a.b"), ("thief", "c"), ("c.", "c"), ("", "c")] {
+            assert!(settings.value_for(thief, key).is_none(), "{thief} {key}");
+        }
         let shown = format!("{settings:?}{}", serde_json::to_string(&settings).unwrap());
         assert!(!shown.contains("hidden") && !shown.contains("one"), "{shown}");
     }

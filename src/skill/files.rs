@@ -21,6 +21,9 @@ const READ_BYTES: usize = 64 << 10;
 /// Bytes of a path in a skill.
 const PATH_BYTES_MAX: usize = 1_024;
 
+/// How the names of the history of a skill begin, at the top of its folder. Only this daemon writes one.
+pub(crate) const HISTORY: &str = ".evolution";
+
 /// The folder of a skill.
 pub(super) struct Folder(OwnedFd);
 
@@ -34,7 +37,7 @@ pub(super) struct Listing {
 
 /// What tells one state of a folder from another without reading its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp([u8; 32]);
+pub(crate) struct Stamp([u8; 32]);
 
 impl Folder {
     /// Opens the folder at `path`, which is no link itself.
@@ -55,12 +58,11 @@ impl Folder {
                     listing.odd.push(format!("a file in {prefix:?} has a name that is not UTF-8; it is left out"));
                     continue;
                 };
-                // Those of version control and of the daemon.
-                if text.starts_with('.') {
+                let path = format!("{prefix}{text}");
+                if is_left_out(&path) {
                     continue;
                 }
                 seen += 1;
-                let path = format!("{prefix}{text}");
                 if seen > SKILL_FILES_MAX || path.len() > PATH_BYTES_MAX {
                     return Err(ReadError::TooMuch(format!("it has more than {SKILL_FILES_MAX} files")));
                 }
@@ -120,7 +122,8 @@ impl Folder {
         }
     }
 
-    /// Reads the sums of the listed files, and the sum of all.
+    /// Reads the sums of the listed files, and the sum of all. Hidden files count for that one only: code can use them, and models
+    /// are shown none.
     pub(super) fn sums(&self, listing: &Listing) -> Result<(Vec<SkillFile>, Box<str>), ReadError> {
         let mut lines = Sha256::new();
         let mut files = Vec::with_capacity(listing.files.len());
@@ -142,7 +145,9 @@ impl Folder {
             total += size;
             let sha256: [u8; 32] = sum.finalize().into();
             lines.update(format!("{path}:{}\n", agentsvc_systems::kernel::record::hex(&sha256)));
-            files.push(SkillFile { path: path.clone(), size, sha256 });
+            if !path.split('/').any(|name| name.starts_with('.')) {
+                files.push(SkillFile { path: path.clone(), size, sha256 });
+            }
         }
         let whole: [u8; 32] = lines.finalize().into();
         Ok((files, agentsvc_systems::kernel::record::hex(&whole).into()))
@@ -170,6 +175,11 @@ impl Listing {
         }
         Stamp(sum.finalize().into())
     }
+}
+
+/// Is this a file of version control, or of the history that the daemon keeps of a skill? Those are no part of it.
+pub(crate) fn is_left_out(path: &str) -> bool {
+    path.starts_with(HISTORY) || path.split('/').any(|name| name == ".git")
 }
 
 /// Names of folders in `dir` that may be skills, sorted: not hidden, which those are that are still being written.
@@ -208,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_and_hidden_files_are_left_out() {
+    fn links_and_the_history_are_left_out_and_hidden_files_count_for_the_hash() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("references/deep")).unwrap();
         fs::write(dir.path().join("SKILL.md"), "x").unwrap();
@@ -228,7 +238,16 @@ mod tests {
         fs::write(dir.path().join("references/deep/a.md"), "z").unwrap();
         let after = folder.list().unwrap();
         assert_ne!(before, after.stamp());
-        assert_ne!(hash, folder.sums(&after).unwrap().1);
+        let changed = folder.sums(&after).unwrap().1;
+        assert_ne!(hash, changed);
+        fs::create_dir_all(dir.path().join(".lib/.git")).unwrap();
+        fs::write(dir.path().join(".lib/.git/config"), "x").unwrap();
+        assert_eq!(folder.list().unwrap().stamp(), after.stamp());
+        fs::write(dir.path().join(".lib/x.py"), "x = 1").unwrap();
+        let hidden = folder.list().unwrap();
+        let (files, with_hidden) = folder.sums(&hidden).unwrap();
+        assert!(hidden.stamp() != after.stamp() && with_hidden != changed);
+        assert_eq!(files.len(), 2, "no list shows it");
     }
 
     #[test]

@@ -18,11 +18,12 @@ use super::files::{Folder, Stamp, folders};
 use super::needs::Machine;
 use super::read::{ReadError, read_listed};
 use super::skill::Skill;
+use super::uses::{self, Uses};
 use crate::kernel::home::Home;
 use crate::kernel::sandbox::config::ExecPolicy;
 use crate::kernel::settings::Settings;
 
-/// Folders of skills that one command may read. More: the first ones.
+/// Folders of skills that one command may read one by one. More: the folder of all for an agent that has all, else the first ones.
 const FOLDERS_MAX: usize = 64;
 
 /// How long those who need the skills wait after a start until they are there.
@@ -65,12 +66,15 @@ pub struct Library {
     /// By name. Held while a catalog comes into force.
     listeners: Mutex<BTreeMap<&'static str, Listener>>,
     is_watched: AtomicBool,
+    /// How often each is used.
+    pub(super) uses: Arc<Uses>,
 }
 
 impl Library {
     /// The library of `home`. Nothing is read yet: [`reload`](Self::reload) does.
     pub fn open(home: &Home, settings: Settings) -> Arc<Self> {
         Arc::new(Self {
+            uses: Uses::new(home.skills_dir().join(uses::FILE)),
             folder: home.skills_dir(),
             settings,
             catalog: ArcSwap::default(),
@@ -124,12 +128,15 @@ impl Library {
 
     /// The folders that commands of an agent of this manifest may read: those of its skills.
     pub(super) fn folders(&self, manifest: &Manifest) -> Vec<PathBuf> {
-        if manifest.skills.is_empty() && !manifest.skills_disabled && manifest.frozen_skills.is_none() {
-            return if self.catalog().is_empty() { Vec::new() } else { vec![self.folder.clone()] };
-        }
+        let has_all = manifest.skills.is_empty() && !manifest.skills_disabled && manifest.frozen_skills.is_none();
         let catalog = self.catalog();
         let usable = catalog.of(manifest).filter(|skill| skill.unmet.is_empty());
-        usable.map(|skill| skill.folder.clone()).take(FOLDERS_MAX).collect()
+        let folders: Vec<PathBuf> = usable.map(|skill| skill.folder.clone()).take(FOLDERS_MAX + 1).collect();
+        if folders.len() <= FOLDERS_MAX {
+            return folders;
+        }
+        // Too many to show one by one. Where all are the agent's, all of them; there, it sees also what is being installed.
+        if has_all { vec![self.folder.clone()] } else { folders[..FOLDERS_MAX].to_vec() }
     }
 
     /// Reads what is new or changed in the folder; folders with the same sizes and times are not read again. Blocks on the disk.
@@ -305,6 +312,27 @@ mod tests {
         assert!(Arc::ptr_eq(now.get("b").unwrap(), &b) && now.get("a").unwrap().description != a.description);
         fs::remove_dir_all(dir.path().join("skills/b")).unwrap();
         assert_eq!(library.reload().removed, ["b".into()]);
+    }
+
+    #[test]
+    fn commands_see_the_folders_of_usable_skills_only() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), "a", "---\nname: a\ndescription: A\n---\n");
+        let unmet = "metadata: {openclaw: {requires: {bins: [agentsvc-no-such-program]}}}\n";
+        write(dir.path(), "unmet", &format!("---\nname: unmet\ndescription: U\n{unmet}---\n"));
+        write(dir.path(), ".staging-1", "---\nname: s\ndescription: S\n---\n");
+        let library = Library::open(&Home::new(dir.path()), Settings::default());
+        library.reload();
+        let names = |library: &Library| {
+            let folders = library.folders(&Manifest::default());
+            folders.iter().map(|it| it.file_name().unwrap().to_string_lossy().into_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&library), ["a"]);
+        (0..FOLDERS_MAX).for_each(|n| {
+            write(dir.path(), &format!("n{n}"), &format!("---\nname: n{n}\ndescription: Counted\n---\n"));
+        });
+        library.reload();
+        assert_eq!(names(&library), ["skills"]);
     }
 
     #[test]

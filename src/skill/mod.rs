@@ -23,6 +23,7 @@ mod skill_toml;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod uses;
 
 use std::io;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ use crate::tool::SkillFolders;
 use crate::tool::toolset::ToolParts;
 
 pub use catalog::{Catalog, Failed, frozen, has};
+pub(crate) use files::{HISTORY, is_left_out};
 pub use library::{Library, Reloaded};
 pub(crate) use prompt::Skills;
 pub use read::{ReadError, read};
@@ -44,8 +46,13 @@ pub(crate) use skill::our_tool;
 pub use skill::{ConfigVar, Invocation, Requirements, Runtime, Skill, SkillFile, SkillTool, Source};
 
 /// What this domain brings.
-pub const DOMAIN: Domain =
-    Domain { name: "skill", uses: &["wasm", "agent", "manifest", "tool"], performers, open, ..Domain::EMPTY };
+pub const DOMAIN: Domain = Domain {
+    name: "skill",
+    uses: &["wasm", "agent", "manifest", "taint", "tool", "turn"],
+    performers,
+    open,
+    ..Domain::EMPTY
+};
 
 /// The name under which the tools of skills are brought.
 const SOURCE: &str = "skill";

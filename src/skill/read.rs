@@ -85,6 +85,7 @@ pub(super) fn read_listed(path: &Path, folder: &Folder, listing: &Listing) -> Re
     entry(&mut skill, listing)?;
     skill_toml::starter_tool(&mut skill);
     (skill.files, skill.content_hash) = folder.sums(listing)?;
+    skill.stamp = Some(listing.stamp());
     Ok(skill)
 }
 

@@ -82,7 +82,7 @@ impl Service {
             key: variable.key.to_string(),
             description: variable.description.to_string(),
             default: variable.default.as_deref().map(str::to_owned),
-            is_set: settings.value(&variable.key).is_some(),
+            is_set: settings.value_for(&skill.name, &variable.key).is_some(),
         });
         SkillDetail {
             name: row.name,
@@ -117,7 +117,7 @@ impl Service {
             path: skill.folder.display().to_string(),
             linked_files: linked_files(skill),
             content_hash: skill.content_hash.to_string(),
-            evolution: evolution(skill),
+            evolution: Evolution { use_count: self.0.uses.of(&skill.name), ..evolution(skill) },
             metadata: skill.metadata.clone(),
         }
     }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::files::Stamp;
+
 /// What runs a skill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Runtime {
@@ -190,8 +192,10 @@ pub struct Skill {
     pub source: Source,
     /// Its files by path; those whose path has a name that begins with a dot are not among them.
     pub files: Vec<SkillFile>,
-    /// SHA-256 of the lines `<path>:<SHA-256 of the file>` by path, in hex.
+    /// SHA-256 of the lines `<path>:<SHA-256 of the file>` by path, in hex; of hidden files, too.
     pub content_hash: Box<str>,
+    /// What the files looked like when they were read.
+    pub(super) stamp: Option<Stamp>,
     /// What is odd about it, in sentences.
     pub warnings: Vec<String>,
     /// What it needs and this machine does not have, in sentences. Filled by the library.

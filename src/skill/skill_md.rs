@@ -4,7 +4,8 @@ use agentsvc_systems::skill::limits::SKILL_DESCRIPTION_SHOWN_CHARS_MAX;
 use serde_json::{Map, Value};
 
 use super::skill::{Skill, our_tool};
-use crate::kernel::text_formats::{json5, split_front_matter, without_comments, word, words, yaml};
+use crate::kernel::front_matter;
+use crate::kernel::text_formats::{json5, split_front_matter, word, words};
 
 /// Names under which OpenClaw's keys stand in `metadata`.
 const OPENCLAW: &[&str] = &["openclaw", "clawdbot", "clawdis"];
@@ -14,7 +15,7 @@ pub(super) fn fill(skill: &mut Skill, content: &str) -> Result<(), String> {
     let (head, body) = split_front_matter(content);
     skill.prompt_context = body.replace("\r\n", "\n").into();
     let head = match head {
-        Some(head) => front_matter(&head.replace("\r\n", "\n"))?,
+        Some(head) => front_matter::lenient(&head.replace("\r\n", "\n"))?,
         None => Value::Null,
     };
     let metadata = object(&head["metadata"]);
@@ -77,55 +78,6 @@ pub(super) fn our_os(name: &str) -> String {
         "win32" | "win" => "windows".to_owned(),
         other => other.to_owned(),
     }
-}
-
-/// Reads YAML; then, as people write it: with values that have a colon and no quotes, and with comments of JSON5.
-fn front_matter(head: &str) -> Result<Value, String> {
-    let head = &without_json5_comments(head);
-    let first = match yaml(head) {
-        Ok(value) => return Ok(value),
-        Err(error) => error,
-    };
-    let quoted = quoted(head);
-    let again = yaml(&quoted).or_else(|_| yaml(&without_comments(head))).or_else(|_| yaml(&without_comments(&quoted)));
-    again.map_err(|_| format!("the front matter is not valid YAML: {first}"))
-}
-
-/// The text without comments of JSON5 in a `metadata` that is written so: YAML takes them for keys.
-fn without_json5_comments(head: &str) -> String {
-    let key = "metadata:";
-    let at = if head.starts_with(key) { Some(0) } else { head.find("\nmetadata:").map(|at| at + 1) };
-    let Some((before, rest)) = at.and_then(|at| head.split_at_checked(at + key.len())) else { return head.to_owned() };
-    match rest.rfind('}') {
-        Some(end) if rest.trim_start().starts_with('{') => {
-            let (object, behind) = rest.split_at(end);
-            format!("{before}{}{behind}", without_comments(object))
-        }
-        _ => head.to_owned(),
-    }
-}
-
-/// The text with quotes around values of one line that have a colon and none yet.
-fn quoted(head: &str) -> String {
-    let mut out = String::with_capacity(head.len() + 16);
-    for line in head.split_inclusive('\n') {
-        out.push_str(&quoted_line(line).unwrap_or_else(|| line.to_owned()));
-    }
-    out
-}
-
-fn quoted_line(line: &str) -> Option<String> {
-    let (key, value) = line.split_once(':')?;
-    let is_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ');
-    let value = value.strip_prefix(' ')?.trim();
-    if key.trim().is_empty() || !key.chars().all(is_key) || !value.contains(':') {
-        return None;
-    }
-    if value.starts_with(['"', '\'', '[', '{', '|', '>', '&', '*']) {
-        return None;
-    }
-    let end = if line.ends_with('\n') { "\n" } else { "" };
-    Some(format!("{key}: {}{end}", Value::from(value)))
 }
 
 /// A table; also where it is written as a text of JSON5.

@@ -14,9 +14,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::kernel::disk;
+use crate::skill::is_left_out;
 use crate::skill_scan::Scan;
 use crate::skill_source::folders::FolderError;
-use crate::skill_source::staging::{self, HISTORY, Staging};
+use crate::skill_source::staging::{self, Staging};
 
 /// Bytes of a kept version: those of its files, some of them in base64, and their names.
 const KEPT_BYTES_MAX: u64 = 2 * SKILL_CHANGED_BYTES_MAX as u64;
@@ -104,11 +105,10 @@ impl Content {
         self.0.remove(path).is_some()
     }
 
-    /// SHA-256 of the lines `<path>:<SHA-256 of the file>` by path: the content hash of the skill. Paths with a name that begins
-    /// with a dot do not count there.
+    /// SHA-256 of the lines `<path>:<SHA-256 of the file>` by path: the content hash of the skill.
     pub(super) fn hash(&self) -> String {
         let mut lines = Sha256::new();
-        for (path, file) in self.0.iter().filter(|(path, _)| !path.split('/').any(|name| name.starts_with('.'))) {
+        for (path, file) in &self.0 {
             lines.update(format!("{path}:{}\n", hex(&Sha256::digest(&file.bytes))));
         }
         hex(&lines.finalize())
@@ -158,11 +158,6 @@ impl Content {
     }
 }
 
-/// Is this a file of version control, or of the history of the skill?
-fn is_left_out(path: &str) -> bool {
-    path.starts_with(HISTORY) || path.split('/').any(|name| name == ".git")
-}
-
 /// The bytes of a small file that may be missing, or too large to be ours.
 pub(super) fn small(path: &Path) -> Option<Vec<u8>> {
     let length = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file)?.len();
@@ -205,10 +200,10 @@ mod tests {
         paths.iter().for_each(|path| std::fs::write(dir.path().join(path), "x").unwrap());
         let content = Content::read(dir.path()).unwrap();
         assert_eq!(content.0.keys().collect::<Vec<_>>(), [".env.example", ".lib/x.py", "SKILL.md"]);
-        // The hash is that of the library, for which names that begin with a dot do not count.
-        let mut plain = Content::default();
-        plain.put("SKILL.md", "x");
-        assert_eq!(content.hash(), plain.hash());
+        // The hash is that of the library.
+        std::fs::write(dir.path().join("SKILL.md"), "---\nname: a\ndescription: b\n---\n").unwrap();
+        let content = Content::read(dir.path()).unwrap();
+        assert_eq!(content.hash(), *crate::skill::read(dir.path()).unwrap().content_hash);
         assert_eq!(Content::from_kept(&content.to_kept(), &content.hash()), Some(content));
     }
 }

@@ -57,12 +57,12 @@ pub(super) fn edited(content: &Content, action: &Action) -> Result<Content, Sour
         Action::Patch { old_string, new_string, replace_all } => {
             let prompt = prompt_of(&content)?;
             let patched = match prompt.matches(old_string.as_str()).count() {
-                0 => return Err(wrong("old_string", "does not stand in the instructions of the skill")),
+                0 => return Err(wrong("old_string", "not found in the instructions of the skill")),
                 1 => prompt.replace(old_string, new_string),
                 _ if *replace_all => prompt.replace(old_string, new_string),
                 count => {
                     let why =
-                        format!("stands in the instructions {count} times; add text around it, or set replace_all");
+                        format!("occurs {count} times in the instructions; add text around it, or set replace_all");
                     return Err(wrong("old_string", why));
                 }
             };

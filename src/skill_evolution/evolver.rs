@@ -197,7 +197,7 @@ impl Evolver {
             staging.write(&format!("{KEPT}/{hash}.json"), &mut &bytes[..], false)?;
         }
         let read = crate::skill::read(&staging.path());
-        read.map_err(|error| SourceError::Manifest(format!("what comes of the change is no skill: {error}")))?;
+        read.map_err(|error| SourceError::Manifest(format!("the changed skill is not valid: {error}")))?;
         Ok(staging)
     }
 }

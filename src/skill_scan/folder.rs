@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::{EXCERPT_CHARS_MAX, Finding, Place, Scan, manifest};
 use crate::kernel::disk;
+use crate::kernel::text_formats::split_front_matter;
 
 /// Directories within directories.
 const DEPTH_MAX: usize = 16;
@@ -164,29 +165,17 @@ pub(super) fn scan_file(scan: &mut Scan, name: &str, bytes: &[u8]) {
         "toml" => manifest::toml(scan, name, &text),
         "json" if base == "package.json" => manifest::package(scan, name, &text),
         "md" | "mdx" | "markdown" => {
-            let (head, line, body) = front_matter(&text);
+            // Split as the loader splits it: what is a head for one must not be a body for the other.
+            let (head, body) = split_front_matter(&text);
+            let head = head.unwrap_or_default();
+            let line = 1 + text[..text.len() - body.len()].matches('\n').count();
             scan.add_text(Place::FrontMatter, name, 2, head);
+            manifest::head(scan, name, head);
             scan.add_text(Place::Body, name, line, body);
         }
         ending if is_in(PROGRAMS, ending) => scan.add_text(Place::Code, name, 1, &text),
         _ => scan.add_text(Place::Body, name, 1, &text),
     }
-}
-
-/// The YAML head, and the body with the line that it begins in.
-fn front_matter(text: &str) -> (&str, usize, &str) {
-    let text = text.trim_start_matches('\u{feff}');
-    let Some((_, rest)) = text.split_once('\n').filter(|(first, _)| first.trim_end() == "---") else {
-        return ("", 1, text);
-    };
-    let mut at = 0;
-    for (number, line) in rest.split_inclusive('\n').enumerate() {
-        if line.trim_end() == "---" {
-            return (&rest[..at], number + 3, &rest[at + line.len()..]);
-        }
-        at += line.len();
-    }
-    ("", 1, text)
 }
 
 /// A finding about a file as a whole.

@@ -5,6 +5,7 @@ use std::path::{Component, Path};
 
 use super::folder::whole;
 use super::{Finding, Place, Scan, scan_text};
+use crate::kernel::front_matter;
 
 /// Keys whose texts a program or a model takes for the description of a tool or a skill.
 const DESCRIBED: &[&str] = &["tools", "skill", "description"];
@@ -30,6 +31,13 @@ pub(super) fn toml(scan: &mut Scan, name: &str, text: &str) {
     walk.value(&table, Place::Body, 0);
     // Comments say nothing to a model before it reads the file.
     scan.add_text(Place::Code, name, 1, text);
+}
+
+/// Scans the values of a YAML head: escapes and folded lines hide words from those who read only the text.
+pub(super) fn head(scan: &mut Scan, name: &str, text: &str) {
+    if let Ok(head) = front_matter::lenient(&text.replace("\r\n", "\n")) {
+        Walk { scan, name, text, looked: 0 }.each(&head, 0);
+    }
 }
 
 /// Scans a `package.json`: it describes a skill, and its scripts are programs.
@@ -72,6 +80,21 @@ impl Walk<'_> {
                         _ => place,
                     };
                     self.value(value, place, depth + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Every text of a head.
+    fn each(&mut self, value: &Value, depth: usize) {
+        match value {
+            Value::String(text) => self.text(Place::FrontMatter, text),
+            Value::Array(values) if depth < DEPTH_MAX => values.iter().for_each(|value| self.each(value, depth + 1)),
+            Value::Object(values) if depth < DEPTH_MAX => {
+                for (key, value) in values {
+                    self.text(Place::FrontMatter, key);
+                    self.each(value, depth + 1);
                 }
             }
             _ => {}

@@ -16,6 +16,7 @@ use super::folders::{FolderError, Folders};
 use super::select::{is_skill, select};
 use super::staging::{FileSum, Staging};
 use super::sums;
+use super::tree::Tree;
 use super::wire::{Whose, Wire, blocking};
 use crate::kernel::disk;
 use crate::kernel::home::private_file;
@@ -82,12 +83,16 @@ pub(super) fn of_path(folders: &Folders, path: &Path, verify: bool) -> Result<Fe
     let origin = Origin { kind: "local", fallback, ..Origin::default() };
     let mut staging = folders.stage()?;
     if found.is_dir() {
-        let names = names_of(path).map_err(|error| unreachable_path(&error))?;
+        let tree = Tree::open(path).map_err(|error| match error {
+            FolderError::Disk(error) => unreachable_path(&error),
+            error => error.into(),
+        })?;
+        let names = tree.names()?;
         if !is_skill(&names.iter().map(String::as_str).collect::<Vec<_>>()) {
             let text = "source: the folder has no SKILL.md or skill.toml".to_owned();
             return Err(SourceError::Manifest(text));
         }
-        staging.copy_from(path)?;
+        staging.copy_tree(&tree)?;
     } else {
         let mut file = disk::open(path).map_err(|error| unreachable_path(&error))?;
         let expected = match verify {
@@ -107,16 +112,6 @@ pub(super) fn of_path(folders: &Folders, path: &Path, verify: bool) -> Result<Fe
         fetched.verify_folder()?;
     }
     Ok(fetched)
-}
-
-/// The names in a folder, and `dist/index.js`.
-fn names_of(folder: &Path) -> io::Result<Vec<String>> {
-    let names = disk::entries(folder)?;
-    let mut names: Vec<String> = names.iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
-    if folder.join("dist/index.js").is_file() {
-        names.push("dist/index.js".to_owned());
-    }
-    Ok(names)
 }
 
 fn unreachable_path(error: &io::Error) -> SourceError {
@@ -217,7 +212,7 @@ pub(super) fn spool(staging: &Staging) -> Result<File, SourceError> {
 /// [`SourceError`].
 pub(super) fn unpack_into(mut file: File, staging: &mut Staging, inner: Option<&str>) -> Result<String, SourceError> {
     let format = archive::format_of(&mut file).map_err(FolderError::from)?;
-    let format = format.ok_or_else(|| SourceError::Unreadable("it is no zip or tar.gz archive".to_owned()))?;
+    let format = format.ok_or_else(|| SourceError::Unreadable("not a zip or tar.gz archive".to_owned()))?;
     let left_out: Vec<LeftOut> = archive::unpack(file, format, staging)?;
     select(staging, &left_out, inner)
 }

@@ -11,7 +11,7 @@
 //!
 //! ```text
 //! let staging = folders.stage()?;              // an empty folder that no one else sees
-//! staging.copy_from(&folders.path(name))?;     // for a change of an installed skill
+//! staging.copy_tree(&Tree::open(path)?)?;      // what is to be in it
 //! staging.write("SKILL.md", text, false)?;     // checked paths, bounded bytes
 //! check(staging.path())?;                      // scan, read as a skill
 //! let lock = folders.lock(name)?;              // one change of a name at a time

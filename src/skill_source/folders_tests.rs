@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::symlink;
 
+use super::super::tree::Tree;
 use super::*;
 
 fn folders() -> (tempfile::TempDir, Folders) {
@@ -41,7 +42,7 @@ fn a_skill_is_put_replaced_and_removed_whole() {
     let error = staged(&folders, "two").put(&lock, Put::New).unwrap_err();
     assert!(matches!(error, FolderError::Exists(_)), "{error}");
     let mut changed = folders.stage().unwrap();
-    changed.copy_from(&path).unwrap();
+    changed.copy_tree(&Tree::open(&path).unwrap()).unwrap();
     changed.replace("SKILL.md", b"three").unwrap();
     changed.replace("added.md", b"more").unwrap();
     assert!(changed.remove("scripts/run.sh").unwrap() && !changed.remove("scripts/run.sh").unwrap());
@@ -107,12 +108,12 @@ fn only_regular_files_are_copied_and_only_so_many_are_prepared_at_once() {
     fs::write(source.join("SKILL.md"), "text").unwrap();
     fs::write(source.join("references/a.md"), "a").unwrap();
     let mut staging = folders.stage().unwrap();
-    staging.copy_from(&source).unwrap();
+    staging.copy_tree(&Tree::open(&source).unwrap()).unwrap();
     let files = staging.files().unwrap();
     assert_eq!(files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["SKILL.md", "references/a.md"]);
     assert_eq!((files[0].bytes, files[0].sha256.len()), (4, 64));
     symlink("/etc/passwd", source.join("link.md")).unwrap();
-    let error = folders.stage().unwrap().copy_from(&source).unwrap_err();
+    let error = folders.stage().unwrap().copy_tree(&Tree::open(&source).unwrap()).unwrap_err();
     assert!(matches!(&error, FolderError::Refused(text) if text.contains("symbolic link")), "{error}");
     let many: Vec<_> = (1..STAGINGS_MAX).map(|_| folders.stage().unwrap()).collect();
     assert!(matches!(folders.stage().unwrap_err(), FolderError::Busy(_)));

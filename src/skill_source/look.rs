@@ -76,7 +76,7 @@ fn unfit(error: ReadError) -> SourceError {
     match error {
         ReadError::TooMuch(why) => SourceError::TooLarge(why),
         ReadError::Io(error) => super::folders::FolderError::from(error).into(),
-        error => SourceError::Manifest(format!("it is no skill: {error}")),
+        error => SourceError::Manifest(format!("not a skill: {error}")),
     }
 }
 

@@ -21,12 +21,14 @@ mod hub_install;
 mod look;
 mod marketplace;
 mod registry;
+mod registry_place;
 mod select;
 mod service;
 mod site;
 mod source;
 pub(crate) mod staging;
 mod sums;
+mod tree;
 mod wire;
 
 use std::io;
@@ -35,9 +37,11 @@ use std::sync::Arc;
 use agentsvc_api::skill_source::sources::Sources;
 
 use self::folders::{Folders, SkillFolders};
+use self::registry::Registry;
+pub(crate) use self::registry_place::RegistryPlace;
 use self::service::Service;
 use self::wire::Wire;
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Subcommand};
 use crate::kernel::domain::{Domain, Opening};
 use crate::skill::Skills;
 
@@ -45,7 +49,8 @@ use crate::skill::Skills;
 pub const DOMAIN: Domain = Domain {
     name: "skill_source",
     uses: &["skill", "skill_scan"],
-    commands: &[Subcommand::group::<cli::SkillCommand>(31, "skill", "Find, install, show and remove skills")],
+    commands: &[Subcommand::group::<cli::SkillCommand>(31, "skill", "Find, install, show and remove skills")
+        .under(Group::Abilities)],
     open,
     ..Domain::EMPTY
 };
@@ -55,8 +60,11 @@ fn open(opening: &Opening<'_>) -> io::Result<()> {
     let Some(library) = skills.library() else { return Ok(()) };
     let folders = Folders::new(library.folder().to_owned());
     opening.settings.set(SkillFolders(Some(folders.clone())));
-    let way = (Wire::new(opening.web.clone()), opening.commands.clone());
-    let service = Service::new(opening.home, (folders, Arc::clone(library)), way, opening.settings.clone());
+    let (wire, settings) = (Wire::new(opening.web.clone()), opening.settings.clone());
+    let registry = Registry::new(opening.home);
+    settings.set(RegistryPlace::new(Arc::clone(&registry), wire.clone(), settings.clone()));
+    let way = (wire, opening.commands.clone());
+    let service = Service::new((folders, Arc::clone(library)), way, settings, registry);
     if let Err(error) = service.clean() {
         tracing::warn!(%error, "what earlier installations left in the folder of skills cannot be removed");
     }

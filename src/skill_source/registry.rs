@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
 use agentsvc_api::skill_source::sources::{RegistrySkill, SourceError};
 use reqwest::Url;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 
 use super::archive;
 use super::config::Registry as Settings;
@@ -32,16 +33,39 @@ const SKILLS_MAX: usize = 2_000;
 /// Where the archive of a repository is.
 const ARCHIVE: &str = "/archive/refs/heads/main.tar.gz";
 
+/// Where the hands are in it.
+const HANDS: &str = "hands";
+/// How long a failure is the answer, before the registry is asked again.
+const FAILED: Duration = Duration::from_secs(60);
+/// Requests that wait for the first copy; the next one is refused.
+const WAITING_MAX: usize = 32;
+
 /// The copy of the registry.
 pub(super) struct Registry {
     folders: Folders,
     /// Held while it is fetched: one at a time.
-    fetching: Mutex<()>,
+    fetching: Arc<Mutex<()>>,
+    /// For the requests that wait for that.
+    waiting: Semaphore,
+    failure: parking_lot::Mutex<Option<Failure>>,
+}
+
+/// A fetch that failed.
+struct Failure {
+    url: String,
+    at: Instant,
+    why: String,
 }
 
 impl Registry {
-    pub(super) fn new(home: &Home) -> Self {
-        Self { folders: Folders::new(home.root().to_owned()), fetching: Mutex::new(()) }
+    pub(super) fn new(home: &Home) -> Arc<Self> {
+        let (fetching, waiting) = (Arc::new(Mutex::new(())), Semaphore::new(WAITING_MAX));
+        Arc::new(Self {
+            folders: Folders::new(home.root().to_owned()),
+            fetching,
+            waiting,
+            failure: parking_lot::Mutex::default(),
+        })
     }
 
     /// What a kill left behind.
@@ -52,29 +76,70 @@ impl Registry {
         self.folders.leftovers()
     }
 
-    /// Where the registry is, fetched anew when it is older than an hour. An old copy is better than none.
+    /// Where the registry is. A copy that is older than an hour answers at once, while a newer one is fetched in the background;
+    /// a failure is remembered for a minute.
     ///
     /// # Errors
-    /// [`SourceError`]: there is no copy, and it cannot be fetched.
-    pub(super) async fn place(&self, wire: &Wire, settings: &Settings) -> Result<PathBuf, SourceError> {
+    /// [`SourceError`]: there is no copy, and it cannot be fetched, or too many requests wait for that.
+    pub(super) async fn place(self: &Arc<Self>, wire: &Wire, settings: &Settings) -> Result<PathBuf, SourceError> {
         if settings.url.starts_with('/') {
             return Ok(PathBuf::from(&*settings.url));
         }
-        let _one = self.fetching.lock().await;
         let (place, url) = (self.folders.path(NAME), archive_of(&settings.url));
-        let (looked_at, wanted) = (place.clone(), url.clone());
-        let copy = blocking(move || Ok(copy_of(&looked_at, &wanted).map_err(FolderError::from)?)).await?;
-        if matches!(copy, Copy::Fresh | Copy::Operators) {
-            return Ok(place);
-        }
-        match self.fetch(wire, url).await {
-            Ok(()) => Ok(place),
-            Err(error) if copy == Copy::Old => {
-                tracing::warn!(%error, "the registry could not be fetched; the copy of before is used");
-                Ok(place)
+        match self.copy(&url).await? {
+            Copy::Fresh | Copy::Operators => return Ok(place),
+            Copy::Old => {
+                self.refresh(wire, url);
+                return Ok(place);
             }
-            Err(error) => Err(error),
+            Copy::None => self.failed_before(&url)?,
         }
+        let too_many = |_| SourceError::TooMany(WAITING_MAX);
+        let _waiting = self.waiting.try_acquire().map_err(too_many)?;
+        let _one = self.fetching.lock().await;
+        // The one before may have fetched it, or failed.
+        if self.copy(&url).await? == Copy::None {
+            self.failed_before(&url)?;
+            self.fetch_noted(wire, url).await?;
+        }
+        Ok(place)
+    }
+
+    /// Fetches it in the background, unless that is under way or has just failed.
+    fn refresh(self: &Arc<Self>, wire: &Wire, url: String) {
+        if self.failed_before(&url).is_err() {
+            return;
+        }
+        let Ok(one) = Arc::clone(&self.fetching).try_lock_owned() else { return };
+        let (registry, wire) = (Arc::clone(self), wire.clone());
+        tokio::spawn(async move {
+            if let Err(error) = registry.fetch_noted(&wire, url).await {
+                tracing::warn!(%error, "the registry could not be fetched; the copy of before is used");
+            }
+            drop(one);
+        });
+    }
+
+    async fn copy(&self, url: &str) -> Result<Copy, SourceError> {
+        let (place, url) = (self.folders.path(NAME), url.to_owned());
+        blocking(move || Ok(copy_of(&place, &url).map_err(FolderError::from)?)).await
+    }
+
+    /// Has a fetch of this URL just failed?
+    fn failed_before(&self, url: &str) -> Result<(), SourceError> {
+        match &*self.failure.lock() {
+            Some(failure) if failure.url == url && failure.at.elapsed() < FAILED => {
+                Err(SourceError::Failed(format!("{}; it is not asked again for a minute", failure.why)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn fetch_noted(&self, wire: &Wire, url: String) -> Result<(), SourceError> {
+        let fetched = self.fetch(wire, url.clone()).await;
+        let failure = fetched.as_ref().err().map(|error| Failure { url, at: Instant::now(), why: error.to_string() });
+        *self.failure.lock() = failure;
+        fetched
     }
 
     async fn fetch(&self, wire: &Wire, url: String) -> Result<(), SourceError> {
@@ -103,19 +168,24 @@ impl Registry {
 /// Unpacks the archive of a repository: what is in its one directory.
 fn unpack(mut file: File, staging: &mut super::staging::Staging) -> Result<(), SourceError> {
     let format = archive::format_of(&mut file).map_err(FolderError::from)?;
-    let format = format.ok_or_else(|| SourceError::Failed("the registry is no zip or tar.gz archive".to_owned()))?;
+    let format = format.ok_or_else(|| SourceError::Failed("the registry is not a zip or tar.gz archive".to_owned()))?;
     archive::unpack(file, format, staging)?;
     let skills = disk::entries(&staging.path()).map_err(FolderError::from)?;
     let inner = match skills.as_slice() {
-        [only] if only.join(SKILLS).is_dir() => only.file_name().and_then(|name| name.to_str()).unwrap_or_default(),
+        [only] if has_content(only) => only.file_name().and_then(|name| name.to_str()).unwrap_or_default(),
         _ => "",
     };
     staging.narrow(inner)?;
-    if staging.path().join(SKILLS).is_dir() {
+    if has_content(&staging.path()) {
         Ok(())
     } else {
-        Err(SourceError::Failed("the registry has no directory skills/".to_owned()))
+        Err(SourceError::Failed("the registry has neither skills/ nor hands/".to_owned()))
     }
+}
+
+/// Is this a registry?
+fn has_content(place: &Path) -> bool {
+    [SKILLS, HANDS].iter().any(|name| place.join(name).is_dir())
 }
 
 /// The copy in the home.
@@ -133,7 +203,7 @@ enum Copy {
 fn copy_of(place: &Path, url: &str) -> io::Result<Copy> {
     let mark = place.join(MARK);
     let Some(from) = disk::there(disk::read_text(&mark))? else {
-        return Ok(if place.join(SKILLS).is_dir() { Copy::Operators } else { Copy::None });
+        return Ok(if has_content(place) { Copy::Operators } else { Copy::None });
     };
     if from.trim() != url {
         return Ok(Copy::None);
@@ -156,7 +226,7 @@ fn archive_of(url: &str) -> String {
 /// # Errors
 /// The disk's.
 pub(super) fn list(registry: &Path) -> io::Result<Vec<RegistrySkill>> {
-    let folders = disk::entries(&registry.join(SKILLS))?;
+    let folders = disk::there(disk::entries(&registry.join(SKILLS)))?.unwrap_or_default();
     let names = |folder: PathBuf| Some((folder.file_name()?.to_str()?.to_owned(), folder));
     let named = folders.into_iter().filter_map(names).filter(|(name, _)| check_name(name).is_ok());
     let read = named.take(SKILLS_MAX).filter_map(|(name, folder)| {

@@ -24,7 +24,6 @@ use super::registry::{self, Registry};
 use super::source::{Source, kind_of};
 use super::wire::{Whose, Wire, blocking};
 use super::{git, site};
-use crate::kernel::home::Home;
 use crate::kernel::sandbox::Commands;
 use crate::kernel::settings::Settings;
 use crate::skill::Library;
@@ -36,7 +35,7 @@ pub(super) struct Service {
     wire: Wire,
     commands: Commands,
     settings: Settings,
-    registry: Registry,
+    registry: Arc<Registry>,
     /// The skills of the registry, by its place.
     listed: Cache<Vec<RegistrySkill>>,
     hubs: Hubs,
@@ -45,13 +44,13 @@ pub(super) struct Service {
 
 impl Service {
     pub(super) fn new(
-        home: &Home,
         (folders, library): (Folders, Arc<Library>),
         (wire, commands): (Wire, Commands),
         settings: Settings,
+        registry: Arc<Registry>,
     ) -> Self {
         let (listed, hubs, marketplaces) = (Cache::default(), Hubs::default(), Marketplaces::default());
-        Self { folders, library, wire, commands, settings, registry: Registry::new(home), listed, hubs, marketplaces }
+        Self { folders, library, wire, commands, settings, registry, listed, hubs, marketplaces }
     }
 
     /// Brings back what a kill left between two steps, and removes the rest in the background.

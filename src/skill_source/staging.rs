@@ -6,14 +6,15 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, statat};
 use sha2::{Digest as _, Sha256};
 
 use super::entry::Entries;
 use super::folders::{CONTENT, FolderError, NameLock, Place, Put};
+use super::tree::Tree;
 use crate::kernel::disk::{self, entries, sync_dir};
 use crate::kernel::free_space;
 use crate::kernel::home::{create_private_dir, private_file};
+use crate::skill::HISTORY;
 
 /// Files of a skill.
 pub(crate) const FILES_MAX: usize = 10_000;
@@ -21,8 +22,6 @@ pub(crate) const FILES_MAX: usize = 10_000;
 pub(crate) const FILE_BYTES_MAX: u64 = 128 << 20;
 /// Bytes of all files.
 pub(crate) const SKILL_BYTES_MAX: u64 = 512 << 20;
-/// How the names of the history of a skill begin, at the top of its folder. Only this daemon writes one.
-pub(crate) const HISTORY: &str = ".evolution";
 /// Bytes between two looks at the free space.
 const LOOK_EVERY: u64 = 16 << 20;
 /// The modes of files: none may be written by others, or keeps the bits that change who runs it.
@@ -82,7 +81,7 @@ impl Staging {
         fs::rename(self.path(), &aside)?;
         fs::rename(aside.join(inner), self.path())?;
         let mut taken = Entries::default();
-        walk(&self.path(), &mut |path, _| taken.file(path).map(drop).map_err(FolderError::Refused))?;
+        Tree::open(&self.path())?.walk(&mut |found| taken.file(found.path).map(drop).map_err(FolderError::Refused))?;
         self.taken = taken;
         Ok(())
     }
@@ -157,11 +156,11 @@ impl Staging {
     ///
     /// # Errors
     /// [`FolderError::Refused`] for links and special files, and as [`write`](Self::write).
-    pub(crate) fn copy_from(&mut self, folder: &Path) -> Result<(), FolderError> {
-        walk(folder, &mut |path, found| {
-            let mut file = disk::open(found)?;
+    pub(super) fn copy_tree(&mut self, tree: &Tree) -> Result<(), FolderError> {
+        tree.walk(&mut |found| {
+            let mut file = found.open()?;
             let runs = file.metadata()?.permissions().mode() & 0o100 != 0;
-            self.write(path, &mut file, runs).map(drop)
+            self.write(found.path, &mut file, runs).map(drop)
         })
     }
 
@@ -171,8 +170,8 @@ impl Staging {
     /// As [`files`](Self::files).
     pub(crate) fn paths(&self) -> Result<Vec<String>, FolderError> {
         let mut paths = Vec::new();
-        walk(&self.path(), &mut |path, _| {
-            paths.push(path.to_owned());
+        Tree::open(&self.path())?.walk(&mut |found| {
+            paths.push(found.path.to_owned());
             Ok(())
         })?;
         paths.sort_unstable();
@@ -239,11 +238,11 @@ fn too_large(path: &str) -> FolderError {
 /// [`FolderError::Refused`] for links and special files, [`FolderError::TooLarge`], or the disk failed.
 pub(crate) fn files(folder: &Path) -> Result<Vec<FileSum>, FolderError> {
     let mut files = Vec::new();
-    walk(folder, &mut |path, found| {
+    Tree::open(folder)?.walk(&mut |found| {
         let mut digest = Sha256::new();
-        let bytes = io::copy(&mut disk::open(found)?, &mut HashInto(&mut digest))?;
+        let bytes = io::copy(&mut found.open()?, &mut HashInto(&mut digest))?;
         let sha256 = agentsvc_systems::kernel::record::hex(&digest.finalize());
-        files.push(FileSum { path: path.to_owned(), bytes, sha256 });
+        files.push(FileSum { path: found.path.to_owned(), bytes, sha256 });
         Ok(())
     })?;
     files.sort_by(|one, other| one.path.cmp(&other.path));
@@ -264,43 +263,12 @@ impl Write for HashInto<'_> {
     }
 }
 
-/// Calls `each` with the path in `folder`, and the path, of each file. `.git` at the top is passed over.
-pub(super) fn walk(
-    folder: &Path,
-    each: &mut dyn FnMut(&str, &Path) -> Result<(), FolderError>,
-) -> Result<(), FolderError> {
-    let (mut open, mut seen) = (vec![(folder.to_owned(), String::new())], 0);
-    while let Some((dir, prefix)) = open.pop() {
-        for path in entries(&dir)? {
-            seen += 1;
-            if seen > 2 * FILES_MAX {
-                return Err(FolderError::TooLarge(format!("the folder has more than {FILES_MAX} files")));
-            }
-            let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-                return Err(FolderError::Refused(format!("a file in {prefix:?} has a name that is not UTF-8")));
-            };
-            let inner = format!("{prefix}{name}");
-            if inner == ".git" {
-                continue;
-            }
-            let found = statat(CWD, &path, AtFlags::SYMLINK_NOFOLLOW).map_err(io::Error::from)?;
-            match FileType::from_raw_mode(found.st_mode) {
-                FileType::Directory => open.push((path, format!("{inner}/"))),
-                FileType::RegularFile => each(&inner, &path)?,
-                FileType::Symlink => return Err(FolderError::Refused(format!("{inner:?} is a symbolic link"))),
-                _ => return Err(FolderError::Refused(format!("{inner:?} is not a regular file"))),
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Syncs every file and directory.
 fn make_durable(folder: &Path) -> Result<(), FolderError> {
     let mut dirs = vec![folder.to_owned()];
-    walk(folder, &mut |_, path| {
-        disk::open(path)?.sync_all()?;
-        if let Some(dir) = path.parent().filter(|dir| dirs.last().is_none_or(|last| last != dir)) {
+    Tree::open(folder)?.walk(&mut |found| {
+        found.open()?.sync_all()?;
+        if let Some(dir) = folder.join(found.path).parent().filter(|dir| dirs.last().is_none_or(|last| last != dir)) {
             dirs.push(dir.to_owned());
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! What is asked of sources over the network, and what their errors mean.
 
 use std::fs::File;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agentsvc_api::http::files::FilesError;
@@ -40,15 +41,16 @@ pub(super) enum Whose {
     Hub,
 }
 
-/// The way to sources.
+/// The way to sources. Copies share its limit.
+#[derive(Clone)]
 pub(super) struct Wire {
     pub(super) web: Web,
-    places: Semaphore,
+    places: Arc<Semaphore>,
 }
 
 impl Wire {
-    pub(super) const fn new(web: Web) -> Self {
-        Self { web, places: Semaphore::const_new(REQUESTS_MAX) }
+    pub(super) fn new(web: Web) -> Self {
+        Self { web, places: Arc::new(Semaphore::new(REQUESTS_MAX)) }
     }
 
     fn place(&self) -> Result<SemaphorePermit<'_>, SourceError> {
@@ -68,7 +70,7 @@ impl Wire {
         bytes_max: u64,
     ) -> Result<Option<Vec<u8>>, SourceError> {
         let _place = self.place()?;
-        let request = Download { url, accept: "*/*", bytes_max, timeout: ASK_TIME_MAX };
+        let request = Download { url, accept: "*/*", bytes_max, timeout: ASK_TIME_MAX, only_for: None };
         let found = self.web.download(request).await.map_err(|error| failed(error, whose))?;
         if found.status == StatusCode::NOT_FOUND {
             return Ok(None);
@@ -93,7 +95,8 @@ impl Wire {
     /// Downloads an archive into a file.
     pub(super) async fn archive(&self, url: &str, whose: Whose, file: File) -> Result<Downloaded<File>, SourceError> {
         let _place = self.place()?;
-        let request = Download { url, accept: "*/*", bytes_max: ARCHIVE_BYTES_MAX, timeout: ARCHIVE_TIME_MAX };
+        let request =
+            Download { url, accept: "*/*", bytes_max: ARCHIVE_BYTES_MAX, timeout: ARCHIVE_TIME_MAX, only_for: None };
         let found = self.web.download_file(request, file).await.map_err(|error| failed(error, whose))?;
         if found.status == StatusCode::NOT_FOUND {
             return Err(missing(url));

@@ -16,7 +16,7 @@ pub(crate) mod stats;
 pub(crate) mod worlds;
 pub mod write;
 
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Subcommand};
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
@@ -27,6 +27,7 @@ pub const DOMAIN: Domain = Domain {
         10,
         "snapshot",
         "Create, list, delete and restore snapshots of the world",
-    )],
+    )
+    .under(Group::Operations)],
     ..Domain::EMPTY
 };

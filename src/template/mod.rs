@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 
 pub use embedded::EMBEDDED;
 
+use crate::kernel::cli::{Group, Resource, Subcommand};
 use crate::kernel::disk;
 use crate::kernel::domain::Domain;
 
@@ -25,6 +26,13 @@ pub const DOMAIN: Domain = Domain {
         opening.provide::<dyn Templates>(Arc::new(AgentTypes::new(opening.home.agent_types_dir())));
         Ok(())
     },
+    commands: &[Subcommand::of(
+        59,
+        "agent-type",
+        "Create and change templates for new agents",
+        &[Resource::at("/api/templates")],
+    )
+    .under(Group::Agents)],
     ..Domain::EMPTY
 };
 

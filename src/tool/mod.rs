@@ -31,6 +31,7 @@ pub(crate) use patch::patched;
 pub(crate) use shell_exec::stopped;
 pub(crate) use skill_folders::SkillFolders;
 
+use crate::kernel::cli::{Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use toolset::ToolStores;
@@ -66,6 +67,9 @@ pub const DOMAIN: Domain = Domain {
         ])
     },
     performers,
+    commands: &[
+        Subcommand::of(61, "tool", "List tools, and call one", &[Resource::at("/api/tools")]).under(Group::Abilities)
+    ],
     ..Domain::EMPTY
 };
 

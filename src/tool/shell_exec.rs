@@ -1,5 +1,8 @@
 //! `shell_exec`: runs a command in the workspace.
 
+use std::path::PathBuf;
+
+use agentsvc_components::kernel::taint::Taint;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -47,9 +50,11 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         let variables = more.of(context.parts.bridge.clone(), context.run.agent).await?;
         let manifest = &context.run.manifest.manifest;
         let models = std::iter::once(&manifest.model).chain(&manifest.fallback_models);
+        let folders = context.parts.settings.get::<SkillFolders>().of(manifest);
+        let reads_skills = mentions(&asked, &folders);
         let request = Request {
             place,
-            shown: context.parts.settings.get::<SkillFolders>().of(manifest),
+            shown: folders,
             asked,
             workspace,
             granted: manifest.capabilities.shell.clone(),
@@ -59,8 +64,25 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
             variables,
             timeout_secs,
         };
-        report(context.parts.commands.run(request).await?)
+        let ended = report(context.parts.commands.run(request).await?)?;
+        Ok(match ended {
+            // As `skill_read_file` says of the same text.
+            Ended::Text(text) if reads_skills => Ended::Read { text, taint: Taint::TOOL },
+            ended => ended,
+        })
     })
+}
+
+/// Does a command name one of the folders of skills, or the folder that they are in? What untrusted files of the workspace do
+/// counts as theirs.
+fn mentions(asked: &Asked, folders: &[PathBuf]) -> bool {
+    let words: Vec<&str> = match asked {
+        Asked::Line(line) => vec![line],
+        Asked::Words(words) => words.iter().map(String::as_str).collect(),
+    };
+    let names = folders.iter().flat_map(|folder| [Some(folder.as_path()), folder.parent()]).flatten();
+    let mut names = names.filter_map(|path| path.file_name()?.to_str());
+    names.any(|name| words.iter().any(|word| word.contains(name)))
 }
 
 /// A command that fails is a result like another; one that took too long is an error.

@@ -36,7 +36,7 @@ enum Format {
 }
 
 fn run(_context: Context, text: String) -> BoxFuture<'static, Result<Ended, String>> {
-    Box::pin(async move { tell(&text, Utc::now()).map(Ended::Text) })
+    Box::pin(async move { tell(&text, agentsvc_api::http::timestamp::now()).map(Ended::Text) })
 }
 
 fn tell(text: &str, now: DateTime<Utc>) -> Result<String, String> {

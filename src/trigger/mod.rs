@@ -2,7 +2,13 @@
 
 pub mod config;
 
+use crate::kernel::cli::{Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
-pub const DOMAIN: Domain = Domain { name: "trigger", uses: &[], ..Domain::EMPTY };
+pub const DOMAIN: Domain = Domain {
+    name: "trigger",
+    commands: &[Subcommand::of(50, "trigger", "Make agents act on events", &[Resource::at("/api/triggers")])
+        .under(Group::Automation)],
+    ..Domain::EMPTY
+};

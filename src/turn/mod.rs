@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use agentsvc_api::turn::store::TraceStore;
 
-use crate::kernel::cli::Subcommand;
+use crate::kernel::cli::{Group, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use crate::kernel::store::sweep::{Rows, Sweep, Sweeping};
@@ -24,7 +24,8 @@ use stream::Streams;
 pub const DOMAIN: Domain = Domain {
     name: "turn",
     uses: &[],
-    commands: &[Subcommand::new::<message::Message>(6, "message", "Send one message and print the response")],
+    commands: &[Subcommand::new::<message::Message>(6, "message", "Send one message and print the response")
+        .under(Group::Agents)],
     performers,
     open: |opening| {
         opening.provide::<dyn TraceStore>(Arc::clone(opening.store) as _);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use agentsvc_api::usage::store::UsageStore;
 
+use crate::kernel::cli::{Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use crate::kernel::retention::RetentionClock;
@@ -24,6 +25,8 @@ pub const DOMAIN: Domain = Domain {
         Ok(())
     },
     performers,
+    commands: &[Subcommand::of(58, "usage", "Show what was used and what it cost", &[Resource::at("/api/usage")])
+        .under(Group::Operations)],
     ..Domain::EMPTY
 };
 

@@ -2,9 +2,10 @@
 //! modules until it goes.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use agentsvc_systems::wasm::limits::{WASM_CACHE_BYTES_MAX, WASM_CACHE_MODULES_MAX};
-use parking_lot::Mutex;
+use agentsvc_systems::wasm::limits::{WASM_CACHE_BYTES_MAX, WASM_CACHE_MODULES_MAX, WASM_COMPILATIONS_MAX};
+use parking_lot::{Condvar, Mutex};
 use sha2::{Digest, Sha256};
 use wasmi::{CompilationMode, Config, Engine, Module};
 
@@ -23,16 +24,45 @@ type Hash = [u8; 32];
 /// The last one is the one that was used last.
 static CACHE: Mutex<Vec<(Hash, Arc<Compiled>)>> = Mutex::new(Vec::new());
 
-/// The module of these bytes.
-pub(super) fn compiled(bytes: &[u8]) -> Result<Arc<Compiled>, WasmError> {
+/// Free places for compilations: one takes a core for as long as its module is large, and counts no fuel.
+static PLACES: Mutex<usize> = Mutex::new(WASM_COMPILATIONS_MAX);
+static FREED: Condvar = Condvar::new();
+
+/// A place for a compilation, until it is dropped.
+struct Place;
+
+impl Place {
+    /// Waits for one; `None` after the deadline.
+    fn wait(deadline: Instant) -> Option<Self> {
+        let mut free = PLACES.lock();
+        FREED.wait_while_until(&mut free, |free| *free == 0, deadline);
+        *free = free.checked_sub(1)?;
+        Some(Self)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        *PLACES.lock() += 1;
+        FREED.notify_one();
+    }
+}
+
+/// The module of these bytes. `None`: the deadline passed before it could be compiled.
+pub(super) fn compiled(bytes: &[u8], deadline: Instant) -> Result<Option<Arc<Compiled>>, WasmError> {
     let hash: Hash = Sha256::digest(bytes).into();
     if let Some(found) = find(&mut CACHE.lock(), &hash) {
-        return Ok(found);
+        return Ok(Some(found));
     }
-    // Compiled outside of the lock: it takes as long as the module is large.
+    let Some(_place) = Place::wait(deadline) else { return Ok(None) };
+    // Another call may have compiled it meanwhile.
+    if let Some(found) = find(&mut CACHE.lock(), &hash) {
+        return Ok(Some(found));
+    }
+    // Compiled outside of the lock of the cache.
     let compiled = Arc::new(compile(bytes)?);
     keep(&mut CACHE.lock(), hash, Arc::clone(&compiled));
-    Ok(compiled)
+    Ok(Some(compiled))
 }
 
 fn compile(bytes: &[u8]) -> Result<Compiled, WasmError> {
@@ -71,6 +101,8 @@ fn keep(cache: &mut Vec<(Hash, Arc<Compiled>)>, hash: Hash, compiled: Arc<Compil
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn module(bytes: usize) -> Arc<Compiled> {
@@ -98,8 +130,20 @@ mod tests {
     #[test]
     fn the_same_bytes_are_compiled_once() {
         let bytes = b"\0asm\x01\0\0\0";
-        let first = compiled(bytes).unwrap();
-        assert!(Arc::ptr_eq(&first, &compiled(bytes).unwrap()));
-        assert!(matches!(compiled(b"no module"), Err(WasmError::Module(_))));
+        let later = Instant::now() + Duration::from_secs(60);
+        let first = compiled(bytes, later).unwrap().unwrap();
+        assert!(Arc::ptr_eq(&first, &compiled(bytes, later).unwrap().unwrap()));
+        assert!(matches!(compiled(b"no module", later), Err(WasmError::Module(_))));
+    }
+
+    #[test]
+    fn few_are_compiled_at_once_and_none_waits_beyond_its_time() {
+        let later = Instant::now() + Duration::from_secs(60);
+        let held: Vec<Place> = (0..WASM_COMPILATIONS_MAX).map(|_| Place::wait(later).unwrap()).collect();
+        let other = b"\0asm\x01\0\0\0\0\x02\x01a";
+        assert!(compiled(other, Instant::now()).unwrap().is_none());
+        let waiting = std::thread::spawn(move || compiled(other, later).unwrap().is_some());
+        drop(held);
+        assert!(waiting.join().unwrap());
     }
 }

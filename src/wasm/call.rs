@@ -123,6 +123,8 @@ impl Asked {
     /// Fuel that it takes beside that of its instructions.
     pub(super) const fn fuel(&self) -> u64 {
         match self.call {
+            // Each is durable before it answers.
+            HostCall::KvSet { .. } | HostCall::FsWrite { .. } => 1_000,
             HostCall::NetFetch { .. } | HostCall::ShellExec { .. } => 5_000,
             HostCall::AgentSend { .. } => 100_000,
             HostCall::AgentSpawn { .. } => 200_000,
@@ -200,6 +202,9 @@ mod tests {
             Asked::read(json!({ "method": method, "params": params }).to_string().as_bytes()).unwrap().fuel()
         };
         assert_eq!(fuel("time_now", json!({})), 0);
+        assert_eq!(fuel("kv_get", json!({ "key": "k" })), 0);
+        assert_eq!(fuel("kv_set", json!({ "key": "k", "value": 1 })), 1_000);
+        assert_eq!(fuel("fs_write", json!({ "path": "p", "content": "c" })), 1_000);
         assert_eq!(fuel("net_fetch", json!({ "url": "u" })), 5_000);
         assert_eq!(fuel("shell_exec", json!({ "command": "c" })), 5_000);
         assert_eq!(fuel("agent_send", json!({ "target": "a", "message": "m" })), 100_000);

@@ -1,8 +1,8 @@
 //! What a module of an agent's skill reaches: never more than the agent itself, and nothing that waits for a person.
 
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use agentsvc_api::memory::entries::{NewEntry, OnConflict};
@@ -13,8 +13,9 @@ use agentsvc_systems::injection::{Shielded, shield};
 use agentsvc_systems::kernel::glob;
 use agentsvc_systems::manifest;
 use agentsvc_systems::memory::{check_key, check_value};
+use agentsvc_systems::taint::carries_away;
 use agentsvc_systems::turn::{ReadWithinCall, SendToAgent, SendWithinCall};
-use agentsvc_systems::wasm::limits::{WASM_PAYLOAD_BYTES_MAX, WASM_SECS_MAX};
+use agentsvc_systems::wasm::limits::{WASM_PAYLOAD_BYTES_MAX, WASM_RUNS_FAMILY_MAX, WASM_RUNS_MAX, WASM_SECS_MAX};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
@@ -23,11 +24,14 @@ use super::capability::is_plain;
 use super::{Capabilities, Host, HostCall, Limits, run};
 use crate::approval::config::Approval;
 use crate::kernel::egress::Request as Fetch;
+use crate::kernel::places::Places;
 use crate::kernel::sandbox::{Asked, Request as Command, Workspace, Write};
 use crate::memory::grant::own;
 use crate::tool::files::{Keeper, sentence};
 use crate::tool::toolset::{Context, Need, grant};
 
+/// Places for modules: each takes a thread that may block, which the reads of the API need, too.
+static PLACES: LazyLock<Places> = LazyLock::new(|| Places::new(WASM_RUNS_MAX, WASM_RUNS_FAMILY_MAX));
 /// Variables of the daemon that say nothing about it.
 const HARMLESS: [&str; 4] = ["LANG", "LC_ALL", "LC_CTYPE", "TZ"];
 /// Names of a directory that are listed.
@@ -45,9 +49,12 @@ pub async fn run_in_call(
     envelope: Vec<u8>,
     capabilities: Capabilities,
 ) -> Result<(Vec<u8>, Taint), String> {
+    // Held while it runs, also after its caller is gone: that is what bounds the threads.
+    let place = PLACES.place(context.run.family).await.ok_or("No modules run any more.")?;
     let stop = Stop(Arc::default());
     let host = AgentHost::new(context, skill, Arc::clone(&stop.0));
     let running = tokio::task::spawn_blocking(move || {
+        let _place = place;
         let result = run(&module, &envelope, Limits::default(), &capabilities, &host);
         result.map(|result| (result, host.taint()))
     });
@@ -83,7 +90,7 @@ impl AgentHost {
     /// The host of a call of the tool of a skill; it is made on a thread of the runtime, and used on one that may block.
     fn new(context: Context, skill: &str, stopped: Arc<AtomicBool>) -> Self {
         let (handle, taint) = (Handle::current(), Mutex::new(Taint::NONE));
-        Self { context, stopped, handle, prefix: format!("skill.{skill}."), taint }
+        Self { context, stopped, handle, prefix: format!("skill:{skill}:"), taint }
     }
 
     /// What the module was given that is untrusted.
@@ -132,6 +139,16 @@ impl AgentHost {
         may(&self.context.run.manifest.manifest, &approval.require_approval, tool, need)
     }
 
+    /// Refuses what the agent's manifest blocks. A module has keys of its own whether or not its agent has tools for memory.
+    fn is_blocked(&self, tool: &str) -> Result<(), String> {
+        let manifest = &self.context.run.manifest.manifest;
+        if glob::any(&manifest.tool_blocklist, tool) {
+            Err(format!("not granted to the agent: {tool}"))
+        } else {
+            Ok(())
+        }
+    }
+
     fn key(&self, key: &str) -> Result<String, String> {
         let key = format!("{}{key}", self.prefix);
         check_key(&key).map_err(|refusal| format!("key: {}", refusal.message))?;
@@ -139,6 +156,7 @@ impl AgentHost {
     }
 
     fn kv_get(&self, key: &str, deadline: Instant) -> Result<Value, String> {
+        self.is_blocked("memory_recall")?;
         let key = self.key(key)?;
         self.judge("memory_recall", "", deadline)?;
         let memory = own(&self.context);
@@ -149,11 +167,15 @@ impl AgentHost {
     }
 
     fn kv_set(&self, key: &str, value: String, deadline: Instant) -> Result<Value, String> {
+        self.is_blocked("memory_store")?;
         let key = self.key(key)?;
         let value: Box<str> = value.into();
         check_value(&value).map_err(|refusal| format!("value: {}", refusal.message))?;
         let entry = NewEntry { key: key.into(), value, created_at: None, updated_at: None };
         self.judge("memory_store", "", deadline)?;
+        if self.context.direct && !self.taint().is_none() {
+            return Err("what a module has read outside of a turn is untrusted and cannot be stored".to_owned());
+        }
         let memory = own(&self.context);
         let write = memory.put(vec![entry], OnConflict::Overwrite);
         self.wait(deadline, async { write.await.map_err(|refusal| refusal.message.to_string()) })?;
@@ -165,10 +187,20 @@ impl AgentHost {
         self.context.parts.workspaces.open(run.agent, &run.agent_name).map_err(sentence)
     }
 
+    /// The workspace, where the path goes through no link: a capability for `notes/*` is none for what a link there leads to.
+    fn without_links(&self, path: &str) -> Result<Workspace, String> {
+        let workspace = self.workspace()?;
+        if workspace.goes_through_link(path) {
+            Err(format!("{path} goes through a symbolic link"))
+        } else {
+            Ok(workspace)
+        }
+    }
+
     fn fs_read(&self, path: &str, deadline: Instant) -> Result<Value, String> {
         self.check("file_read", Need::Files)?;
         self.judge("file_read", "", deadline)?;
-        let bytes = self.workspace()?.read_whole(path, WASM_PAYLOAD_BYTES_MAX as u64).map_err(sentence)?;
+        let bytes = self.without_links(path)?.read_whole(path, WASM_PAYLOAD_BYTES_MAX as u64).map_err(sentence)?;
         self.bring(Taint::NONE, "file_read", deadline)?;
         String::from_utf8(bytes).map(Value::String).map_err(|_| "the file is not UTF-8 text".to_owned())
     }
@@ -177,7 +209,7 @@ impl AgentHost {
         self.check("file_list", Need::Files)?;
         self.judge("file_list", "", deadline)?;
         let path = if path == "." { "" } else { path };
-        let listing = self.workspace()?.list(path, false, NAMES_MAX).map_err(sentence)?;
+        let listing = self.without_links(path)?.list(path, false, NAMES_MAX).map_err(sentence)?;
         self.bring(Taint::NONE, "file_list", deadline)?;
         let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
         Ok(listing.entries.iter().map(|entry| name(&entry.path)).collect())
@@ -186,7 +218,7 @@ impl AgentHost {
     fn fs_write(&self, path: &str, content: &str, deadline: Instant) -> Result<Value, String> {
         self.check("file_write", Need::Files)?;
         self.judge("file_write", "", deadline)?;
-        let workspace = self.workspace()?;
+        let workspace = self.without_links(path)?;
         let write = || {
             workspace.write(path, content.as_bytes(), Write::Overwrite).map_err(sentence)?;
             Ok(String::new())
@@ -198,6 +230,18 @@ impl AgentHost {
     fn net_fetch(&self, url: &str, body: Option<String>, deadline: Instant) -> Result<Value, String> {
         self.check("web_fetch", Need::Network)?;
         self.judge("web_fetch", url, deadline)?;
+        if let Some(body) = &body {
+            // What is sent goes further than an address.
+            self.judge("web_post", url, deadline)?;
+            let read = self.context.run.taint.with(self.taint());
+            if !read.is_none() && carries_away(body) {
+                return Err(
+                    "refused: the body has what looks like a secret or a long encoded text, and this call has read \
+                            untrusted content"
+                        .to_owned(),
+                );
+            }
+        }
         let request = Fetch {
             url,
             family: self.context.run.family,
@@ -312,7 +356,7 @@ impl Host for AgentHost {
     }
 
     fn log(&self, level: i32, line: &str) {
-        let (agent, skill) = (&*self.context.run.agent_name, self.prefix.trim_end_matches('.'));
+        let (agent, skill) = (&*self.context.run.agent_name, self.prefix.trim_end_matches(':'));
         match level {
             ..=1 => tracing::debug!(agent, skill, line, "a WASM module"),
             2 => tracing::info!(agent, skill, line, "a WASM module"),

@@ -29,7 +29,7 @@ use crate::kernel::domain::Domain;
 /// What this domain brings.
 pub const DOMAIN: Domain = Domain {
     name: "wasm",
-    uses: &["agent", "approval", "injection", "manifest", "memory", "tool", "turn"],
+    uses: &["agent", "approval", "injection", "manifest", "memory", "taint", "tool", "turn"],
     ..Domain::EMPTY
 };
 
@@ -127,7 +127,7 @@ pub fn run(
     let deadline = Instant::now() + limits.time;
     bounded("the module", module.len(), WASM_MODULE_BYTES_MAX)?;
     bounded("the input", envelope.len(), limits.payload_bytes)?;
-    let compiled = cache::compiled(module)?;
+    let compiled = cache::compiled(module, deadline)?.ok_or(WasmError::Time(limits.time.as_secs()))?;
     guest::Guest::start(&compiled, limits, deadline, capabilities, host)?.execute(envelope)
 }
 

@@ -4,13 +4,14 @@
 //! what waits already. The signature is over the bytes of the body, which are the same for all tries.
 
 mod post;
-mod sender;
+pub(crate) mod sender;
 
 use std::sync::Arc;
 
 use agentsvc_api::webhook::sender::WebhookSender;
 use agentsvc_systems::webhook;
 
+use crate::kernel::cli::{Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 use crate::kernel::effect::performers::Performers;
 use crate::tool::toolset::ToolParts;
@@ -26,6 +27,8 @@ pub const DOMAIN: Domain = Domain {
         opening.provide::<dyn WebhookSender>(Arc::new(Sender { web, vault }));
         Ok(())
     },
+    commands: &[Subcommand::of(55, "webhook", "Post events to your own services", &[Resource::at("/api/webhooks")])
+        .under(Group::Connections)],
     ..Domain::EMPTY
 };
 

@@ -9,7 +9,6 @@ use agentsvc_components::webhook::WebhookId;
 use agentsvc_systems::kernel::entities::Get;
 use agentsvc_systems::webhook::limits::DELIVERY_BACKOFF_MS_MAX;
 use agentsvc_systems::webhook::{TryReport, WebhookView};
-use reqwest::StatusCode;
 use serde_json::json;
 
 use super::sender::{self, Failure, Sender};
@@ -42,7 +41,7 @@ fn end(posted: &Result<Posted, Failure>, took_ms: u32) -> TryEnd {
     let report = json!(report).to_string();
     match posted {
         Ok(posted) if posted.status.is_success() => TryEnd::Done(report),
-        Ok(Posted { status, retry_after }) if may_pass(*status) => {
+        Ok(Posted { status, retry_after }) if sender::may_change(*status) => {
             // A receiver may not put it off for longer than the daemon would.
             let after_ms = retry_after.map(|after| after.as_millis().min(DELIVERY_BACKOFF_MS_MAX as u128) as u32);
             TryEnd::Retry { after_ms, reason: report }
@@ -53,13 +52,11 @@ fn end(posted: &Result<Posted, Failure>, took_ms: u32) -> TryEnd {
     }
 }
 
-fn may_pass(status: StatusCode) -> bool {
-    matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS) || status.is_server_error()
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use reqwest::StatusCode;
 
     use super::*;
     use crate::kernel::egress::Error;

@@ -2,8 +2,15 @@
 
 pub(crate) mod run;
 
+use crate::kernel::cli::{Group, Resource, Subcommand};
 use crate::kernel::domain::Domain;
 
 /// What this domain brings.
-pub const DOMAIN: Domain =
-    Domain { name: "workflow", uses: &["tool"], brings: |brought| brought.add([run::TOOL]), ..Domain::EMPTY };
+pub const DOMAIN: Domain = Domain {
+    name: "workflow",
+    uses: &["tool"],
+    brings: |brought| brought.add([run::TOOL]),
+    commands: &[Subcommand::of(52, "workflow", "Create and run workflows", &[Resource::at("/api/workflows")])
+        .under(Group::Automation)],
+    ..Domain::EMPTY
+};

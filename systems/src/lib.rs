@@ -8,21 +8,27 @@ pub mod agent;
 pub mod approval;
 pub mod audit;
 pub mod auto_dream;
+pub mod browser;
 pub mod budget;
+pub mod channel;
 pub mod comms;
 pub mod compaction;
 pub mod config;
+pub mod delivery;
 pub mod event;
 pub mod goal;
 pub mod hand;
+pub mod hook;
 pub mod injection;
 pub mod kernel;
 pub mod knowledge;
 pub mod manifest;
 pub mod mcp;
+pub mod media;
 pub mod memory;
 pub mod model;
 pub mod peer;
+pub mod people;
 pub mod proactive_memory;
 pub mod prompt;
 pub mod query;
@@ -42,6 +48,7 @@ pub mod turn;
 pub mod usage;
 pub mod wasm;
 pub mod webhook;
+pub mod widget;
 pub mod workflow;
 pub mod world;
 
@@ -69,6 +76,7 @@ pub const DOMAINS: &[Domain] = &[
     redact::DOMAIN,
     injection::DOMAIN,
     audit::DOMAIN,
+    people::DOMAIN,
     config::DOMAIN,
     event::DOMAIN,
     prompt::DOMAIN,
@@ -92,12 +100,18 @@ pub const DOMAINS: &[Domain] = &[
     workflow::DOMAIN,
     hand::DOMAIN,
     webhook::DOMAIN,
+    hook::DOMAIN,
     wasm::DOMAIN,
+    browser::DOMAIN,
     comms::DOMAIN,
     peer::DOMAIN,
     mcp::DOMAIN,
     a2a::DOMAIN,
+    channel::DOMAIN,
+    delivery::DOMAIN,
+    widget::DOMAIN,
     auto_dream::DOMAIN,
+    media::DOMAIN,
     skill::DOMAIN,
     skill_evolution::DOMAIN,
     world::DOMAIN,

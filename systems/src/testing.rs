@@ -22,6 +22,7 @@ use agentsvc_components::{Actor, AgentId, LogId, Refusal, Timestamp};
 use crate::agent::SpawnAgent;
 use crate::event::told::events_of;
 use crate::kernel::record;
+use crate::session::{SessionChange, changes_of};
 use crate::{Command, Engine, Records, ReplySlot, Settings, manifest, trigger};
 
 /// A reply that may have come.
@@ -49,6 +50,8 @@ pub(crate) struct TestWorld {
     /// Checkpoints of the audit trail that were asked for.
     pub(crate) seals: Vec<AuditHead>,
     pub(crate) events: Vec<Event>,
+    /// What happened to sessions.
+    pub(crate) sessions_told: Vec<SessionChange>,
 }
 
 impl TestWorld {
@@ -63,7 +66,8 @@ impl TestWorld {
         let (store, calls, effects) = (HashMap::new(), Vec::new(), Vec::new());
         let actor = Actor::Api;
         let (published, seals, events) = (Vec::new(), Vec::new(), Vec::new());
-        Self { engine, actor, now, settings, store, calls, effects, published, seals, events }
+        let sessions_told = Vec::new();
+        Self { engine, actor, now, settings, store, calls, effects, published, seals, events, sessions_told }
     }
 
     /// Runs a command and its step; the reply must have come with it.
@@ -115,7 +119,12 @@ impl TestWorld {
                 self.effects.push(effect);
             }
         }
-        self.events.extend(commit.told.into_iter().flat_map(events_of).map(|happened| happened.event));
+        for told in commit.told {
+            match changes_of(told) {
+                Ok(changes) => self.sessions_told.extend(changes),
+                Err(told) => self.events.extend(events_of(told).into_iter().map(|happened| happened.event)),
+            }
+        }
         commit.ops
     }
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::harness::{Memory, Neighbour, harness};
+use super::harness::{Memory, Neighbour, harness, wait};
 use super::wire::{Answers, count, flood, request};
 use crate::support::daemon::{Daemon, text};
 use crate::support::http::Reply;
@@ -147,6 +147,23 @@ fn agent_types_beyond_a_thousand_and_bindings_beyond_a_hundred() {
         |n: usize| request("POST", "/api/bindings", Some(&json!({ "event": "done", "command": format!("/new {n}") })));
     let (_, refused) = fill(&daemon, 100 - there, (201, 409), make);
     assert_eq!(refused["code"], "bindings_full");
+}
+
+#[test]
+fn codes_of_a_channel_beyond_sixteen() {
+    let daemon = harness("[[sidecar_channels]]\nname = \"bot\"\ncommand = \"/nowhere/adapter\"\nrestart = false\n");
+    let neighbour = Neighbour::of(&daemon);
+    let body = json!({ "channel": "bot" });
+    // The world learns of its channels a moment after the start.
+    let first = wait("the world knows the channel", || {
+        let offer = daemon.post("/api/channels/pairings", &body);
+        (offer.status == 201).then(|| text(&offer.expect(201)["id"]))
+    });
+    assert_eq!(daemon.delete(&format!("/api/channels/pairings/{first}")).status, 204);
+    let (_, refused) = fill(&daemon, 16, (201, 429), |_| request("POST", "/api/channels/pairings", Some(&body)));
+    assert_eq!(refused["code"], "pairings_full");
+    assert_eq!(daemon.get("/api/channels/pairings").expect(200)["pairings"].as_array().map(Vec::len), Some(16));
+    neighbour.leave();
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod held;
 mod hog;
 mod http2;
 mod idle;
+mod large;
 mod nested;
 mod patience;
 mod pipelines;

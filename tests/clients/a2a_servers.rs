@@ -19,8 +19,7 @@ struct Server {
 
 impl Server {
     fn start(script: &str, venv: &str) -> Self {
-        let advice = "pip install a2a-sdk sse-starlette starlette uvicorn";
-        let mut command = Command::new(python_of(venv, "a2a, uvicorn, starlette, sse_starlette", advice));
+        let mut command = Command::new(python_of(venv, "a2a, uvicorn, starlette, sse_starlette"));
         command.arg(support::routes::root().join("tests/clients").join(script));
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the server starts");
         let mut url = String::new();

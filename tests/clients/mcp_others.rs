@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use serde_json::{Value, json};
 
 use crate::serve_page;
-use crate::support::clients::{python, python_of, skipped};
+use crate::support::clients::{installed, python, python_of, skipped};
 use crate::support::daemon::{Daemon, text};
 use crate::support::model::Model;
 use crate::support::model_server::Reply;
@@ -219,8 +219,7 @@ fn a_turn_that_read_a_result_runs_no_command() {
 
 /// The Python environment of the published servers.
 fn published() -> String {
-    let packages = "pip install mcp-server-fetch mcp-server-git mcp-server-time";
-    python_of("mcpservers", "mcp_server_fetch, mcp_server_git, mcp_server_time", packages)
+    python_of("mcpservers", "mcp_server_fetch, mcp_server_git, mcp_server_time")
 }
 
 #[test]
@@ -283,11 +282,9 @@ fn node(package: &str, args: &[&str]) -> Option<String> {
         eprintln!("not tested: there is no Node for {package}");
         return None;
     }
-    let directory = std::env::var("AGENTSVC_NPM").map_or_else(|_| routes::root().join("target/npm"), Into::into);
+    let directory = installed().join("npm");
     let script = directory.join(format!("node_modules/@modelcontextprotocol/{package}/dist/index.js"));
-    let advice =
-        "npm install --prefix target/npm @modelcontextprotocol/server-filesystem @modelcontextprotocol/server-memory";
-    assert!(script.exists(), "{package} is missing: {advice} (or set AGENTSVC_SKIP_CLIENTS=1)");
+    assert!(script.exists(), "{package} is missing: run tests/set_up.sh (or set AGENTSVC_CLIENTS=skip)");
     let args: Vec<_> = [script.display().to_string()].into_iter().chain(args.iter().map(ToString::to_string)).collect();
     Some(format!("command = \"node\"\nargs = {args:?}\nreadable_paths = [{directory:?}]\n"))
 }

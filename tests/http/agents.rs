@@ -255,4 +255,7 @@ fn a_fresh_home_has_the_assistant() {
     let assistant = text(&list[0]["id"]);
     let answer = daemon.say(&assistant, "hello");
     assert!(!text(&answer["response"]).is_empty());
+    let answer = daemon.say(&assistant, "/tool system_time {}");
+    assert!(text(&answer["response"]).contains("system_time"), "it has the tools of its type: {answer}");
+    assert!(!text(&answer["response"]).contains("no tool"), "{answer}");
 }

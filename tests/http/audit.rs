@@ -152,6 +152,46 @@ fn limits_are_those_of_the_specification() {
     }
 }
 
+/// However far back: a filter goes over the whole log, page by page.
+#[test]
+fn entries_are_found_by_type_agent_and_text_and_read_page_by_page() {
+    let daemon = Daemon::with("rate_limit_per_second = 1000000\n");
+    let first = daemon.agent("first-of-all");
+    let agents: Vec<_> = (0..600).map(|n| json!({ "manifest_toml": format!("name = \"n{n}\"") })).collect();
+    daemon.post("/api/agents/bulk", &json!({ "agents": agents }));
+    let page = |query: &str| daemon.get(&format!("/api/audit/recent?{query}")).expect(200);
+    let ids = |page: &Value| -> Vec<u64> {
+        page["entries"].as_array().expect("entries").iter().map(|entry| entry["id"].as_u64().expect("an id")).collect()
+    };
+    for query in [
+        "q=FIRST-of",
+        &format!("agent_id={first}"),
+        &format!("agent_id={first}&event_type=agent_spawned&q=agent%20spawned"),
+    ] {
+        let found = page(query);
+        assert_eq!(ids(&found).len(), 1, "{query}: {found}");
+        assert_eq!((text(&found["entries"][0]["agent_id"]), &found["next_before"]), (first.clone(), &Value::Null));
+    }
+    assert_eq!(ids(&page("q=nothing%20has%20this")), Vec::<u64>::new());
+    // All pages together are the whole log, each entry once.
+    let (mut all, mut next) = (Vec::new(), None);
+    loop {
+        let before = next.map_or(String::new(), |next: u64| format!("&before={next}"));
+        let found = page(&format!("limit=250{before}"));
+        all.extend(ids(&found));
+        next = found["next_before"].as_u64();
+        if next.is_none() {
+            break;
+        }
+    }
+    let total = total(&daemon);
+    assert_eq!(all, (1..=total).rev().collect::<Vec<_>>());
+    assert_eq!(ids(&page("before=1")), Vec::<u64>::new());
+    daemon.get(&format!("/api/audit/recent?q={}", "x".repeat(201))).refused_field(400, "q");
+    daemon.get("/api/audit/recent?agent_id=7").refused_field(400, "agent_id");
+    daemon.get("/api/audit/recent?before=-1").refused_field(400, "before");
+}
+
 #[test]
 fn what_agents_do_is_on_it_as_theirs() {
     let model = Model::start();

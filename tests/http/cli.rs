@@ -1,11 +1,11 @@
 //! The command line: what people type, what programs read, what the exit codes mean (issue, CLI).
 
-use std::fs::Permissions;
-use std::io::Write;
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::daemon::{Daemon, command, text};
 
@@ -183,4 +183,62 @@ fn logs_and_completions() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(out(&daemon.cli(&["completions", shell])).contains("agentsvc"));
     }
+}
+
+/// Routes are subcommands: with names of agents for their ids, tables for people and JSON for programs.
+#[test]
+fn every_noun_has_the_same_verbs() {
+    let daemon = Daemon::start();
+    daemon.agent("scout");
+    let schedule =
+        ["schedule", "create", "--agent", "scout", "--cron", "@daily", "--prompt", "What is new?", "--name", "news"];
+    let made = json_of(&daemon.cli(&[&schedule[..], &["--json"]].concat()));
+    let id = text(&made["id"]);
+    let listed = out(&daemon.cli(&["schedule", "ls"]));
+    assert!(listed.starts_with("ID ") && listed.contains(&id) && listed.contains("news"), "{listed}");
+    assert!(out(&daemon.cli(&["schedule", "show", &id])).contains("@daily"));
+    let changed = json_of(&daemon.cli(&["schedule", "edit", &id, "--enabled=false", "--json"]));
+    assert_eq!(changed["enabled"], false);
+    assert!(daemon.cli(&["schedule", "rm", &id]).status.success());
+    assert_eq!(out(&daemon.cli(&["schedule", "list"])), "none\n");
+    for noun in ["session", "task", "trigger", "workflow", "goal", "webhook", "agent-type", "tool", "agent", "approval"]
+    {
+        let done = daemon.cli(&[noun, "ls"]);
+        assert!(done.status.success(), "{noun}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+    let file = daemon.home().join("goal.json");
+    fs::write(&file, r#"{"title": "from a file", "status": "in_progress"}"#).unwrap();
+    let file = file.display().to_string();
+    let goal = json_of(&daemon.cli(&["goal", "new", "--from", &file, "--title", "from an option", "--json"]));
+    assert_eq!((&goal["title"], &goal["status"]), (&json!("from an option"), &json!("in_progress")));
+    assert_eq!(json_of(&daemon.cli(&["api", "post", "/api/goals", "title=third"]))["title"], "third");
+    let typo = daemon.cli(&["schedule", "create", "--agent", "scuot", "--cron", "@daily", "--prompt", "x"]);
+    assert_eq!(typo.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&typo.stderr).contains("did you mean scout?"));
+}
+
+/// On a terminal, `start` says where the daemon is, and leaves its log to the files.
+#[test]
+fn a_person_who_starts_it_reads_where_it_is() {
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join("config.toml"), "api_listen = \"127.0.0.1:0\"\n").unwrap();
+    let daemon = format!("{} start", env!("CARGO_BIN_EXE_agentsvc"));
+    let mut started = Command::new("script");
+    started.args(["-qefc", &daemon, "/dev/null"]).env("AGENTSVC_HOME", home.path()).env_remove("RUST_LOG");
+    let mut started = started.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(started.stdout.take().unwrap()).lines();
+    let mut shown = Vec::new();
+    for line in lines.map_while(Result::ok) {
+        shown.push(line);
+        if shown.last().is_some_and(|line| line.contains("agentsvc logs -f")) {
+            break;
+        }
+    }
+    let stopped = command(home.path()).arg("stop").status().unwrap();
+    assert!(stopped.success() && started.wait().unwrap().success());
+    let shown = shown.join("\n");
+    assert!(shown.contains("agentsvc is running at http://127.0.0.1:"), "{shown}");
+    assert!(!shown.contains("INFO"), "{shown}");
+    let logs = fs::read_dir(home.path().join("logs")).unwrap().flatten();
+    assert!(logs.map(|file| fs::read_to_string(file.path()).unwrap()).any(|text| text.contains("listening")));
 }

@@ -158,3 +158,28 @@ fn a_port_that_another_program_has_is_named() {
         of(&report, name);
     }
 }
+
+#[test]
+fn a_damaged_key_of_the_audit_log_is_an_error_with_a_way_out() {
+    let mut daemon = Daemon::start();
+    daemon.agent("a");
+    daemon.kill();
+    let key = daemon.home().join("vault/audit.key");
+    let whole = fs::read(&key).unwrap();
+    let doctor = |more: &[&str]| {
+        let output = command(daemon.home()).args(["doctor", "--offline"]).args(more).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+    };
+    for damaged in [&whole[..10], b"not a key\n", &[0xff; 64]] {
+        fs::write(&key, damaged).unwrap();
+        for more in [[].as_slice(), &["--repair"]] {
+            let (code, said) = doctor(more);
+            assert_eq!(code, Some(1), "{said}");
+            assert!(said.contains("audit.key does not contain a key") && said.contains("audit accept"), "{said}");
+        }
+    }
+    fs::write(&key, &whole).unwrap();
+    let (code, said) = doctor(&["--repair"]);
+    assert_eq!(code, Some(0), "{said}");
+}

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use crate::support::daemon::Daemon;
 use crate::support::http::Reply;
+use crate::support::until;
 
 /// Writes a file.
 #[track_caller]
@@ -76,7 +77,7 @@ fn a_lost_owner_of_a_workspace_is_found_again_or_told() {
     let refused = daemon.get(&format!("/api/agents/{agent}/files"));
     assert!(refused.status == 500 && refused.text().contains("workspace_warnings"), "{}", refused.text());
     assert!(warnings()[0].as_str().unwrap().contains("workspaces/.owners/a is damaged"), "{}", warnings());
-    assert!(daemon.stderr().contains("workspaces/.owners/a is damaged"));
+    until("it is logged", || daemon.stderr().contains("workspaces/.owners/a is damaged").then_some(()));
     fs::write(&mark, &agent).unwrap();
     assert_eq!(list(&daemon, &agent)["total"], 1);
     assert_eq!(warnings(), json!([]));

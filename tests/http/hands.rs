@@ -182,6 +182,7 @@ fn bad_hands_are_refused_and_name_the_field() {
         let refused = daemon.post("/api/hands/install", &body);
         refused.refused_field(400, field);
     }
+    std::fs::create_dir_all(daemon.home().join("registry/hands")).expect("a registry of its own");
     daemon.post("/api/hands/install", &json!({ "source": "none" })).refused(404);
     assert_eq!(daemon.get("/api/hands").expect(200)["total"], 0);
     install(&daemon, HERALD);

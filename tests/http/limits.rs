@@ -89,3 +89,15 @@ fn a_long_message_is_taken_up_to_its_bound() {
     let session = crate::support::daemon::text(&daemon.detail(&agent)["session_id"]);
     assert_eq!(daemon.transcript(&session)[0].1.len(), 1 << 20);
 }
+
+#[test]
+fn tokens_beyond_what_is_counted_are_no_limit() {
+    let daemon = Daemon::start();
+    let most = i64::MAX as u64;
+    assert_eq!(
+        daemon.put("/api/budget", &json!({ "hourly_token_limit": most })).expect(200)["hourly_token_limit"],
+        most
+    );
+    daemon.put("/api/budget", &json!({ "hourly_token_limit": most + 1 })).refused_field(400, "hourly_token_limit");
+    assert_eq!(daemon.get("/api/budget").expect(200)["hourly_token_limit"], most);
+}

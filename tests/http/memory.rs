@@ -263,6 +263,28 @@ fn an_agent_searches_its_own_sessions_only() {
 }
 
 #[test]
+fn one_of_several_users_finds_nothing_that_others_said() {
+    let model = Model::start();
+    let daemon = Daemon::with(&model.config());
+    let agent = daemon.agent_with("a", "[capabilities]\ntools = [\"session_search\"]\n");
+    daemon.say(&agent, "the owner says wombat");
+    let say = |user: &str, text: &str| {
+        let body = json!({ "model": "a", "user": user, "messages": [{ "role": "user", "content": text }] });
+        daemon.post("/v1/chat/completions", &body).expect(200)
+    };
+    say("ana", "the word of ana is quokka");
+    for (query, word) in [("quokka", "ana is"), ("wombat", "owner says"), ("numbat", "bob said")] {
+        say("bob", "bob said numbat");
+        let search = Reply::calls(&[("1", "session_search", &json!({ "query": query }).to_string())]);
+        model.script([search, Reply::text("done")]);
+        say("bob", "look for it");
+        let requests = model.requests();
+        let found = requests.last().unwrap()["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+        assert_eq!(found.contains(word), query == "numbat", "{query}: {found}");
+    }
+}
+
+#[test]
 fn a_killed_agent_s_memory_is_gone() {
     let daemon = Daemon::start();
     let agent = daemon.agent("a");

@@ -87,6 +87,34 @@ fn a_conversation_is_read_in_full() {
 }
 
 #[test]
+fn a_turn_that_is_larger_than_a_page_is_split() {
+    let model = Model::start();
+    let daemon = Daemon::with(&model.config());
+    let agent = daemon.agent_with("ada", "[capabilities]\ntools = [\"*\"]\n");
+    let session = text(&daemon.detail(&agent)["session_id"]);
+    let arguments = |n: usize| format!("{{\"zone\":\"{n}{}\"}}", "x".repeat(2_000_000));
+    let calls = (0..6).map(|n| Reply::calls(&[(&format!("c{n}"), "system_time", &arguments(n))]));
+    model.script(calls.chain([Reply::text("Done.")]));
+    daemon.say(&agent, "what time is it?");
+    let (mut pages, mut ids, mut cursor) = (0, Vec::new(), String::new());
+    loop {
+        let reply = daemon.get(&format!("/api/sessions/{session}/messages?limit=1000{cursor}"));
+        assert!(reply.text().len() < (4 << 20) + (64 << 10), "{} bytes", reply.text().len());
+        let body = reply.expect(200);
+        let calls =
+            body["messages"].as_array().unwrap().iter().rev().flat_map(|message| message["tool_calls"].as_array());
+        ids.extend(calls.flatten().map(|call| text(&call["id"])));
+        pages += 1;
+        match body["next_cursor"].as_u64() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(ids, ["c5", "c4", "c3", "c2", "c1", "c0"]);
+    assert!(pages >= 3, "{pages}");
+}
+
+#[test]
 fn who_attaches_from_the_start_gets_what_was_said() {
     let model = Model::start();
     let daemon = Daemon::with(&model.config());

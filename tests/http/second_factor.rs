@@ -1,6 +1,6 @@
 //! The second factor of approvals, with codes of the Python package pyotp, and the vault that keeps its secret.
 //!
-//! The codes' tests say what to install when the package is missing. `AGENTSVC_SKIP_CLIENTS=1` skips them.
+//! `tests/set_up.sh` installs the package; `AGENTSVC_CLIENTS=skip` skips the tests that need it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -28,7 +28,7 @@ fn parsed(text: &str) -> Value {
 #[test]
 fn tools_of_all_runtimes_run() {
     let model = Model::start();
-    let daemon = Daemon::with(&format!("{}[skills.config]\n\"py.unit\" = \"m\"\n", model.config()));
+    let daemon = Daemon::with(&format!("{}[skills.config]\n\"py-json.py.unit\" = \"m\"\n", model.config()));
     let home = daemon.home();
     let settings = "[config]\nbase = 7\n[[config_vars]]\nkey = \"py.unit\"\ndescription = \"Unit\"\n";
     code(
@@ -228,6 +228,30 @@ fn a_skill_gets_nothing_that_is_not_its_own() {
         String::from_utf8_lossy(&line).contains(&format!("{home}/skills/intruder"))
     });
     assert_eq!(left.count(), 0, "what forked away was killed");
+}
+
+/// A frozen agent runs what was frozen: neither another program nor another module beside it, also before a reload sees them.
+#[test]
+fn a_frozen_skill_runs_only_as_long_as_its_files_stay_the_same() {
+    let model = Model::start();
+    let daemon = Daemon::with(&model.config());
+    code(daemon.home(), "calm", "python", "main.py", "print('as it was')\n", "");
+    reload(&daemon);
+    let rest = "skills = [\"calm\"]\n[capabilities]\ntools = [\"*\"]\n";
+    let [frozen, other] = ["frozen", "other"].map(|name| daemon.agent_with(name, rest));
+    daemon.put(&format!("/api/agents/{frozen}/mode"), &json!({ "mode": "Stable" })).expect(200);
+    let run = |agent: &str| result(&model, &daemon, agent, "calm", &json!({ "text": "x" }));
+    assert!(run(&frozen).contains("as it was"));
+    write(daemon.home(), "calm/.lib/hidden.py", "x = 1\n");
+    assert!(run(&frozen).contains("was changed since"), "{}", run(&frozen));
+    assert!(run(&other).contains("as it was"));
+    fs::remove_dir_all(daemon.home().join("skills/calm/.lib")).expect("it is there");
+    assert!(run(&frozen).contains("as it was"));
+    write(daemon.home(), "calm/main.py", "print('another program')\n");
+    assert!(run(&frozen).contains("was changed since"));
+    assert!(run(&other).contains("another program"));
+    let detail = daemon.get("/api/skills/calm").expect(200);
+    assert_eq!(detail["evolution"]["use_count"], 6, "each call counts");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -202,6 +203,37 @@ fn repositories_sites_and_marketplaces() {
     let found = daemon.get("/api/marketplace/search?q=zulu").expect(200);
     assert_eq!((&found["total"], found["warnings"].as_array().map(Vec::len)), (&json!(1), Some(1)));
     daemon.get("/api/marketplace/search").refused_field(400, "q");
+}
+
+/// An old copy answers while a new one is fetched, and a registry that fails is not asked again at once.
+#[test]
+fn a_slow_registry_holds_no_request_up() {
+    let server = SkillServer::start();
+    let daemon = Daemon::with(&server.config());
+    let with =
+        |name: &str| tar_gz(&[(&*format!("r/skills/{name}/SKILL.md"), skill_md(name, "Does things").as_bytes())]);
+    server.put_status("/registry.tar.gz", "500 Internal Server Error", "", "");
+    install(&daemon, "first").refused(502);
+    let again = install(&daemon, "first").refused(502);
+    assert!(again.contains("not asked again for a minute"), "{again}");
+    assert_eq!(server.asked("/registry.tar.gz"), 1);
+
+    let daemon = Daemon::with(&server.config());
+    server.put("/registry.tar.gz", with("first"));
+    assert_eq!(daemon.get("/api/skills/registry").expect(200)["skills"][0]["name"], "first");
+    let mark = fs::File::open(daemon.home().join("registry/.fetched")).expect("the copy has a mark");
+    let old = SystemTime::now() - Duration::from_secs(7_200);
+    mark.set_modified(old).expect("the mark is dated back");
+    let gate = server.gate("/registry.tar.gz");
+    server.put("/registry.tar.gz", with("second"));
+    // Both answer although the registry does not.
+    assert_eq!(install(&daemon, "first").expect(201)["skill"], "first");
+    gate.reached();
+    install(&daemon, "second").refused(404);
+    gate.open();
+    until("the newer copy is in its place", || daemon.home().join("registry/skills/second").is_dir().then_some(()));
+    assert_eq!(install(&daemon, "second").expect(201)["skill"], "second");
+    assert_eq!(server.asked("/registry.tar.gz"), 3);
 }
 
 /// The daemon is killed while it downloads, and while it writes.

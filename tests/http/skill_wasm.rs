@@ -86,7 +86,15 @@ fn a_module_reaches_what_it_and_its_agent_are_granted_and_burns_out() {
         let said = call(tool);
         assert!(said.contains(part), "{tool}: {said}");
     }
+    let notes = daemon.home().join("workspaces/ann/notes");
+    fs::write(daemon.home().join("workspaces/ann/secret.txt"), "not in notes").unwrap();
+    fs::remove_file(notes.join("a.txt")).unwrap();
+    std::os::unix::fs::symlink("../secret.txt", notes.join("a.txt")).unwrap();
+    for tool in ["w_read", "w_write"] {
+        let said = call(tool);
+        assert!(said.contains("goes through a symbolic link"), "{tool}: {said}");
+    }
     assert!(call("w_set").contains(r#"{"ok":true}"#));
     let memory = daemon.get(&format!("/api/memory/agents/{agent}/kv")).text();
-    assert!(memory.contains("skill.w_set.k"), "{memory}");
+    assert!(memory.contains("skill:w_set:k"), "{memory}");
 }

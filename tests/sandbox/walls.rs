@@ -35,6 +35,22 @@ fn has_namespaces(harness: &Harness) -> bool {
 }
 
 #[test]
+fn files_that_the_daemon_inherited_are_closed_in_commands() {
+    let outside = tempfile::tempdir().unwrap();
+    let (read, written) = (outside.path().join("read.txt"), outside.path().join("written.txt"));
+    fs::write(&read, "outside-words").unwrap();
+    let script = format!("exec 9<{} 8>>{}; exec \"$@\"", read.display(), written.display());
+    let model = Model::start();
+    let config = format!("{}[exec_policy]\nmode = \"full\"\n", model.config());
+    let daemon = Daemon::launched(&["sh", "-c", &script, "sh"], &config, &[]);
+    let agent = daemon.agent_with("ann", "[capabilities]\ntools = [\"*\"]\nshell = [\"*\"]\n");
+    let harness = Harness { model, daemon, agent };
+    let said = harness.sh("cat <&9; echo secret >&8; ls /proc/self/fd");
+    assert!(!said.contains("outside-words"), "{said}");
+    assert_eq!(fs::read_to_string(&written).unwrap(), "");
+}
+
+#[test]
 fn without_a_grant_there_is_no_network_by_any_protocol() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -158,6 +158,26 @@ actions! {
     UpdateWebhook 2,
     /// One is removed.
     RemoveWebhook 1,
+    /// A hook is called, or a file of the inbox comes.
+    CallHook 4,
+    /// A call comes again under its key.
+    RepeatHook 1,
+    /// A file of the inbox is gone.
+    ReleaseHook 1,
+    /// It is said where answers go.
+    SetTargets 3,
+    /// A user is added.
+    NewUser 2,
+    /// One is changed.
+    UpdateUser 1,
+    /// One is removed, with their keys.
+    RemoveUser 1,
+    /// The configuration names others.
+    ConfigureUsers 1,
+    /// A key of the API is made.
+    NewKey 2,
+    /// One is revoked.
+    RevokeKey 1,
     /// A hand is activated.
     ActivateHand 2,
     /// One is paused.
@@ -188,6 +208,24 @@ actions! {
     RemoveA2aAgent 1,
     /// A message is sent to one.
     SendToA2aAgent 5,
+    /// A provider is asked for media.
+    NewMedia 3,
+    /// The channels of the configuration are set.
+    SetChannels 2,
+    /// A message of a chat comes.
+    ReceiveChat 6,
+    /// One comes again.
+    RepeatChat 2,
+    /// Commands of chats are carried out.
+    CompleteChat 2,
+    /// A code is made, or a pairing ended.
+    PairChat 1,
+    /// A message is sent to a chat.
+    SendToChat 2,
+    /// A chat chooses its agent, or begins anew.
+    ChooseChat 1,
+    /// A visitor of a site writes, or sends a message again.
+    PostWeb 3,
     /// Memory is written.
     PutMemory 4,
     /// Memory is deleted.

@@ -7,6 +7,7 @@ use agentsvc_components::a2a::A2aTaskId;
 use agentsvc_components::a2a::outbound::{A2aAgentId, A2aSentId};
 use agentsvc_components::goal::GoalStatus;
 use agentsvc_components::hand::HandInstanceId;
+use agentsvc_components::kernel::id::{KeyId, UserId};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::ScheduleKind;
 use agentsvc_components::session::message::Block;
@@ -22,9 +23,11 @@ use agentsvc_systems::config::taint::TaintPolicy;
 use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings};
 
 use super::action::{Action, What};
+use super::chats::{self, Chats};
 use super::coverage::Coverage;
 use super::disk::{Disk, End};
 use super::facts::{Facts, GONE};
+use super::hooks::{self, Hooks};
 use super::money::Watermarks;
 use super::observe::AuditLog;
 use super::outside::Outside;
@@ -59,11 +62,15 @@ pub(crate) struct Known {
     pub(crate) conversations: Vec<SessionId>,
     pub(crate) invocations: Vec<u128>,
     pub(crate) webhooks: Vec<WebhookId>,
+    pub(crate) users: Vec<UserId>,
+    pub(crate) keys: Vec<KeyId>,
     pub(crate) hands: Vec<HandInstanceId>,
     pub(crate) a2a: Vec<(A2aTaskId, SendA2aTask)>,
     pub(crate) external: Vec<A2aAgentId>,
     pub(crate) sent: Vec<A2aSentId>,
     pub(crate) memories: BTreeSet<(AgentId, String)>,
+    pub(crate) chats: Chats,
+    pub(crate) hooks: Hooks,
 }
 
 /// The simulation.
@@ -136,10 +143,11 @@ pub(crate) fn budgets(rng: &mut Rng) -> BudgetSettings {
         let tokens = aside.pick(from) * worst + 7;
         aside.chance(20).then_some(tokens)
     };
-    let (of_all, of_each) = (tokens(&[4, 30]), tokens(&[1, 3, 12]));
+    let (of_all, of_each, of_user) = (tokens(&[4, 30]), tokens(&[1, 3, 12]), tokens(&[2, 20]));
     BudgetSettings {
         global: Limits { daily: limit(rng, &[3, 20]), monthly: limit(rng, &[8, 60]), hourly_tokens: of_all },
         agent: Limits { daily: limit(rng, &[1, 2, 10]), monthly: None, hourly_tokens: of_each },
+        user: Limits { hourly_tokens: of_user, ..Limits::default() },
         unknown_price_per_m: Micros::ZERO,
         answer_tokens_max: ANSWER as u32,
     }
@@ -397,6 +405,8 @@ impl Harness {
                 && !entries::is_memorizing(self)
             {
                 self.coverage.stats(&stats);
+                chats::at_end(self)?;
+                hooks::at_end(self)?;
                 return observe::end(self);
             }
             // Webhooks get a few deliveries a round, and what happened may have left them a thousand.

@@ -51,7 +51,9 @@ fn calls(harness: &Harness) -> Vec<CallRecord> {
 /// What is reserved at a scope for calls of the day that ends then.
 fn reserved(calls: &[CallRecord], scope: Scope, end: Timestamp) -> Micros {
     let day = Timestamp(end.0 - 86_400_000)..end;
-    let is_its = |call: &&CallRecord| scope.agent().is_none_or(|agent| agent == call.agent);
+    let is_its = |call: &&CallRecord| {
+        scope.agent().is_none_or(|agent| agent == call.agent) && scope.user().is_none_or(|user| Some(user) == call.user)
+    };
     let of_day = calls.iter().filter(|call| day.contains(&call.at)).filter(is_its);
     of_day.fold(Micros::ZERO, |sum, call| sum.plus(call.reserved))
 }
@@ -64,7 +66,7 @@ pub(crate) fn hours(harness: &mut Harness, commit: &Commit) -> Result<(), String
     let mut scopes = BTreeSet::new();
     for call in begun {
         let call = call.map_err(|error| format!("a row cannot be read: {error}"))?;
-        scopes.extend(Scope::Agent(call.agent).path());
+        scopes.extend(call.scopes());
     }
     for scope in scopes {
         let Ok(view) = harness.read(GetBudget(scope)) else { continue };
@@ -77,7 +79,7 @@ pub(crate) fn hours(harness: &mut Harness, commit: &Commit) -> Result<(), String
     Ok(())
 }
 
-/// Tokens that a step counts at a scope.
+/// Tokens that a step counts at a scope, or, at that of a user, more.
 fn tokens(commit: &Commit, scope: Scope) -> u64 {
     let rows = commit.ops.iter().filter(|op| op.space == Space::Content && op.key.first() == Some(&b'b'));
     // Rows of this kind that are no events say that an agent was active.

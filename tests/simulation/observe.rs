@@ -20,6 +20,7 @@ use agentsvc_systems::hand::HandView;
 use agentsvc_systems::kernel::entities::Get;
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::mcp::FindMcpPin;
+use agentsvc_systems::people::{KeyView, UserView};
 use agentsvc_systems::schedule::GetSchedule;
 use agentsvc_systems::session::GetSession;
 use agentsvc_systems::task::TaskView;
@@ -125,6 +126,8 @@ pub(crate) fn register(harness: &mut Harness, key: &str) -> Option<String> {
         "goal" => harness.read(Get::<GoalView>(id.parse().ok()?)).map(|view| view.goal.title.to_string()),
         "hand" => harness.read(Get::<HandView>(id.parse().ok()?)).map(|view| view.instance.state.as_str().to_owned()),
         "webhook" => harness.read(Get::<WebhookView>(id.parse().ok()?)).map(|view| view.webhook.name.to_string()),
+        "user" => harness.read(Get::<UserView>(id.parse().ok()?)).map(|view| view.user.name.to_string()),
+        "key" => harness.read(Get::<KeyView>(id.parse().ok()?)).map(|view| view.key.name.to_string()),
         "mcp_pin" => harness.read(FindMcpPin(id.to_owned())).map(mcp::accepted),
         "external" => harness.read(Get::<A2aAgentView>(id.parse().ok()?)).map(|view| view.agent.name.to_string()),
         "task" => harness.read(Get::<TaskView>(id.parse().ok()?)).map(|view| view.task.title.to_string()),

@@ -25,9 +25,10 @@ use agentsvc_systems::config::taint::TaintPolicy;
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::proactive_memory::keys::companions;
 use agentsvc_systems::proactive_memory::{MEMORIZE, MEMORIZE_BY_MODEL};
+use agentsvc_systems::{channel, delivery};
 
 use super::harness::{ANSWER, CONTEXT, Harness};
-use super::{a2a_outbound, entries, staff, webhooks};
+use super::{a2a_outbound, chats, deliveries, entries, media, staff, webhooks};
 
 /// One thing that is out.
 #[derive(Clone)]
@@ -103,6 +104,9 @@ pub(crate) fn begin(harness: &mut Harness, effects: Vec<AnyEffect>) -> Result<()
             Out::Tool(Box::new(run.clone()))
         } else if let Some(run) = effect.get::<RunJob>() {
             in_order(harness, run)?;
+            if run.kind == channel::SEND {
+                chats::goes_out(harness, run)?;
+            }
             Out::Job(Box::new(run.clone()))
         } else if let Some(SweepLog(log)) = effect.get() {
             Out::Log(*log)
@@ -204,9 +208,12 @@ fn come_back(harness: &mut Harness, out: Out) {
         Out::Job(run) if [MEMORIZE, MEMORIZE_BY_MODEL].contains(&run.kind) => {
             entries::memorize(harness, run.attempt, &run.input)
         }
+        Out::Job(run) if media::is_media(&run) => media::answer(harness, &run),
         Out::Job(run) => {
             let end = match run.kind {
                 SEND | ASK => a2a_outbound::answer(harness),
+                channel::SEND => chats::answer(harness),
+                delivery::NAME => deliveries::answer(harness),
                 _ => webhooks::answer(harness),
             };
             deliver(harness, JobOutcome(run.attempt, end));

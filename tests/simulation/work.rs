@@ -36,7 +36,7 @@ use super::client::{agent, new_schedule};
 use super::facts::GONE;
 use super::harness::{ANSWER, CONTEXT, Harness, budgets};
 use super::staff::new_goal;
-use super::{a2a, a2a_outbound, hands, mcp, webhooks};
+use super::{a2a, a2a_outbound, chats, deliveries, hands, hooks, mcp, media, people, webhooks};
 
 /// Patterns of triggers.
 const PATTERNS: &[&str] = &[
@@ -66,6 +66,20 @@ pub(crate) fn act(harness: &mut Harness, what: What) {
         What::DiscoverA2aAgent | What::RemoveA2aAgent | What::SendToA2aAgent => a2a_outbound::act(harness, what),
         What::ActivateHand | What::PauseHand | What::ResumeHand | What::SetHand | What::EndHand => {
             hands::act(harness, what);
+        }
+        What::SetChannels
+        | What::ReceiveChat
+        | What::RepeatChat
+        | What::CompleteChat
+        | What::PairChat
+        | What::PostWeb
+        | What::SendToChat
+        | What::ChooseChat => chats::act(harness, what),
+        What::SetTargets => deliveries::act(harness),
+        What::CallHook | What::RepeatHook | What::ReleaseHook => hooks::act(harness, what),
+        What::NewMedia => media::act(harness),
+        What::NewUser | What::UpdateUser | What::RemoveUser | What::ConfigureUsers | What::NewKey | What::RevokeKey => {
+            people::act(harness, what)
         }
         What::NewWebhook | What::UpdateWebhook | What::RemoveWebhook => webhooks::act(harness, what),
         What::SetBudget => {
@@ -361,6 +375,9 @@ pub(crate) fn quiet(harness: &mut Harness) {
     let agents: Vec<_> = agents.map(|page| page.items.into_iter().map(|agent| agent.id).collect()).unwrap_or_default();
     for agent in &agents {
         harness.ask(SetBudget { scope: Scope::Agent(*agent), limits: none }, |_, _| {});
+    }
+    for user in harness.known.users.clone() {
+        harness.ask(SetBudget { scope: Scope::User(user), limits: none }, |_, _| {});
     }
     harness.ask(StartAgents(agents), |_, _| {});
 }

@@ -1,12 +1,43 @@
 //! Programs that other people wrote, with which tests look at the daemon from outside.
+//!
+//! `tests/set_up.sh` installs them when the first test needs them. Where it cannot, those tests are skipped with a notice, or
+//! fail with `AGENTSVC_CLIENTS=required`. `AGENTSVC_CLIENTS=skip` skips them at once.
 
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use super::routes::root;
 
-/// True when tests that need such programs are switched off.
+/// Where the programs are installed.
+pub(crate) fn installed() -> PathBuf {
+    std::env::var("CARGO_TARGET_DIR").map_or_else(|_| root().join("target"), |target| root().join(target))
+}
+
+/// Whether `tests/set_up.sh` has installed all, which it is asked once for each test program.
+fn is_set_up() -> bool {
+    static SET_UP: OnceLock<bool> = OnceLock::new();
+    *SET_UP.get_or_init(|| {
+        let status = Command::new(root().join("tests/set_up.sh")).stdin(Stdio::null()).stdout(Stdio::null()).status();
+        let is_set_up = status.is_ok_and(|status| status.success());
+        if !is_set_up {
+            // Straight to the terminal: what a test prints is shown only where it fails.
+            let notice = "\n*** SKIPPED: the tests that need other programs (see above for what could not be installed). ***\n\
+                          *** Run tests/set_up.sh to try again; AGENTSVC_CLIENTS=required makes them fail instead. ***\n\n";
+            let _ = io::stderr().write_all(notice.as_bytes());
+        }
+        is_set_up
+    })
+}
+
+/// True when tests that need such programs are skipped.
+#[track_caller]
 pub(crate) fn skipped() -> bool {
-    std::env::var("AGENTSVC_SKIP_CLIENTS").is_ok_and(|value| value == "1")
+    let wanted = std::env::var("AGENTSVC_CLIENTS").unwrap_or_default();
+    let is_skipped = wanted == "skip" || !is_set_up();
+    assert!(!is_skipped || wanted != "required", "tests/set_up.sh could not install what this test needs");
+    is_skipped
 }
 
 /// The first of `programs` that runs; panics with `advice`.
@@ -19,25 +50,25 @@ pub(crate) fn tool(programs: &[String], probe: &[&str], advice: &str) -> String 
     };
     match programs.iter().find(works) {
         Some(program) => program.clone(),
-        None => panic!("{advice} (or set AGENTSVC_SKIP_CLIENTS=1)"),
+        None => panic!("{advice} (or set AGENTSVC_CLIENTS=skip)"),
     }
 }
 
 /// A Python that has `package`.
 #[track_caller]
 pub(crate) fn python(package: &str) -> String {
-    let venv = root().join("target/venv/bin/python").display().to_string();
-    let given = std::env::var("AGENTSVC_PYTHON").unwrap_or_else(|_| "python3".into());
-    let advice = format!("the Python package {package} is missing: pip install {package}");
-    tool(&[given, venv, "python3".into()], &["-c", &format!("import {package}")], &advice)
+    python_in("venv", package)
 }
 
-/// The Python of an environment beside the one of the other packages, `target/venv-<name>` or what the variable
-/// `AGENTSVC_PYTHON_<NAME>` names: for packages of which two versions are used.
+/// The Python of the environment `venv-<name>`, which has `package`: for packages of which two versions are used.
 #[track_caller]
-pub(crate) fn python_of(name: &str, package: &str, install: &str) -> String {
-    let venv = root().join(format!("target/venv-{name}/bin/python")).display().to_string();
-    let given = std::env::var(format!("AGENTSVC_PYTHON_{}", name.to_uppercase())).unwrap_or_else(|_| venv.clone());
-    let advice = format!("the environment target/venv-{name} lacks {package}: {install}");
-    tool(&[given, venv], &["-c", &format!("import {package}")], &advice)
+pub(crate) fn python_of(name: &str, package: &str) -> String {
+    python_in(&format!("venv-{name}"), package)
+}
+
+#[track_caller]
+fn python_in(environment: &str, package: &str) -> String {
+    let python = installed().join(environment).join("bin/python").display().to_string();
+    let advice = format!("{environment} lacks the Python package {package}: run tests/set_up.sh");
+    tool(&[python], &["-c", &format!("import {package}")], &advice)
 }

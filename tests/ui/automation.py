@@ -72,6 +72,43 @@ def case_times(stage):
     assert stage.daemon.call("GET", "/api/cron/jobs")["total"] == 0
 
 
+def case_deliveries(stage):
+    """The answer of a schedule goes into a file, as its form says, and what became of it is shown; a fault is said."""
+    stage.expect_refusals(400)
+    agent = stage.daemon.agent("clock")
+    call = stage.daemon.call
+    made = call("POST", "/api/schedules", {"agent_id": agent, "cron": "0 9 * * *", "prompt": "Say the time", "name": "sunrise"})
+    page = stage.open("#/automation")
+    line = row(page, "Schedules and cron jobs", "sunrise")
+
+    def deliveries():
+        line.get_by_role("button", name="More for sunrise").click()
+        page.get_by_role("menuitem", name="Deliveries").click()
+        return page.get_by_role("dialog")
+
+    dialog = deliveries()
+    expect(dialog.get_by_text("Nothing was delivered yet.")).to_be_visible()
+    dialog.get_by_role("button", name="Add target").click()
+    dialog.get_by_label("Target").select_option("local_file")
+    dialog.get_by_label("Path").fill("../out.md")
+    access.check(page, "the targets of a schedule")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.locator(".fault").filter(has_text="path")).to_be_visible()
+    dialog.get_by_label("Path").fill("out.md")
+    dialog.get_by_role("button", name="Save").click()
+    toast(page, "Saved")
+    path = f"/api/schedules/{made['schedule_id']}"
+    assert call("GET", f"{path}/targets")["delivery_targets"] == [{"type": "local_file", "path": "out.md", "append": True}]
+    call("POST", f"{path}/run")
+    until("it was delivered", lambda: [it["status"] for it in call("GET", f"{path}/targets")["deliveries"]] == ["acknowledged"])
+    dialog = deliveries()
+    expect(dialog.get_by_role("row").filter(has_text="out.md")).to_contain_text("acknowledged")
+    dialog.get_by_role("button", name="Remove target").click()
+    dialog.get_by_role("button", name="Save").click()
+    toast(page, "Saved")
+    assert call("GET", f"{path}/targets")["delivery_targets"] == []
+
+
 def case_rows_in_use(stage):
     """A row that changes keeps the menu that is open in it until that is closed, and the focus."""
     agent = stage.daemon.agent("clock")

@@ -169,7 +169,7 @@ def case_a_session_that_goes_with_a_restore_is_left(stage):
     snapshot = call("POST", "/api/world/snapshots", {"label": "early"})["id"]
     session = call("POST", f"/api/agents/{agent}/sessions", {"label": "made later"})["session_id"]
     stage.open(f"#/chat/{agent}/{session}")
-    expect(page.get_by_text("Say hello to ada")).to_be_visible()
+    expect(page.get_by_text("Start a conversation with ada")).to_be_visible()
     with restoring(call, snapshot):
         expect(page.locator(".toast").filter(has_text="That session no longer exists")).to_be_visible()
     expect(chat.turns(page)).to_contain_text("echo: kept")

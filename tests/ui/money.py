@@ -170,11 +170,12 @@ def case_second_factor(stage):
 
 
 def case_audit(stage):
-    """The trail shows what was done, is sifted, and is found whole."""
+    """The log shows what was done, is searched as far back as it goes, and is found whole."""
     stage.daemon.agent("seen")
+    stage.daemon.call("POST", "/api/agents/bulk", {"agents": [{"manifest_toml": f'name = "later-{at}"'} for at in range(600)]})
     page = stage.open("#/money/audit")
     table = page.get_by_role("table", name="Audit entries")
-    expect(table).to_contain_text("daemon started")
+    expect(table).to_contain_text("later-599")
     page.get_by_label("Filter").fill("seen")
     expect(table.get_by_role("row")).to_have_count(2)
     expect(table).to_contain_text("agent spawned")

@@ -140,9 +140,11 @@ class Model:
         self.server.daemon_threads = True
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
+    def url(self):
+        return f"http://127.0.0.1:{self.server.server_address[1]}/v1"
+
     def config(self):
-        port = self.server.server_address[1]
-        return (f'[default_model]\nprovider = "openai"\nmodel = "echo-1"\nbase_url = "http://127.0.0.1:{port}/v1"\n'
+        return (f'[default_model]\nprovider = "openai"\nmodel = "echo-1"\nbase_url = "{self.url()}"\n'
                 'api_key_env = "TEST_MODEL_KEY"\n[prices."openai/echo-1"]\ninput_per_m = 2.5\noutput_per_m = 10.0\n')
 
 
@@ -288,10 +290,11 @@ def until(what, probe):
 class Stage:
     """One daemon, one model, one browser. `stage.page` is the open page; `stage.faults` what went wrong in it."""
 
-    def __init__(self, playwright, config=""):
+    def __init__(self, playwright, config="", is_offline=False):
         self.model = Model()
         self.scripted = Scripted()
-        self.daemon = Daemon(config.replace("{scripted}", self.scripted.url) + self.model.config())
+        text = config.replace("{scripted}", self.scripted.url).replace("{model}", self.model.url())
+        self.daemon = Daemon(text if is_offline else text + self.model.config())
         self.profile = tempfile.mkdtemp(prefix="agentsvc-ui-profile-")
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
                      "--disable-sync", "--no-first-run", "--disable-quic", "--disable-dev-shm-usage", "--no-proxy-server"]
@@ -400,7 +403,7 @@ def run(module):
     for name in wanted:
         case = cases[name]
         with sync_playwright() as playwright:
-            stage = Stage(playwright, getattr(case, "config", ""))
+            stage = Stage(playwright, getattr(case, "config", ""), getattr(case, "is_offline", False))
             try:
                 case(stage)
                 assert not stage.faults, "the console says: " + "\n".join(stage.faults)
@@ -417,8 +420,15 @@ def run(module):
     print("passed")
 
 
+def offline(case):
+    """Marks a case whose daemon has no model provider, as after the first start."""
+    case.is_offline = True
+    return case
+
+
 def config(text):
-    """Lines of config.toml for a case: `@config('api_key = "k"\\n')`; `{scripted}` becomes the address of `stage.scripted`."""
+    """Lines of config.toml for a case: `@config('api_key = "k"\\n')`; `{scripted}` becomes the address of `stage.scripted`,
+    `{model}` that of `stage.model`."""
     def mark(case):
         case.config = text
         return case

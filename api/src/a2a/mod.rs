@@ -34,6 +34,7 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("a2a")
+    .admin_changes()
     .uses(&["agent", "injection", "mcp", "turn"])
     .error_codes(error_codes::ALL)
     .metrics(gate::gather)

@@ -24,6 +24,11 @@ fn is_offered(policy: &Policy, name: &str) -> bool {
     glob::any(&policy.agents, name)
 }
 
+/// Agents of users are theirs, and are not offered.
+fn shared() -> AgentFilter {
+    AgentFilter { is_shared: true, ..AgentFilter::default() }
+}
+
 /// The agents that are offered, in the order of their creation; at most so many.
 ///
 /// # Errors
@@ -31,7 +36,7 @@ fn is_offered(policy: &Policy, name: &str) -> bool {
 pub(crate) async fn list(call: &Call, policy: &Policy, most: usize) -> Result<Vec<Offered>, Error> {
     let (mut found, mut after, mut scanned) = (Vec::new(), None, 0);
     loop {
-        let page = call.ask(ListAgents { filter: AgentFilter::default(), after, limit: PAGE }).await?;
+        let page = call.ask(ListAgents { filter: shared(), after, limit: PAGE }).await?;
         scanned += page.items.len();
         let offered = page.items.into_iter().filter(|agent| is_offered(policy, &agent.name));
         found.extend(offered.map(|agent| Offered { id: agent.id, name: agent.name }).take(most - found.len()));
@@ -76,8 +81,9 @@ pub(crate) async fn choose(call: &Call, policy: &Policy, named: Option<&str>) ->
     };
     let unknown = || Error::of(A2A_AGENT_UNKNOWN, "no agent of this name or id is offered").with("field", "agent_id");
     let found = match name.parse::<AgentId>() {
-        Ok(id) => gone(call.ask(GetAgent(id)).await)?.map(|agent| Offered { id: agent.id, name: agent.name }),
-        Err(_) => gone(call.ask(FindAgent(name.into())).await)?.map(|agent| Offered { id: agent.id, name: agent.name }),
+        Ok(id) => gone(call.ask(GetAgent(id)).await)?,
+        Err(_) => gone(call.ask(FindAgent(name.into())).await)?,
     };
-    found.filter(|agent| is_offered(policy, &agent.name)).ok_or_else(unknown)
+    let found = found.filter(|agent| agent.owner.is_none() && is_offered(policy, &agent.name));
+    found.map(|agent| Offered { id: agent.id, name: agent.name }).ok_or_else(unknown)
 }

@@ -37,7 +37,7 @@ pub(crate) const ROUTES: &[Route] = &[
             OFF,
             Reply::error(409, "the id is taken by a task with another message"),
         ]),
-    Route::get("/a2a/tasks/{id}", "Get a task", |call| Box::pin(get(call)))
+    Route::get("/a2a/tasks/{id}", "Get a task", |call| Box::pin(get(call))).large()
         .public()
         .replies(&[Reply::json::<A2aTaskItem>(200, "the task"), OFF]),
     Route::post("/a2a/tasks/{id}/cancel", "Cancel a task", |call| Box::pin(cancel(call))).public().replies(&[

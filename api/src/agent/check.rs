@@ -8,10 +8,11 @@ use crate::agent::routes::{CreateBody, check_signature, spawn_command};
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 
 pub(crate) const ROUTES: &[Route] =
     &[Route::post("/api/agents/check", "Validate a manifest without creating an agent", |call| Box::pin(check(call)))
+        .reaching(Reach::Shared)
         .without_room()
         .body::<CreateBody>()
         .replies(&[

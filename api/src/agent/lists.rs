@@ -10,7 +10,7 @@ use crate::agent::shape::Words;
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/agents/{id}/tools", "Get the tool lists of an agent", |call| Box::pin(tools(call)))
@@ -29,6 +29,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/agents/{id}/mcp_servers", "Get the MCP servers of an agent", |call| Box::pin(servers(call)))
         .replies(&[Reply::json::<Servers<'_>>(200, "the server names")]),
     Route::put("/api/agents/{id}/mcp_servers", "Set the MCP servers of an agent", |call| Box::pin(set_servers(call)))
+        .reaching(Reach::All)
         .body::<ServersBody>()
         .replies(&[Reply::json::<Servers<'_>>(200, "the updated list")]),
 ];

@@ -20,15 +20,18 @@ use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::http::{lists, reply};
 use crate::provider::catalog::Catalog;
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/agents", "List agents", |call| Box::pin(list(call)))
+        .reaching(Reach::Filtered)
+        .large()
         .query::<AgentsQuery>()
         .replies(&[Reply::json::<Vec<SummaryShape<'_>>>(200, "the agents in order of creation")]),
     Route::post("/api/agents", "Create an agent from a TOML manifest", |call| Box::pin(create(call)))
+        .reaching(Reach::Filtered)
         .body::<CreateBody>()
         .replies(&[
             Reply::json::<Created<'_>>(201, "created"),
@@ -69,6 +72,8 @@ async fn list(call: Call) -> Result<Response, Error> {
         matching: query.q.filter(|part| !part.is_empty()),
         state: query.state.map(Into::into),
         tag: query.tag.map(Into::into),
+        owner: call.principal.limited_to(),
+        is_shared: false,
     };
     let command = move |after, limit| ListAgents { filter: filter.clone(), after, limit };
     let page = ListQuery { limit: query.limit, cursor: query.cursor };

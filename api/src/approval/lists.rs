@@ -21,12 +21,14 @@ use crate::http::route::{Reply, Route};
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/approvals", "List approvals, pending ones first", |call| Box::pin(list(call)))
+        .large()
         .query::<ListQuery>()
         .replies(&[Reply::json::<ApprovalList>(
             200,
             "pending approvals, oldest first and those of strangers last, then decided ones",
         )]),
     Route::get("/api/approvals/audit", "List decided approvals, newest first", |call| Box::pin(audit(call)))
+        .large()
         .query::<AuditQuery>()
         .replies(&[Reply::json::<ApprovalList>(200, "the decided approvals")]),
 ];

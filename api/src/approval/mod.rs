@@ -8,4 +8,4 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain =
-    HttpDomain::new("approval").uses(&["second_factor"]).routes(&[routes::ROUTES, lists::ROUTES]);
+    HttpDomain::new("approval").admin_changes().uses(&["second_factor"]).routes(&[routes::ROUTES, lists::ROUTES]);

@@ -4,9 +4,9 @@ use agentsvc_components::kernel::error_codes;
 use std::sync::Arc;
 
 use crate::http::blocking::spawn_blocking;
-use agentsvc_components::Refusal;
 use agentsvc_components::audit::record::AuditEntry;
 use agentsvc_components::kernel::limit;
+use agentsvc_components::{AgentId, Refusal};
 use agentsvc_systems::audit::GetAuditHead;
 use agentsvc_systems::kernel::record::hex;
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
-use crate::audit::trail::{AuditLog, Verdict, Verifications};
+use crate::audit::trail::{AuditLog, Searches, Verdict, Verifications, Wanted};
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
@@ -24,11 +24,14 @@ use crate::http::timestamp::Moment;
 
 /// Entries of an answer when the query does not say (spec 3, Limits).
 const RECENT_DEFAULT: usize = 50;
+/// Characters of the text that is looked for.
+const TEXT_CHARS_MAX: usize = 200;
 /// What a walk over the trail costs the client's rate budget.
 const COST: u32 = 10;
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/audit/recent", "List the newest audit log entries", |call| Box::pin(recent(call)))
+        .large()
         .query::<RecentQuery>()
         .replies(&[Reply::json::<Recent>(200, "the entries, newest first")]),
     Route::get("/api/audit/verify", "Verify the audit log", |call| Box::pin(verify(call)))
@@ -41,6 +44,14 @@ pub(crate) const ROUTES: &[Route] = &[
 struct RecentQuery {
     /// Maximum number of entries, up to 500. Default: 50.
     limit: Option<u64>,
+    /// Only entries before this number: `next_before` of the page before.
+    before: Option<u64>,
+    /// Only entries of this type, such as `tool_called`.
+    event_type: Option<String>,
+    /// Only entries about this agent or by it.
+    agent_id: Option<Uuid>,
+    /// Only entries with this text in their type, actor or details, in any case; at most 200 characters.
+    q: Option<String>,
 }
 
 /// The newest entries.
@@ -49,6 +60,9 @@ struct Recent {
     entries: Vec<Entry>,
     /// Total number of stored entries.
     total: u64,
+    /// `before` of the next page; null at the end. With a filter, a page can have few entries or none and yet not be the last:
+    /// a request looks at 20,000 entries.
+    next_before: Option<u64>,
 }
 
 shape! {
@@ -63,7 +77,7 @@ shape! {
         event_type: Box<str> = event_type,
         /// Agent that it is about; null if none.
         agent_id: Option<Uuid> = agent.map(|agent| agent.0),
-        /// Actor: `api`, `agent:<id>/turn:<id>` or `system`.
+        /// Actor: `api`, `key:<id>`, `user:<id>/key:<id>`, `agent:<id>/turn:<id>` or `system`.
         actor: Box<str> = actor,
         /// Details: a JSON object as text.
         details: Box<str> = details,
@@ -85,17 +99,34 @@ fn failed() -> Error {
 }
 
 async fn recent(call: Call) -> Result<Response, Error> {
-    let RecentQuery { limit: asked } = call.query()?;
+    let RecentQuery { limit: asked, before, event_type, agent_id, q } = call.query()?;
     if asked == Some(0) {
         return Err(Error::bad_field("limit", "query parameter 'limit' must be at least 1"));
     }
     let asked = asked.map_or(RECENT_DEFAULT, |asked| usize::try_from(asked).unwrap_or(usize::MAX));
-    let most = asked.min(limit::AUDIT_RECENT_MAX);
+    if q.as_ref().is_some_and(|q| q.chars().count() > TEXT_CHARS_MAX) {
+        let text = format!("query parameter 'q' must have at most {TEXT_CHARS_MAX} characters");
+        return Err(Error::bad_field("q", text));
+    }
+    let wanted = Wanted {
+        before,
+        limit: asked.min(limit::AUDIT_RECENT_MAX),
+        event_type: event_type.filter(|kind| !kind.is_empty()).map(Into::into),
+        agent: agent_id.map(AgentId),
+        text: q.map(|q| q.trim().to_lowercase()).filter(|q| !q.is_empty()).map(Into::into),
+    };
     let trail = trail(&call)?;
     let head = call.ask(GetAuditHead).await?;
-    let read = spawn_blocking(move || trail.recent(head, most)).await;
-    let entries = read.map_err(|_| failed())?.map_err(|_| failed())?;
-    reply::ok(&Recent { entries: entries.into_iter().map(Entry::from).collect(), total: head.kept() })
+    // The place is held until the work has ended, whether the client still waits for it or not.
+    let searching = if wanted.is_filter() { Some(call.api.state::<Searches>().enter().await?) } else { None };
+    let read = spawn_blocking(move || {
+        let found = trail.recent(head, &wanted);
+        drop(searching);
+        found
+    });
+    let found = read.await.map_err(|_| failed())?.map_err(|_| failed())?;
+    let entries = found.entries.into_iter().map(Entry::from).collect();
+    reply::ok(&Recent { entries, total: head.kept(), next_before: found.next })
 }
 
 /// Result of a verification.

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use agentsvc_components::Refusal;
 use agentsvc_components::audit::record::{AuditEntry, AuditHead};
 use agentsvc_components::kernel::limit;
+use agentsvc_components::{AgentId, Refusal};
 use agentsvc_systems::audit::{Broken, Walked};
-use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::http::error::ContentError;
 
 /// Reads the trail. The calls touch the disk: on a tokio worker use `spawn_blocking`.
 pub trait AuditLog: Send + Sync + 'static {
-    /// The newest entries up to the head's last, newest first, at most `limit`.
-    fn recent(&self, head: AuditHead, limit: usize) -> Result<Vec<AuditEntry>, ContentError>;
+    /// The newest entries up to the head's last that `wanted` is about, newest first.
+    fn recent(&self, head: AuditHead, wanted: &Wanted) -> Result<Found, ContentError>;
 
     /// Verifies the whole log. `head` asks the world where it ends; it is called once, after everything that is trusted
     /// beside it was read.
@@ -29,6 +29,58 @@ pub trait AuditLog: Send + Sync + 'static {
     fn is_contradicted(&self) -> bool;
 }
 
+/// Which entries are read.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Only those before this one.
+    pub before: Option<u64>,
+    /// At most so many.
+    pub limit: usize,
+    /// Only those of this type.
+    pub event_type: Option<Box<str>>,
+    /// Only those about this agent or by it.
+    pub agent: Option<AgentId>,
+    /// Only those with this text in type, actor or details, whatever the case; in lower case.
+    pub text: Option<Box<str>>,
+}
+
+impl Wanted {
+    /// Must entries be looked into?
+    #[must_use]
+    pub const fn is_filter(&self) -> bool {
+        self.event_type.is_some() || self.agent.is_some() || self.text.is_some()
+    }
+
+    /// Is it about this entry?
+    #[must_use]
+    pub fn takes(&self, entry: &AuditEntry) -> bool {
+        let is_of_type = self.event_type.as_ref().is_none_or(|kind| *kind == entry.event_type);
+        is_of_type
+            && self.agent.is_none_or(|agent| is_of(entry, agent))
+            && self.text.as_ref().is_none_or(|text| has(entry, text))
+    }
+}
+
+fn is_of(entry: &AuditEntry, agent: AgentId) -> bool {
+    let by = || entry.actor.strip_prefix("agent:").and_then(|actor| actor.split('/').next()?.parse().ok());
+    entry.agent == Some(agent) || by() == Some(agent)
+}
+
+/// People write the type with blanks, as pages show it.
+fn has(entry: &AuditEntry, text: &str) -> bool {
+    let places = [&entry.event_type, &entry.actor, &entry.details];
+    places.iter().any(|place| place.to_lowercase().contains(text)) || entry.event_type.replace('_', " ").contains(text)
+}
+
+/// Entries, and where to go on.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// The newest first.
+    pub entries: Vec<AuditEntry>,
+    /// [`Wanted::before`] of the entries that follow; `None` at the end.
+    pub next: Option<u64>,
+}
+
 /// Result of a verification.
 #[derive(Clone, Debug)]
 pub struct Verdict {
@@ -42,21 +94,38 @@ pub struct Verdict {
     pub compared_with: Option<u64>,
 }
 
-/// Lets one walk at a time over the trail.
-pub(crate) struct Verifications {
+/// Lets so many walks at a time over the trail. A bounded number of others wait.
+struct Line {
     places: Arc<Semaphore>,
-    walking: Arc<Mutex<()>>,
+    walking: Arc<Semaphore>,
 }
 
 /// The right to walk; kept until the walk has ended, whether somebody still waits for it or not.
 pub(crate) struct Walking {
     _place: OwnedSemaphorePermit,
-    _walking: OwnedMutexGuard<()>,
+    _walking: OwnedSemaphorePermit,
 }
+
+impl Line {
+    fn new(at_once: usize) -> Self {
+        let places = Semaphore::new(limit::AUDIT_WALKS_WAITING_MAX + at_once);
+        Self { places: Arc::new(places), walking: Arc::new(Semaphore::new(at_once)) }
+    }
+
+    async fn enter(&self, what: &str) -> Result<Walking, Refusal> {
+        let busy = || Refusal::busy(format!("too many audit {what} are running; try again later"), 10);
+        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| busy())?;
+        let walking = Arc::clone(&self.walking).acquire_owned().await.map_err(|_| busy())?;
+        Ok(Walking { _place: place, _walking: walking })
+    }
+}
+
+/// The verifications of the trail: one at a time.
+pub(crate) struct Verifications(Line);
 
 impl Default for Verifications {
     fn default() -> Self {
-        Self { places: Arc::new(Semaphore::new(limit::AUDIT_WALKS_WAITING_MAX + 1)), walking: Arc::default() }
+        Self(Line::new(1))
     }
 }
 
@@ -66,10 +135,26 @@ impl Verifications {
     /// # Errors
     /// 503 when too many wait already.
     pub(crate) async fn enter(&self) -> Result<Walking, Refusal> {
-        let place = Arc::clone(&self.places).try_acquire_owned();
-        let place =
-            place.map_err(|_| Refusal::busy("too many audit verifications are running; try again later", 10))?;
-        Ok(Walking { _place: place, _walking: Arc::clone(&self.walking).lock_owned().await })
+        self.0.enter("verifications").await
+    }
+}
+
+/// The searches of the trail: a few at a time.
+pub(crate) struct Searches(Line);
+
+impl Default for Searches {
+    fn default() -> Self {
+        Self(Line::new(limit::AUDIT_SEARCHES_MAX))
+    }
+}
+
+impl Searches {
+    /// Waits for the searches before this one.
+    ///
+    /// # Errors
+    /// 503 when too many wait already.
+    pub(crate) async fn enter(&self) -> Result<Walking, Refusal> {
+        self.0.enter("searches").await
     }
 }
 
@@ -88,7 +173,7 @@ mod tests {
             tokio::spawn(async move { verifications.enter().await.is_ok() })
         };
         let waiting: Vec<_> = (0..limit::AUDIT_WALKS_WAITING_MAX).map(enter).collect();
-        while verifications.places.available_permits() > 0 {
+        while verifications.0.places.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
         let refused = verifications.enter().await.err().unwrap();

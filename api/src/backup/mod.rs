@@ -8,5 +8,8 @@ pub mod store;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain =
-    HttpDomain::new("backup").audit_kinds(audit_kinds::ALL).error_codes(error_codes::ALL).routes(&[routes::ROUTES]);
+pub const DOMAIN: HttpDomain = HttpDomain::new("backup")
+    .admin()
+    .audit_kinds(audit_kinds::ALL)
+    .error_codes(error_codes::ALL)
+    .routes(&[routes::ROUTES]);

@@ -1,7 +1,6 @@
 //! Backups of the whole world and its files, and their way back (spec 2, Backup and restore).
 
 use crate::http::blocking::spawn_blocking;
-use agentsvc_components::Actor;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -89,7 +88,8 @@ async fn blocking<T: Send + 'static>(
 }
 
 async fn create(call: Call) -> Result<Response, Error> {
-    reply::ok(&blocking(&call, |backups| backups.create(Actor::Api)).await?)
+    let actor = call.actor();
+    reply::ok(&blocking(&call, move |backups| backups.create(actor)).await?)
 }
 
 async fn list(call: Call) -> Result<Response, Error> {
@@ -109,22 +109,25 @@ async fn status(call: Call) -> Result<Response, Error> {
 }
 
 async fn get(call: Call) -> Result<Response, Error> {
+    let actor = call.actor();
     let filename = call.param("filename")?.into_owned();
     let name = filename.clone();
-    let (size, content) = blocking(&call, move |backups| backups.open(Actor::Api, &name)).await?;
+    let (size, content) = blocking(&call, move |backups| backups.open(actor, &name)).await?;
     let served = Served { filename: &filename, content_type: "application/zstd", size, in_place: false, content };
     served::response(&call, served).await
 }
 
 async fn delete(call: Call) -> Result<Response, Error> {
+    let actor = call.actor();
     let filename = call.param("filename")?.into_owned();
     let name = filename.clone();
-    blocking(&call, move |backups| backups.delete(Actor::Api, &name)).await?;
+    blocking(&call, move |backups| backups.delete(actor, &name)).await?;
     reply::ok(&BackupDeleted { status: "deleted", filename })
 }
 
 async fn restore(call: Call) -> Result<Response, Error> {
+    let actor = call.actor();
     let RestoreBody { filename, keep_config, components, dry_run } = call.json()?;
     let wanted = RestoreWanted { filename, keep_config, components, dry_run };
-    reply::ok(&blocking(&call, move |backups| backups.restore(Actor::Api, &wanted)).await?)
+    reply::ok(&blocking(&call, move |backups| backups.restore(actor, &wanted)).await?)
 }

@@ -1,7 +1,8 @@
 //! Budgets: what may be spent, by everybody and by each agent (spec 3, Budget).
 
+use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::usage::{Limits, Scope};
-use agentsvc_components::{AgentId, Micros};
+use agentsvc_components::{AgentId, Micros, Refusal};
 use agentsvc_systems::budget::{AgentBudget, BudgetView, CorrectBudget, GetBudget, ListAgentBudgets, SetBudget};
 use agentsvc_systems::usage::Correction;
 use schemars::JsonSchema;
@@ -11,7 +12,7 @@ use uuid::Uuid;
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
 
@@ -35,8 +36,15 @@ pub(crate) const ROUTES: &[Route] = &[
         "the agents with model calls, highest spending first",
     )]),
     Route::get("/api/budget/agents/{id}", "Get the budget of an agent", |call| Box::pin(read_agent(call)))
+        .reaching(Reach::Agent)
         .replies(&[Reply::json::<BudgetBody>(200, "limits and spending")]),
     Route::put("/api/budget/agents/{id}", "Set the budget of an agent", |call| Box::pin(set_agent(call)))
+        .body::<LimitsBody>()
+        .replies(&[Reply::json::<BudgetBody>(200, "the updated budget")]),
+    Route::get("/api/budget/users/{id}", "Get the budget of a user", |call| Box::pin(read_user(call)))
+        .reaching(Reach::Filtered)
+        .replies(&[Reply::json::<BudgetBody>(200, "limits and spending of all agents of the user")]),
+    Route::put("/api/budget/users/{id}", "Set the budget of a user", |call| Box::pin(set_user(call)))
         .body::<LimitsBody>()
         .replies(&[Reply::json::<BudgetBody>(200, "the updated budget")]),
 ];
@@ -46,11 +54,14 @@ shape! {
     struct BudgetBody from view: BudgetView {
         let [day, month, hour] = view.resets.map(Moment);
     } {
-        /// Absent for the global budget.
+        /// Absent for the global budget, and for that of a user.
         #[serde(skip_serializing_if = "Option::is_none")]
         agent_id: Option<Uuid> = view.scope.agent().map(|agent| agent.0),
         #[serde(skip_serializing_if = "Option::is_none")]
         agent_name: Option<Box<str>> = view.agent_name,
+        /// The user whose budget it is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        user_id: Option<Uuid> = view.scope.user().map(|user| user.0),
         daily_limit_usd: f64 = view.limits.daily.unwrap_or_default().usd(),
         monthly_limit_usd: f64 = view.limits.monthly.unwrap_or_default().usd(),
         /// Tokens per clock hour.
@@ -82,7 +93,7 @@ struct LimitsBody {
     /// Dollars per calendar month.
     #[serde(deserialize_with = "given")]
     monthly_limit_usd: Option<Option<f64>>,
-    /// Tokens per clock hour.
+    /// Tokens per clock hour, at most 2^63 - 1.
     #[serde(deserialize_with = "given")]
     hourly_token_limit: Option<Option<u64>>,
 }
@@ -112,6 +123,10 @@ impl LimitsBody {
             let wrong = || Error::bad_field(field, format!("{field}: expected an amount in dollars, 0 or more"));
             given.map(|usd| Micros::from_usd(usd.unwrap_or(0.0)).ok_or_else(wrong)).transpose()
         };
+        if self.hourly_token_limit.flatten().is_some_and(|tokens| i64::try_from(tokens).is_err()) {
+            let text = format!("hourly_token_limit: must be at most {}", i64::MAX);
+            return Err(Error::bad_field("hourly_token_limit", text));
+        }
         Ok(Limits {
             daily: dollars("daily_limit_usd", self.daily_limit_usd)?,
             monthly: dollars("monthly_limit_usd", self.monthly_limit_usd)?,
@@ -169,6 +184,21 @@ async fn read_agent(call: Call) -> Result<Response, Error> {
 
 async fn set_agent(call: Call) -> Result<Response, Error> {
     let scope = Scope::Agent(call.id("id")?);
+    let limits = call.json::<LimitsBody>()?.limits()?;
+    reply::ok(&BudgetBody::from(call.ask(SetBudget { scope, limits }).await?))
+}
+
+/// A user with a limited role knows of their own budget alone.
+async fn read_user(call: Call) -> Result<Response, Error> {
+    let user: UserId = call.id("id")?;
+    if call.principal.limited_to().is_some_and(|own| own != user) {
+        return Err(Refusal::not_found("user", user).into());
+    }
+    reply::ok(&BudgetBody::from(call.ask(GetBudget(Scope::User(user))).await?))
+}
+
+async fn set_user(call: Call) -> Result<Response, Error> {
+    let scope = Scope::User(call.id("id")?);
     let limits = call.json::<LimitsBody>()?.limits()?;
     reply::ok(&BudgetBody::from(call.ask(SetBudget { scope, limits }).await?))
 }

@@ -1,6 +1,7 @@
 //! A command of the chat over plain HTTP, for pages (spec 1, Events, chat commands).
 
 use agentsvc_components::SessionId;
+use agentsvc_components::kernel::scope::Scope;
 use agentsvc_components::session::message::Block;
 use agentsvc_systems::session::GetSession;
 use agentsvc_systems::turn::{NewMessage, ResolveSession, SendMessage};
@@ -20,6 +21,7 @@ const COST: u32 = 2;
 
 pub(crate) const ROUTES: &[Route] =
     &[Route::post("/api/agents/{id}/command", "Run a chat command", |call| Box::pin(run(call)))
+        .scoped(Scope::Chat)
         .cost(COST)
         .body::<CommandBody>()
         .replies(&[

@@ -141,6 +141,8 @@ pub(crate) struct Seat {
     own: Box<str>,
     /// The connection was given a list.
     has_list: bool,
+    /// The client may know of agents of its user only: it gets its own.
+    is_limited: bool,
 }
 
 impl Seat {
@@ -155,7 +157,20 @@ impl Seat {
                 tokio::spawn(run(Arc::clone(api)));
             }
         }
-        Self { lists: feed.lists.subscribe(), feed, agent: own.id, own: item(own).into(), has_list: false }
+        Self {
+            lists: feed.lists.subscribe(),
+            feed,
+            agent: own.id,
+            own: item(own).into(),
+            has_list: false,
+            is_limited: false,
+        }
+    }
+
+    /// The same; where the client knows of agents of its user only, it gets its own agent and no others.
+    pub(crate) const fn limited(mut self, is_limited: bool) -> Self {
+        self.is_limited = is_limited;
+        self
     }
 
     /// The next list for this connection. May be cancelled without loss.
@@ -167,9 +182,18 @@ impl Seat {
         let list = Arc::clone(&self.lists.borrow_and_update());
         // The first list may have been asked for before the agent was made.
         let is_first = !std::mem::replace(&mut self.has_list, true);
-        if let Some(own) = list.changed.get(&self.agent) {
+        let changed = list.changed.get(&self.agent);
+        if let Some(own) = changed {
             self.own.clone_from(own);
-        } else if !list.complete || is_first && !list.text.contains(&self.agent.to_string()) {
+        }
+        if self.is_limited {
+            let is_gone = list.complete && !is_first && !list.text.contains(&self.agent.to_string());
+            return message((!is_gone).then_some(&self.own).into_iter());
+        }
+        if changed.is_some() {
+            return list.text.clone();
+        }
+        if !list.complete || is_first && !list.text.contains(&self.agent.to_string()) {
             return list.with_own(&self.own);
         }
         list.text.clone()

@@ -7,17 +7,15 @@ use crate::chat::command::{self, CommandLine};
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/commands", "List chat commands", |call| Box::pin(list(call)))
+        .reaching(Reach::Shared)
         .replies(&[Reply::json::<CommandList>(200, "the commands, in the order of /help")]),
-    Route::get("/api/commands/{name}", "Get a chat command", |call| Box::pin(show(call))).replies(&[Reply::json::<
-        CommandItem,
-    >(
-        200,
-        "the command",
-    )]),
+    Route::get("/api/commands/{name}", "Get a chat command", |call| Box::pin(show(call)))
+        .reaching(Reach::Shared)
+        .replies(&[Reply::json::<CommandItem>(200, "the command")]),
 ];
 
 /// The commands.

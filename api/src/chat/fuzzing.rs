@@ -29,6 +29,13 @@ where
 
 /// Talks with `agent` over `io`, which is past the handshake of a WebSocket, until one side ends it.
 pub async fn converse<S: AsyncRead + AsyncWrite + Unpin>(api: &Arc<Api>, agent: AgentSummary, io: S) {
-    let partner = Partner { agent, peer: PEER, activity: Arc::default(), trace: None, key_changed: Shutdown::new() };
+    let partner = Partner {
+        agent,
+        is_limited: false,
+        peer: PEER,
+        activity: Arc::default(),
+        trace: None,
+        key_changed: Shutdown::new(),
+    };
     Conversation::hold(Arc::clone(api), partner, io).await;
 }

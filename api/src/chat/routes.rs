@@ -1,5 +1,6 @@
 //! The WebSocket of an agent (spec 1, Events, WebSocket).
 
+use agentsvc_components::kernel::scope::Scope;
 use std::sync::Arc;
 
 use agentsvc_components::AgentId;
@@ -13,12 +14,14 @@ use crate::chat::socket::{Conversation, Partner};
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::handshake;
+use crate::http::principal;
 use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::http::server::Line;
 
 pub(crate) const ROUTES: &[Route] =
     &[Route::get("/api/agents/{id}/ws", "Chat with an agent over a WebSocket", |call| Box::pin(open(call)))
+        .scoped(Scope::Chat)
         .socket()
         .query::<SocketQuery>()
         .replies(&[
@@ -53,9 +56,11 @@ async fn open(mut call: Call) -> Result<Response, Error> {
         taint: view.taint,
     };
     let (peer, trace, key_changed) = (call.peer, call.trace, call.key_changed);
-    let partner = Partner { agent, peer, trace, key_changed, activity: Arc::clone(&line.activity) };
+    let is_limited = call.principal.limited_to().is_some();
+    let partner = Partner { agent, is_limited, peer, trace, key_changed, activity: Arc::clone(&line.activity) };
     let api = Arc::clone(&call.api);
-    tokio::spawn(async move {
+    let actor = call.principal.actor();
+    let held = async move {
         match upgrade.await {
             Ok(io) => {
                 line.activity.upgrade();
@@ -65,6 +70,7 @@ async fn open(mut call: Call) -> Result<Response, Error> {
         }
         // The connection counts as open until here.
         drop(line);
-    });
+    };
+    tokio::spawn(principal::acting(actor, held));
     Ok(answer)
 }

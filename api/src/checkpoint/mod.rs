@@ -7,5 +7,8 @@ pub(crate) mod routes;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain =
-    HttpDomain::new("checkpoint").audit_kinds(audit_kinds::ALL).uses(&["audit"]).routes(&[routes::ROUTES]);
+pub const DOMAIN: HttpDomain = HttpDomain::new("checkpoint")
+    .admin_changes()
+    .audit_kinds(audit_kinds::ALL)
+    .uses(&["audit"])
+    .routes(&[routes::ROUTES]);

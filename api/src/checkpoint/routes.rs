@@ -28,6 +28,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/checkpoints", "List directories with checkpoints, or the checkpoints of one", |call| {
         Box::pin(list(call))
     })
+    .large()
     .cost(LIST_COST)
     .query::<ListQuery>()
     .replies(&[

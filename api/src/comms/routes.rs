@@ -1,5 +1,6 @@
 //! The graph of agents, the recent comms events, messages between agents and tasks (spec 3, Comms).
 
+use agentsvc_components::kernel::scope::Scope;
 use agentsvc_components::{AgentId, SessionId};
 use agentsvc_systems::comms::limits::COMMS_EVENTS_LISTED_MAX;
 use agentsvc_systems::comms::{Edge, GetTopology, ListCommsEvents, Node, Noted, SendBetween};
@@ -29,9 +30,11 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/comms/topology", "Get the graph of agents", |call| Box::pin(topology(call)))
         .replies(&[Reply::json::<TopologyBody>(200, "agents and their relations")]),
     Route::get("/api/comms/events", "List recent comms events", |call| Box::pin(events(call)))
+        .large()
         .query::<EventsQuery>()
         .replies(&[Reply::json::<EventsBody>(200, "the events, newest first")]),
     Route::post("/api/comms/send", "Send a message in the name of an agent", |call| Box::pin(send(call)))
+        .scoped(Scope::Chat)
         .cost(COST)
         .body::<SendBody>()
         .replies(&[

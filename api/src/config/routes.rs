@@ -2,7 +2,6 @@
 
 use crate::http::blocking::spawn_blocking;
 use crate::http::error_codes;
-use agentsvc_components::Actor;
 use hyper::StatusCode;
 use hyper::header::{ACCEPT, HeaderValue};
 use schemars::JsonSchema;
@@ -35,6 +34,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/registry/schema", "Get the JSON Schema of the configuration", |call| Box::pin(schema(call)))
         .replies(&[Reply::plain(200, "a JSON Schema (draft 2020-12)", "application/json")]),
     Route::get("/api/config/export", "Export the configuration in effect", |call| Box::pin(export(call)))
+        .large()
         .query::<ExportQuery>()
         .replies(&[Reply::plain(200, "the configuration with secrets masked; JSON or TOML", "application/json")]),
     Route::post("/api/config/set", "Set a configuration key", |call| Box::pin(set(call)))
@@ -111,17 +111,18 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D:
 }
 
 async fn set(call: Call) -> Result<Response, Error> {
+    let actor = call.actor();
     let SetBody { path, value } = call.json()?;
     let value = value.ok_or_else(|| Error::bad_field("value", "value: missing"))?;
-    let done = configuration::ask(call.api.services.get::<dyn Configuration>(), move |known| {
-        known.set(Actor::Api, &path, &value)
-    });
+    let done =
+        configuration::ask(call.api.services.get::<dyn Configuration>(), move |known| known.set(actor, &path, &value));
     reply::ok(&done.await?)
 }
 
 async fn reload(call: Call) -> Result<Response, Error> {
+    let actor = call.actor();
     reply::ok(
-        &configuration::ask(call.api.services.get::<dyn Configuration>(), |known| known.reload(Actor::Api)).await?,
+        &configuration::ask(call.api.services.get::<dyn Configuration>(), move |known| known.reload(actor)).await?,
     )
 }
 
@@ -146,6 +147,7 @@ const INIT_SHAPE: &str = "expected a JSON object; `provider`, `model`, `api_key_
     `force` is true or false";
 
 async fn init(call: Call) -> Result<Response, Error> {
+    let actor = call.actor();
     // What serde says of a wrong value may repeat it, and here it may be the key.
     let body = call.json_or_default().map_err(|error| match error.status() {
         StatusCode::BAD_REQUEST => Error::bad_request(INIT_SHAPE),
@@ -169,7 +171,7 @@ async fn init(call: Call) -> Result<Response, Error> {
         if let Some((keys, provider, key)) = &checked {
             keys.check(provider, key).map_err(|message| ConfigError::Wrong { field: "api_key", message })?;
         }
-        known.init(Actor::Api, &wanted)
+        known.init(actor, &wanted)
     });
     let mut done = done.await?;
     if let Some((keys, provider, key)) = kept {

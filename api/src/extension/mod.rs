@@ -10,4 +10,4 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain =
-    HttpDomain::new("extension").uses(&["mcp"]).error_codes(error_codes::ALL).routes(&[routes::ROUTES]);
+    HttpDomain::new("extension").admin_changes().uses(&["mcp"]).error_codes(error_codes::ALL).routes(&[routes::ROUTES]);

@@ -16,28 +16,37 @@ use crate::http::json::given;
 use crate::http::lists::list_schema;
 use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
 use crate::http::{lists, reply, timestamp};
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/goals", "List goals", |call| Box::pin(list(call)))
+        .reaching(Reach::Filtered)
+        .large()
         .query::<GoalsQuery>()
         .replies(&[Reply::json::<GoalList>(200, "the goals in order of creation")]),
     Route::post("/api/goals", "Set a goal", |call| Box::pin(create(call)))
+        .reaching(Reach::Filtered)
         .body::<CreateBody>()
         .replies(&[Reply::json::<GoalItem>(201, "the goal"), Reply::error(429, "the limit of goals is reached")]),
     Route::get("/api/goals/templates", "List goal templates", |call| Box::pin(templates(call)))
+        .reaching(Reach::Shared)
         .replies(&[Reply::json::<TemplateList>(200, "titles and descriptions for new goals")]),
-    crud::get::<GoalItem>("/api/goals/{id}", "Get a goal"),
-    Route::put("/api/goals/{id}", "Update a goal", |call| Box::pin(change(call))).body::<ChangeBody>().replies(&[
-        Reply::json::<GoalItem>(200, "the updated goal"),
-        Reply::error(429, "the total text limit of goals is reached"),
-    ]),
+    crud::get::<GoalItem>("/api/goals/{id}", "Get a goal").reaching(Reach::Filtered),
+    Route::put("/api/goals/{id}", "Update a goal", |call| Box::pin(change(call)))
+        .reaching(Reach::Filtered)
+        .body::<ChangeBody>()
+        .replies(&[
+            Reply::json::<GoalItem>(200, "the updated goal"),
+            Reply::error(429, "the total text limit of goals is reached"),
+        ]),
     Route::delete("/api/goals/{id}", "Delete a goal and its subgoals", |call| Box::pin(remove(call)))
+        .reaching(Reach::Filtered)
         .replies(&[Reply::json::<Deleted>(200, "deleted")]),
     Route::get("/api/goals/{id}/children", "List the direct subgoals of a goal", |call| Box::pin(children(call)))
+        .reaching(Reach::Filtered)
         .query::<ListQuery>()
         .replies(&[Reply::json::<ChildList>(200, "the goals in order of creation")]),
 ];

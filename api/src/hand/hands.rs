@@ -22,8 +22,32 @@ pub struct HandSummary {
     pub metrics: usize,
     /// How many agents it has.
     pub agents: usize,
-    /// Is it not one of the registry?
-    pub is_custom: bool,
+    /// Where it came from.
+    pub origin: HandOrigin,
+}
+
+/// Where a hand came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HandOrigin {
+    /// It belongs to the installation of the daemon: clients cannot uninstall it.
+    Bundled,
+    /// The registry.
+    Registry,
+    /// A client, or the operator.
+    #[default]
+    Custom,
+}
+
+impl HandOrigin {
+    /// As the API and the disk have it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Bundled => "bundled",
+            Self::Registry => "registry",
+            Self::Custom => "custom",
+        }
+    }
 }
 
 /// A whole hand.
@@ -33,8 +57,19 @@ pub struct StoredHand {
     pub definition: HandDefinition,
     /// The texts of SKILL.md, by role; that of all is under the empty role.
     pub skills: BTreeMap<String, String>,
-    /// Is it not one of the registry?
-    pub is_custom: bool,
+    /// Where it came from.
+    pub origin: HandOrigin,
+}
+
+/// A hand that was read and scanned, and can be installed.
+#[derive(Debug)]
+pub struct PreparedHand {
+    /// The hand.
+    pub hand: StoredHand,
+    /// Its files: names and texts.
+    pub files: Vec<(String, String)>,
+    /// What the scan warns of.
+    pub warnings: Vec<String>,
 }
 
 /// How a hand comes here.
@@ -58,6 +93,8 @@ pub enum HandError {
     Refused(Refusal),
     /// The disk says no.
     Files(FilesError),
+    /// The registry says no.
+    Registry(Error),
 }
 
 impl From<Refusal> for HandError {
@@ -77,6 +114,7 @@ impl From<HandError> for Error {
         match error {
             HandError::Refused(refusal) => refusal.into(),
             HandError::Files(error) => error.into(),
+            HandError::Registry(error) => error,
         }
     }
 }
@@ -121,11 +159,24 @@ pub trait Hands: Send + Sync + 'static {
     /// Its files are not valid any more, or the disk failed.
     fn find(&self, id: &str) -> Result<Option<StoredHand>, HandError>;
 
-    /// Installs a hand; durable when it answers. A kill leaves all of it or none.
+    /// Reads and scans a hand, and fetches the registry if that is where it is. Nothing is changed yet.
     ///
     /// # Errors
-    /// 400 that names the key, 404 for a place without a hand, 409 when there is one of this id, 429 without room.
-    fn install(&self, source: HandSource) -> Result<StoredHand, HandError>;
+    /// 400 that names the key, 403 when the scan refuses it, 404 for a place without a hand, 409 when there is one of this id,
+    /// 429 without room, and those of the registry.
+    fn prepare(self: Arc<Self>, source: HandSource) -> BoxFuture<'static, Result<PreparedHand, HandError>>;
+
+    /// Installs it; durable when it answers. A kill leaves all of it or none.
+    ///
+    /// # Errors
+    /// 409 when there is one of this id, 429 without room, or the disk failed.
+    fn install(&self, hand: PreparedHand) -> Result<StoredHand, HandError>;
+
+    /// The hands of the registry, by id.
+    ///
+    /// # Errors
+    /// Those of the registry.
+    fn registry(self: Arc<Self>) -> BoxFuture<'static, Result<Vec<StoredHand>, HandError>>;
 
     /// Removes the files of a hand. False: there is none of this id.
     ///

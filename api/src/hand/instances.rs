@@ -6,7 +6,6 @@ use agentsvc_components::hand::{HandInstance, HandInstanceId};
 use agentsvc_components::memory::record::MemoryRecord;
 use agentsvc_systems::hand::{HandView, PauseHand, ResumeHand};
 use agentsvc_systems::kernel::entities::{Get, List, Remove};
-use chrono::Utc;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -14,6 +13,7 @@ use uuid::Uuid;
 
 use super::routes::{blocking, hands};
 use super::shape::{InstanceItem, InstanceList};
+use crate::browser::browsers::{Browsers, OpenPage};
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
@@ -51,6 +51,7 @@ pub(crate) const ROUTES: &[Route] =
         Route::get("/api/hands/instances/{id}/browser", "Get the browser of an instance", |call| {
             Box::pin(browser(call))
         })
+        .cost(STATS_COST)
         .replies(&[Reply::json::<Browser>(200, "the browser"), NONE]),
     ];
 
@@ -93,6 +94,9 @@ struct MetricValue {
 struct Browser {
     /// Whether an agent of the instance has a browser open.
     active: bool,
+    /// The page that was used last, if an agent of the instance has one open.
+    #[serde(flatten)]
+    page: Option<OpenPage>,
 }
 
 async fn view(call: &Call) -> Result<HandView, Error> {
@@ -147,7 +151,7 @@ async fn stats(call: Call) -> Result<Response, Error> {
         Ok::<_, Error>(metrics)
     });
     let metrics = metrics.await??;
-    let now = agentsvc_components::Timestamp(Utc::now().timestamp_millis());
+    let now = crate::http::timestamp::timestamp_now();
     reply::ok(&Stats {
         instance_id: view.id.0,
         status: view.status(),
@@ -164,7 +168,11 @@ fn json_of(record: &MemoryRecord) -> Value {
 }
 
 async fn browser(call: Call) -> Result<Response, Error> {
-    view(&call).await?;
-    // No tool of this release opens a browser.
-    reply::ok(&Browser { active: false })
+    let view = view(&call).await?;
+    let agents = view.instance.members.iter().map(|member| member.agent).collect();
+    let page = match call.api.services.get::<dyn Browsers>() {
+        Some(browsers) => browsers.open_page(agents).await,
+        None => None,
+    };
+    reply::ok(&Browser { active: page.is_some(), page })
 }

@@ -12,12 +12,13 @@ use agentsvc_systems::hand::{ActivateHand, CountHands, limits, prepare};
 use hyper::header::ACCEPT_LANGUAGE;
 use serde_json::{Value, json};
 
+use super::agents::{self, HandAgent};
 use super::audit_kinds;
-use super::error_codes::{HAND_ACTIVE, HAND_NOT_FOUND, INSTALL_DEPS_DISABLED};
-use super::hands::{DepResult, HandSource, HandSummary, Hands, StoredHand};
+use super::error_codes::{HAND_ACTIVE, HAND_BUNDLED, HAND_NOT_FOUND, INSTALL_DEPS_DISABLED};
+use super::hands::{DepResult, HandError, HandOrigin, HandSource, HandSummary, Hands, StoredHand};
 use super::shape::{
-    ActivateBody, DepItem, DepsItem, HandAgent, HandDetail, HandItem, HandList, InstallBody, InstanceItem, MetricItem,
-    ReloadedItem, RoutingItem, SettingItem, Uninstalled,
+    ActivateBody, DepItem, DepsItem, HandDetail, HandItem, HandList, InstallBody, InstalledHand, InstanceItem,
+    MetricItem, RegistryHand, RegistryHands, ReloadedItem, RoutingItem, SettingItem, Uninstalled,
 };
 use crate::http::blocking::spawn_blocking;
 use crate::http::call::Call;
@@ -47,11 +48,21 @@ pub(crate) const ROUTES: &[Route] = &[
         .body_max(INSTALL_BYTES_MAX)
         .body::<InstallBody>()
         .replies(&[
-            Reply::json::<HandItem>(201, "the installed hand"),
+            Reply::json::<InstalledHand>(201, "the installed hand, and what the scan warns of"),
             Reply::error(403, "`security_blocked`: the scan refuses the hand; `file`, `line` and `rule` say why"),
             Reply::error(404, "the source has no hand"),
             Reply::error(409, "a hand of this id is installed"),
-            Reply::error(429, "the limit of hands is reached"),
+            Reply::error(429, "the limit of hands is reached, or too many requests wait for the registry"),
+            Reply::error(502, "the registry failed"),
+            Reply::error(504, "the registry did not answer in time"),
+        ]),
+    Route::get("/api/hands/registry", "List the hands of the registry", |call| Box::pin(registry(call)))
+        .cost(COST)
+        .replies(&[
+            Reply::json::<RegistryHands>(200, "the hands that can be installed by name, sorted by id"),
+            Reply::error(429, "too many requests wait for the registry"),
+            Reply::error(502, "the registry failed"),
+            Reply::error(504, "the registry did not answer in time"),
         ]),
     Route::post("/api/hands/reload", "Reload hands from disk", |call| Box::pin(reload(call)))
         .cost(COST)
@@ -61,6 +72,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::delete("/api/hands/{hand_id}", "Uninstall a hand", |call| Box::pin(uninstall(call))).replies(&[
         Reply::json::<Uninstalled>(200, "uninstalled"),
         NONE,
+        Reply::error(403, "`hand_bundled`: the hand belongs to the installation of the daemon"),
         Reply::error(409, "the hand has instances"),
     ]),
     Route::post("/api/hands/{hand_id}/activate", "Activate a hand: create an instance", |call| {
@@ -156,7 +168,7 @@ fn summary(hand: &StoredHand) -> HandSummary {
         metrics: hand.definition.dashboard.metrics.len(),
         agents: hand.definition.roles.len(),
         definition: hand.definition.clone(),
-        is_custom: hand.is_custom,
+        origin: hand.origin,
     }
 }
 
@@ -174,8 +186,8 @@ async fn show(call: Call) -> Result<Response, Error> {
 
 fn detail(hand: StoredHand, item: HandItem, hands: &dyn Hands) -> HandDetail {
     let StoredHand { definition: hand, skills, .. } = hand;
-    let agents = HandAgent::all(&hand);
-    let coordinator = agents[hand.coordinator()].clone();
+    let all = HandAgent::all(&hand);
+    let coordinator = all[hand.coordinator()].clone();
     let metrics = hand.dashboard.metrics.iter().map(|metric| MetricItem {
         label: metric.label.clone(),
         memory_key: metric.memory_key.clone(),
@@ -186,8 +198,9 @@ fn detail(hand: StoredHand, item: HandItem, hands: &dyn Hands) -> HandDetail {
         server_platform: std::env::consts::OS,
         coordinator_role: coordinator.role.clone(),
         agent: coordinator,
-        agents,
+        agents: all,
         dashboard: metrics.collect(),
+        environment: agents::environment(&hand),
         settings: hand.settings.iter().map(|setting| SettingItem::of(setting, hands)).collect(),
         skills: hand.skills,
         mcp_servers: hand.mcp_servers,
@@ -208,12 +221,30 @@ async fn install(call: Call) -> Result<Response, Error> {
         _ => return Err(Error::bad_field("source", "source: give either source, or toml_content and skill_content")),
     };
     let (hands, servers) = (hands(&call)?, servers(&call));
-    let own = Arc::clone(&hands);
-    let installed = blocking(move || own.install(source)).await??;
-    let details = json!({ "hand": installed.definition.id, "version": installed.definition.version });
+    let mut prepared = Arc::clone(&hands).prepare(source).await?;
+    let warnings = std::mem::take(&mut prepared.warnings);
+    let definition = &prepared.hand.definition;
+    let details = json!({ "hand": definition.id, "version": definition.version });
+    // Before the change: a kill in between leaves an entry and no hand, never a hand without an entry.
     call.ask(NoteAction { kind: audit_kinds::HAND_INSTALLED, agent: None, details }).await?;
-    let item = blocking(move || HandItem::of(&summary(&installed), &*hands, 0, &servers)).await?;
-    reply::created(&item)
+    let item = blocking(move || {
+        let installed = hands.install(prepared)?;
+        Ok::<_, HandError>(HandItem::of(&summary(&installed), &*hands, 0, &servers))
+    });
+    reply::created(&InstalledHand { item: item.await??, warnings })
+}
+
+async fn registry(call: Call) -> Result<Response, Error> {
+    let (hands, languages) = (hands(&call)?, languages(&call));
+    let found = Arc::clone(&hands).registry().await?;
+    let installed = blocking(move || hands.list()).await?;
+    let row = |hand: StoredHand| {
+        let id = &hand.definition.id;
+        let is_installed = installed.binary_search_by(|it| it.definition.id.cmp(id)).is_ok();
+        RegistryHand::of(StoredHand { definition: translated(&hand.definition, &languages), ..hand }, is_installed)
+    };
+    let rows: Vec<RegistryHand> = found.into_iter().map(row).collect();
+    reply::ok(&RegistryHands { total: rows.len(), hands: rows })
 }
 
 async fn reload(call: Call) -> Result<Response, Error> {
@@ -231,11 +262,18 @@ async fn uninstall(call: Call) -> Result<Response, Error> {
         return Err(Error::of(HAND_ACTIVE, text));
     }
     let (hands, wanted) = (hands(&call)?, id.clone());
-    let was_there = blocking(move || hands.remove(&wanted)).await??;
-    if !was_there {
-        return Err(Error::of(HAND_NOT_FOUND, format!("hand not found: {id}")).with("field", "hand_id"));
+    let not_found = || Error::of(HAND_NOT_FOUND, format!("hand not found: {id}")).with("field", "hand_id");
+    let own = Arc::clone(&hands);
+    let all = blocking(move || own.list()).await?;
+    let known = all.iter().find(|hand| hand.definition.id == id).ok_or_else(not_found)?;
+    if known.origin == HandOrigin::Bundled {
+        let text = format!("hand {id:?} belongs to the installation of the daemon and cannot be uninstalled");
+        return Err(Error::of(HAND_BUNDLED, text));
     }
     call.ask(NoteAction { kind: audit_kinds::HAND_UNINSTALLED, agent: None, details: json!({ "hand": id }) }).await?;
+    if !blocking(move || hands.remove(&wanted)).await?? {
+        return Err(not_found());
+    }
     reply::ok(&Uninstalled { status: "uninstalled", hand_id: id })
 }
 

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use agentsvc_systems::hand::HandView;
-use agentsvc_systems::hand::definition::{HandDefinition, Requirement, Role, Setting};
+use agentsvc_systems::hand::definition::{HandDefinition, Requirement, Setting};
 use agentsvc_systems::hand::values::chosen_values;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::hands::{DepResult, HandSummary, Hands};
+use super::agents::HandAgent;
+use super::hands::{DepResult, HandOrigin, HandSummary, Hands, StoredHand};
 use crate::http::timestamp::Moment;
 
 /// A hand in a list.
@@ -37,8 +38,10 @@ pub(crate) struct HandItem {
     pub(crate) instance_count: usize,
     /// Whether it has instances, and requirements or tools are missing.
     pub(crate) degraded: bool,
-    /// Whether it is not one of the registry.
+    /// Whether it is neither bundled nor from the registry.
     pub(crate) is_custom: bool,
+    /// Where it came from: `bundled`, `registry` or `custom`.
+    pub(crate) origin: &'static str,
     pub(crate) requirements: Vec<RequirementItem>,
     /// Number of metrics of the dashboard.
     pub(crate) dashboard_metrics: usize,
@@ -99,7 +102,8 @@ impl HandItem {
             degraded: instances > 0 && !(requirements_met && missing_tools.is_empty()),
             missing_tools,
             requirements_met,
-            is_custom: hand.is_custom,
+            is_custom: hand.origin == HandOrigin::Custom,
+            origin: hand.origin.as_str(),
             requirements,
             dashboard_metrics: hand.metrics,
             has_settings: hand.settings > 0,
@@ -123,6 +127,44 @@ pub(crate) struct HandList {
     pub(crate) total: usize,
 }
 
+/// A hand that was installed.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct InstalledHand {
+    #[serde(flatten)]
+    pub(crate) item: HandItem,
+    /// What the scan warns of: `file:line: rule: excerpt`.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// A hand of the registry.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RegistryHand {
+    /// Id to install it by.
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) description: String,
+    pub(crate) category: String,
+    pub(crate) tags: Vec<String>,
+    /// Whether a hand of this id is installed.
+    pub(crate) is_installed: bool,
+}
+
+impl RegistryHand {
+    pub(crate) fn of(hand: StoredHand, is_installed: bool) -> Self {
+        let it = hand.definition;
+        let (id, name, version, description) = (it.id, it.name, it.version, it.description);
+        Self { id, name, version, description, category: it.category, tags: it.tags, is_installed }
+    }
+}
+
+/// The hands of the registry.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RegistryHands {
+    pub(crate) hands: Vec<RegistryHand>,
+    pub(crate) total: usize,
+}
+
 /// A hand with all of its parts.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct HandDetail {
@@ -137,6 +179,8 @@ pub(crate) struct HandDetail {
     pub(crate) agents: Vec<HandAgent>,
     pub(crate) dashboard: Vec<MetricItem>,
     pub(crate) settings: Vec<SettingItem>,
+    /// Variables of the daemon's environment that commands of its agents may get, by its settings.
+    pub(crate) environment: Vec<String>,
     pub(crate) skills: Vec<String>,
     pub(crate) mcp_servers: Vec<String>,
     pub(crate) allowed_plugins: Vec<String>,
@@ -150,52 +194,6 @@ pub(crate) struct HandDetail {
 pub(crate) struct RoutingItem {
     pub(crate) aliases: Vec<String>,
     pub(crate) weak_aliases: Vec<String>,
-}
-
-/// An agent of a hand.
-#[derive(Clone, Serialize, JsonSchema)]
-pub(crate) struct HandAgent {
-    pub(crate) role: String,
-    pub(crate) name: String,
-    pub(crate) description: String,
-    pub(crate) coordinator: bool,
-    /// When other agents of the hand ask it.
-    pub(crate) invoke_hint: String,
-    /// Provider of its model; `default` for the daemon's.
-    pub(crate) provider: String,
-    /// Its model; `default` for the daemon's.
-    pub(crate) model: String,
-    /// Headings of the prompt.
-    pub(crate) steps: Vec<String>,
-    pub(crate) system_prompt: String,
-}
-
-/// Headings that are shown of a prompt.
-const STEPS_MAX: usize = 50;
-
-impl HandAgent {
-    fn of(role: &Role, coordinator: bool) -> Self {
-        let or_default = |text: &str| if text.is_empty() { "default" } else { text }.to_owned();
-        let system_prompt = role.text("system_prompt").to_owned();
-        let headings = system_prompt.lines().filter_map(|line| line.strip_prefix("## "));
-        Self {
-            role: role.name.clone(),
-            name: if role.text("name").is_empty() { role.name.clone() } else { role.text("name").to_owned() },
-            description: role.text("description").to_owned(),
-            coordinator,
-            invoke_hint: role.invoke_hint.clone(),
-            provider: or_default(role.text("provider")),
-            model: or_default(role.text("model")),
-            steps: headings.take(STEPS_MAX).map(|line| line.trim().to_owned()).collect(),
-            system_prompt,
-        }
-    }
-
-    /// The agents of a hand.
-    pub(crate) fn all(hand: &HandDefinition) -> Vec<Self> {
-        let first = hand.coordinator();
-        hand.roles.iter().enumerate().map(|(at, role)| Self::of(role, at == first)).collect()
-    }
 }
 
 /// A metric of the dashboard.

@@ -2,17 +2,22 @@
 //! than its share; what is beyond is refused with 503 `answers_full`, and a streamed answer breaks off.
 //!
 //! Bytes count from the moment an answer is made until the last of them has left for the socket, wherever they wait in
-//! between. Answers of up to [`limit::ANSWER_SMALL_BYTES`] do not count, nor do those that the daemon keeps anyway, such as the
-//! files of the page: they take no memory for each client.
+//! between. Where a route may answer much, its worst case counts before it runs ([`Answers::reserve`]), and what it made
+//! instead of that afterwards; a streamed answer does so piece by piece. Answers of up to [`limit::ANSWER_SMALL_BYTES`] do not
+//! count, nor do those that the daemon keeps anyway, such as the files of the page: they take no memory for each client.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use agentsvc_components::kernel::limit;
 use bytes::Bytes;
 use futures_util::StreamExt;
+use futures_util::stream;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
 
 use crate::http::error::Error;
 use crate::http::error_codes;
@@ -24,25 +29,53 @@ const RETRY_SECS: u32 = limit::STALL_CROWDED_SECS_MAX as u32;
 /// What one client may have of the whole is this part.
 const CLIENTS: usize = 4;
 
+/// How long a request waits for memory that answers which are being made will give back.
+const WAIT: Duration = Duration::from_secs(2);
+/// How long an answer that has begun waits for its next piece's.
+const PIECE_WAIT: Duration = Duration::from_secs(60);
+/// Requests that wait so at once; more are refused.
+const WAITING_MAX: usize = 256;
+
 /// The memory that large answers may take.
 pub(crate) struct Answers {
     max: usize,
     taken: Mutex<Taken>,
+    /// Told when an answer is made.
+    made: Notify,
+    /// Requests that wait for that.
+    waiting: AtomicUsize,
     /// Streamed answers that broke off since the start because there was no room for more of them.
     broken_off: AtomicU64,
 }
 
 #[derive(Default)]
 struct Taken {
-    all: usize,
-    /// Clients that have some; each has more than [`limit::ANSWER_SMALL_BYTES`].
-    clients: HashMap<Holder, usize>,
+    all: Part,
+    /// Clients that have some.
+    clients: HashMap<Holder, Part>,
+}
+
+/// Bytes that are taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Part {
+    /// In all.
+    bytes: usize,
+    /// Those of them for answers that are being made.
+    reserved: usize,
+}
+
+impl Part {
+    /// Those that wait for clients.
+    const fn unread(self) -> usize {
+        self.bytes.saturating_sub(self.reserved)
+    }
 }
 
 impl Answers {
     /// So many bytes in all.
     pub(crate) fn new(max: usize) -> Self {
-        Self { max, taken: Mutex::default(), broken_off: AtomicU64::new(0) }
+        let (made, waiting) = (Notify::new(), AtomicUsize::new(0));
+        Self { max, taken: Mutex::default(), made, waiting, broken_off: AtomicU64::new(0) }
     }
 
     /// Streamed answers that broke off since the start.
@@ -52,7 +85,7 @@ impl Answers {
 
     /// Bytes that are taken.
     pub(crate) fn bytes(&self) -> usize {
-        self.taken.lock().all
+        self.taken.lock().all.bytes
     }
 
     /// Refuses a request that does something, before it does, while there is no room for answers to `client`.
@@ -61,18 +94,63 @@ impl Answers {
     /// 503.
     pub(crate) fn admit(&self, client: Holder) -> Result<(), Error> {
         let taken = self.taken.lock();
-        let own = taken.clients.get(&client).copied().unwrap_or(0);
+        let own = taken.own(client);
         let (all, share) = self.room(client);
-        if taken.all >= all || own >= share { Err(full()) } else { Ok(()) }
+        if taken.all.unread() >= all || own.unread() >= share { Err(full()) } else { Ok(()) }
+    }
+
+    /// Takes memory for an answer to `client`, or a piece of one, before it is made. Waits a moment for answers that are being
+    /// made; not for those that nobody reads.
+    ///
+    /// # Errors
+    /// 503 when there is no room.
+    pub(crate) async fn reserve(self: &Arc<Self>, client: Holder, bytes: usize) -> Result<Reserved, Error> {
+        match self.try_reserve(client, bytes) {
+            Ok(reserved) => return Ok(reserved),
+            Err(Room::OfReaders) => return Err(full()),
+            Err(Room::OfOthers) => {}
+        }
+        let _waits = Waits::begin(&self.waiting).ok_or_else(full)?;
+        self.reserve_within(WAIT, client, bytes).await
+    }
+
+    async fn reserve_within(self: &Arc<Self>, wait: Duration, client: Holder, bytes: usize) -> Result<Reserved, Error> {
+        let deadline = Instant::now() + wait;
+        loop {
+            let mut made = std::pin::pin!(self.made.notified());
+            // From here on none is missed.
+            made.as_mut().enable();
+            match self.try_reserve(client, bytes) {
+                Ok(reserved) => return Ok(reserved),
+                Err(Room::OfReaders) => return Err(full()),
+                Err(Room::OfOthers) => timeout_at(deadline, made).await.map_err(|_| full())?,
+            }
+        }
+    }
+
+    fn try_reserve(self: &Arc<Self>, client: Holder, bytes: usize) -> Result<Reserved, Room> {
+        let (all, share) = self.room(client);
+        let mut taken = self.taken.lock();
+        for (part, max) in [(taken.own(client), share), (taken.all, all)] {
+            if !fits(part.bytes, bytes, max) {
+                return Err(if part.reserved > 0 { Room::OfOthers } else { Room::OfReaders });
+            }
+        }
+        taken.change(client, |part| {
+            part.bytes += bytes;
+            part.reserved += bytes;
+        });
+        drop(taken);
+        Ok(Reserved { bytes, client, answers: Arc::clone(self) })
     }
 
     /// Do answers take more than half of what they may: those of this client, or all together? Then the ones that are not
     /// read have less time, so that there is room for clients that read.
     pub(crate) fn is_crowded(&self, client: Holder) -> bool {
         let taken = self.taken.lock();
-        let own = taken.clients.get(&client).copied().unwrap_or(0);
+        let own = taken.own(client);
         let (all, share) = self.room(client);
-        taken.all > all / 2 || own > share / 2
+        taken.all.unread() > all / 2 || own.unread() > share / 2
     }
 
     /// Counts the body of an answer to `client`. That of a request which did something is never refused: an error
@@ -88,12 +166,21 @@ impl Answers {
         }
     }
 
+    /// Counts the body of an answer for which memory was taken: what it takes, in place of what it might have taken.
+    pub(crate) fn count_reserved(reserved: Reserved, body: Body) -> Body {
+        match body {
+            Body::Full(_) if body.own_bytes() == 0 => body,
+            Body::Full(bytes) => Body::Full(reserved.hold(bytes)),
+            Body::Stream(pieces) => Body::Stream(reserved.counted(pieces)),
+        }
+    }
+
     fn counted(self: &Arc<Self>, client: Holder, pieces: Pieces) -> Pieces {
         let answers = Arc::clone(self);
         Box::pin(pieces.map(move |piece| {
             let full = || {
                 answers.broken_off.fetch_add(1, Ordering::Relaxed);
-                BrokenOff("too many answers wait to be read".to_owned())
+                broken_off()
             };
             piece.and_then(|bytes| answers.hold(client, bytes, true).ok_or_else(full))
         }))
@@ -106,14 +193,12 @@ impl Answers {
             return Some(bytes);
         }
         let (all, share) = self.room(client);
-        let fits = |taken: usize, max: usize| taken == 0 || taken.saturating_add(bytes.len()) <= max;
         let mut taken = self.taken.lock();
-        let own = taken.clients.get(&client).copied().unwrap_or(0);
-        if may_refuse && (!fits(taken.all, all) || !fits(own, share)) {
+        let own = taken.own(client);
+        if may_refuse && (!fits(taken.all.bytes, bytes.len(), all) || !fits(own.bytes, bytes.len(), share)) {
             return None;
         }
-        taken.all += bytes.len();
-        taken.clients.insert(client, own + bytes.len());
+        taken.change(client, |part| part.bytes += bytes.len());
         drop(taken);
         Some(Bytes::from_owner(Held { bytes, client, answers: Arc::clone(self) }))
     }
@@ -126,15 +211,114 @@ impl Answers {
     }
 
     fn give_back(&self, client: Holder, bytes: usize) {
-        let mut taken = self.taken.lock();
-        taken.all = taken.all.saturating_sub(bytes);
-        if let Some(own) = taken.clients.get_mut(&client) {
-            *own = own.saturating_sub(bytes);
-            if *own == 0 {
-                taken.clients.remove(&client);
-            }
+        self.taken.lock().change(client, |part| part.bytes = part.bytes.saturating_sub(bytes));
+    }
+}
+
+impl Taken {
+    fn own(&self, client: Holder) -> Part {
+        self.clients.get(&client).copied().unwrap_or_default()
+    }
+
+    /// Changes what is taken, in all and by this client.
+    fn change(&mut self, client: Holder, change: impl Fn(&mut Part)) {
+        change(&mut self.all);
+        let own = self.clients.entry(client).or_default();
+        change(own);
+        if own.bytes == 0 {
+            self.clients.remove(&client);
         }
     }
+}
+
+/// May `bytes` come on top of what is taken? More than the whole may where nothing is.
+const fn fits(taken: usize, bytes: usize, max: usize) -> bool {
+    taken == 0 || taken.saturating_add(bytes) <= max
+}
+
+/// What takes the room that is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    /// Answers that are being made, among others: it will be free soon.
+    OfOthers,
+    /// Answers that are not read.
+    OfReaders,
+}
+
+/// A request that waits for room.
+struct Waits<'a>(&'a AtomicUsize);
+
+impl<'a> Waits<'a> {
+    /// `None` when too many do.
+    fn begin(waiting: &'a AtomicUsize) -> Option<Self> {
+        let one = Self(waiting);
+        (waiting.fetch_add(1, Ordering::Relaxed) < WAITING_MAX).then_some(one)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Memory for an answer, or a piece of one, that is being made.
+pub(crate) struct Reserved {
+    bytes: usize,
+    client: Holder,
+    answers: Arc<Answers>,
+}
+
+impl Reserved {
+    /// The bytes that were made, counted until the last reference to them is gone. They are never refused: the work is done.
+    fn hold(self, bytes: Bytes) -> Bytes {
+        if bytes.len() <= limit::ANSWER_SMALL_BYTES {
+            return bytes;
+        }
+        let (client, answers) = (self.client, Arc::clone(&self.answers));
+        let mut taken = answers.taken.lock();
+        taken.change(client, |part| part.bytes += bytes.len());
+        drop(taken);
+        Bytes::from_owner(Held { bytes, client, answers })
+    }
+
+    /// Pieces, for each of which memory is taken before it is made; for the first it is.
+    fn counted(self, pieces: Pieces) -> Pieces {
+        let (bytes, client, answers) = (self.bytes, self.client, Arc::clone(&self.answers));
+        Box::pin(stream::unfold((pieces, Some(self)), move |(mut pieces, mut reserved)| {
+            let answers = Arc::clone(&answers);
+            async move {
+                let room = match reserved.take() {
+                    Some(room) => room,
+                    None => match answers.reserve_within(PIECE_WAIT, client, bytes).await {
+                        Ok(room) => room,
+                        Err(_) => {
+                            answers.broken_off.fetch_add(1, Ordering::Relaxed);
+                            return Some((Err(broken_off()), (pieces, None)));
+                        }
+                    },
+                };
+                let piece = pieces.next().await?;
+                Some((piece.map(|bytes| room.hold(bytes)), (pieces, None)))
+            }
+        }))
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let mut taken = self.answers.taken.lock();
+        taken.change(self.client, |part| {
+            part.bytes = part.bytes.saturating_sub(self.bytes);
+            part.reserved = part.reserved.saturating_sub(self.bytes);
+        });
+        drop(taken);
+        self.answers.made.notify_waiters();
+    }
+}
+
+fn broken_off() -> BrokenOff {
+    BrokenOff("too many answers wait to be read".to_owned())
 }
 
 /// Counted bytes.
@@ -162,112 +346,4 @@ fn full() -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use futures_util::stream;
-
-    use super::*;
-    use crate::http::rate::ClientKey;
-
-    const ONE: Holder = of(127);
-    const OTHER: Holder = of(10);
-    const LARGE: usize = limit::ANSWER_SMALL_BYTES + 1;
-
-    const fn of(first: u32) -> Holder {
-        Holder::of(ClientKey::V4(first), true)
-    }
-
-    fn body(bytes: usize) -> Body {
-        Body::Full(Bytes::from(vec![b'x'; bytes]))
-    }
-
-    #[test]
-    fn a_client_has_a_share_and_all_have_the_whole() {
-        let answers = Arc::new(Answers::new(8 * LARGE));
-        let held: Vec<_> = (0..2).map(|_| answers.count(ONE, body(LARGE), true).unwrap()).collect();
-        let Err(refused) = answers.count(ONE, body(LARGE), true) else { panic!("a third one") };
-        assert_eq!(refused.into_response().status(), 503);
-        assert!(answers.is_crowded(ONE) && !answers.is_crowded(OTHER));
-        assert!(answers.count(ONE, body(limit::ANSWER_SMALL_BYTES), true).is_ok(), "small ones do not count");
-        let larger = answers.count(OTHER, body(6 * LARGE), true).unwrap();
-        assert_eq!(answers.bytes(), 8 * LARGE);
-        assert!(answers.is_crowded(of(11)), "all together take more than half");
-        let third = of(11);
-        assert!(answers.count(third, body(LARGE), true).is_err(), "the whole is taken");
-        drop((held, larger));
-        assert_eq!((answers.bytes(), answers.taken.lock().clients.len()), (0, 0));
-        assert!(answers.count(third, body(LARGE), true).is_ok());
-    }
-
-    #[test]
-    fn what_is_kept_anyway_does_not_count() {
-        static PAGE: [u8; LARGE] = [b'x'; LARGE];
-        let answers = Arc::new(Answers::new(4 * LARGE));
-        let cached = Bytes::from(vec![b'x'; LARGE]);
-        for bytes in [Bytes::from_static(&PAGE), cached.clone()] {
-            let held: Vec<_> = (0..10).map(|_| answers.count(ONE, Body::Full(bytes.clone()), true).unwrap()).collect();
-            assert_eq!((held.len(), answers.bytes()), (10, 0));
-        }
-        let own = answers.count(ONE, body(LARGE), true).unwrap();
-        assert_eq!(answers.bytes(), LARGE, "what is made for one client counts");
-        drop((own, cached));
-    }
-
-    #[test]
-    fn what_was_done_is_answered_and_more_is_refused_before_it_is_done() {
-        let answers = Arc::new(Answers::new(8 * LARGE));
-        assert!(answers.admit(ONE).is_ok());
-        let held: Vec<_> = (0..3).map(|_| answers.count(ONE, body(LARGE), false).unwrap()).collect();
-        assert_eq!(answers.bytes(), 3 * LARGE, "it counts beyond the share, too");
-        assert!(answers.admit(ONE).is_err() && answers.admit(OTHER).is_ok());
-        drop(held);
-        assert!(answers.admit(ONE).is_ok());
-    }
-
-    #[test]
-    fn clients_without_a_key_leave_room_to_those_with_one() {
-        let answers = Arc::new(Answers::new(16 * LARGE));
-        let mut held = Vec::new();
-        for first in 1..10 {
-            let keyless = Holder::of(ClientKey::V4(first), false);
-            while let Ok(body) = answers.count(keyless, body(LARGE), true) {
-                held.push(body);
-            }
-            assert!(answers.admit(keyless).is_err());
-        }
-        assert_eq!(answers.bytes(), 8 * LARGE, "half of the whole");
-        for client in [of(1), of(2)] {
-            assert!(answers.admit(client).is_ok());
-            held.extend((0..4).map(|_| answers.count(client, body(LARGE), true).unwrap()));
-            assert!(answers.count(client, body(LARGE), true).is_err());
-        }
-        drop(held);
-        assert_eq!(answers.bytes(), 0);
-    }
-
-    #[test]
-    fn a_part_of_an_answer_holds_all_of_it() {
-        let answers = Arc::new(Answers::new(8 * LARGE));
-        let Body::Full(bytes) = answers.count(ONE, body(LARGE), true).unwrap() else { panic!("a whole body") };
-        let part = bytes.slice(LARGE - 1..);
-        drop(bytes);
-        assert_eq!(answers.bytes(), LARGE);
-        drop(part);
-        assert_eq!(answers.bytes(), 0);
-    }
-
-    #[tokio::test]
-    async fn pieces_of_a_stream_count_one_by_one() {
-        let answers = Arc::new(Answers::new(4 * LARGE));
-        let pieces = stream::iter((0..3).map(|_| Ok(Bytes::from(vec![b'x'; LARGE]))));
-        let Body::Stream(mut pieces) = answers.count(ONE, Body::Stream(Box::pin(pieces)), true).unwrap() else {
-            panic!("a stream")
-        };
-        let first = pieces.next().await.unwrap().unwrap();
-        assert_eq!(answers.bytes(), LARGE);
-        assert!(pieces.next().await.unwrap().is_err(), "the first still waits");
-        assert_eq!(answers.broken_off(), 1);
-        drop(first);
-        assert!(pieces.next().await.unwrap().is_ok());
-        assert_eq!(answers.bytes(), 0);
-    }
-}
+mod tests;

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::http::access::Access;
 use crate::http::answers::Answers;
 use crate::http::bridge::Bridge;
-use crate::http::domain::{Domains, ErrorsUnder, Queue};
+use crate::http::domain::{Domains, ErrorsUnder, Owns, Queue};
 use crate::http::error::Error;
 use crate::http::metrics::{Metrics, MetricsText, Probe};
 use crate::http::peer::Peers;
@@ -125,6 +125,11 @@ impl Api {
     pub(crate) fn error_form(&self, path: &str) -> fn(Error) -> Error {
         let form = self.errors.iter().find(|(prefix, _)| path.starts_with(prefix));
         form.map_or(std::convert::identity, |(_, form)| *form)
+    }
+
+    /// What says whether an agent belongs to a user.
+    pub(crate) fn owns(&self) -> Option<Owns> {
+        self.domains.list().iter().find_map(|domain| domain.owns)
     }
 
     /// The queues of the domains.

@@ -16,6 +16,7 @@ use tokio::sync::{oneshot, watch};
 use tracing::Span;
 
 use crate::http::permit::{self, Permit};
+use crate::http::principal;
 use crate::http::trace::command_span;
 
 /// Seconds after which one who came during an exchange may try again.
@@ -205,11 +206,12 @@ impl Bridge {
     /// [`limit::BRIDGE_COMMANDS_MAX`] commands wait already, and when the world has ended.
     pub async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, Refusal> {
         let lane = self.lane()?;
+        let actor = if self.actor == Actor::Api { principal::actor() } else { self.actor };
         if C::QUICK && lane.is_at(OPEN) {
             // Only when the world rests: an asker never waits for it, and it hardly ever for an asker.
             let world = lane.world.get().and_then(Weak::upgrade);
             if let Some(mut resting) = world.as_ref().and_then(|world| world.try_lock()) {
-                let reply = resting.read(command);
+                let reply = resting.read(actor, command);
                 return reply.unwrap_or_else(|| Err(Refusal::new(RefusalKind::Failed, "not a quick read")));
             }
         }
@@ -217,7 +219,7 @@ impl Bridge {
         let slot = ReplySlot::new(move |reply| {
             let _gone = sender.send(reply);
         });
-        let (actor, span, _permit) = (self.actor, Span::current(), permit::current());
+        let (span, _permit) = (Span::current(), permit::current());
         submit(&lane, Box::new(QueuedCommand { actor, span, command, slot, _permit }))?;
         receiver.await.unwrap_or_else(|_| {
             Err(if lane.is_at(HELD) { exchanging() } else { Refusal::busy("the daemon is shutting down", 5) })

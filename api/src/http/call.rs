@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
+use agentsvc_components::{Actor, AgentId};
 use agentsvc_systems::Command;
 use bytes::Bytes;
 use hyper::HeaderMap;
@@ -16,6 +17,7 @@ use uuid::Uuid;
 use crate::Api;
 use crate::http::body::BodyStream;
 use crate::http::error::Error;
+use crate::http::principal::Principal;
 use crate::http::rate::Share;
 use crate::http::route::Route;
 use crate::http::shutdown::Shutdown;
@@ -44,6 +46,8 @@ pub struct Call {
     pub peer: IpAddr,
     /// The client sent the key, or none is set.
     pub is_keyed: bool,
+    /// Who the client is.
+    pub principal: Principal,
     /// Triggered when the key that let the request in is no longer in force. Event streams end by themselves then.
     pub(crate) key_changed: Shutdown,
     /// The id in `x-request-id`.
@@ -68,12 +72,30 @@ impl Call {
         self.parts.uri.path()
     }
 
+    /// Who sends the commands of this request.
+    #[must_use]
+    pub fn actor(&self) -> Actor {
+        self.principal.actor()
+    }
+
     /// Sends `command` to the world and waits for its reply.
     ///
     /// # Errors
     /// The world's refusal, or 503 when it is loading, draining or full.
     pub async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, Error> {
         self.api.bridge.ask(command).await.map_err(Error::from)
+    }
+
+    /// Refuses an agent that does not belong to a client who sees only its own things, as one that does not exist.
+    ///
+    /// # Errors
+    /// 404.
+    pub(crate) async fn check_owner(&self, agent: AgentId) -> Result<(), Error> {
+        let Some(user) = self.principal.limited_to() else { return Ok(()) };
+        match self.api.owns() {
+            Some(owns) => owns(Arc::clone(&self.api), user, agent.to_string()).await,
+            None => Err(Error::forbidden("agents have no owners here")),
+        }
     }
 
     /// Takes `cost` more units from the client's rate budget, beside those of the route.

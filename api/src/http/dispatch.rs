@@ -18,7 +18,8 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use tracing::Instrument;
 
-use crate::http::access::{Policy, Shown};
+use crate::http::access::{Policy, Seen};
+use crate::http::answers::{Answers, Reserved};
 use crate::http::api::Api;
 use crate::http::body::BodyStream;
 use crate::http::call::{Call, ParamSpans};
@@ -26,13 +27,14 @@ use crate::http::error::Error;
 use crate::http::origin::{OriginClass, check_names};
 use crate::http::peer::Peer;
 use crate::http::permit::Permit;
+use crate::http::principal::Principal;
 use crate::http::reply::{Body, Response};
 use crate::http::response_headers::ResponseHeaders;
-use crate::http::route::{Auth, Route};
+use crate::http::route::{Auth, Reach, Route};
 use crate::http::shutdown::Shutdown;
 use crate::http::table::Found;
 use crate::http::trace::request_span;
-use crate::http::{body, json, permit, reply, sse};
+use crate::http::{body, json, permit, principal, reply, sites, sse};
 
 /// Rate cost of a request that reaches no route.
 const COST_UNMATCHED: u32 = 1;
@@ -40,7 +42,7 @@ const COST_UNMATCHED: u32 = 1;
 /// Headers that a page of another origin may send.
 const CORS_HEADERS: HeaderValue = HeaderValue::from_static(
     "authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id, traceparent, \
-     x-agentsvc-agent-id, x-agentsvc-session, x-request-id",
+     x-agentsvc-agent-id, x-agentsvc-session, x-request-id, x-visitor",
 );
 
 /// Seconds a browser may remember a preflight.
@@ -54,32 +56,41 @@ where
     let (started, peer) = (Instant::now(), client.ip);
     let (parts, body) = request.into_parts();
     let policy = api.access.policy();
-    let class = policy.origin_class(&parts);
+    let found = api.table.find(&parts.method, parts.uri.path());
+    let page = sites::called(api.table, &parts, &found);
+    let of_page = page.map(|token| api.access.sites.class(token, &parts));
+    let class = of_page.unwrap_or_else(|| policy.origin_class(&parts));
     let own = ResponseHeaders::of(&parts, class);
     let is_head = parts.method == Method::HEAD;
     let is_read = is_head || parts.method == Method::GET;
     let error_form = api.error_form(parts.uri.path());
-    let found = api.table.find(&parts.method, parts.uri.path());
     let (index, label) = match found {
         Found::Route(route, index, _) => (Some(index), route.path),
         Found::OtherMethods(_) | Found::Nothing => (None, ""),
     };
     let span = request_span(parts.method.as_str(), label, own.id, own.trace.as_ref());
     let auth = if let Found::Route(route, ..) = found { route.auth } else { Auth::Public };
-    let sound = check_form(api, &policy, &parts, class, &found);
-    // A page that may not call guesses no key in its visitor's name.
-    let shown = if sound.is_ok() { policy.look(&parts, auth, peer) } else { Shown::Nothing };
-    let admitted = sound.and_then(|()| admit(api, &policy, &parts, class, &found, (client, shown)));
+    let sound = match check_form(api, &policy, &parts, (class, page), &found) {
+        Ok(()) => policy.await_keys(&parts, auth, api.settings.limits.loading_time_max).await,
+        refused => refused,
+    };
+    // A page that may not call guesses no key in its visitor's name, and one of a site needs none.
+    let seen = if sound.is_ok() && page.is_none() { policy.look(&parts, auth, peer) } else { Seen::NOTHING };
+    let admitted = sound.and_then(|()| admit(api, &policy, &parts, class, &found, (client, &seen)));
     let is_too_often = |error: &Error| error.status() == StatusCode::TOO_MANY_REQUESTS;
     client.count_refusal(admitted.as_ref().err().is_some_and(is_too_often));
     let with_room =
         |admitted| if is_read { Ok(admitted) } else { api.answers.admit(client.holder()).map(|()| admitted) };
-    let mut response = match admitted.and_then(with_room) {
+    let (admitted, room) = with_memory(api, client, admitted.and_then(with_room)).await;
+    let mut response = match admitted {
         Ok(Admitted::Preflight(response)) => Ok(response),
         Ok(Admitted::To(route, spans, is_keyed)) => {
-            let key_changed = &policy.key_changed;
-            let answer = run(api, route, spans, parts, body, (peer, is_keyed, key_changed), &own);
-            answer.instrument(span.clone()).await.map(|response| sse::end_on(key_changed, response))
+            let principal = seen.principal();
+            let key_changed = seen.grant.as_ref().map_or(&policy.key_changed, |grant| &grant.ended);
+            let actor = principal.actor();
+            let answer = run(api, route, spans, parts, body, (peer, is_keyed, key_changed, principal), &own);
+            let answer = principal::acting(actor, answer).instrument(span.clone());
+            answer.await.map(|response| sse::end_on(key_changed, response))
         }
         Err(error) => {
             body::discard(body::expects(&parts), body).await;
@@ -91,8 +102,12 @@ where
         strip_body(&mut response);
     }
     let (head, body) = response.into_parts();
-    policy.charge(peer, shown.share(), &body);
-    let mut response = match api.answers.count(client.holder(), body, is_read) {
+    policy.charge(peer, seen.shown.share(), &body);
+    let counted = match room {
+        Some(room) => Ok(Answers::count_reserved(room, body)),
+        None => api.answers.count(client.holder(), body, is_read),
+    };
+    let mut response = match counted {
         Ok(body) => Response::from_parts(head, body),
         Err(error) => error_form(error).into_response(),
     };
@@ -112,11 +127,37 @@ enum Admitted<'t> {
     To(&'t Route, ParamSpans, bool),
 }
 
+/// Takes the memory that the answer of the route may take while it is made.
+async fn with_memory<'t>(
+    api: &Arc<Api>,
+    client: &Peer,
+    admitted: Result<Admitted<'t>, Error>,
+) -> (Result<Admitted<'t>, Error>, Option<Reserved>) {
+    let bytes = if let Ok(Admitted::To(route, ..)) = &admitted { route.answer_max } else { 0 };
+    if bytes == 0 {
+        return (admitted, None);
+    }
+    // In a box, so that the many small answers do not carry it.
+    match Box::pin(api.answers.reserve(client.holder(), bytes)).await {
+        Ok(room) => (admitted, Some(room)),
+        Err(error) => (Err(error), None),
+    }
+}
+
 /// What can be said before the key and the rate are looked at.
-fn check_form(api: &Api, policy: &Policy, parts: &Parts, class: OriginClass, found: &Found<'_>) -> Result<(), Error> {
+fn check_form(
+    api: &Api,
+    policy: &Policy,
+    parts: &Parts,
+    (class, page): (OriginClass, Option<&str>),
+    found: &Found<'_>,
+) -> Result<(), Error> {
     check_size(api, parts)?;
     check_transfer_encoding(&parts.headers)?;
     check_names(parts)?;
+    if let Some(token) = page {
+        return sites::check(token, class);
+    }
     match found {
         Found::Route(route, ..) if route.auth == Auth::Socket => policy.check_page_origin(parts),
         Found::Route(route, ..) if route.linked => policy.check_linked(parts, class),
@@ -131,18 +172,22 @@ fn admit<'t>(
     parts: &Parts,
     class: OriginClass,
     found: &Found<'t>,
-    (client, shown): (&Peer, Shown),
+    (client, seen): (&Peer, &Seen),
 ) -> Result<Admitted<'t>, Error> {
     let cost = if let Found::Route(route, ..) = found { route.cost } else { COST_UNMATCHED };
     let peer = client.ip;
-    policy.check_rate(peer, shown.share(), cost)?;
+    policy.check_rate(peer, seen.shown.share(), cost)?;
     match found {
         Found::Route(route, _, spans) => {
-            let allowed = policy.check_auth(parts, route.auth, peer, shown);
+            let allowed = policy.check_auth(parts, route.auth, peer, seen.shown);
             allowed.inspect_err(|_| api.note_unauthorized(peer, route.path))?;
             let is_keyed = policy.is_keyed(parts, route.auth);
             if is_keyed {
                 client.show_key();
+                principal::check(&seen.principal(), route)?;
+            }
+            if let Some(grant) = &seen.grant {
+                api.access.keys.used(grant, limit::KEY_USE_STORED_MS);
             }
             if route.needs_room {
                 api.health.check_room()?;
@@ -208,7 +253,7 @@ async fn run<B>(
     spans: ParamSpans,
     parts: Parts,
     body: B,
-    (peer, is_keyed, key_changed): (IpAddr, bool, &Shutdown),
+    (peer, is_keyed, key_changed, principal): (IpAddr, bool, &Shutdown, Principal),
     own: &ResponseHeaders,
 ) -> Result<Response, Error>
 where
@@ -220,11 +265,18 @@ where
             () = api.shutdown.wait() => {}
         }
     }
+    if is_keyed {
+        check_owner(api, route, &spans, &parts, &principal).await?;
+    }
     let ((body, permit), stream) = if route.streamed.is_some() {
         ((Bytes::new(), None), BodyStream::new(&parts, body, api.settings.limits.body_time_max))
     } else {
         (read_body(api, route, &parts, body, is_keyed).await?, BodyStream::ended())
     };
+    // A body may take long to come.
+    if is_keyed && key_changed.is_triggered() {
+        return Err(Error::unauthorized());
+    }
     let left = stream.clone();
     let warning = route.request.map(|_| Arc::new(OnceLock::new()));
     let call = Call {
@@ -235,6 +287,7 @@ where
         stream,
         peer,
         is_keyed,
+        principal,
         key_changed: key_changed.clone(),
         request_id: own.id,
         trace: own.trace,
@@ -255,6 +308,23 @@ where
     Ok(response)
 }
 
+/// Refuses an agent in the path that does not belong to a user who sees nothing else.
+async fn check_owner(
+    api: &Arc<Api>,
+    route: &Route,
+    spans: &ParamSpans,
+    parts: &Parts,
+    principal: &Principal,
+) -> Result<(), Error> {
+    let Some(user) = principal.limited_to().filter(|_| route.reach() == Reach::Agent) else { return Ok(()) };
+    let (start, end) = spans[0];
+    let agent = parts.uri.path().get(usize::from(start)..usize::from(end)).unwrap_or_default();
+    match api.owns() {
+        Some(owns) => owns(Arc::clone(api), user, agent.to_owned()).await,
+        None => Err(Error::forbidden("agents have no owners here")),
+    }
+}
+
 /// Reads the body whole, as far as there is room for it and for what becomes of it. Without the key there is less.
 async fn read_body<B>(
     api: &Api,
@@ -269,7 +339,9 @@ where
     let (max, permits) = if is_keyed {
         (route.body_max, &api.permits)
     } else {
-        (route.body_max.min(limit::BODY_KEYLESS_BYTES_MAX), &api.keyless_permits)
+        // A route with a small bound of its own, such as that of hooks with their token, keeps it.
+        let is_small = route.body_max <= limit::BODY_KEYLESS_DECLARED_BYTES_MAX;
+        (if is_small { route.body_max } else { limit::BODY_KEYLESS_BYTES_MAX }, &api.keyless_permits)
     };
     let (body, mut permit) = body::read(parts, body, max, api.settings.limits.body_time_max, permits).await?;
     if let Some(permit) = permit.as_mut().filter(|_| route.request.is_some()) {

@@ -5,17 +5,22 @@ use std::sync::{Arc, OnceLock};
 
 use agentsvc_components::ErrorCode;
 use agentsvc_components::kernel::audit_kind::AuditAction;
+use agentsvc_components::kernel::id::UserId;
+use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::http::api::Api;
 use crate::http::error::Error;
 use crate::http::metrics::MetricsText;
-use crate::http::route::Route;
+use crate::http::route::{Guard, Route};
 use crate::http::table::Table;
 
 /// Told of a request without the key: the API, the client's address and the pattern of the route. Must not wait.
 type OnUnauthorized = fn(&Arc<Api>, IpAddr, &'static str);
+
+/// Refuses what a path names as an agent, unless it is one that belongs to the user: with 404, as if there were none.
+pub(crate) type Owns = fn(Arc<Api>, UserId, String) -> BoxFuture<'static, Result<(), Error>>;
 
 /// A queue.
 #[derive(Serialize, JsonSchema)]
@@ -47,6 +52,10 @@ pub struct HttpDomain {
     pub uses: &'static [&'static str],
     /// Its routes, by file.
     pub routes: &'static [&'static [Route]],
+    /// What holds for its routes.
+    pub guard: Guard,
+    /// Says whether an agent belongs to a user.
+    pub owns: Option<Owns>,
     /// The codes of its errors, beside those of its namesake in the world.
     pub error_codes: &'static [ErrorCode],
     /// Its kinds of audit log entries, beside those of its namesake in the world.
@@ -69,6 +78,8 @@ impl HttpDomain {
             name,
             uses: &[],
             routes: &[],
+            guard: Guard::Usual,
+            owns: None,
             error_codes: &[],
             audit_kinds: &[],
             gather: None,
@@ -88,6 +99,24 @@ impl HttpDomain {
     #[must_use]
     pub const fn routes(self, routes: &'static [&'static [Route]]) -> Self {
         Self { routes, ..self }
+    }
+
+    /// Its routes need the scope `admin`.
+    #[must_use]
+    pub const fn admin(self) -> Self {
+        Self { guard: Guard::Admin, ..self }
+    }
+
+    /// Its routes that change something need the scope `admin`.
+    #[must_use]
+    pub const fn admin_changes(self) -> Self {
+        Self { guard: Guard::AdminChanges, ..self }
+    }
+
+    /// Says which agents belong to a user.
+    #[must_use]
+    pub const fn owns(self, owns: Owns) -> Self {
+        Self { owns: Some(owns), ..self }
     }
 
     /// Declares error codes.
@@ -152,7 +181,11 @@ impl Domains {
     /// When two routes take the same requests or a pattern is malformed: the list is a constant of the program, and a
     /// test builds its table.
     pub(crate) fn table(&self) -> &Table {
-        let routes = || self.list.iter().flat_map(|domain| domain.routes).copied().flatten().copied();
+        let of = |domain: &'static HttpDomain| {
+            let routes = domain.routes.iter().copied().flatten();
+            routes.map(|route| Route { guard: domain.guard, ..*route })
+        };
+        let routes = || self.list.iter().flat_map(of);
         self.table.get_or_init(|| Table::new(routes().collect()))
     }
 }

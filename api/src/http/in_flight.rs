@@ -97,7 +97,7 @@ impl InFlight {
         if self.peer.has_key() || self.activity.in_flight() <= limit::STREAMS_KEYLESS_MAX {
             return false;
         }
-        let is_keyed = policy.look(parts, Auth::Bearer, self.peer.ip) == Shown::Right;
+        let is_keyed = policy.look(parts, Auth::Bearer, self.peer.ip).shown == Shown::Right;
         if is_keyed {
             self.peer.show_key();
         }

@@ -76,7 +76,8 @@ where
     N: Total + Send + 'static,
     I: Serialize + Send + 'static,
 {
-    let bridge = call.api.bridge.clone();
+    // Later pages of a streamed list are asked for outside of the call.
+    let bridge = call.api.bridge.acting_as(call.actor());
     let (limit, after) = (limit(query.limit)?, cursor(query.cursor.as_deref())?);
     answer(limit, after, shape, move |after, limit| {
         let (bridge, command) = (bridge.clone(), command(after, limit));
@@ -94,6 +95,26 @@ pub(crate) async fn answer<I, C, F, Fut>(
     limit: Option<usize>,
     after: Option<C>,
     shape: impl FnOnce(Option<u64>) -> Shape,
+    page: F,
+) -> Result<Response, Error>
+where
+    I: Serialize + Send + 'static,
+    C: Display + Send + 'static,
+    F: FnMut(Option<C>, usize) -> Fut + Send + 'static,
+    Fut: Future<Output = Result<Page<I, C, Option<u64>>, Error>> + Send + 'static,
+{
+    match limit {
+        Some(limit) => single(shape, &fill(limit, after, page).await?),
+        None => whole(after, shape, page).await,
+    }
+}
+
+/// [`answer`] for lists of what may be large: `page` gives fewer items than it was asked for when they have many bytes, and
+/// a page that was asked for with `limit` is as short.
+pub(crate) async fn answer_short<I, C, F, Fut>(
+    limit: Option<usize>,
+    after: Option<C>,
+    shape: impl FnOnce(Option<u64>) -> Shape,
     mut page: F,
 ) -> Result<Response, Error>
 where
@@ -102,19 +123,41 @@ where
     F: FnMut(Option<C>, usize) -> Fut + Send + 'static,
     Fut: Future<Output = Result<Page<I, C, Option<u64>>, Error>> + Send + 'static,
 {
-    let (mut response, total) = if let Some(limit) = limit {
-        let filled = fill(limit, after, page).await?;
-        (pages::one(shape(filled.total), &filled)?, filled.total)
-    } else {
-        let first = page(after, PAGE_ITEMS_MAX).await?;
-        let next = move |cursor| page(Some(cursor), PAGE_ITEMS_MAX);
-        let total = first.total;
-        (pages::stream(&shape(total), first, next)?, total)
-    };
+    match limit {
+        Some(limit) => single(shape, &page(after, limit).await?),
+        None => whole(after, shape, page).await,
+    }
+}
+
+fn single<I: Serialize, C: Display>(
+    shape: impl FnOnce(Option<u64>) -> Shape,
+    page: &Page<I, C, Option<u64>>,
+) -> Result<Response, Error> {
+    Ok(with_total(pages::one(shape(page.total), page)?, page.total))
+}
+
+async fn whole<I, C, F, Fut>(
+    after: Option<C>,
+    shape: impl FnOnce(Option<u64>) -> Shape,
+    mut page: F,
+) -> Result<Response, Error>
+where
+    I: Serialize + Send + 'static,
+    C: Display + Send + 'static,
+    F: FnMut(Option<C>, usize) -> Fut + Send + 'static,
+    Fut: Future<Output = Result<Page<I, C, Option<u64>>, Error>> + Send + 'static,
+{
+    let first = page(after, PAGE_ITEMS_MAX).await?;
+    let next = move |cursor| page(Some(cursor), PAGE_ITEMS_MAX);
+    let total = first.total;
+    Ok(with_total(pages::stream(&shape(total), first, next)?, total))
+}
+
+fn with_total(mut response: Response, total: Option<u64>) -> Response {
     if let Some(total) = total {
         response.headers_mut().insert(X_TOTAL_COUNT, HeaderValue::from(total));
     }
-    Ok(response)
+    response
 }
 
 /// One page of `limit` items out of as many short pages as it takes; only the last page of a list is shorter.

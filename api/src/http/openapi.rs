@@ -83,7 +83,7 @@ fn operation(route: &Route, schemas: &mut Schemas<'_>) -> Value {
         operation["requestBody"] = json!({"content": {content_type: {"schema": schema}}, "required": true});
     }
     match route.auth {
-        Auth::Public => operation["security"] = json!([]),
+        Auth::Public | Auth::Page => operation["security"] = json!([]),
         Auth::Optional => operation["security"] = json!([{"bearer": []}, {}]),
         Auth::Bearer | Auth::Socket => {}
     }
@@ -131,8 +131,12 @@ fn query_parameters(query: SchemaOf, queries: &mut SchemaGenerator) -> Vec<Value
 fn responses(route: &Route, answers: &mut SchemaGenerator) -> Value {
     let mut responses = Map::new();
     let mut errors = COMMON_ERRORS.to_vec();
-    if route.auth != Auth::Public {
+    if !route.auth.is_keyless() {
         errors.push((401, "the API key is missing or wrong"));
+        errors.push((403, "the key may not use this route"));
+    }
+    if route.auth == Auth::Page {
+        errors.push((403, "the origin of the page is not one of the site's"));
     }
     let has_params = route.param_names().next().is_some();
     if has_params {

@@ -134,7 +134,8 @@ fn is_navigation(parts: &Parts) -> bool {
     says(parts, "sec-fetch-mode", "navigate") && says(parts, "sec-fetch-dest", "document")
 }
 
-fn says(parts: &Parts, name: &str, value: &str) -> bool {
+/// Does this header have this value?
+pub(crate) fn says(parts: &Parts, name: &str, value: &str) -> bool {
     parts.headers.get(name).is_some_and(|found| found == value)
 }
 

@@ -2,12 +2,16 @@
 //! labels and the OpenAPI document come.
 
 use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::scope::Scope;
 use futures_util::future::BoxFuture;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::Response;
+
+/// Bytes that a large answer, or a piece of one, takes while it is made, unless its route says otherwise.
+const LARGE_BYTES: usize = 4 << 20;
 
 /// What runs a call: parse, ask the world, render.
 pub type Run = fn(Call) -> BoxFuture<'static, Result<Response, Error>>;
@@ -62,9 +66,45 @@ pub enum Auth {
     /// As [`Bearer`](Self::Bearer) for a WebSocket, where a page cannot set headers: the key may also come as the subprotocols
     /// `bearer, <api_key>` or in the query as `token`. The origin rules are those of WebSockets.
     Socket,
+    /// Pages of other sites. Where the path has a token first, those of the origins that the [`Sites`](crate::http::sites) know for
+    /// it; else those of every origin. The key counts for nothing here.
+    Page,
 }
 
-/// One documented answer of a route. The common errors (400, 401, 404, 413, 415, 429, 500, 503) need no line.
+impl Auth {
+    /// Does it ask for no key?
+    #[must_use]
+    pub const fn is_keyless(self) -> bool {
+        matches!(self, Self::Public | Self::Page)
+    }
+}
+
+/// Whose things a route is about, and so who sees them beside admins and owners.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Those of the whole installation: only admins and owners.
+    All,
+    /// Those of the agent that the first parameter of the path names: also the user whom the agent belongs to.
+    Agent,
+    /// Those of the user who asks: the route leaves out what belongs to others.
+    Filtered,
+    /// Nothing of anyone: every role.
+    Shared,
+}
+
+/// What a domain says of all of its routes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Guard {
+    /// Nothing: `GET` needs the scope `read`, other methods `write`.
+    #[default]
+    Usual,
+    /// Routes that change something need the scope `admin`.
+    AdminChanges,
+    /// All routes need it.
+    Admin,
+}
+
+/// One documented answer of a route. The common errors (400, 401, 403, 404, 413, 415, 429, 500, 503) need no line.
 #[derive(Clone, Copy)]
 pub struct Reply {
     /// The status.
@@ -115,6 +155,12 @@ pub struct Route {
     pub summary: &'static str,
     /// Who may call it.
     pub auth: Auth,
+    /// The scope that it needs, where it is not the usual one.
+    pub scope: Option<Scope>,
+    /// Whose things it is about, where it is not the usual.
+    pub reach: Option<Reach>,
+    /// What its domain says of it.
+    pub guard: Guard,
     /// What a call costs the client's rate budget, in units (decisions, Process).
     pub cost: u32,
     /// Bytes of the largest body; larger ones get 413.
@@ -134,6 +180,9 @@ pub struct Route {
     pub linked: bool,
     /// It is refused while the disk has no room for changes: it writes something, and frees nothing.
     pub needs_room: bool,
+    /// Bytes of memory that an answer, or one piece of a streamed one, takes at most while it is made. A call waits for them
+    /// before the route runs; see `answers`. 0 for routes whose answers are small.
+    pub answer_max: usize,
     /// The documented answers.
     pub replies: &'static [Reply],
     /// What runs a call.
@@ -147,6 +196,9 @@ impl Route {
             path,
             summary,
             auth: Auth::Bearer,
+            scope: None,
+            reach: None,
+            guard: Guard::Usual,
             cost,
             body_max: limit::BODY_BYTES_MAX,
             streamed: None,
@@ -156,6 +208,7 @@ impl Route {
             while_loading: false,
             linked: false,
             needs_room: !matches!(verb, Verb::Get | Verb::Delete),
+            answer_max: 0,
             replies: &[],
             run,
         }
@@ -191,10 +244,46 @@ impl Route {
         Self::new(Verb::Delete, path, summary, 2, run)
     }
 
+    /// Needs this scope.
+    #[must_use]
+    pub const fn scoped(self, scope: Scope) -> Self {
+        Self { scope: Some(scope), ..self }
+    }
+
+    /// Is about these things.
+    #[must_use]
+    pub const fn reaching(self, reach: Reach) -> Self {
+        Self { reach: Some(reach), ..self }
+    }
+
+    /// The scope that it needs.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        let is_read = self.verb == Verb::Get;
+        self.scope.unwrap_or(match self.guard {
+            Guard::Admin => Scope::Admin,
+            Guard::AdminChanges if !is_read => Scope::Admin,
+            _ if is_read => Scope::Read,
+            _ => Scope::Write,
+        })
+    }
+
+    /// Whose things it is about. Routes below one agent are about that agent unless they say otherwise.
+    #[must_use]
+    pub fn reach(&self) -> Reach {
+        self.reach.unwrap_or(if self.path.starts_with("/api/agents/{") { Reach::Agent } else { Reach::All })
+    }
+
     /// Open to anyone, key or not.
     #[must_use]
     pub const fn public(self) -> Self {
         Self { auth: Auth::Public, ..self }
+    }
+
+    /// For pages of other sites.
+    #[must_use]
+    pub const fn page(self) -> Self {
+        Self { auth: Auth::Page, ..self }
     }
 
     /// Open to anyone, and to those with the key for more.
@@ -243,6 +332,18 @@ impl Route {
     #[must_use]
     pub const fn body_max(self, bytes: usize) -> Self {
         Self { body_max: bytes, ..self }
+    }
+
+    /// Reads what may be large: an answer, or a piece of one, takes up to `bytes` while it is made.
+    #[must_use]
+    pub const fn answer_max(self, bytes: usize) -> Self {
+        Self { answer_max: bytes, ..self }
+    }
+
+    /// Reads what may be large, such as a list of texts in pages.
+    #[must_use]
+    pub const fn large(self) -> Self {
+        self.answer_max(LARGE_BYTES)
     }
 
     /// Takes a body of `content_type` (`*/*` for any) that the route reads piece by piece.

@@ -58,11 +58,14 @@ type Builder = auto::Builder<Streams>;
 /// `drain_time_max` has passed.
 pub async fn serve(api: Arc<Api>, listeners: Vec<TcpListener>) {
     let sweeper = tokio::spawn(sweep(Arc::clone(&api)));
+    let keys = Arc::clone(&api.access.keys);
+    let expiry = tokio::spawn(async move { keys.expire().await });
     let slots = Arc::new(Semaphore::new(api.settings.limits.connections_max));
     accept(&api, &listeners, &slots).await;
     // A closed listener refuses new clients at once instead of leaving them in the backlog.
     drop(listeners);
     sweeper.abort();
+    expiry.abort();
     let all = u32::try_from(api.settings.limits.connections_max).unwrap_or(u32::MAX);
     // Connections end themselves at the deadline; the little more is for them to notice.
     let drain = api.settings.limits.drain_time_max + Duration::from_secs(1);

@@ -2,13 +2,36 @@
 //! every list has one or two.
 
 use std::borrow::Cow;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use agentsvc_components::Timestamp;
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
 use crate::http::error::Error;
+
+/// The first millisecond that the daemon does not know: 1 January 10000.
+const END_MS: i64 = 253_402_300_800_000;
+
+/// The time of day as the machine's clock shows it, from 1970 to the year 9999: what a broken clock shows beyond is the nearest of
+/// these, because neither logs nor calendars know more. All of the daemon asks here.
+#[must_use]
+pub fn now() -> DateTime<Utc> {
+    within_calendars(SystemTime::now())
+}
+
+/// [`now`] in milliseconds since 1970.
+#[must_use]
+pub fn timestamp_now() -> Timestamp {
+    Timestamp(now().timestamp_millis())
+}
+
+fn within_calendars(clock: SystemTime) -> DateTime<Utc> {
+    let since = clock.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let ms = i64::try_from(since.as_millis()).unwrap_or(i64::MAX).min(END_MS - 1);
+    DateTime::from_timestamp_millis(ms).unwrap_or_default()
+}
 
 /// A moment as the API shows it, such as `2026-11-21T10:55:00.000Z`.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +121,21 @@ impl JsonSchema for Moment {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    #[test]
+    fn a_clock_beyond_the_calendars_shows_the_nearest_moment() {
+        let shown = |clock: SystemTime| Timestamp(within_calendars(clock).timestamp_millis()).to_string();
+        let day = Duration::from_secs(86_400);
+        assert_eq!(shown(UNIX_EPOCH - 40_000 * day), "1970-01-01T00:00:00.000Z");
+        assert_eq!(shown(UNIX_EPOCH + day), "1970-01-02T00:00:00.000Z");
+        for beyond in [253_402_300_800, 9_000_000_000_000, 1 << 60] {
+            assert_eq!(shown(UNIX_EPOCH + Duration::from_secs(beyond)), "9999-12-31T23:59:59.999Z");
+        }
+        assert_eq!(shown(UNIX_EPOCH + 2_932_896 * day), "9999-12-31T00:00:00.000Z");
+    }
 
     #[test]
     fn the_text_is_the_one_of_the_calendar() {

@@ -16,7 +16,7 @@ use crate::http::error::Error;
 use crate::http::lists::{TextCursor, list_schema};
 use crate::http::pages::Shape;
 use crate::http::reply::Response;
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::http::{lists, reply};
 use crate::knowledge::batch::Batch;
 use crate::knowledge::graph::{AgentGraph, Query};
@@ -33,23 +33,30 @@ const TEXT_BYTES_MAX: usize = 512;
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/memory/agents/{id}/relations", "Query the knowledge of an agent", |call| Box::pin(query(call)))
+        .reaching(Reach::Agent)
+        .large()
         .cost(COST)
         .query::<RelationsQuery>()
         .replies(&[Reply::json::<FoundView>(200, "relations that match, nearest first")]),
     Route::post("/api/memory/agents/{id}/relations", "Store relations, all or none", |call| Box::pin(write(call)))
+        .reaching(Reach::Agent)
         .cost(COST)
         .body::<RelationsBody>()
         .replies(&[Reply::json::<Processed>(200, "stored"), Reply::error(409, "the knowledge is full")]),
     Route::delete("/api/memory/agents/{id}/relations", "Delete relations that match", |call| Box::pin(remove(call)))
+        .reaching(Reach::Agent)
         .cost(COST)
         .query::<EndsQuery>()
         .replies(&[Reply::json::<Deleted>(200, "deleted")]),
     Route::get("/api/memory/agents/{id}/entities", "List the entities of an agent", |call| Box::pin(entities(call)))
+        .reaching(Reach::Agent)
+        .large()
         .query::<EntitiesQuery>()
         .replies(&[Reply::json::<EntityList>(200, "entities, sorted by name")]),
     Route::delete("/api/memory/agents/{id}/entities/{entity}", "Delete an entity with its relations", |call| {
         Box::pin(remove_entity(call))
     })
+    .reaching(Reach::Agent)
     .cost(COST)
     .replies(&[Reply::json::<Deleted>(200, "deleted")]),
 ];

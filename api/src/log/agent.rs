@@ -28,6 +28,7 @@ const LINES_DEFAULT: usize = 100;
 
 pub(crate) const ROUTES: &[Route] =
     &[Route::get("/api/agents/{id}/logs", "List recent log lines of an agent", |call| Box::pin(logs(call)))
+        .large()
         .query::<LogQuery>()
         .replies(&[Reply::json::<LogsBody>(200, "the lines, newest first")])];
 

@@ -16,6 +16,7 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("mcp")
+    .admin_changes()
     .uses(&["agent", "audit", "manifest", "tool", "turn", "upload"])
     .error_codes(error_codes::ALL)
     .routes(&[routes::ROUTES, servers::routes::ROUTES, servers::auth::ROUTES]);

@@ -14,25 +14,32 @@ use crate::http::error::Error;
 use crate::http::lists::{TextCursor, list_schema};
 use crate::http::pages::Shape;
 use crate::http::reply::Response;
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::http::timestamp::Moment;
 use crate::http::{lists, reply};
 use crate::memory::entries::{AgentMemory, NewEntry, OnConflict};
 use crate::memory::store::{MemoryRange, MemoryRow};
 
-/// Entries that are read from the disk at once.
-pub(super) const PAGE_ENTRIES: usize = 256;
+/// Bytes of the values that are read from the disk at once, up to the entry with which they have so many.
+const PAGE_BYTES: usize = 512 << 10;
+/// Bytes that a page takes while it is made: the entries, their JSON, and what it grows by.
+pub(super) const PAGE_MEMORY: usize = 4 * PAGE_BYTES;
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/memory/agents/{id}/kv", "List the memory of an agent", |call| Box::pin(list(call)))
+        .reaching(Reach::Agent)
         .query::<KvQuery>()
+        .answer_max(PAGE_MEMORY)
         .replies(&[Reply::json::<KvList>(200, "keys and values, sorted by key")]),
     Route::get("/api/memory/agents/{id}/kv/{key}", "Get a memory value", |call| Box::pin(read(call)))
+        .reaching(Reach::Agent)
         .replies(&[Reply::json::<Entry>(200, "the value")]),
     Route::put("/api/memory/agents/{id}/kv/{key}", "Store a memory value", |call| Box::pin(store(call)))
+        .reaching(Reach::Agent)
         .body::<ValueBody>()
         .replies(&[Reply::json::<Done>(200, "stored"), Reply::error(409, "the memory is full")]),
     Route::delete("/api/memory/agents/{id}/kv/{key}", "Delete a memory value", |call| Box::pin(remove(call)))
+        .reaching(Reach::Agent)
         .replies(&[Reply::json::<Done>(200, "deleted")]),
 ];
 
@@ -67,11 +74,18 @@ pub(super) fn memory(call: &Call) -> Result<AgentMemory, Error> {
     Ok(AgentMemory { bridge, store, agent: call.id("id")?, by: None })
 }
 
-/// Entries after a key, and where the next ones begin.
-pub(super) async fn page(memory: &AgentMemory, range: MemoryRange) -> Result<Page<Entry, TextCursor, ()>, Error> {
-    let limit = range.limit;
-    let rows = memory.page(range).await?;
-    let next = (rows.len() == limit).then(|| rows.last().map(|row| TextCursor(row.key.clone()))).flatten();
+/// Entries whose keys begin with `prefix` after a key, at most `limit` of them, and where the next ones begin.
+pub(super) async fn page(
+    memory: &AgentMemory,
+    prefix: Box<str>,
+    after: Option<TextCursor>,
+    limit: usize,
+) -> Result<Page<Entry, TextCursor, ()>, Error> {
+    let after = after.map(|TextCursor(key)| key);
+    let rows = memory.page(MemoryRange { prefix, after, limit, bytes: PAGE_BYTES }).await?;
+    let bytes: usize = rows.iter().map(|row| row.record.value.len()).sum();
+    let is_cut = rows.len() == limit || bytes >= PAGE_BYTES;
+    let next = rows.last().filter(|_| is_cut).map(|row| TextCursor(row.key.clone()));
     Ok(Page { items: rows.into_iter().map(Entry::from).collect(), next, total: () })
 }
 
@@ -81,7 +95,8 @@ pub(super) async fn page(memory: &AgentMemory, range: MemoryRange) -> Result<Pag
 struct KvQuery {
     /// Only keys with this prefix.
     prefix: Option<String>,
-    /// Maximum number of entries. `next_cursor` of the response leads to the next page.
+    /// Maximum number of entries. A page also ends when its values have 512 KiB. `next_cursor` of the response leads to the
+    /// next page.
     limit: Option<usize>,
     /// Cursor of the previous page.
     cursor: Option<String>,
@@ -102,11 +117,10 @@ async fn list(call: Call) -> Result<Response, Error> {
     let (limit, after) = (lists::limit(limit)?, lists::cursor::<TextCursor>(cursor.as_deref())?);
     let total = u64::from(memory.usage().await?.entries);
     let prefix: Box<str> = prefix.unwrap_or_default().into();
-    lists::answer(limit, after, Shape::of("kv_pairs"), move |after, limit| {
-        let after = after.map(|TextCursor(key)| key);
+    lists::answer_short(limit, after, Shape::of("kv_pairs"), move |after, limit| {
         let (memory, prefix) = (memory.clone(), prefix.clone());
         async move {
-            let page = page(&memory, MemoryRange { prefix, after, limit: limit.min(PAGE_ENTRIES) }).await?;
+            let page = page(&memory, prefix, after, limit).await?;
             Ok(Page { items: page.items, next: page.next, total: Some(total) })
         }
     })

@@ -14,6 +14,8 @@ pub struct MemoryRange {
     pub after: Option<Box<str>>,
     /// At most this many.
     pub limit: usize,
+    /// None behind the one with which their values have so many bytes; 0 for no such bound.
+    pub bytes: usize,
 }
 
 /// One stored entry of an agent's memory.

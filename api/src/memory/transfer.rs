@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use agentsvc_components::Timestamp;
-use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::limit::{self, PAGE_ITEMS_MAX};
 use agentsvc_systems::agent::GetAgent;
 use agentsvc_systems::memory::{check_key, check_value};
-use chrono::{DateTime, Utc};
+use chrono::DateTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -24,8 +24,7 @@ use crate::knowledge::graph::AgentGraph;
 use crate::knowledge::shape::{EntityBody, EntityView, MatchBody, MatchView};
 use crate::knowledge::transfer as graph;
 use crate::memory::entries::{NewEntry, OnConflict};
-use crate::memory::routes::{Entry, PAGE_ENTRIES, any, memory, page};
-use crate::memory::store::MemoryRange;
+use crate::memory::routes::{Entry, any, memory, page};
 use crate::proactive_memory::change::of_agent;
 use crate::proactive_memory::imports::NewEntry as NewMemory;
 use crate::proactive_memory::routes::settings;
@@ -36,12 +35,15 @@ use crate::proactive_memory::transfer as memories;
 const VERSION: u32 = 1;
 /// Bytes of an import: the most keys and values, memory entries and knowledge, and what stands around them.
 const IMPORT_BYTES_MAX: usize = limit::MEMORY_BYTES_MAX as usize + memories::IMPORT_BYTES_MAX + (32 << 20);
+/// Bytes that a page of an export takes while it is made: of what the export holds, pages of memory entries take most.
+const PAGE_MEMORY: usize = 4 << 20;
 /// What an export or import costs the client's rate budget.
 const COST: u32 = 20;
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/agents/{id}/memory/export", "Export the memory of an agent", |call| Box::pin(export(call)))
         .cost(COST)
+        .answer_max(PAGE_MEMORY)
         .replies(&[Reply::json::<Export>(200, "keys sorted by name, memory entries, and the knowledge graph")]),
     Route::post("/api/agents/{id}/memory/import", "Import the memory of an agent", |call| Box::pin(import(call)))
         .cost(COST)
@@ -86,7 +88,7 @@ async fn export(call: Call) -> Result<Response, Error> {
     let (own, graph_of_agent) = (of_agent(&call, memory.agent)?, graph_of(&call)?);
     // Entries that have expired go first.
     own.usage_now().await?;
-    let now = Timestamp(Utc::now().timestamp_millis());
+    let now = crate::http::timestamp::timestamp_now();
     let around = [
         ("agent_id", json!(agent.id.0)),
         ("agent_name", json!(agent.name)),
@@ -96,9 +98,8 @@ async fn export(call: Call) -> Result<Response, Error> {
     ];
     let after = around.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<Map<String, Value>>();
     let keys = Section::new("entries", move |after: Option<TextCursor>| {
-        let after = after.map(|TextCursor(key)| key);
-        let (memory, range) = (memory.clone(), MemoryRange { prefix: Box::default(), after, limit: PAGE_ENTRIES });
-        async move { page(&memory, range).await }
+        let memory = memory.clone();
+        async move { page(&memory, Box::default(), after, PAGE_ITEMS_MAX).await }
     });
     let entries = Section::new("memories", move |after| {
         let own = own.clone();

@@ -7,4 +7,4 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain =
-    HttpDomain::new("migration").uses(&["agent", "manifest", "session", "snapshot"]).routes(&[routes::ROUTES]);
+    HttpDomain::new("migration").admin().uses(&["agent", "manifest", "session", "snapshot"]).routes(&[routes::ROUTES]);

@@ -10,6 +10,7 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("model")
+    .admin_changes()
     .audit_kinds(audit_kinds::ALL)
     .uses(&["manifest"])
     .error_codes(error_codes::ALL)

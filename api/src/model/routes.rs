@@ -9,40 +9,41 @@ use serde::{Deserialize, Serialize};
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::model::catalog::{ModelEntry, Models, NewModel};
 
-pub(crate) const ROUTES: &[Route] =
-    &[
-        Route::get("/api/models", "List models", |call| Box::pin(list(call)))
-            .query::<Filter>()
-            .replies(&[Reply::json::<ModelList>(200, "the models in catalog order")]),
-        Route::get("/api/models/aliases", "List model aliases", |call| Box::pin(aliases(call)))
-            .replies(&[Reply::json::<AliasList>(200, "aliases with their model ids")]),
-        Route::post("/api/models/aliases", "Create a model alias", |call| Box::pin(add_alias(call)))
-            .body::<AliasBody>()
-            .replies(&[
-                Reply::json::<AliasAdded>(201, "the alias was created"),
-                Reply::error(404, "the model does not exist"),
-                Reply::error(409, "the name is already taken"),
-            ]),
-        Route::delete("/api/models/aliases/{alias}", "Delete a model alias", |call| Box::pin(remove_alias(call)))
-            .replies(&[Reply::json::<Removed>(200, "the alias was deleted")]),
-        Route::post("/api/models/custom", "Add a model", |call| Box::pin(add_model(call))).body::<NewModel>().replies(
-            &[
-                Reply::json::<ModelEntry>(201, "the model"),
-                Reply::error(
-                    409,
-                    "a model with this id already \
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/models", "List models", |call| Box::pin(list(call)))
+        .reaching(Reach::Shared)
+        .large()
+        .query::<Filter>()
+        .replies(&[Reply::json::<ModelList>(200, "the models in catalog order")]),
+    Route::get("/api/models/aliases", "List model aliases", |call| Box::pin(aliases(call)))
+        .reaching(Reach::Shared)
+        .replies(&[Reply::json::<AliasList>(200, "aliases with their model ids")]),
+    Route::post("/api/models/aliases", "Create a model alias", |call| Box::pin(add_alias(call)))
+        .body::<AliasBody>()
+        .replies(&[
+            Reply::json::<AliasAdded>(201, "the alias was created"),
+            Reply::error(404, "the model does not exist"),
+            Reply::error(409, "the name is already taken"),
+        ]),
+    Route::delete("/api/models/aliases/{alias}", "Delete a model alias", |call| Box::pin(remove_alias(call)))
+        .replies(&[Reply::json::<Removed>(200, "the alias was deleted")]),
+    Route::post("/api/models/custom", "Add a model", |call| Box::pin(add_model(call))).body::<NewModel>().replies(&[
+        Reply::json::<ModelEntry>(201, "the model"),
+        Reply::error(
+            409,
+            "a model with this id already \
             exists",
-                ),
-            ],
         ),
-        Route::delete("/api/models/custom/{*id}", "Delete a custom model", |call| Box::pin(remove_model(call)))
-            .replies(&[Reply::json::<ModelRemoved>(200, "deleted"), Reply::error(409, "not a custom model")]),
-        Route::get("/api/models/{*id}", "Get a model by id or as provider/id", |call| Box::pin(show(call)))
-            .replies(&[Reply::json::<ModelEntry>(200, "the model")]),
-    ];
+    ]),
+    Route::delete("/api/models/custom/{*id}", "Delete a custom model", |call| Box::pin(remove_model(call)))
+        .replies(&[Reply::json::<ModelRemoved>(200, "deleted"), Reply::error(409, "not a custom model")]),
+    Route::get("/api/models/{*id}", "Get a model by id or as provider/id", |call| Box::pin(show(call)))
+        .reaching(Reach::Shared)
+        .replies(&[Reply::json::<ModelEntry>(200, "the model")]),
+];
 
 /// Filter for models.
 #[derive(Default, Deserialize, JsonSchema)]

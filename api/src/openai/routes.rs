@@ -7,6 +7,7 @@
 
 use crate::openai::error_codes;
 use agentsvc_components::kernel::limit;
+use agentsvc_components::kernel::scope::Scope;
 use agentsvc_components::turn::{Origin, TurnRequest};
 use agentsvc_components::{AgentId, SessionId};
 use agentsvc_systems::agent::{AgentFilter, AgentSummary, AgentView, FindAgent, GetAgent, ListAgents, ResolveAgent};
@@ -45,6 +46,7 @@ const USER_BYTES_MAX: usize = 256;
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::post("/v1/chat/completions", "Create a chat completion (OpenAI-compatible)", |call| Box::pin(chat(call)))
+        .scoped(Scope::Chat)
         .cost(COST)
         .body_max(limit::CONVERSATION_BYTES_MAX)
         .body::<ChatBody>()

@@ -7,5 +7,8 @@ pub(crate) mod routes;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain =
-    HttpDomain::new("peer").audit_kinds(audit_kinds::ALL).routes(&[routes::ROUTES]).metrics(routes::gather);
+pub const DOMAIN: HttpDomain = HttpDomain::new("peer")
+    .admin_changes()
+    .audit_kinds(audit_kinds::ALL)
+    .routes(&[routes::ROUTES])
+    .metrics(routes::gather);

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::proactive_memory::change::of_agent;
 use crate::proactive_memory::list::{self, EntriesQuery, MemoryList, Source};
 use crate::proactive_memory::routes::{Stats, level_of, settings};
@@ -19,19 +19,25 @@ use crate::proactive_memory::shape::level;
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/memory/agents/{id}", "List the memory entries of an agent", |call| Box::pin(list(call)))
+        .reaching(Reach::Agent)
+        .large()
         .query::<EntriesQuery>()
         .replies(&[Reply::json::<MemoryList>(200, "the entries")]),
     Route::delete("/api/memory/agents/{id}", "Delete all memory entries of an agent", |call| Box::pin(clear(call)))
+        .reaching(Reach::Agent)
         .replies(&[Reply::json::<Cleared>(200, "deleted")]),
     Route::get("/api/memory/agents/{id}/stats", "Count the memory entries of an agent", |call| Box::pin(stats(call)))
+        .reaching(Reach::Agent)
         .replies(&[Reply::json::<Stats>(200, "the counts")]),
     Route::delete("/api/memory/agents/{id}/level/{level}", "Delete the memory entries of one level", |call| {
         Box::pin(clear_level(call))
     })
+    .reaching(Reach::Agent)
     .replies(&[Reply::json::<Cleared>(200, "deleted")]),
     Route::get("/api/memory/agents/{id}/count", "Get the number of an agent's memory entries", |call| {
         Box::pin(count(call))
     })
+    .reaching(Reach::Agent)
     .query::<CountQuery>()
     .replies(&[Reply::json::<Count>(200, "the number")]),
 ];

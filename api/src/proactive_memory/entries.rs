@@ -13,7 +13,6 @@ use agentsvc_systems::proactive_memory::{
     CHANGED, Cause, Counted, Due, EntriesWritten, EntryPut, EntryRemove, EntryUse, GetEntryUse, WriteEntries, due_of,
     is_changed,
 };
-use chrono::Utc;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::http::blocking::spawn_blocking;
@@ -99,7 +98,7 @@ impl<T> Plan<T> {
 
 /// This moment.
 pub(crate) fn now() -> Timestamp {
-    Timestamp(Utc::now().timestamp_millis())
+    crate::http::timestamp::timestamp_now()
 }
 
 impl AgentEntries {

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::http::call::Call;
 use crate::http::error::{ContentError, Error};
 use crate::http::reply::{self, Response};
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::proactive_memory::change::{self, of_agent};
 use crate::proactive_memory::entries::{now, read_of};
 use crate::proactive_memory::search::{Found, Hit, MemorySearch, SearchMode, SearchScope};
@@ -30,11 +30,14 @@ const FOUND: &[Reply] = &[Reply::json::<SearchResult>(200, "the entries, the bes
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/memory/search", "Search memory entries", |call| Box::pin(search_all(call)))
+        .large()
         .query::<SearchQuery>()
         .replies(FOUND),
     Route::get("/api/memory/agents/{id}/search", "Search the memory entries of an agent", |call| {
         Box::pin(search_agent(call))
     })
+    .reaching(Reach::Agent)
+    .large()
     .query::<SearchQuery>()
     .replies(FOUND),
 ];

@@ -35,6 +35,7 @@ pub(super) const NO_AGENT: Reply = Reply::error(404, "the agent does not exist")
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/memory", "List memory entries", |call| Box::pin(list_all(call)))
+        .large()
         .query::<EntriesQuery>()
         .replies(PAGE),
     Route::post("/api/memory", "Add a memory entry, or those that messages state", |call| Box::pin(add(call)))
@@ -61,8 +62,10 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/memory/items/{memory_id}/history", "Get the earlier contents of a memory entry", |call| {
         Box::pin(history(call))
     })
+    .large()
     .replies(&[Reply::json::<History>(200, "the contents, the oldest first")]),
     Route::get("/api/memory/user/{user_id}", "List the memory entries about a user", |call| Box::pin(of_user(call)))
+        .large()
         .query::<EntriesQuery>()
         .replies(PAGE),
 ];

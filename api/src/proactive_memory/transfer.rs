@@ -20,7 +20,7 @@ use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::pages::{self, Shape};
 use crate::http::reply::{self, Response};
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::proactive_memory::change::{of_agent, session_expiry};
 use crate::proactive_memory::entries::{AgentEntries, PAGE_ROWS, now};
 use crate::proactive_memory::imports::{Import, Imports, NewEntry, run};
@@ -37,6 +37,8 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/memory/agents/{id}/export", "Export the memory entries of an agent", |call| {
         Box::pin(export(call))
     })
+    .reaching(Reach::Agent)
+    .large()
     .cost(COST)
     .replies(&[Reply::json::<Export>(200, "all entries, the oldest first")]),
     Route::post("/api/memory/agents/{id}/import", "Import memory entries", |call| Box::pin(import(call)))

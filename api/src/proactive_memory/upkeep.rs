@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::http::call::Call;
 use crate::http::error::{ContentError, Error};
 use crate::http::reply::{self, Response};
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::proactive_memory::change::of_agent;
 use crate::proactive_memory::entries::{AgentEntries, Plan, Rows, now};
 use crate::proactive_memory::routes::{NO_AGENT, settings};
@@ -55,11 +55,14 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/memory/agents/{id}/duplicates", "Find duplicates among an agent's memory entries", |call| {
         Box::pin(duplicates(call))
     })
+    .reaching(Reach::Agent)
+    .large()
     .cost(COST)
     .replies(&[Reply::json::<Duplicates>(200, "groups of entries that say the same, the newest first")]),
     Route::post("/api/memory/agents/{id}/consolidate", "Replace duplicates by the newest of them", |call| {
         Box::pin(consolidate(call))
     })
+    .reaching(Reach::Agent)
     .cost(COST)
     .replies(&[Reply::json::<Consolidated>(200, "the number of replaced entries")]),
 ];

@@ -29,6 +29,7 @@ const X_QUERY_COMPLETE: HeaderName = HeaderName::from_static("x-query-complete")
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/world/query", "Query the world", |call| Box::pin(query(call)))
+        .large()
         .cost(COST)
         .query::<QueryParams>()
         .replies(&[

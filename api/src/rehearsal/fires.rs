@@ -36,12 +36,14 @@ const RUNNING: Reply = Reply::error(409, "the rehearsal is still running");
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/world/rehearsals/{id}/fires", "List the fires of a rehearsal", |call| Box::pin(fires(call)))
+        .large()
         .cost(COST)
         .query::<FireQuery>()
         .replies(&[Reply::json::<Listed>(200, "the fires in order of time"), RUNNING]),
     Route::get("/api/world/rehearsals/{id}/fires.csv", "Export the fires of a rehearsal as CSV", |call| {
         Box::pin(csv(call))
     })
+    .large()
     .cost(COST)
     .query::<CsvQuery>()
     .replies(&[Reply::plain(200, "one line per fire", "text/csv"), RUNNING]),

@@ -14,7 +14,7 @@ use crate::http::error::Error;
 use crate::http::json::given;
 use crate::http::lists::list_schema;
 use crate::http::reply::{self, Response};
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::schedule::family::schedule_family;
 use crate::schedule::shape::{self, Missed, Mode, Overlap, Preview, ScheduleQuery, ScheduleShape, Started};
 
@@ -22,38 +22,42 @@ const KIND: ScheduleKind = ScheduleKind::Cron;
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/cron/jobs", "List cron jobs", |call| Box::pin(shape::list(call, KIND, "jobs")))
+        .reaching(Reach::Filtered)
+        .large()
         .query::<ScheduleQuery>()
         .replies(&[
             Reply::json::<JobList>(200, "the cron jobs in order of creation"),
             Reply::error(404, "the agent does not exist"),
         ]),
     Route::post("/api/cron/jobs", "Create a cron job", |call| Box::pin(create(call)))
+        .reaching(Reach::Filtered)
         .body::<CreateBody>()
         .replies(&[Reply::json::<ScheduleShape<'_>>(201, "created"), Reply::error(404, "the agent does not exist")]),
     Route::get("/api/cron/preview", "Preview the next times of a rule", |call| Box::pin(preview(call)))
+        .reaching(Reach::Shared)
         .query::<PreviewQuery>()
         .replies(&[Reply::json::<Preview>(200, "the next times")]),
-    Route::get("/api/cron/jobs/{id}", "Get a cron job", |call| Box::pin(show(call))).replies(&[Reply::json::<
-        ScheduleShape<'_>,
-    >(
-        200, "the cron job"
-    )]),
+    Route::get("/api/cron/jobs/{id}", "Get a cron job", |call| Box::pin(show(call)))
+        .reaching(Reach::Filtered)
+        .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the cron job")]),
     Route::put("/api/cron/jobs/{id}", "Update a cron job", |call| Box::pin(update(call)))
+        .reaching(Reach::Filtered)
         .body::<UpdateBody>()
         .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the updated cron job")]),
-    Route::delete("/api/cron/jobs/{id}", "Delete a cron job", |call| Box::pin(remove(call))).replies(&[Reply::json::<
-        Removed,
-    >(
-        200, "deleted",
-    )]),
+    Route::delete("/api/cron/jobs/{id}", "Delete a cron job", |call| Box::pin(remove(call)))
+        .reaching(Reach::Filtered)
+        .replies(&[Reply::json::<Removed>(200, "deleted")]),
     Route::post("/api/cron/jobs/{id}/run", "Run a cron job now", |call| Box::pin(run(call)))
+        .reaching(Reach::Filtered)
         .replies(&[Reply::json::<Started>(200, "a turn was started"), Reply::error(409, "the agent is not running")]),
     Route::put("/api/cron/jobs/{id}/enable", "Enable or disable a cron job", |call| Box::pin(enable(call)))
+        .reaching(Reach::Filtered)
         .body::<EnableBody>()
         .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the updated cron job")]),
     Route::get("/api/cron/jobs/{id}/status", "Get the last result and the next time of a cron job", |call| {
         Box::pin(status(call))
     })
+    .reaching(Reach::Filtered)
     .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the cron job with its results")]),
 ];
 

@@ -14,7 +14,7 @@ use crate::http::error::Error;
 use crate::http::json::given;
 use crate::http::lists::list_schema;
 use crate::http::reply::{self, Response};
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::schedule::family::schedule_family;
 use crate::schedule::shape::{self, Missed, Mode, Overlap, Preview, ScheduleQuery, ScheduleShape, Started};
 
@@ -22,31 +22,33 @@ const KIND: ScheduleKind = ScheduleKind::Schedule;
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/schedules", "List schedules", |call| Box::pin(shape::list(call, KIND, "schedules")))
+        .reaching(Reach::Filtered)
+        .large()
         .query::<ScheduleQuery>()
         .replies(&[
             Reply::json::<ScheduleList>(200, "the schedules in order of creation"),
             Reply::error(404, "the agent does not exist"),
         ]),
     Route::post("/api/schedules", "Create a schedule", |call| Box::pin(create(call)))
+        .reaching(Reach::Filtered)
         .body::<CreateBody>()
         .replies(&[Reply::json::<ScheduleShape<'_>>(201, "created"), Reply::error(404, "the agent does not exist")]),
     Route::get("/api/schedules/preview", "Preview the next times of a rule", |call| Box::pin(preview(call)))
+        .reaching(Reach::Shared)
         .query::<PreviewQuery>()
         .replies(&[Reply::json::<Preview>(200, "the next times")]),
-    Route::get("/api/schedules/{id}", "Get a schedule", |call| Box::pin(show(call))).replies(&[Reply::json::<
-        ScheduleShape<'_>,
-    >(
-        200, "the schedule"
-    )]),
+    Route::get("/api/schedules/{id}", "Get a schedule", |call| Box::pin(show(call)))
+        .reaching(Reach::Filtered)
+        .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the schedule")]),
     Route::put("/api/schedules/{id}", "Update a schedule", |call| Box::pin(update(call)))
+        .reaching(Reach::Filtered)
         .body::<UpdateBody>()
         .replies(&[Reply::json::<ScheduleShape<'_>>(200, "the updated schedule")]),
-    Route::delete("/api/schedules/{id}", "Delete a schedule", |call| Box::pin(remove(call))).replies(&[Reply::json::<
-        Removed,
-    >(
-        200, "deleted",
-    )]),
+    Route::delete("/api/schedules/{id}", "Delete a schedule", |call| Box::pin(remove(call)))
+        .reaching(Reach::Filtered)
+        .replies(&[Reply::json::<Removed>(200, "deleted")]),
     Route::post("/api/schedules/{id}/run", "Run a schedule now", |call| Box::pin(run(call)))
+        .reaching(Reach::Filtered)
         .replies(&[Reply::json::<Started>(200, "a turn was started"), Reply::error(409, "the agent is not running")]),
 ];
 

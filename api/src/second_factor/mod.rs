@@ -9,6 +9,7 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("second_factor")
+    .admin_changes()
     .audit_kinds(audit_kinds::ALL)
     .uses(&["audit"])
     .error_codes(error_codes::ALL)

@@ -9,6 +9,7 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("security")
+    .admin_changes()
     .audit_kinds(audit_kinds::ALL)
     .uses(&["agent", "audit", "world"])
     .routes(&[routes::ROUTES])

@@ -22,6 +22,7 @@ const COMPACT_COST: u32 = 10;
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/agents/{id}/session", "Get the current session of an agent", |call| Box::pin(current(call)))
+        .answer_max(transcript::CHUNK_MEMORY)
         .query::<TranscriptQuery>()
         .replies(SESSION),
     Route::post("/api/agents/{id}/session/reset", "Reset the current session", |call| Box::pin(reset(call)))
@@ -40,6 +41,7 @@ pub(crate) const ROUTES: &[Route] = &[
     })
     .replies(&[Reply::json::<Cleared>(200, "cleared; the sessions are kept")]),
     Route::get("/api/agents/{id}/sessions", "List the sessions of an agent", |call| Box::pin(list(call)))
+        .large()
         .query::<PageQuery>()
         .replies(&[Reply::json::<SessionList>(200, "the sessions in order of creation")]),
     Route::post("/api/agents/{id}/sessions", "Create a session", |call| Box::pin(create(call)))
@@ -51,6 +53,7 @@ pub(crate) const ROUTES: &[Route] = &[
             Reply::error(403, "the session belongs to another agent"),
         ]),
     Route::get("/api/agents/{id}/sessions/by-label/{label}", "Get a session by label", |call| Box::pin(by_label(call)))
+        .answer_max(transcript::CHUNK_MEMORY)
         .query::<TranscriptQuery>()
         .replies(SESSION),
 ];

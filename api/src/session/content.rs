@@ -36,12 +36,25 @@ pub enum MessageRange {
         /// At most this many.
         limit: usize,
     },
-    /// The newest `limit` messages of turns up to and including `ordinal`, still given oldest first.
-    Newest {
-        /// The last turn to read; `u32::MAX` for all.
-        ordinal: u32,
+    /// Oldest first, from after `(ordinal, index)` on, at most `limit`, and none behind the one with which they have `bytes` in
+    /// the store. None only at the end of the log.
+    Chunk {
+        /// Where to go on; `None` from the start.
+        after: Option<(u32, u32)>,
         /// At most this many.
         limit: usize,
+        /// About so many bytes.
+        bytes: usize,
+    },
+    /// The newest messages before `(ordinal, index)`, still given oldest first: at most `limit`, and none before the one with
+    /// which they have `bytes` in the store.
+    Newest {
+        /// The place before which to read; `None` for the end of the log.
+        before: Option<(u32, u32)>,
+        /// At most this many.
+        limit: usize,
+        /// About so many bytes.
+        bytes: usize,
     },
 }
 

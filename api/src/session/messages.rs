@@ -1,5 +1,5 @@
 //! The conversation of a session in full: tool calls and their results, pictures, tokens; the newest messages first, in
-//! whole turns (what a chat shows; spec 1, Session has the plain form).
+//! whole turns as far as they fit a page (what a chat shows; spec 1, Session has the plain form).
 
 use crate::http::blocking::spawn_blocking;
 use agentsvc_components::session::message::{Block, Role};
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::http::call::Call;
 use crate::http::error::{ContentError, Error};
 use crate::http::reply::Response;
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::http::timestamp::Moment;
 use crate::http::{lists, reply};
 use crate::session::content::{Content, MessageRange, MessageRow};
@@ -21,29 +21,37 @@ use crate::upload::files::Files;
 
 /// Messages of a page, unless the request says otherwise.
 const PAGE_MESSAGES: usize = 100;
-/// Messages of one turn that are shown; of a longer one the newest.
+/// Messages of a turn that stand on one page.
 const TURN_MESSAGES_MAX: usize = 4_096;
-/// Bytes of a page; older turns beyond stand on the next one. A turn is never split, so one long turn may be more.
+/// Bytes of a page as JSON; older messages stand on the next one. A single message may be larger.
 const PAGE_BYTES_MAX: usize = 4 << 20;
+/// Bytes that a page takes while it is made: what is read of the store, its messages, their JSON, and what that grows by.
+const PAGE_MEMORY: usize = 4 * PAGE_BYTES_MAX;
+/// Bytes of what stands around the blocks of a message.
+const MESSAGE_BYTES: usize = 512;
+/// Bytes of what stands around a block.
+const BLOCK_BYTES: usize = 256;
 /// Bytes of a tool's result that are shown; the rest is cut, and counted.
 const RESULT_BYTES_MAX: usize = 64 << 10;
 
 pub(crate) const ROUTES: &[Route] =
     &[Route::get("/api/sessions/{id}/messages", "List the newest messages of a session", |call| Box::pin(show(call)))
+        .reaching(Reach::Filtered)
         .query::<MessagesQuery>()
+        .answer_max(PAGE_MEMORY)
         .replies(&[Reply::json::<Messages>(
             200,
-            "a page of whole turns, oldest first; the next page has older turns",
+            "a page of whole turns, oldest first; the next page has what is older",
         )])];
 
 /// Options of the page.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct MessagesQuery {
-    /// Approximate number of messages; turns are not split. Default: 100.
+    /// Approximate number of messages; only turns of more than 4 MiB or 4,096 messages are split. Default: 100.
     limit: Option<usize>,
     /// `next_cursor` of the previous page.
-    cursor: Option<u32>,
+    cursor: Option<u64>,
 }
 
 /// A page of a conversation.
@@ -59,10 +67,10 @@ struct Messages {
     queued: u32,
     /// First turn that is not part of the model's summary. All turns are listed here.
     compacted_turns: u32,
-    /// Oldest first.
+    /// Oldest first. A page ends at 4 MiB; a larger message stands alone on one.
     messages: Vec<Message>,
-    /// Cursor of older messages; null at the start of the session.
-    next_cursor: Option<u32>,
+    /// Cursor of older messages, which may belong to the first turn of this page; null at the start of the session.
+    next_cursor: Option<u64>,
 }
 
 /// One message.
@@ -147,7 +155,7 @@ async fn show(call: Call) -> Result<Response, Error> {
     let limit = lists::limit(limit)?.unwrap_or(PAGE_MESSAGES);
     let (content, files, log) = (call.api.service::<dyn Content>()?, call.api.service::<dyn Files>()?, session.log);
     let read = spawn_blocking(move || {
-        let (rows, next) = page(&*content, log, cursor, limit)?;
+        let (rows, next) = page(&*content, log, cursor.map(Place::of), limit)?;
         let name_of = |file| Some(files.upload(file).ok()?.filename);
         Ok::<_, ContentError>((rows.into_iter().map(|row| Message::of(row, name_of)).collect(), next))
     });
@@ -161,67 +169,98 @@ async fn show(call: Call) -> Result<Response, Error> {
         queued: session.queued,
         compacted_turns: session.compacted,
         messages,
-        next_cursor,
+        next_cursor: next_cursor.map(Place::cursor),
     })
 }
 
-/// The newest messages of turns before `before`, about `limit` of them in whole turns, and the first turn of the page
-/// when there are older ones.
+/// A place in the log, between its messages: the turn, and the message of it that stands behind the place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place(u32, u32);
+
+impl Place {
+    /// As a number, so that the beginnings of turns are the turns' own.
+    fn cursor(self) -> u64 {
+        (u64::from(self.1) << 32) | u64::from(self.0)
+    }
+
+    const fn of(cursor: u64) -> Self {
+        Self(cursor as u32, (cursor >> 32) as u32)
+    }
+}
+
+/// The newest messages before `before`, about `limit` of them, and the place of the first when there are older ones. Turns are
+/// whole but where one alone is more than a page.
 fn page(
     content: &dyn Content,
     log: LogId,
-    before: Option<u32>,
+    before: Option<Place>,
     limit: usize,
-) -> Result<(Vec<MessageRow>, Option<u32>), ContentError> {
-    let Some(ordinal) = before.unwrap_or(u32::MAX).checked_sub(1) else { return Ok((Vec::new(), None)) };
+) -> Result<(Vec<MessageRow>, Option<Place>), ContentError> {
+    let before = before.map(|Place(ordinal, index)| (ordinal, index));
+    let read = |before, limit, bytes| content.messages(log, MessageRange::Newest { before, limit, bytes });
     let mut limit = limit + 1;
     loop {
-        let mut rows = content.messages(log, MessageRange::Newest { ordinal, limit })?;
-        let is_start = rows.len() < limit;
-        let Some(first) = rows.first().map(|row| row.ordinal) else { return Ok((rows, None)) };
-        // The oldest turn of the page may have lost its beginning.
-        let whole = if is_start { Some(0) } else { rows.iter().position(|row| row.ordinal != first) };
+        let mut rows = read(before, limit, PAGE_BYTES_MAX)?;
+        let Some(first) = rows.first().map(|row| (row.ordinal, row.index)) else { return Ok((rows, None)) };
+        let fitting = fitting(&rows);
+        let is_start = fitting == 0 && rows.len() < limit && read(Some(first), 1, 1)?.is_empty();
+        if is_start {
+            return Ok((rows, None));
+        }
+        // The oldest turn may have lost its beginning.
+        let ordinal = rows[fitting].ordinal;
+        let begins = fitting > 0 && rows[fitting - 1].ordinal != ordinal;
+        let whole = (fitting..rows.len()).find(|at| rows[*at].ordinal != ordinal);
         let from = match whole {
+            _ if begins => fitting,
             Some(from) => from,
-            None if limit < TURN_MESSAGES_MAX => {
-                limit *= 4;
+            // Its beginning may be near.
+            None if fitting == 0 && rows.len() == limit && limit < TURN_MESSAGES_MAX => {
+                limit = (limit * 4).min(TURN_MESSAGES_MAX);
                 continue;
             }
-            None => 0,
+            None => fitting,
         };
-        let from = within_bytes(&rows, from);
         rows.drain(..from);
-        let next = rows.first().map(|row| row.ordinal).filter(|_| !is_start || from > 0);
+        let next = rows.first().map(|row| Place(row.ordinal, if from == fitting && !begins { row.index } else { 0 }));
         return Ok((rows, next));
     }
 }
 
-/// The first row at or after `from` that begins a turn, so that it and all that follow have at most [`PAGE_BYTES_MAX`];
-/// the newest turn stays in any case.
-fn within_bytes(rows: &[MessageRow], from: usize) -> usize {
-    let (mut bytes, mut kept) = (0, rows.len());
-    for at in (from..rows.len()).rev() {
-        bytes += rows[at].record.blocks.iter().map(bytes_of).sum::<usize>();
-        if bytes > PAGE_BYTES_MAX && kept < rows.len() {
-            return kept;
-        }
-        let begins = at == from || rows[at - 1].ordinal != rows[at].ordinal;
-        if begins {
-            kept = at;
+/// The first row so that it and all that follow have at most [`PAGE_BYTES_MAX`]; the newest stays in any case.
+fn fitting(rows: &[MessageRow]) -> usize {
+    let (mut bytes, last) = (0, rows.len().saturating_sub(1));
+    for at in (0..rows.len()).rev() {
+        bytes += MESSAGE_BYTES + rows[at].record.blocks.iter().map(bytes_of).sum::<usize>();
+        if bytes > PAGE_BYTES_MAX && at < last {
+            return at + 1;
         }
     }
-    kept
+    0
 }
 
 /// What a block weighs on the wire.
 fn bytes_of(block: &Block) -> usize {
     match block {
-        Block::Text { text } => text.len(),
-        Block::ToolCall(call) => call.input.len(),
-        Block::ToolResult { content, .. } => content.len().min(RESULT_BYTES_MAX),
-        Block::Reasoning(thought) => thought.text.len(),
-        Block::Image { .. } => 0,
+        Block::Text { text } => json_bytes(text),
+        // Written as it is; what is no JSON is a string.
+        Block::ToolCall(call) => BLOCK_BYTES + call.input.len().max(json_bytes(&call.input)),
+        Block::ToolResult { content, .. } => {
+            BLOCK_BYTES + json_bytes(&content[..content.floor_char_boundary(RESULT_BYTES_MAX)])
+        }
+        Block::Reasoning(thought) => json_bytes(&thought.text),
+        Block::Image { .. } => BLOCK_BYTES,
     }
+}
+
+/// Bytes of a text in a JSON string.
+fn json_bytes(text: &str) -> usize {
+    let escape = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 8 | 12 => 1,
+        0..0x20 => 5,
+        _ => 0,
+    };
+    text.len() + text.bytes().map(escape).sum::<usize>()
 }
 
 impl Message {
@@ -286,102 +325,4 @@ fn input(text: &str) -> Box<RawValue> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use agentsvc_components::session::message_record::MessageRecord;
-    use agentsvc_components::{Timestamp, TurnId};
-
-    /// A log of turns with so many rows each; only what the page reads.
-    struct Log(Vec<MessageRow>);
-
-    impl Log {
-        fn of(turns: &[usize], bytes: usize) -> Self {
-            let row = |ordinal: usize, index: usize| MessageRow {
-                ordinal: ordinal as u32,
-                index: index as u32,
-                record: MessageRecord {
-                    turn: TurnId(Uuid::from_u128(ordinal as u128)),
-                    role: if index == 0 { Role::User } else { Role::Assistant },
-                    blocks: vec![Block::Text { text: "x".repeat(bytes) }],
-                    created_at: Timestamp::default(),
-                    usage: None,
-                    model: None,
-                    stopped: false,
-                },
-            };
-            let rows = turns.iter().enumerate();
-            Self(rows.flat_map(|(ordinal, rows)| (0..*rows).map(move |index| row(ordinal, index))).collect())
-        }
-
-        /// The sizes of the turns of each page, from the newest page back.
-        fn pages(&self, limit: usize) -> Vec<Vec<(u32, usize)>> {
-            let (mut pages, mut cursor) = (Vec::new(), None);
-            loop {
-                let (rows, next) = page(self, LogId(1), cursor, limit).unwrap();
-                let mut turns: Vec<(u32, usize)> = Vec::new();
-                for row in rows {
-                    match turns.last_mut() {
-                        Some((ordinal, count)) if *ordinal == row.ordinal => *count += 1,
-                        _ => turns.push((row.ordinal, 1)),
-                    }
-                }
-                pages.push(turns);
-                cursor = next;
-                if cursor.is_none() {
-                    return pages;
-                }
-            }
-        }
-    }
-
-    impl Content for Log {
-        fn messages(&self, _: LogId, range: MessageRange) -> Result<Vec<MessageRow>, ContentError> {
-            let MessageRange::Newest { ordinal, limit } = range else { unreachable!("only the newest are read") };
-            let rows: Vec<_> = self.0.iter().filter(|row| row.ordinal <= ordinal).cloned().collect();
-            Ok(rows[rows.len().saturating_sub(limit)..].to_vec())
-        }
-
-        fn result(&self, _: LogId, _: u32, _: u32) -> Result<Option<String>, ContentError> {
-            Ok(None)
-        }
-
-        fn summary(
-            &self,
-            _: LogId,
-            _: u32,
-        ) -> Result<Option<agentsvc_components::compaction::record::SummaryRecord>, ContentError> {
-            Ok(None)
-        }
-
-        fn summaries(
-            &self,
-            _: LogId,
-        ) -> Result<Vec<agentsvc_components::compaction::record::SummaryRecord>, ContentError> {
-            Ok(Vec::new())
-        }
-    }
-
-    #[test]
-    fn pages_have_whole_turns_and_lose_none() {
-        assert_eq!(Log::of(&[2, 3, 2], 1).pages(5), [vec![(1, 3), (2, 2)], vec![(0, 2)]]);
-        assert_eq!(Log::of(&[2, 3, 2], 1).pages(100), [vec![(0, 2), (1, 3), (2, 2)]]);
-        assert_eq!(Log::of(&[2, 2], 1).pages(3), [vec![(1, 2)], vec![(0, 2)]]);
-        // A turn that is longer than the page stands whole on it.
-        assert_eq!(Log::of(&[2, 30, 2], 1).pages(4), [vec![(2, 2)], vec![(0, 2), (1, 30)]]);
-        assert_eq!(Log::of(&[], 1).pages(4), [vec![]]);
-    }
-
-    #[test]
-    fn a_page_is_bounded_in_bytes() {
-        let half = PAGE_BYTES_MAX / 2;
-        assert_eq!(Log::of(&[1, 1, 1], half).pages(100), [vec![(1, 1), (2, 1)], vec![(0, 1)]]);
-        assert_eq!(Log::of(&[1, 1], PAGE_BYTES_MAX + 1).pages(100), [vec![(1, 1)], vec![(0, 1)]]);
-    }
-
-    #[test]
-    fn arguments_are_json_or_a_string() {
-        assert_eq!(input("{\"a\": 1}").get(), "{\"a\": 1}");
-        assert_eq!(input(" ").get(), "{}");
-        assert_eq!(input("{a").get(), "\"{a\"");
-    }
-}
+mod tests;

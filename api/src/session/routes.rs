@@ -1,9 +1,8 @@
 //! Sessions of all agents (spec 2, Sessions).
 
-use agentsvc_components::{AgentId, SessionId, Timestamp};
+use agentsvc_components::{AgentId, SessionId};
 use agentsvc_systems::kernel::page::Page;
 use agentsvc_systems::session::{CleanupSessions, GetSession, ListSessions, RemoveSession, SetLabel};
-use chrono::Utc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -13,7 +12,7 @@ use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::pages::Shape;
 use crate::http::reply::Response;
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::http::{lists, reply};
 use crate::session::shape::{SessionCursor, SessionItem, SessionList};
 
@@ -21,26 +20,31 @@ use crate::session::shape::{SessionCursor, SessionItem, SessionList};
 const OLD_DAYS: u32 = 30;
 const MS_PER_DAY: i64 = 86_400_000;
 
-pub(crate) const ROUTES: &[Route] =
-    &[
-        Route::get("/api/sessions", "List the sessions of all agents", |call| Box::pin(list(call)))
-            .query::<SessionsQuery>()
-            .replies(&[
-                Reply::json::<SessionList>(200, "the sessions, grouped by agent"),
-                Reply::error(404, "the agent does not exist"),
-            ]),
-        Route::post("/api/sessions/cleanup", "Delete old sessions", |call| Box::pin(cleanup(call)))
-            .body::<CleanupBody>()
-            .replies(&[Reply::json::<CleanedUp>(200, "the number of deleted sessions")]),
-        Route::get("/api/sessions/{id}", "Get a session", |call| Box::pin(show(call)))
-            .query::<TranscriptQuery>()
-            .replies(&[Reply::json::<Transcript>(200, "the session and its messages, oldest first")]),
-        Route::delete("/api/sessions/{id}", "Delete a session", |call| Box::pin(remove(call)))
-            .replies(&[Reply::json::<Removed>(200, "deleted")]),
-        Route::put("/api/sessions/{id}/label", "Label a session", |call| Box::pin(label(call)))
-            .body::<LabelBody>()
-            .replies(&[Reply::json::<Labelled>(200, "labelled"), Reply::error(409, "the label is already taken")]),
-    ];
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/sessions", "List the sessions of all agents", |call| Box::pin(list(call)))
+        .reaching(Reach::Filtered)
+        .large()
+        .query::<SessionsQuery>()
+        .replies(&[
+            Reply::json::<SessionList>(200, "the sessions, grouped by agent"),
+            Reply::error(404, "the agent does not exist"),
+        ]),
+    Route::post("/api/sessions/cleanup", "Delete old sessions", |call| Box::pin(cleanup(call)))
+        .body::<CleanupBody>()
+        .replies(&[Reply::json::<CleanedUp>(200, "the number of deleted sessions")]),
+    Route::get("/api/sessions/{id}", "Get a session", |call| Box::pin(show(call)))
+        .reaching(Reach::Filtered)
+        .answer_max(transcript::CHUNK_MEMORY)
+        .query::<TranscriptQuery>()
+        .replies(&[Reply::json::<Transcript>(200, "the session and its messages, oldest first")]),
+    Route::delete("/api/sessions/{id}", "Delete a session", |call| Box::pin(remove(call)))
+        .reaching(Reach::Filtered)
+        .replies(&[Reply::json::<Removed>(200, "deleted")]),
+    Route::put("/api/sessions/{id}/label", "Label a session", |call| Box::pin(label(call)))
+        .reaching(Reach::Filtered)
+        .body::<LabelBody>()
+        .replies(&[Reply::json::<Labelled>(200, "labelled"), Reply::error(409, "the label is already taken")]),
+];
 
 /// Filter for sessions.
 #[derive(Default, Deserialize, JsonSchema)]
@@ -71,7 +75,7 @@ pub(crate) struct Which {
 /// Answers with a list of sessions.
 pub(crate) async fn list_of(call: &Call, which: Which) -> Result<Response, Error> {
     let (limit, after) = (lists::limit(which.limit)?, lists::cursor::<SessionCursor>(which.cursor.as_deref())?);
-    let bridge = call.api.bridge.clone();
+    let bridge = call.api.bridge.acting_as(call.actor());
     lists::answer(limit, after, Shape::of("sessions"), move |after, limit| {
         let bridge = bridge.clone();
         let after = after.map(|SessionCursor(position)| position);
@@ -151,7 +155,7 @@ struct CleanedUp {
 async fn cleanup(call: Call) -> Result<Response, Error> {
     let CleanupBody { older_than_days } = call.json_or_default()?;
     let age_ms = i64::from(older_than_days.unwrap_or(OLD_DAYS)) * MS_PER_DAY;
-    let unused_since = Timestamp(Utc::now().timestamp_millis()).plus_ms(-age_ms);
+    let unused_since = crate::http::timestamp::timestamp_now().plus_ms(-age_ms);
     let (mut removed, mut after) = (0, None);
     loop {
         let (went, next) = call.ask(CleanupSessions { unused_since, after }).await?;

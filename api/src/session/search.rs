@@ -233,9 +233,9 @@ impl Search {
         let text = self.text.clone().unwrap_or_default();
         let mut rows = transcript::FIRST_ROWS;
         loop {
-            let limit = rows.min(self.rows_left);
+            let (limit, bytes) = (rows.min(self.rows_left), transcript::CHUNK_BYTES);
             let after = row.map(|Place(ordinal, index)| (ordinal, index));
-            let chunk = self.content.messages(session.log, MessageRange::After { after, limit })?;
+            let chunk = self.content.messages(session.log, MessageRange::Chunk { after, limit, bytes })?;
             let (count, mut bytes) = (chunk.len(), 0);
             self.rows_left -= count;
             for message in chunk {
@@ -247,14 +247,14 @@ impl Search {
                 }
             }
             self.bytes_left = self.bytes_left.saturating_sub(bytes);
-            if count < limit {
+            if count == 0 {
                 return Ok(None);
             }
             if self.rows_left == 0 || self.bytes_left == 0 {
                 self.next = Some(SearchCursor { session: SessionCursor(session.position()), row });
                 return Ok(None);
             }
-            rows = transcript::rows_for(count, bytes);
+            rows = transcript::ROWS_MAX;
         }
     }
 }

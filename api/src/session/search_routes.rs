@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::Response;
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::http::{lists, reply};
 use crate::session::content::Content;
 use crate::session::search::{SearchCursor, SearchFor, search};
@@ -24,6 +24,8 @@ pub(crate) const ROUTES: &[Route] =
     &[Route::get("/api/sessions/search", "Search sessions by label, agent name and message", |call| {
         Box::pin(find(call))
     })
+    .reaching(Reach::Filtered)
+    .large()
     .cost(COST)
     .query::<SearchQuery>()
     .replies(&[Reply::json::<Found<'_>>(200, "the matching sessions"), Reply::error(404, "the agent does not exist")])];

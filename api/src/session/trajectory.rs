@@ -15,7 +15,6 @@ use agentsvc_systems::prompt::{merged, system_text};
 use agentsvc_systems::redact::redact;
 use agentsvc_systems::session::{GetSession, SessionView};
 use bytes::Bytes;
-use chrono::Utc;
 use futures_util::stream;
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
@@ -25,7 +24,7 @@ use serde_json::value::{RawValue, Value, to_raw_value};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::transcript::{FIRST_ROWS, rows_for};
+use super::transcript::{CHUNK_BYTES, CHUNK_MEMORY, FIRST_ROWS, ROWS_MAX};
 use crate::http::call::Call;
 use crate::http::error::{ContentError, Error};
 use crate::http::reply::{self, BrokenOff, Response};
@@ -47,6 +46,7 @@ pub(crate) const ROUTES: &[Route] = &[Route::get(
     |call| Box::pin(export(call)),
 )
 .cost(COST)
+.answer_max(CHUNK_MEMORY)
 .query::<TrajectoryQuery>()
 .replies(&[
     Reply::json::<Trajectory>(200, "metadata and messages; with `format=jsonl` one per line"),
@@ -322,7 +322,7 @@ fn metadata<'a>(call: &Call, view: &'a AgentView, session: &SessionView, summari
         agent_state: state.as_str(),
         created_at: Moment(session.created_at),
         updated_at: Moment(session.updated_at),
-        exported_at: Moment(agentsvc_components::Timestamp(Utc::now().timestamp_millis())),
+        exported_at: Moment(crate::http::timestamp::timestamp_now()),
         message_count: session.message_count,
         summaries,
         redacted: true,
@@ -345,7 +345,7 @@ struct Writer {
     format: Format,
     /// The last row that was read.
     after: Option<(u32, u32)>,
-    /// Rows of the next chunk.
+    /// Rows that are read at once.
     rows: usize,
     /// No message was written yet.
     first: bool,
@@ -365,25 +365,37 @@ impl Writer {
 
     /// Writes one chunk, and the end after the last. True when that was the end.
     fn write(&mut self, body: &mut Vec<u8>) -> Result<bool, ContentError> {
-        let rows = self.content.messages(self.log, MessageRange::After { after: self.after, limit: self.rows })?;
-        let (count, start) = (rows.len(), body.len());
-        let last = count < self.rows;
-        for mut row in rows {
-            self.after = Some((row.ordinal, row.index));
-            self.make_whole(&mut row)?;
-            if !std::mem::replace(&mut self.first, false) && self.format == Format::Json {
-                body.push(b',');
+        let start = body.len();
+        loop {
+            let range = MessageRange::Chunk { after: self.after, limit: self.rows, bytes: CHUNK_BYTES };
+            let rows = self.content.messages(self.log, range)?;
+            if rows.is_empty() {
+                if self.format == Format::Json {
+                    body.extend_from_slice(b"]}");
+                }
+                return Ok(true);
             }
-            serde_json::to_writer(&mut *body, &Line::of(row.ordinal, row.record))
-                .map_err(|error| ContentError::Failed(error.to_string()))?;
-            if self.format == Format::Jsonl {
-                body.push(b'\n');
+            self.rows = ROWS_MAX;
+            for row in rows {
+                self.write_row(row, body)?;
+                if body.len() - start >= CHUNK_BYTES {
+                    return Ok(false);
+                }
             }
         }
-        if last && self.format == Format::Json {
-            body.extend_from_slice(b"]}");
+    }
+
+    fn write_row(&mut self, mut row: MessageRow, body: &mut Vec<u8>) -> Result<(), ContentError> {
+        self.after = Some((row.ordinal, row.index));
+        self.make_whole(&mut row)?;
+        if !std::mem::replace(&mut self.first, false) && self.format == Format::Json {
+            body.push(b',');
         }
-        self.rows = rows_for(count, body.len() - start);
-        Ok(last)
+        serde_json::to_writer(&mut *body, &Line::of(row.ordinal, row.record))
+            .map_err(|error| ContentError::Failed(error.to_string()))?;
+        if self.format == Format::Jsonl {
+            body.push(b'\n');
+        }
+        Ok(())
     }
 }

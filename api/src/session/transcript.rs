@@ -27,12 +27,14 @@ use crate::session::content::{Content, MessageRange};
 use crate::session::shape::SessionShape;
 use crate::upload::files::Files;
 
-/// Rows of the first chunk; later ones follow the size of what was read.
+/// Rows that are read at first.
 pub(crate) const FIRST_ROWS: usize = 16;
-/// Rows of a chunk at most.
-const ROWS_MAX: usize = 512;
+/// Rows that are read at once later.
+pub(crate) const ROWS_MAX: usize = 512;
 /// Bytes that a chunk should have; one long message may be more.
-const CHUNK_BYTES: usize = 256 << 10;
+pub(crate) const CHUNK_BYTES: usize = 256 << 10;
+/// Bytes that a chunk takes while it is made: one long message, its copy and its JSON.
+pub(crate) const CHUNK_MEMORY: usize = 8 << 20;
 
 /// Options of the message list.
 #[derive(Default, Deserialize, JsonSchema)]
@@ -194,7 +196,7 @@ struct Writer {
     after: Option<Place>,
     /// Messages that may still be shown; `None` without a limit.
     left: Option<usize>,
-    /// Rows of the next chunk.
+    /// Rows that are read at once.
     rows: usize,
     /// Estimated tokens of the messages so far.
     tokens: u64,
@@ -208,27 +210,31 @@ impl Writer {
         if let Some(summary) = self.summary.take() {
             self.say(body, Role::User, &summary_text(&summary))?;
         }
-        let after = self.after.map(|Place(ordinal, index)| (ordinal, index));
-        let rows = self.content.messages(self.log, MessageRange::After { after, limit: self.rows })?;
-        let last = rows.len() < self.rows;
-        let count = rows.len();
         let start = body.len();
-        for row in rows {
-            if self.left == Some(0) {
-                self.close(body, self.after);
+        let is_filled = |body: &Vec<u8>| body.len() - start >= CHUNK_BYTES;
+        loop {
+            let after = self.after.map(|Place(ordinal, index)| (ordinal, index));
+            let range = MessageRange::Chunk { after, limit: self.rows, bytes: CHUNK_BYTES };
+            let rows = self.content.messages(self.log, range)?;
+            if rows.is_empty() {
+                self.close(body, None);
                 return Ok(true);
             }
-            self.after = Some(Place(row.ordinal, row.index));
-            if let Some((role, text)) = shown(&row.record, |file| Some(self.files.upload(file).ok()?.filename)) {
-                self.say(body, role, &text)?;
+            self.rows = ROWS_MAX;
+            for row in rows {
+                if self.left == Some(0) {
+                    self.close(body, self.after);
+                    return Ok(true);
+                }
+                self.after = Some(Place(row.ordinal, row.index));
+                if let Some((role, text)) = shown(&row.record, |file| Some(self.files.upload(file).ok()?.filename)) {
+                    self.say(body, role, &text)?;
+                }
+                if is_filled(body) {
+                    return Ok(false);
+                }
             }
         }
-        if last {
-            self.close(body, None);
-        } else {
-            self.rows = rows_for(count, body.len() - start);
-        }
-        Ok(last)
     }
 
     fn say(&mut self, body: &mut Vec<u8>, role: Role, content: &str) -> Result<(), ContentError> {
@@ -247,9 +253,4 @@ impl Writer {
         let end = format!("],\"context_window_tokens\":{},\"next_cursor\":{next}}}", self.tokens);
         body.extend_from_slice(end.as_bytes());
     }
-}
-
-/// As many rows as fill a chunk, judged by the ones just read.
-pub(crate) fn rows_for(count: usize, bytes: usize) -> usize {
-    (count * CHUNK_BYTES / bytes.max(1)).clamp(1, ROWS_MAX)
 }

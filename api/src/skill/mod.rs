@@ -8,5 +8,8 @@ pub(crate) mod routes;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain =
-    HttpDomain::new("skill").uses(&["agent", "manifest"]).error_codes(error_codes::ALL).routes(&[routes::ROUTES]);
+pub const DOMAIN: HttpDomain = HttpDomain::new("skill")
+    .admin_changes()
+    .uses(&["agent", "manifest"])
+    .error_codes(error_codes::ALL)
+    .routes(&[routes::ROUTES]);

@@ -10,6 +10,7 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("skill_evolution")
+    .admin_changes()
     .audit_kinds(audit_kinds::ALL)
     .uses(&["audit", "skill_source"])
     .routes(&[routes::ROUTES, pending_routes::ROUTES]);

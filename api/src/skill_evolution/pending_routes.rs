@@ -26,6 +26,7 @@ const UNKNOWN: Reply = Reply::error(404, "no such change waits");
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/skills/pending", "List proposed changes of skills", |call| Box::pin(list(call)))
+        .large()
         .cost(LIST_COST)
         .query::<PendingQuery>()
         .replies(&[Reply::json::<PendingList>(

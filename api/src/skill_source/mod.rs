@@ -10,6 +10,7 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("skill_source")
+    .admin_changes()
     .error_codes(error_codes::ALL)
     .audit_kinds(audit_kinds::ALL)
     .uses(&["audit"])

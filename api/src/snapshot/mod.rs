@@ -8,5 +8,8 @@ pub mod store;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain =
-    HttpDomain::new("snapshot").audit_kinds(audit_kinds::ALL).error_codes(error_codes::ALL).routes(&[routes::ROUTES]);
+pub const DOMAIN: HttpDomain = HttpDomain::new("snapshot")
+    .admin_changes()
+    .audit_kinds(audit_kinds::ALL)
+    .error_codes(error_codes::ALL)
+    .routes(&[routes::ROUTES]);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::http::blocking::spawn_blocking;
+use agentsvc_components::Refusal;
 use agentsvc_components::kernel::limit;
-use agentsvc_components::{Actor, Refusal};
 use hyper::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -117,6 +117,7 @@ async fn list(call: Call) -> Result<Response, Error> {
 }
 
 async fn create(call: Call) -> Result<Response, Error> {
+    let actor = call.actor();
     let CreateBody { label, step } = call.json_or_default()?;
     if let Some(label) = &label {
         check_label(label)?;
@@ -125,8 +126,8 @@ async fn create(call: Call) -> Result<Response, Error> {
         return Err(Error::bad_field("step", "step: must be at least 1"));
     }
     let taken = ask(&call.api, move |worlds| match step {
-        Some(step) => worlds.take_at(Actor::Api, label, step),
-        None => worlds.take(Actor::Api, label),
+        Some(step) => worlds.take_at(actor, label, step),
+        None => worlds.take(actor, label),
     });
     let taken = taken.await?;
     reply::json(StatusCode::CREATED, &taken)
@@ -149,12 +150,14 @@ async fn show(call: Call) -> Result<Response, Error> {
 }
 
 async fn remove(call: Call) -> Result<Response, Error> {
+    let actor = call.actor();
     let id = call.id::<Uuid>("id")?;
-    let snapshot = ask(&call.api, move |worlds| worlds.delete(Actor::Api, id)).await?;
+    let snapshot = ask(&call.api, move |worlds| worlds.delete(actor, id)).await?;
     reply::ok(&Deleted { status: "deleted", snapshot })
 }
 
 async fn restore(call: Call) -> Result<Response, Error> {
+    let actor = call.actor();
     let id = call.id::<Uuid>("id")?;
-    reply::ok(&ask(&call.api, move |worlds| worlds.restore(Actor::Api, id)).await?)
+    reply::ok(&ask(&call.api, move |worlds| worlds.restore(actor, id)).await?)
 }

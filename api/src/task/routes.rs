@@ -17,47 +17,56 @@ use crate::http::error::Error;
 use crate::http::lists::list_schema;
 use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
 use crate::http::{lists, reply};
 
 const LIST: &[Reply] = &[Reply::json::<TaskList>(200, "the tasks in order of creation")];
 
-pub(crate) const ROUTES: &[Route] = &[
-    Route::get("/api/tasks", "List tasks", |call| Box::pin(list(call))).query::<TasksQuery>().replies(LIST),
-    Route::post("/api/tasks", "Post a task", |call| Box::pin(post(call)))
-        .body::<PostBody>()
-        .replies(&[Reply::json::<TaskItem>(201, "the task"), Reply::error(429, "the task queue is full")]),
-    Route::get("/api/tasks/list", "List queued and recently ended tasks", |call| Box::pin(list(call)))
-        .query::<TasksQuery>()
-        .replies(LIST),
-    Route::get("/api/tasks/status", "Count tasks by state", |call| Box::pin(status(call))).replies(&[Reply::json::<
-        StatusSummary,
-    >(
-        200,
-        "the counts",
-    )]),
-    crud::get::<TaskItem>("/api/tasks/{id}", "Get a task"),
-    Route::delete("/api/tasks/{id}", "Delete a task", |call| Box::pin(remove(call)))
-        .replies(&[Reply::json::<Removed>(200, "removed")]),
-    Route::post("/api/tasks/{id}/claim", "Claim a pending task for an agent", |call| Box::pin(claim(call)))
-        .body::<ClaimBody>()
-        .replies(&[
-            Reply::json::<TaskItem>(200, "the updated task"),
-            Reply::error(409, "the task is not pending or is assigned to another agent"),
-        ]),
-    Route::post("/api/tasks/{id}/complete", "Complete a claimed task", |call| Box::pin(complete(call)))
-        .body::<CompleteBody>()
-        .replies(ENDED),
-    Route::post("/api/tasks/{id}/fail", "Fail a claimed task", |call| Box::pin(fail(call)))
-        .body::<FailBody>()
-        .replies(ENDED),
-    Route::post("/api/tasks/{id}/retry", "Retry a failed task", |call| Box::pin(retry(call)))
-        .replies(&[Reply::json::<TaskItem>(200, "the updated task"), Reply::error(409, "the task has not failed")]),
-    Route::get("/api/queue/status", "Get the depth and throughput of the task queue", |call| Box::pin(queue(call)))
-        .replies(&[Reply::json::<QueueSummary>(200, "depth and throughput")]),
-];
+pub(crate) const ROUTES: &[Route] =
+    &[
+        Route::get("/api/tasks", "List tasks", |call| Box::pin(list(call)))
+            .reaching(Reach::Filtered)
+            .large()
+            .query::<TasksQuery>()
+            .replies(LIST),
+        Route::post("/api/tasks", "Post a task", |call| Box::pin(post(call)))
+            .reaching(Reach::Filtered)
+            .body::<PostBody>()
+            .replies(&[Reply::json::<TaskItem>(201, "the task"), Reply::error(429, "the task queue is full")]),
+        Route::get("/api/tasks/list", "List queued and recently ended tasks", |call| Box::pin(list(call)))
+            .reaching(Reach::Filtered)
+            .large()
+            .query::<TasksQuery>()
+            .replies(LIST),
+        Route::get("/api/tasks/status", "Count tasks by state", |call| Box::pin(status(call)))
+            .replies(&[Reply::json::<StatusSummary>(200, "the counts")]),
+        crud::get::<TaskItem>("/api/tasks/{id}", "Get a task").reaching(Reach::Filtered),
+        Route::delete("/api/tasks/{id}", "Delete a task", |call| Box::pin(remove(call)))
+            .reaching(Reach::Filtered)
+            .replies(&[Reply::json::<Removed>(200, "removed")]),
+        Route::post("/api/tasks/{id}/claim", "Claim a pending task for an agent", |call| Box::pin(claim(call)))
+            .reaching(Reach::Filtered)
+            .body::<ClaimBody>()
+            .replies(&[
+                Reply::json::<TaskItem>(200, "the updated task"),
+                Reply::error(409, "the task is not pending or is assigned to another agent"),
+            ]),
+        Route::post("/api/tasks/{id}/complete", "Complete a claimed task", |call| Box::pin(complete(call)))
+            .reaching(Reach::Filtered)
+            .body::<CompleteBody>()
+            .replies(ENDED),
+        Route::post("/api/tasks/{id}/fail", "Fail a claimed task", |call| Box::pin(fail(call)))
+            .reaching(Reach::Filtered)
+            .body::<FailBody>()
+            .replies(ENDED),
+        Route::post("/api/tasks/{id}/retry", "Retry a failed task", |call| Box::pin(retry(call)))
+            .reaching(Reach::Filtered)
+            .replies(&[Reply::json::<TaskItem>(200, "the updated task"), Reply::error(409, "the task has not failed")]),
+        Route::get("/api/queue/status", "Get the depth and throughput of the task queue", |call| Box::pin(queue(call)))
+            .replies(&[Reply::json::<QueueSummary>(200, "depth and throughput")]),
+    ];
 
 const ENDED: &[Reply] = &[
     Reply::json::<TaskItem>(200, "the updated task"),
@@ -102,8 +111,8 @@ list_schema! {
     /// A list of tasks.
     TaskList {
         tasks: TaskItem,
-        /// Tasks in all.
-        total: u64
+        /// Tasks in all; null for those who see some only.
+        total: Option<u64>
     }
 }
 

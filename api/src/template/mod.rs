@@ -10,6 +10,7 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("template")
+    .admin_changes()
     .audit_kinds(audit_kinds::ALL)
     .error_codes(error_codes::ALL)
     .uses(&["agent", "audit", "manifest"])

@@ -27,7 +27,7 @@ use crate::http::error::Error;
 use crate::http::lists::list_schema;
 use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::http::{lists, reply};
 use crate::template::shape::{Place, TemplateDocument, TemplateRow};
 use crate::template::store::{TemplateFile, Templates, TemplatesError};
@@ -37,33 +37,38 @@ const LOOK_AHEAD: usize = 8 * PAGE_ITEMS_MAX;
 
 const TOML: HeaderValue = HeaderValue::from_static("application/toml");
 
-pub(crate) const ROUTES: &[Route] =
-    &[
-        Route::get("/api/templates", "List agent types and the manifests of live agents", |call| Box::pin(list(call)))
-            .query::<ListQuery>()
-            .replies(&[Reply::json::<TemplateList>(200, "sorted by name")]),
-        Route::post("/api/templates", "Create an agent type", |call| Box::pin(create(call)))
-            .body::<CreateBody>()
-            .replies(&[
-                Reply::json::<TemplateDocument>(201, "made"),
-                Reply::error(409, "an agent type or an agent with this name already exists"),
-            ]),
-        Route::get("/api/templates/{name}", "Get an agent type", |call| Box::pin(show(call))).replies(&[
-            Reply::json::<TemplateDocument>(200, "the agent type, or the manifest of the agent with this name"),
+pub(crate) const ROUTES: &[Route] = &[
+    Route::get("/api/templates", "List agent types and the manifests of live agents", |call| Box::pin(list(call)))
+        .reaching(Reach::Shared)
+        .large()
+        .query::<ListQuery>()
+        .replies(&[Reply::json::<TemplateList>(200, "sorted by name")]),
+    Route::post("/api/templates", "Create an agent type", |call| Box::pin(create(call))).body::<CreateBody>().replies(
+        &[
+            Reply::json::<TemplateDocument>(201, "made"),
+            Reply::error(409, "an agent type or an agent with this name already exists"),
+        ],
+    ),
+    Route::get("/api/templates/{name}", "Get an agent type", |call| Box::pin(show(call)))
+        .reaching(Reach::Shared)
+        .replies(&[Reply::json::<TemplateDocument>(
+            200,
+            "the agent type, or the manifest of the agent with this name",
+        )]),
+    Route::get("/api/templates/{name}/toml", "Get the TOML text of an agent type", |call| Box::pin(raw(call)))
+        .reaching(Reach::Shared)
+        .replies(&[Reply::plain(200, "the TOML text", "application/toml")]),
+    Route::put("/api/templates/{name}", "Update an agent type", |call| Box::pin(change(call)))
+        .body::<PatchBody>()
+        .closed()
+        .replies(&[
+            Reply::json::<TemplateDocument>(200, "changed"),
+            Reply::error(409, "the name belongs to an agent, or the stored text is not a valid manifest"),
+            Reply::error(422, "unknown field"),
         ]),
-        Route::get("/api/templates/{name}/toml", "Get the TOML text of an agent type", |call| Box::pin(raw(call)))
-            .replies(&[Reply::plain(200, "the TOML text", "application/toml")]),
-        Route::put("/api/templates/{name}", "Update an agent type", |call| Box::pin(change(call)))
-            .body::<PatchBody>()
-            .closed()
-            .replies(&[
-                Reply::json::<TemplateDocument>(200, "changed"),
-                Reply::error(409, "the name belongs to an agent, or the stored text is not a valid manifest"),
-                Reply::error(422, "unknown field"),
-            ]),
-        Route::delete("/api/templates/{name}", "Delete an agent type", |call| Box::pin(remove(call)))
-            .replies(&[Reply::json::<Deleted>(200, "deleted"), Reply::error(409, "the name belongs to an agent")]),
-    ];
+    Route::delete("/api/templates/{name}", "Delete an agent type", |call| Box::pin(remove(call)))
+        .replies(&[Reply::json::<Deleted>(200, "deleted"), Reply::error(409, "the name belongs to an agent")]),
+];
 
 /// Asks the disk on a thread that may wait for it.
 async fn ask<T: Send + 'static>(

@@ -60,7 +60,7 @@ impl Memory {
 
 impl Content for Memory {
     fn messages(&self, log: LogId, range: MessageRange) -> Result<Vec<MessageRow>, ContentError> {
-        let MessageRange::After { after, limit } = range else {
+        let (MessageRange::After { after, limit } | MessageRange::Chunk { after, limit, .. }) = range else {
             return Err(ContentError::Failed("not in tests".into()));
         };
         let rows = self.0.lock();

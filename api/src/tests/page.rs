@@ -14,7 +14,7 @@ use super::tables;
 pub(crate) const MADE: &str = "<!-- Generated from the domains; change the sources, not this page. -->\n";
 
 /// Statuses that every route may answer with; they are described once in `docs/api.md`.
-const COMMON: &[&str] = &["400", "401", "404", "413", "415", "422", "429", "500", "503"];
+const COMMON: &[&str] = &["400", "401", "403", "404", "413", "415", "422", "429", "500", "503"];
 
 /// The text that a domain's folder in `api/src` says about its routes, with its title.
 fn about(domain: &str) -> (String, String) {
@@ -43,6 +43,7 @@ pub(crate) fn index() -> String {
         for route in routes(domain) {
             let public = match route.auth {
                 Auth::Public => " *public*",
+                Auth::Page => " *pages of sites*",
                 Auth::Optional => " *key optional*",
                 Auth::Bearer | Auth::Socket => "",
             };
@@ -85,6 +86,7 @@ fn describe(route: &Route, document: &Value, page: &mut String) {
     let _ = write!(page, "\n## {verb} `{path}`\n\n{}.", one_line(route.summary).trim_end_matches('.'));
     match route.auth {
         Auth::Public => page.push_str(" No key is needed."),
+        Auth::Page => page.push_str(" For pages of sites; no key is needed."),
         Auth::Optional => page.push_str(" The key is optional."),
         Auth::Bearer | Auth::Socket => {}
     }
@@ -153,7 +155,7 @@ fn example(
     if route.verb.as_str() != "GET" {
         let _ = write!(page, "-X {} ", route.verb.as_str());
     }
-    if route.auth != Auth::Public {
+    if !route.auth.is_keyless() {
         page.push_str("-H \"Authorization: Bearer $API_KEY\" ");
     }
     let _ = write!(page, "\"http://127.0.0.1:4545{path}\"");

@@ -18,6 +18,7 @@ pub(crate) const COMMON_TEXTS: &[&str] = &[
     "internal error",
     "not ready or overloaded; try again later",
     "the API key is missing or wrong",
+    "the key may not use this route",
     "not found",
     "invalid request; `field` names the parameter or key",
     "the request body is too large",

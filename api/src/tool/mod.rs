@@ -10,6 +10,7 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("tool")
+    .admin_changes()
     .uses(&["agent", "approval", "manifest"])
     .error_codes(error_codes::ALL)
     .routes(&[routes::ROUTES, profile_routes::ROUTES]);

@@ -8,17 +8,15 @@ use serde_json::{Map, Value};
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/profiles", "List tool profiles", |call| Box::pin(list(call)))
+        .reaching(Reach::Shared)
         .replies(&[Reply::json::<ProfileList>(200, "the profiles, from the fewest rights to the most")]),
-    Route::get("/api/profiles/{name}", "Get a profile", |call| Box::pin(show(call))).replies(&[Reply::json::<
-        ProfileDetail,
-    >(
-        200,
-        "the profile with its grants",
-    )]),
+    Route::get("/api/profiles/{name}", "Get a profile", |call| Box::pin(show(call)))
+        .reaching(Reach::Shared)
+        .replies(&[Reply::json::<ProfileDetail>(200, "the profile with its grants")]),
 ];
 
 /// The profiles.

@@ -13,14 +13,17 @@ use serde_json::{Map, Value};
 use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::reply::{self, Response};
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::tool::direct;
 use crate::tool::toolbox::{Denied, Invoked, Scope, Toolbox};
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/tools", "List the tools", |call| Box::pin(list(call)))
+        .reaching(Reach::Shared)
+        .large()
         .replies(&[Reply::json::<ToolNames>(200, "the tool names")]),
     Route::get("/api/tools/{name}", "Get a tool", |call| Box::pin(show(call)))
+        .reaching(Reach::Shared)
         .replies(&[Reply::json::<ToolShape>(200, "the tool with its input schema")]),
     Route::post("/api/tools/{name}/invoke", "Call a tool directly", |call| Box::pin(invoke(call)))
         .cost(direct::COST)

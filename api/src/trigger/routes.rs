@@ -19,29 +19,34 @@ use crate::http::error::Error;
 use crate::http::json::given;
 use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::http::shape::{shape, words};
 use crate::http::timestamp::Moment;
 use crate::http::{lists, reply};
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/triggers", "List triggers", |call| Box::pin(list(call)))
+        .reaching(Reach::Filtered)
+        .large()
         .query::<TriggersQuery>()
         .replies(&[Reply::json::<Vec<TriggerShape>>(200, "the triggers in order of creation")]),
     Route::post("/api/triggers", "Create a trigger", |call| Box::pin(create(call)))
+        .reaching(Reach::Filtered)
         .body::<CreateBody>()
         .replies(&[Reply::json::<Created>(201, "created")]),
     Route::get("/api/triggers/{id}", "Get a trigger", |call| Box::pin(show(call)))
+        .reaching(Reach::Filtered)
         .replies(&[Reply::json::<TriggerShape>(200, "the trigger")]),
     Route::patch("/api/triggers/{id}", "Update a trigger", |call| Box::pin(change(call)))
+        .reaching(Reach::Filtered)
         .body::<ChangeBody>()
         .replies(&[Reply::json::<TriggerShape>(200, "the updated trigger")]),
-    Route::delete("/api/triggers/{id}", "Delete a trigger", |call| Box::pin(remove(call))).replies(&[Reply::json::<
-        Removed,
-    >(
-        200, "deleted"
-    )]),
+    Route::delete("/api/triggers/{id}", "Delete a trigger", |call| Box::pin(remove(call)))
+        .reaching(Reach::Filtered)
+        .replies(&[Reply::json::<Removed>(200, "deleted")]),
     Route::get("/api/triggers/{id}/fires", "Get the outcomes of a trigger", |call| Box::pin(fires(call)))
+        .reaching(Reach::Filtered)
+        .large()
         .replies(&[Reply::json::<FiresShape>(200, "counts by outcome and the latest fires")]),
 ];
 

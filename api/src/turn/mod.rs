@@ -2,7 +2,9 @@
 
 pub mod hub;
 pub(crate) mod metrics;
+pub(crate) mod receipts;
 pub(crate) mod routes;
+mod sender;
 pub mod store;
 pub(crate) mod stream;
 #[cfg(test)]
@@ -13,7 +15,7 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("turn")
-    .uses(&["skill", "upload"])
+    .uses(&["channel", "delivery", "skill", "upload"])
     .routes(&[routes::ROUTES, traces::ROUTES, metrics::ROUTES])
     .metrics(hub::gather)
     .queues(hub::queues);

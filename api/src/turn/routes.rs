@@ -1,7 +1,10 @@
 //! Messages: sent and answered, streamed, watched and stopped (spec 1, Message routing rules, Attach).
 
+use agentsvc_components::kernel::scope::Scope;
 use agentsvc_components::turn::{TurnEnd, TurnRequest};
 use agentsvc_components::{AgentId, Refusal, SessionId};
+use agentsvc_systems::channel::is_silent;
+use agentsvc_systems::injection::InjectionPolicy;
 use agentsvc_systems::session::GetSession;
 use agentsvc_systems::turn::{InterruptSession, NewMessage, PostMessage, ResolveSession, SendMessage, StopTurns};
 use schemars::JsonSchema;
@@ -11,10 +14,12 @@ use uuid::Uuid;
 
 use crate::http::call::Call;
 use crate::http::error::Error;
+use crate::http::principal;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 use crate::skill::invoke;
 use crate::turn::hub::StreamHub;
+use crate::turn::sender::Sender;
 use crate::turn::stream;
 use crate::upload::attachments::{self, Attached, Attachment};
 
@@ -29,6 +34,7 @@ const EVENTS: Reply = Reply::plain(
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::post("/api/agents/{id}/message", "Send a message and wait for the response", |call| Box::pin(send(call)))
+        .scoped(Scope::Chat)
         .cost(COST)
         .body::<MessageBody>()
         .replies(&[
@@ -39,6 +45,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::post("/api/agents/{id}/message/stream", "Send a message and stream the response", |call| {
         Box::pin(stream(call))
     })
+    .scoped(Scope::Chat)
     .cost(COST)
     .body::<MessageBody>()
     .replies(&[
@@ -50,6 +57,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .query::<AttachQuery>()
         .replies(&[EVENTS, Reply::error(403, "the session belongs to another agent")]),
     Route::post("/api/agents/{id}/stop", "Stop the running turns of an agent", |call| Box::pin(stop(call)))
+        .scoped(Scope::Chat)
         .body::<StopBody>()
         .replies(&[Reply::json::<Stopped>(200, "stopped, or no turn was running")]),
     Route::post(
@@ -57,6 +65,7 @@ pub(crate) const ROUTES: &[Route] = &[
         "Interrupt the running turn of a session at its next tool call",
         |call| Box::pin(interrupt(call)),
     )
+    .scoped(Scope::Chat)
     .replies(&[
         Reply::empty(204, "the turn will stop at its next tool call"),
         Reply::error(403, "the session belongs to another agent"),
@@ -78,6 +87,22 @@ struct MessageBody {
     /// Request extended thinking if the model supports it.
     #[serde(default)]
     thinking: Option<bool>,
+    /// For gateways of chat platforms: the chat that the message comes from, such as `whatsapp:<id>`. Such messages are
+    /// untrusted content, and each chat has a session of its own unless `session_id` is given.
+    #[serde(default)]
+    channel_type: Option<String>,
+    /// Id of the person on the platform. Requires `channel_type`.
+    #[serde(default)]
+    sender_id: Option<String>,
+    /// Name of the person, which the agent reads in groups. Requires `channel_type`.
+    #[serde(default)]
+    sender_name: Option<String>,
+    /// Whether the chat is a group.
+    #[serde(default)]
+    is_group: Option<bool>,
+    /// Whether the message names the agent. If not, the agent may stay silent in groups.
+    #[serde(default)]
+    was_mentioned: Option<bool>,
 }
 
 /// A message whose form is right.
@@ -102,14 +127,32 @@ impl Message {
             return Err(Error::bad_field("message", "missing field `message`"));
         }
         let said = body.message.unwrap_or_default();
-        let said = invoke::message_of(&call.api, agent, &said).await?.unwrap_or(said);
-        let Attached { blocks, taint, found } = attachments::blocks(&call.api, agent, said, &files).await?;
+        let sender = Sender {
+            channel_type: body.channel_type,
+            sender_id: body.sender_id,
+            sender_name: body.sender_name,
+            is_group: body.is_group,
+            was_mentioned: body.was_mentioned,
+        };
+        let chat = sender.read()?;
+        let (said, found_in_text) = match &chat {
+            Some(chat) if !said.is_empty() => chat.shielded(*call.api.services.state::<InjectionPolicy>(), said),
+            Some(_) => (said, None),
+            None => (invoke::message_of(&call.api, agent, &said).await?.unwrap_or(said), None),
+        };
+        let Attached { blocks, mut taint, mut found } = attachments::blocks(&call.api, agent, said, &files).await?;
+        found.extend(found_in_text.map(|found| *found));
         let mut request = traced(call);
+        let mut session = body.session_id.map(SessionId);
+        if let Some(chat) = chat {
+            session = session.or_else(|| Some(chat.session(agent)));
+            taint = chat.mark(request.get_or_insert_default(), taint);
+        }
         if body.thinking.unwrap_or(false) {
             request.get_or_insert_default().thinking = true;
         }
         let content = NewMessage { blocks, request, taint, found, ..NewMessage::default() };
-        Ok(Self { agent, session: body.session_id.map(SessionId), content })
+        Ok(Self { agent, session, content })
     }
 }
 
@@ -128,6 +171,9 @@ struct Answer {
     /// Notes from the agent to its owner; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner_notice: Option<String>,
+    /// Whether the agent gives no answer: its last line is `NO_REPLY` or `[no reply needed]`. Do not show `response` then.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    silent: bool,
     /// Whether the turn was stopped; `response` is the partial text.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     stopped: bool,
@@ -141,6 +187,7 @@ async fn send(call: Call) -> Result<Response, Error> {
     // When the client goes, this future is dropped and nobody waits any more; the turn goes on.
     let answer = call.ask(SendMessage { agent, session, message: content }).await?;
     reply::ok(&Answer {
+        silent: answer.end == TurnEnd::Done && is_silent(&answer.response),
         response: answer.response,
         input_tokens: answer.usage.input_tokens,
         output_tokens: answer.usage.output_tokens,
@@ -168,10 +215,11 @@ async fn stream(call: Call) -> Result<Response, Error> {
         let taken = bridge.ask(PostMessage { agent, session: Some(session), message: content }).await?;
         Ok::<_, Refusal>((subscription.only(taken.turn), taken.turn))
     };
-    let posted = tokio::spawn(post.in_current_span()).await.map_err(|error| {
-        tracing::error!(%error, "sending a message was interrupted");
-        Error::internal("the message was interrupted; see the daemon's log for the reason")
-    })?;
+    let posted =
+        tokio::spawn(principal::acting(principal::actor(), post).in_current_span()).await.map_err(|error| {
+            tracing::error!(%error, "sending a message was interrupted");
+            Error::internal("the message was interrupted; see the daemon's log for the reason")
+        })?;
     let (subscription, turn) = posted?;
     Ok(stream::response(&call.api, stream::of_turn(subscription, turn)))
 }

@@ -28,6 +28,7 @@ use crate::http::reply::Response;
 use crate::http::route::{Reply, Route};
 use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
+use crate::turn::receipts::{self, ReceiptShape};
 use crate::turn::store::TraceStore;
 
 /// Open turns that are shown at most.
@@ -37,11 +38,17 @@ const PAGE_TRACES: usize = 256;
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/agents/{id}/traces", "List the traces of an agent's turns", |call| Box::pin(traces(call)))
+        .large()
         .query::<TraceQuery>()
         .replies(&[Reply::json::<TraceList>(200, "ended turns, newest first, and running turns")]),
-    Route::get("/api/agents/{id}/deliveries", "List the messages sent to an agent", |call| Box::pin(deliveries(call)))
-        .query::<TraceQuery>()
-        .replies(&[Reply::json::<DeliveryList>(200, "the messages, newest first")]),
+    Route::get(
+        "/api/agents/{id}/deliveries",
+        "List the messages sent to an agent, and the newest that it sent out",
+        |call| Box::pin(deliveries(call)),
+    )
+    .large()
+    .query::<TraceQuery>()
+    .replies(&[Reply::json::<DeliveryList>(200, "the messages, newest first")]),
 ];
 
 /// Filter for turns.
@@ -72,7 +79,12 @@ list_schema! {
     DeliveryList {
         deliveries: DeliveryShape,
         /// Messages in all.
-        total: Option<u64>
+        total: Option<u64>,
+        agent_id: Uuid,
+        /// How many `receipts` there are.
+        count: usize,
+        /// The newest messages that went out: to channels, webhooks and files.
+        receipts: Vec<ReceiptShape>
     }
 }
 
@@ -361,7 +373,14 @@ async fn deliveries(call: Call) -> Result<Response, Error> {
     let content = call.api.service::<dyn TraceStore>()?;
     // Open turns are newer than ended ones, but for those that wait long; they come first, on top of `limit`.
     let mut first: Vec<DeliveryShape> = open.into_iter().map(DeliveryShape::from).collect();
-    lists::answer(limit, before, Shape::of("deliveries"), move |before, limit| {
+    let receipts = receipts::newest(&call, agent).await?;
+    let shape = move |total: Option<u64>| {
+        let count = receipts.len();
+        let around = [("total", json!(total)), ("agent_id", json!(agent)), ("count", json!(count))];
+        let around = around.into_iter().chain([("receipts", json!(receipts))]);
+        Shape::Object { key: "deliveries", after: around.map(|(key, value)| (key.to_owned(), value)).collect() }
+    };
+    lists::answer(limit, before, shape, move |before, limit| {
         let (content, mut items) = (Arc::clone(&content), std::mem::take(&mut first));
         async move {
             let Page { items: ended, next, .. } = page::<DeliveryShape>(content, agent, session, before, limit).await?;

@@ -1,6 +1,7 @@
 //! Uploads: files sent to an agent, kept under ids that nobody guesses (spec 1, Other agent routes).
 
 use agentsvc_components::FileId;
+use agentsvc_components::kernel::scope::Scope;
 use agentsvc_systems::taint::NoteUpload;
 use hyper::StatusCode;
 use hyper::header::{ETAG, HeaderValue, IF_NONE_MATCH};
@@ -15,7 +16,7 @@ use crate::http::files::FilesError;
 use crate::http::multipart::Multipart;
 use crate::http::receive::{Receiver, blocking};
 use crate::http::reply::Response;
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::http::served::Served;
 use crate::http::{reply, served};
 use crate::upload::files::{Files, Upload};
@@ -35,6 +36,7 @@ const SHOWN_IN_PLACE: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "ima
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::post("/api/agents/{id}/upload", "Upload a file for an agent", |call| Box::pin(upload(call)))
+        .scoped(Scope::Chat)
         .cost(COST)
         .streamed("multipart/form-data")
         .replies(&[
@@ -44,6 +46,7 @@ pub(crate) const ROUTES: &[Route] = &[
             Reply::error(507, "the upload limit is reached or the disk is full"),
         ]),
     Route::get("/api/uploads/{file_id}", "Get an uploaded file", |call| Box::pin(download(call)))
+        .reaching(Reach::Filtered)
         .replies(&[Reply::plain(200, "the file", "application/octet-stream"), Reply::empty(304, "not modified")]),
 ];
 
@@ -122,6 +125,10 @@ async fn download(call: Call) -> Result<Response, Error> {
     let id: FileId = call.id("file_id")?;
     let files = call.api.service::<dyn Files>()?;
     let (upload, content) = blocking(move || files.open_upload(id)).await?;
+    call.check_owner(upload.agent).await.map_err(|error| match error.status() {
+        StatusCode::NOT_FOUND => Error::not_found(format!("upload not found: {id}")),
+        _ => error,
+    })?;
     let Upload { filename, content_type, size, sha256, .. } = upload;
     let tag = HeaderValue::try_from(format!("\"{sha256}\"")).ok();
     let is_known = tag.as_ref().is_some_and(|tag| matches(&call, tag));

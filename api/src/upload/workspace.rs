@@ -3,6 +3,7 @@
 use crate::upload::audit_kinds;
 use agentsvc_components::AgentId;
 use agentsvc_components::kernel::audit_kind::AuditKind;
+use agentsvc_components::kernel::scope::Scope;
 use agentsvc_systems::agent::GetAgent;
 use agentsvc_systems::audit::NoteAction;
 use agentsvc_systems::taint::TrustFiles;
@@ -16,7 +17,7 @@ use crate::http::error::Error;
 use crate::http::files::FilesError;
 use crate::http::receive::{Receiver, blocking};
 use crate::http::reply::Response;
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::http::served::Served;
 use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
@@ -48,6 +49,8 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::post("/api/agents/{id}/trust-files", "Declare the files of a workspace trusted", |call| {
         Box::pin(trust(call))
     })
+    .reaching(Reach::All)
+    .scoped(Scope::Admin)
     .replies(&[
         Reply::json::<FilesTrusted>(200, "declared trusted"),
         Reply::error(409, "a running tool call may write untrusted content into the files"),

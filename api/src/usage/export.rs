@@ -34,6 +34,7 @@ const HEADER: &str = "timestamp,agent_id,agent_name,billed_agent_id,provider,mod
 
 pub(crate) const ROUTES: &[Route] =
     &[Route::get("/api/usage/export", "Export usage events as CSV, oldest first", |call| Box::pin(export(call)))
+        .large()
         .cost(COST)
         .query::<ExportQuery>()
         .replies(&[Reply::plain(200, "one line per model call", "text/csv")])];

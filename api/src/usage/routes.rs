@@ -5,7 +5,6 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::usage::UsageSum;
 use agentsvc_systems::budget::GetUsageSummary;
 use agentsvc_systems::usage::{Days, GetUsage, ListDailyUsage, ListUsageByModel, UsageTotals, UsageWindow};
-use chrono::Utc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -236,7 +235,7 @@ async fn daily(call: Call) -> Result<Response, Error> {
         Some(text) => Days::Last(window(text)?),
         None if range.is_open() => Days::Last(7),
         None => {
-            range.check_span(Utc::now().timestamp().div_euclid(86_400))?;
+            range.check_span(crate::http::timestamp::now().timestamp().div_euclid(86_400))?;
             Days::Range(range.from, range.to)
         }
     };

@@ -8,4 +8,5 @@ pub(crate) mod shape;
 use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
-pub const DOMAIN: HttpDomain = HttpDomain::new("webhook").error_codes(error_codes::ALL).routes(&[routes::ROUTES]);
+pub const DOMAIN: HttpDomain =
+    HttpDomain::new("webhook").admin_changes().error_codes(error_codes::ALL).routes(&[routes::ROUTES]);

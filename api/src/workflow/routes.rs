@@ -19,26 +19,31 @@ use crate::http::crud::{self, Shown};
 use crate::http::error::Error;
 use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::http::shape::{shape, words};
 use crate::http::timestamp::Moment;
 use crate::http::{lists, reply};
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/workflows", "List workflows", |call| Box::pin(list(call)))
+        .reaching(Reach::Filtered)
+        .large()
         .query::<ListQuery>()
         .replies(&[Reply::json::<Vec<Item>>(200, "the workflows, oldest first")]),
     Route::post("/api/workflows", "Create a workflow", |call| Box::pin(create(call)))
+        .reaching(Reach::Filtered)
         .body::<WorkflowBody>()
         .replies(&[Reply::json::<Created>(201, "created")]),
     Route::post("/api/workflows/import", "Create a workflow from one of a registry", |call| Box::pin(import(call)))
         .body::<ImportBody>()
         .replies(&[Reply::json::<Created>(201, "created")]),
-    crud::get::<Definition>("/api/workflows/{id}", "Get a workflow"),
+    crud::get::<Definition>("/api/workflows/{id}", "Get a workflow").reaching(Reach::Filtered),
     Route::put("/api/workflows/{id}", "Update a workflow", |call| Box::pin(update(call)))
+        .reaching(Reach::Filtered)
         .body::<PatchBody>()
         .replies(&[Reply::json::<Definition>(200, "the updated definition")]),
     Route::delete("/api/workflows/{id}", "Delete a workflow and its runs", |call| Box::pin(remove(call)))
+        .reaching(Reach::Filtered)
         .replies(&[Reply::json::<Removed>(200, "deleted; open runs are cancelled")]),
 ];
 

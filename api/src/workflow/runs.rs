@@ -17,7 +17,7 @@ use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::pages::{ListQuery, Shape};
 use crate::http::reply::Response;
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::http::shape::shape;
 use crate::http::timestamp::Moment;
 use crate::http::{lists, reply};
@@ -27,6 +27,7 @@ const COST: u32 = 10;
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::post("/api/workflows/{id}/run", "Run a workflow", |call| Box::pin(run(call)))
+        .reaching(Reach::Filtered)
         .cost(COST)
         .body::<RunBody>()
         .replies(&[
@@ -36,11 +37,16 @@ pub(crate) const ROUTES: &[Route] = &[
             Reply::error(500, "the run failed"),
         ]),
     Route::get("/api/workflows/{id}/runs", "List the runs of a workflow", |call| Box::pin(list(call)))
+        .reaching(Reach::Filtered)
+        .large()
         .query::<ListQuery>()
         .replies(&[Reply::json::<Vec<Item>>(200, "the runs, oldest first")]),
     Route::get("/api/workflows/runs/{id}", "Get a run and its steps", |call| Box::pin(show(call)))
+        .reaching(Reach::Filtered)
+        .large()
         .replies(&[Reply::json::<Detail>(200, "the run")]),
     Route::post("/api/workflows/runs/{id}/cancel", "Cancel a run", |call| Box::pin(cancel(call)))
+        .reaching(Reach::Filtered)
         .replies(&[Reply::json::<Begun>(200, "cancelled"), Reply::error(409, "the run has ended")]),
 ];
 

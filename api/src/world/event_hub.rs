@@ -45,7 +45,7 @@ struct Ring {
 
 impl Default for WorldEvents {
     fn default() -> Self {
-        let start = chrono::Utc::now().timestamp_millis().unsigned_abs();
+        let start = crate::http::timestamp::timestamp_now().0.unsigned_abs();
         Self { start, ring: Mutex::default(), watchers: broadcast::Sender::new(limit::STREAM_BACKLOG_MAX) }
     }
 }

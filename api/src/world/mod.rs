@@ -14,6 +14,7 @@ use crate::http::domain::HttpDomain;
 
 /// What the domain brings to the API.
 pub const DOMAIN: HttpDomain = HttpDomain::new("world")
+    .admin_changes()
     .audit_kinds(audit_kinds::ALL)
     .uses(&["audit", "event", "model"])
     .routes(&[system::ROUTES, routes::ROUTES, events::ROUTES])

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentsvc_components::Timestamp;
 use agentsvc_systems::kernel::footprint::KindFootprint;
 use bytes::Bytes;
 use futures_util::stream;
@@ -248,7 +247,7 @@ fn short(api: &Api) -> Short {
     let reading = live_stats(api);
     let (world, rates) = (&reading.world, reading.rates);
     Short {
-        at: Timestamp(chrono::Utc::now().timestamp_millis()).to_string(),
+        at: crate::http::timestamp::timestamp_now().to_string(),
         uptime_seconds: api.health.uptime_seconds(),
         step: reading.step,
         turns_in_flight: world.turns_open,

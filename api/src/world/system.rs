@@ -22,7 +22,7 @@ use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::pages::Shape;
 use crate::http::reply::Response;
-use crate::http::route::{Reply, Route};
+use crate::http::route::{Reach, Reply, Route};
 use crate::http::shape::shape;
 use crate::http::{lists, openapi, pages, reply};
 use crate::model::catalog::DefaultModel;
@@ -47,9 +47,11 @@ pub(crate) const ROUTES: &[Route] = &[
         .query::<StatusQuery>()
         .replies(&[Reply::json::<StatusBody>(200, "the status of the daemon and its agents")]),
     Route::get("/api/version", "Get the version and build details", |call| Box::pin(version(call)))
+        .reaching(Reach::Shared)
         .while_loading()
         .replies(&[Reply::json::<VersionBody>(200, "version and build details")]),
     Route::get("/api/versions", "List API versions and their stability", |call| Box::pin(versions(call)))
+        .reaching(Reach::Shared)
         .while_loading()
         .replies(&[Reply::json::<VersionsBody>(200, "the versions")]),
     Route::get("/api/openapi.json", "Get this OpenAPI document", |call| Box::pin(openapi_document(call)))

@@ -69,7 +69,7 @@ export async function send(method, path, { body, type, signal, accept = "applica
       const sent = body === undefined || isRaw ? body : JSON.stringify(body);
       response = await fetch(address(path), { method, headers, body: sent, signal, cache: "no-store" });
     } catch (error) {
-      if (error.name === "AbortError") throw error;
+      if (error.name === "AbortError" || error.name === "TimeoutError") throw error;
       reached("away");
       throw new Failure("The daemon is unreachable. Check that it is running. This page retries automatically.", 0);
     }

@@ -22,11 +22,16 @@ export class Bindings {
     this.list = (await call("GET", "/api/bindings")).bindings ?? FALLBACK;
   }
 
+  /** What a key is bound to; undefined for nothing. */
+  commandOf(event) {
+    return this.list.find((binding) => binding.event === "key" && presses(event, binding.key))?.command;
+  }
+
   /** Carries out what a key is bound to; false when it is bound to nothing. */
   onKey(event) {
-    const bound = this.list.find((binding) => binding.event === "key" && presses(event, binding.key));
-    if (bound) this.run(bound.command);
-    return Boolean(bound);
+    const command = this.commandOf(event);
+    if (command) this.run(command);
+    return Boolean(command);
   }
 
   /** Carries out everything that is bound to an event of a turn. */

@@ -3,6 +3,7 @@
 import { Failure } from "./api.js";
 import { fill, h, holdFocus, uniqueId } from "./dom.js";
 import { icon } from "./icons.js";
+import { allowed } from "./me.js";
 
 /** How long a toast without a fault stays. */
 const TOAST_MS = 5000;
@@ -26,6 +27,11 @@ function placeToasts() {
 export function removeDialog(dialog) {
   if (dialog.contains(tray)) placeToasts();
   dialog.remove();
+}
+
+/** Closes all dialogs but the login: for when another address is opened. */
+export function closeDialogs() {
+  for (const dialog of document.querySelectorAll("dialog[open]:not(.login)")) dialog.close();
 }
 
 /** A short message in the corner: `toast("Saved")`; one of kind "bad" stays until it is dismissed. */
@@ -61,7 +67,7 @@ export function faultText(error) {
 /**
  * Opens a dialog and waits for its end. `body` is what stands in it. `submit` is called when it is confirmed: what it
  * gives is the result, and what it throws is shown (with `fields`, by the name of the answer's `field`, at that field).
- * Dismissed, it gives null. `danger` marks a step that cannot be undone; `wide` is for editors. The focus goes back to where it was,
+ * Dismissed, it gives null. The focus begins at the first control, or at that with `data-first`. `danger` marks a step that cannot be undone; `wide` is for editors. The focus goes back to where it was,
  * or to what took the place of that.
  */
 export function ask({ title, body = [], submit = async () => true, action = "Save", danger = false, wide = false, fields = {}, cancel = "Cancel" }) {
@@ -109,7 +115,7 @@ export function ask({ title, body = [], submit = async () => true, action = "Sav
     const giveBack = holdFocus();
     document.body.append(dialog);
     dialog.showModal();
-    const first = dialog.querySelector(".dialog-body :is(input, textarea, select):not([type='file'])");
+    const first = dialog.querySelector(".dialog-body [data-first]") ?? dialog.querySelector(".dialog-body :is(input, textarea, select):not([type='file'])");
     (first ?? (danger && cancel ? leave : confirm)).focus();
   });
 }
@@ -126,7 +132,7 @@ export function show({ title, body, wide = true }) {
 
 /**
  * A menu of actions behind a button: `menuButton({ label: "More", icon: "more", items: () => [{ label, icon, run, danger }] })`.
- * `items` is asked each time it opens. `key` tells the button from others for `refill`, where its label may change.
+ * `items` is asked each time it opens; those with `scope` or `all` are for some keys only (me.js). `key` tells the button from others for `refill`, where its label may change.
  */
 export function menuButton({ label, icon: name = "more", items, key = null, class: style = "quiet only-icon" }) {
   const id = uniqueId("menu");
@@ -135,7 +141,7 @@ export function menuButton({ label, icon: name = "more", items, key = null, clas
   menu.addEventListener("beforetoggle", (event) => {
     button.setAttribute("aria-expanded", String(event.newState === "open"));
     if (event.newState !== "open") return;
-    fill(menu, items().map((item) => h("button", {
+    fill(menu, allowed(items()).map((item) => h("button", {
       class: item.danger ? "danger-text" : null, type: "button", role: "menuitem", tabindex: "-1",
       onclick: () => { menu.hidePopover(); Promise.resolve(item.run()).catch(showError); },
     }, icon(item.icon ?? "chevron", 18), item.label)));

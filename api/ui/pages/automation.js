@@ -1,19 +1,20 @@
 // Automation: what acts by itself. Times, triggers, workflows, goals and tasks.
 
 import { useStyles } from "../lib/dom.js";
+import { allowed } from "../lib/me.js";
 import { mountTabs } from "../lib/tabs.js";
 
 export const title = "Automation";
 
-const TABS = [
+export const TABS = [
   { name: "times", label: "Schedules", text: "Schedules and cron jobs, their next runs and results.", load: () => import("./automation/times.js") },
   { name: "triggers", label: "Triggers", text: "Send a prompt to an agent when an event happens.", load: () => import("./automation/triggers.js") },
   { name: "workflows", label: "Workflows", text: "Pipelines of agent steps, and their runs.", load: () => import("./automation/workflows.js") },
   { name: "goals", label: "Goals", text: "Goals of agents. Open goals are part of the agent's prompt.", load: () => import("./automation/goals.js") },
-  { name: "tasks", label: "Tasks", text: "The shared task queue.", load: () => import("./automation/tasks.js") },
+  { name: "tasks", all: true, label: "Tasks", text: "The shared task queue.", load: () => import("./automation/tasks.js") },
 ];
 
 export async function mount(root, ctx) {
   await Promise.all([useStyles(new URL("../styles/parts.css", import.meta.url)), useStyles(new URL("../styles/automation.css", import.meta.url))]);
-  return mountTabs(root, ctx, { name: "automation", title, tabs: TABS });
+  return mountTabs(root, ctx, { name: "automation", title, tabs: allowed(TABS) });
 }

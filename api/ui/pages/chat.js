@@ -4,6 +4,7 @@ import { Bindings } from "../lib/bindings.js";
 import { ask, confirm, menuButton, showError, toast } from "../lib/dialogs.js";
 import { field, fill, h, useStyles } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
+import { can, seesAll } from "../lib/me.js";
 import { actionsOf } from "./chat/actions.js";
 import { Approvals } from "./chat/approve.js";
 import { Composer, dropOn } from "./chat/composer.js";
@@ -13,6 +14,7 @@ import { Log } from "./chat/log.js";
 import { Side } from "./chat/side.js";
 import { exportTrajectory, showPicturesOf } from "./chat/turn.js";
 import { Watch } from "./chat/watch.js";
+import { Welcome } from "./chat/welcome.js";
 
 export const title = "Chat";
 
@@ -50,10 +52,11 @@ class Chat {
     this.composer = new Composer(this);
     this.watch = new Watch(this);
     this.approvals = new Approvals(this);
+    this.welcome = new Welcome(this);
     this.more = menuButton({ label: "More", items: () => this.menu() });
     this.more.hidden = true;
     const head = h("header", { class: "chat-head" }, this.side.toggle, h("div", { class: "grow" }, this.name, this.note), this.state, this.startButton, this.more);
-    const place = h("section", { class: "conversation", "aria-label": "Conversation with the agent" }, head, h("div", { class: "log-frame" }, h("h2", { class: "sr" }, "Messages"), this.log.node, this.log.down), this.composer.node);
+    const place = h("section", { class: "conversation", "aria-label": "Conversation with the agent" }, head, h("div", { class: "log-frame" }, h("h2", { class: "sr" }, "Messages"), this.log.node, this.log.down), can("chat") ? this.composer.node : null);
     fill(this.frame, this.side.node, this.side.veil, place);
     dropOn(place, this.composer);
     root.append(this.frame);
@@ -62,14 +65,16 @@ class Chat {
     document.addEventListener("keydown", (event) => {
       if (!event.defaultPrevented && !document.querySelector("dialog[open], .menu:popover-open") && this.bindings.onKey(event)) event.preventDefault();
     }, { signal: ctx.signal });
+    // The palette finds agents too. Its key can be bound to something else here.
+    ctx.claim = (event) => ![undefined, "search"].includes(this.bindings.commandOf(event)) && this.bindings.onKey(event);
     ctx.showKeys(() => this.bindings.list.filter(({ event }) => event === "key").map(({ key, description, command }) => ({ key, label: description || command })));
     ctx.onRoute(() => this.route().catch(showError));
   }
 
   async start() {
     this.log.showLoading();
-    this.composer.load().catch(showError);
-    this.bindings.load().catch(showError);
+    if (can("chat")) this.composer.load().catch(showError);
+    if (seesAll()) this.bindings.load().catch(showError);
     await this.side.agents.reload("");
     await this.route();
   }
@@ -78,6 +83,10 @@ class Chat {
   async route() {
     // The address of earlier releases was #agent=...&session=...
     const old = new URLSearchParams(location.hash.slice(1));
+    if (this.ctx.query.get("new") === "agent") {
+      this.ctx.go(["chat", ...this.ctx.path], {}, { replace: true });
+      return this.newAgent();
+    }
     const [id, session] = this.ctx.path.length > 0 ? this.ctx.path : [old.get("agent"), old.get("session")];
     if (id && id === this.agent?.id && session === this.sessionId) return;
     if (id) {
@@ -97,8 +106,8 @@ class Chat {
     this.side.show(null, null);
     this.drawHead();
     return this.log.showEmpty({
-      icon: icon("chat", 32), title: "Welcome to agentsvc", text: "Create your first agent and start a conversation.",
-      actions: [h("button", { class: "primary", type: "button", onclick: () => this.newAgent().catch(showError) }, icon("plus", 18), "New agent")],
+      icon: icon("chat", 32), title: "Welcome to agentsvc", text: can("write") ? "Create your first agent and start a conversation." : "No agents belong to you.",
+      actions: !can("write") ? [] : [h("button", { class: "primary", type: "button", onclick: () => this.newAgent().catch(showError) }, icon("plus", 18), "New agent")],
     });
   }
 
@@ -155,7 +164,7 @@ class Chat {
     const isDown = Boolean(agent && agent.state !== "Running");
     this.state.hidden = !isDown;
     this.state.textContent = agent?.state ?? "";
-    this.startButton.hidden = !isDown;
+    this.startButton.hidden = !isDown || !seesAll();
     this.more.hidden = !agent;
   }
 
@@ -359,16 +368,16 @@ class Chat {
     const { agent, sessionId } = this;
     const isRunning = agent.state === "Running";
     return [
-      { label: "Rename this session", icon: "tag", run: () => this.rename() },
-      { label: "Make this the current session", icon: "flag", run: async () => { await api.call("POST", `/api/agents/${agent.id}/sessions/${sessionId}/switch`); await this.side.sessions.reload(); toast("Other messages to the agent now go to this session."); } },
+      { label: "Rename this session", icon: "tag", scope: "write", run: () => this.rename() },
+      { label: "Make this the current session", icon: "flag", scope: "write", run: async () => { await api.call("POST", `/api/agents/${agent.id}/sessions/${sessionId}/switch`); await this.side.sessions.reload(); toast("Other messages to the agent now go to this session."); } },
       { label: "Export as JSON", icon: "download", run: () => exportTrajectory(agent, sessionId, "json") },
       { label: "Export as JSON lines", icon: "download", run: () => exportTrajectory(agent, sessionId, "jsonl") },
-      { label: "Compact the history", icon: "branch", run: () => this.command("/compact") },
-      { label: "Delete this session", icon: "trash", danger: true, run: () => this.removeSession() },
-      { label: "Memory of the agent", icon: "database", run: () => this.ctx.go(["memory"], { agent: agent.id }) },
-      { label: isRunning ? "Stop the agent" : "Start the agent", icon: isRunning ? "pause" : "play", run: async () => { await api.call("POST", `/api/agents/bulk/${isRunning ? "stop" : "start"}`, { agent_ids: [agent.id] }); await this.changedAgent(); } },
-      { label: "Clone the agent", icon: "copy", run: async () => { const made = await api.call("POST", `/api/agents/${agent.id}/clone`, {}); await this.side.agents.reload(); this.open(made.agent_id); } },
-      { label: "Delete the agent", icon: "trash", danger: true, run: () => this.removeAgent() },
+      { label: "Compact the history", icon: "branch", scope: "chat", run: () => this.command("/compact") },
+      { label: "Delete this session", icon: "trash", scope: "write", danger: true, run: () => this.removeSession() },
+      { label: "Memory of the agent", icon: "database", all: true, run: () => this.ctx.go(["memory"], { agent: agent.id }) },
+      { label: isRunning ? "Stop the agent" : "Start the agent", icon: isRunning ? "pause" : "play", scope: "write", all: true, run: async () => { await api.call("POST", `/api/agents/bulk/${isRunning ? "stop" : "start"}`, { agent_ids: [agent.id] }); await this.changedAgent(); } },
+      { label: "Clone the agent", icon: "copy", scope: "write", run: async () => { const made = await api.call("POST", `/api/agents/${agent.id}/clone`, {}); await this.side.agents.reload(); this.open(made.agent_id); } },
+      { label: "Delete the agent", icon: "trash", scope: "write", danger: true, run: () => this.removeAgent() },
     ];
   }
 

@@ -5,7 +5,7 @@ import { mountTabs } from "../lib/tabs.js";
 
 export const title = "Library";
 
-const TABS = [
+export const TABS = [
   { name: "skills", label: "Skills", text: "Instructions and tools that agents can use when a task needs them.", load: () => import("./library/skills.js") },
   { name: "find", label: "Find skills", text: "Search the registry and ClawHub, and install what you find.", load: () => import("./library/find.js") },
   { name: "hands", label: "Hands", text: "Ready-made agents, or teams of agents, for a lasting job.", load: () => import("./library/hands.js") },

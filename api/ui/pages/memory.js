@@ -5,7 +5,7 @@ import { mountTabs } from "../lib/tabs.js";
 
 export const title = "Memory";
 
-const TABS = [
+export const TABS = [
   { name: "entries", label: "Entries", text: "Facts that agents remember about users, sessions and their own work.", load: () => import("./memory/entries.js") },
   { name: "graph", label: "Knowledge graph", text: "What an agent knows about people, projects and other things, and how they are related.", load: () => import("./memory/graph.js") },
   { name: "upkeep", label: "Upkeep", text: "Statistics, duplicates, cleanup, export and import.", load: () => import("./memory/upkeep.js") },

@@ -5,7 +5,7 @@ import { mountTabs } from "../lib/tabs.js";
 
 export const title = "Money & trust";
 
-const TABS = [
+export const TABS = [
   { name: "spending", label: "Spending", text: "Model cost and budgets.", load: () => import("./money/spending.js") },
   { name: "approvals", label: "Approvals", text: "Pending approvals.", load: () => import("./money/approvals.js") },
   { name: "audit", label: "Audit", text: "Tamper-evident log of every action.", load: () => import("./money/audit.js") },

@@ -5,11 +5,12 @@ import { mountTabs } from "../lib/tabs.js";
 
 export const title = "Settings";
 
-const TABS = [
+export const TABS = [
   { name: "providers", label: "Providers", text: "Model providers and API keys. Keys are write-only.", load: () => import("./settings/providers.js") },
   { name: "models", label: "Models", text: "Models, prices, capabilities and aliases.", load: () => import("./settings/models.js") },
   { name: "config", label: "Configuration", text: "Edit config.toml. Comments and order of the file are kept.", load: () => import("./settings/config.js") },
   { name: "backups", label: "Backups", text: "Agents, sessions, memory and configuration in one file.", load: () => import("./settings/backups.js"), absent: "This daemon does not support backups over the API. Stop the daemon and copy its home instead." },
+  { name: "people", label: "Users and keys", text: "Who may use this daemon, and with which keys.", load: () => import("./settings/people.js") },
   { name: "health", label: "Health", text: "Health of the daemon.", load: () => import("./settings/health.js") },
 ];
 

@@ -8,7 +8,7 @@ pub mod sweep;
 use bevy_ecs::prelude::{Component, Entity};
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::id::AgentId;
+use crate::kernel::id::{AgentId, UserId};
 use crate::kernel::taint::AgentTaint;
 use crate::kernel::time::Timestamp;
 use crate::manifest::SharedManifest;
@@ -47,6 +47,10 @@ pub enum AgentMode {
 /// Which agent spawned this one. Only agents that an agent spawned have it.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpawnedBy(pub AgentId);
+
+/// The user whom the agent belongs to. An agent without one belongs to the installation: admins and owners alone see it.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnedBy(pub UserId);
 
 /// The agent begins no turns by itself: its schedules, its triggers and the consolidation of its memory rest. Not stored: the
 /// domain that says so restores it.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{AgentMode, AgentState, ImportedFrom};
-use crate::kernel::id::{AgentId, SessionId};
+use crate::kernel::id::{AgentId, SessionId, UserId};
 use crate::kernel::record::{is_default, record};
 use crate::kernel::taint::AgentTaint;
 use crate::kernel::time::Timestamp;
@@ -41,6 +41,9 @@ pub struct AgentRecord {
     /// Where it was taken over from, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported_from: Option<Box<ImportedFrom>>,
+    /// The user whom it belongs to, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<UserId>,
 }
 
 record!(AgentRecord: b'a', AgentId, id);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::id::{AgentId, TurnId};
+use crate::kernel::id::{AgentId, KeyId, TurnId, UserId};
 
 /// Who did something. It travels with a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -22,6 +22,13 @@ pub enum Actor {
         /// In which turn.
         turn: TurnId,
     },
+    /// A client of the API with a named key.
+    Key {
+        /// Which key.
+        key: KeyId,
+        /// Whose key.
+        user: Option<UserId>,
+    },
 }
 
 impl fmt::Display for Actor {
@@ -30,6 +37,8 @@ impl fmt::Display for Actor {
             Self::System => f.write_str("system"),
             Self::Api => f.write_str("api"),
             Self::Agent { agent, turn } => write!(f, "agent:{agent}/turn:{turn}"),
+            Self::Key { key, user: None } => write!(f, "key:{key}"),
+            Self::Key { key, user: Some(user) } => write!(f, "user:{user}/key:{key}"),
         }
     }
 }

@@ -56,6 +56,14 @@ macro_rules! uuid_id {
 pub(crate) use uuid_id;
 
 uuid_id! {
+    /// Names one user.
+    UserId
+}
+uuid_id! {
+    /// Names one key of the API.
+    KeyId
+}
+uuid_id! {
     /// Names one agent for ever; a UUID v7 minted when the agent is spawned.
     AgentId
 }

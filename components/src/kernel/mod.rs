@@ -15,6 +15,7 @@ pub mod money;
 pub mod outcome;
 pub mod record;
 pub mod refusal;
+pub mod scope;
 pub mod slot;
 pub mod step;
 pub mod taint;

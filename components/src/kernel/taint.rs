@@ -37,9 +37,13 @@ impl Taint {
     const GUEST_READ: Self = Self(1 << 9);
     /// Text of other nodes, in a conversation that none of them began.
     const PEER_READ: Self = Self(1 << 10);
+    /// Someone who is no administrator began it in a chat of a channel; once it is [read](Self::as_read), what such people wrote.
+    pub const CHAT: Self = Self(1 << 11);
+    /// Text of such people, in a conversation that none of them began.
+    const CHAT_READ: Self = Self(1 << 13);
 
     /// Every label with its word.
-    pub const LABELS: [(Self, &'static str); 9] = [
+    pub const LABELS: [(Self, &'static str); 10] = [
         (Self::WEB, "web"),
         (Self::UPLOAD, "upload"),
         (Self::AGENT, "agent"),
@@ -49,30 +53,40 @@ impl Taint {
         (Self::INJECTION, "injection"),
         (Self::GUEST, "guest"),
         (Self::PEER, "peer"),
+        (Self::CHAT, "chat"),
     ];
 
     /// Those of strangers: of clients that need no key and of other nodes.
     const STRANGERS: Self = Self(Self::GUEST.0 | Self::PEER.0);
 
-    /// How far behind a label of strangers that of their text is.
+    /// Those of everyone who is not the owner: of strangers, and of people in chats.
+    const OUTSIDERS: Self = Self(Self::STRANGERS.0 | Self::CHAT.0);
+
+    /// How far behind a label of outsiders that of their text is.
     const READ_SHIFT: u32 = 2;
 
-    /// The same as content that a turn reads: text of strangers in a conversation does not make it a conversation that
-    /// strangers began.
+    /// The same as content that a turn reads: text of outsiders in a conversation does not make it a conversation that
+    /// outsiders began.
     #[must_use]
     pub const fn as_read(self) -> Self {
-        Self((self.0 & !Self::STRANGERS.0) | (self.of_strangers().0 << Self::READ_SHIFT))
+        Self((self.0 & !Self::OUTSIDERS.0) | (self.of_outsiders().0 << Self::READ_SHIFT))
     }
 
-    /// With the labels of strangers for their text: both have one word.
+    /// With the labels of outsiders for their text: both have one word.
     const fn shown(self) -> Self {
-        Self(self.0 | ((self.0 & (Self::GUEST_READ.0 | Self::PEER_READ.0)) >> Self::READ_SHIFT))
+        Self(self.0 | ((self.0 & (Self::GUEST_READ.0 | Self::PEER_READ.0 | Self::CHAT_READ.0)) >> Self::READ_SHIFT))
     }
 
     /// Only the labels of what strangers began.
     #[must_use]
     pub const fn of_strangers(self) -> Self {
         Self(self.0 & Self::STRANGERS.0)
+    }
+
+    /// Only the labels of what others than the owner began: strangers, and people in chats who are no administrators.
+    #[must_use]
+    pub const fn of_outsiders(self) -> Self {
+        Self(self.0 & Self::OUTSIDERS.0)
     }
 
     /// Nothing untrusted at all?

@@ -3,6 +3,8 @@
 //! The text as written, unknown keys included, is content and lives in the store. The world keeps this
 //! typed form, without the name, so that agents that differ only by name share one value.
 
+pub mod channel;
+
 use crate::kernel::domain::Domain;
 use std::sync::Arc;
 
@@ -10,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::AgentId;
 use crate::kernel::record::is_default;
+use crate::manifest::channel::ChannelOverrides;
 use crate::usage::Limits;
 
 /// What this domain is.
@@ -97,6 +100,12 @@ pub struct Manifest {
     /// The skills that the agent was frozen with, each as `<name>@<hash>`; `None` while it follows those that there are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frozen_skills: Option<Vec<Box<str>>>,
+    /// `channels`: the channel types in which the agent answers; empty means all. Left out of the stored form likewise.
+    #[serde(skip_serializing_if = "is_default")]
+    pub channels: Vec<Box<str>>,
+    /// `[channel_overrides]`; left out of the stored form likewise.
+    #[serde(skip_serializing_if = "is_default")]
+    pub channel_overrides: Box<ChannelOverrides>,
 }
 
 /// `schedule`: when an agent acts by itself.
@@ -196,6 +205,7 @@ impl Manifest {
             &own.memory_read,
             &own.memory_write,
             &own.shell,
+            &self.channels,
         ];
         let identity = &self.identity;
         let texts = [
@@ -214,6 +224,7 @@ impl Manifest {
             + self.proactive_memory.extraction_model.as_ref().map_or(0, |model| model.len())
             + self.triggers.iter().map(ManifestTrigger::bytes).sum::<usize>()
             + self.wake.bytes()
+            + self.channel_overrides.bytes()
             + self.frozen_skills.as_deref().map_or(0, list)
     }
 

@@ -111,6 +111,8 @@ pub struct Schedule {
     pub past: Option<Box<Past>>,
     /// Untrusted content that the turn had read that made it.
     pub taint: Taint,
+    /// The user that the turn was for that made it, where the client named one: its turns are for that user, too.
+    pub user: Option<Box<str>>,
     /// Further rules of one that a manifest asked for.
     pub wake: Option<Box<WakeRules>>,
 }

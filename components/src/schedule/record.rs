@@ -44,6 +44,9 @@ pub struct ScheduleRecord {
     /// Untrusted content that the turn had read that made it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub taint: Taint,
+    /// The user that the turn was for that made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<Box<str>>,
     /// Further rules of one that a manifest asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wake: Option<Box<WakeRules>>,

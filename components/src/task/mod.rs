@@ -6,7 +6,7 @@ use crate::kernel::words::enum_words;
 use bevy_ecs::prelude::Component;
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::id::{AgentId, TaskId};
+use crate::kernel::id::{AgentId, TaskId, UserId};
 use crate::kernel::record::{StoredComponent, is_default};
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
@@ -73,6 +73,9 @@ pub struct Task {
     /// Untrusted content that turns had read that wrote its texts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub taint: Taint,
+    /// The user with a limited role who posted it, or whose agent did: only agents of this user take it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<UserId>,
 }
 
 impl StoredComponent for Task {

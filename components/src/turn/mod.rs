@@ -16,17 +16,21 @@ use bevy_ecs::prelude::{Component, Entity};
 use serde::{Deserialize, Serialize};
 
 use crate::a2a::A2aTaskId;
+use crate::channel::ChatMessageId;
+use crate::hook::HookCallId;
 use crate::kernel::id::{AgentId, ApprovalId, RunId, ScheduleId, SessionId, TriggerId, TurnId};
 use crate::kernel::record::is_default;
 use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
+use crate::manifest::ModelChoice;
 use crate::proactive_memory::recall::Recalled;
 use crate::session::message::{ToolCall, Usage};
 use crate::turn::profile::TurnProfile;
 use crate::turn::trace::TraceStep;
 
 /// What this domain is.
-pub const DOMAIN: Domain = Domain { name: "turn", uses: &["a2a", "manifest", "proactive_memory", "session", "usage"] };
+pub const DOMAIN: Domain =
+    Domain { name: "turn", uses: &["a2a", "channel", "hook", "manifest", "proactive_memory", "session", "usage"] };
 
 /// Where a turn is. The table of transitions stands at the head of `systems/src/turn/mod.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -113,6 +117,16 @@ pub enum Origin {
         /// Which agent.
         agent: AgentId,
     },
+    /// A hook was called, or a file came into the inbox.
+    Hook {
+        /// The call.
+        call: HookCallId,
+    },
+    /// A message of a chat.
+    Channel {
+        /// Which message.
+        message: ChatMessageId,
+    },
 }
 
 impl Origin {
@@ -130,6 +144,8 @@ impl Origin {
             Self::Workflow { .. } => "workflow",
             Self::A2a { .. } => "a2a",
             Self::Dream { .. } => "dream",
+            Self::Hook { .. } => "hook",
+            Self::Channel { .. } => "channel",
         }
     }
 
@@ -139,7 +155,7 @@ impl Origin {
         matches!(self, Self::Api | Self::WebSocket | Self::OpenAi)
     }
 
-    /// Did a trigger, a schedule, a workflow, an A2A task or the world itself begin it? Then nobody waits for it but what began
+    /// Did a trigger, a schedule, a workflow, an A2A task, a hook, a chat or the world itself begin it? Then nobody waits for it but what began
     /// it, and it goes on after a restart wherever it runs.
     #[must_use]
     pub const fn is_fired(self) -> bool {
@@ -148,7 +164,9 @@ impl Origin {
             | Self::Schedule { .. }
             | Self::Workflow { .. }
             | Self::A2a { .. }
-            | Self::Dream { .. } => true,
+            | Self::Dream { .. }
+            | Self::Hook { .. }
+            | Self::Channel { .. } => true,
             Self::Api | Self::WebSocket | Self::OpenAi | Self::Agent { .. } | Self::Peer => false,
         }
     }
@@ -199,12 +217,62 @@ pub struct TurnRequest {
     /// The user that it is for, in the words of the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<Box<str>>,
+    /// The chat that its message comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chat: Option<Box<ChatSource>>,
     /// The W3C `traceparent` of the request, where it brought one: its effects bear the trace id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<str>>,
+    /// The model that answers instead of the agent's own: provider and id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<Box<ModelName>>,
     /// Narrows what the turn is and may do; only what the world itself begins has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<Box<TurnProfile>>,
+}
+
+impl TurnRequest {
+    /// The provider of the model that it asks for.
+    #[must_use]
+    pub fn provider(&self) -> Option<&str> {
+        self.model.as_ref().map(|model| &*model.provider)
+    }
+}
+
+/// A model by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelName {
+    /// Its provider.
+    pub provider: Box<str>,
+    /// Its id.
+    pub model: Box<str>,
+}
+
+impl ModelName {
+    /// The choice of an agent, but for this model. An endpoint and a key belong to the provider that they were written for.
+    #[must_use]
+    pub fn chosen(&self, own: &ModelChoice) -> ModelChoice {
+        let mut choice = own.clone();
+        if choice.provider != self.provider {
+            (choice.base_url, choice.api_key_env) = (None, None);
+        }
+        (choice.provider, choice.model) = (self.provider.clone(), self.model.clone());
+        choice
+    }
+}
+
+/// The chat that a message comes from, as the outside knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ChatSource {
+    /// The kind of channel, such as `telegram`: what usage names as its channel.
+    pub channel_type: Box<str>,
+    /// The name of the instance.
+    pub instance: Box<str>,
+    /// The chat.
+    pub chat: Box<str>,
+    /// Who wrote the message.
+    pub sender: Box<str>,
 }
 
 /// A tool that the client of a request runs itself.

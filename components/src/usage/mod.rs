@@ -9,7 +9,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::id::AgentId;
+use crate::kernel::id::{AgentId, UserId};
 use crate::kernel::money::Micros;
 use crate::kernel::time::Timestamp;
 use crate::session::message::Usage;
@@ -130,6 +130,8 @@ pub enum Scope {
     Global,
     /// One agent's.
     Agent(AgentId),
+    /// That of all agents of one user.
+    User(UserId),
 }
 
 impl Scope {
@@ -143,21 +145,17 @@ impl Scope {
     #[must_use]
     pub const fn parent(self) -> Option<Self> {
         match self {
-            Self::Agent(_) => Some(Self::Global),
+            Self::Agent(_) | Self::User(_) => Some(Self::Global),
             Self::Global => None,
         }
     }
 
-    /// It and everything above it.
-    pub fn path(self) -> impl Iterator<Item = Self> {
-        std::iter::successors(Some(self), |scope| scope.parent())
-    }
-
-    /// Where a call of `agent` counts, and these agents are above it, nearest first: at its limits, at theirs, at
-    /// everybody's.
-    pub fn path_of(agent: AgentId, above: &[AgentId]) -> impl Iterator<Item = Self> + '_ {
+    /// Where a call of `agent` counts that belongs to `user`, and these agents are above it, nearest first: at its limits, at
+    /// theirs, at those of the user, at everybody's.
+    pub fn path_of(agent: AgentId, above: &[AgentId], user: Option<UserId>) -> impl Iterator<Item = Self> + '_ {
         let own = Self::of(agent).agent();
-        own.into_iter().chain(above.iter().copied()).map(Self::Agent).chain(std::iter::once(Self::Global))
+        let agents = own.into_iter().chain(above.iter().copied()).map(Self::Agent);
+        agents.chain(user.map(Self::User)).chain(std::iter::once(Self::Global))
     }
 
     /// The agent, where it is one's.
@@ -165,17 +163,33 @@ impl Scope {
     pub const fn agent(self) -> Option<AgentId> {
         match self {
             Self::Agent(agent) => Some(agent),
-            Self::Global => None,
+            Self::Global | Self::User(_) => None,
         }
+    }
+
+    /// The user, where it is one's.
+    #[must_use]
+    pub const fn user(self) -> Option<UserId> {
+        match self {
+            Self::User(user) => Some(user),
+            Self::Global | Self::Agent(_) => None,
+        }
+    }
+
+    /// That of an agent, else of a user, else everybody's.
+    #[must_use]
+    pub fn from_ids(agent: Option<AgentId>, user: Option<UserId>) -> Self {
+        agent.map(Self::Agent).or_else(|| user.map(Self::User)).unwrap_or(Self::Global)
     }
 }
 
 impl fmt::Display for Scope {
-    /// `global`, or the agent's id.
+    /// `global`, the agent's id, or `user:` and the user's id.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Global => f.write_str("global"),
             Self::Agent(agent) => agent.fmt(f),
+            Self::User(user) => write!(f, "user:{user}"),
         }
     }
 }
@@ -254,8 +268,11 @@ impl Limits {
 /// A budget that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OverBudget {
-    /// Whose; `None` is everybody's.
+    /// Whose; `None` is a user's, or everybody's.
     pub agent: Option<AgentId>,
+    /// Which user's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<UserId>,
     /// Of which time.
     pub period: Period,
     /// The limit: micro-dollars, or tokens of an hour.
@@ -270,6 +287,6 @@ impl OverBudget {
     /// Whose.
     #[must_use]
     pub fn scope(&self) -> Scope {
-        self.agent.map_or(Scope::Global, Scope::Agent)
+        Scope::from_ids(self.agent, self.user)
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::attempt::Attempt;
 use crate::kernel::effect::Effect;
-use crate::kernel::id::{AgentId, JobId, SessionId};
+use crate::kernel::id::{AgentId, JobId, SessionId, UserId};
 use crate::kernel::money::Micros;
 use crate::kernel::outcome::Outcome;
 use crate::kernel::record::is_default;
@@ -61,6 +61,9 @@ pub struct CallRecord {
     /// The agents above it, nearest first: it counts at their limits too.
     #[serde(default, skip_serializing_if = "is_default")]
     pub above: Vec<AgentId>,
+    /// The user whom the agent belonged to: it counts at the limits of that user too.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub user: Option<UserId>,
     /// What the agent is called.
     pub agent_name: Box<str>,
     /// In which session.
@@ -101,6 +104,11 @@ impl CallRecord {
     pub const fn scope(&self) -> Scope {
         Scope::of(self.agent)
     }
+
+    /// Where its money counts: at its agent, at the user of that, and at everybody's.
+    pub fn scopes(&self) -> impl Iterator<Item = Scope> {
+        Scope::path_of(self.agent, &[], self.user)
+    }
 }
 
 /// What was spent in the hour, the day and the month that a clock was in, which then jumped far.
@@ -135,8 +143,11 @@ impl Windows {
 /// What a scope has spent. Times are counted from 1970 in UTC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScopeUseRecord {
-    /// Whose; `None` is everybody's. Also in the key.
+    /// Whose; `None` is a user's, or everybody's. Also in the key.
     pub agent: Option<AgentId>,
+    /// Which user's.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub user: Option<UserId>,
     /// All time.
     pub total: UsageSum,
     /// Which day `day_cost` is of.
@@ -164,6 +175,7 @@ impl ScopeUseRecord {
     pub fn new(scope: Scope) -> Self {
         Self {
             agent: scope.agent(),
+            user: scope.user(),
             total: UsageSum::default(),
             day: i64::MIN,
             day_cost: Micros::ZERO,
@@ -195,7 +207,7 @@ impl ScopeUseRecord {
     /// Whose.
     #[must_use]
     pub fn scope(&self) -> Scope {
-        self.agent.map_or(Scope::Global, Scope::Agent)
+        Scope::from_ids(self.agent, self.user)
     }
 }
 
@@ -203,12 +215,23 @@ impl ScopeUseRecord {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BudgetRecord {
-    /// Whose; `None` is everybody's. Also in the key.
+    /// Whose; `None` is a user's, or everybody's. Also in the key.
     pub agent: Option<AgentId>,
+    /// Which user's.
+    #[serde(skip_serializing_if = "is_default")]
+    pub user: Option<UserId>,
     /// Limits set by the API.
     pub limits: Limits,
     /// The day and the month that a warning was sent for.
     pub warned: [Option<i64>; 2],
     /// The hour, the day and the month for which it was said that the budget is used up.
     pub exceeded: [Option<i64>; 3],
+}
+
+impl BudgetRecord {
+    /// Whose.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        Scope::from_ids(self.agent, self.user)
+    }
 }

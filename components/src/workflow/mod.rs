@@ -262,4 +262,6 @@ pub struct WorkflowRun {
     pub output: Option<Arc<str>>,
     /// Untrusted content that stands in its input and outputs.
     pub taint: Taint,
+    /// The user that the turn was for that began it, where the client named one: its turns are for that user, too.
+    pub user: Option<Box<str>>,
 }

@@ -46,6 +46,9 @@ pub struct RunRecord {
     /// Untrusted content in its texts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub taint: Taint,
+    /// The user that the turn was for that began it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<Box<str>>,
 }
 
 record!(RunRecord: b'n', RunId, id);

@@ -17,11 +17,17 @@ fn read(text: &str) -> Config {
 fn every_key_is_shown_and_secrets_are_not() {
     let home = Home::new("/h");
     let text = "api_key = \"hunter2\"\n[providers.openai]\ncontext_tokens = 1000\n[prices.\"a/b\"]\n\
-                cached_input_per_m = 1.0\n[queue.concurrency.providers]\nopenai = 3\n[mcp_servers.files]\ncommand = \"x\"\n";
+                cached_input_per_m = 1.0\n[queue.concurrency.providers]\nopenai = 3\n[mcp_servers.files]\ncommand = \"x\"\n\
+                [sidecar_channels.ntfy]\ncommand = \"x\"\n[users.ann]\n[web_chats.shop]\nagent = \"a\"\n\
+                 allowed_origins = [\"https://shop.example\"]\n";
     let shown = read(text).shown(&home);
     for (path, key) in tree::leaves(Config::KEYS) {
         let path =
             path.replace("providers.<name>", "providers.openai").replace("mcp_servers.<name>", "mcp_servers.files");
+        let path = path
+            .replace("sidecar_channels.<name>", "sidecar_channels.ntfy")
+            .replace("users.<name>", "users.ann")
+            .replace("web_chats.<name>", "web_chats.shop");
         let path = path.replace("<name>", "a/b");
         let found = path.split('.').try_fold(&shown, |value, name| value.get(name));
         assert!(found.is_some(), "{path} is not shown");

@@ -22,7 +22,7 @@ impl Run for Completions {
 impl Completions {
     fn script(&self) -> Vec<u8> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut super::parser(), "agentsvc", &mut script);
+        clap_complete::generate(self.shell, &mut super::parser(|_| true), "agentsvc", &mut script);
         script
     }
 }

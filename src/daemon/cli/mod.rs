@@ -9,11 +9,12 @@ mod stop;
 
 use std::process::ExitCode;
 
+use agentsvc_api::http::operations::Operation;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use crate::config::{Config, Document as _};
 use crate::kernel::cli::context::Global;
-use crate::kernel::cli::{Context, Error, Subcommand, output};
+use crate::kernel::cli::{Context, Error, Group, Subcommand, output, request};
 use crate::kernel::home::Home;
 use crate::kernel::settings::Settings;
 use crate::{DOMAINS, install};
@@ -29,11 +30,25 @@ Exit codes:
   5  refused: the key is missing or wrong
   6  conflict with what is there";
 
+/// What `--help` shows of how it is used.
+const EXAMPLES: &str = "\
+Examples:
+  agentsvc start                                  run the daemon; the page is at http://127.0.0.1:4545/
+  agentsvc providers set-key openai               use a real model
+  agentsvc chat assistant                         talk to an agent
+  agentsvc schedule create --agent assistant --cron '0 8 * * MON-FRI' --prompt 'What is new?'
+  agentsvc approvals list                         what waits for your decision
+  agentsvc agent list --json | jq .               for programs
+
+`agentsvc <command> --help` says more about each.";
+
 /// The subcommands that belong to no domain.
 const OWN: &[Subcommand] = &[
-    Subcommand::new::<init::Init>(0, "init", "Create the home and a commented config.toml; existing files are kept"),
-    Subcommand::new::<start::Start>(1, "start", "Run the daemon in the foreground"),
-    Subcommand::new::<stop::Stop>(2, "stop", "Stop the daemon and wait until it has stopped"),
+    Subcommand::new::<init::Init>(0, "init", "Create the home and a commented config.toml; existing files are kept")
+        .under(Group::Daemon),
+    Subcommand::new::<start::Start>(1, "start", "Run the daemon in the foreground").under(Group::Daemon),
+    Subcommand::new::<stop::Stop>(2, "stop", "Stop the daemon and wait until it has stopped").under(Group::Daemon),
+    Subcommand::new::<request::Request>(60, "api", "Call any route of the API, and print its JSON"),
     Subcommand::new::<completions::Completions>(19, "completions", "Print a completion script for a shell"),
 ];
 
@@ -41,20 +56,43 @@ const OWN: &[Subcommand] = &[
 fn subcommands() -> Vec<Subcommand> {
     let brought = DOMAINS.iter().flat_map(|domain| domain.commands);
     let mut all: Vec<Subcommand> = OWN.iter().chain(brought).copied().collect();
-    all.sort_by_key(|subcommand| subcommand.order);
+    all.sort_by_key(|subcommand| (subcommand.group, subcommand.order));
     all
 }
 
 /// What reads the command line.
-fn parser() -> Command {
+/// `whole` says of which subcommands it must know those that are made from routes, which takes a while.
+fn parser(whole: impl Fn(&str) -> bool) -> Command {
     Global::augment_args(Command::new("agentsvc"))
         .version(env!("CARGO_PKG_VERSION"))
         .about("Run and supervise AI agents on your own machine")
         .long_about(None::<&str>)
-        .after_help(EXIT_CODES)
+        .help_template("{about}\n\n{usage-heading} {usage}\n{before-help}{all-args}{after-help}")
+        .before_help(listed())
+        .after_help(format!("{EXAMPLES}\n\n{EXIT_CODES}"))
         .arg_required_else_help(true)
         .subcommand_required(true)
-        .subcommands(subcommands().iter().map(Subcommand::command))
+        .subcommands(
+            subcommands().iter().map(|subcommand| subcommand.command(whole(subcommand.name).then_some(routes))),
+        )
+}
+
+/// The subcommands by their groups.
+fn listed() -> String {
+    let shown: Vec<Subcommand> = subcommands().into_iter().filter(|subcommand| !subcommand.is_hidden).collect();
+    let mut text = String::new();
+    for group in Group::ALL {
+        text.push_str(&format!("\n{}:\n", group.as_str()));
+        for subcommand in shown.iter().filter(|subcommand| subcommand.group == group) {
+            text.push_str(&format!("  {:11}  {}\n", subcommand.name, subcommand.about));
+        }
+    }
+    text
+}
+
+/// The routes of the API at and under a path.
+pub(crate) fn routes(path: &str) -> Vec<Operation> {
+    agentsvc_api::DOMAINS.operations(path)
 }
 
 /// Reads what the configuration of `home` says to domains.
@@ -72,7 +110,8 @@ pub(crate) fn read(home: &Home, settings: &Settings) -> Result<(), Error> {
 pub fn main() -> ExitCode {
     install();
     // Wrong usage ends here, with the code of `Exit::Usage`.
-    let typed = parser().get_matches();
+    let given: Vec<String> = std::env::args_os().map(|given| given.to_string_lossy().into_owned()).collect();
+    let typed = parser(|name| given.iter().any(|given| given == name || is_about_all(given))).get_matches();
     match run(&typed) {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of our output has left; it has what it wanted.
@@ -84,9 +123,14 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// True for words with which all subcommands are printed.
+fn is_about_all(given: &str) -> bool {
+    matches!(given, "help" | "completions")
+}
+
 fn run(typed: &ArgMatches) -> Result<(), Error> {
     let usage = |error: clap::Error| Error::Usage(error.to_string());
-    let context = Context::new(Global::from_arg_matches(typed).map_err(usage)?, read);
+    let context = Context::new(Global::from_arg_matches(typed).map_err(usage)?, read, routes);
     let Some((name, options)) = typed.subcommand() else { return Err(Error::Usage(EXIT_CODES.to_owned())) };
     let found = subcommands().into_iter().find(|subcommand| subcommand.name == name);
     let unknown = || Error::Usage(format!("unknown subcommand {name}"));
@@ -99,12 +143,12 @@ mod tests {
     use crate::kernel::cli::Exit;
 
     fn parse(line: &str) -> Result<ArgMatches, clap::Error> {
-        parser().try_get_matches_from(line.split_whitespace())
+        parser(|_| true).try_get_matches_from(line.split_whitespace())
     }
 
     #[test]
     fn the_definition_is_sound() {
-        parser().debug_assert();
+        parser(|_| true).debug_assert();
     }
 
     #[test]

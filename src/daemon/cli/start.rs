@@ -13,6 +13,7 @@ use crate::daemon::launch::{self, Launch};
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
 use crate::kernel::cli::{Error, Exit, Run};
+use crate::kernel::descriptors;
 use crate::kernel::disk_watch;
 use crate::kernel::home::Home;
 use crate::kernel::logging;
@@ -25,7 +26,7 @@ pub(crate) struct Start {
     /// Address to listen on; overrides `api_listen`
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<String>,
-    /// Log format on stderr; overrides `[log] format`
+    /// Log format on stderr; overrides `[log] format`. Without it, a terminal shows warnings and errors only
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<Format>,
     /// Begin with an empty world in a home that had another one
@@ -36,6 +37,7 @@ pub(crate) struct Start {
 impl Run for Start {
     /// Checks everything that can be checked before anything runs, then runs the daemon.
     fn run(self, context: &Context) -> Result<(), Error> {
+        descriptors::close_inherited();
         let home = context.home()?;
         finish_restore(&home)?;
         let Loaded { mut config, warnings } = Config::load(&home.config_file())?;
@@ -70,9 +72,11 @@ impl Run for Start {
             let types = launch::install_agent_types(&home)?;
             output::note(&format!("first start: wrote {types} agent types to {}", home.agent_types_dir().display()));
         }
+        let greets = self.log_format.is_none() && config.log.format == Format::Human && logging::is_watched();
         let logging = logging::start(logging::Settings {
             level: config.log_level,
             format: self.log_format.unwrap_or(config.log.format),
+            is_brief: greets,
             directory: &home.logs_dir(),
             secrets: launch::secrets(&config),
             redact: agentsvc_systems::redact::redact,
@@ -80,7 +84,7 @@ impl Run for Start {
         for warning in warnings.iter().map(ToString::to_string).chain(logging.warning.clone()) {
             tracing::warn!("config.toml: {warning}");
         }
-        let launch = Launch { home, lock, config, listen: self.listen, warnings, logging, first_run };
+        let launch = Launch { home, lock, config, listen: self.listen, warnings, logging, first_run, greets };
         daemon::run(&launch).map_err(|error| Error::domain(Exit::Failure, error))
     }
 }

@@ -6,19 +6,34 @@ use std::io::BufWriter;
 use std::path::Path;
 use std::time::Duration;
 
+use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::kernel::cli::Error;
+use crate::kernel::config::nearest;
 use crate::kernel::host::{host_of, is_loopback};
 use crate::kernel::sse;
 
 /// How long a connection may take; a daemon is near.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
+/// Agents among whose names a wrong one is looked for.
+const NAMES_MAX: &str = "1000";
 /// Bytes of one event of a stream.
 const EVENT_BYTES_MAX: usize = 8 << 20;
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// JSON.
+    Json(Value),
+    /// Text of another type.
+    Text(String),
+    /// None: there is nothing to say.
+    None,
+}
 
 /// A client of one daemon.
 #[derive(Debug)]
@@ -64,6 +79,23 @@ impl Client {
     /// `GET path`, of which only what `T` names is kept.
     pub(crate) async fn get_as<T: DeserializeOwned>(&self, path: &str, query: &[(&str, &str)]) -> Result<T, Error> {
         read(self.send(Method::GET, path, query, None).await?).await
+    }
+
+    /// Calls any route; the answer is of the type that it says.
+    pub(crate) async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> Result<Body, Error> {
+        let response = self.send(method, path, query, body).await?;
+        let is_json = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains("json"));
+        if response.headers().get(CONTENT_TYPE).is_some_and(is_json) {
+            return read(response).await.map(Body::Json);
+        }
+        let text = response.text().await.map_err(|error| Error::Protocol(describe(&error)))?;
+        Ok(if text.is_empty() { Body::None } else { Body::Text(text) })
     }
 
     /// `GET path`, whose answer is a text.
@@ -141,7 +173,13 @@ impl Client {
         let found = self.get("/api/agents", &[("name", agent), ("limit", "2")]).await?;
         let mut found = found.as_array().into_iter().flatten();
         let named = found.find(|found| found["name"] == agent).and_then(|found| found["id"].as_str());
-        named.map(str::to_owned).ok_or_else(|| Error::NotFound(format!("agent {agent} does not exist")))
+        if let Some(id) = named {
+            return Ok(id.to_owned());
+        }
+        let all = self.get("/api/agents", &[("limit", NAMES_MAX)]).await?;
+        let names = all.as_array().into_iter().flatten().filter_map(|agent| agent["name"].as_str());
+        let near = nearest(agent, names).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+        Err(Error::NotFound(format!("agent {agent} does not exist{near}")))
     }
 
     /// Sends a request; an answer that is an error becomes one here.
@@ -161,6 +199,11 @@ impl Client {
 
     fn request(&self, method: Method, path: &str, query: &[(&str, &str)]) -> Result<RequestBuilder, Error> {
         let mut url = Url::parse(&format!("{}{path}", self.base)).map_err(|error| Error::Usage(error.to_string()))?;
+        // Dots would lead to another route than the one that is meant.
+        let given = path.split(['?', '#']).next().unwrap_or_default();
+        if !url.path().ends_with(given) {
+            return Err(Error::Usage(format!("{given}: not a path of the API, or a name of dots")));
+        }
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
@@ -291,12 +334,28 @@ mod tests {
         let (client, asked) = daemon(&[
             "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n[{\"name\":\"a b\",\"id\":\"i\"}]",
             "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n[{\"name\":\"a bc\",\"id\":\"i\"}]",
+            "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n[{\"name\":\"scout\"},{\"name\":\"a bc\"}]",
         ]);
         assert_eq!(block_on(client.agent_id("a b")).unwrap(), "i");
-        assert_eq!(block_on(client.agent_id("a b")).unwrap_err().exit(), Exit::NotFound);
+        let error = block_on(client.agent_id("a b")).unwrap_err();
+        assert_eq!(
+            (error.exit(), error.to_string().as_str()),
+            (Exit::NotFound, "agent a b does not exist; did you mean a bc?")
+        );
         let head = &asked.join().unwrap()[0];
         assert!(head.starts_with("GET /api/agents?name=a+b&limit=2 HTTP/1.1\r\n"), "{head}");
         assert!(head.contains("authorization: Bearer k\r\n"), "{head}");
+    }
+
+    #[test]
+    fn dots_lead_to_no_other_route() {
+        let client = Client::new("http://192.0.2.1/base", None).unwrap();
+        for path in
+            ["/api/agents/a/files/../history", "/api/agents/a/files/%2e%2E/history", "/api/goals/.", "/api/a/.."]
+        {
+            let error = block_on(client.delete(path)).unwrap_err();
+            assert_eq!(error.exit(), Exit::Usage, "{path}: {error}");
+        }
     }
 
     #[test]

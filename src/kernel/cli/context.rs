@@ -6,11 +6,13 @@ use clap::Args;
 
 use super::Error;
 use super::client::Client;
+use super::resource::Routes;
 use crate::kernel::home::{Home, url_of};
 use crate::kernel::settings::{Reach, Settings};
 
 /// Options that every command takes.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
     /// The home directory [default: $AGENTSVC_HOME, else ~/.agentsvc]
     #[arg(long, global = true, value_name = "DIR")]
@@ -30,6 +32,7 @@ pub(crate) struct Global {
 pub struct Context {
     global: Global,
     read: ReadSettings,
+    routes: Routes,
 }
 
 /// Reads the settings of a home. Those of one whose configuration is broken are the defaults.
@@ -37,8 +40,13 @@ pub(crate) type ReadSettings = fn(&Home, &Settings) -> Result<(), Error>;
 
 impl Context {
     /// The surroundings given by the global options.
-    pub(crate) fn new(global: Global, read: ReadSettings) -> Self {
-        Self { global, read }
+    pub(crate) fn new(global: Global, read: ReadSettings, routes: Routes) -> Self {
+        Self { global, read, routes }
+    }
+
+    /// The routes of the daemon.
+    pub(crate) fn routes(&self) -> Routes {
+        self.routes
     }
 
     /// True when output is for programs.
@@ -106,7 +114,7 @@ mod tests {
 
     fn context(home: &std::path::Path, url: Option<&str>) -> Context {
         let global = Global { home: Some(home.to_owned()), url: url.map(str::to_owned), api_key: None, json: false };
-        Context::new(global, crate::daemon::cli::read)
+        Context::new(global, crate::daemon::cli::read, crate::daemon::cli::routes)
     }
 
     #[test]

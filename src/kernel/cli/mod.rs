@@ -4,9 +4,13 @@ pub(crate) mod client;
 pub(crate) mod context;
 pub(crate) mod error;
 pub(crate) mod output;
+pub(crate) mod request;
+pub(crate) mod resource;
+mod show;
 mod subcommand;
 
 pub use context::Context;
 pub use error::{Error, Exit};
+pub(crate) use resource::Resource;
 pub(crate) use subcommand::Run;
-pub use subcommand::Subcommand;
+pub use subcommand::{Group, Subcommand};

@@ -27,10 +27,38 @@ pub(crate) fn line(text: &str) -> Result<(), Error> {
     print(&format!("{text}\n"))
 }
 
+/// Prints what a route answered with as text: exactly as it came for programs, without control characters for terminals.
+pub(crate) fn text(text: &str) -> Result<(), Error> {
+    if io::stdout().is_terminal() { print(&clean(text)) } else { print(text) }
+}
+
 /// Prints `value` as indented JSON.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Error> {
     let text = serde_json::to_string_pretty(value).map_err(|error| Error::Protocol(error.to_string()))?;
-    line(&text)
+    line(&escaped(&text))
+}
+
+/// JSON in which characters that a terminal obeys are written as escapes. Strings alone can hold some.
+fn escaped(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_obeyed) {
+        return json.into();
+    }
+    let mut out = String::with_capacity(json.len() + 64);
+    for character in json.chars() {
+        if is_obeyed(character) {
+            // All of them are in the first plane.
+            out.push_str(&format!("\\u{:04x}", u32::from(character)));
+        } else {
+            out.push(character);
+        }
+    }
+    out.into()
+}
+
+/// Control characters but for tabs and line feeds, and those that turn the direction of a text.
+fn is_obeyed(character: char) -> bool {
+    let is_control = character.is_control() && !matches!(character, '\n' | '\t');
+    is_control || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// An answer while it is printed: exactly as the model wrote it for programs, without control characters for
@@ -47,7 +75,7 @@ impl Answer {
         if !piece.is_empty() {
             self.open = !piece.ends_with('\n');
         }
-        if io::stdout().is_terminal() { print(&clean(piece)) } else { print(piece) }
+        text(piece)
     }
 
     /// Ends the last line if it has not ended.
@@ -147,21 +175,25 @@ pub(crate) fn bytes(count: u64) -> String {
 
 /// `text` without what could drive a terminal: escape sequences lose their start, newlines and tabs stay.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
-    let harmful = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
-    if text.contains(harmful) { text.replace(harmful, "").into() } else { text.into() }
+    if text.contains(is_obeyed) { text.replace(is_obeyed, "").into() } else { text.into() }
 }
 
 /// Rows under headings, columns as wide as their widest cell.
 #[derive(Debug)]
 pub(crate) struct Table {
-    headings: Vec<&'static str>,
+    headings: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// An empty table.
     pub(crate) fn new(headings: &[&'static str]) -> Self {
-        Self { headings: headings.to_vec(), rows: Vec::new() }
+        Self::with(headings.iter().map(|&heading| heading.to_owned()).collect())
+    }
+
+    /// An empty table whose headings are known only now.
+    pub(crate) fn with(headings: Vec<String>) -> Self {
+        Self { headings, rows: Vec::new() }
     }
 
     /// A row for each of `values`, with what is at the pointer of each column.
@@ -173,7 +205,8 @@ impl Table {
         table
     }
 
-    fn push(&mut self, cells: impl Iterator<Item = impl AsRef<str>>) {
+    /// Adds a row; each cell becomes one line.
+    pub(crate) fn push(&mut self, cells: impl Iterator<Item = impl AsRef<str>>) {
         let flat = |cell: &str| clean(cell).split_whitespace().collect::<Vec<_>>().join(" ");
         self.rows.push(cells.map(|cell| flat(cell.as_ref())).collect());
     }
@@ -185,9 +218,8 @@ impl Table {
 
     /// The table as text, a newline after each row. No headings, no heading line.
     pub(crate) fn render(&self) -> String {
-        let headings: Vec<String> = self.headings.iter().map(|&heading| heading.to_owned()).collect();
         let lines: Vec<&Vec<String>> =
-            Some(&headings).filter(|h| !h.is_empty()).into_iter().chain(&self.rows).collect();
+            Some(&self.headings).filter(|h| !h.is_empty()).into_iter().chain(&self.rows).collect();
         let columns = lines.iter().map(|cells| cells.len()).max().unwrap_or(0);
         let width = |column: usize| {
             let cells = lines.iter().filter_map(|cells| cells.get(column));
@@ -234,7 +266,7 @@ pub(crate) fn duration(secs: u64) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::{Table, bytes, clean, duration, field};
+    use super::{Table, bytes, clean, duration, escaped, field};
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
@@ -251,9 +283,19 @@ mod tests {
     fn nothing_drives_the_terminal() {
         assert_eq!(clean("a\u{1b}[31mb\r\n\tc\u{9b}"), "a[31mb\n\tc");
         assert_eq!(clean("plain"), "plain");
+        assert_eq!(clean("ten\u{202e}01\u{2066}"), "ten01");
         let mut table = Table::new(&[]);
         table.row(["\u{1b}]0;x\u{7}"]);
         assert_eq!(table.render(), "]0;x\n");
+    }
+
+    #[test]
+    fn json_drives_no_terminal_and_says_the_same() {
+        let text = json!({ "a": "\u{9b}31m\u{202e}ä\u{7f}\u{1b}\n" }).to_string();
+        let shown = escaped(&text);
+        assert!(shown.chars().all(|character| !character.is_control() && character != '\u{202e}'), "{shown}");
+        assert_eq!(shown.parse::<serde_json::Value>().unwrap(), text.parse::<serde_json::Value>().unwrap());
+        assert_eq!(escaped("{\n  \"a\": 1\n}"), "{\n  \"a\": 1\n}");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use super::{Context, Error};
+use super::resource::{self, Routes};
+use super::{Context, Error, Resource};
 
 /// What a subcommand does once its options are read.
 pub(crate) trait Run: FromArgMatches {
@@ -10,29 +11,111 @@ pub(crate) trait Run: FromArgMatches {
     fn run(self, context: &Context) -> Result<(), Error>;
 }
 
+/// Where `--help` lists a subcommand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// The daemon itself.
+    Daemon,
+    /// Agents, and talking to them.
+    Agents,
+    /// What makes agents act.
+    Automation,
+    /// What agents know and can do.
+    Abilities,
+    /// What agents are connected with.
+    Connections,
+    /// Looking after all of it.
+    Operations,
+    /// All others.
+    More,
+}
+
+agentsvc_components::enum_words! { pub Group [ALL, as_str] {
+    Daemon = "Daemon", Agents = "Agents", Automation = "Automation", Abilities = "Abilities",
+    Connections = "Connections", Operations = "Operations", More = "More",
+} }
+
+/// Adds its options to a command.
+type Augment = fn(Command) -> Command;
+
+/// Runs it with what was typed.
+type RunTyped = fn(&ArgMatches, &Context) -> Result<(), Error>;
+
 /// One subcommand.
 #[derive(Clone, Copy)]
 pub struct Subcommand {
     /// A chat command.
     pub(crate) name: &'static str,
     /// What it does, in one sentence of `--help`.
-    about: &'static str,
-    /// Its place in `--help`.
+    pub(crate) about: &'static str,
+    /// Its place in `--help`, within its group.
     pub(crate) order: u8,
-    is_hidden: bool,
-    options: fn(Command) -> Command,
-    run: fn(&ArgMatches, &Context) -> Result<(), Error>,
+    /// Its group in `--help`.
+    pub(crate) group: Group,
+    pub(crate) is_hidden: bool,
+    /// Another name that is understood.
+    alias: Option<&'static str>,
+    resources: &'static [Resource],
+    options: Augment,
+    /// `None`: all of its subcommands are made from routes.
+    run: Option<RunTyped>,
 }
 
 impl Subcommand {
     /// A subcommand with the options of `T`.
     pub(crate) const fn new<T: Args + Run>(order: u8, name: &'static str, about: &'static str) -> Self {
-        Self { name, about, order, is_hidden: false, options: T::augment_args, run: run::<T> }
+        let (options, run): (Augment, RunTyped) = (T::augment_args, run::<T>);
+        Self {
+            name,
+            about,
+            order,
+            group: Group::More,
+            is_hidden: false,
+            alias: None,
+            resources: &[],
+            options,
+            run: Some(run),
+        }
     }
 
     /// A subcommand that has the subcommands of `T`.
     pub(crate) const fn group<T: clap::Subcommand + Run>(order: u8, name: &'static str, about: &'static str) -> Self {
-        Self { name, about, order, is_hidden: false, options: group::<T>, run: run::<T> }
+        let (options, run): (Augment, RunTyped) = (group::<T>, run::<T>);
+        Self {
+            name,
+            about,
+            order,
+            group: Group::More,
+            is_hidden: false,
+            alias: None,
+            resources: &[],
+            options,
+            run: Some(run),
+        }
+    }
+
+    /// A subcommand whose subcommands are made from routes.
+    pub(crate) const fn of(order: u8, name: &'static str, about: &'static str, resources: &'static [Resource]) -> Self {
+        let options: Augment = needs_one;
+        Self { name, about, order, group: Group::More, is_hidden: false, alias: None, resources, options, run: None }
+    }
+
+    /// Has the routes of `resources` as subcommands, beside its own.
+    pub(crate) const fn with(mut self, resources: &'static [Resource]) -> Self {
+        self.resources = resources;
+        self
+    }
+
+    /// Is understood by this name as well.
+    pub(crate) const fn also(mut self, name: &'static str) -> Self {
+        self.alias = Some(name);
+        self
+    }
+
+    /// Stands in this group of `--help`.
+    pub(crate) const fn under(mut self, group: Group) -> Self {
+        self.group = group;
+        self
     }
 
     /// No help names it.
@@ -41,20 +124,52 @@ impl Subcommand {
         self
     }
 
-    /// What the parser is told of it.
-    pub(crate) fn command(&self) -> Command {
-        let options = (self.options)(Command::new(self.name));
-        options.about(self.about).long_about(None::<&str>).hide(self.is_hidden)
+    /// The routes that are its subcommands.
+    #[cfg(test)]
+    pub(crate) fn resources(&self) -> &'static [Resource] {
+        self.resources
+    }
+
+    /// What the parser is told of it. With `routes`, the subcommands that are made from them are there, which takes a while.
+    pub(crate) fn command(&self, routes: Option<Routes>) -> Command {
+        let command = (self.options)(Command::new(self.name));
+        let command = command.mut_subcommands(short);
+        let command = match routes {
+            Some(routes) => resource::added(command, routes, self.resources),
+            None => command,
+        };
+        let command = if let Some(alias) = self.alias { command.alias(alias) } else { command };
+        command.about(self.about).long_about(None::<&str>).hide(self.is_hidden)
     }
 
     /// Runs it with what was typed.
     pub(crate) fn run(&self, typed: &ArgMatches, context: &Context) -> Result<(), Error> {
-        (self.run)(typed, context)
+        let own = (self.options)(Command::new(self.name));
+        match (typed.subcommand(), self.run) {
+            (Some((name, typed)), _) if own.find_subcommand(name).is_none() => {
+                resource::run(name, typed, context, self.resources)
+            }
+            (_, Some(run)) => run(typed, context),
+            (_, None) => Err(Error::Usage(format!("{} needs a subcommand", self.name))),
+        }
     }
 }
 
+/// Subcommands of these names have short ones.
+fn short(command: Command) -> Command {
+    match command.get_name() {
+        "list" => command.visible_alias("ls"),
+        "delete" | "remove" | "kill" => command.visible_alias("rm"),
+        _ => command,
+    }
+}
+
+fn needs_one(command: Command) -> Command {
+    command.subcommand_required(true).arg_required_else_help(true)
+}
+
 fn group<T: clap::Subcommand>(command: Command) -> Command {
-    T::augment_subcommands(command).subcommand_required(true).arg_required_else_help(true)
+    needs_one(T::augment_subcommands(command))
 }
 
 fn run<T: Run>(typed: &ArgMatches, context: &Context) -> Result<(), Error> {

@@ -46,8 +46,15 @@ pub trait Editable: Document {
         let path = edit::segments(text).map_err(ChangeError::Path)?;
         match tree::find(Self::KEYS, &path) {
             Place::Leaf(_) => Ok(path),
-            Place::Table => Err(ChangeError::Forbidden(format!("{text} is a table; set its keys one by one"))),
-            Place::Nothing => Err(ChangeError::Forbidden(format!("unknown configuration key {text}"))),
+            Place::Table => {
+                let below = tree::below(Self::KEYS, text).join(", ");
+                Err(ChangeError::Forbidden(format!("{text} is a table; name one of its keys: {below}")))
+            }
+            Place::Nothing => {
+                let near =
+                    tree::near(Self::KEYS, text).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+                Err(ChangeError::Forbidden(format!("unknown configuration key {text}{near}")))
+            }
         }
     }
 

@@ -59,12 +59,19 @@ impl<D> Loaded<D> {
     }
 }
 
+/// See [`Document::FORMER`].
+pub type Former = &'static [(&'static str, fn(&str) -> String)];
+
 /// The top level of the file. Every key is optional. Nothing is accepted that has no meaning: an unknown key is a
 /// problem, a table of a later release is a [`Warning`].
 pub trait Document: Table {
     /// Tables of later releases. Their names are accepted, so that a file written for a later release does not stop
     /// this one, and reported, so that nobody believes they work.
     const RESERVED: &'static [&'static str];
+
+    /// Tables in which other tables stood that are of no use any more: the path of each, and what is said of one by its name.
+    /// They are accepted with a [`Warning`].
+    const FORMER: Former = &[];
 
     /// Reads the file at `path`. A missing file is an empty one.
     ///
@@ -103,7 +110,7 @@ pub trait Document: Table {
             return Err(Error::Invalid(Problems::locate(path, text, found.collect())));
         }
         let (root, reserved) = (Self::KEYS, Self::RESERVED);
-        let mut findings = Findings { root, reserved, ..Findings::default() };
+        let mut findings = Findings { root, reserved, former: Self::FORMER, ..Findings::default() };
         let config = Self::read(&mut Reader::new(document.get_ref(), String::new(), root, &mut findings));
         Loaded::of(config, findings, text, path)
     }

@@ -80,6 +80,8 @@ pub enum Kind {
     Table(&'static [Key]),
     /// A table that is read as one value: what may stand in it depends on what does.
     Object,
+    /// A list of such tables.
+    Objects,
     /// Tables whose names are free; the example is a name as it is written in a header.
     Named(&'static [Key], &'static str),
 }
@@ -226,6 +228,11 @@ impl<T> Field<T> {
     /// A table that `parse` accepts as one value; its error says what must be otherwise, without showing values.
     pub const fn object<V>(&self, _parse: fn(Map<String, Value>) -> Result<V, String>) -> Key {
         self.of(Kind::Object)
+    }
+
+    /// A list of tables, of each of which `parse` makes one value.
+    pub const fn objects<V>(&self, _parse: fn(Map<String, Value>) -> Result<V, String>) -> Key {
+        self.of(Kind::Objects)
     }
 
     /// Whole numbers within `range` under free names.

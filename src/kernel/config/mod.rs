@@ -24,7 +24,7 @@ pub(crate) mod tree;
 pub use self::change::{ChangeError, Editable};
 #[cfg(test)]
 pub(crate) use self::document::read_table;
-pub use self::document::{Difference, Document, Error, Loaded, toml_of};
+pub use self::document::{Difference, Document, Error, Former, Loaded, toml_of};
 pub use self::file::{ConfigFile, Error as FileError};
 pub use self::key::{Applies, Field, Key, Kind, Word, Words, Writes, default_of, word};
 pub use self::merge::{Merged, merged};

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::document::Former;
 use super::key::{Key, Word, Words};
 use super::problem::{Found, nearest};
 use super::table::Table;
@@ -70,6 +71,8 @@ pub(super) struct Findings {
     pub(super) root: &'static [Key],
     /// Tables of later releases.
     pub(super) reserved: &'static [&'static str],
+    /// Tables in which others stood that are of no use any more.
+    pub(super) former: Former,
     /// What makes the configuration unusable.
     pub(super) problems: Vec<Found>,
     /// What is only worth saying.
@@ -265,6 +268,23 @@ impl<'a, 't> Reader<'a, 't> {
         }
     }
 
+    /// A list of tables, of each of which `parse` makes one value.
+    pub fn objects<T>(&mut self, key: &str, slot: &mut Vec<T>, parse: fn(Map<String, Value>) -> Result<T, String>) {
+        let Some(value) = self.table.get(key) else { return };
+        let Some(items) = value.get_ref().as_array() else { return self.wrong_type(key, "a list of tables", value) };
+        slot.clear();
+        for item in items {
+            let Value::Object(object) = json_of(item.get_ref()) else {
+                self.note(item.span().start, key, "must be a list of tables".to_owned());
+                continue;
+            };
+            match parse(object) {
+                Ok(value) => slot.push(value),
+                Err(message) => self.note(item.span().start, key, message),
+            }
+        }
+    }
+
     /// Whole numbers under free names, each within `range`.
     pub fn named_integers(&mut self, key: &str, slot: &mut BTreeMap<Box<str>, u64>, range: RangeInclusive<u64>) {
         let Some(value) = self.table.get(key) else { return };
@@ -330,10 +350,18 @@ impl<'a, 't> Reader<'a, 't> {
             }
             if self.path.is_empty() && self.findings.reserved.contains(&name_text) {
                 self.note_reserved(name, value);
+            } else if let Some(said) = self.former_at().filter(|_| value.get_ref().is_table()) {
+                let key = format!("{}.{name_text}", self.path);
+                self.findings.warnings.push(Found { at: name.span().start, key, message: said(name_text) });
             } else {
                 self.note(name.span().start, name_text, self.unknown(name_text));
             }
         }
+    }
+
+    /// What is said of tables that stood in this one once.
+    fn former_at(&self) -> Option<fn(&str) -> String> {
+        self.findings.former.iter().find(|(path, _)| *path == self.path).map(|(_, said)| *said)
     }
 
     fn note_reserved(&mut self, name: &Spanned<toml::de::DeString<'t>>, value: &Spanned<DeValue<'t>>) {

@@ -39,6 +39,7 @@ fn value_of(key: &Key) -> String {
         Kind::Flag => "true, false".to_owned(),
         Kind::List => "list of strings".to_owned(),
         Kind::NamedIntegers { min, max } => format!("table of integers, {min} to {max}"),
+        Kind::Objects => "list of tables".to_owned(),
         Kind::Table(_) | Kind::Object | Kind::Named(..) => "table".to_owned(),
     }
 }

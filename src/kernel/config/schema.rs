@@ -70,6 +70,7 @@ fn shape(path: &str, key: &'static Key) -> Value {
         Kind::NamedIntegers { min, max } => json!({ "type": "object", "additionalProperties": whole(min, max) }),
         Kind::Table(keys) => object(path, keys),
         Kind::Object => json!({ "type": "object" }),
+        Kind::Objects => json!({ "type": "array", "items": { "type": "object" } }),
         Kind::Named(keys, _) => {
             json!({ "type": "object", "additionalProperties": object(&format!("{path}.<name>"), keys) })
         }

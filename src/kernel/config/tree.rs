@@ -1,6 +1,7 @@
 //! The keys as a tree: where one is found by its path, and the sections of the file.
 
 use super::key::{Key, Kind};
+use super::problem::nearest;
 
 /// What stands at a path.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +39,28 @@ pub(crate) fn find<T: AsRef<str>>(root: &'static [Key], path: &[T]) -> Place {
         }
     }
     Place::Table
+}
+
+/// The paths of the keys with values in the table at `path`, and in those below it.
+pub(crate) fn below(root: &'static [Key], path: &str) -> Vec<String> {
+    let start = format!("{path}.");
+    paths(root).into_iter().filter(|found| found.starts_with(&start)).collect()
+}
+
+/// The path that was most likely meant by one that leads nowhere.
+pub(crate) fn near(root: &'static [Key], path: &str) -> Option<String> {
+    let all = paths(root);
+    let begun = all.iter().find(|found| found.starts_with(path)).cloned();
+    begun.or_else(|| nearest(path, all.iter().map(String::as_str)).map(str::to_owned))
+}
+
+/// The paths of all keys with values.
+fn paths(root: &'static [Key]) -> Vec<String> {
+    let path = |section: &Section, key: &Key| match section.pattern.as_str() {
+        "" => key.name.to_owned(),
+        table => format!("{table}.{}", key.name),
+    };
+    sections(root).iter().flat_map(|section| section.keys.iter().map(|key| path(section, key))).collect()
 }
 
 /// One table as it stands in the file.

@@ -68,6 +68,14 @@ impl Unpack {
         }
     }
 
+    /// Bytes that are kept so far.
+    pub(super) fn kept(&self) -> usize {
+        match self {
+            Self::Plain(kept) => kept.bytes.len(),
+            Self::Gzip(unpack) => unpack.get_ref().bytes.len(),
+        }
+    }
+
     /// What was kept, and whether there was more.
     pub(super) fn finish(self) -> Result<(Vec<u8>, bool), Error> {
         let kept = match self {

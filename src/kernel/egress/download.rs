@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderName, LOCATION, RETRY_AFTER};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
 use reqwest::{Response, StatusCode, Url};
 
 use super::fetch::{is_redirect, next_target, send};
@@ -31,6 +31,8 @@ pub(crate) struct Download<'a> {
     pub(crate) bytes_max: u64,
     /// For all of it, lookups and redirects included.
     pub(crate) timeout: Duration,
+    /// Headers for one host: they go there, and nowhere that it redirects to.
+    pub(crate) only_for: Option<(&'a str, &'a HeaderMap)>,
 }
 
 /// What came back.
@@ -86,10 +88,13 @@ impl Web {
     async fn download_once(&self, request: Download<'_>, mut sink: Sink) -> Result<(Downloaded<()>, Sink), Error> {
         let mut target = Target::parse(request.url)?;
         for hops in 0..=REDIRECTS_MAX {
-            let response = self.ask(&target, request.accept).await.map_err(|cause| match hops {
-                0 => cause,
-                _ => Error::Hop { url: target.url.to_string(), cause: Box::new(cause) },
-            })?;
+            let response =
+                self.ask(&target, request.accept, request.only_for.filter(|_| hops == 0)).await.map_err(|cause| {
+                    match hops {
+                        0 => cause,
+                        _ => Error::Hop { url: target.url.to_string(), cause: Box::new(cause) },
+                    }
+                })?;
             if !is_redirect(response.status()) {
                 let found = take(&target, response, request.bytes_max, &mut sink).await?;
                 return Ok((found, sink));
@@ -100,7 +105,12 @@ impl Web {
     }
 
     /// One hop.
-    async fn ask(&self, target: &Target, accept: &'static str) -> Result<Response, Error> {
+    async fn ask(
+        &self,
+        target: &Target,
+        accept: &'static str,
+        only_for: Option<(&str, &HeaderMap)>,
+    ) -> Result<Response, Error> {
         let settings = self.settings();
         let anywhere: [Box<str>; 1] = ["*".into()];
         let policy = Policy { allowed: &settings.allowed, network: &anywhere, trusted: None };
@@ -113,6 +123,10 @@ impl Web {
         let client = self.inner.client(target, pinned.clone())?;
         // What is packed stays packed: its checksum is that of the file.
         let asked = client.get(target.url.clone()).header(ACCEPT, accept).header(ACCEPT_ENCODING, "identity");
+        let asked = match only_for {
+            Some((host, headers)) if host == target.host => asked.headers(headers.clone()),
+            _ => asked,
+        };
         send(target, &pinned, asked).await.map_err(|unsent| unsent.error)
     }
 
@@ -241,7 +255,7 @@ mod tests {
     }
 
     fn request(url: &str) -> Download<'_> {
-        Download { url, accept: "*/*", bytes_max: 100, timeout: Duration::from_secs(10) }
+        Download { url, accept: "*/*", bytes_max: 100, timeout: Duration::from_secs(10), only_for: None }
     }
 
     fn answer(path: &str) -> String {

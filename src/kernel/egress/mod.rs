@@ -24,8 +24,10 @@ mod fetch_tests;
 #[cfg(test)]
 mod fuzz;
 pub(crate) mod media;
+mod memory;
 pub(crate) mod policy;
 mod post;
+mod relay;
 mod retry_after;
 pub(crate) mod site;
 pub(crate) mod target;
@@ -47,6 +49,7 @@ pub(crate) use self::fetch::{Fetched, Request};
 pub(crate) use self::media::Media;
 pub(crate) use self::policy::{granted, private_places_open};
 pub(crate) use self::post::{Post, Posted};
+pub(crate) use self::relay::{Relay, Relayed};
 pub(crate) use self::retry_after::retry_after;
 pub(crate) use self::site::Site;
 
@@ -94,6 +97,8 @@ pub(crate) struct Inner {
     tls: OnceLock<Result<rustls::ClientConfig, String>>,
     /// Fetches that may be under way at once; the rest waits.
     turns: Places,
+    /// Memory for the answers to the requests of browsers; what finds none waits.
+    relayed: memory::Shares,
     /// Reads the environment; a seam for tests.
     pub(crate) environment: fn(&str) -> Option<String>,
 }
@@ -113,7 +118,8 @@ impl Web {
     fn with_lookup(settings: WebSettings, lookup: Box<dyn Lookup>) -> Self {
         let environment = |name: &str| std::env::var(name).ok();
         let (settings, turns) = (ArcSwap::from_pointee(settings), Places::new(WEB_FETCHES_MAX, WEB_FETCHES_FAMILY_MAX));
-        Self { inner: Arc::new(Inner { settings, lookup, tls: OnceLock::new(), turns, environment }) }
+        let relayed = memory::Shares::default();
+        Self { inner: Arc::new(Inner { settings, lookup, tls: OnceLock::new(), turns, relayed, environment }) }
     }
 
     /// What the operator set.

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use chrono::{Days, NaiveDate, Utc};
+use chrono::{Days, NaiveDate};
 
 use super::outlet::Sink;
 use crate::kernel::home::private_file;
@@ -40,7 +40,7 @@ impl DailyFile {
 
 impl Sink for DailyFile {
     fn line(&mut self, line: &str) -> io::Result<()> {
-        self.line_of(line, Utc::now().date_naive())
+        self.line_of(line, agentsvc_api::http::timestamp::now().date_naive())
     }
 
     fn flush(&mut self) -> io::Result<()> {

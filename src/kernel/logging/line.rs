@@ -18,7 +18,7 @@ pub(crate) struct Clock;
 
 impl FormatTime for Clock {
     fn format_time(&self, to: &mut Writer<'_>) -> fmt::Result {
-        write!(to, "{}", chrono::Utc::now().format("%Y-%m-%dT%H:%M:%S%.3fZ"))
+        write!(to, "{}", agentsvc_api::http::timestamp::now().format("%Y-%m-%dT%H:%M:%S%.3fZ"))
     }
 }
 

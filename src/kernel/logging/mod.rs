@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use tracing_subscriber::Registry;
-use tracing_subscriber::filter::EnvFilter;
+use tracing_subscriber::filter::{EnvFilter, LevelFilter};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -75,6 +75,8 @@ pub struct Settings<'a> {
     pub level: LogLevel,
     /// How lines look on stderr.
     pub format: Format,
+    /// On stderr there are only warnings and errors: a person reads it, who finds the rest in the files.
+    pub is_brief: bool,
     /// Where the daily files go.
     pub directory: &'a Path,
     /// Texts that must never stand in a line; more may become known later.
@@ -119,9 +121,9 @@ impl Drop for Logging {
 /// # Errors
 /// [`Error`] when the files or threads cannot be had, or the process already logs.
 pub fn start(settings: Settings<'_>) -> Result<Logging, Error> {
-    let Settings { level, format, directory, secrets, redact } = settings;
+    let Settings { level, format, is_brief, directory, secrets, redact } = settings;
     let failed = |source| Error::Files { path: directory.to_owned(), source };
-    let today = chrono::Utc::now().date_naive();
+    let today = agentsvc_api::http::timestamp::now().date_naive();
     files::prune(directory, today).map_err(failed)?;
     let file = DailyFile::open(directory, today).map_err(failed)?;
     let file = Arc::new(Outlet::start("log-file", file).map_err(Error::Thread)?);
@@ -142,6 +144,8 @@ pub fn start(settings: Settings<'_>) -> Result<Logging, Error> {
                 std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
             let to = ToEach::new(vec![stderr.clone()], secrets.clone(), redact, None);
             let human = tracing_subscriber::fmt::layer().with_timer(Clock).with_ansi(colours).with_writer(to);
+            let least = if is_brief { LevelFilter::WARN } else { LevelFilter::TRACE };
+            let human = human.with_filter(least);
             (json(ToEach::new(vec![file.clone()], secrets.clone(), redact, Some(tap.clone()))), Some(human.boxed()))
         }
     };
@@ -172,6 +176,11 @@ impl Dial {
         // Fails only when the process's logger is gone, and then nothing is logged anyway.
         let _ = self.filter.reload(filter(level, variable().as_deref()).0);
     }
+}
+
+/// True when a person watches stderr who has not asked for the log.
+pub fn is_watched() -> bool {
+    std::io::stderr().is_terminal() && variable().is_none()
 }
 
 fn variable() -> Option<String> {

@@ -107,7 +107,7 @@ fn count_failure(result: io::Result<()>, dropped: &AtomicU64) {
 }
 
 fn dropped_line(count: u64) -> String {
-    let now = chrono::Utc::now().format("%Y-%m-%dT%H:%M:%S%.3fZ");
+    let now = agentsvc_api::http::timestamp::now().format("%Y-%m-%dT%H:%M:%S%.3fZ");
     let message = format!("{count} log lines were dropped");
     format!(r#"{{"timestamp":"{now}","level":"WARN","message":"{message}","target":"crate::kernel::logging"}}"#)
 }

@@ -21,7 +21,7 @@ use super::path::WorkspacePath;
 use super::quota::{Change, CommandWorkspace, Quota};
 use super::workspace::Shared;
 use crate::kernel::free_space::{self, Sparing};
-use crate::kernel::openat2::walk;
+use crate::kernel::openat2::{no_links, walk};
 use crate::kernel::removal::{Stop, remove_at};
 
 /// Permissions of new files: for the owner only.
@@ -102,6 +102,13 @@ impl Workspace {
         let begun = begun.map_err(|quota| exceeded("", quota))?;
         self.make_directory(&WorkspacePath::parse(TEMPORARY)?)?;
         Ok(begun)
+    }
+
+    /// Does `path` go through a symbolic link? For those whose paths are judged by their text.
+    pub fn goes_through_link(&self, path: &str) -> bool {
+        let Ok(path) = WorkspacePath::parse(path) else { return false };
+        let opened = no_links(self.root.as_fd(), path.as_str(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY);
+        matches!(opened, Err(Errno::LOOP | Errno::NOTDIR))
     }
 
     fn admit(&self, path: &WorkspacePath, change: Change) -> Result<(), Error> {

@@ -86,6 +86,12 @@ impl Process {
         }
     }
 
+    /// Waits until it has ended; its exit code, where it ended by itself.
+    pub async fn exit_code(&mut self) -> Option<i32> {
+        let ended = self.child.wait().await.ok()?;
+        if self.killed.get().is_some() { None } else { ended.code() }
+    }
+
     /// A process that `life` keeps alive until nobody wants it or `must_end` says why it ends.
     fn watched(child: Child, life: ChildStdin, must_end: impl Future<Output = &'static str> + Send + 'static) -> Self {
         let (wanted, unwanted) = oneshot::channel();

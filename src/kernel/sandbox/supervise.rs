@@ -17,6 +17,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use super::bounds::Bounds;
 use super::sandbox_spec::{NOT_CAGED, SandboxSpec};
 use super::{init, launcher, namespaces};
+use crate::kernel::descriptors;
 
 /// How long what was killed may take to be gone.
 const KILL_TIME_MAX: Duration = Duration::from_secs(10);
@@ -27,6 +28,7 @@ const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// Runs the command in its sandbox and gives its exit code; 128 and the signal's number when a signal ended it.
 pub(super) fn supervise(sandbox_spec: &OsString, command: impl Iterator<Item = OsString>) -> u8 {
+    descriptors::close_inherited();
     // Without it, a process that detaches itself would outlive the command; everything else still works.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let ended = serde_json::from_str(&sandbox_spec.to_string_lossy()).map_err(io::Error::other);

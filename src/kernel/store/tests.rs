@@ -78,6 +78,52 @@ fn records_without_a_format_are_damage() {
 }
 
 #[test]
+fn a_fifo_in_a_store_is_told_and_does_not_keep_the_start_waiting() {
+    let home = tempfile::tempdir().unwrap();
+    let (path, aside) = (home.path().join("world"), home.path().join("aside"));
+    drop(Store::open(&path).unwrap());
+    for name in ["version", "lock", "keyspaces/0/current", "keyspaces/1/current", "keyspaces/0/tables/0"] {
+        std::fs::rename(path.join(name), &aside).unwrap();
+        let made = rustix::fs::mknodat(
+            rustix::fs::CWD,
+            path.join(name),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        );
+        made.unwrap();
+        let error = Store::open(&path).unwrap_err().to_string();
+        assert!(error.contains(&format!("{name} is not a regular file")), "{error}");
+        std::fs::remove_file(path.join(name)).unwrap();
+        std::fs::rename(&aside, path.join(name)).unwrap();
+    }
+    drop(Store::open(&path).unwrap());
+}
+
+#[test]
+fn a_file_of_a_store_that_is_far_too_large_is_told_and_not_read() {
+    let home = tempfile::tempdir().unwrap();
+    let (path, aside) = (home.path().join("world"), home.path().join("aside"));
+    let store = Store::open(&path).unwrap();
+    store.world.insert("a1", "x").unwrap();
+    drop(store);
+    let lists = std::fs::read_dir(path.join("keyspaces/1")).unwrap().map(|entry| entry.unwrap().file_name());
+    let list = lists.map(|name| name.into_string().unwrap()).find(|name| name.starts_with('v')).unwrap();
+    let list = format!("keyspaces/1/{list}");
+    for name in ["version", "keyspaces/0/current", "keyspaces/1/current", "keyspaces/0/tables/0", &list] {
+        std::fs::rename(path.join(name), &aside).unwrap();
+        std::fs::File::create(path.join(name)).unwrap().set_len(20 << 30).unwrap();
+        let error = Store::open(&path).unwrap_err().to_string();
+        assert!(error.contains(&format!("{name} is larger than ")), "{error}");
+        let salvage = super::raw::Salvage::read(&path).unwrap();
+        assert!(salvage.damage.iter().any(|text| text.starts_with(&format!("{name} is larger"))), "{name}");
+        std::fs::remove_file(path.join(name)).unwrap();
+        std::fs::rename(&aside, path.join(name)).unwrap();
+    }
+    drop(Store::open(&path).unwrap());
+}
+
+#[test]
 fn links_and_foreign_directories_in_a_store_are_told() {
     let home = tempfile::tempdir().unwrap();
     let (path, aside) = (home.path().join("world"), home.path().join("aside"));

@@ -1,8 +1,9 @@
 //! Where wall-clock time enters the daemon: here, and nowhere else.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
+use agentsvc_api::http::timestamp::timestamp_now;
 use agentsvc_components::Timestamp;
 
 /// The clocks of the world loop; tests bring their own.
@@ -18,14 +19,8 @@ impl Clock {
     /// The clocks of this machine.
     pub fn system() -> Self {
         let start = Instant::now();
-        Self { wall: Arc::new(wall), running: Arc::new(move || start.elapsed()) }
+        Self { wall: Arc::new(timestamp_now), running: Arc::new(move || start.elapsed()) }
     }
-}
-
-/// Milliseconds since 1970, as the machine sees it; 0 before that.
-fn wall() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// The pace of the beat: due at fixed distances; a beat that is missed is skipped, never made up for in a burst.

@@ -1,7 +1,11 @@
 //! A load that nobody would think of: every kind of command at random, sound and unsound, outcomes of all kinds, late,
 //! twice and never, beats and clocks that jump.
 
+mod chats;
 mod commands;
+mod hands;
+mod media;
+mod people;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,6 +16,7 @@ use agentsvc_components::agent::sweep::SweepAgent;
 use agentsvc_components::compaction::call::SummaryCall;
 use agentsvc_components::compaction::call::{Summary, SummaryEnd, SummaryOutcome};
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::job::{JobOutcome, RunJob, TryEnd};
 use agentsvc_components::kernel::outcome::AnyOutcome;
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::kernel::taint::Taint;
@@ -70,6 +75,7 @@ enum Out {
     Summary(Attempt, u32),
     Log(agentsvc_components::LogId),
     Agent(AgentId),
+    Job(Attempt),
 }
 
 /// The load: what it knows of the world and what is out.
@@ -131,7 +137,8 @@ impl Fuzz {
             let summary = effect.get::<SummaryCall>().map(|call| Out::Summary(call.attempt, call.upto));
             let log = effect.get().map(|SweepLog(log)| Out::Log(*log));
             let agent = effect.get().map(|SweepAgent(agent)| Out::Agent(*agent));
-            self.out.extend(model.or(tool).or(summary).or(log).or(agent));
+            let job = effect.get::<RunJob>().map(|run| Out::Job(run.attempt));
+            self.out.extend(model.or(tool).or(summary).or(log).or(agent).or(job));
             self.swept.extend(effect.get().map(|SweepUsage(before)| UsageSwept(*before)));
         }
     }
@@ -261,6 +268,16 @@ impl Fuzz {
         match out {
             Out::Log(log) => LogSwept(log).into(),
             Out::Agent(agent) => AgentSwept(agent).into(),
+            Out::Job(attempt) => {
+                let why = || "it is tired".to_owned();
+                let end = match self.random.below(4) {
+                    0 => TryEnd::Failed(why()),
+                    1 => TryEnd::Lost(why()),
+                    2 => TryEnd::Retry { after_ms: None, reason: why() },
+                    _ => TryEnd::Done("{}".to_owned()),
+                };
+                JobOutcome(attempt, end).into()
+            }
             Out::Summary(attempt, upto) => {
                 let written = if self.random.one_in(3) {
                     Err("the model is tired".to_owned())

@@ -53,7 +53,7 @@ fn relabel(world: &mut World, from: &str, to: &str) -> bool {
 
 #[test]
 fn a_field_that_a_system_writes_otherwise_once_is_the_only_difference() {
-    let mut harness = Harness::new(8);
+    let mut harness = Harness::new(5);
     harness.load(150);
     let step = harness.set_label("ORIGINAL");
     let at = harness.now;

@@ -1,12 +1,16 @@
 //! Calls of the tools that skills bring.
 
 mod environment;
+mod frozen;
 mod process;
 mod template;
 mod wasm;
 
 use std::sync::Arc;
 
+use agentsvc_components::kernel::taint::Taint;
+use agentsvc_systems::taint::NoteSkillRun;
+use agentsvc_systems::turn::ReadWithinCall;
 use serde_json::{Map, Value, json};
 
 use super::config::SkillSettings;
@@ -48,7 +52,7 @@ impl Call {
         let mut config = self.skill.config.clone();
         for variable in &self.skill.config_vars {
             let default = || variable.default.as_deref().map(Value::from);
-            if let Some(value) = settings.value(&variable.key).cloned().or_else(default) {
+            if let Some(value) = settings.value_for(&self.skill.name, &variable.key).cloned().or_else(default) {
                 config.insert(variable.key.to_string(), value);
             }
         }
@@ -66,6 +70,12 @@ pub(super) const fn is_run(runtime: Runtime) -> bool {
 /// # Errors
 /// A sentence of the daemon for the model. What a program itself says is a [`Failure`](Ended::Failure).
 pub(super) async fn run(call: Call) -> Result<Ended, String> {
+    if call.skill.has_code() && call.context.run.manifest.manifest.frozen_skills.is_some() {
+        let skill = Arc::clone(&call.skill);
+        let checked = tokio::task::spawn_blocking(move || frozen::check(&skill)).await;
+        checked.map_err(|_| "The files of the skill could not be checked.".to_owned())??;
+    }
+    note(&call).await?;
     match call.skill.runtime {
         Runtime::Python | Runtime::Node | Runtime::Shell => process::run(call).await,
         Runtime::PromptOnly => Ok(Ended::Text(template::filled(&call))),
@@ -75,4 +85,19 @@ pub(super) async fn run(call: Call) -> Result<Ended, String> {
             Err(format!("Skills of the runtime {runtime} have no tools of their own here."))
         }
     }
+}
+
+/// What a program of a skill writes is untrusted from its start on: others may read it before it has ended, and it may be stopped.
+/// A module says itself what it reads, but where no turn is told.
+async fn note(call: &Call) -> Result<(), String> {
+    let context = &call.context;
+    let Some(agent) = context.agent().filter(|_| call.skill.has_code()) else { return Ok(()) };
+    if context.direct {
+        return context.ask(NoteSkillRun { agent }).await;
+    }
+    if call.skill.runtime != Runtime::Wasm {
+        let (from, index, tool) = (context.run.attempt, context.run.index, context.run.call.name.clone());
+        context.ask(ReadWithinCall { from, index, taint: Taint::TOOL, tool }).await?;
+    }
+    Ok(())
 }

@@ -4,7 +4,7 @@ use agentsvc_components::kernel::taint::Taint;
 use agentsvc_systems::wasm::limits::WASM_MODULE_BYTES_MAX;
 use serde_json::{Value, json};
 
-use super::Call;
+use super::{Call, frozen};
 use crate::skill::files::Folder;
 use crate::tool::toolset::Ended;
 use crate::wasm::{Capabilities, run_in_call};
@@ -20,6 +20,10 @@ pub(super) async fn run(call: Call) -> Result<Ended, String> {
         module.map_err(|error| format!("The module {entry} cannot be read: {error}."))
     });
     let module = read.await.map_err(|_| "The module could not be read.".to_owned())??;
+    if context.run.manifest.manifest.frozen_skills.is_some() {
+        // The folder was compared before; these are the bytes that run.
+        frozen::check_entry(&skill, &module)?;
+    }
     let capabilities = Capabilities::parse(skill.requirements.capabilities.iter().map(|text| &**text));
     let (result, _known_to_the_turn) = run_in_call(context, &skill.name, module, envelope, capabilities).await?;
     Ok(told(&result))

@@ -2,6 +2,7 @@
 
 mod list;
 mod read_file;
+mod schema;
 
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
@@ -15,6 +16,7 @@ use super::catalog::{Catalog, has};
 use super::library::Library;
 use super::run::{self, Call};
 use super::skill::{Skill, SkillTool};
+use super::uses::Uses;
 use crate::tool::toolset::{Context, Ended, Entry, InputSchema, Need, OfSkills, Tool, input};
 
 pub(super) use read_file::{NAME as READ_FILE, instructions};
@@ -35,14 +37,15 @@ pub(super) fn of(catalog: &Catalog, library: &Arc<Library>) -> Vec<Arc<Entry>> {
         Entry::new(list::tool(library).of_skills(shows)),
     ];
     let with_tools = usable.into_iter().filter(|skill| run::is_run(skill.runtime));
-    entries.extend(
-        with_tools.flat_map(|skill| skill.tools.iter().filter_map(move |tool| brought(skill, tool)).map(Entry::new)),
-    );
+    entries.extend(with_tools.flat_map(|skill| {
+        skill.tools.iter().filter_map(move |tool| brought(skill, tool, &library.uses)).map(Entry::new)
+    }));
     entries
 }
 
 /// A tool of a skill. `None` never: its schema was JSON when it was read.
-fn brought(skill: &Arc<Skill>, declared: &SkillTool) -> Option<Tool> {
+fn brought(skill: &Arc<Skill>, declared: &SkillTool, uses: &Arc<Uses>) -> Option<Tool> {
+    let uses = Arc::clone(uses);
     let schema: Arc<RawValue> = Arc::from(serde_json::value::to_raw_value(&declared.input_schema).ok()?);
     let mut description = declared.description.to_string();
     description.truncate(description.floor_char_boundary(DESCRIPTION_BYTES_MAX));
@@ -55,8 +58,10 @@ fn brought(skill: &Arc<Skill>, declared: &SkillTool) -> Option<Tool> {
     let needs = if skill.has_code() { Need::Files } else { Need::Nothing };
     let tool = Tool::brought(name.to_string(), description, schema, move |context, text| {
         let (skill, tool, schema) = (Arc::clone(&skill), name.clone(), Arc::clone(&input_schema));
+        let uses = Arc::clone(&uses);
         Box::pin(async move {
             let input = checked(schema, input(&text)?).await?;
+            uses.count(&skill.name);
             run::run(Call { skill, tool, input, context }).await
         })
     });
@@ -71,7 +76,7 @@ type Schema = (Value, OnceLock<Result<InputSchema, String>>);
 async fn checked(schema: Arc<Schema>, input: Map<String, Value>) -> Result<Map<String, Value>, String> {
     let check = move || {
         let (text, compiled) = &*schema;
-        let compiled = compiled.get_or_init(|| InputSchema::compile(text)).as_ref();
+        let compiled = compiled.get_or_init(|| InputSchema::compile(&schema::checked_part(text))).as_ref();
         let compiled = compiled.map_err(|why| format!("The input cannot be checked: {why}."))?;
         let input = Value::Object(input);
         if let Err(fault) = compiled.check(&input) {

@@ -44,7 +44,10 @@ pub(super) fn tool(library: &Arc<Library>) -> Tool {
                 let Input { skill, path } = input(&text)?;
                 let skill = find(&*loaded(&library).await?, manifest(&context), &skill)?;
                 let path = path.filter(|path| !path.is_empty() && !TEXTS.contains(&&**path));
-                let Some(path) = path else { return Ok(read(instructions(&skill))) };
+                let Some(path) = path else {
+                    library.uses.count(&skill.name);
+                    return Ok(read(instructions(&skill)));
+                };
                 let is_frozen = manifest(&context).frozen_skills.is_some();
                 let file = tokio::task::spawn_blocking(move || file(&skill, &path, is_frozen)).await;
                 file.map_err(|_| "The file could not be read.".to_owned())?.map(read)

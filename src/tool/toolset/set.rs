@@ -210,11 +210,11 @@ mod tests {
             assert!(tool.order < u8::MAX, "{name}");
             names.push(name);
         }
-        assert_eq!(names.len(), 53);
+        assert_eq!(names.len(), 60);
         assert_eq!(built_in().offered_to_all().len(), names.len());
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), 53);
+        assert_eq!(names.len(), 60);
     }
 
     #[test]

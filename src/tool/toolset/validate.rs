@@ -1,7 +1,8 @@
 //! Inputs held against the schemas of tools, by the crate `jsonschema`; and what it finds, in our words.
 //!
 //! Nothing that a schema names is fetched, its size and its patterns are bounded, and keywords that are not known say
-//! nothing, as JSON Schema has it. How long it takes is not bounded, so no schema of a stranger is read here.
+//! nothing, as JSON Schema has it. How long it takes is not bounded: of schemas that
+//! skills bring, only a cheap part is read here.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::paths::{Location, LocationSegment};

@@ -13,6 +13,8 @@ agentsvc_components::audit_kinds! {
     AGENT_MODE_CHANGED = "agent_mode_changed";
     /// What tools an agent may call changed.
     AGENT_TOOLS_CHANGED = "agent_tools_changed";
+    /// An agent was given to a user, or to the installation.
+    AGENT_OWNER_CHANGED = "agent_owner_changed";
     /// An agent's skills changed.
     AGENT_SKILLS_CHANGED = "agent_skills_changed";
     /// An agent was started.

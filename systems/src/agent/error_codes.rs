@@ -5,6 +5,8 @@ agentsvc_components::error_codes! {
     NO_AGENT = "no_agent", [404], "Create an agent first.";
     /// The limit for agents, or for the bytes of their manifests, is reached.
     AGENTS_FULL = "agents_full", [429], "Delete agents.";
+    /// The user has as many agents as a user may have.
+    USER_AGENTS_FULL = "user_agents_full", [429], "Delete agents of the user, or raise `[people] agents_per_user_max`.";
     /// An agent with this name exists.
     AGENT_NAME_TAKEN = "agent_name_taken", [409], "Choose another name or delete the other agent.";
     /// The agent is in mode `Stable`, which pins this setting.

@@ -1,15 +1,18 @@
 //! Agents are listed in bounded pages, in order of creation.
 
-use agentsvc_components::agent::{Agent, AgentState};
+use agentsvc_components::agent::{Agent, AgentState, OwnedBy};
+use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::{AgentId, Timestamp};
 use bevy_ecs::prelude::{Entity, World};
 
 use super::index::agent_named;
+use super::owners::Owners;
 use super::show::asks;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{Index, id_of};
 use crate::kernel::page::Page;
+use crate::people;
 
 /// One line of a list (spec 1, Agent summary).
 #[derive(Clone, Debug)]
@@ -41,6 +44,10 @@ pub struct AgentFilter {
     pub state: Option<AgentState>,
     /// Only with this tag.
     pub tag: Option<Box<str>>,
+    /// Only those that belong to this user.
+    pub owner: Option<UserId>,
+    /// Only those that belong to no user.
+    pub is_shared: bool,
 }
 
 /// Reads a page of agents.
@@ -57,20 +64,33 @@ pub struct ListAgents {
 command!(read "list_agents" ListAgents => Page<AgentSummary, AgentId>, All, |it, world| Answer::read(page(world, &it)));
 
 fn page(world: &World, command: &ListAgents) -> Page<AgentSummary, AgentId> {
-    let (index, filter) = (world.resource::<Index>(), &command.filter);
-    let total = index.agent_count();
+    let mut filter = command.filter.clone();
+    filter.owner = people::limit(world).or(filter.owner);
+    let (index, filter) = (world.resource::<Index>(), &filter);
+    let owners = world.resource::<Owners>();
+    // How many others there are is not for a user who sees some.
+    let total = match filter.owner {
+        Some(user) => owners.count(user),
+        None => index.agent_count(),
+    };
     if let Some(name) = &filter.name {
         let found = agent_named(world, name).filter(|_| command.after.is_none());
         let items = found.and_then(|entity| matching(world, entity, filter)).into_iter().collect();
         return Page { items, next: None, total };
     }
-    Page::of(index.agents_after(command.after), command.limit, total, |entity| matching(world, entity, filter))
+    let show = |entity| matching(world, entity, filter);
+    match filter.owner {
+        Some(user) => Page::of(owners.after(user, command.after), command.limit, total, show),
+        None => Page::of(index.agents_after(command.after), command.limit, total, show),
+    }
 }
 
 pub(super) fn matching(world: &World, entity: Entity, filter: &AgentFilter) -> Option<AgentSummary> {
     let agent = world.get::<Agent>(entity)?;
     let manifest = &agent.manifest.manifest;
     let wanted = filter.state.is_none_or(|state| agent.state == state)
+        && filter.owner.is_none_or(|user| world.get::<OwnedBy>(entity) == Some(&OwnedBy(user)))
+        && !(filter.is_shared && world.get::<OwnedBy>(entity).is_some())
         && filter.tag.as_ref().is_none_or(|tag| manifest.tags.contains(tag))
         && filter.matching.as_ref().is_none_or(|part| agent.name.to_lowercase().contains(&part.to_lowercase()));
     if !wanted {

@@ -13,8 +13,14 @@ mod list;
 pub(crate) mod manifests;
 mod metrics;
 mod mode;
-pub(crate) mod population;
+pub(crate) mod owner;
+#[cfg(test)]
+mod owner_tests;
+mod owners;
+mod population;
 pub(crate) mod query;
+#[cfg(test)]
+mod reach_tests;
 mod remove;
 mod resolve;
 pub(crate) mod rows;
@@ -24,6 +30,7 @@ mod spawn;
 mod summaries;
 mod update;
 
+pub(crate) use crate::people::{limit as acting_limit, limit_of, reaches_of};
 pub use by_name::{NameScan, NamedAgent, ScanNames};
 pub use clone::CloneAgent;
 pub(crate) use family::{Family, check, family_of, members};
@@ -32,6 +39,9 @@ pub use import::{FindImported, ImportAgent, Imported};
 pub use index::agent_named;
 pub use list::{AgentFilter, AgentSummary, ListAgents};
 pub use mode::{SetMode, StartAgents, StopAgents};
+pub use owner::{OwnerChange, OwnsAgent, SetOwner};
+pub(crate) use owner::{check_reach, check_shared, denied_tool, is_limited, reached};
+pub(crate) use owners::own_agents;
 pub use remove::RemoveAgents;
 pub(crate) use remove::remove;
 pub use resolve::ResolveAgent;
@@ -47,10 +57,12 @@ pub(crate) use show::named;
 
 use bevy_ecs::prelude::{Entity, World};
 
+use crate::event::Publishing;
 use crate::kernel::check::Faults;
 use crate::kernel::domain::{Domain, Phase};
 use crate::kernel::footprint::{Measure, of};
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
+use crate::kernel::reaction::rule;
 use crate::kernel::record::{Kind, is_text};
 use crate::manifest::ManifestWake;
 use agentsvc_components::agent::Agent;
@@ -63,7 +75,7 @@ use manifests::Manifests;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["audit", "config", "manifest", "session", "taint", "usage", "event"],
+    uses: &["audit", "config", "manifest", "people", "session", "taint", "usage", "event"],
     content: &[(b'x', is_text)],
     kinds: &[
         Kind::new(rows::MANIFESTS, rows::read_manifest),
@@ -87,6 +99,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         CommandDef::of::<KillDescendant>(),
         CommandDef::of::<RemoveAgents>(),
         CommandDef::of::<SetMode>(),
+        CommandDef::of::<SetOwner>(),
         CommandDef::of::<SpawnAgent>(),
         CommandDef::of::<SpawnAgents>(),
         CommandDef::of::<SpawnChild>(),
@@ -107,6 +120,12 @@ pub(crate) struct Spawning {
     pub(crate) triggers: Vec<ManifestTrigger>,
     /// The schedules of its manifest.
     pub(crate) wakes: Vec<ManifestWake>,
+}
+
+/// An agent is to belong to a user.
+pub(crate) struct Owning {
+    /// Which.
+    pub(crate) agent: Entity,
 }
 
 /// An agent was spawned.
@@ -136,15 +155,19 @@ pub type ItemResult<T> = (AgentId, Result<T, Refusal>);
 
 /// Prepares a new world for agents.
 fn install(world: &mut World) {
+    // It would wake agents of others.
+    rule(world, |world, _: &Publishing| check_shared(world, "events"));
     world.init_resource::<Manifests>();
     world.init_resource::<Family>();
     index::install(world);
+    owners::install(world);
     import::install(world);
 }
 
 /// Says where manifests and families are not counted right.
 fn check_all(world: &mut World, faults: &mut Faults) {
     index::check(world, faults);
+    owners::check(world, faults);
     import::check(world, faults);
     manifests::check(world, faults);
     check(world, faults);

@@ -9,7 +9,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 use bevy_ecs::prelude::{Entity, Mut, World};
 
 use agentsvc_components::agent::record::AgentRecord;
-use agentsvc_components::agent::{Agent, ImportedFrom, SpawnedBy};
+use agentsvc_components::agent::{Agent, ImportedFrom, OwnedBy, SpawnedBy};
 use agentsvc_components::kernel::taint::KnownAddresses;
 use agentsvc_components::session::Session;
 use agentsvc_components::session::record::SessionRecord;
@@ -41,6 +41,9 @@ pub(crate) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
         let known = Filling::start(scope, sessions.hashes);
         point_at_sessions(world, &agents.places, &agents.currents, &sessions.places)?;
         add_parents(world, &agents.places, &agents.parents);
+        for (at, owner) in agents.owned {
+            world.entity_mut(agents.places[at].1).insert(owner);
+        }
         for (at, from) in agents.imported {
             world.entity_mut(agents.places[at].1).insert(*from);
         }
@@ -115,13 +118,15 @@ struct Agents {
     parents: Vec<(usize, AgentId)>,
     /// Which were taken over from another program: where in `places`, and from where.
     imported: Vec<(usize, Box<ImportedFrom>)>,
+    /// Which belong to users: where in `places`, and to whom.
+    owned: Vec<(usize, OwnedBy)>,
 }
 
 impl Agents {
     fn for_count(count: usize) -> Self {
         let (places, names) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        let (parents, imported) = (Vec::new(), Vec::new());
-        Self { places, names, currents: Vec::with_capacity(count), parents, imported }
+        let (parents, imported, owned) = (Vec::new(), Vec::new(), Vec::new());
+        Self { places, names, currents: Vec::with_capacity(count), parents, imported, owned }
     }
 }
 
@@ -137,6 +142,7 @@ fn spawn_agents(world: &mut World, records: Chunks<AgentRecord>) -> Result<Agent
             };
             made.parents.extend(record.parent.map(|parent| (made.places.len(), parent)));
             made.imported.extend(record.imported_from.map(|from| (made.places.len(), from)));
+            made.owned.extend(record.owner.map(|user| (made.places.len(), OwnedBy(user))));
             made.places.push((record.id, Entity::PLACEHOLDER));
             made.names.push((keys.name(&record.name), Entity::PLACEHOLDER));
             made.currents.push(record.current);

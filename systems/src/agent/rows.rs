@@ -4,7 +4,7 @@ use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::agent::sweep::SweepAgent;
-use agentsvc_components::agent::{Agent, ImportedFrom, SpawnedBy};
+use agentsvc_components::agent::{Agent, ImportedFrom, OwnedBy, SpawnedBy};
 use agentsvc_components::kernel::record::{Op, Space};
 use agentsvc_components::manifest::{Manifest, ManifestHash};
 use agentsvc_components::session::sweep::SweepLog;
@@ -75,6 +75,7 @@ pub(super) fn row(world: &World, entity: Entity) -> Option<Op> {
         parent: world.get::<SpawnedBy>(entity).map(|by| by.0),
         taint: agent.taint,
         imported_from: world.get::<ImportedFrom>(entity).map(|from| Box::new(*from)),
+        owner: world.get::<OwnedBy>(entity).map(|by| by.0),
     }))
 }
 

@@ -2,7 +2,8 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
-use agentsvc_components::agent::{Agent, AgentMode, AgentState};
+use agentsvc_components::agent::{Agent, AgentMode, AgentState, OwnedBy};
+use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::manifest::{ModelChoice, SharedManifest};
 use agentsvc_components::usage::Scope;
@@ -51,6 +52,8 @@ pub struct AgentView {
     pub cost: Micros,
     /// Untrusted content that its name and instructions may come from.
     pub taint: Taint,
+    /// The user whom it belongs to, if it does.
+    pub owner: Option<UserId>,
 }
 
 impl AgentView {
@@ -75,6 +78,7 @@ impl AgentView {
             output_tokens: agent.output_tokens,
             cost: world.resource::<Rollups>().total(Scope::Agent(id_of(world, entity))).cost,
             taint: agent.taint.own,
+            owner: world.get::<OwnedBy>(entity).map(|by| by.0),
         })
     }
 }

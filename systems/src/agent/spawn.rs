@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::index::agent_named;
 use super::manifests::Manifests;
-use super::{AgentSpawned, Spawning, limits};
+use super::{AgentSpawned, Spawning, limits, owner, owners};
 use crate::agent::manifests as interner;
 use crate::audit::Audit;
 use crate::event::told::Tell;
@@ -57,7 +57,16 @@ pub struct Spawned {
 }
 
 command! {
-    write "spawn_agent" SpawnAgent => Spawned, Name(|it| &it.name), |it, world| Answer::stored(spawn(world, it, None))
+    write "spawn_agent" SpawnAgent => Spawned, Name(|it| &it.name), |it, world| {
+        Answer::stored(spawn_new(world, it))
+    }
+}
+
+/// Spawns an agent of a new manifest, which brings no MCP servers that whoever acts may not give.
+fn spawn_new(world: &mut World, command: SpawnAgent) -> Result<Spawned, Refusal> {
+    owner::check_servers(world, &[], &command.manifest.mcp_servers)?;
+    owner::check_endpoints(world, &command.manifest)?;
+    spawn(world, command, None)
 }
 
 /// Spawns several agents in one step; each stands or falls alone.
@@ -67,7 +76,7 @@ pub struct SpawnAgents(pub Vec<SpawnAgent>);
 command! {
     /// One result per item, in order.
     write "spawn_agents" SpawnAgents => Vec<Result<Spawned, Refusal>>, All, |SpawnAgents(it), world|
-        Answer::Stored(it.into_iter().map(|item| spawn(world, item, None)).collect())
+        Answer::Stored(it.into_iter().map(|item| spawn_new(world, item)).collect())
 }
 
 /// Spawns an agent; `by` is the turn that does, if one does.
@@ -129,6 +138,9 @@ fn place(world: &mut World, command: SpawnAgent, by: Option<TurnId>) -> Spawned 
         mode: AgentMode::Normal,
         taint,
     });
+    if let Some(owner) = owner::of_acting(world) {
+        world.entity_mut(entity).insert(owner);
+    }
     world.op(record::put_manifest_text(id, &command.text));
     world.mark(entity);
     world.audit(audit_kinds::AGENT_SPAWNED, id, json!({ "name": command.name }));
@@ -146,6 +158,7 @@ const QUOTA: Quota =
 fn admit(world: &World, commands: &[SpawnAgent]) -> Result<(), Refusal> {
     let used = Used { count: world.resource::<Index>().agent_count(), bytes: 0 };
     QUOTA.admit(used, commands.len(), 0)?;
+    owners::admit(world, owner::of_acting(world), commands.len())?;
     session::admit_first(world, commands.len())?;
     world.resource::<Manifests>().admit_all(commands.iter().map(|command| (&command.manifest, command.hash)))
 }

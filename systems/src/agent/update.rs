@@ -10,10 +10,10 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::{Manifest, ModelChoice, SharedManifest};
 use agentsvc_components::{AgentId, Refusal, RefusalKind};
 
-use super::AgentView;
 use super::changes::Changes;
 use super::manifests::Manifests;
 use super::spawn::name_free;
+use super::{AgentView, owner};
 use crate::agent::manifests as interner;
 use crate::config::Settings;
 use crate::event::told::Tell;
@@ -88,6 +88,9 @@ fn update(world: &mut World, command: UpdateAgent) -> Result<AgentView, Refusal>
     }
     if let Some(name) = &patch.name {
         name_free(world, name, Some(entity))?;
+    }
+    if let Some(servers) = &patch.mcp_servers {
+        owner::check_servers(world, &agent.manifest.manifest.mcp_servers, servers)?;
     }
     let name = patch.name.clone();
     let changes = Changes::of(&patch);

@@ -25,7 +25,11 @@ use crate::kernel::glob;
 use crate::kernel::id_generator::mint_beside;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::Emit;
+use crate::kernel::reaction::react;
 use crate::taint;
+
+/// An approval is asked for; it is there already.
+pub(crate) struct ApprovalAsked(pub(crate) ApprovalId);
 
 /// A client asks for an approval (spec 3, POST /api/approvals). Nothing in the world waits for it: the client looks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -187,5 +191,6 @@ pub(super) fn begin(
         turn: call.and_then(|call| call.waiting_turn()),
         tool,
     });
+    react(world, &ApprovalAsked(id));
     entity
 }

@@ -63,7 +63,8 @@ command! {
     write "decide_approvals" DecideApprovals => Vec<ApprovalView>, All, |it, world| Answer::stored(decide(world, it))
 }
 
-fn decide(world: &mut World, command: DecideApprovals) -> Result<Vec<ApprovalView>, Refusal> {
+/// The same, for other domains that let people decide.
+pub(crate) fn decide(world: &mut World, command: DecideApprovals) -> Result<Vec<ApprovalView>, Refusal> {
     let DecideApprovals { mut ids, decision, reason, answer } = command;
     if ids.len() > limit::APPROVAL_BATCH_MAX {
         let most = limit::APPROVAL_BATCH_MAX;

@@ -30,8 +30,8 @@ mod question;
 
 pub use answer::check_answer;
 pub use ask::RequestApproval;
-pub(crate) use ask::{gate, is_gated};
-pub(crate) use decide::{CallDecided, agent_removed, beat, clock_set_back, next_due, withdraw};
+pub(crate) use ask::{ApprovalAsked, gate, is_gated};
+pub(crate) use decide::{CallDecided, agent_removed, beat, clock_set_back, decide, next_due, withdraw};
 pub use decide::{DecideApprovals, Decision};
 pub use invoke::{CheckInvocation, InvokeTool, Invoker};
 pub use list::{ApprovalCounts, ApprovalFilter, ApprovalView, CountApprovals, ListApprovals};
@@ -162,7 +162,7 @@ impl ApprovalPlaces {
     }
 
     /// Those that wait on behalf of `agent`.
-    fn pending_of(&self, agent: AgentId) -> Vec<ApprovalId> {
+    pub(crate) fn pending_of(&self, agent: AgentId) -> Vec<ApprovalId> {
         self.pending_of.get(&agent).map_or_else(Vec::new, |own| own.ids.iter().copied().collect())
     }
 }

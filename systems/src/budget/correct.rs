@@ -8,11 +8,10 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::usage::Scope;
 use agentsvc_components::{Micros, Refusal};
 
-use super::{BudgetView, Budgets, audit_kinds, show, store, waiting};
+use super::{BudgetView, Budgets, audit_kinds, check_scope, show, store, waiting};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
-use crate::kernel::index;
 use crate::usage::{Correction, Rollups};
 
 /// Sets what is booked for a scope in the present periods; what is `None` stays as it is. Other scopes are not changed.
@@ -33,9 +32,7 @@ command! {
 
 fn correct(world: &mut World, command: CorrectBudget) -> Result<BudgetView, Refusal> {
     let CorrectBudget { scope, correction, reason } = command;
-    if let Some(agent) = scope.agent() {
-        index::agent(world, agent)?;
-    }
+    check_scope(world, scope)?;
     let reason = reason.trim();
     if reason.is_empty() || reason.len() > limit::BUDGET_REASON_BYTES_MAX {
         let text = format!("reason must have 1 to {} bytes", limit::BUDGET_REASON_BYTES_MAX);

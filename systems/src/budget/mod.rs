@@ -13,7 +13,7 @@
 //! | a limit of money is in force, no price is known    | it fails with `price_unknown`                            |
 //! | strangers began it, and a limit of theirs is in the way ([`CallStarts`]) | it waits or fails as that domain says |
 //!
-//! The path leads from the agent over those that spawned it to everybody's budget: at an agent's limits counts what it and its
+//! The path leads from the agent over those that spawned it, and the user whom it belongs to, to everybody's budget: at an agent's limits counts what it and its
 //! descendants spend together, the gone ones included.
 //!
 //! A call that is nobody's, such as the test of a provider, reserves at everybody's budget, and one that an MCP server asks for
@@ -23,6 +23,7 @@
 pub mod audit_kinds;
 mod correct;
 pub mod error_codes;
+mod fixed;
 mod memory;
 mod metrics;
 mod need;
@@ -44,6 +45,7 @@ pub use set::SetBudget;
 pub use show::{AgentBudget, BudgetView, GetBudget, ListAgentBudgets};
 pub use summary::{GetUsageSummary, UsageSummary};
 
+pub(crate) use fixed::{FixedCall, may_begin, reserve_fixed};
 pub(crate) use need::{Need, need, reserve};
 pub(crate) use show::view;
 pub(crate) use verdict::{Denial, Verdict, at_door, judge, refused, strangers_at_door};
@@ -58,7 +60,7 @@ use agentsvc_components::agent::Agent;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::usage::record::BudgetRecord;
 use agentsvc_components::usage::{Limits, Scope};
-use agentsvc_components::{AgentId, ErrorCode, Micros, Timestamp};
+use agentsvc_components::{AgentId, ErrorCode, Micros, Refusal, Timestamp};
 
 use crate::config::Settings;
 use crate::kernel::check::Faults;
@@ -71,6 +73,7 @@ use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::{Error, Kind};
 use crate::kernel::restore::Records;
 use crate::kernel::stage::Stage;
+use crate::people::{self, UserGone};
 use crate::usage::{CallEnded, Spent};
 
 /// What this domain brings.
@@ -80,6 +83,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         "audit",
         "config",
         "model",
+        "people",
         "usage",
         "compaction",
         "event",
@@ -157,31 +161,48 @@ impl Budgets {
     }
 
     fn of(&self, scope: Scope) -> BudgetRecord {
-        self.stored.get(&scope).copied().unwrap_or_else(|| BudgetRecord { agent: scope.agent(), ..Default::default() })
+        self.stored.get(&scope).copied().unwrap_or_else(|| BudgetRecord {
+            agent: scope.agent(),
+            user: scope.user(),
+            ..Default::default()
+        })
     }
 }
 
 /// Prepares a new world for budgets.
 pub(crate) fn install(world: &mut World) {
     world.init_resource::<Budgets>();
-    on(world, |world, gone: &Removed<AgentId>| agent_removed(world, gone.id));
+    on(world, |world, gone: &Removed<AgentId>| scope_removed(world, Scope::Agent(gone.id)));
+    on(world, |world, gone: &UserGone| scope_removed(world, Scope::User(gone.0)));
     on(world, |world, of: &Spent| verdict::spent(world, of.scope));
-    on(world, |world, call: &CallEnded| waiting::released(world, call.agent, &call.above));
+    on(world, |world, call: &CallEnded| waiting::released(world, call.agent, &call.above, call.user));
 }
 
 /// Takes in what is stored (restore).
 pub(crate) fn load(world: &mut World, records: &mut Records) -> Result<(), Error> {
     let mut budgets = world.resource_mut::<Budgets>();
     for record in records.take::<BudgetRecord>() {
-        budgets.stored.insert(record.agent.map_or(Scope::Global, Scope::Agent), record);
+        budgets.stored.insert(record.scope(), record);
     }
     Ok(())
 }
 
-/// An agent leaves the world, and its budget with it.
-pub(crate) fn agent_removed(world: &mut World, agent: AgentId) {
-    if world.resource_mut::<Budgets>().stored.remove(&Scope::Agent(agent)).is_some() {
-        world.op(rows::remove_budget(Scope::Agent(agent)));
+/// An agent or a user leaves the world, and the budget with it.
+fn scope_removed(world: &mut World, scope: Scope) {
+    if world.resource_mut::<Budgets>().stored.remove(&scope).is_some() {
+        world.op(rows::remove_budget(scope));
+    }
+    // Their agents go on without it.
+    waiting::limits_changed(world, scope);
+}
+
+/// Refuses the budget of an agent or a user that is not there.
+fn check_scope(world: &World, scope: Scope) -> Result<(), Refusal> {
+    match scope {
+        Scope::Global => Ok(()),
+        Scope::Agent(agent) => index::agent(world, agent).map(drop),
+        Scope::User(user) if people::lives(world, user) => Ok(()),
+        Scope::User(user) => Err(Refusal::not_found("user", user)),
     }
 }
 
@@ -193,6 +214,7 @@ pub(crate) fn limits(world: &World, scope: Scope) -> Limits {
     let open = match scope {
         Scope::Global => settings.global,
         Scope::Agent(agent) => of_manifest(world, agent).lower(settings.agent),
+        Scope::User(_) => settings.user,
     };
     set.or(open).in_force()
 }
@@ -208,8 +230,8 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     let budgets = world.resource::<Budgets>();
     let waiting = budgets.in_line().filter(|entity| budgets.places.contains_key(entity)).count();
     faults.same("who waits for money", &(budgets.in_line().count(), budgets.waiting()), &(waiting, waiting));
-    for agent in budgets.stored.keys().filter_map(|scope| scope.agent()) {
-        faults.that(index::agent(world, agent).is_ok(), || format!("budget of {agent}: the agent does not exist"));
+    for scope in budgets.stored.keys() {
+        faults.that(check_scope(world, *scope).is_ok(), || format!("budget of {scope}: there is none of this id"));
     }
 }
 
@@ -227,3 +249,5 @@ mod family_tests;
 mod random_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod user_tests;

@@ -4,23 +4,28 @@ use std::borrow::Cow;
 
 use bevy_ecs::prelude::{Entity, World};
 
-use agentsvc_components::agent::{Agent, AgentState, SpawnedBy};
+use agentsvc_components::agent::{Agent, AgentState, OwnedBy, SpawnedBy};
 use agentsvc_components::compaction::{Compaction, CompactionState};
 use agentsvc_components::kernel::attempt::Attempt;
+use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::manifest::ModelChoice;
 use agentsvc_components::session::Session;
-use agentsvc_components::turn::{Turn, TurnState};
+use agentsvc_components::turn::{ModelName, Turn, TurnState};
 use agentsvc_components::usage::Scope;
 use agentsvc_components::usage::record::CallRecord;
 use agentsvc_components::{AgentId, Micros, Refusal, SessionId};
+use uuid::Uuid;
 
+use super::error_codes::PRICE_UNKNOWN;
+use super::fixed::FixedCall;
 use super::limits;
 use super::verdict::price_unknown;
 use crate::config::Settings;
 use crate::kernel::clock::Now;
 use crate::kernel::index::{self, id_of};
+use crate::people;
 use crate::taint;
 use crate::usage::{Rollups, begin};
 
@@ -36,6 +41,8 @@ pub(crate) struct Need {
     pub(crate) agent: AgentId,
     /// The agents above it, nearest first: it counts at their limits too.
     pub(crate) above: Vec<AgentId>,
+    /// The user whom it belongs to: it counts at the limits of that user too.
+    pub(crate) user: Option<UserId>,
     /// The most that it can cost.
     pub(crate) worst: Micros,
     /// Every model that it may ask is known to cost nothing: no budget of money stands in its way.
@@ -52,7 +59,7 @@ pub(crate) struct Need {
     pub(crate) began_in: Option<SessionId>,
     agent_name: Box<str>,
     session: SessionId,
-    channel: &'static str,
+    channel: Cow<'static, str>,
     provider: Box<str>,
     model: Box<str>,
     is_aside: bool,
@@ -74,13 +81,16 @@ pub(crate) fn need(world: &World, entity: Entity) -> Option<Need> {
             return None;
         }
         let asked = turn.request.as_ref().and_then(|request| request.max_tokens);
-        let need = of(world, turn.agent, owner, turn.session, turn.origin.as_str(), Size::Turn(asked));
+        let model = turn.request.as_ref().and_then(|request| request.model.as_deref());
+        let chat = turn.request.as_ref().and_then(|request| request.chat.as_ref());
+        let channel = chat.map_or(Cow::Borrowed(turn.origin.as_str()), |chat| chat.channel_type.to_string().into());
+        let need = of(world, turn.agent, (owner, model), turn.session, channel, Size::Turn(asked));
         return Some(need.by_strangers(world, entity));
     }
     let job = world.get::<Compaction>(entity).filter(|job| job.state == CompactionState::Reserving)?;
     let owner = world.get::<Agent>(job.agent)?;
     let strangers = world.get::<Session>(job.session)?.taint.with(owner.taint.own).of_strangers();
-    let need = of(world, job.agent, owner, job.session, COMPACTION, Size::Summary);
+    let need = of(world, job.agent, (owner, None), job.session, COMPACTION.into(), Size::Summary);
     let began_in = (!strangers.is_none()).then_some(need.session);
     Some(Need { strangers, began_in, ..need })
 }
@@ -88,7 +98,7 @@ pub(crate) fn need(world: &World, entity: Entity) -> Option<Need> {
 /// What the next turn of an agent will need.
 pub(super) fn of_agent(world: &World, entity: Entity) -> Option<Need> {
     let owner = world.get::<Agent>(entity)?;
-    Some(of(world, entity, owner, owner.current, "", Size::Turn(None)))
+    Some(of(world, entity, (owner, None), owner.current, Cow::Borrowed(""), Size::Turn(None)))
 }
 
 /// How long answers can be, and how many there can be.
@@ -100,18 +110,27 @@ enum Size {
     Summary,
 }
 
-fn of(world: &World, entity: Entity, owner: &Agent, session: Entity, channel: &'static str, size: Size) -> Need {
+/// `model` answers instead of the agent's own.
+fn of(
+    world: &World,
+    entity: Entity,
+    (owner, model): (&Agent, Option<&ModelName>),
+    session: Entity,
+    channel: Cow<'static, str>,
+    size: Size,
+) -> Need {
     let settings = world.resource::<Settings>();
     let agent = id_of::<AgentId>(world, entity);
     let manifest = &owner.manifest.manifest;
-    let first = settings.resolve(&manifest.model);
+    let own = &manifest.model;
+    let first = settings.resolve(&model.map_or_else(|| Cow::Borrowed(own), |model| Cow::Owned(model.chosen(own))));
     let fallbacks = manifest.fallback_models.iter().map(|choice| settings.aliases.fallback(&first, choice));
     let calls = std::iter::once(Cow::Borrowed(&first)).chain(fallbacks);
     let price = |choice: &ModelChoice| settings.prices.at_most(&choice.provider, &choice.model);
     let is_free = calls.clone().all(|choice| price(&choice).is_some_and(|price| price.is_free()));
     let worst = |choice: Cow<'_, ModelChoice>| worst_of(settings, &choice, size);
-    let above = above(world, entity);
-    let is_bounded = !is_free && Scope::path_of(agent, &above).any(|scope| is_bounded(world, scope));
+    let (above, user) = (above(world, entity), user(world, entity));
+    let is_bounded = !is_free && Scope::path_of(agent, &above, user).any(|scope| is_bounded(world, scope));
     let unpriced = calls.clone().find_map(|choice| unpriced(settings, &choice)).filter(|_| is_bounded);
     let most_calls = u32::try_from(manifest.fallback_models.len()).unwrap_or(0).saturating_add(1);
     let most_calls = most_calls.min(limit::SUMMARY_CALLS_MAX as u32);
@@ -126,6 +145,7 @@ fn of(world: &World, entity: Entity, owner: &Agent, session: Entity, channel: &'
     Need {
         agent,
         above,
+        user,
         worst,
         is_free,
         unpriced,
@@ -169,13 +189,14 @@ pub(super) fn aside(
     let owner = world.get::<Agent>(agent)?;
     world.get::<Session>(session)?;
     let settings = world.resource::<Settings>();
-    let (agent, above) = (id_of::<AgentId>(world, agent), above(world, agent));
+    let (agent, above, user) = (id_of::<AgentId>(world, agent), above(world, agent), user(world, agent));
     let is_free = settings.prices.at_most(&choice.provider, &choice.model).is_some_and(|price| price.is_free());
-    let is_bounded = !is_free && Scope::path_of(agent, &above).any(|scope| is_bounded(world, scope));
+    let is_bounded = !is_free && Scope::path_of(agent, &above, user).any(|scope| is_bounded(world, scope));
     let (size, most) = (Size::Turn(Some(answer_tokens_max)), prompt_tokens_max.unwrap_or(u32::MAX));
     Some(Need {
         agent,
         above,
+        user,
         worst: worst_of_prompt(settings, choice, size, most),
         is_free,
         unpriced: unpriced(settings, choice).filter(|_| is_bounded),
@@ -185,9 +206,42 @@ pub(super) fn aside(
         began_in: None,
         agent_name: owner.name.clone(),
         session: id_of(world, session),
-        channel,
+        channel: channel.into(),
         provider: choice.provider.clone(),
         model: choice.model.clone(),
+        is_aside: true,
+    })
+}
+
+/// What a call needs whose most is known beforehand.
+pub(super) fn fixed(world: &World, call: &FixedCall) -> Result<Need, Refusal> {
+    let FixedCall { agent, session, channel, provider, model, most, is_priced, strangers, began_in, remedy } =
+        call.clone();
+    let owner = agent.map(|agent| index::agent(world, agent)).transpose()?;
+    let above = owner.map_or_else(Vec::new, |owner| above(world, owner));
+    let user = owner.and_then(|owner| user(world, owner));
+    let name = owner.and_then(|owner| world.get::<Agent>(owner)).map_or_else(Box::default, |owner| owner.name.clone());
+    let agent = agent.unwrap_or(AgentId(Uuid::nil()));
+    if !is_priced && Scope::path_of(agent, &above, user).any(|scope| is_bounded(world, scope)) {
+        let text = format!("the price of \"{provider}/{model}\" is not known and a budget is in force; {remedy}");
+        return Err(Refusal::of(PRICE_UNKNOWN, text));
+    }
+    Ok(Need {
+        agent,
+        above,
+        user,
+        worst: most,
+        is_free: is_priced && most.is_zero(),
+        unpriced: None,
+        answer_tokens_max: None,
+        calls_max: None,
+        strangers,
+        began_in,
+        agent_name: name,
+        session: session.unwrap_or(SessionId(Uuid::nil())),
+        channel: channel.into(),
+        provider,
+        model,
         is_aside: true,
     })
 }
@@ -200,6 +254,11 @@ pub(super) fn above(world: &World, agent: Entity) -> Vec<AgentId> {
     };
     let all = std::iter::successors(parent(agent), |(_, agent)| parent(*agent));
     all.take(limit::AGENT_CHAIN_MAX).map(|(id, _)| id).collect()
+}
+
+/// The user whom an agent belongs to, if that user is still there.
+pub(super) fn user(world: &World, agent: Entity) -> Option<UserId> {
+    world.get::<OwnedBy>(agent).map(|by| by.0).filter(|user| people::lives(world, *user))
 }
 
 /// Is a limit of money in force there?
@@ -262,6 +321,7 @@ pub(crate) fn reserve(world: &mut World, attempt: Attempt, need: Need) {
     let Need {
         agent,
         above,
+        user,
         worst,
         agent_name,
         session,
@@ -278,6 +338,7 @@ pub(crate) fn reserve(world: &mut World, attempt: Attempt, need: Need) {
         number: attempt.number,
         agent,
         above,
+        user,
         agent_name,
         session,
         channel: channel.into(),

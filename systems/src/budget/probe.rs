@@ -47,6 +47,7 @@ command! {
             number: 1,
             agent: AgentId(Uuid::nil()),
             above: Vec::new(),
+            user: None,
             agent_name: "".into(),
             session: SessionId(Uuid::nil()),
             channel,

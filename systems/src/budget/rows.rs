@@ -19,12 +19,12 @@ fn budget_key(scope: Scope) -> Vec<u8> {
     match scope {
         Scope::Global => vec![BUDGETS],
         Scope::Agent(agent) => key::uuid(BUDGETS, agent.0),
+        Scope::User(user) => [&[BUDGETS, b'u'], user.0.as_bytes().as_slice()].concat(),
     }
 }
 
 pub(crate) fn put_budget(record: &BudgetRecord) -> Op {
-    let scope = record.agent.map_or(Scope::Global, Scope::Agent);
-    op(Space::World, budget_key(scope), Some(encode(record)))
+    op(Space::World, budget_key(record.scope()), Some(encode(record)))
 }
 
 pub(crate) fn remove_budget(scope: Scope) -> Op {

@@ -79,7 +79,7 @@ pub(super) fn may_go_out(world: &World, need: &need::Need) -> Result<(), Refusal
     if let Some(unpriced) = &need.unpriced {
         return Err(price_unknown(unpriced));
     }
-    for scope in Scope::path_of(need.agent, &need.above) {
+    for scope in Scope::path_of(need.agent, &need.above, need.user) {
         verdict::at_once(world, scope, need.worst, need.is_free)?;
     }
     check(world, &CallStarts { strangers: need.strangers, worst: need.worst })

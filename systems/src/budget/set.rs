@@ -8,10 +8,9 @@ use agentsvc_components::Micros;
 use agentsvc_components::usage::{Limits, Scope};
 use serde_json::json;
 
-use super::{BudgetView, Budgets, show, store, waiting};
+use super::{BudgetView, Budgets, check_scope, show, store, waiting};
 use crate::audit::Audit;
 use crate::kernel::command::{Answer, command};
-use crate::kernel::index;
 
 /// Sets limits of one scope; what is `None` stays as it is, 0 takes a limit away.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -25,7 +24,7 @@ pub struct SetBudget {
 command! {
     /// The budget as it is now.
     write "set_budget" SetBudget => BudgetView, Root, |it, world| {
-        if let Some(Err(refusal)) = it.scope.agent().map(|agent| index::agent(world, agent)) {
+        if let Err(refusal) = check_scope(world, it.scope) {
             return Answer::Now(Err(refusal));
         }
         let mut record = world.resource::<Budgets>().of(it.scope);
@@ -35,7 +34,10 @@ command! {
         store(world, it.scope, record);
         let Limits { daily, monthly, hourly_tokens } = record.limits;
         let usd = |limit: Option<Micros>| limit.map(Micros::usd);
-        let details = json!({ "daily_limit_usd": usd(daily), "monthly_limit_usd": usd(monthly), "hourly_token_limit": hourly_tokens });
+        let mut details = json!({ "daily_limit_usd": usd(daily), "monthly_limit_usd": usd(monthly), "hourly_token_limit": hourly_tokens });
+        if let Some(user) = it.scope.user() {
+            details["user"] = json!(user);
+        }
         world.audit(audit_kinds::BUDGET_SET, it.scope.agent(), details);
         waiting::limits_changed(world, it.scope);
         Answer::Stored(show::view(world, it.scope))

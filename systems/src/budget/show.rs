@@ -7,7 +7,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::usage::{Limits, Period, Scope, UsageSum};
 use agentsvc_components::{AgentId, Micros, Timestamp};
 
-use super::{Budgets, limits};
+use super::{Budgets, check_scope, limits};
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index;
@@ -45,10 +45,7 @@ pub struct GetBudget(pub Scope);
 
 command! {
     read "get_budget" GetBudget => BudgetView, Root, |it, world| {
-        match it.0.agent().map(|agent| index::agent(world, agent)) {
-            Some(Err(refusal)) => Answer::Now(Err(refusal)),
-            _ => Answer::read(view(world, it.0)),
-        }
+        Answer::Now(check_scope(world, it.0).map(|()| view(world, it.0)))
     }
 }
 

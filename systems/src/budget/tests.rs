@@ -354,8 +354,16 @@ fn a_fired_turn_fails_with_the_code_and_further_fires_are_refused_at_the_door() 
         let entity = index::agent(world.engine.world(), agent).unwrap();
         let origin = Origin::Trigger { trigger: TriggerId(Uuid::from_u128(7)) };
         let said = Said::new(world.engine.world(), "fire".into());
-        let fired =
-            Fired { agent: entity, place: Place::Current, said, origin, depth: 1, taint: Taint::NONE, profile: None };
+        let fired = Fired {
+            agent: entity,
+            place: Place::Current,
+            said,
+            origin,
+            depth: 1,
+            taint: Taint::NONE,
+            user: None,
+            profile: None,
+        };
         let begun = begin_fired(world.engine.world_mut(), fired).map(|(_, taken)| taken.turn);
         world.step();
         begun

@@ -44,7 +44,7 @@ pub(crate) fn judge(world: &World, need: &Need) -> Verdict {
     if let Some(model) = &need.unpriced {
         return Verdict::Unpriced(model.clone());
     }
-    for scope in Scope::path_of(need.agent, &need.above) {
+    for scope in Scope::path_of(need.agent, &need.above, need.user) {
         match judge_at(world, scope, need.worst, need.is_free, Micros::ZERO) {
             Verdict::Fits => {}
             wait @ Verdict::Wait(_) => verdict = wait,
@@ -80,7 +80,7 @@ pub(super) fn judge_at(world: &World, scope: Scope, worst: Micros, is_free: bool
         };
         let found = || {
             let resets_at = calendar::ends(period, spent.index);
-            OverBudget { agent: scope.agent(), period, limit, spent: spent.spent, resets_at }
+            OverBudget { agent: scope.agent(), user: scope.user(), period, limit, spent: spent.spent, resets_at }
         };
         if over {
             return Verdict::Over(found());
@@ -127,7 +127,8 @@ pub(crate) fn at_door(world: &World, owner: Entity) -> Result<(), Refusal> {
     }
     let agent = id_of::<AgentId>(world, owner);
     let above = super::need::above(world, owner);
-    if !Scope::path_of(agent, &above).any(|scope| budgets.stored.contains_key(&scope)) {
+    let user = super::need::user(world, owner);
+    if !Scope::path_of(agent, &above, user).any(|scope| budgets.stored.contains_key(&scope)) {
         return Ok(());
     }
     let now = world.resource::<Now>().0;
@@ -177,9 +178,10 @@ pub(super) fn price_unknown(model: &str) -> Refusal {
 
 /// What an asker is told (decisions, Money: 429 with scope, limit and reset time).
 fn refusal(over: &OverBudget, now: Timestamp) -> Refusal {
-    let whose = match over.agent {
-        Some(agent) => format!("of agent {agent}"),
-        None => "of all agents".to_owned(),
+    let whose = match over.scope() {
+        Scope::Agent(agent) => format!("of agent {agent}"),
+        Scope::User(user) => format!("of user {user}"),
+        Scope::Global => "of all agents".to_owned(),
     };
     let (period, resets_at) = (over.period.as_str(), over.resets_at);
     let text = match over.period {

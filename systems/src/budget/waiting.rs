@@ -4,6 +4,7 @@
 use bevy_ecs::prelude::{Entity, World};
 
 use agentsvc_components::compaction::Compaction;
+use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::turn::{Turn, TurnState};
 use agentsvc_components::usage::Scope;
 use agentsvc_components::{AgentId, Micros, Timestamp};
@@ -46,18 +47,20 @@ pub(crate) fn leave_line(world: &mut World, entity: Entity) {
 
 /// Puts a turn or compaction that waited for money in line again. False when it has ended or gone on meanwhile.
 fn stand_again(world: &mut World, entity: Entity) -> bool {
-    let turn = world.get::<Turn>(entity).filter(|turn| turn.state == TurnState::Reserving).map(|turn| turn.agent);
-    let agent = turn.or_else(|| world.get::<Compaction>(entity).map(|job| job.agent));
-    agent.is_some_and(|agent| stand_in_line(world, agent, entity))
+    let turn = world.get::<Turn>(entity).filter(|turn| turn.state == TurnState::Reserving);
+    let request = turn.and_then(|turn| turn.request.clone());
+    let agent = turn.map(|turn| turn.agent).or_else(|| world.get::<Compaction>(entity).map(|job| job.agent));
+    let provider = request.as_ref().and_then(|request| request.provider());
+    agent.is_some_and(|agent| stand_in_line(world, agent, entity, provider))
 }
 
-/// A call of `agent`, which stands below `above`, or nobody's with the nil id, came back: whoever now has
+/// A call of `agent`, which stands below `above` and belongs to `user`, or nobody's with the nil id, came back: whoever now has
 /// room, or never will, stands in line again.
-pub(super) fn released(world: &mut World, agent: AgentId, above: &[AgentId]) {
+pub(super) fn released(world: &mut World, agent: AgentId, above: &[AgentId], user: Option<UserId>) {
     if world.resource::<Budgets>().waiting() == 0 {
         return;
     }
-    for scope in Scope::path_of(agent, above) {
+    for scope in Scope::path_of(agent, above, user) {
         look_again(world, scope);
     }
 }
@@ -65,7 +68,8 @@ pub(super) fn released(world: &mut World, agent: AgentId, above: &[AgentId]) {
 /// A turn or compaction of this agent did not take the room that it was promised: who is behind it looks again.
 pub(crate) fn promise_left(world: &mut World, owner: Entity) {
     let above = super::need::above(world, owner);
-    released(world, id_of(world, owner), &above);
+    let user = super::need::user(world, owner);
+    released(world, id_of(world, owner), &above, user);
 }
 
 /// On the beat, once a second: a period may be over, or one that was promised room may not have taken it.

@@ -70,5 +70,5 @@ pub(super) fn begin(world: &mut World, session: Entity, turns: u32) -> Option<En
 /// Puts a compaction in line like a turn of its agent.
 pub(super) fn enqueue(world: &mut World, agent: Entity, compaction: Entity) {
     world.mark(compaction);
-    stand_in_line(world, agent, compaction);
+    stand_in_line(world, agent, compaction, None);
 }

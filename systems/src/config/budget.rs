@@ -13,6 +13,9 @@ pub struct BudgetSettings {
     pub global: Limits,
     /// Limits of each agent that has none of its own.
     pub agent: Limits,
+    /// Limits of all agents of each user that has none of its own.
+    #[serde(default)]
+    pub user: Limits,
     /// What a million tokens of a model without a price cost; with zero such models are refused where a limit is in force.
     pub unknown_price_per_m: Micros,
     /// The bound of an answer that has none of its own, in tokens, where a budget is in force.
@@ -32,6 +35,7 @@ impl Default for BudgetSettings {
         Self {
             global: Limits::default(),
             agent: Limits::default(),
+            user: Limits::default(),
             unknown_price_per_m: Micros::ZERO,
             answer_tokens_max: 4_096,
         }

@@ -78,6 +78,9 @@ pub struct Settings {
     /// Memory entries of one agent (`[proactive_memory] max_memories_per_agent`).
     #[serde(default = "max_memories_default")]
     pub max_memories_per_agent: u32,
+    /// Agents that one user may have (`[people] agents_per_user_max`).
+    #[serde(default = "agents_per_user_default")]
+    pub agents_per_user_max: u32,
     /// The rest of `[proactive_memory]`.
     #[serde(default)]
     pub memory: MemorySettings,
@@ -88,6 +91,13 @@ pub struct Settings {
 
 /// Memory entries of one agent where nothing else is said.
 pub const MAX_MEMORIES_DEFAULT: u32 = 1_000;
+
+/// Agents of one user where nothing else is said.
+pub const AGENTS_PER_USER_DEFAULT: u32 = 1_000;
+
+const fn agents_per_user_default() -> u32 {
+    AGENTS_PER_USER_DEFAULT
+}
 
 const fn max_memories_default() -> u32 {
     MAX_MEMORIES_DEFAULT
@@ -134,6 +144,7 @@ impl Default for Settings {
             security: SecuritySettings::default(),
             a2a: A2aSettings::default(),
             max_memories_per_agent: MAX_MEMORIES_DEFAULT,
+            agents_per_user_max: AGENTS_PER_USER_DEFAULT,
             memory: MemorySettings::default(),
             auto_dream: AutoDreamSettings::default(),
         }

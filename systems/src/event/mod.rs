@@ -14,6 +14,7 @@ use crate::kernel::domain::Domain;
 use crate::kernel::inputs::table::CommandDef;
 pub use pattern::{parse_pattern, render_pattern};
 pub use publish::PublishEvent;
+pub(crate) use publish::Publishing;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {

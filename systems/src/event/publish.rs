@@ -14,6 +14,7 @@ use super::told::Tell;
 use crate::audit::Audit;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index;
+use crate::kernel::reaction::check;
 
 /// Publishes a custom event: triggers whose pattern is `custom` with this type, `all`, or the text of the payload match
 /// it.
@@ -34,9 +35,13 @@ command! {
         Answer::stored(publish(world, it))
 }
 
+/// Someone is to publish an event.
+pub(crate) struct Publishing;
+
 fn publish(world: &mut World, command: PublishEvent) -> Result<(), Refusal> {
     let PublishEvent { event_type, payload, agent, by } = command;
     check_type(&event_type)?;
+    check(world, &Publishing)?;
     if payload.len() > limit::EVENT_PAYLOAD_BYTES_MAX {
         let most = limit::EVENT_PAYLOAD_BYTES_MAX;
         return Err(Refusal::bad_field("payload", format!("payload is longer than {most} bytes of compact JSON")));

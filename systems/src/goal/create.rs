@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::index::QUOTA;
 use super::{GoalView, Goals, check_text, checked_title, tree};
+use crate::agent::{is_limited, reached};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
@@ -84,11 +85,15 @@ pub(super) fn stain(world: &mut World, agent: Option<AgentId>) {
     }
 }
 
-/// Refuses an agent that does not live.
+/// Refuses an agent that does not live or is not for whoever acts. A user with a limited role has goals of agents only.
 pub(super) fn check_agent(world: &World, agent: Option<AgentId>) -> Result<(), Refusal> {
-    let Some(agent) = agent else { return Ok(()) };
+    let Some(agent) = agent else {
+        let is_limited = is_limited(world);
+        let text = "agent_id is missing: give the goal to one of your agents";
+        return if is_limited { Err(Refusal::bad_field("agent_id", text)) } else { Ok(()) };
+    };
     let named = |refusal| Refusal { field: Some("agent_id".to_owned()), ..refusal };
-    index::agent(world, agent).map(drop).map_err(named)
+    reached(world, agent).map(drop).map_err(named)
 }
 
 /// Whose goal `id` is; `None` when it is nobody's or not there.

@@ -9,6 +9,7 @@ use agentsvc_components::goal::Goal;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::{AgentId, GoalId, Timestamp};
 
+use crate::agent::{is_limited, reaches_of};
 use crate::kernel::check::Faults;
 use crate::kernel::entities::{self, Entities, Places, indexed, state};
 use crate::kernel::quota::Quota;
@@ -17,7 +18,11 @@ use crate::kernel::reaction::{Removed, on};
 /// Every goal.
 pub(crate) type Goals = Entities<Goal>;
 
-indexed!(Goal: GoalPlaces, "goal");
+indexed!(Goal: GoalPlaces, "goal", is_limited => is_known);
+
+fn is_known(world: &World, goal: &Goal) -> bool {
+    reaches_of(world, goal.agent)
+}
 
 /// What goals may take.
 pub(super) const QUOTA: Quota =

@@ -70,7 +70,9 @@ fn update(world: &mut World, command: UpdateGoal) -> Result<GoalView, Refusal> {
     if let Some(text) = &patch.note {
         check_text("note", text, limit::GOAL_NOTE_BYTES_MAX)?;
     }
-    check_agent(world, patch.agent.flatten())?;
+    if let Some(agent) = patch.agent {
+        check_agent(world, agent)?;
+    }
     if let Some(parent) = patch.parent {
         tree::check_parent(world, parent, Some(id))?;
     }

@@ -45,7 +45,7 @@ pub struct ActivateHand {
 }
 
 command! {
-    /// Refused: an agent of such a name exists (409), or no room (429).
+    /// Refused: no agent is the coordinator (400), an agent of such a name exists (409), or no room (429).
     write "activate_hand" ActivateHand => HandView, All, |it, world| Answer::stored(activate(world, it))
 }
 
@@ -56,6 +56,9 @@ fn activate(world: &mut World, command: ActivateHand) -> Result<HandView, Refusa
         members.iter().map(|member| (numbered(&member.name, number), member)).collect();
     // Before anything is minted: a refusal changes nothing.
     check_names(&named)?;
+    if members.get(coordinator as usize).is_none() {
+        return Err(Refusal::bad_field("coordinator", "coordinator: it is none of the agents"));
+    }
     let now = world.resource::<Now>().0;
     let instance = HandInstance {
         hand,

@@ -6,7 +6,7 @@ agentsvc_components::limits! {
     pub const HANDS_MAX: usize = 2_000;
     /// Bytes of a HAND.toml. Longer: 400; on disk, the hand is left out with a warning.
     pub const HAND_TOML_BYTES_MAX: usize = 256 << 10;
-    /// Bytes of a SKILL.md of a hand. Longer: 400; on disk, the rest is cut.
+    /// Bytes of a SKILL.md of a hand. Longer: 400; on disk, the file is left out with a warning.
     pub const HAND_SKILL_BYTES_MAX: usize = 128 << 10;
     /// Bytes of a hand's id.
     pub const HAND_ID_BYTES_MAX: usize = 64;

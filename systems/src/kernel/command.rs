@@ -22,6 +22,7 @@ pub trait Command: Sized + Send + 'static {
     /// that writes cannot be quick:
     ///
     /// ```compile_fail
+    /// # use agentsvc_components::Actor;
     /// # use agentsvc_systems::{Answer, Engine, Place};
     /// struct Both;
     /// impl agentsvc_systems::Command for Both {
@@ -34,12 +35,13 @@ pub trait Command: Sized + Send + 'static {
     ///         Answer::read(())
     ///     }
     /// }
-    /// let _read: fn(&mut Engine, Both) -> _ = Engine::read::<Both>;
+    /// let _read: fn(&mut Engine, Actor, Both) -> _ = Engine::read::<Both>;
     /// ```
     ///
     /// One that only reads can:
     ///
     /// ```
+    /// # use agentsvc_components::Actor;
     /// # use agentsvc_systems::{Answer, Engine, Place};
     /// struct Glance;
     /// impl agentsvc_systems::Command for Glance {
@@ -52,7 +54,7 @@ pub trait Command: Sized + Send + 'static {
     ///         Answer::read(())
     ///     }
     /// }
-    /// let _read: fn(&mut Engine, Glance) -> _ = Engine::read::<Glance>;
+    /// let _read: fn(&mut Engine, Actor, Glance) -> _ = Engine::read::<Glance>;
     /// ```
     const QUICK: bool = false;
     /// The room on the disk without which it is refused.

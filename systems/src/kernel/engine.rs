@@ -225,13 +225,16 @@ impl Engine {
         self.world.resource_mut::<Acting>().0 = Actor::System;
     }
 
-    /// Carries out a quick read between two steps. `None` when the command is none: then it was not carried out.
-    pub fn read<C: Command>(&mut self, command: C) -> Option<Result<C::Reply, Refusal>> {
+    /// Carries out a quick read of `actor` between two steps. `None` when the command is none: then it was not carried out.
+    pub fn read<C: Command>(&mut self, actor: Actor, command: C) -> Option<Result<C::Reply, Refusal>> {
         const { assert!(!(C::QUICK && C::WRITES), "a command that writes cannot be quick: nobody would record it") };
         if !C::QUICK {
             return None;
         }
-        if let Answer::Now(reply) = command.run(&mut self.world) { Some(reply) } else { None }
+        self.world.resource_mut::<Acting>().0 = actor;
+        let answer = command.run(&mut self.world);
+        self.world.resource_mut::<Acting>().0 = Actor::System;
+        if let Answer::Now(reply) = answer { Some(reply) } else { None }
     }
 
     /// Takes in what came back from the outside; the next step settles it.

@@ -32,11 +32,22 @@ pub trait Indexed: StoredComponent + Component<Mutability = Mutable> + Clone {
     const NOUN: &'static str;
     /// Bytes of its texts.
     fn bytes(&self) -> usize;
+
+    /// May whoever acts know of this one?
+    fn is_reached(&self, _: &World) -> bool {
+        true
+    }
+
+    /// Does whoever acts know of some only?
+    fn is_narrowed(_: &World) -> bool {
+        false
+    }
 }
 
-/// Makes a kind [`Indexed`]: where its entities are found, what a refusal calls one, and its own `bytes`.
+/// Makes a kind [`Indexed`]: where its entities are found, what a refusal calls one, and its own `bytes`; and where some
+/// clients know of some only, who does and of which.
 macro_rules! indexed {
-    ($kind:ident: $places:ty, $noun:literal) => {
+    ($kind:ident: $places:ty, $noun:literal $(, $narrowed:path => $reached:path)?) => {
         impl $crate::kernel::entities::Indexed for $kind {
             type Places = $places;
             const NOUN: &'static str = $noun;
@@ -44,6 +55,16 @@ macro_rules! indexed {
             fn bytes(&self) -> usize {
                 Self::bytes(self)
             }
+
+            $(
+                fn is_reached(&self, world: &bevy_ecs::prelude::World) -> bool {
+                    $reached(world, self)
+                }
+
+                fn is_narrowed(world: &bevy_ecs::prelude::World) -> bool {
+                    $narrowed(world)
+                }
+            )?
         }
     };
 }
@@ -144,9 +165,14 @@ fn found<K: Indexed>(world: &DeferredWorld<'_>, at: Entity) -> Option<(K::Id, K)
     Some((*world.get::<K::Id>(at)?, world.get::<K>(at)?.clone()))
 }
 
-/// The one called `id`, or a refusal that names it.
+/// The one called `id`, or a refusal that names it; the same for one that whoever acts must not know of.
 pub(crate) fn find<K: Indexed>(world: &World, id: K::Id) -> Result<Entity, Refusal> {
-    world.resource::<Entities<K>>().get(id).ok_or_else(|| Refusal::not_found(K::NOUN, id))
+    let found = world.resource::<Entities<K>>().get(id);
+    found.filter(|at| reached::<K>(world, *at)).ok_or_else(|| Refusal::not_found(K::NOUN, id))
+}
+
+fn reached<K: Indexed>(world: &World, at: Entity) -> bool {
+    world.get::<K>(at).is_some_and(|it| it.is_reached(world))
 }
 
 /// The state of the one called `id`; nothing when there is none.
@@ -253,14 +279,16 @@ pub struct List<V: View> {
 }
 
 impl<V: View> List<V> {
-    /// The page of these, as far as the filter lets them pass.
+    /// The page of these, as far as the filter lets them pass. How many there are is not for those who know of some only.
     pub(crate) fn filled(
         &self,
         world: &World,
         total: Option<usize>,
         found: impl Iterator<Item = (IdOf<V>, Entity)>,
     ) -> ViewPage<V> {
-        let shown = |at| V::of(world, at).filter(|view| view.passes(&self.filter));
+        let total = total.filter(|_| !V::Kind::is_narrowed(world));
+        let known = |at: Entity| reached::<V::Kind>(world, at).then_some(at);
+        let shown = |at| V::of(world, known(at)?).filter(|view| view.passes(&self.filter));
         Page::of(found, self.limit, total, shown)
     }
 }

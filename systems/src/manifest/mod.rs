@@ -5,6 +5,7 @@
 //! keys are typed strictly, and an error names the line and the key.
 
 mod bounds;
+pub mod channels;
 mod check;
 mod depth;
 mod error;
@@ -30,7 +31,7 @@ pub use skills::{frozen_skill, has_skill};
 pub(crate) use wake::{ManifestWake, schedules as schedules_of, triggers as triggers_of};
 
 /// What this domain brings.
-pub(crate) const DOMAIN: Domain = Domain { uses: &["event"], ..Domain::named("manifest") };
+pub(crate) const DOMAIN: Domain = Domain { uses: &["event"], limits: channels::ALL, ..Domain::named("manifest") };
 
 /// What a manifest's text says: the name, and everything else.
 #[derive(Clone, Debug, PartialEq)]

@@ -14,7 +14,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::Error;
 use super::profile::Profile;
-use super::{ParsedManifest, check, triggers, wake};
+use super::{ParsedManifest, channels, check, triggers, wake};
 
 /// A value of the tree and where it stands in the text.
 pub(super) type Value<'t> = Spanned<DeValue<'t>>;
@@ -82,6 +82,8 @@ fn manifest(root: &Table<'_>) -> Result<Manifest, Error> {
         skills_disabled: root.boolean("skills_disabled")?.unwrap_or_default(),
         // No text says it: it is there while the agent is frozen.
         frozen_skills: None,
+        channels: root.list("channels")?,
+        channel_overrides: root.table("channel_overrides", channels::overrides)?,
     })
 }
 
@@ -279,7 +281,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    fn list(&self, key: &str) -> Result<Vec<Box<str>>, Error> {
+    pub(super) fn list(&self, key: &str) -> Result<Vec<Box<str>>, Error> {
         self.items(key, |path, item| match item.get_ref() {
             DeValue::String(string) => Ok(Box::from(string.as_ref())),
             _ => Err(mismatch(self.text, path, item, "a string")),

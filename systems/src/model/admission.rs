@@ -182,10 +182,11 @@ impl Admission {
     }
 }
 
-/// Puts a turn or compaction of `agent` in line at the provider of its model. False when the agent is gone.
-pub(crate) fn stand_in_line(world: &mut World, agent: Entity, entity: Entity) -> bool {
+/// Puts a turn or compaction of `agent` in line at the provider of its model, or at `asked`. False when the agent is gone.
+pub(crate) fn stand_in_line(world: &mut World, agent: Entity, entity: Entity, asked: Option<&str>) -> bool {
     let Some(owner) = world.get::<Agent>(agent) else { return false };
-    let provider = world.resource::<Settings>().provider_of(&owner.manifest.manifest.model).to_owned();
+    let own = || world.resource::<Settings>().provider_of(&owner.manifest.manifest.model);
+    let provider = asked.unwrap_or_else(own).to_owned();
     world.resource_mut::<Admission>().push(&provider, agent, entity);
     true
 }

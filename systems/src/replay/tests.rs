@@ -120,7 +120,7 @@ fn refused_commands_are_inputs_and_steps_without_number() {
 #[test]
 fn what_is_no_quick_read_is_not_carried_out_between_two_steps() {
     let mut world = Written::new();
-    assert!(world.engine.read(spawn_command("a")).is_none());
+    assert!(world.engine.read(Actor::Api, spawn_command("a")).is_none());
     assert_eq!(world.engine.stats().agents, 0);
 }
 

@@ -1,5 +1,6 @@
-//! Slots without budget, in virtual time: every slot and every turn keeps exactly one outcome.
+//! Slots without budget, and schedules that tools make, in virtual time: every slot and every turn keeps exactly one outcome.
 
+use agentsvc_components::kernel::limit;
 use agentsvc_components::schedule::{RunStatus, Tally};
 use agentsvc_components::usage::{Limits, Scope};
 use agentsvc_components::{Micros, RefusalKind};
@@ -46,4 +47,21 @@ fn a_turn_that_no_budget_has_room_for_and_a_slot_refused_at_the_door_are_over_bu
     let tally = Tally { fired: 2, completed: 1, ..tally };
     assert_eq!((third.open, third.past.run_count, third.past.tally), (0, 2, tally), "three slots, two turns");
     assert_eq!(third.past.last_result.unwrap().status, RunStatus::Completed);
+}
+
+#[test]
+fn a_tool_makes_no_storm() {
+    let (mut world, agent) = fixture();
+    for rule in ["every 1s", "every 59s", "* * * * * *", "0,1 * * * * *"] {
+        let refusal = world.ask(CreateSchedule { new: plain(agent, rule), by_tool: true }).unwrap_err();
+        assert_eq!((refusal.kind, refusal.field.is_some()), (RefusalKind::BadRequest, true), "{rule}: {refusal:?}");
+        create(&mut world, plain(agent, rule));
+    }
+    let mut fast = 4;
+    while world.ask(CreateSchedule { new: plain(agent, "every 60s"), by_tool: true }).is_ok() {
+        fast += 1;
+    }
+    assert_eq!(fast, 2 * limit::AGENT_SCHEDULES_FAST);
+    world.ask(CreateSchedule { new: plain(agent, "every 2m"), by_tool: true }).unwrap();
+    world.ask(CreateSchedule { new: plain(agent, "in 1s"), by_tool: true }).unwrap();
 }

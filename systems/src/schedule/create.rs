@@ -16,7 +16,7 @@ use serde_json::json;
 use super::rule::Rule;
 use super::times::{QUOTA, Schedules, Timing, plan};
 use super::view::{ScheduleView, definition};
-use crate::agent::{family_of, members};
+use crate::agent::{family_of, members, reached};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
@@ -24,6 +24,9 @@ use crate::kernel::id_generator::mint_for;
 use crate::kernel::outbox::Emit;
 use crate::kernel::{index, record};
 use crate::taint;
+
+/// Slots of a rule of a tool that are compared with one another.
+const SLOTS_LOOKED_AT: usize = 10;
 
 /// A schedule or cron job that is to be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,10 +73,11 @@ fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Re
     let CreateSchedule { new, by_tool } = command;
     let now = world.resource::<Now>().0;
     let (rule, zone) = check(&new, now)?;
-    let agent = index::agent(world, new.agent)?;
+    let agent = reached(world, new.agent)?;
     taint::check_lasting(world)?;
     if by_tool {
-        check_share(world, agent)?;
+        let made = check_share(world, agent)?;
+        check_pace(new.kind, &rule, zone, now, made)?;
     }
     let schedule = Schedule {
         agent,
@@ -92,6 +96,7 @@ fn create(world: &mut World, command: CreateSchedule) -> Result<ScheduleView, Re
         cursor: now,
         past: None,
         taint: taint::acting(world),
+        user: taint::acting_user(world),
         wake: None,
     };
     QUOTA.admit(world.resource::<Schedules>().used, 1, schedule.bytes())?;
@@ -116,8 +121,9 @@ pub(super) fn place(world: &mut World, schedule: Schedule, rule: Rule, zone: Tz)
     (id, entity)
 }
 
-/// Refuses a tool's schedule where its agent, or the family of that, has as many as tools may make.
-fn check_share(world: &World, agent: Entity) -> Result<(), Refusal> {
+/// Refuses a tool's schedule where its agent, or the family of that, has as many as tools may make; gives how many the agent
+/// has.
+fn check_share(world: &World, agent: Entity) -> Result<usize, Refusal> {
     let schedules = world.resource::<Schedules>();
     let of =
         |agent| schedules.of(agent, ScheduleKind::Schedule, None).chain(schedules.of(agent, ScheduleKind::Cron, None));
@@ -125,12 +131,32 @@ fn check_share(world: &World, agent: Entity) -> Result<(), Refusal> {
         let text = format!("{whose} reached the limit of {most} schedules and cron jobs; delete some first");
         Err(Refusal::full(text, QUOTA.code))
     };
-    if of(agent).nth(limit::AGENT_SCHEDULES_MAX - 1).is_some() {
+    let made = of(agent).take(limit::AGENT_SCHEDULES_MAX).count();
+    if made == limit::AGENT_SCHEDULES_MAX {
         return full("this agent has", limit::AGENT_SCHEDULES_MAX);
     }
     let mut all = members(world, family_of(world, agent)).flat_map(of);
     if all.nth(limit::FAMILY_SCHEDULES_MAX - 1).is_some() {
         return full("the agents spawned below the same agent, and that agent, have", limit::FAMILY_SCHEDULES_MAX);
+    }
+    Ok(made)
+}
+
+/// Refuses a tool's schedule that fires too often. The more an agent has, the slower the next one must be, so that all
+/// together begin no more than about twenty turns a minute.
+fn check_pace(kind: ScheduleKind, rule: &Rule, zone: Tz, now: Timestamp, made: usize) -> Result<(), Refusal> {
+    let factor = i64::try_from(made / limit::AGENT_SCHEDULES_FAST).unwrap_or(i64::MAX).max(1);
+    let least_ms = limit::AGENT_SCHEDULE_INTERVAL_MS_MIN.saturating_mul(factor);
+    let slots = rule.preview(zone, now, now, SLOTS_LOOKED_AT);
+    let is_fast =
+        slots.windows(2).any(|pair| pair.first().zip(pair.get(1)).is_some_and(|(one, next)| next.0 - one.0 < least_ms));
+    if is_fast {
+        let field = kind.rule_field();
+        let minutes = least_ms / limit::AGENT_SCHEDULE_INTERVAL_MS_MIN;
+        let text = format!(
+            "{field}: with {made} schedules and cron jobs, the next one that you create may fire every {minutes} min at most"
+        );
+        return Err(Refusal::bad_field(field, text));
     }
     Ok(())
 }

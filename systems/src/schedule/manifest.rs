@@ -62,6 +62,7 @@ pub(super) fn register(world: &mut World, agent: Entity, wakes: &[ManifestWake])
             cursor: now,
             past: None,
             taint: taint::acting(world),
+            user: None,
             wake: (rules != WakeRules::default()).then(|| Box::new(rules)),
         };
         place(world, schedule, rule, ZONE);

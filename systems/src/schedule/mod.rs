@@ -65,7 +65,7 @@ use bevy_ecs::world::DeferredWorld;
 use agentsvc_components::schedule::{Schedule, ScheduleKind, Tally};
 use agentsvc_components::{AgentId, Refusal, ScheduleId, Timestamp};
 
-use crate::agent::{AgentSpawned, Spawning};
+use crate::agent::{AgentSpawned, Spawning, check_reach};
 use crate::kernel::clock::Now;
 use crate::kernel::counters::Totals;
 use crate::kernel::domain::{Domain, Phase, System};
@@ -173,7 +173,13 @@ pub(crate) fn open_turns(world: &World, entity: Entity) -> u32 {
 
 /// The schedule `id` of this kind.
 fn find(world: &World, kind: ScheduleKind, id: ScheduleId) -> Result<Entity, Refusal> {
-    world.resource::<Schedules>().get(kind, id).ok_or_else(|| Refusal::not_found(kind.noun(), id))
+    let found = world.resource::<Schedules>().get(kind, id).filter(|entity| is_known(world, *entity));
+    found.ok_or_else(|| Refusal::not_found(kind.noun(), id))
+}
+
+/// May whoever acts know of it?
+fn is_known(world: &World, entity: Entity) -> bool {
+    world.get::<Schedule>(entity).is_some_and(|schedule| check_reach(world, schedule.agent).is_ok())
 }
 
 /// What the indexes know of a schedule.

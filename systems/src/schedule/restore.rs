@@ -87,6 +87,7 @@ fn component(agent: Entity, record: ScheduleRecord, state: ScheduleStateRecord) 
         cursor: state.cursor,
         past: state.past,
         taint: record.taint,
+        user: record.user,
         wake: record.wake,
     }
 }

@@ -117,7 +117,7 @@ impl Schedules {
     }
 
     /// The one of this id, of either kind.
-    pub(super) fn any(&self, id: ScheduleId) -> Option<Entity> {
+    pub(crate) fn any(&self, id: ScheduleId) -> Option<Entity> {
         self.schedules.get(&id).or_else(|| self.jobs.get(&id)).copied()
     }
 

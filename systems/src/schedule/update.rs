@@ -16,12 +16,13 @@ use super::outcome::{self, Outcome};
 use super::rule::Rule;
 use super::times::{QUOTA, Schedules, Timing, plan};
 use super::view::{ScheduleView, definition};
+use crate::agent::reached;
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::outbox::Emit;
 use crate::kernel::patch::set;
-use crate::kernel::{index, record};
+use crate::kernel::record;
 
 /// The fields to change; `None` leaves a field as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,7 +133,7 @@ fn check(world: &World, entity: Entity, kind: ScheduleKind, patch: &SchedulePatc
     }
     let rule = patch.rule.as_deref().map(|rule| read_rule(kind, rule)).transpose()?;
     let zone = patch.timezone.as_deref().map(|name| zone(Some(name))).transpose()?.unwrap_or(timing.zone);
-    let agent = patch.agent.map(|agent| index::agent(world, agent)).transpose()?;
+    let agent = patch.agent.map(|agent| reached(world, agent)).transpose()?;
     let rule_differs = patch.rule.as_ref().is_some_and(|rule| *rule != schedule.rule);
     let is_new = rule_differs || zone != timing.zone;
     let rule = rule.or(timing.rule);

@@ -108,6 +108,7 @@ pub(crate) fn definition(world: &World, entity: Entity) -> Option<ScheduleRecord
         updated_at: schedule.updated_at,
         anchored_at: schedule.anchored_at,
         taint: schedule.taint,
+        user: schedule.user.clone(),
         wake: schedule.wake.clone(),
     })
 }

@@ -10,6 +10,7 @@ use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, Refusal, SessionId};
 use serde_json::json;
 
+use super::told::{self, SessionEvent};
 use super::{HistoryEnding, TurnsEnding, remove, spawn, sweep};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
@@ -45,6 +46,7 @@ fn reset(world: &mut World, agent: AgentId) -> Result<SessionId, Refusal> {
     world.mark(owner);
     if let Some(old) = old {
         let session = id_of::<SessionId>(world, old);
+        told::note(world, owner, session, SessionEvent::Reset { why: "the session was reset" });
         world.audit(audit_kinds::SESSION_RESET, agent, json!({ "session": session }));
         remove(world, old, "the session was reset");
     }
@@ -69,7 +71,8 @@ fn clear(world: &mut World, agent: AgentId) -> Result<u64, Refusal> {
     let now = world.resource::<Now>().0;
     let ids: Vec<SessionId> = world.resource::<Index>().sessions_of(owner, None).collect();
     let mut cleared = 0;
-    for entity in ids.into_iter().filter_map(|id| index::session(world, id)).collect::<Vec<_>>() {
+    for id in ids {
+        let Some(entity) = index::session(world, id) else { continue };
         let why = "the history was cleared";
         react(world, &TurnsEnding { session: entity, why });
         react(world, &HistoryEnding { session: entity, why });
@@ -86,6 +89,7 @@ fn clear(world: &mut World, agent: AgentId) -> Result<u64, Refusal> {
         world.entity_mut(entity).remove::<KnownAddresses>();
         world.mark(entity);
         sweep(world, old);
+        told::note(world, owner, id, SessionEvent::Reset { why });
     }
     world.audit(audit_kinds::HISTORY_CLEARED, agent, json!({ "messages": cleared }));
     Ok(cleared)

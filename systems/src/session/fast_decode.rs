@@ -43,6 +43,7 @@ pub(crate) fn agent(value: &[u8]) -> Option<AgentRecord> {
         parent: if has_parent { Some(AgentId(fields.named(b"\xa6parent")?.uuid()?)) } else { None },
         taint: AgentTaint::default(),
         imported_from: None,
+        owner: None,
     };
     fields.rest.is_empty().then_some(record)
 }
@@ -209,6 +210,7 @@ mod tests {
                 parent: parent.map(AgentId),
                 taint: AgentTaint::default(),
                 imported_from: None,
+                owner: None,
             }
         }
     }

@@ -9,6 +9,7 @@ use super::SessionView;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, Index};
 use crate::kernel::page::Page;
+use crate::people;
 
 /// Where a page ended. Stays valid when the session, or its agent, is removed meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,7 +52,7 @@ command! {
 }
 
 fn page(world: &World, command: &ListSessions) -> Result<Page<SessionView, SessionPosition, Option<usize>>, Refusal> {
-    let owner = command.agent.map(|id| index::agent(world, id)).transpose()?;
+    let owner = command.agent.map(|id| reached(world, id)).transpose()?;
     let after = command.after.and_then(|at| match owner {
         Some(owner) => Some((owner, Some(at.session))),
         None => at.place(world),
@@ -60,7 +61,7 @@ fn page(world: &World, command: &ListSessions) -> Result<Page<SessionView, Sessi
     let matching = command.matching.as_ref().map(|text| text.to_lowercase());
     let index = world.resource::<Index>();
     let total = match owner {
-        None => Some(index.session_count()),
+        None => people::limit(world).is_none().then(|| index.session_count()),
         Some(owner) => after.is_none().then(|| index.sessions_of(owner, None).count()),
     };
     let order: Box<dyn Iterator<Item = _>> = match owner {
@@ -72,9 +73,20 @@ fn page(world: &World, command: &ListSessions) -> Result<Page<SessionView, Sessi
     let own = order.take_while(|(holder, _)| owner.is_none_or(|owner| owner == *holder));
     let found = own.map(|(holder, id)| (SessionPosition { owner: holder.to_bits(), session: id }, id));
     Ok(Page::of(found, command.limit, total, |id| {
-        let view = index::session(world, id).and_then(|entity| SessionView::of(world, entity));
+        let known = index::session(world, id).filter(|at| is_known(world, *at));
+        let view = known.and_then(|entity| SessionView::of(world, entity));
         view.filter(|view| matching.as_ref().is_none_or(|text| matches(view, text)))
     }))
+}
+
+/// The agent `id`, if whoever acts may know of it.
+fn reached(world: &World, id: AgentId) -> Result<Entity, Refusal> {
+    let found = index::agent(world, id)?;
+    people::reaches(world, found).then_some(found).ok_or_else(|| Refusal::not_found("agent", id))
+}
+
+fn is_known(world: &World, session: Entity) -> bool {
+    world.get::<Session>(session).is_some_and(|session| people::reaches(world, session.agent))
 }
 
 fn matches(view: &SessionView, text: &str) -> bool {

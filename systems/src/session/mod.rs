@@ -14,6 +14,7 @@ mod remove;
 mod row_template;
 mod rows;
 mod show;
+pub(crate) mod told;
 
 pub use clear::{ClearHistory, ResetSession};
 pub use create::{CreateSession, SetLabel, SwitchSession};
@@ -21,6 +22,7 @@ pub use import::{ImportSession, ImportedMessage, bytes as block_bytes};
 pub use list::{ListSessions, SessionPosition};
 pub use remove::{CleanupSessions, RemoveSession, RemovedSession};
 pub use show::{FindByLabel, GetSession, SessionView};
+pub use told::{SessionChange, SessionEvent, changes_of};
 
 pub(crate) use row_template::{RowTemplate, SaidRow};
 
@@ -46,6 +48,7 @@ use crate::kernel::quota::{Quota, Used};
 use crate::kernel::reaction::react;
 use crate::kernel::record::{self, Error, Kind, decode, is_record, is_text, parse_message_key, unknown};
 use crate::kernel::restore::Records;
+use crate::people;
 use agentsvc_components::compaction::record::SummaryRecord;
 use agentsvc_components::kernel::record::Record;
 use agentsvc_components::session::message_record::MessageRecord;
@@ -53,12 +56,16 @@ use agentsvc_components::session::record::SessionRecord;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["audit", "taint", "agent", "compaction", "manifest"],
+    uses: &["audit", "people", "taint", "agent", "compaction", "manifest"],
     content: &[(b'r', is_message), (b'u', is_record::<SummaryRecord>), (b'q', is_text)],
     outcomes: &[OutcomeDef::of::<LogSwept>()],
     kinds: &[Kind::new(SessionRecord::KEY, read).with_entities::<Session>(rows::row)],
     measures: &[Measure::of::<SessionId>("sessions", rows::heap, 12 + entries(24, 1))],
-    install: index::install,
+    install: |world| {
+        index::install(world);
+        world.init_resource::<told::Changes>();
+    },
+    told: told::take,
     is_quiet,
     check: index::check,
     commands: &[
@@ -117,10 +124,12 @@ pub(crate) fn owned(world: &World, owner: Entity, id: SessionId) -> Result<Entit
     owned_or_absent(world, owner, id)?.ok_or_else(|| Refusal::not_found("session", id))
 }
 
-/// The session `id`, whoever owns it, or a refusal.
+/// The session `id` of any agent that whoever acts may know of, or a refusal.
 pub(crate) fn existing(world: &World, id: SessionId) -> Result<Entity, Refusal> {
-    let shown = |entity: &Entity| world.get::<Session>(*entity).is_some_and(|session| !session.ephemeral);
-    find(world, id).filter(shown).ok_or_else(|| Refusal::not_found("session", id))
+    let shown = |session: &Session| !session.ephemeral && people::reaches(world, session.agent);
+    find(world, id)
+        .filter(|entity| world.get(*entity).is_some_and(shown))
+        .ok_or_else(|| Refusal::not_found("session", id))
 }
 
 /// Refuses another session of `owner`, or of an agent that is about to be spawned, where there is no room. Not asked for
@@ -150,6 +159,7 @@ pub(crate) fn spawn(world: &mut World, owner: Entity, id: Option<SessionId>, lab
     if let Some(label) = label {
         index.labels.insert((owner, label), entity);
     }
+    told::note(world, owner, id, SessionEvent::Started);
     react(world, &SessionStarted { agent: owner });
     entity
 }

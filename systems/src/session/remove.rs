@@ -10,6 +10,7 @@ use agentsvc_components::session::Session;
 use agentsvc_components::{AgentId, Refusal, SessionId, Timestamp};
 use serde_json::json;
 
+use super::told::{self, SessionEvent};
 use super::{HistoryEnding, SessionPosition, TurnsEnding, existing, spawn, sweep};
 use crate::audit::Audit;
 use crate::kernel::command::{Answer, command};
@@ -29,6 +30,10 @@ pub(crate) fn discard(world: &mut World, entity: Entity, why: &'static str) {
     let Some(session) = world.get::<Session>(entity) else { return };
     let (log, owner, label, used) =
         (session.log, session.agent, session.label.as_deref().cloned(), session.next_ordinal > 0);
+    if !session.ephemeral {
+        let id = id_of(world, entity);
+        told::note(world, owner, id, SessionEvent::Ended { why });
+    }
     if let Some(label) = label {
         world.resource_mut::<Index>().remove_label(owner, &label);
     }

@@ -10,6 +10,7 @@ use agentsvc_components::{AgentId, LogId, Refusal, SessionId, Timestamp};
 use super::{SessionPosition, existing, owned};
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, Index, id_of};
+use crate::people;
 
 /// What the world knows of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,7 +109,10 @@ fn find(world: &World, which: GetSession) -> Result<Entity, Refusal> {
 }
 
 fn view(world: &World, entity: Entity) -> Result<SessionView, Refusal> {
-    SessionView::of(world, entity).ok_or_else(|| Refusal::not_found("session", id_of::<SessionId>(world, entity)))
+    let is_known = world.get::<Session>(entity).is_some_and(|session| people::reaches(world, session.agent));
+    SessionView::of(world, entity)
+        .filter(|_| is_known)
+        .ok_or_else(|| Refusal::not_found("session", id_of::<SessionId>(world, entity)))
 }
 
 /// Reads the session of an agent that bears a label.

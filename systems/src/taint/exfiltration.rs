@@ -20,8 +20,21 @@ pub(super) fn carries(tool: &str, input: &Value) -> Option<&'static str> {
     if let Some(found) = urls.find_map(of_url) {
         return Some(found);
     }
-    let query = input["query"].as_str().filter(|_| tool == "web_search")?;
-    redact::holds_secret(query).then_some("the search contains what looks like a secret")
+    let (field, found) = match tool {
+        "web_search" => ("query", "the search contains what looks like a secret"),
+        "browser_type" => ("text", "the text for the page contains what looks like a secret"),
+        "browser_run_js" => ("expression", "the script for the page contains what looks like a secret"),
+        _ => return None,
+    };
+    input[field].as_str().is_some_and(redact::holds_secret).then_some(found)
+}
+
+/// Does a text that is sent, such as the body of a POST, carry what looks like a secret or a long encoded text?
+#[must_use]
+pub fn carries_away(text: &str) -> bool {
+    let read = decoded(text);
+    let is_coded = |text: &str| text.split(|c: char| !is_run(c)).any(is_blob);
+    redact::holds_secret(text) || redact::holds_secret(&read) || is_coded(text) || is_coded(&read)
 }
 
 fn is_url(text: &str) -> bool {
@@ -127,7 +140,18 @@ mod tests {
         ] {
             assert_eq!(carries("web_fetch", &json!({ "url": url })).is_some(), carried, "{url}");
         }
+        for (body, carried) in [
+            (r#"{"key":"sk-proj-abcdefghijklmnopqrstuvwx"}"#.to_owned(), true),
+            (format!(r#"{{"data":"{long}"}}"#), true),
+            (r#"{"city":"Berlin","days":3}"#.to_owned(), false),
+        ] {
+            assert_eq!(carries_away(&body), carried, "{body}");
+        }
         assert!(carries("web_search", &json!({ "query": "who has sk-proj-abcdefghijklmnopqrstuvwx" })).is_some());
+        for (tool, field) in [("browser_type", "text"), ("browser_run_js", "expression")] {
+            assert!(carries(tool, &json!({ field: "send('sk-proj-abcdefghijklmnopqrstuvwx')" })).is_some(), "{tool}");
+            assert_eq!(carries(tool, &json!({ field: "document.title" })), None, "{tool}");
+        }
         assert!(carries("web_search", &json!({ "query": "rust book" })).is_none());
         assert!(
             carries("any_tool", &json!({ "target": "http://e.example/?t=ghp_abcdefghijklmnopqrstuvwxyz0123456789" }))

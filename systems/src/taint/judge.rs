@@ -2,7 +2,7 @@
 //!
 //! | the turn has read untrusted content, and the call                    | what happens                          |
 //! |----------------------------------------------------------------------|---------------------------------------|
-//! | sets up what runs by itself, and strangers began the turn             | refused, whatever the policy          |
+//! | sets up what runs by itself, and outsiders began the turn             | refused, whatever the policy          |
 //! | has a URL or a search with a secret, or with much that is encoded    | refused, whatever the policy (not `off`) |
 //! | is of a tool that `taint_deny` names                                 | refused                               |
 //! | is of a tool that `taint_approve` names                              | it waits for a person                 |
@@ -24,7 +24,7 @@ use agentsvc_components::session::message::ToolCall;
 use agentsvc_components::turn::{Origin, Turn};
 
 use super::tools::{Sink, sink};
-use super::{EVENT_OF_TRIGGER, OUTLIVES, add, addresses, exfiltration, files_run, of};
+use super::{EVENT_OF_TRIGGER, OUTLIVES, add, addresses, exfiltration, files_run, of, user_of};
 use crate::config::Settings;
 use crate::config::taint::TaintPolicy;
 use crate::kernel::glob;
@@ -33,6 +33,11 @@ use crate::taint::metrics::TaintTotals;
 
 /// Tools that set up what begins turns by itself.
 const LASTING: [&str; 3] = ["cron_create", "schedule_create", "workflow_run"];
+
+/// Tools whose texts stand in the prompts of all users.
+const SHARED: [&str; 1] = ["goal_update"];
+/// Why they are refused.
+const FOR_ALL: &str = "goals stand in the prompts of all users of this agent, and this conversation is for one of them";
 
 /// What becomes of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,9 +59,13 @@ type FindAgent = fn(&World, &str) -> Result<Entity, Refusal>;
 pub(crate) fn judge(world: &mut World, turn: Entity, call: &ToolCall, find: FindAgent) -> Judgement {
     let files = files_run(world, turn, &call.name);
     let taint = of(world, turn).with(files);
-    if !taint.of_strangers().is_none() && LASTING.contains(&&*call.name) {
+    if !taint.of_outsiders().is_none() && LASTING.contains(&&*call.name) {
         world.resource_mut::<TaintTotals>().calls_refused += 1;
         return Judgement::Deny(taint, "stranger", format!("Refused: {OUTLIVES}. It did not run."));
+    }
+    let is_apart = user_of(world, turn).is_some() || !of(world, turn).of_outsiders().is_none();
+    if SHARED.contains(&&*call.name) && is_apart {
+        return Judgement::Deny(taint, "user", format!("Refused: {FOR_ALL}. It did not run."));
     }
     let security = &world.resource::<Settings>().security;
     if taint.is_none() || security.taint == TaintPolicy::Off {

@@ -12,6 +12,7 @@
 //! | an entry or a key of its memory                             | those of the turn that stored it   |
 //! | the name of an agent                                        | that of the agent's instructions   |
 //! | a turn of a schedule, trigger or workflow                   | those of what made or fired it     |
+//! | a message of a chat, but of an administrator               | `chat`                             |
 //! | text in which the scanner found a prompt injection          | `injection`, beside its own        |
 //!
 //! A turn's taint is its own, that of its session (whose history it reads), and that of its agent's instructions. It is
@@ -27,12 +28,13 @@ mod tools;
 mod trust;
 mod upload;
 
+pub use exfiltration::carries_away;
 pub(crate) use judge::{Judgement, judge};
 pub use tools::{Brings, brings, labelled};
 pub(crate) use tools::{reads_web, writes_files};
 pub use trust::TrustFiles;
 pub(crate) use trust::{TrustingFiles, may_be_written};
-pub use upload::NoteUpload;
+pub use upload::{NoteSkillRun, NoteUpload};
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 use serde_json::json;
@@ -60,7 +62,7 @@ use crate::taint::metrics::TaintTotals;
 pub(crate) const DOMAIN: Domain = Domain {
     uses: &["audit", "config", "manifest", "redact", "agent", "event", "session", "turn"],
     install,
-    commands: &[CommandDef::of::<NoteUpload>(), CommandDef::of::<TrustFiles>()],
+    commands: &[CommandDef::of::<NoteUpload>(), CommandDef::of::<NoteSkillRun>(), CommandDef::of::<TrustFiles>()],
     audit_kinds: audit_kinds::ALL,
     totals: &[Totals::of::<metrics::TaintTotals>()],
     metrics: metrics::ALL,
@@ -118,7 +120,7 @@ pub(crate) fn of(world: &World, turn: Entity) -> Taint {
 pub(crate) fn acting(world: &World) -> Taint {
     match world.resource::<Acting>().0 {
         Actor::Agent { turn, .. } => index::turn(world, turn).map(|turn| of(world, turn)).unwrap_or_default(),
-        Actor::Api | Actor::System => Taint::NONE,
+        Actor::Api | Actor::Key { .. } | Actor::System => Taint::NONE,
     }
 }
 
@@ -126,20 +128,38 @@ pub(crate) fn acting(world: &World) -> Taint {
 pub(crate) fn handed_on(world: &World) -> Taint {
     match world.resource::<Acting>().0 {
         Actor::Agent { .. } => tracked(world, acting(world).with(Taint::AGENT)),
-        Actor::Api | Actor::System => Taint::NONE,
+        Actor::Api | Actor::Key { .. } | Actor::System => Taint::NONE,
     }
 }
 
-/// Why a turn that strangers began makes nothing that begins turns by itself.
-pub(crate) const OUTLIVES: &str = "a stranger began this conversation, so nothing may be set up in it that runs by itself or goes \
-    on after it: no schedules, cron jobs, triggers and workflows";
+/// Why a turn that outsiders began makes nothing that begins turns by itself.
+pub(crate) const OUTLIVES: &str = "a stranger began this conversation, or someone in a chat who is no administrator, so nothing \
+    may be set up in it that runs by itself or goes on after it: no schedules, cron jobs, triggers and workflows";
 
-/// Refuses to set up what begins turns by itself where strangers began the turn that acts now.
+/// Refuses to set up what begins turns by itself where outsiders began the turn that acts now.
 pub(crate) fn check_lasting(world: &World) -> Result<(), Refusal> {
-    match acting(world).of_strangers().is_none() {
+    match acting(world).of_outsiders().is_none() {
         true => Ok(()),
         false => Err(Refusal::new(RefusalKind::Forbidden, OUTLIVES)),
     }
+}
+
+/// The user that the turn is for that acts now, where its client named one.
+pub(crate) fn acting_user(world: &World) -> Option<Box<str>> {
+    let Actor::Agent { turn, .. } = world.resource::<Acting>().0 else { return None };
+    user_of(world, index::turn(world, turn)?)
+}
+
+/// Does the turn that acts now have to stay with what is its user's own? So it is for one of several users, and where outsiders
+/// began it. Gives that user.
+pub(crate) fn apart(world: &World) -> Option<Option<Box<str>>> {
+    let user = acting_user(world);
+    (user.is_some() || !acting(world).of_outsiders().is_none()).then_some(user)
+}
+
+/// The user that a turn is for, where its client named one.
+pub(crate) fn user_of(world: &World, turn: Entity) -> Option<Box<str>> {
+    world.get::<Turn>(turn)?.request.as_ref()?.user.clone()
 }
 
 /// What brought the taint of a turn that a trigger fired, for people.
@@ -171,10 +191,10 @@ pub(crate) fn began_in(world: &World, turn: Entity) -> Option<SessionId> {
     first.or_else(|| Some(id_of(world, component.session)))
 }
 
-/// What is tracked of a taint. Where the operator wants none to be, that of strangers still is: which conversations they reach
+/// What is tracked of a taint. Where the operator wants none to be, that of outsiders still is: which conversations they reach
 /// does not depend on it.
 pub(crate) fn tracked(world: &World, taint: Taint) -> Taint {
-    if is_off(world) { taint.of_strangers() } else { taint }
+    if is_off(world) { taint.of_outsiders() } else { taint }
 }
 
 /// What the journal of a turn that begins with a taint says of its source. What fired a turn says its origin: very many

@@ -1,4 +1,4 @@
-//! A file is uploaded for an agent.
+//! Files come into the workspace of an agent outside of its turns: uploads, and what skills write that clients call.
 
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
@@ -31,4 +31,21 @@ fn note(world: &mut World, command: NoteUpload) -> Result<(), Refusal> {
     stain_files(world, entity, taint);
     world.audit(FILE_UPLOADED, agent, details);
     Ok(())
+}
+
+/// Notes that a skill runs for an agent outside of its turns, before it begins: what it writes into the workspace is untrusted.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct NoteSkillRun {
+    /// In whose workspace.
+    pub agent: AgentId,
+}
+
+command! {
+    write "note_skill_run" NoteSkillRun => (), Id(|it| it.agent.0), |it, world| {
+        let noted = index::agent(world, it.agent).map(|entity| {
+            let taint = tracked(world, Taint::TOOL);
+            stain_files(world, entity, taint);
+        });
+        Answer::stored(noted)
+    }
 }

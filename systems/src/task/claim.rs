@@ -5,7 +5,7 @@ use crate::task::error_codes;
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::agent::Agent;
+use agentsvc_components::agent::{Agent, OwnedBy};
 use agentsvc_components::event::Event;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::task::{Task, TaskState};
@@ -14,11 +14,12 @@ use serde_json::json;
 
 use super::post::check_agent;
 use super::{TaskView, Tasks};
+use crate::agent::limit_of;
 use crate::audit::Audit;
 use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
-use crate::kernel::entities::{View, change, find};
+use crate::kernel::entities::{View, change, find, state};
 use crate::taint;
 
 /// Claims one task for an agent. Refused (409) when it does not wait (code `task_not_pending`) or is another's (code
@@ -53,7 +54,9 @@ fn claim_next(world: &mut World, command: ClaimNextTask) -> Result<Option<TaskVi
     let ClaimNextTask { agent, by } = command;
     let owner = check_agent(world, agent)?;
     let name = world.get::<Agent>(owner).map(|owner| owner.name.clone()).unwrap_or_default();
-    let Some(task) = world.resource::<Tasks>().next_for(agent, &name) else {
+    let is_for = |id| state::<Task>(world, id).is_some_and(|task| is_for(world, task, agent, owner));
+    let next = world.resource::<Tasks>().next_for(agent, &name, limit_of(world, owner), is_for);
+    let Some(task) = next else {
         taint::carry(world, Taint::NONE);
         return Ok(None);
     };
@@ -87,9 +90,14 @@ fn claim(world: &mut World, command: ClaimTask) -> Result<TaskView, Refusal> {
     TaskView::seen(world, id)
 }
 
-/// May the agent take the task? It may when the task names it, by id or by name, or names nobody.
+/// May the agent take the task? It may when the task names it, by id or by name, or names nobody. A task of a user with a
+/// limited role is for agents of that user, and agents of such a user take no open tasks of others.
 fn is_for(world: &World, task: &Task, agent: AgentId, entity: Entity) -> bool {
-    let Some(owner) = task.owner() else { return true };
+    let is_of = |user| world.get::<OwnedBy>(entity) == Some(&OwnedBy(user));
+    if task.user.is_some_and(|user| !is_of(user)) {
+        return false;
+    }
+    let Some(owner) = task.owner() else { return task.user.is_some() || limit_of(world, entity).is_none() };
     let is_name = || world.get::<Agent>(entity).is_some_and(|agent| *agent.name == *owner);
     owner.parse::<AgentId>().is_ok_and(|id| id == agent) || is_name()
 }

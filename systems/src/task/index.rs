@@ -6,11 +6,13 @@ use std::collections::BTreeSet;
 use bevy_ecs::prelude::World;
 
 use agentsvc_components::event::Event;
+use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::task::{Task, TaskState};
 use agentsvc_components::{AgentId, Refusal, TaskId, Timestamp};
 
 use super::window::Throughput;
+use crate::agent::{acting_limit, check_reach, is_limited, named, reaches_of};
 use crate::event::told::inherits;
 use crate::kernel::check::Faults;
 use crate::kernel::entities::{self, Entities, Places, indexed, state};
@@ -22,7 +24,22 @@ use crate::taint;
 /// Every task.
 pub(crate) type Tasks = Entities<Task>;
 
-indexed!(Task: TaskPlaces, "task");
+indexed!(Task: TaskPlaces, "task", is_limited => is_known);
+
+/// A user with a limited role, and agents of theirs, know of the tasks that they posted, and of those for their agents.
+fn is_known(world: &World, task: &Task) -> bool {
+    let Some(user) = acting_limit(world) else { return true };
+    let of_agent = |agent: &Option<AgentId>| agent.is_some() && reaches_of(world, *agent);
+    let for_agent = || task.owner().and_then(|owner| named(world, owner).ok());
+    match task.user {
+        Some(of) => of == user,
+        None => {
+            of_agent(&task.posted_by)
+                || of_agent(&task.claimed_by)
+                || for_agent().is_some_and(|agent| check_reach(world, agent).is_ok())
+        }
+    }
+}
 
 /// Tasks by all that the queue asks for.
 #[derive(Debug, Default, PartialEq)]
@@ -44,11 +61,16 @@ pub struct TaskPlaces {
 /// The first of all ids.
 const FIRST: TaskId = TaskId(uuid::Uuid::nil());
 
-/// Under which key a waiting task stands: the agent's id in its one spelling, or the name as given; empty for those that
-/// whoever comes first may take.
+/// Under which key a waiting task stands: the agent's id in its one spelling, or the name as given; for those that
+/// whoever comes first may take, [`open_key`].
 fn owner_key(task: &Task) -> Box<str> {
-    let owner = task.owner().unwrap_or_default();
+    let Some(owner) = task.owner() else { return open_key(task.user) };
     owner.parse::<AgentId>().map_or_else(|_| owner.into(), |id| id.to_string().into())
+}
+
+/// Under which key tasks stand that any agent may take, or any agent of a user: no name has a NUL.
+fn open_key(user: Option<UserId>) -> Box<str> {
+    user.map_or_else(Box::default, |user| format!("\0{user}").into())
 }
 
 /// Adds to a set, or takes out of it.
@@ -71,15 +93,22 @@ impl TaskPlaces {
         self.waiting.first().copied()
     }
 
-    /// The oldest task that waits for the agent `id` called `name`, or else for whoever comes first.
-    pub(super) fn next_for(&self, id: AgentId, name: &str) -> Option<TaskId> {
-        let own = [self.oldest_for(&id.to_string()), self.oldest_for(name)];
-        own.into_iter().flatten().min().or_else(|| self.oldest_for(""))
+    /// The oldest task that waits for the agent `id` called `name` and `is_for` it, or else for any agent, or any of `user`.
+    pub(super) fn next_for(
+        &self,
+        id: AgentId,
+        name: &str,
+        user: Option<UserId>,
+        is_for: impl Fn(TaskId) -> bool,
+    ) -> Option<TaskId> {
+        let first = |key: &str| self.waiting_as(key).find(|id| is_for(*id));
+        let own = [first(&id.to_string()), first(name)];
+        own.into_iter().flatten().min().or_else(|| self.waiting_as(&open_key(user)).next())
     }
 
-    fn oldest_for(&self, key: &str) -> Option<TaskId> {
-        let (owner, id) = self.waiting_for.range((Box::from(key), FIRST)..).next()?;
-        (&**owner == key).then_some(*id)
+    fn waiting_as<'a>(&'a self, key: &'a str) -> impl Iterator<Item = TaskId> + 'a {
+        let from = self.waiting_for.range((Box::from(key), FIRST)..);
+        from.take_while(move |(owner, _)| **owner == *key).map(|(_, id)| *id)
     }
 
     /// The oldest claim, when it was made at `until` or before.

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::index::has_room;
 use super::{TaskView, Tasks};
+use crate::agent::{acting_limit, check_reach, is_limited, reached};
 use crate::audit::Audit;
 use crate::event::event_text;
 use crate::event::told::Tell;
@@ -21,7 +22,7 @@ use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::View;
 use crate::kernel::id_generator::mint;
-use crate::kernel::index::{self, id_of};
+use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
 use crate::taint;
 
@@ -51,6 +52,9 @@ fn post(world: &mut World, command: PostTask) -> Result<TaskView, Refusal> {
     check_line("title", title, limit::TASK_TITLE_BYTES_MAX)?;
     check_text("description", &description)?;
     check_line("assignee", assignee.as_deref().unwrap_or_default(), limit::NAME_BYTES_MAX)?;
+    if let Some(to) = assignee.as_deref().filter(|to| !to.is_empty() && is_limited(world)) {
+        check_assignee(world, to)?;
+    }
     let now = world.resource::<Now>().0;
     let task = Task {
         title: title.into(),
@@ -66,6 +70,7 @@ fn post(world: &mut World, command: PostTask) -> Result<TaskView, Refusal> {
         updated_at: now,
         ended_at: None,
         taint: taint::handed_on(world),
+        user: acting_limit(world),
     };
     has_room(world.resource::<Tasks>(), task.bytes())?;
     let id: TaskId = mint(world, Slot::ROOT);
@@ -116,7 +121,14 @@ pub(super) fn check_text(field: &str, text: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses an agent that does not live.
+/// Refuses whom whoever acts must not know of: tasks of a user with a limited role are for agents of the user.
+fn check_assignee(world: &World, assignee: &str) -> Result<(), Refusal> {
+    let found = crate::agent::named(world, assignee).and_then(|agent| check_reach(world, agent));
+    let missing = |_| Refusal { field: Some("assignee".to_owned()), ..Refusal::not_found("agent", assignee) };
+    found.map_err(missing)
+}
+
+/// Refuses an agent that does not live, or is not for whoever acts.
 pub(super) fn check_agent(world: &World, agent: AgentId) -> Result<Entity, Refusal> {
-    index::agent(world, agent).map_err(|refusal| Refusal { field: Some("agent_id".to_owned()), ..refusal })
+    reached(world, agent).map_err(|refusal| Refusal { field: Some("agent_id".to_owned()), ..refusal })
 }

@@ -7,6 +7,7 @@ use agentsvc_components::task::{Task, TaskState};
 
 use super::Tasks;
 use super::window::Throughput;
+use crate::agent;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::state;
@@ -43,7 +44,7 @@ pub struct QueueStatus {
 #[derive(Clone, Copy, Debug)]
 pub struct GetQueueStatus;
 
-command!(quick "get_queue_status" GetQueueStatus => QueueStatus, Root, |_, world| Answer::read(status(world)));
+command!(quick "get_queue_status" GetQueueStatus => QueueStatus, Root, |_, world| Answer::Now(agent::check_shared(world, "tasks").map(|()| status(world))));
 
 fn status(world: &World) -> QueueStatus {
     let (tasks, counters) = (world.resource::<Tasks>(), world.resource::<TaskTotals>());

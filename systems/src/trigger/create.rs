@@ -13,12 +13,13 @@ use serde_json::json;
 
 use super::index::{QUOTA, Triggers};
 use super::show::TriggerView;
+use crate::agent::reached;
 use crate::audit::Audit;
 use crate::event::pattern::{from_text, text_of};
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::id_generator::mint_for;
-use crate::kernel::index::{self, id_of};
+use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
 use crate::kernel::record;
 use crate::taint;
@@ -61,7 +62,7 @@ command! {
 
 fn create(world: &mut World, command: CreateTrigger) -> Result<TriggerView, Refusal> {
     let CreateTrigger { agent, trigger: new } = command;
-    let owner = index::agent(world, agent)?;
+    let owner = reached(world, agent)?;
     taint::check_lasting(world)?;
     check_template(&new.prompt_template)?;
     let target = new.target.map(|target| target_of(world, target)).transpose()?;
@@ -97,7 +98,7 @@ pub(super) fn check_template(template: &str) -> Result<(), Refusal> {
 /// The agent that a trigger is to route to.
 pub(super) fn target_of(world: &World, target: AgentId) -> Result<Entity, Refusal> {
     let field = Some("target_agent_id".to_owned());
-    index::agent(world, target).map_err(|refusal| Refusal { field, ..refusal })
+    reached(world, target).map_err(|refusal| Refusal { field, ..refusal })
 }
 
 /// Refuses the triggers of an agent's manifest when there is no room for them.
@@ -109,14 +110,26 @@ pub(super) fn room_for(world: &World, triggers: &[ManifestTrigger]) -> Result<()
     QUOTA.admit(world.resource::<Triggers>().used, triggers.len(), bytes)
 }
 
-/// Makes the triggers of an agent's manifest; [`room_for`] must hold. One whose target does not live is made as if the
-/// target had gone: switched off, and without it.
+/// Refuses to give an agent to a user while its triggers wake agents that may be others'.
+pub(super) fn wakes_itself_only(world: &World, agent: Entity) -> Result<(), Refusal> {
+    let triggers = world.resource::<Triggers>();
+    let target = |entity| world.get::<Trigger>(entity).and_then(|trigger| trigger.target);
+    let wakes_other = |(_, entity)| target(entity).is_some_and(|target| target != agent);
+    if triggers.of_owner(agent, None).any(wakes_other) {
+        let text = "the agent has triggers that wake other agents; delete them before you give it to a user";
+        return Err(Refusal::conflict(text));
+    }
+    Ok(())
+}
+
+/// Makes the triggers of an agent's manifest; [`room_for`] must hold. One whose target does not live, or is not for whoever
+/// makes the agent, is made as if the target had gone: switched off, and without it.
 pub(super) fn register(world: &mut World, owner: Entity, triggers: &[ManifestTrigger]) {
     let created_at = world.resource::<Now>().0;
     for new in triggers {
         // It was found to be one when the manifest was read.
         let Ok(pattern) = from_text(&new.pattern) else { continue };
-        let target = new.target_agent_id.and_then(|id| index::agent(world, id).ok());
+        let target = new.target_agent_id.and_then(|id| reached(world, id).ok());
         let trigger = Trigger {
             agent: owner,
             target,

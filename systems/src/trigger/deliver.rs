@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bevy_ecs::prelude::{DetectChangesMut, Entity, Mut, World};
 
-use agentsvc_components::agent::{Agent, AgentState};
+use agentsvc_components::agent::{Agent, AgentState, OwnedBy};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SessionMode;
 use agentsvc_components::trigger::{Fire, FireLog, FireOutcome, Trigger, TriggerState};
@@ -15,6 +15,7 @@ use super::burst::{Bursts, FireIds};
 use super::index::Triggers;
 use super::waves::{Occurrence, PendingBatch, Waves, show};
 use super::{TriggerTotals, rows};
+use crate::agent::limit_of;
 use crate::budget;
 use crate::config::Settings;
 use crate::kernel::fires::Fires;
@@ -130,6 +131,10 @@ fn judge(world: &World, trigger: &Trigger, entity: Entity, what: &Occurrence) ->
         return Err(FireOutcome::RateLimited);
     }
     let agent = trigger.target.unwrap_or(trigger.agent);
+    // The owner of one of them, or the role of the owner, may be another since the trigger was made.
+    if limit_of(world, trigger.agent).is_some_and(|user| world.get::<OwnedBy>(agent) != Some(&OwnedBy(user))) {
+        return Err(FireOutcome::Refused);
+    }
     let receiver = world.get::<Agent>(agent).ok_or(FireOutcome::Refused)?;
     if receiver.state != AgentState::Running {
         return Err(FireOutcome::AgentStopped);
@@ -186,7 +191,7 @@ fn begin(
         }
     };
     let (origin, depth, taint) = (Origin::Trigger { trigger }, what.depth.saturating_add(1), shown.taint);
-    let fired = Fired { agent, place, said, origin, depth, taint, profile: None };
+    let fired = Fired { agent, place, said, origin, depth, taint, user: None, profile: None };
     let (entity, taken) = begin_fired(world, fired).map_err(|refusal| {
         let over_budget = budget::is_exceeded(refusal.code);
         if over_budget { FireOutcome::OverBudget } else { FireOutcome::Refused }

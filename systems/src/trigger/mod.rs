@@ -64,7 +64,7 @@ pub(crate) use burst::{Bursts, keep_bursts, load_bursts};
 pub(crate) use check::check;
 pub(crate) use create::record_of;
 pub use create::{CreateTrigger, NewTrigger};
-use create::{register, room_for};
+use create::{register, room_for, wakes_itself_only};
 pub(crate) use deliver::{TriggerFired, deliver, turn_ended};
 pub(crate) use index::Triggers;
 pub use remove::DeleteTrigger;
@@ -77,7 +77,7 @@ pub(crate) use waves::{Waves, has_waiting, keep_waiting, meet};
 
 use bevy_ecs::prelude::{Entity, Resource, With, World};
 
-use crate::agent::{AgentSpawned, Spawning};
+use crate::agent::{AgentSpawned, Owning, Spawning, check_reach};
 use crate::event::told::Events;
 use crate::kernel::counters::Totals;
 use crate::kernel::domain::{Domain, Phase, System};
@@ -150,6 +150,7 @@ pub(crate) fn install(world: &mut World) {
     world.init_resource::<Bursts>();
     world.register_component_hooks::<Turn>().on_remove(|mut world, at| turn_goes(&mut world, at.entity));
     rule(world, |world, agent: &Spawning| room_for(world, &agent.triggers));
+    rule(world, |world, owning: &Owning| wakes_itself_only(world, owning.agent));
     on(world, |world, new: &AgentSpawned| register(world, new.agent, &new.triggers));
     on(world, |world, gone: &Removed<AgentId>| agent_removed(world, gone.entity, gone.id));
     on(world, |world, event: &FiredTurnEnded| {
@@ -161,7 +162,13 @@ pub(crate) fn install(world: &mut World) {
 
 /// The trigger `id`.
 fn find(world: &World, id: TriggerId) -> Result<Entity, Refusal> {
-    world.resource::<Triggers>().get(id).ok_or_else(|| Refusal::not_found("trigger", id))
+    let found = world.resource::<Triggers>().get(id).filter(|entity| is_known(world, *entity));
+    found.ok_or_else(|| Refusal::not_found("trigger", id))
+}
+
+/// May whoever acts know of it?
+fn is_known(world: &World, entity: Entity) -> bool {
+    world.get::<Trigger>(entity).is_some_and(|trigger| check_reach(world, trigger.agent).is_ok())
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::audit::Audit;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
+use crate::kernel::reaction::{Removed, react};
 use crate::kernel::record;
 
 /// Deletes a trigger. What it has matched and is not delivered yet goes with it; turns that it began go on.
@@ -33,6 +34,7 @@ fn delete(world: &mut World, id: TriggerId, entity: Entity) {
 }
 
 fn remove(world: &mut World, id: TriggerId, entity: Entity) {
+    react(world, &Removed { entity, id });
     let Some(trigger) = world.get::<Trigger>(entity) else { return };
     let (agent, target, pattern, bytes) = (trigger.agent, trigger.target, trigger.pattern.clone(), trigger.bytes());
     let owner = (agent, id_of::<AgentId>(world, agent));

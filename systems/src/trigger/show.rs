@@ -7,8 +7,9 @@ use agentsvc_components::{AgentId, Refusal, Timestamp, TriggerId};
 use bevy_ecs::prelude::{Entity, World};
 
 use super::index::Triggers;
+use crate::agent::{is_limited, own_agents, reached};
 use crate::kernel::command::{Answer, command};
-use crate::kernel::index::{self, id_of};
+use crate::kernel::index::id_of;
 use crate::kernel::page::Page;
 
 /// Bytes of prompts after which a page ends.
@@ -116,8 +117,17 @@ fn page(world: &World, command: ListTriggers) -> Page<TriggerView, TriggerId, Op
     let most = command.limit.clamp(1, limit::PAGE_ITEMS_MAX);
     // One more than asked for tells whether there is a next page.
     let found: Vec<(TriggerId, Entity)> = match command.agent {
-        None => triggers.after(command.after).take(most + 1).collect(),
-        Some(agent) => match index::agent(world, agent) {
+        None => match own_agents(world) {
+            None => triggers.after(command.after).take(most + 1).collect(),
+            Some(agents) => {
+                let own = agents.into_iter().flat_map(|agent| triggers.of_owner(agent, command.after));
+                let mut own: Vec<_> = own.collect();
+                own.sort_unstable();
+                own.truncate(most + 1);
+                own
+            }
+        },
+        Some(agent) => match reached(world, agent) {
             Ok(owner) => triggers.of_owner(owner, command.after).take(most + 1).collect(),
             Err(_) => Vec::new(),
         },
@@ -132,5 +142,5 @@ fn page(world: &World, command: ListTriggers) -> Page<TriggerView, TriggerId, Op
         }
     }
     let next = if items.len() < found.len() { items.last().map(|view| view.id) } else { None };
-    Page { items, next, total: command.agent.is_none().then_some(triggers.len()) }
+    Page { items, next, total: (command.agent.is_none() && !is_limited(world)).then_some(triggers.len()) }
 }

@@ -6,16 +6,17 @@ use std::sync::{Arc, OnceLock};
 
 use bevy_ecs::prelude::{Entity, Mut, Resource, World};
 
-use agentsvc_components::agent::Agent;
+use agentsvc_components::agent::{Agent, OwnedBy};
 use agentsvc_components::event::{Event, EventEnvelope, EventKind};
 use agentsvc_components::kernel::limit;
 use agentsvc_components::kernel::taint::Taint;
-use agentsvc_components::trigger::FireOutcome;
 use agentsvc_components::trigger::record::WaveRecord;
+use agentsvc_components::trigger::{FireOutcome, Trigger};
 use agentsvc_components::{Actor, Timestamp, TriggerId};
 
 use super::index::{Found, Triggers};
 use super::{TriggerTotals, rows};
+use crate::agent::limit_of;
 use crate::config::Settings;
 use crate::event::told::{self, Events};
 use crate::injection::{Shielded, shield};
@@ -196,7 +197,7 @@ fn match_events(world: &mut World, events: &[EventEnvelope], from: usize) {
             } else if waves.waiting + count > limit::MATCHES_WAITING_MAX {
                 refused += count as u64;
             } else {
-                enqueue(&mut waves, happened, place, &found);
+                enqueue(world, &mut waves, happened, place, &found);
             }
         }
         let totals = &mut world.resource_mut::<TriggerTotals>().outcomes;
@@ -214,7 +215,13 @@ fn shielded(world: &World, event: &Event) -> Shielded {
     }
 }
 
-fn enqueue(waves: &mut Waves, happened: &EventEnvelope, place: usize, found: &Found<'_>) {
+fn enqueue(world: &World, waves: &mut Waves, happened: &EventEnvelope, place: usize, found: &Found<'_>) {
+    let about = happened.event.agent().and_then(|agent| index::agent(world, agent).ok());
+    let sees = |(_, trigger): &(TriggerId, Entity)| may_see(world, *trigger, about);
+    let mut all: Vec<_> = found.iter().flat_map(|set| set.iter().copied()).filter(sees).collect();
+    if all.is_empty() {
+        return;
+    }
     let what = Arc::new(Occurrence {
         kind: happened.event.kind(),
         at: happened.at,
@@ -223,7 +230,6 @@ fn enqueue(waves: &mut Waves, happened: &EventEnvelope, place: usize, found: &Fo
         place,
         shown: OnceLock::new(),
     });
-    let mut all: Vec<(TriggerId, Entity)> = found.iter().flat_map(|set| set.iter().copied()).collect();
     if found.len() > 1 {
         all.sort_unstable();
     }
@@ -233,6 +239,12 @@ fn enqueue(waves: &mut Waves, happened: &EventEnvelope, place: usize, found: &Fo
     for wave in all.chunks(limit::WAVE_TRIGGERS_MAX) {
         waves.push(&what, wave.to_vec(), None);
     }
+}
+
+/// May a trigger see an event about this agent? That of a user with a limited role sees those about agents of the user.
+fn may_see(world: &World, trigger: Entity, about: Option<Entity>) -> bool {
+    let owner = world.get::<Trigger>(trigger).and_then(|trigger| limit_of(world, trigger.agent));
+    owner.is_none_or(|user| about.and_then(|agent| world.get::<OwnedBy>(agent)) == Some(&OwnedBy(user)))
 }
 
 /// The name of the agent that an event is about. An agent that is gone has one only in the event that says so.

@@ -9,7 +9,7 @@ use agentsvc_components::kernel::attempt::Attempt;
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::effect::ModelCall;
 use agentsvc_components::turn::error_codes;
-use agentsvc_components::turn::{Turn, TurnState};
+use agentsvc_components::turn::{Origin, Turn, TurnState};
 use agentsvc_components::usage::Scope;
 use agentsvc_components::{RefusalKind, TurnId};
 
@@ -28,12 +28,12 @@ use crate::{budget, compaction, goal, proactive_memory};
 pub(super) fn enqueue(world: &mut World, turn: Entity) {
     let Some(mut component) = world.get_mut::<Turn>(turn) else { return };
     let was = std::mem::replace(&mut component.state, TurnState::Reserving);
-    let (agent, burst) = (component.agent, component.burst);
+    let (agent, burst, request) = (component.agent, component.burst, component.request.clone());
     // After a restart it stands in line anew without having changed: it may stay in its burst.
     if burst.is_none() || was != TurnState::Reserving {
         world.mark(turn);
     }
-    stand_in_line(world, agent, turn);
+    stand_in_line(world, agent, turn, request.as_ref().and_then(|request| request.provider()));
 }
 
 /// Gives free slots to the turns that wait, until slots or turns run out. What a call may cost is reserved before it
@@ -100,8 +100,8 @@ pub(crate) fn admit(world: &mut World) {
 /// message began clears the flag.
 fn may_start(world: &mut World, entity: Entity) -> bool {
     let Some(turn) = world.get::<Turn>(entity).filter(|turn| turn.state == TurnState::Reserving) else { return true };
-    let (session, is_message, is_first, is_cancelled) =
-        (turn.session, turn.origin.is_message(), turn.iteration == 0, turn.cancelled);
+    let is_message = turn.origin.is_message() || matches!(turn.origin, Origin::Channel { .. });
+    let (session, is_first, is_cancelled) = (turn.session, turn.iteration == 0, turn.cancelled);
     if is_cancelled {
         return false;
     }
@@ -258,7 +258,7 @@ mod tests {
         let id = agentsvc_components::CompactionId(uuid::Uuid::from_u128(7));
         let entity = world_mut.spawn((id, job)).id();
         world_mut.mark(entity);
-        stand_in_line(world_mut, owner, entity);
+        stand_in_line(world_mut, owner, entity, None);
         world.step();
         assert_eq!(waiting(&world), 1);
         world.ask(ClearHistory { agent }).unwrap();

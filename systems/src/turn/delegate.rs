@@ -15,7 +15,7 @@ use agentsvc_components::kernel::taint::{InjectionFound, Taint, UntrustedContent
 use agentsvc_components::session::Session;
 use agentsvc_components::turn::outcome::{ToolEnd, ToolStatus};
 use agentsvc_components::turn::stream::{StreamEvent, StreamItem};
-use agentsvc_components::turn::{Origin, ParentLink, PendingState, Turn, TurnEnd};
+use agentsvc_components::turn::{Origin, ParentLink, PendingState, Turn, TurnEnd, TurnRequest};
 use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId, TurnId};
 
 use super::message::{NewMessage, take, take_hidden};
@@ -111,14 +111,16 @@ command! {
 fn send(world: &mut World, command: SendToAgent, settles: bool) -> Result<SentToAgent, Refusal> {
     let parent = waiting_parent(world, command.from, command.index)?;
     let (owner, home) = (parent.agent, parent.session);
-    let to = agent::named(world, &command.to)?;
+    let to = receiver(world, &command.to)?;
     let receiver = id_of::<AgentId>(world, to);
     let read = taint::of(world, parent.entity);
-    let is_strangers = !read.of_strangers().is_none();
+    let user = taint::user_of(world, parent.entity);
+    // Sessions of other agents hold what others said: neither outsiders nor one of several users reach them.
+    let is_apart = !read.of_outsiders().is_none() || user.is_some();
     let target = match command.session {
-        None if is_strangers => None,
+        None if is_apart => None,
         None => world.get::<Agent>(to).map(|agent| agent.current),
-        Some(_) if is_strangers => return Err(out_of_reach()),
+        Some(_) if is_apart => return Err(out_of_reach()),
         Some(id) => session::owned_or_absent(world, to, id)?,
     };
     if let Some(target) = target.filter(|_| command.wait)
@@ -144,8 +146,9 @@ fn send(world: &mut World, command: SendToAgent, settles: bool) -> Result<SentTo
     let origin = Origin::Agent { parent: TurnId(command.from.job.0) };
     let taint = read.with(Taint::AGENT);
     let found = command.found.map(|found| *found).into_iter().collect();
-    let message = NewMessage { origin, taint, found, ..NewMessage::text(command.text) };
-    let (_, taken) = match is_strangers {
+    let request = user.map(|user| Box::new(TurnRequest { user: Some(user), ..TurnRequest::default() }));
+    let message = NewMessage { origin, request, taint, found, ..NewMessage::text(command.text) };
+    let (_, taken) = match is_apart {
         true => take_hidden(world, to, message, link)?,
         false => take(world, receiver, command.session, message, false, Some(link))?,
     };
@@ -160,8 +163,19 @@ fn send(world: &mut World, command: SendToAgent, settles: bool) -> Result<SentTo
     Ok(SentToAgent { turn: taken.turn, session: taken.session })
 }
 
+/// The agent that a message is for. One of a user is refused for good what it does not find here: it sends nothing to other
+/// nodes.
+fn receiver(world: &World, name: &str) -> Result<Entity, Refusal> {
+    let found = agent::named(world, name).and_then(|to| agent::check_reach(world, to).map(|()| to));
+    found.map_err(|missing| match agent::check_shared(world, "agents of other nodes") {
+        Ok(()) => missing,
+        Err(_) => Refusal::new(RefusalKind::Forbidden, missing.message),
+    })
+}
+
 fn out_of_reach() -> Refusal {
-    let text = "a stranger began this conversation, so it reaches no session of other agents; leave session_id out";
+    let text = "this conversation was begun by a stranger or for one of several users, so it reaches no session of other \
+                agents; leave session_id out";
     Refusal { field: Some("session_id".to_owned()), ..Refusal::new(RefusalKind::Forbidden, text) }
 }
 

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use bevy_ecs::prelude::{Resource, World};
 
 use agentsvc_components::kernel::taint::Taint;
+use agentsvc_components::session::message::Usage;
 use agentsvc_components::turn::{Origin, TurnEnd};
 use agentsvc_components::{ErrorCode, TurnId};
 
@@ -25,6 +26,8 @@ pub(crate) struct Ended {
     pub(crate) code: Option<ErrorCode>,
     /// Untrusted content behind its answer.
     pub(crate) taint: Taint,
+    /// Tokens of the whole turn.
+    pub(crate) usage: Usage,
 }
 
 impl Ended {

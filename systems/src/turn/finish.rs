@@ -119,7 +119,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
             if let Some(link) = link {
                 delegate::answer_parent(world, *link, (turn, taint), how, format!("The other agent failed: {error}"));
             }
-            let end = Ended { turn, end: how, text: error.into(), code: Some(code), taint };
+            let end = Ended { turn, end: how, text: error.into(), code: Some(code), taint, usage };
             return ended::turn_ended(world, origin, end);
         }
     };
@@ -147,7 +147,7 @@ pub(super) fn close(world: &mut World, entity: Entity, end: End) {
     if let Some(link) = link {
         delegate::answer_parent(world, *link, (turn, taint), how, response);
     } else if origin.is_fired() {
-        ended::turn_ended(world, origin, Ended { turn, end: how, text: response.into(), code: None, taint });
+        ended::turn_ended(world, origin, Ended { turn, end: how, text: response.into(), code: None, taint, usage });
     } else if let Some(slot) = slot {
         let reply = TurnReply { response, usage, iterations, session, turn, end: how, stop, notices, tool_calls };
         world.resource_mut::<Outbox>().reply(slot, Ok(reply));

@@ -70,6 +70,8 @@ pub(crate) struct Fired {
     pub(crate) depth: u8,
     /// Untrusted content behind it.
     pub(crate) taint: Taint,
+    /// The user that it is for, where a turn for one of several users set it up.
+    pub(crate) user: Option<Box<str>>,
     /// What it is instead of the agent's whole self.
     pub(crate) profile: Option<Box<TurnProfile>>,
 }
@@ -81,14 +83,14 @@ pub(crate) struct Fired {
 /// The agent does not run (`agent_not_running`), has no room for another session (`sessions_full`), or too many turns are
 /// open; or strangers are behind it and may spend no more.
 pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<(Entity, MessageTaken), Refusal> {
-    let Fired { agent, place, said, origin, depth, taint, profile } = fired;
+    let Fired { agent, place, said, origin, depth, taint, user, profile } = fired;
     message::check(world, agent)?;
     rests(world, agent, origin)?;
     budget::strangers_at_door(world, taint)?;
     let current = world.get::<Agent>(agent).map(|agent| agent.current);
-    // What strangers wrote does not come into the conversation of the user.
-    let is_strangers = !taint.of_strangers().is_none();
-    let place = if place == Place::Current && is_strangers { Place::Hidden } else { place };
+    // What outsiders wrote does not come into the conversation of the owner, and what one of several users set up neither.
+    let is_apart = !taint.of_outsiders().is_none() || user.is_some();
+    let place = if place == Place::Current && is_apart { Place::Hidden } else { place };
     let session = match (place, current) {
         (Place::Current, Some(current)) => current,
         (Place::Current | Place::New, _) => {
@@ -101,7 +103,8 @@ pub(crate) fn begin_fired(world: &mut World, fired: Fired) -> Result<(Entity, Me
         }
     };
     let opening = Opening::Said(said);
-    let request = profile.map(|profile| Box::new(TurnRequest { profile: Some(profile), ..TurnRequest::default() }));
+    let is_plain = profile.is_none() && user.is_none();
+    let request = (!is_plain).then(|| Box::new(TurnRequest { profile, user, ..TurnRequest::default() }));
     let turn = NewTurn { opening, origin, request, streaming: false, depth, link: None, taint };
     Ok(message::begin(world, agent, session, turn))
 }

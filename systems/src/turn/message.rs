@@ -1,6 +1,6 @@
 //! A message is taken: the door of every turn (spec 1, Message routing rules).
 
-use crate::agent::error_codes;
+use crate::agent::{check_reach, error_codes};
 use crate::turn::metrics::TurnTotals;
 use std::sync::Arc;
 
@@ -192,8 +192,8 @@ pub(crate) fn take(
     Ok(open(world, (owner, entity), message, streaming, link, depth))
 }
 
-/// Takes a message of a conversation that strangers began: its session is hidden and ends with its turn, so that they reach no
-/// conversation of the user and leave no sessions behind.
+/// Takes a message of a conversation that strangers began, or one of several users: its session is hidden and ends with its
+/// turn, so that they reach no conversation of others and leave no sessions behind.
 ///
 /// # Errors
 /// As [`take`], but for the session.
@@ -243,8 +243,9 @@ pub(super) fn check_inbox(world: &World, session: Entity) -> Result<(), Refusal>
     Err(Refusal { retry_after_secs: Some(5), ..Refusal::new(RefusalKind::TooMany, text) })
 }
 
-/// Refuses a message to an agent that does not run or whose budget is used up, or to a full world.
+/// Refuses a message to an agent that is not for the agent that acts, does not run or whose budget is used up, or to a full world.
 pub(super) fn check(world: &World, owner: Entity) -> Result<(), Refusal> {
+    check_reach(world, owner)?;
     let state = world.get::<Agent>(owner).map_or(AgentState::Terminated, |agent| agent.state);
     if state != AgentState::Running {
         let text = format!("the agent is not running (state {}); start it first", state.as_str());
@@ -366,6 +367,8 @@ const fn source_of(origin: Origin) -> &'static str {
         Origin::Workflow { .. } => "its workflow",
         Origin::A2a { .. } => "an A2A message",
         Origin::Dream { .. } => "its memory",
+        Origin::Hook { .. } => "a hook",
+        Origin::Channel { .. } => "the message of a chat",
     }
 }
 

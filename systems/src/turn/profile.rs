@@ -12,8 +12,16 @@ use crate::manifest::hash;
 
 /// The manifest that counts for a turn of `owner`.
 pub(super) fn manifest(owner: &Agent, request: Option<&TurnRequest>) -> SharedManifest {
-    let Some(profile) = request.and_then(|request| request.profile.as_deref()) else { return owner.manifest.clone() };
-    let manifest = profile.applied(&owner.manifest.manifest);
+    let profile = request.and_then(|request| request.profile.as_deref());
+    let model = request.and_then(|request| request.model.as_deref());
+    if profile.is_none() && model.is_none() {
+        return owner.manifest.clone();
+    }
+    let own = &owner.manifest.manifest;
+    let mut manifest = profile.map_or_else(|| own.clone(), |profile| profile.applied(own));
+    if let Some(model) = model {
+        manifest.model = model.chosen(&manifest.model);
+    }
     Arc::new(Interned { hash: hash(&manifest), manifest })
 }
 

@@ -49,7 +49,7 @@ pub(crate) static TURNS: Kind = Kind {
     },
 };
 
-const ORIGINS: &[&str] = &["api", "websocket", "openai", "agent", "trigger", "schedule", "workflow", "a2a"];
+const ORIGINS: &[&str] = &["api", "websocket", "openai", "agent", "trigger", "schedule", "workflow", "a2a", "hook"];
 const STATES: &[&str] = &["Queued", "Reserving", "Calling", "WaitingForTools", "WaitingForApproval", "Stopping"];
 
 const fn state_of(state: TurnState) -> &'static str {

@@ -108,6 +108,10 @@ fn judge(world: &mut World, owner: Entity, entity: Entity) -> Judged {
         .map_or_else(Vec::new, |turn| turn.pending.iter().map(|tool| (tool.index, tool.call.clone())).collect());
     let mut judged = Judged::default();
     for (index, call) in asked {
+        if let Some(text) = agent::denied_tool(world, owner, &call.name) {
+            judged.denied.push((index, "owner", text));
+            continue;
+        }
         let judgement = taint::judge(world, entity, &call, agent::named);
         tool_audit::tainted(world, owner, entity, &call, &judgement);
         match judgement {
@@ -255,9 +259,7 @@ fn send_one(world: &mut World, entity: Entity, index: u32) -> Option<(Attempt, O
         consolidates: matches!(turn.origin, Origin::Dream { .. }),
     };
     // What it writes is there however the turn ends, and others may read it before its result is in.
-    if taint::writes_files(&run.call.name) {
-        taint::files_written(world, entity);
-    }
+    taint::files_left(world, entity, &run.call.name);
     let mut turn = world.get_mut::<Turn>(entity)?;
     let pending = &mut turn.pending[at];
     pending.runs = run.runs_before.saturating_add(1);

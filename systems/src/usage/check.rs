@@ -10,15 +10,16 @@ use agentsvc_components::{AgentId, Micros};
 use super::{Calls, Rollups, calendar};
 use crate::kernel::check::Faults;
 use crate::kernel::index;
+use crate::people;
 
 /// Says which sum is not the sum of its parts.
 pub(crate) fn check(world: &mut World, faults: &mut Faults) {
     let rollups = world.resource::<Rollups>();
     let mut reserved: BTreeMap<(Scope, Period, i64), Micros> = BTreeMap::new();
     for call in world.resource::<Calls>().all().filter(|call| !call.reserved.is_zero()) {
-        for scope in call.scope().path() {
-            if scope.agent().is_some_and(|agent| index::agent(world, agent).is_err()) {
-                // What is reserved for an agent that is gone went with it.
+        for scope in call.scopes() {
+            if !lives(world, scope) {
+                // What is reserved for an agent or a user that is gone went with it.
                 continue;
             }
             for period in [Period::Daily, Period::Monthly] {
@@ -46,7 +47,12 @@ pub(crate) fn check(world: &mut World, faults: &mut Faults) {
         rollups.sums().filter(|(bucket, _)| matches!(bucket, Bucket::ModelDay(..))).map(|(_, sum)| sum.requests);
     faults.same("calls by day, and by model and day", &days.sum::<u64>(), &models.sum::<u64>());
     for (scope, _) in rollups.scopes() {
-        let lives = scope.agent().is_none_or(|agent| index::agent(world, agent).is_ok());
-        faults.that(lives, || format!("usage of {scope}: the agent does not exist"));
+        faults.that(lives(world, scope), || format!("usage of {scope}: the agent or user does not exist"));
     }
+}
+
+/// Is the agent or the user there whose scope it is?
+fn lives(world: &World, scope: Scope) -> bool {
+    scope.agent().is_none_or(|agent| index::agent(world, agent).is_ok())
+        && scope.user().is_none_or(|user| people::lives(world, user))
 }

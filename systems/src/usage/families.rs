@@ -10,7 +10,7 @@ use agentsvc_components::usage::record::{CallRecord, ScopeUseRecord};
 use agentsvc_components::usage::{Period, Scope, UsageSum};
 use agentsvc_components::{AgentId, Micros, Timestamp};
 
-use super::rollup::Node;
+use super::node::Node;
 use super::rows;
 
 /// What the descendants of one agent have spent, as it is stored.

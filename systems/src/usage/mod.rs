@@ -20,6 +20,7 @@ mod check;
 mod clip;
 mod families;
 mod metrics;
+mod node;
 mod note;
 pub(crate) mod query;
 mod read;
@@ -43,7 +44,7 @@ pub use rollup::Correction;
 pub(crate) use calls::{Calls, begin};
 pub(crate) use check::check;
 pub(crate) use rollup::{Rollups, agent_removed, beat, load, next_due, store_dirty};
-pub(crate) use settle::{model, summary};
+pub(crate) use settle::{fixed, model, summary};
 
 use bevy_ecs::prelude::World;
 
@@ -53,6 +54,8 @@ pub(crate) struct CallEnded {
     pub(crate) agent: AgentId,
     /// The agents above that one when it went out.
     pub(crate) above: Vec<AgentId>,
+    /// The user whom it belonged to then.
+    pub(crate) user: Option<UserId>,
 }
 
 /// Something was spent.
@@ -80,6 +83,7 @@ pub(crate) fn install(world: &mut World) {
     world.init_resource::<Rollups>();
     world.init_resource::<Calls>();
     on(world, |world, gone: &Removed<AgentId>| agent_removed(world, gone.id));
+    on(world, |world, gone: &UserGone| rollup::user_removed(world, gone.0));
 }
 
 #[cfg(test)]
@@ -90,6 +94,8 @@ use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
 use crate::kernel::reaction::{Removed, on};
 use crate::kernel::record::Kind;
 use crate::kernel::stage::Stage;
+use crate::people::UserGone;
+use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::usage::Scope;
 use agentsvc_components::usage::record::UsageSwept;
@@ -99,7 +105,7 @@ pub(crate) use tests::{events as events_for_tests, priced as priced_for_tests};
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["audit", "config", "rehearsal", "agent", "compaction", "turn"],
+    uses: &["audit", "config", "people", "rehearsal", "agent", "compaction", "turn"],
     content: &[(b'b', rows::is_readable)],
     kinds: &[Kind::new(b'b', rows::read)],
     restore: &[(Phase::Owned, load), (Phase::Lost, calls::restore)],

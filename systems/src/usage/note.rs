@@ -41,7 +41,7 @@ command! {
         };
         let Some(call) = ended else { return Answer::Stored(Micros::ZERO) };
         let (sum, _) = settle::all(world, &call, vec![used]);
-        react(world, &CallEnded { agent: call.agent, above: call.above });
+        react(world, &CallEnded { agent: call.agent, above: call.above, user: call.user });
         Answer::Stored(sum.cost)
     }
 }
@@ -54,6 +54,7 @@ fn unreserved(world: &mut World, channel: Box<str>, used: &CallUse) -> CallRecor
         number: 1,
         agent: AgentId(Uuid::nil()),
         above: Vec::new(),
+        user: None,
         agent_name: "".into(),
         session: SessionId(Uuid::nil()),
         channel,

@@ -7,12 +7,14 @@ use bevy_ecs::prelude::{Resource, World};
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 
+use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::usage::record::{CallRecord, ScopeUseRecord, SweepUsage, UsageSwept};
 use agentsvc_components::usage::{Bucket, CallUse, Period, Scope, UsageSum};
 use agentsvc_components::{AgentId, Micros, Timestamp};
 
 use super::families::{Families, FamilyUse};
+use super::node::Node;
 use super::{calendar, rows, windows};
 use crate::config::Settings;
 use crate::kernel::arrivals::Settle;
@@ -46,13 +48,6 @@ pub(crate) struct Rollups {
     swept: Option<i64>,
     /// When the newest call went out.
     latest: Timestamp,
-}
-
-/// One scope: what is stored, and what is reserved, which follows from the calls that are out.
-pub(super) struct Node {
-    pub(super) stored: ScopeUseRecord,
-    /// By period and its number; few, for calls do not last long.
-    pub(super) reserved: BTreeMap<(Period, i64), Micros>,
 }
 
 /// What an operator says that a scope has spent; `None` is as it is booked.
@@ -179,8 +174,8 @@ impl Rollups {
         if call.reserved.is_zero() {
             return;
         }
-        for scope in call.scope().path() {
-            // What is reserved for an agent that is gone meanwhile went with it.
+        for scope in call.scopes() {
+            // What is reserved for an agent or a user that is gone meanwhile went with it.
             let node = match (self.scopes.get_mut(&scope), change(Micros(1), Micros(1)).is_zero()) {
                 (Some(node), _) => node,
                 (None, true) => continue,
@@ -190,8 +185,14 @@ impl Rollups {
         }
     }
 
-    /// Adds an event to every sum. True when the agent is active on a day for the first time.
-    pub(super) fn add(&mut self, call: &CallRecord, used: &CallUse, agent_lives: bool) -> bool {
+    /// Adds an event to every sum, that of its agent if that lives, and that of its user. True when the agent is active on a day
+    /// for the first time.
+    pub(super) fn add(
+        &mut self,
+        call: &CallRecord,
+        used: &CallUse,
+        (agent_lives, user): (bool, Option<UserId>),
+    ) -> bool {
         let (at, sum) = (call.at, UsageSum::from(used.usage));
         let day = calendar::day(at);
         let (provider, model) = self.model_of(used);
@@ -207,6 +208,9 @@ impl Rollups {
             self.dirty.insert(bucket);
         }
         self.add_at(Scope::Global, at, sum);
+        if let Some(user) = user {
+            self.add_at(Scope::User(user), at, sum);
+        }
         agent_lives && self.add_at_agent(call.agent, at, sum)
     }
 
@@ -291,58 +295,6 @@ impl Rollups {
     }
 }
 
-impl Node {
-    pub(super) const fn of(stored: ScopeUseRecord) -> Self {
-        Self { stored, reserved: BTreeMap::new() }
-    }
-
-    /// What is spent and reserved in the period that the moment `at` is in.
-    pub(super) fn spent(&self, period: Period, at: Timestamp) -> Spent {
-        let index = calendar::index(period, at);
-        let (of, spent) = windows::of(&self.stored, period, at);
-        let reserved = self.reserved.get(&(period, index)).map_or(0, |amount| amount.0);
-        Spent { index, spent: if of == index { spent } else { 0 }, reserved }
-    }
-
-    /// Reserves or releases what is reserved for a call, in the periods that it goes out in.
-    pub(super) fn change_reserved(&mut self, call: &CallRecord, change: fn(Micros, Micros) -> Micros) {
-        for period in [Period::Daily, Period::Monthly] {
-            let key = (period, calendar::index(period, call.at));
-            let amount = change(self.reserved.get(&key).copied().unwrap_or_default(), call.reserved);
-            if amount.is_zero() {
-                self.reserved.remove(&key);
-            } else {
-                self.reserved.insert(key, amount);
-            }
-        }
-    }
-
-    /// Adds an event.
-    pub(super) fn add(&mut self, at: Timestamp, sum: UsageSum) {
-        let stored = &mut self.stored;
-        stored.total = stored.total.plus(sum);
-        stored.last_at = windows::moment(stored.last_at, at);
-        windows::turn_to(stored, at);
-        if let Some(place) = counted(&mut stored.day, &mut stored.day_cost, calendar::day(at)) {
-            *place = place.plus(sum.cost);
-        }
-        if let Some(place) = counted(&mut stored.month, &mut stored.month_cost, calendar::month(at)) {
-            *place = place.plus(sum.cost);
-        }
-        if let Some(place) = counted(&mut stored.hour, &mut stored.hour_tokens, calendar::hour(at)) {
-            *place = place.saturating_add(sum.tokens());
-        }
-    }
-}
-
-/// The place to count at for period `index`; begins anew with a new period. `None` for a period that is over.
-fn counted<'a, T: Default>(newest: &mut i64, place: &'a mut T, index: i64) -> Option<&'a mut T> {
-    if *newest < index {
-        (*newest, *place) = (index, T::default());
-    }
-    (*newest == index).then_some(place)
-}
-
 /// Writes the sums that this step changed.
 // &mut World: leaves records in the outbox beside its own resource.
 pub(crate) fn store_dirty(world: &mut World) {
@@ -400,6 +352,14 @@ pub(crate) fn agent_removed(world: &mut World, agent: AgentId) {
     }
     if rollups.families.remove(agent) {
         rollups.dirty_scopes.insert(Scope::Agent(agent));
+    }
+}
+
+/// A user leaves the world: what is kept of that user alone goes.
+pub(super) fn user_removed(world: &mut World, user: UserId) {
+    let mut rollups = world.resource_mut::<Rollups>();
+    if rollups.scopes.remove(&Scope::User(user)).is_some() {
+        rollups.dirty_scopes.insert(Scope::User(user));
     }
 }
 

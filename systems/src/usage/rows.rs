@@ -38,7 +38,7 @@ pub(crate) fn remove_call(attempt: Attempt) -> Op {
 pub(super) fn read(records: &mut Records, key: &[u8], value: &[u8]) -> Result<(), Error> {
     match key.get(1) {
         Some(b'c') => records.push::<CallRecord>(decode(key, value)?),
-        Some(b'a' | b'g') => records.push::<ScopeUseRecord>(decode(key, value)?),
+        Some(b'a' | b'g' | b'u') => records.push::<ScopeUseRecord>(decode(key, value)?),
         Some(b'f') => records.push::<FamilyUse>(FamilyUse(decode(key, value)?)),
         _ => {
             let bucket = parse_bucket(&key[1..]).ok_or_else(|| unknown(key))?;
@@ -52,6 +52,7 @@ fn scope_use_key(scope: Scope) -> Vec<u8> {
     match scope {
         Scope::Global => b"bg".to_vec(),
         Scope::Agent(agent) => world(b'b', &[b"a", agent.0.as_bytes()]),
+        Scope::User(user) => world(b'b', &[b"u", user.0.as_bytes()]),
     }
 }
 

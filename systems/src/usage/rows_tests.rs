@@ -1,7 +1,7 @@
 //! Records of usage and budgets go to bytes and back.
 
 use agentsvc_components::kernel::attempt::Attempt;
-use agentsvc_components::kernel::id::JobId;
+use agentsvc_components::kernel::id::{JobId, UserId};
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::session::message::Usage;
 use agentsvc_components::usage::record::{BudgetRecord, CallRecord, ScopeUseRecord, UsageRecord};
@@ -19,6 +19,10 @@ fn usage_and_budgets_come_back_as_they_were() {
     comes_back(&put_call(&call()), &call());
     comes_back(&put_scope_use(&scope_use(None)), &scope_use(None));
     comes_back(&put_scope_use(&scope_use(Some(agent().id))), &scope_use(Some(agent().id)));
+    let of_user = ScopeUseRecord { user: Some(UserId(Uuid::from_u128(5))), ..scope_use(None) };
+    comes_back(&put_scope_use(&of_user), &of_user);
+    let of_user = BudgetRecord { user: of_user.user, ..budget() };
+    comes_back(&put_budget(&of_user), &of_user);
     let bucket = Bucket::ModelDay(3, "p".into(), "m".into());
     comes_back(&put_usage_sum(&bucket, &sum()), &(bucket, sum()));
     comes_back(&put_budget(&budget()), &budget());
@@ -30,6 +34,7 @@ fn call() -> CallRecord {
         number: 4,
         agent: agent().id,
         above: vec![agent().id],
+        user: Some(UserId(Uuid::from_u128(5))),
         agent_name: "scout".into(),
         session: SessionId(Uuid::from_u128(2)),
         channel: "api".into(),
@@ -56,6 +61,7 @@ fn scope_use(agent: Option<AgentId>) -> ScopeUseRecord {
 fn budget() -> BudgetRecord {
     BudgetRecord {
         agent: None,
+        user: None,
         limits: Limits { daily: Some(Micros(1)), ..Limits::default() },
         warned: [Some(20_000), None],
         exceeded: [None, Some(20_000), None],

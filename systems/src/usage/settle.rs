@@ -17,6 +17,7 @@ use crate::kernel::clock::Now;
 use crate::kernel::index;
 use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::react;
+use crate::people;
 use crate::rehearsal::{self, Note};
 use crate::usage::metrics::CallTotals;
 
@@ -35,7 +36,7 @@ pub(crate) fn model(world: &mut World, attempt: Attempt, end: &mut ModelEnd) -> 
     if let ModelEnd::Answered(answer) | ModelEnd::Aborted(answer) = end {
         answer.usage.cost = last.cost;
     }
-    react(world, &CallEnded { agent: call.agent, above: call.above });
+    react(world, &CallEnded { agent: call.agent, above: call.above, user: call.user });
     sum
 }
 
@@ -50,8 +51,21 @@ pub(crate) fn summary(world: &mut World, attempt: Attempt, end: &mut SummaryEnd)
     }
     let (sum, _) = all(world, &call, uses);
     end.usage.cost = sum.cost;
-    react(world, &CallEnded { agent: call.agent, above: call.above });
+    react(world, &CallEnded { agent: call.agent, above: call.above, user: call.user });
     sum
+}
+
+/// Settles a call whose cost is no matter of tokens, such as that of an image; `None` as its cost is all that was reserved.
+/// Gives what was booked, or nothing when it was settled before, as a start does.
+pub(crate) fn fixed(world: &mut World, attempt: Attempt, cost: Option<Micros>, end: CallEnd) -> Option<Micros> {
+    let call = calls::end(world, attempt)?;
+    let cost = cost.unwrap_or(call.reserved).min(call.reserved);
+    let latency_ms = elapsed(world, &call);
+    let used = CallUse { usage: Usage { cost, ..Usage::default() }, ..asked(&call, latency_ms, end) };
+    world.resource_mut::<CallTotals>().unknown += u64::from(end == CallEnd::Unknown);
+    write(world, &call, 0, used);
+    react(world, &CallEnded { agent: call.agent, above: call.above, user: call.user });
+    Some(cost)
 }
 
 fn elapsed(world: &World, call: &CallRecord) -> u32 {
@@ -125,8 +139,9 @@ pub(super) fn write(world: &mut World, call: &CallRecord, number: u16, used: Cal
     });
     let lives = index::agent(world, call.agent).ok();
     let above: Vec<AgentId> = call.above.iter().copied().filter(|id| index::agent(world, *id).is_ok()).collect();
+    let user = call.user.filter(|user| people::lives(world, *user));
     let mut rollups = world.resource_mut::<Rollups>();
-    let new_day = rollups.add(call, &used, lives.is_some());
+    let new_day = rollups.add(call, &used, (lives.is_some(), user));
     rollups.families.add(&above, call.at, usage.into());
     if new_day {
         world.op(rows::put_active(call.at, call.agent));
@@ -153,7 +168,7 @@ pub(super) fn write(world: &mut World, call: &CallRecord, number: u16, used: Cal
         call: used,
     };
     world.op(rows::put_usage(call.attempt(), number, &event));
-    for scope in Scope::path_of(call.agent, &above) {
+    for scope in Scope::path_of(call.agent, &above, user) {
         react(world, &Spent { scope });
     }
     if !call.strangers.is_none() {

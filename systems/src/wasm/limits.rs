@@ -6,6 +6,12 @@ agentsvc_components::limits! {
     pub const WASM_FUEL_MAX: u64 = 1_000_000;
     /// Seconds of one run of a WASM module, calls of the host included. Longer: the run fails.
     pub const WASM_SECS_MAX: u64 = 30;
+    /// WASM modules that run at once. More wait.
+    pub const WASM_RUNS_MAX: usize = 32;
+    /// Those of the agents of one family, which is an agent that a client created and all that descend from it. More wait.
+    pub const WASM_RUNS_FAMILY_MAX: usize = 8;
+    /// WASM modules that are compiled at once. More wait, and the time of their runs passes.
+    pub const WASM_COMPILATIONS_MAX: usize = 2;
     /// Bytes of memory of a WASM module. More: it gets none.
     pub const WASM_MEMORY_BYTES_MAX: usize = 16 << 20;
     /// Bytes of the input and of the result of a WASM module, and of each of its requests to the host. Longer: the run fails. A

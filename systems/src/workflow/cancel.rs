@@ -9,6 +9,7 @@ use agentsvc_components::workflow::{RunState, WorkflowRun};
 use agentsvc_components::{Refusal, RunId};
 use serde_json::json;
 
+use super::reach::knows_steps;
 use super::{Workflows, end};
 use crate::audit::Audit;
 use crate::kernel::command::{Answer, command};
@@ -22,7 +23,8 @@ command!(write "cancel_run" CancelRun => (), Root, |CancelRun(it), world| Answer
 fn cancel(world: &mut World, id: RunId) -> Result<(), Refusal> {
     let missing = || Refusal::not_found("workflow run", id);
     let entity = world.resource::<Workflows>().run(id).ok_or_else(missing)?;
-    let state = world.get::<WorkflowRun>(entity).map(|run| run.state).ok_or_else(missing)?;
+    let run = world.get::<WorkflowRun>(entity).filter(|run| knows_steps(world, &run.steps));
+    let state = run.map(|run| run.state).ok_or_else(missing)?;
     if !state.is_open() {
         let text = format!("the run has already ended (state {})", state.as_str());
         return Err(Refusal::of(error_codes::RUN_ENDED, text));

@@ -10,6 +10,7 @@ use agentsvc_components::{Refusal, RunId, WorkflowId};
 use serde_json::json;
 
 use super::definition::{self, NewStep, NewWorkflow};
+use super::reach::pinned;
 use super::show::{Definitions, QUOTA, WorkflowView};
 use super::{Workflows, end};
 use crate::audit::Audit;
@@ -18,6 +19,7 @@ use crate::kernel::command::{Answer, Place, command};
 use crate::kernel::entities::{Removable, Remove, View, change, find};
 use crate::kernel::id_generator::mint;
 use crate::kernel::outbox::Emit;
+use crate::kernel::reaction::react;
 use crate::taint;
 
 /// Keeps a new workflow (spec 1, POST /api/workflows). Refused with the key at fault, and with 429 when there is no room.
@@ -35,7 +37,7 @@ fn create(world: &mut World, new: NewWorkflow) -> Result<WorkflowView, Refusal> 
     let workflow = Workflow {
         name: definition::name(&new.name)?,
         description: definition::description(&new.description)?,
-        steps: definition::steps(new.steps)?,
+        steps: pinned(world, definition::steps(new.steps)?)?,
         created_at: now,
         updated_at: now,
     };
@@ -76,6 +78,7 @@ fn update(world: &mut World, command: UpdateWorkflow) -> Result<WorkflowView, Re
     let name = patch.name.as_deref().map(definition::name).transpose()?;
     let description = patch.description.as_deref().map(definition::description).transpose()?;
     let steps = patch.steps.map(definition::steps).transpose()?;
+    let steps = steps.map(|steps| pinned(world, steps)).transpose()?;
     let now = world.resource::<Now>().0;
     let Some(old) = world.get::<Workflow>(entity).cloned() else { return Err(Refusal::not_found("workflow", id)) };
     let was = old.bytes();
@@ -92,6 +95,9 @@ fn update(world: &mut World, command: UpdateWorkflow) -> Result<WorkflowView, Re
     WorkflowView::seen(world, id)
 }
 
+/// A workflow leaves the world; what belongs to it goes too.
+pub(crate) struct WorkflowRemoved(pub(crate) WorkflowId);
+
 impl Removable for Workflow {
     const REMOVE: &'static str = "remove_workflow";
     const PLACE: Place<Remove<Self>> = Place::Root;
@@ -100,6 +106,7 @@ impl Removable for Workflow {
 
     /// Its runs go with it. Those under way are cancelled, so that nothing goes on out of sight.
     fn removed(self, world: &mut World, id: WorkflowId) -> usize {
+        react(world, &WorkflowRemoved(id));
         let runs: Vec<RunId> = world.resource::<Workflows>().runs_after(id, None).collect();
         let open = world.resource::<Workflows>().open();
         for run in &runs {

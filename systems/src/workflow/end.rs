@@ -17,6 +17,7 @@ use crate::event::told::Tell;
 use crate::kernel::clock::Now;
 use crate::kernel::index::{self, id_of};
 use crate::kernel::outbox::{Emit, Outbox};
+use crate::kernel::reaction::react;
 use crate::kernel::record;
 use crate::turn::stop_turn;
 use crate::workflow::metrics::RunTotals;
@@ -48,6 +49,16 @@ impl RunEnd {
             taint: run.taint,
         })
     }
+}
+
+/// A run has given what it was to give; what wants it reacts.
+pub(crate) struct RunCompleted {
+    /// Of which workflow.
+    pub(crate) workflow: WorkflowId,
+    /// Which run.
+    pub(crate) run: RunId,
+    /// What it gave.
+    pub(crate) output: Arc<str>,
 }
 
 /// Ends a run. What of it is still out is stopped; its long texts are cut, and whoever waits is answered when that is on
@@ -120,6 +131,7 @@ fn tell(world: &mut World, id: RunId, run: &WorkflowRun) {
             counters.completed += 1;
             let output = event_text(run.output.as_deref().unwrap_or_default());
             world.event(Event::WorkflowCompleted { workflow, run: id, name, output, by });
+            react(world, &RunCompleted { workflow, run: id, output: run.output.clone().unwrap_or_default() });
         }
         RunState::Cancelled => {
             counters.cancelled += 1;

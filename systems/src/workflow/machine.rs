@@ -143,8 +143,9 @@ fn begin(world: &mut World, entity: Entity, step: usize) -> Result<TurnId, Strin
     let origin = Origin::Workflow { run: id_of(world, entity), step: step as u16 };
     let agent = agent_of(world, run, step).map_err(|refusal| refusal.message)?;
     let place = place(world, agent, run.caller.is_some());
+    let user = run.user.clone();
     let said = Said::new(world, text);
-    let begun = begin_fired(world, Fired { agent, place, said, origin, depth, taint, profile: None });
+    let begun = begin_fired(world, Fired { agent, place, said, origin, depth, taint, user, profile: None });
     begun.map(|(_, taken)| taken.turn).map_err(|refusal| refusal.message)
 }
 

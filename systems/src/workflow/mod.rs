@@ -21,6 +21,7 @@ mod footprint;
 mod machine;
 mod metrics;
 pub(crate) mod query;
+mod reach;
 mod registry;
 mod resume;
 pub(crate) mod rows;
@@ -31,8 +32,10 @@ mod start;
 mod template;
 
 pub use cancel::CancelRun;
+pub(crate) use change::WorkflowRemoved;
 pub use change::{CreateWorkflow, UpdateWorkflow, WorkflowPatch};
 pub use definition::{NewStep, NewWorkflow};
+pub(crate) use end::RunCompleted;
 pub use end::RunEnd;
 pub use registry::{RegistryWorkflow, converted};
 pub use runs::{GetRun, ListRuns, RunSummary, RunView};

@@ -47,7 +47,7 @@ pub(super) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
 
 fn resume_run(world: &mut World, record: RunRecord, plan: RunPlanRecord, texts: Vec<(RunPart, Arc<str>)>) {
     let RunRecord { id, workflow, name, caller, above, depth, state, at, started_at, ended_at, .. } = record;
-    let (error, progress, taint) = (record.error, record.progress, record.taint);
+    let (error, progress, taint, user) = (record.error, record.progress, record.taint, record.user);
     let RunPlanRecord { steps, input } = plan;
     let (mut outputs, mut output) = (vec![None; steps.len()], None);
     for (part, text) in texts {
@@ -74,6 +74,7 @@ fn resume_run(world: &mut World, record: RunRecord, plan: RunPlanRecord, texts: 
         outputs,
         output,
         taint,
+        user,
     };
     let (is_open, caller) = (run.state.is_open(), run.caller);
     let entity = start::insert(world, id, run);

@@ -72,6 +72,7 @@ pub(super) fn run(world: &World, entity: Entity) -> Option<Op> {
         error: run.error.clone(),
         progress: run.progress.clone(),
         taint: run.taint,
+        user: run.user.clone(),
     }))
 }
 

@@ -5,6 +5,7 @@ use agentsvc_components::{Refusal, RunId, Timestamp, WorkflowId};
 use bevy_ecs::prelude::World;
 
 use super::Workflows;
+use super::reach::knows_steps;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::find;
 use crate::kernel::page::Page;
@@ -26,7 +27,8 @@ command!(quick "get_run" GetRun => RunView, Root, |GetRun(id), world| Answer::No
 
 fn get(world: &World, id: RunId) -> Result<RunView, Refusal> {
     let found = world.resource::<Workflows>().run(id).and_then(|entity| world.get::<WorkflowRun>(entity));
-    found.map(|run| RunView { id, run: run.clone() }).ok_or_else(|| Refusal::not_found("workflow run", id))
+    let known = found.filter(|run| knows_steps(world, &run.steps));
+    known.map(|run| RunView { id, run: run.clone() }).ok_or_else(|| Refusal::not_found("workflow run", id))
 }
 
 /// Reads the runs of a workflow in the order of their beginning.
@@ -84,6 +86,7 @@ fn page(world: &World, list: ListRuns) -> Result<Page<RunSummary, RunId, ()>, Re
     find::<Workflow>(world, list.workflow)?;
     let workflows = world.resource::<Workflows>();
     let found = workflows.runs_after(list.workflow, list.after).map(|id| (id, id));
-    let summary = |id| Some(RunSummary::of(id, world.get::<WorkflowRun>(workflows.run(id)?)?));
+    let known = |at| world.get::<WorkflowRun>(at).filter(|run| knows_steps(world, &run.steps));
+    let summary = |id| Some(RunSummary::of(id, known(workflows.run(id)?)?));
     Ok(Page::of(found, list.limit, (), summary))
 }

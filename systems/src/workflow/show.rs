@@ -9,6 +9,8 @@ use agentsvc_components::workflow::Workflow;
 use agentsvc_components::{Timestamp, WorkflowId};
 
 use super::error_codes;
+use super::reach::is_known;
+use crate::agent::is_limited;
 use crate::kernel::command::Place;
 use crate::kernel::entities::{Entities, List, Places, View, indexed};
 use crate::kernel::index::id_of;
@@ -17,7 +19,7 @@ use crate::kernel::quota::Quota;
 /// Every definition.
 pub(crate) type Definitions = Entities<Workflow>;
 
-indexed!(Workflow: DefinitionPlaces, "workflow");
+indexed!(Workflow: DefinitionPlaces, "workflow", is_limited => is_known);
 
 /// What definitions may take.
 pub(super) const QUOTA: Quota = Quota {

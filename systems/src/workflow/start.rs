@@ -18,6 +18,7 @@ use agentsvc_components::{Refusal, RefusalKind, RunId, TurnId, WorkflowId};
 use serde_json::json;
 
 use super::end::RunEnd;
+use super::reach::pinned;
 use super::{Definitions, RunWaiters, Workflows, rows};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
@@ -132,7 +133,7 @@ fn start(
     check_room(world)?;
     let now = world.resource::<Now>().0;
     let definition = world.get::<Workflow>(entity).ok_or_else(|| Refusal::not_found("workflow", workflow))?;
-    let (steps, input): (_, Arc<str>) = (definition.steps.clone(), input.into());
+    let (steps, input): (_, Arc<str>) = (pinned(world, definition.steps.clone())?, input.into());
     let run = WorkflowRun {
         workflow,
         name: definition.name.clone(),
@@ -150,6 +151,7 @@ fn start(
         error: None,
         output: None,
         taint: taint::acting(world),
+        user: taint::acting_user(world),
     };
     let id: RunId = mint(world, Slot::ROOT);
     world.op(rows::put_plan(id, &RunPlanRecord { steps, input }));
@@ -181,7 +183,8 @@ fn chosen(world: &World, choice: &WorkflowChoice) -> Result<(WorkflowId, Entity)
     if let Ok(id) = name.parse::<WorkflowId>() {
         return by_id(id);
     }
-    let mut found = world.resource::<Definitions>().named(name);
+    let is_known = |id: &WorkflowId| find::<Workflow>(world, *id).is_ok();
+    let mut found = world.resource::<Definitions>().named(name).filter(is_known);
     match (found.next(), found.next()) {
         (Some(id), None) => by_id(id),
         (Some(one), Some(other)) => {

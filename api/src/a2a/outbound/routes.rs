@@ -64,6 +64,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/a2a/tasks/{id}/status", "Get a task that was sent to an external agent", |call| {
         Box::pin(task(call))
     })
+    .large()
     .replies(&[TASK]),
 ];
 

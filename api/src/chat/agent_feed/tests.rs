@@ -137,3 +137,20 @@ fn what_changed_is_bounded_and_told_in_pieces() {
     feed.put_back(first);
     assert_eq!(feed.take_changed().first_key_value().unwrap().0, &id(0));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_knows_of_agents_of_its_user_gets_its_own_agent_alone() {
+    let api = world(3).await;
+    let own = agents(&api, 2).await.remove(1);
+    let mut limited = Seat::take(&api, &own).limited(true);
+    assert_eq!(names(&limited.next().await), ["agent-1"]);
+    spawn(&api, 3..4).await;
+    let feed = api.state::<AgentFeed>();
+    feed.note(&Event::AgentUpdated { agent: own.id });
+    assert_eq!(names(&limited.next().await), ["agent-1"]);
+    let mut all = Seat::take(&api, &own);
+    until(&mut all, |names| names.len() == 4).await;
+    api.bridge.ask(RemoveAgents(vec![own.id])).await.unwrap();
+    feed.note(&Event::AgentTerminated { agent: own.id, name: own.name.to_string(), by: None });
+    until(&mut limited, <[String]>::is_empty).await;
+}

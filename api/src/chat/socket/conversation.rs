@@ -54,6 +54,8 @@ const ROUTE: &str = "/api/agents/{id}/ws";
 pub(crate) struct Partner {
     /// The agent as it was when the client came.
     pub(crate) agent: AgentSummary,
+    /// The client knows of agents of its user only.
+    pub(crate) is_limited: bool,
     /// The client's address, whose rate budget is used.
     pub(crate) peer: IpAddr,
     /// The trace of the handshake.
@@ -98,7 +100,7 @@ enum Done {
 impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
     /// Holds the conversation over `io` until one side ends it.
     pub(crate) async fn hold(api: Arc<Api>, partner: Partner, io: S) {
-        let seat = Seat::take(&api, &partner.agent);
+        let seat = Seat::take(&api, &partner.agent).limited(partner.is_limited);
         let (permits, message_time_max) = (Arc::clone(&api.permits), api.settings.limits.body_time_max);
         let mut conversation = Self {
             agent: partner.agent.id,

@@ -9,6 +9,7 @@ import { icon } from "../../lib/icons.js";
 import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
 import { Axis } from "./axis.js";
+import { editDeliveries } from "./deliveries.js";
 import { editTime } from "./time-form.js";
 
 /** Rows read at a time, of each kind. */
@@ -167,6 +168,7 @@ export async function mount(root, ctx) {
       menuButton({ label: `More for ${label}`, class: "quiet small only-icon", items: () => [
         { label: "Edit", icon: "edit", run: () => edit(item) },
         { label: "Outcomes", icon: "world", run: () => outcomes(item) },
+        { label: "Deliveries", icon: "send", all: true, run: () => editDeliveries(addressOf(item), item.label) },
         { label: "Delete", icon: "trash", danger: true, run: () => remove(item) },
       ] }));
   }

@@ -6,8 +6,10 @@ import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js
 import { emptyState, fill, h } from "../../lib/dom.js";
 import { ago, count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { seesAll } from "../../lib/me.js";
 import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
+import { editDeliveries } from "./deliveries.js";
 import { editTrigger, patternText } from "./trigger-form.js";
 
 const PAGE = 500;
@@ -45,7 +47,7 @@ export async function mount(root, ctx) {
     actions: [h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New trigger")],
   });
   fill(ctx.actions,
-    h("button", { type: "button", onclick: () => publish().catch(showError) }, icon("send", 18), "Publish an event"),
+    seesAll() ? h("button", { type: "button", onclick: () => publish().catch(showError) }, icon("send", 18), "Publish an event") : null,
     h("button", { class: "primary", type: "button", onclick: () => edit(null) }, icon("plus", 18), "New trigger"));
 
   async function read() {
@@ -100,6 +102,7 @@ export async function mount(root, ctx) {
     return menuButton({ label: `More for ${patternText(item.pattern)}`, class: "quiet small only-icon", items: () => [
       { label: "Edit", icon: "edit", run: () => edit(item) },
       { label: "Matches and fires", icon: "world", run: () => fires(item) },
+      { label: "Deliveries", icon: "send", all: true, run: () => editDeliveries(`/api/triggers/${item.id}`, patternText(item.pattern)) },
       { label: "Delete", icon: "trash", danger: true, run: () => remove(item) },
     ] });
   }

@@ -7,6 +7,7 @@ import { emptyState, field, fill, h, refill, skeleton } from "../../lib/dom.js";
 import { count, duration, stamp, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { poll } from "../../lib/poll.js";
+import { editDeliveries } from "./deliveries.js";
 import { editWorkflow, stepText } from "./workflow-form.js";
 import { Graph } from "./graph.js";
 
@@ -73,6 +74,7 @@ export async function mount(root, ctx) {
           h("button", { type: "button", class: "primary", onclick: () => start().catch(showError) }, icon("play", 18), "Run"),
           menuButton({ label: `More for ${open.name}`, key: "more", items: () => [
             { label: "Edit", icon: "edit", run: change },
+            { label: "Deliveries", icon: "send", all: true, run: () => editDeliveries(`/api/workflows/${open.id}`, open.name) },
             { label: "Delete", icon: "trash", danger: true, run: remove },
           ] })),
         runHead, graph.node),

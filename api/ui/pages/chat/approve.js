@@ -6,6 +6,7 @@ import { ask, showError, toast } from "../../lib/dialogs.js";
 import { field, h } from "../../lib/dom.js";
 import { when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can, seesAll } from "../../lib/me.js";
 
 const LOOK_EVERY_MS = 1_500;
 
@@ -14,7 +15,8 @@ export class Approvals {
   constructor(chat) {
     this.chat = chat;
     this.shown = new Map();
-    chat.ctx.every(LOOK_EVERY_MS, () => this.look());
+    // Only those decide who may see what all agents ask for.
+    if (seesAll()) chat.ctx.every(LOOK_EVERY_MS, () => this.look());
   }
 
   async look() {
@@ -46,7 +48,7 @@ export class Approvals {
         h("span", { class: "faint" }, `until ${when(approval.expires_at)}`)),
       approval.description ? h("p", { class: "dim" }, approval.description) : null,
       codeBlock(JSON.stringify(approval.payload ?? {}, null, 2), "json"),
-      h("div", { class: "buttons" },
+      h("div", { class: "buttons", hidden: !can("admin") },
         h("button", { class: "primary", type: "button", onclick: () => decide("approve") }, approval.answer_schema ? "Answer" : "Approve"),
         h("button", { type: "button", onclick: () => decide("reject") }, "Reject")));
   }

@@ -6,6 +6,7 @@ import { icon } from "../../lib/icons.js";
 import { VirtualList } from "../../lib/list.js";
 
 const CHECK_PAUSE_MS = 300;
+const SEARCH_PAUSE_MS = 150;
 const PAGE_TYPES = 100;
 
 /** What a new manifest begins with. */
@@ -26,7 +27,7 @@ tools = ["*"]
 /** Asks for a new agent; gives `{ agent_id, name }`, or null when it was given up. */
 export async function createAgent(api) {
   const editor = new Editor(api);
-  const picker = new TypePicker(api, (toml) => editor.set(toml));
+  const picker = new TypePicker(api, (toml, name) => editor.set(toml, name));
   const made = await ask({
     title: "New agent",
     wide: true,
@@ -51,24 +52,28 @@ class TypePicker {
       rowHeight: 54,
       keyOf: (type) => `${type.source} ${type.name}`,
       row: (type) => h("div", { class: "item" }, icon(type.isBlank ? "edit" : type.source === "agent" ? "copy" : "agents", 18),
-        h("div", { class: "grow" }, h("div", { class: "cut name" }, type.isBlank ? "Empty manifest" : type.name), h("div", { class: "cut note" }, type.description || (type.source === "agent" ? "as this agent" : "agent type")))),
-      read: async (cursor) => {
+        h("div", { class: "grow" }, h("div", { class: "cut name" }, type.isBlank ? "Empty manifest" : type.name), h("div", { class: "cut note" }, [type.source === "agent" ? "Copy of this agent" : null, type.description].filter(Boolean).join(": ") || "Agent type"))),
+      empty: (q) => (q ? h("p", { class: "hint" }, `No type or agent has “${q}” in its name or description.`) : ""),
+      read: async (cursor, q) => {
         const found = await api.page("/api/templates", "templates", { limit: PAGE_TYPES, cursor });
         // An agent that was made from a type of its name is that type.
         const types = new Set(found.items.filter(({ source }) => source !== "agent").map(({ name }) => name));
         const items = found.items.filter(({ source, name }) => source !== "agent" || !types.has(name));
-        return { ...found, items: cursor ? items : [blank, ...items] };
+        const fits = ({ name, description }) => !q || `${name} ${description ?? ""}`.toLowerCase().includes(q.toLowerCase());
+        return { ...found, items: (cursor ? items : [blank, ...items]).filter(fits) };
       },
       open: async (type) => {
         this.list.select(this.list.keyOf(type));
         if (type.isBlank) return use(MANIFEST);
         const text = await (await api.send("GET", `/api/templates/${encodeURIComponent(type.name)}/toml`, { accept: "*/*" })).text();
-        return use(text);
+        return use(text, type.source === "agent" ? `${type.name}-copy` : null);
       },
       onError: (error) => fill(this.list.note, h("p", { class: "fault" }, faultText(error))),
     });
-    this.node = h("div", { class: "type-list" }, this.list.node);
-    this.list.reload().then(() => this.list.select(this.list.keyOf(blank)));
+    const search = h("input", { type: "search", placeholder: "Search types and agents", "aria-label": "Search types and agents", autocomplete: "off", spellcheck: "false", "aria-controls": this.list.id });
+    search.addEventListener("input", debounce(() => this.list.reload(search.value.trim()), SEARCH_PAUSE_MS));
+    this.node = h("div", { class: "type-frame" }, h("div", { class: "search" }, icon("search", 16), search), h("div", { class: "type-list" }, this.list.node));
+    this.list.reload("").then(() => this.list.select(this.list.keyOf(blank)));
   }
 }
 
@@ -77,7 +82,7 @@ class Editor {
   constructor(api) {
     this.api = api;
     this.round = 0;
-    this.name = h("input", { type: "text", autocomplete: "off", spellcheck: "false", required: true, oninput: () => this.nameTyped() });
+    this.name = h("input", { type: "text", autocomplete: "off", spellcheck: "false", required: true, data: { first: "" }, oninput: () => this.nameTyped() });
     this.area = h("textarea", { class: "code", rows: "16", spellcheck: "false", autocomplete: "off", wrap: "off", oninput: () => { this.readName(); this.soon(); } });
     this.nameField = field("Name", this.name);
     this.manifestField = field("Manifest", this.area, { hint: "TOML. Only the name is required." });
@@ -90,8 +95,13 @@ class Editor {
     return this.area.value;
   }
 
-  set(toml) {
+  /** Shows a manifest, with another name where one is given. */
+  set(toml, name = null) {
     this.area.value = toml;
+    if (name !== null) {
+      this.name.value = name;
+      this.nameTyped();
+    }
     this.readName();
     this.check();
   }
@@ -114,7 +124,8 @@ class Editor {
       const found = await this.api.call("POST", "/api/agents/check", { manifest_toml: this.text() });
       if (round !== this.round) return;
       this.manifestField.fault("");
-      this.nameField.fault(found.name_taken ? `An agent already exists: ${found.name} already.` : "");
+      this.nameField.fault(found.name_taken ? `An agent named “${found.name}” already exists. Choose another name.` : "");
+      if (found.name_taken) return fill(this.verdict);
       const model = [found.provider, found.model].filter(Boolean).join(" / ") || "the default model";
       const tools = found.tools.includes("*") ? "all tools" : listed(found.tools);
       fill(this.verdict, icon("check", 16), h("span", {}, `Valid. ${model}, ${tools}${found.triggers > 0 ? `, ${found.triggers} triggers` : ""}.`));

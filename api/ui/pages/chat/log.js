@@ -75,8 +75,10 @@ export class Log {
     const nodes = page.turns.map((turn, at) => this.node_of(turn, at >= openFrom));
     fill(this.list, nodes, live);
     if (page.turns.length === 0 && live.length === 0) {
-      const { agent } = this.chat;
-      this.showEmpty({ icon: icon("chat", 30), title: `Say hello to ${agent.name}`, text: agent.description || "This session has no messages yet." });
+      this.stored.clear();
+      this.cursor = null;
+      this.down.hidden = true;
+      fill(this.list, this.chat.welcome.node());
     }
     this.toEnd();
   }

@@ -5,6 +5,7 @@ import { showError } from "../../lib/dialogs.js";
 import { brief, count, moment, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { VirtualList } from "../../lib/list.js";
+import { can } from "../../lib/me.js";
 
 const PAGE_AGENTS = 200;
 const PAGE_SESSIONS = 100;
@@ -48,10 +49,10 @@ export class Side {
     const newAgent = h("button", { class: "quiet small", type: "button", onclick: () => this.chat.newAgent().catch(showError) }, icon("plus", 16), "New agent");
     const newSession = h("button", { class: "quiet small", type: "button", onclick: () => this.chat.newSession().catch(showError) }, icon("plus", 16), "New session");
     this.sessionPart = h("section", { class: "side-part sessions-part", "aria-labelledby": "sessions-title", hidden: true },
-      h("div", { class: "side-head" }, h("h2", { id: "sessions-title" }, "Sessions"), newSession), this.sessionSearch.node, this.sessions.node);
+      h("div", { class: "side-head" }, h("h2", { id: "sessions-title" }, "Sessions"), can("write") ? newSession : null), this.sessionSearch.node, this.sessions.node);
     this.node = h("aside", { class: "side", id: "side", "aria-label": "Agents and sessions" },
       h("section", { class: "side-part", "aria-labelledby": "agents-title" },
-        h("div", { class: "side-head" }, h("h2", { id: "agents-title" }, "Agents"), this.counter, newAgent), this.search.node, this.agents.node),
+        h("div", { class: "side-head" }, h("h2", { id: "agents-title" }, "Agents"), this.counter, can("write") ? newAgent : null), this.search.node, this.agents.node),
       this.sessionPart);
     this.veil = h("button", { class: "veil", type: "button", "aria-label": "Close", onclick: () => this.close() });
     this.toggle = h("button", {
@@ -85,6 +86,7 @@ export class Side {
   }
 
   noAgents() {
+    if (!can("write")) return emptyState({ icon: icon("agents", 26), title: "No agents", text: "No agents belong to you." });
     return emptyState({ icon: icon("agents", 26), title: "No agents yet", text: "Create one from an agent type or a custom manifest.", actions: [h("button", { class: "primary", type: "button", onclick: () => this.chat.newAgent().catch(showError) }, "New agent")] });
   }
 

@@ -7,6 +7,7 @@ import { fill, h, hidden, refill } from "../../lib/dom.js";
 import { bytes, count, duration, money, number, when, brief } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { pictures, render } from "../../lib/markdown.js";
+import { allowed, can, seesAll } from "../../lib/me.js";
 import { PAGES } from "../../pages.js";
 import { avatar } from "./side.js";
 
@@ -92,6 +93,8 @@ function imageNode({ file_id: id, path = `/api/uploads/${id}`, filename, url }) 
     open.onclick = () => window.open(address, "_blank", "noopener");
   };
   if (url) show(url);
+  // Uploads are no one's own: only those read them who see all.
+  else if (path.startsWith("/api/uploads/") && !seesAll()) return h("span", { class: "badge" }, name);
   else {
     blob(path).then((content) => {
       if (!RASTER.test(content.type)) throw new TypeError("no image");
@@ -101,6 +104,35 @@ function imageNode({ file_id: id, path = `/api/uploads/${id}`, filename, url }) 
     });
   }
   return open;
+}
+
+/** The tools whose results name the files that they made, and a line of a result that does. */
+const MEDIA_TOOLS = new Set(["image_generate", "text_to_speech", "video_generate", "video_status", "music_generate"]);
+const MADE = /^File ([\da-f-]{36}): \/api\/uploads\/\1, ((image|audio|video)\/[\w.+-]+)/gm;
+
+/** The images and players of the files that a tool made. */
+function madeNodes(result) {
+  return [...result.matchAll(MADE)].map(([, id, , kind]) => (kind === "image" ? imageNode({ file_id: id, filename: "generated image" }) : playerNode(id, kind)));
+}
+
+/** Plays a recording or a video, which is read with the key on the first click. */
+function playerNode(id, kind) {
+  const play = h("button", { class: "small", type: "button" }, icon("play", 15), kind === "video" ? "Play the video" : "Play the recording");
+  play.onclick = async () => {
+    play.disabled = true;
+    try {
+      const content = await blob(`/api/uploads/${id}`);
+      if (!content.type.startsWith(`${kind}/`)) throw new TypeError(`The file is no ${kind}.`);
+      const player = h(kind, { class: "player", controls: true, src: URL.createObjectURL(content), "aria-label": `Generated ${kind}` });
+      play.replaceWith(player);
+      // A browser may want another click; the controls are there.
+      await player.play().catch(() => {});
+    } catch (error) {
+      play.disabled = false;
+      showError(error);
+    }
+  };
+  return play;
 }
 
 function iconButton(name, label, run) {
@@ -140,11 +172,22 @@ export class ToolNode {
     this.node.classList.toggle("failed", Boolean(isError));
     if (isDone) {
       const word = isError ? "failed" : (status && status !== "ok" ? status : "");
+      this.showMade();
       fill(this.state, icon(isError ? "alert" : "check", 15), hidden(isError ? "failed" : "done"), [word, ms === undefined ? "" : duration(ms)].filter(Boolean).join(" · "));
     }
     refill(this.body,
       input === undefined ? null : [h("h3", {}, "Input"), codeBlock(typeof input === "string" ? input : JSON.stringify(input, null, 2), "json")],
       result === undefined ? (isDone ? null : h("p", { class: "hint" }, "Running …")) : [h("h3", {}, isError ? "Error" : "Result"), codeBlock(pretty(result), looksLikeJson(result) ? "json" : "text"), cut ? h("p", { class: "hint" }, `${bytes(cut)} more are not shown.`) : null]);
+  }
+
+  /** Puts what the tool made below the call, once. */
+  showMade() {
+    const { result, isError } = this.known;
+    if (this.made || isError || typeof result !== "string" || !MEDIA_TOOLS.has(this.name)) return;
+    const nodes = madeNodes(result);
+    if (nodes.length === 0) return;
+    this.made = h("div", { class: "images made" }, nodes);
+    this.node.after(this.made);
   }
 }
 
@@ -210,7 +253,7 @@ export function storedTurn(turn, agentName, { retry, isOpen = false, agentId }) 
   addEnd(parts, turn, again);
   const memories = memoriesNode(turn.trace, agentId);
   if (memories) parts.append(memories);
-  foot.append(...footOf(turn), iconButton("copy", "Copy the response", () => copyText(text)), iconButton("retry", "Ask again", again));
+  foot.append(...footOf(turn), iconButton("copy", "Copy the response", () => copyText(text)), ...(can("chat") ? [iconButton("retry", "Ask again", again)] : []));
   node.append(answer);
   return node;
 }
@@ -254,7 +297,7 @@ function memoriesNode(trace, agentId) {
     const isMissing = trace?.memory_search === "late" || trace?.memory_search === "failed";
     return isMissing ? h("p", { class: "recalled faint" }, trace.memory_search === "late" ? "Answered without memory: the search took too long." : "Answered without memory: the search failed.") : null;
   }
-  const hasPage = PAGES.some(({ name }) => name === "memory");
+  const hasPage = allowed(PAGES).some(({ name }) => name === "memory");
   const item = ({ id, content, category, taint = [], score, mode }) => h("li", { title: `${mode}, score ${score.toFixed(3)}` },
     hasPage ? h("a", { href: `#/memory?agent=${agentId}&entry=${id}` }, content) : content,
     category ? h("span", { class: "faint" }, ` ${category.replaceAll("_", " ")}`) : null,
@@ -270,7 +313,7 @@ function addEnd(parts, turn, again) {
   const isStopped = trace?.status === "stopped" || turn.steps.some((message) => message.stopped);
   const retry = h("button", { class: "small", type: "button", onclick: again }, icon("retry", 15), "Try again");
   for (const notice of trace?.notices ?? []) parts.append(remark(typeof notice === "string" ? notice : notice.text, "note"));
-  if (trace?.status === "failed") parts.append(remark(trace.error || "The turn failed.", "bad", [retry]));
+  if (trace?.status === "failed") parts.append(remark(trace.error || "The turn failed.", "bad", can("chat") ? [retry] : []));
   else if (isStopped) parts.append(remark("Stopped."));
   else if (trace?.status === "interrupted") parts.append(remark("Interrupted before its next tool call."));
   else if (parts.childElementCount === 0) parts.append(h("p", { class: "faint" }, "No response."));

@@ -5,7 +5,7 @@ import { choice, textInput, toggle } from "../../lib/controls.js";
 import { ask, confirm, showError, toast } from "../../lib/dialogs.js";
 import { field, fill, h } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
-import { lineList, needList } from "./words.js";
+import { handLines, lineList, needList } from "./words.js";
 
 /**
  * Fields for the settings of a hand. `values` are the present ones. `nodes` stand in a form, `fields` take faults by key, and `read()`
@@ -45,6 +45,8 @@ export async function activateHand(hand) {
     body: [
       hand.metadata?.activation_warning ? h("p", { class: "notice warn" }, icon("alert", 18), h("span", {}, hand.metadata.activation_warning)) : null,
       missing.length > 0 ? h("p", { class: "notice warn" }, icon("alert", 18), h("span", {}, `Missing: ${missing.map((need) => need.label || need.key).join(", ")}. The hand starts, but parts of it will not work.`)) : null,
+      h("details", { open: (hand.agents ?? []).some((agent) => Object.keys(agent.wakes ?? {}).length > 0) }, h("summary", {}, "What it may do"),
+        lineList(handLines(hand), { label: "Permissions", none: "Its agents have no tools and act when they get a message." })),
       nodes.length > 0 ? nodes : h("p", {}, "It has no settings."),
     ],
     submit: () => call("POST", `/api/hands/${encodeURIComponent(hand.id)}/activate`, { config: read() }),
@@ -87,7 +89,7 @@ export class HandView {
           h("p", { class: "server-text" }, agent.description),
           h("small", { class: "faint" }, [agent.provider, agent.model].filter(Boolean).join(" / ")))))),
       h("section", { class: "card stack", "aria-label": "Permissions" }, h("h2", {}, "What it may do"),
-        lineList((hand.tools ?? []).map((tool) => `Use the tool ${tool}`), { label: "Permissions", none: "The hand names no tools; its agents have those of their own manifests." })),
+        lineList(handLines(hand), { label: "Permissions", none: "Its agents have no tools and act when they get a message." })),
       h("section", { class: "card stack", "aria-label": "Needs" },
         h("div", { class: "bar-row" }, h("h2", { class: "grow" }, "What it needs"), h("button", { type: "button", class: "small", onclick: () => this.check().catch(showError) }, icon("retry", 16), "Check again")),
         needList(hand.requirements ?? [], "Needs"),

@@ -39,6 +39,34 @@ export function permissionLines({ runtime, required_capabilities: capabilities =
   return [...lines, ...wishes.map((wish) => `Says that it needs: ${wish[0].toLowerCase()}${wish.slice(1)}`)];
 }
 
+/** When an agent acts by itself: one sentence a line. Each time is a turn that costs money. */
+function wakeLines(name, wakes = {}) {
+  const { schedule, autonomous } = wakes;
+  const lines = [];
+  if (schedule?.periodic) lines.push(`${name} acts by itself: ${schedule.periodic.cron ?? "at set times"}`);
+  if (schedule?.continuous) lines.push(`${name} acts by itself every ${schedule.continuous.check_interval_secs ?? 300} seconds`);
+  if (schedule?.proactive) lines.push(`${name} acts by itself at events: ${(schedule.proactive.conditions ?? []).join(", ")}`);
+  if (autonomous) lines.push(`${name} acts by itself every ${autonomous.heartbeat_interval_secs ?? 30} seconds${autonomous.quiet_hours ? `, not ${autonomous.quiet_hours} UTC` : ""}`);
+  return lines;
+}
+
+/** What the agents of a hand can do and when they act by themselves, one sentence a line. */
+export function handLines({ tools = [], agents = [], environment = [] }) {
+  const several = agents.length > 1;
+  const lines = agents.flatMap((agent) => wakeLines(several ? agent.name || agent.role : "The agent", agent.wakes));
+  for (const name of environment) lines.push(`Commands may get the environment variable ${name}`);
+  for (const tool of tools) lines.push(`Use the tool ${tool}`);
+  for (const agent of agents) {
+    const who = several ? `${agent.name || agent.role}: ` : "";
+    if (tools.length === 0) for (const tool of agent.tools ?? []) lines.push(`${who}use the tool ${tool}`);
+    for (const [kind, granted] of Object.entries(agent.capabilities ?? {})) {
+      if (kind !== "tools") lines.push(`${who}capability ${kind}: ${[granted].flat().map(String).join(", ")}`);
+    }
+    if (agent.base) lines.push(`${who}has also what the agent type ${agent.base} may do`);
+  }
+  return lines;
+}
+
 /** A list with a mark before each line, or `none`. */
 export function lineList(lines, { label, none, sign = "check" }) {
   if (lines.length === 0) return h("p", { class: "dim" }, none);

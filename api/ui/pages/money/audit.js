@@ -1,15 +1,16 @@
-// The audit trail: its newest entries, and a walk over all of it.
+// The audit log: its entries, newest first, a search over all of them, and their verification.
 
-import { get } from "../../lib/api.js";
+import { get, withQuery } from "../../lib/api.js";
 import { learnAll, nameOf } from "../../lib/agents.js";
 import { ask, showError } from "../../lib/dialogs.js";
-import { fill, h } from "../../lib/dom.js";
+import { debounce, fill, h } from "../../lib/dom.js";
 import { ago, count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { poll } from "../../lib/poll.js";
 import { Table } from "../../lib/table.js";
 
-const ENTRIES = 500;
+const PAGE = 200;
+const SEARCH_PAUSE_MS = 200;
 const EVERY_MS = 5000;
 
 /** The colour of what an entry is about, by its first word. */
@@ -23,20 +24,28 @@ const details = (entry) => {
   }
 };
 
+/** Names come before numbers and hashes. */
+const FIRST = ["tool", "name", "action", "path", "key", "reason", "error"];
+const rankOf = (key) => (FIRST.includes(key) ? FIRST.indexOf(key) : /sha256|hash/.test(key) ? 99 : FIRST.length);
+
 /** The details of an entry on one line. */
-const line = (entry) => Object.entries(details(entry)).map(([key, value]) => `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ");
+const line = (entry) => Object.entries(details(entry)).sort(([a], [b]) => rankOf(a) - rankOf(b)).map(([key, value]) => `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ");
 
 const actorOf = (entry) => (entry.actor.startsWith("agent:") ? `agent ${nameOf(entry.actor.slice(6).split("/")[0])}` : entry.actor);
 
 export async function mount(root, ctx) {
   const { signal } = ctx;
   let entries = [];
-  let filter = "";
+  let total = 0;
+  /** Where the next page begins; null at the end. */
+  let next = null;
+  let round = 0;
+  let isReading = false;
   const verdict = h("div", { role: "status", "aria-live": "polite" });
   const counts = h("p", { class: "dim", role: "status" });
-  const search = h("input", { type: "search", placeholder: "Filter by type, agent or details", "aria-label": "Filter", oninput: () => { filter = search.value.toLowerCase(); show(); } });
+  const search = h("input", { type: "search", placeholder: "Search types, actors and details", "aria-label": "Filter", oninput: debounce(() => begin().catch(showError), SEARCH_PAUSE_MS) });
   const table = new Table({
-    label: "Audit entries", signal, rowHeight: 52, open, empty: "No matching entries.",
+    label: "Audit entries", signal, rowHeight: 52, open, empty: "No matching entries.", more: () => more().catch(showError),
     columns: [
       { label: "What", width: "minmax(0, 1.4fr)", slim: "150px", cell: (entry) => h("span", { class: `badge ${tone(entry.event_type)}` }, entry.event_type.replaceAll("_", " ")) },
       { label: "Details", width: "minmax(0, 2.4fr)", side: true, cell: (entry) => h("span", { class: "dim" }, line(entry)) },
@@ -49,20 +58,56 @@ export async function mount(root, ctx) {
   fill(ctx.actions, button);
   fill(root, h("div", { class: "stack" }, verdict, h("div", { class: "bar-row" }, h("div", { class: "search-field" }, search), counts), table.root));
 
-  async function read() {
-    const found = await get(`/api/audit/recent?limit=${ENTRIES}`, { signal });
-    if (found.entries[0]?.id !== entries[0]?.id) {
-      const before = new Map(entries.map((entry) => [entry.id, entry]));
-      entries = found.entries.map((entry) => before.get(entry.id) ?? entry);
-      learnAll(entries.flatMap((entry) => [entry.agent_id, entry.actor.startsWith("agent:") ? entry.actor.slice(6).split("/")[0] : null]), () => table.redraw(), { signal });
-    }
-    counts.textContent = `${number(found.total)} entries${found.total > ENTRIES ? `, the newest ${number(ENTRIES)} here` : ""}`;
-    show();
+  const read = (before) => get(withQuery("/api/audit/recent", { limit: PAGE, before, q: search.value.trim() }), { signal });
+
+  /** The first page, anew: the filter was changed. */
+  async function begin() {
+    const mine = (round += 1);
+    const found = await read(null);
+    if (mine !== round) return;
+    show(found.entries, found);
+    await fillUp();
   }
 
-  function show() {
-    const text = (entry) => `${entry.event_type} ${entry.event_type.replaceAll("_", " ")} ${nameOf(entry.agent_id)} ${entry.details} ${entry.actor}`.toLowerCase();
-    table.set(filter === "" ? entries : entries.filter((entry) => text(entry).includes(filter)));
+  /** What came since, at the head of the list. */
+  async function refresh() {
+    const mine = round;
+    const found = await read(null);
+    if (mine !== round || isReading) return;
+    const newest = entries[0]?.id ?? 0;
+    const fresh = found.entries.filter(({ id }) => id > newest);
+    // More came than a page has: the list begins anew.
+    if (fresh.length === found.entries.length && found.next_before !== null) return show(found.entries, found);
+    show([...fresh, ...entries], { total: found.total, next_before: next });
+  }
+
+  async function more() {
+    if (next === null || isReading) return;
+    isReading = true;
+    const mine = round;
+    try {
+      const found = await read(next);
+      if (mine === round) show([...entries, ...found.entries], found);
+    } finally {
+      isReading = false;
+    }
+  }
+
+  /** A page of a filter may have few entries, or none, and not be the last. */
+  async function fillUp() {
+    const mine = round;
+    while (mine === round && next !== null && entries.length < PAGE && !signal.aborted) await more();
+  }
+
+  function show(list, found) {
+    const before = new Map(entries.map((entry) => [entry.id, entry]));
+    entries = list.map((entry) => before.get(entry.id) ?? entry);
+    total = found.total;
+    next = found.next_before;
+    const isAll = next === null;
+    counts.textContent = search.value.trim() === "" ? `${number(total)} entries` : `${number(entries.length)}${isAll ? "" : " and more"} of ${number(total)} entries match`;
+    table.set(entries);
+    learnAll(entries.slice(0, 200).flatMap((entry) => [entry.agent_id, entry.actor.startsWith("agent:") ? entry.actor.slice(6).split("/")[0] : null]), () => table.redraw(), { signal });
   }
 
   async function verify() {
@@ -92,6 +137,6 @@ export async function mount(root, ctx) {
     });
   }
 
-  await read();
-  poll(read, EVERY_MS, { signal });
+  await begin();
+  poll(refresh, EVERY_MS, { signal });
 }

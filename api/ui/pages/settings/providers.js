@@ -38,7 +38,7 @@ export async function mount(root, ctx) {
   function show() {
     const rows = all.filter((item) => `${item.name} ${item.display_name}`.toLowerCase().includes(filter));
     const ready = all.filter((item) => item.auth_status === "configured").length;
-    counts.textContent = `${count(rows.length, "provider")}, ${number(ready)} with a key`;
+    counts.textContent = filter === "" ? `${count(all.length, "provider")}, ${number(ready)} with a key` : `${number(rows.length)} of ${count(all.length, "provider")}`;
     refill(list, rows.map(card), rows.length === 0 ? h("li", { class: "dim" }, "No matching provider. You can configure others under [providers.<name>].") : null);
   }
 

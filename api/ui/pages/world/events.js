@@ -8,6 +8,7 @@ import { count, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { Table } from "../../lib/table.js";
 import { followAlways } from "../../lib/stream.js";
+import { agentNamedBy, sentenceOf } from "./sentences.js";
 
 /** Events that are kept; the oldest go. */
 const KEPT_MAX = 2000;
@@ -25,12 +26,6 @@ const GROUPS = [
   ["Others", ["memory_updated", "knowledge_updated", "custom"]],
 ];
 const TONES = { failed: "bad", refused: "bad", unknown: "bad", exceeded: "bad", terminated: "bad", warning: "warn", requested: "warn", stopped: "warn", completed: "good", started: "accent", spawned: "accent", fired: "accent" };
-
-/** What an event says beside its kind and agent, on one line. */
-function lineOf(event) {
-  const left = Object.entries(event).filter(([key, value]) => !["kind", "agent_id", "turn_id", "session_id", "by_turn_id"].includes(key) && value !== "" && value !== null);
-  return left.map(([key, value]) => (key === "text" || key === "event_type" || key === "tool" || key === "title" ? String(value) : `${key.replaceAll("_", " ")} ${typeof value === "object" ? JSON.stringify(value) : value}`)).join(" · ").replace(/\s+/g, " ");
-}
 
 export async function mount(root, ctx) {
   const { signal } = ctx;
@@ -56,11 +51,11 @@ export async function mount(root, ctx) {
   agent.control.addEventListener("change", () => begin().catch(showError));
   const kinds = h("div", { class: "kind-groups" }, GROUPS.map(([name, words]) => group(name, words)));
   const table = new Table({
-    label: "Events, newest first", signal, rowHeight: 38, open: details, empty: "No matching events yet. Events appear as soon as agents are active.",
+    label: "Events, newest first", signal, rowHeight: 38, slimHeight: 56, open: details, empty: "No matching events yet. Events appear as soon as agents are active.",
     columns: [
-      { label: "Kind", width: "190px", slim: "142px", cell: ({ event }) => h("span", { class: `badge ${TONES[event.kind.split("_").at(-1)] ?? ""}` }, event.kind.replaceAll("_", " ")) },
-      { label: "Agent", width: "minmax(0, 1fr)", cell: ({ event }) => (event.agent_id ? h("span", { class: "cut", data: { agent: event.agent_id } }, nameOf(event.agent_id)) : h("span", { class: "faint" }, "–")) },
-      { label: "What", width: "minmax(0, 2.6fr)", side: true, cell: ({ event }) => h("span", { class: "dim" }, lineOf(event).slice(0, 300)) },
+      { label: "Kind", width: "190px", slim: "112px", cell: ({ event }) => h("span", { class: `badge ${TONES[event.kind.split("_").at(-1)] ?? ""}` }, event.kind.replaceAll("_", " ")) },
+      { label: "Agent", width: "minmax(0, 1fr)", cell: ({ event }) => h("span", { class: "two event-agent" }, event.agent_id ? h("span", { class: "cut", data: { agent: event.agent_id } }, nameOf(event.agent_id)) : h("span", { class: "faint" }, "–"), h("small", { class: "dim cut" }, sentenceOf(event).slice(0, 120))) },
+      { label: "What", width: "minmax(0, 2.6fr)", side: true, cell: ({ event }) => h("span", { class: "dim" }, sentenceOf(event).slice(0, 300)) },
       { label: "When", width: "104px", slim: "88px", end: true, cell: ({ at }) => h("time", { datetime: at, title: when(at) }, clock(at)) },
     ],
   });
@@ -106,7 +101,7 @@ export async function mount(root, ctx) {
         if (isOld) return;
         newest = body.number;
         seen += 1;
-        if (body.event.name && body.agent_id) learn(body.agent_id, body.event.name);
+        learn(body.event.agent_id, agentNamedBy(body.event));
         kept.push(body);
         // Cut now and then, not with each event.
         if (kept.length > KEPT_MAX * 1.5) kept = kept.slice(-KEPT_MAX);
@@ -129,7 +124,7 @@ export async function mount(root, ctx) {
     const last = kept.slice(-KEPT_MAX);
     const rows = text === "" ? last : last.filter((one) => (one.words ??= JSON.stringify(one.event).toLowerCase()).includes(text));
     if (!paused || rows.length === 0) table.set(rows.reverse());
-    counts.textContent = `${count(seen, "event")} came${missed > 0 ? `, ${number(missed)} dropped` : ""}${paused ? "; the list is paused" : ""}`;
+    counts.textContent = `${count(seen, "event")} received${missed > 0 ? `, ${number(missed)} dropped` : ""}${paused ? "; the list is paused" : ""}`;
     areNamesWanted = true;
     if (!isNaming) learnNames();
   }

@@ -150,7 +150,12 @@ limits! {
     pub const SCHEDULES_BYTES_MAX: usize = 1 << 30;
     /// Schedules and cron jobs of one agent beyond which its own tools make no more: an error result. People may.
     pub const AGENT_SCHEDULES_MAX: usize = 100;
-    /// The same of one family: an agent that a client created, and all that descend from it.
+    /// Milliseconds between two slots of a schedule that an agent's tool makes, at least. Shorter: an error result. People may.
+    pub const AGENT_SCHEDULE_INTERVAL_MS_MIN: i64 = 60_000;
+    /// Schedules and cron jobs of one agent that may be so fast. From twice as many on, the least time between slots is twice as
+    /// long, from three times as many on three times, and so on.
+    pub const AGENT_SCHEDULES_FAST: usize = 5;
+    /// Schedules and cron jobs of one family beyond which its tools make no more: an agent that a client created, and all that descend from it.
     pub const FAMILY_SCHEDULES_MAX: usize = 1_000;
     /// Bytes of a schedule's rule. Longer: 400.
     pub const SCHEDULE_RULE_BYTES_MAX: usize = 256;

@@ -81,6 +81,8 @@ limits! {
     pub const BODY_BYTES_MAX: usize = 2 << 20;
     /// Bytes of a body of a request without the API key, where one is set. More: 413.
     pub const BODY_KEYLESS_BYTES_MAX: usize = 16 << 10;
+    /// The same where the route has a bound of its own that is no larger than this.
+    pub const BODY_KEYLESS_DECLARED_BYTES_MAX: usize = 64 << 10;
     /// Bytes at the beginning of each body and WebSocket message that count towards `BODIES_SMALL_BYTES_MAX`; what
     /// is beyond counts towards `BODIES_BYTES_MAX`.
     pub const BODY_SMALL_BYTES: usize = 16 << 10;
@@ -129,6 +131,8 @@ limits! {
     pub const RATE_KEYS_MAX: usize = 100_000;
     /// Bytes of a request's path and query. More: 414.
     pub const URI_BYTES_MAX: usize = 8 << 10;
+    /// Milliseconds between two times at which the use of an API key is stored.
+    pub const KEY_USE_STORED_MS: i64 = 10 * 60 * 1_000;
     /// Seconds a connection may stay open between requests.
     pub const IDLE_SECS_MAX: u64 = 90;
     /// Seconds a client may take nothing of an answer that is ready. Longer: an HTTP/2 stream is reset, another connection
@@ -164,6 +168,9 @@ limits! {
     pub const WEB_FETCHES_MAX: usize = 64;
     /// The same of one family.
     pub const WEB_FETCHES_FAMILY_MAX: usize = WEB_FETCHES_MAX / 4;
+    /// Bytes of memory for the answers to the requests of one family's browser that are read and handed on at the same time.
+    /// Beyond it one of them grows, and the others wait.
+    pub const WEB_RELAYED_BYTES_MAX: usize = 16 << 20;
     /// Bytes of one command, its arguments included. More: an error result.
     pub const COMMAND_BYTES_MAX: usize = 96 << 10;
     /// Words of one command. More: an error result.

@@ -86,6 +86,10 @@ limits! {
     pub const AUDIT_NAMES_MAX: usize = 8;
     /// Audit entries that one request reads. More: cut (spec 3, Limits).
     pub const AUDIT_RECENT_MAX: usize = 500;
-    /// Requests that may wait for a walk over the audit trail. More: 503 with `Retry-After`.
+    /// Audit entries that one request with a filter looks at. The answer says where to go on.
+    pub const AUDIT_SEARCHED_MAX: usize = 20_000;
+    /// Searches of the audit trail that run at once.
+    pub const AUDIT_SEARCHES_MAX: usize = 2;
+    /// Requests that may wait for a verification of the audit trail, and as many for a search. More: 503 with `Retry-After`.
     pub const AUDIT_WALKS_WAITING_MAX: usize = 16;
 }

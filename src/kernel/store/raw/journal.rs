@@ -11,7 +11,6 @@
 //! so the order of the sequence numbers is checked as well.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -23,6 +22,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::units::{Cursor, Units, units};
 use super::{CONTENT, WORLD};
+use crate::kernel::disk;
 use crate::kernel::store::CONTENT_KEY;
 use crate::kernel::store::born::BORN_KEY;
 
@@ -103,7 +103,7 @@ pub(in crate::kernel::store) fn is_journal(path: &Path) -> bool {
 
 /// Reads a journal up to the last byte that is not zero. Most of a new one is a hole.
 pub(in crate::kernel::store) fn written(path: &Path) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
+    let file = disk::open(path)?;
     let mut end = 0;
     loop {
         match seek(&file, SeekFrom::Data(end)) {

@@ -24,7 +24,7 @@ mod units;
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::kernel::step::StepMark;
@@ -119,7 +119,8 @@ fn foreign(store: &Path) -> io::Result<Option<String>> {
     let entries = |directory: &Path| disk::entries(directory).map(Vec::into_iter);
     let journals = entries(store)?.filter(|path| path.extension().is_some_and(|ending| ending == "jnl"));
     let keyspaces = store.join("keyspaces");
-    for path in journals.chain([keyspaces.clone()]).chain(entries(&keyspaces)?) {
+    let numbered: Vec<PathBuf> = entries(&keyspaces)?.collect();
+    for path in journals.chain([keyspaces.clone()]).chain(numbered.iter().cloned()) {
         let Some(kind) = disk::there(fs::symlink_metadata(&path))?.map(|found| found.file_type()) else { continue };
         let name = path.strip_prefix(store).unwrap_or(&path).display();
         if kind.is_symlink() {
@@ -132,6 +133,35 @@ fn foreign(store: &Path) -> io::Result<Option<String>> {
             return Ok(Some(format!("{name} is not part of a store; move it away")));
         }
     }
+    unreadable(store, &numbered)
+}
+
+/// Says which of the files that the engine reads is none that it wrote: one that is no regular file may keep it waiting for
+/// ever, and one that is far too large would be read whole.
+fn unreadable(store: &Path, keyspaces: &[PathBuf]) -> io::Result<Option<String>> {
+    let mut files = vec![store.join("version"), store.join("lock")];
+    for keyspace in keyspaces.iter().filter(|path| path.is_dir()) {
+        files.extend(disk::entries(keyspace)?);
+        let tables = keyspace.join("tables");
+        if tables.is_dir() {
+            files.extend(disk::entries(&tables)?);
+        }
+    }
+    for path in files {
+        let Some(found) = disk::there(fs::symlink_metadata(&path))? else { continue };
+        let name = path.strip_prefix(store).unwrap_or(&path).display();
+        if !found.is_file() && !found.is_dir() {
+            return Ok(Some(format!("{name} is not a regular file; move it away")));
+        }
+        let max = match path.file_name().and_then(OsStr::to_str) {
+            Some("version" | "lock" | "current") => disk::SMALL_BYTES,
+            Some(list) if list.starts_with('v') => tree::LIST_BYTES_MAX,
+            _ => tree::TABLE_BYTES_MAX,
+        };
+        if found.is_file() && found.len() > max {
+            return Ok(Some(format!("{name} is larger than {max} bytes; move it away")));
+        }
+    }
     Ok(None)
 }
 
@@ -140,7 +170,7 @@ fn foreign(store: &Path) -> io::Result<Option<String>> {
 /// # Errors
 /// [`Error::InUse`], or [`Error::Io`].
 pub(super) fn lock(store: &Path) -> Result<Option<File>, Error> {
-    let Ok(file) = File::open(store.join("lock")) else { return Ok(None) };
+    let Ok(file) = disk::open(&store.join("lock")) else { return Ok(None) };
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Err(Error::InUse { path: store.to_owned() }),
@@ -184,7 +214,8 @@ impl Salvage {
     /// The disk failed.
     pub(super) fn read(store: &Path) -> io::Result<Self> {
         let (mut damage, mut lost) = (Vec::new(), Vec::new());
-        if std::fs::read(store.join("version")).ok().as_deref() != Some(VERSION) {
+        damage.extend(unreadable(store, &disk::entries(&store.join("keyspaces"))?)?);
+        if disk::read_small(&store.join("version"), disk::SMALL_BYTES).ok().as_deref() != Some(VERSION) {
             damage.push("the file version is damaged".to_owned());
         }
         if !store.join("lock").is_file() {

@@ -1,7 +1,6 @@
 //! A data table of the engine, read without its index: its blocks from the beginning to the end. Each has a header and both
 //! have checksums. The blocks with rows come first; between the others there is more that the rows do not need.
 
-use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -14,8 +13,9 @@ use lsm_tree::table::{Block, DataBlock};
 use lsm_tree::{CompressionType, InternalValue};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::tree::Listed;
+use super::tree::{Listed, TABLE_BYTES_MAX};
 use super::units::{Units, units};
+use crate::kernel::disk;
 
 /// A block whose checksums are right.
 struct Intact {
@@ -42,7 +42,7 @@ pub(super) type Version = (Vec<u8>, u64, Option<Vec<u8>>);
 impl Table {
     /// Reads a table; `listed` is what the engine knows of it.
     pub(super) fn read(path: &Path, listed: Option<&Listed>) -> io::Result<Self> {
-        let bytes = fs::read(path)?;
+        let bytes = disk::read_small(path, TABLE_BYTES_MAX)?;
         let found = units(bytes.len(), |at| block(&bytes, at), |at| block(&bytes, at));
         let is_damaged = listed.is_some_and(|listed| listed.checksum != xxh3_128(&bytes));
         let lost_type = Header::decode_from(&mut &bytes[found.gap.start..]).ok().map(|header| header.block_type);
@@ -102,7 +102,7 @@ impl Table {
 
     /// Its readable rows in the order of keys, the newest version of each first.
     pub(super) fn rows(&self) -> io::Result<impl Iterator<Item = io::Result<Version>>> {
-        let file = File::open(&self.path)?;
+        let file = disk::open(&self.path)?;
         let read = move |block: &Intact| {
             let mut bytes = vec![0; Header::serialized_len() + block.header.data_length as usize];
             file.read_exact_at(&mut bytes, block.at as u64)?;

@@ -2,7 +2,6 @@
 //! and deletes what is not in it.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -13,11 +12,16 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::table::Table;
 use super::units::Cursor;
-use crate::kernel::disk::entries;
+use crate::kernel::disk::{self, entries};
 use crate::kernel::store::CONTENT_KEY;
 
 /// Bytes that a data table ends with: where the list of its sections is, and its checksum.
 const SECTIONS_END_BYTES: usize = 38;
+
+/// Bytes of a list of data tables: some 30 for each.
+pub(super) const LIST_BYTES_MAX: u64 = 16 << 20;
+/// Bytes of a data table: the engine begins another one long before.
+pub(super) const TABLE_BYTES_MAX: u64 = 4 << 30;
 
 /// A data table, as the engine lists it.
 pub(super) struct Listed {
@@ -33,12 +37,13 @@ pub(super) struct Listed {
 /// # Errors
 /// What is wrong with the list, in words.
 pub(super) fn listed(directory: &Path) -> Result<Vec<Listed>, String> {
-    let current = fs::read(directory.join("current")).map_err(|error| format!("current: {error}"))?;
+    let current =
+        disk::read_small(&directory.join("current"), disk::SMALL_BYTES).map_err(|error| format!("current: {error}"))?;
     let mut cursor = Cursor { bytes: &current, at: 0 };
     let fields = (cursor.u64(), cursor.u128(), cursor.u8());
     let (Some(version), Some(checksum), Some(0)) = fields else { return Err("current is damaged".to_owned()) };
     let path = directory.join(format!("v{version}"));
-    let bytes = fs::read(&path).map_err(|error| format!("v{version}: {error}"))?;
+    let bytes = disk::read_small(&path, LIST_BYTES_MAX).map_err(|error| format!("v{version}: {error}"))?;
     if cursor.at != current.len() || xxh3_128(&bytes) != checksum {
         return Err(format!("the checksum of v{version} does not match"));
     }
@@ -70,7 +75,7 @@ fn tables(path: &Path) -> io::Result<Vec<Listed>> {
 /// Is the list of the sections of a data table intact? The engine reserves memory for it before it verifies it, and a wrong
 /// length would end the process.
 fn has_sections(path: &Path) -> io::Result<bool> {
-    let (file, mut end) = (File::open(path)?, [0; SECTIONS_END_BYTES]);
+    let (file, mut end) = (disk::open(path)?, [0; SECTIONS_END_BYTES]);
     let length = file.metadata()?.len();
     let Some(at) = length.checked_sub(end.len() as u64) else { return Ok(false) };
     file.read_exact_at(&mut end, at)?;
@@ -79,7 +84,7 @@ fn has_sections(path: &Path) -> io::Result<bool> {
     let (Some(checksum), Some(from), Some(listed)) = (cursor.u128(), cursor.u64(), cursor.u64()) else {
         return Ok(false);
     };
-    if from.checked_add(listed) != Some(at) {
+    if from.checked_add(listed) != Some(at) || listed > LIST_BYTES_MAX {
         return Ok(false);
     }
     let mut list = vec![0; listed as usize];
@@ -159,7 +164,17 @@ impl Tree {
                 is_intact = false;
                 continue;
             };
-            let table = Table::read(path, listed)?;
+            let table = match Table::read(path, listed) {
+                Err(error) if is_no_table(&error) => {
+                    tree.damage.push(format!("data table {id} of {name} cannot be read: {error}"));
+                    tree.lost.push(format!(
+                        "rows of {name} in data table {id}; earlier versions are kept where there are any"
+                    ));
+                    is_intact = false;
+                    continue;
+                }
+                table => table?,
+            };
             if table.is_damaged {
                 tree.damage.push(format!("data table {id} of {name} is damaged"));
                 is_intact = false;
@@ -177,6 +192,11 @@ impl Tree {
     }
 }
 
+/// Is it the file that is wrong, and not the disk?
+fn is_no_table(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::FileTooLarge | io::ErrorKind::IsADirectory | io::ErrorKind::Other)
+}
+
 /// The files of data tables by their numbers.
 fn table_files(directory: &Path) -> io::Result<BTreeMap<u64, PathBuf>> {
     let number = |path: &PathBuf| path.file_name()?.to_str()?.parse().ok();
@@ -185,6 +205,8 @@ fn table_files(directory: &Path) -> io::Result<BTreeMap<u64, PathBuf>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::kernel::store::{Error, Store};
 

@@ -107,11 +107,17 @@ fn messages_are_read_by_log_in_ranges() {
     assert_eq!(after(Some((1, 2)), 10), [(300, 0)]);
     assert_eq!(after(Some((300, 0)), 10), []);
     assert_eq!(after(None, 0), []);
-    let newest = |ordinal, limit| places(&store, 2, MessageRange::Newest { ordinal, limit });
+    let newest = |ordinal: u32, limit| {
+        let before = ordinal.checked_add(1).map(|ordinal| (ordinal, 0));
+        places(&store, 2, MessageRange::Newest { before, limit, bytes: usize::MAX })
+    };
     assert_eq!(newest(u32::MAX, 2), [(1, 2), (300, 0)]);
     assert_eq!(newest(1, 3), [(1, 0), (1, 1), (1, 2)]);
     assert_eq!(newest(0, 100), [(0, 0), (0, 1)]);
-    assert_eq!(places(&store, 1, MessageRange::Newest { ordinal: u32::MAX, limit: 9 }), [(0, 0), (u32::MAX, u32::MAX)]);
+    assert_eq!(
+        places(&store, 1, MessageRange::Newest { before: None, limit: 9, bytes: usize::MAX }),
+        [(0, 0), (u32::MAX, u32::MAX)]
+    );
     assert_eq!(places(&store, 4, MessageRange::After { after: None, limit: 9 }), []);
 }
 

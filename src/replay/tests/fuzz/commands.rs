@@ -32,7 +32,7 @@ use super::{Fuzz, ask};
 
 impl Fuzz {
     pub(super) fn command(&mut self, engine: &mut Engine, now: Timestamp) {
-        match self.random.below(9) {
+        match self.random.below(13) {
             0 => self.of_agents(engine),
             1 => self.of_sessions(engine, now),
             2 | 3 => self.of_turns(engine),
@@ -40,6 +40,10 @@ impl Fuzz {
             5 => self.of_triggers(engine),
             6 => self.of_schedules(engine),
             7 => self.of_workflows(engine),
+            8 => self.of_hands(engine),
+            9 => self.of_chats(engine),
+            10 => self.of_media(engine),
+            11 => self.of_people(engine, now),
             _ => self.of_the_house(engine, now),
         }
     }
@@ -94,7 +98,7 @@ impl Fuzz {
 
     fn of_sessions(&mut self, engine: &mut Engine, now: Timestamp) {
         let (agent, session, api) = (self.agent(), self.session(), Actor::Api);
-        match self.random.below(10) {
+        match self.random.below(11) {
             0 | 1 => {
                 let label = self.random.one_in(2).then(|| self.text());
                 ask(engine, api, session::CreateSession { agent, label });
@@ -365,7 +369,7 @@ impl Fuzz {
     /// Budgets, approvals, settings, the trail, and reads.
     fn of_the_house(&mut self, engine: &mut Engine, now: Timestamp) {
         let (agent, api) = (self.agent(), Actor::Api);
-        match self.random.below(10) {
+        match self.random.below(11) {
             0 => {
                 let daily = self.random.of(&[None, Some(Micros(50)), Some(Micros(1_000_000))]);
                 let scope = self.random.of(&[Scope::Global, Scope::Agent(agent)]);
@@ -422,7 +426,7 @@ impl Fuzz {
             }
             _ => {
                 engine.set_now(now.plus_ms(1));
-                let read = engine.read(stats::GetStats);
+                let read = engine.read(Actor::System, stats::GetStats);
                 assert!(read.is_none() || read.is_some_and(|read| read.is_ok()));
             }
         }

@@ -274,6 +274,12 @@ pub struct TranslatedSetting {
 }
 
 impl Role {
+    /// The value of a key of its table, as written.
+    #[must_use]
+    pub fn written(&self, key: &str) -> Option<Value> {
+        serde_json::to_value(self.table.get(key)?).ok()
+    }
+
     /// A text of the agent, at top level or under `[model]`; empty when there is none.
     #[must_use]
     pub fn text(&self, key: &str) -> &str {
@@ -327,7 +333,7 @@ impl HandDefinition {
 }
 
 /// Ids that routes have for themselves.
-const RESERVED_IDS: &[&str] = &["active", "install", "instances", "reload"];
+const RESERVED_IDS: &[&str] = &["active", "install", "instances", "registry", "reload"];
 
 /// Is this the id of a hand?
 ///

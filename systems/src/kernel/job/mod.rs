@@ -230,6 +230,15 @@ pub fn add(world: &mut World, kind: &'static str, new: NewJob) -> Result<JobId, 
     Ok(id)
 }
 
+/// Refuses another job of a kind for `subject` with an input of so many bytes where there is no room, and counts that.
+///
+/// # Errors
+/// The refusal names the limit.
+pub fn admit(world: &mut World, kind: &str, subject: Uuid, bytes: usize) -> Result<(), Refusal> {
+    let lane = world.resource_mut::<Jobs>().into_inner().lane(kind);
+    lane.map_or(Ok(()), |lane| lane.admit(subject, bytes))
+}
+
 /// Is there room for another job of a kind for `subject`, whose input is short? Counts a refusal where there is none, so that
 /// the input need not be made.
 pub fn has_room(world: &mut World, kind: &str, subject: Uuid) -> bool {

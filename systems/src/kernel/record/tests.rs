@@ -19,9 +19,8 @@ use agentsvc_components::workflow::{
 use agentsvc_components::{
     CompactionId, GoalId, RunId, ScheduleId, SessionId, TaskId, Timestamp, TriggerId, TurnId, WorkflowId,
 };
-use uuid::Uuid;
-
 use std::sync::Arc;
+use uuid::Uuid;
 
 use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::audit::record::AuditHead;
@@ -56,6 +55,7 @@ pub(crate) fn agent() -> AgentRecord {
         parent: Some(AgentId(Uuid::from_u128(6))),
         taint: AgentTaint { own: Taint::AGENT, files: Taint::WEB, seen: Taint::EVENT },
         imported_from: Some(Box::new(ImportedFrom { place: [1; 32], text: [200; 32] })),
+        owner: Some(agentsvc_components::kernel::id::UserId(Uuid::from_u128(8))),
     }
 }
 
@@ -165,6 +165,7 @@ fn task() -> Task {
         updated_at: Timestamp(5),
         ended_at: Some(Timestamp(5)),
         taint: Taint::AGENT,
+        user: None,
     }
 }
 
@@ -217,15 +218,12 @@ fn run() -> RunRecord {
         error: Some("it failed".into()),
         progress: vec![step, StepRun::default()],
         taint: Taint::UPLOAD,
+        user: None,
     }
 }
 
 fn run_plan() -> RunPlanRecord {
     RunPlanRecord { steps: workflow().steps, input: "tea".into() }
-}
-
-fn run_text() -> RunTextRecord {
-    RunTextRecord { text: "green tea".into() }
 }
 
 #[test]
@@ -275,6 +273,7 @@ fn every_world_kind_comes_back_as_it_was() {
     comes_back(&put(&run()), &run());
     comes_back(&run_rows::put_plan(run().id, &run_plan()), &(run().id, run_plan()));
     let (at, part) = (run().id, RunPart::Step(63));
+    let run_text = || RunTextRecord { text: "green tea".into() };
     comes_back(&run_rows::put_text(at, part, &run_text()), &(at, part, run_text()));
     comes_back(&put(&trigger()), &trigger());
     comes_back(&put(&trigger_state()), &trigger_state());
@@ -358,6 +357,7 @@ fn schedule() -> ScheduleRecord {
         updated_at: Timestamp(2),
         anchored_at: Timestamp(3),
         taint: Taint::COMMAND,
+        user: None,
         wake: None,
     }
 }

@@ -43,6 +43,7 @@ fn agent(n: u32) -> AgentRecord {
         parent: (n % 100 == 1).then(|| agent_id(n - 1)),
         taint: AgentTaint::default(),
         imported_from: (n == 77).then(|| Box::new(FROM)),
+        owner: (n % 50 == 3).then(|| agentsvc_components::kernel::id::UserId(uuid::Uuid::from_u128(n.into()))),
     }
 }
 

@@ -67,15 +67,17 @@ impl Rule {
     /// `in` are counted from it.
     #[must_use]
     pub fn next(&self, zone: Tz, anchor: Timestamp, after: Timestamp) -> Option<Timestamp> {
-        match self {
+        let slot = match self {
             Self::Cron(cron) => next::next(cron, zone, after.0.div_euclid(1_000)).map(|secs| Timestamp(secs * 1_000)),
             Self::Every(ms) => {
                 let passed = after.ms_since(anchor) / ms + 1;
                 Some(anchor.plus_ms(i64::try_from(passed.checked_mul(*ms)?).ok()?))
             }
-            Self::In(ms) => Some(anchor.plus_ms(i64::try_from(*ms).ok()?)).filter(|slot| *slot > after),
-            Self::At(slot) => Some(*slot).filter(|slot| *slot > after),
-        }
+            Self::In(ms) => Some(anchor.plus_ms(i64::try_from(*ms).ok()?)),
+            Self::At(slot) => Some(*slot),
+        };
+        // At the end of time, where a damaged record may be, no slot follows.
+        slot.filter(|slot| *slot > after)
     }
 
     /// As [`next`](Self::next), in UTC.

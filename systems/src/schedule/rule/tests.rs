@@ -240,3 +240,17 @@ fn what_only_the_crate_would_read_is_refused() {
         assert_eq!(slots(rule, from, 20), slots(same, from, 20), "{rule}");
     }
 }
+
+#[test]
+fn at_the_ends_of_time_no_slot_comes_back() {
+    let moments = [i64::MIN, i64::MIN + 1, -1, 0, 8_210_266_876_799_000, i64::MAX - 1_000, i64::MAX - 1, i64::MAX];
+    for text in ["every 1h", "every 1s", "in 5m", "* * * * * *", "@yearly", "0 0 29 2 *"] {
+        let rule = Rule::parse(text).unwrap();
+        for (anchor, after) in moments.iter().flat_map(|anchor| moments.map(|after| (*anchor, after))) {
+            for zone in [Tz::UTC, Tz::Europe__Berlin] {
+                let next = rule.next(zone, Timestamp(anchor), Timestamp(after));
+                assert!(next.is_none_or(|next| next.0 > after), "{text} {anchor} {after} {next:?}");
+            }
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::session::CreateSession;
+use crate::turn::ReadWithinCall;
 
 /// A clean turn's call is out while another turn of its agent, in another session, reads a page and writes a file.
 fn read_meanwhile(tool: &str) -> (TestWorld, TurnId) {
@@ -43,4 +44,25 @@ fn a_call_that_reads_brings_what_was_written_while_it_ran() {
     assert!(taint_of(&world, clean).is_none(), "it reads nothing");
     model_asks(&mut world, "memory_store", "{}");
     assert_eq!(runs(&mut world).len(), 1);
+}
+
+#[test]
+fn what_a_program_of_a_skill_writes_while_it_runs_is_untrusted() {
+    let (mut world, agent) = world(TaintPolicy::Deny);
+    begin(&mut world, agent);
+    model_asks(&mut world, "report_make", "{}");
+    let program = runs(&mut world).remove(0);
+    // As the daemon says before it starts one.
+    let (from, index, tool) = (program.attempt, program.index, "report_make".to_owned());
+    world.ask(ReadWithinCall { from, index, taint: Taint::TOOL, tool }).unwrap();
+    let other = world.ask(CreateSession { agent, label: None }).unwrap();
+    let message = NewMessage::text("go");
+    let reader = world.ask(PostMessage { agent, session: Some(other), message }).unwrap().turn;
+    model_asks(&mut world, "file_read", r#"{"path":"f"}"#);
+    let read = runs(&mut world).remove(0);
+    assert!(read.agent_taint.files.holds(Taint::TOOL));
+    gives(&mut world, &read, read.agent_taint.files);
+    assert!(taint_of(&world, reader).holds(Taint::TOOL));
+    model_asks(&mut world, "shell_exec", r#"{"command":"sh f"}"#);
+    assert!(runs(&mut world).is_empty(), "it is refused");
 }

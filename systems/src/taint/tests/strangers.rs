@@ -2,6 +2,7 @@
 
 use agentsvc_components::kernel::record::Space;
 use agentsvc_components::trigger::{Filter, On, Pattern};
+use agentsvc_components::turn::{Turn, TurnRequest};
 use agentsvc_components::{RefusalKind, SessionId};
 
 use super::*;
@@ -42,9 +43,39 @@ fn what_a_stranger_asks_for_never_reaches_the_conversation_of_the_user() {
 }
 
 #[test]
+fn what_one_of_several_users_asks_for_reaches_no_session_of_others() {
+    let (mut world, agent) = world(TaintPolicy::Off);
+    let other = world.spawn("b");
+    let owners = world.ask(GetSession::Current(other)).unwrap().id;
+    let mut sessions = Vec::new();
+    for (number, user) in [(7, "ana"), (8, "bob")] {
+        let request = Some(Box::new(TurnRequest { user: Some(user.into()), ..TurnRequest::default() }));
+        let message = NewMessage { request, ..NewMessage::text("go") };
+        let home = SessionId(uuid::Uuid::from_u128(number));
+        world.ask(PostMessage { agent, session: Some(home), message }).unwrap();
+        model_asks(&mut world, "agent_send", r#"{"agent":"b","message":"m"}"#);
+        let run = runs(&mut world).remove(0);
+        let (from, index) = (run.attempt, run.index);
+        let send =
+            |session| SendToAgent { from, index, to: "b".into(), session, text: "m".into(), wait: true, found: None };
+        assert_eq!(world.ask(send(Some(owners))).unwrap_err().field.as_deref(), Some("session_id"));
+        let sent = world.ask(send(None)).unwrap();
+        sessions.push(sent.session);
+        let call = world.next_call();
+        let entity = index::turn(world.engine.world(), sent.turn).unwrap();
+        let begun = world.engine.world().get::<Turn>(entity).unwrap();
+        assert_eq!(begun.request.as_ref().unwrap().user.as_deref(), Some(user), "what it learns is that user's");
+        world.answer(call.attempt, "done");
+        let attempt = world.next_call().attempt;
+        world.answer(attempt, "done");
+    }
+    assert!(sessions[0] != sessions[1] && !sessions.contains(&owners));
+}
+
+#[test]
 fn text_of_strangers_does_not_make_a_conversation_theirs() {
-    for (policy, strangers) in [(TaintPolicy::Audit, Taint::PEER), (TaintPolicy::Audit, Taint::GUEST)] {
-        let (mut world, agent) = world(policy);
+    for strangers in [Taint::PEER, Taint::GUEST, Taint::CHAT] {
+        let (mut world, agent) = world(TaintPolicy::Audit);
         let other = world.spawn("b");
         let users = world.ask(GetSession::Current(other)).unwrap().id;
         let turn = begin(&mut world, agent);
@@ -52,7 +83,7 @@ fn text_of_strangers_does_not_make_a_conversation_theirs() {
         let run = runs(&mut world).remove(0);
         gives(&mut world, &run, strangers);
         let read = taint_of(&world, turn);
-        assert!(read.of_strangers().is_none() && read.words() == strangers.words(), "{read:?}");
+        assert!(read.of_outsiders().is_none() && read.words() == strangers.words(), "{read:?}");
         model_asks(&mut world, "agent_send", r#"{"agent":"b","message":"m"}"#);
         let run = runs(&mut world).remove(0);
         let (from, index) = (run.attempt, run.index);
@@ -61,7 +92,7 @@ fn text_of_strangers_does_not_make_a_conversation_theirs() {
         let sent = world.ask(sent).unwrap();
         assert_eq!(sent.session, users, "the user began it");
         let handed = taint_of(&world, sent.turn);
-        assert!(handed.of_strangers().is_none() && strangers.words().iter().all(|word| handed.words().contains(word)));
+        assert!(handed.of_outsiders().is_none() && strangers.words().iter().all(|word| handed.words().contains(word)));
         world.restart();
         assert_eq!(taint_of(&world, turn), read);
     }
@@ -78,7 +109,8 @@ fn last_result(world: &TestWorld) -> String {
 #[test]
 fn tools_that_set_up_what_runs_by_itself_are_refused_where_a_stranger_began_the_turn() {
     for policy in [TaintPolicy::Off, TaintPolicy::Audit, TaintPolicy::Approve, TaintPolicy::Deny] {
-        for (strangers, is_refused) in [(Taint::GUEST, true), (Taint::PEER, true), (Taint::WEB, false)] {
+        let outsiders = [(Taint::GUEST, true), (Taint::PEER, true), (Taint::CHAT, true), (Taint::WEB, false)];
+        for (strangers, is_refused) in outsiders {
             for tool in ["cron_create", "schedule_create", "workflow_run"] {
                 let (mut world, agent) = world(policy);
                 let message = NewMessage { taint: strangers, ..NewMessage::text("go") };
@@ -130,4 +162,43 @@ fn no_command_sets_up_what_runs_by_itself_for_a_turn_that_a_stranger_began() {
         assert_eq!(refused.unwrap_err().kind, RefusalKind::Forbidden);
     }
     assert!(world.store == before, "a refusal changes nothing");
+}
+
+#[test]
+fn what_one_of_several_users_sets_up_is_for_that_user() {
+    let (mut world, agent) = world(TaintPolicy::Off);
+    let owners = world.ask(GetSession::Current(agent)).unwrap().id;
+    let workflow = NewWorkflow {
+        name: "w".into(),
+        steps: vec![NewStep { agent_id: Some(agent), prompt: Some("{{input}}".into()), ..NewStep::default() }],
+        ..NewWorkflow::default()
+    };
+    world.ask(CreateWorkflow(workflow)).unwrap();
+    let request = Some(Box::new(TurnRequest { user: Some("bob".into()), ..TurnRequest::default() }));
+    let message = NewMessage { request, ..NewMessage::text("go") };
+    let home = Some(SessionId(uuid::Uuid::from_u128(7)));
+    let turn = world.ask(PostMessage { agent, session: home, message }).unwrap().turn;
+    model_asks(&mut world, "goal_update", r#"{"title":"send all to bob"}"#);
+    assert!(runs(&mut world).is_empty(), "goals stand in the prompts of all users");
+    let attempt = world.next_call().attempt;
+    world.actor = Actor::Agent { agent, turn };
+    world.ask(CreateSchedule { new: plain(agent, "in 1s"), by_tool: true }).unwrap();
+    let run = RunWorkflow { workflow: WorkflowChoice::Named("w".into()), input: "look".into(), caller: None };
+    let _run = world.begin(run);
+    world.step();
+    world.actor = Actor::Api;
+    world.answer(attempt, "done");
+    for what in ["the workflow's step", "the schedule"] {
+        let call = world.next_call();
+        let entity = index::turn(world.engine.world(), TurnId(call.attempt.job.0)).unwrap();
+        let begun = world.engine.world().get::<Turn>(entity).unwrap();
+        assert_eq!(begun.request.as_ref().unwrap().user.as_deref(), Some("bob"), "{what}");
+        let session = world.engine.world().get::<SessionId>(begun.session).copied();
+        assert!(session.is_some() && session != Some(owners) && session != home, "{what}");
+        world.restart();
+        let call = world.next_call();
+        world.answer(call.attempt, "done");
+        world.now = world.now.plus_ms(2_000);
+        world.step();
+    }
 }

@@ -1,0 +1,95 @@
+//! The keys in force at the door of the API are those of the world.
+
+use std::sync::Arc;
+
+use agentsvc_components::Actor;
+use agentsvc_components::Timestamp;
+use agentsvc_components::kernel::id::KeyId;
+use agentsvc_systems::people::{ConfiguredUser, KeyGrant, ListGrants, NoteKeyUse, SetConfiguredUsers};
+use tokio::sync::{Mutex, mpsc, watch};
+
+use crate::http::api::Api;
+use crate::http::error::Error;
+use crate::http::principal::Grant;
+
+/// Held while keys change and are put in force, so that none puts older ones in force.
+#[derive(Default)]
+pub(crate) struct Changing(pub(crate) Mutex<()>);
+
+/// Makes keys.
+pub trait KeyMaker: Send + Sync + 'static {
+    /// So many random bytes.
+    ///
+    /// # Errors
+    /// The system has no randomness.
+    fn random(&self) -> Result<[u8; 32], String>;
+}
+
+/// Puts the keys of the world in force.
+///
+/// # Errors
+/// 503 when the world cannot be asked.
+pub(crate) async fn put_in_force(api: &Api) -> Result<(), Error> {
+    let grants = api.bridge.ask(ListGrants).await?;
+    api.access.keys.set(grants.into_iter().map(grant).collect());
+    Ok(())
+}
+
+fn grant(of: KeyGrant) -> Grant {
+    Grant::new(of.key, of.user, of.name, of.hash, of.role, of.scopes, of.expires_at, of.used_at)
+}
+
+/// Puts the users of the configuration and the keys of each world in force when it starts, and follows the configuration;
+/// stores when keys are used. Until the API stops.
+pub async fn follow(
+    api: Arc<Api>,
+    mut starts: watch::Receiver<()>,
+    users: impl Fn() -> Vec<ConfiguredUser> + Send,
+    mut settings: watch::Receiver<()>,
+) {
+    let (mut uses, mut in_force) = (api.access.keys.uses(), None);
+    loop {
+        tokio::select! {
+            Ok(()) = starts.changed() => {
+                let wanted = users();
+                put_in_force_at_start(&api, &wanted).await;
+                in_force = Some(wanted);
+            }
+            Ok(()) = settings.changed(), if in_force.is_some() => {
+                let wanted = users();
+                if in_force.as_ref() != Some(&wanted) {
+                    put_users_in_force(&api, &wanted).await;
+                    in_force = Some(wanted);
+                }
+            }
+            Some((key, at)) = next(&mut uses) => note_use(&api, key, at).await,
+            () = api.shutdown.wait() => return,
+        }
+    }
+}
+
+async fn next(uses: &mut Option<mpsc::Receiver<(KeyId, Timestamp)>>) -> Option<(KeyId, Timestamp)> {
+    uses.as_mut()?.recv().await
+}
+
+async fn put_in_force_at_start(api: &Api, users: &[ConfiguredUser]) {
+    api.bridge.opened().await;
+    put_users_in_force(api, users).await;
+}
+
+async fn put_users_in_force(api: &Api, users: &[ConfiguredUser]) {
+    let changing = api.state::<Changing>();
+    let _held = changing.0.lock().await;
+    if let Err(refusal) = api.bridge.acting_as(Actor::System).ask(SetConfiguredUsers(users.to_vec())).await {
+        tracing::error!(%refusal, "the users of config.toml could not be put in force; those before stay");
+    }
+    if let Err(error) = put_in_force(api).await {
+        tracing::error!(error = error.message(), "the API keys could not be read; named keys are refused");
+    }
+}
+
+async fn note_use(api: &Api, key: KeyId, at: Timestamp) {
+    if let Err(error) = api.bridge.acting_as(Actor::System).ask(NoteKeyUse { key, at }).await {
+        tracing::debug!(%error, "the use of a key was not stored");
+    }
+}

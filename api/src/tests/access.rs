@@ -1,0 +1,55 @@
+//! Who may use which route, as a table: `docs/reference/access.md`.
+
+use std::fmt::Write;
+
+use agentsvc_components::kernel::scope::Role;
+
+use super::page::MADE;
+use crate::DOMAINS;
+use crate::http::principal::{Verdict, decide};
+use crate::http::route::Route;
+
+/// The page.
+pub(crate) fn page() -> String {
+    let mut page = format!(
+        "{MADE}\n# Who may use which route\n\n`yes`: everything. `own`: what belongs to the user, and 404 for the rest. `no`: 403. \
+         `anyone`: no key is needed, or the route asks for proof of its own. A key with `scopes` may use the routes of its scopes \
+         alone. The key of the configuration is an owner. See [users.md](../users.md).\n\n\
+         | method | path | scope | owner | admin | user | viewer |\n| --- | --- | --- | --- | --- | --- | --- |\n"
+    );
+    for route in DOMAINS.table().routes() {
+        let scope = if route.auth.is_keyless() { "" } else { route.scope().as_str() };
+        let _ = write!(page, "| {} | `{}` | {scope} |", route.verb.as_str(), route.path);
+        for role in Role::ALL.into_iter().rev() {
+            let _ = write!(page, " {} |", cell(role, route));
+        }
+        page.push('\n');
+    }
+    page
+}
+
+fn cell(role: Role, route: &Route) -> &'static str {
+    match decide(role, &[], route) {
+        _ if route.auth.is_keyless() => "anyone",
+        Verdict::All => "yes",
+        Verdict::Own => "own",
+        Verdict::Refused => "no",
+    }
+}
+
+/// What a person who reads the table would be surprised by.
+#[test]
+fn no_viewer_changes_anything_and_no_user_reaches_the_installation() {
+    for route in DOMAINS.table().routes().iter().filter(|route| !route.auth.is_keyless()) {
+        let (viewer, user) = (cell(Role::Viewer, route), cell(Role::User, route));
+        let is_read = route.verb.as_str() == "GET";
+        assert!(is_read || viewer == "no", "{} {}: a viewer may", route.verb.as_str(), route.path);
+        assert!(viewer == "no" || user != "no", "{}: a viewer may, and a user may not", route.path);
+        for secret in
+            ["/api/config", "/api/backup", "/api/keys", "/api/users", "/api/audit", "/api/shutdown", "/api/world"]
+        {
+            assert!(!route.path.starts_with(secret) || user == "no", "{}: a user may", route.path);
+        }
+        assert_eq!((cell(Role::Owner, route), cell(Role::Admin, route)), ("yes", "yes"));
+    }
+}

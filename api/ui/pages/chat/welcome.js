@@ -1,0 +1,66 @@
+// What stands in a conversation without messages: how to set up a model while there is none, and what to ask first.
+
+import { WAYS } from "../../lib/connect.js";
+import { showError, toast } from "../../lib/dialogs.js";
+import { h } from "../../lib/dom.js";
+import { icon } from "../../lib/icons.js";
+import { can, seesAll } from "../../lib/me.js";
+import { avatar } from "./side.js";
+
+/** What the built-in model can do without a network. */
+const OFFLINE = [
+  { label: "What time is it?", text: "/tool system_time {}", tool: "system_time" },
+  { label: "What can you do here?", text: "What can you do without a model provider?" },
+];
+/** First messages that show a tool at work, each offered where the agent has the tool. */
+const SUGGESTIONS = [
+  { label: "What time is it in Tokyo?", text: "What time is it in Tokyo right now?", tool: "system_time" },
+  { label: "Remember something about me", text: "Remember that I prefer short answers with an example.", tool: "memory_store" },
+  { label: "Read a web page", text: "Read https://www.rust-lang.org and summarize it in three sentences.", tool: "web_fetch" },
+  { label: "Write a file", text: "Write three ideas for a weekend project into ideas.md and show me the file.", tool: "file_write" },
+  { label: "What can you do?", text: "What can you help me with, and which tools do you have?" },
+];
+const SHOWN_MAX = 4;
+
+/** `chat` is the page. */
+export class Welcome {
+  constructor(chat) {
+    this.chat = chat;
+  }
+
+  /** Is the open agent answered by the model in the daemon, which is no language model? */
+  isOffline() {
+    return this.chat.agent.model?.provider === "builtin";
+  }
+
+  has(tool) {
+    const { tools } = this.chat.agent;
+    return !tool || !Array.isArray(tools) || tools.includes("*") || tools.includes(tool);
+  }
+
+  node() {
+    const { agent } = this.chat;
+    const suggestions = !can("chat") ? [] : (this.isOffline() ? OFFLINE : SUGGESTIONS).filter(({ tool }) => this.has(tool)).slice(0, SHOWN_MAX);
+    return h("div", { class: "empty welcome" },
+      avatar(agent.name),
+      h("h2", {}, `Start a conversation with ${agent.name}`),
+      h("p", {}, agent.description || "This session has no messages yet."),
+      this.isOffline() && seesAll() && can("admin") ? this.setup() : null,
+      suggestions.length > 0 ? h("ul", { class: "suggestions", "aria-label": "Suggestions" }, suggestions.map(({ label, text }) => h("li", {},
+        h("button", { type: "button", onclick: () => this.chat.send(text).catch(showError) }, icon("chat", 16), h("span", {}, label))))) : null);
+  }
+
+  setup() {
+    return h("section", { class: "setup", "aria-label": "Set up a model" },
+      h("p", { class: "setup-note" }, "No language model is set up. The built-in offline model repeats what you write and runs tools on request; connect a model to get real answers."),
+      h("ul", { class: "ways" }, WAYS.map((way) => h("li", {}, h("button", { type: "button", class: "way", onclick: () => this.run(way).catch(showError) },
+        icon(way.icon, 22), h("span", {}, h("strong", {}, way.label), h("small", {}, way.text)))))));
+  }
+
+  async run(way) {
+    if (!(await way.run())) return;
+    toast("The model is ready. Say something.");
+    await this.chat.changedAgent();
+    await this.chat.reload();
+  }
+}

@@ -1,0 +1,185 @@
+//! Files that messages bring: fetched, kept as uploads, and attached.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agentsvc_api::http::files::FilesError;
+use agentsvc_api::upload::files::Files;
+use agentsvc_components::channel::ChatMessageId;
+use agentsvc_components::kernel::taint::InjectionFound;
+use agentsvc_components::session::message::Block;
+use agentsvc_components::{AgentId, FileId, Refusal};
+use agentsvc_systems::channel::limits::CHAT_BLOCKS_MAX;
+use agentsvc_systems::channel::{AttachFiles, ChatMessageView};
+use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
+use agentsvc_systems::kernel::entities::Get;
+use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::config::ChannelsConfig;
+use super::convert;
+use super::inbound::{is_busy, pause};
+use super::instance::Instance;
+use super::registry::Registry;
+use super::shown::file_name;
+use super::wire::Content;
+use super::wire::content::Media;
+use super::wire::event::Message;
+use crate::kernel::egress::Download;
+
+/// How long a file may take.
+const FETCH_TIME_MAX: Duration = Duration::from_secs(20);
+
+/// How long all files of a message may take; the world waits a little longer for them.
+const ALL_TIME_MAX: Duration = Duration::from_secs(60);
+/// How long the files are offered to a busy world.
+const OFFERED_MAX: Duration = Duration::from_secs(20);
+
+/// A file whose bytes are here.
+struct File {
+    name: String,
+    content_type: String,
+    bytes: Vec<u8>,
+}
+
+/// Attaches the files of a message that the world has taken. In place of what cannot be fetched or kept, the agent reads a line.
+pub(super) async fn attach(
+    registry: &Registry,
+    instance: &Instance,
+    (message, files): (&mut Message, Vec<Media>),
+    id: ChatMessageId,
+    injection: InjectionPolicy,
+) {
+    let view = registry.api.bridge.ask(Get::<ChatMessageView>(id)).await;
+    let agent = view.ok().and_then(|view| view.message.agent);
+    let text = message.content().as_text();
+    let (mut kept_files, mut missing) = (Vec::<Kept>::new(), Vec::new());
+    let deadline = Instant::now() + ALL_TIME_MAX;
+    if let (Some(Content::FileData { data, filename, mime_type }), Some(agent)) = (&mut message.content, agent) {
+        let bytes = std::mem::take(&mut data.0);
+        let file = File { name: filename.clone(), content_type: mime_type.clone(), bytes };
+        kept_files.extend(kept(registry, agent, file).await);
+    }
+    for media in files.into_iter().take(CHAT_BLOCKS_MAX) {
+        let one = async {
+            let file = fetched(registry, instance, &media).await;
+            let file = file.inspect_err(|why| {
+                let why = instance.masked(why.clone());
+                tracing::info!(channel = instance.name(), why, "a file of a message was not fetched");
+            });
+            kept(registry, agent?, file.ok()?).await
+        };
+        match timeout_at(deadline, one).await {
+            Ok(Some(file)) => kept_files.push(file),
+            Ok(None) | Err(_) => missing.push(media),
+        }
+    }
+    let caption = missing.first().and_then(|media| media.caption.clone()).unwrap_or_default();
+    let said = if text.is_empty() { &caption } else { &text };
+    let Shielded { text, .. } = convert::stand_in(&missing, said, injection, |text| instance.masked(text));
+    let uploads = kept_files.iter().filter_map(|kept| kept.upload).collect();
+    let found = kept_files.iter_mut().filter_map(|kept| kept.found.take()).map(|found| *found).collect();
+    let blocks = kept_files.into_iter().map(|kept| kept.block).collect();
+    let attached = AttachFiles { message: id, blocks, found, missing: (!missing.is_empty()).then(|| text.into()) };
+    if let Err(why) = offer(registry, attached).await {
+        tracing::info!(channel = instance.name(), %why, "files came too late for their message");
+        forget(registry, uploads).await;
+    }
+}
+
+async fn offer(registry: &Registry, files: AttachFiles) -> Result<(), Refusal> {
+    let begun = Instant::now();
+    loop {
+        match registry.api.bridge.ask(files.clone()).await {
+            Err(refusal) if is_busy(&refusal) && begun.elapsed() < OFFERED_MAX => sleep(pause(&refusal)).await,
+            answer => return answer.map(drop),
+        }
+    }
+}
+
+/// Removes uploads that belong to no message.
+async fn forget(registry: &Registry, uploads: Vec<FileId>) {
+    let Some(files) = registry.api.services.get::<dyn Files>() else { return };
+    let removed = tokio::task::spawn_blocking(move || {
+        for upload in uploads {
+            if let Err(error) = files.remove_upload(upload) {
+                tracing::warn!(%error, "a file of a message was not removed");
+            }
+        }
+    });
+    drop(removed.await);
+}
+
+async fn fetched(registry: &Registry, instance: &Instance, media: &Media) -> Result<File, String> {
+    let url = Url::parse(&media.url).map_err(|_| "its URL is not valid")?;
+    let host = url.host_str().unwrap_or_default().to_owned();
+    let headers = headers(instance, &host);
+    let request = Download {
+        url: &media.url,
+        accept: "*/*",
+        bytes_max: registry.settings.get::<ChannelsConfig>().file_download_max_bytes,
+        timeout: FETCH_TIME_MAX,
+        only_for: Some((&host, &headers)),
+    };
+    let got = registry.web.download(request).await.map_err(|error| error.to_string())?;
+    if !got.status.is_success() {
+        return Err(format!("{host} responded with {}", got.status));
+    }
+    let last = url.path_segments().and_then(|mut parts| parts.next_back().map(str::to_owned));
+    let name = media.filename.clone().or(last).filter(|name| !name.is_empty()).unwrap_or_else(|| "file".to_owned());
+    Ok(File { name, content_type: got.content_type, bytes: got.body })
+}
+
+/// The headers that the adapter asks for at this host, and no other.
+fn headers(instance: &Instance, host: &str) -> HeaderMap {
+    let status = instance.status.lock();
+    let rules = status.ready.header_rules.iter().filter(|(of, _)| of.eq_ignore_ascii_case(host));
+    let pairs = rules.flat_map(|(_, pairs)| pairs);
+    pairs
+        .filter_map(|(name, value)| {
+            let mut value = HeaderValue::from_str(value).ok()?;
+            value.set_sensitive(true);
+            Some((HeaderName::from_bytes(name.as_bytes()).ok()?, value))
+        })
+        .collect()
+}
+
+/// A file as its agent gets it.
+struct Kept {
+    block: Block,
+    /// The upload; none of a file whose text is withheld.
+    upload: Option<FileId>,
+    /// What the scanner found in its text.
+    found: Option<Box<InjectionFound>>,
+}
+
+/// Keeps the file as an upload, unless its text is refused.
+async fn kept(registry: &Registry, agent: AgentId, file: File) -> Option<Kept> {
+    let files: Arc<dyn Files> = registry.api.services.get::<dyn Files>()?;
+    let injection = *registry.api.services.state::<InjectionPolicy>();
+    let kept = tokio::task::spawn_blocking(move || {
+        let name = file_name(&file.name, injection);
+        let upload = files.store(agent, &name, &file.content_type, &file.bytes)?;
+        let Some(block) = files.attachment(agent, upload.id)? else { return Ok(None) };
+        let Block::Text { text } = block else {
+            return Ok(Some(Kept { block, upload: Some(upload.id), found: None }));
+        };
+        let Shielded { mut text, found } = shield(injection, "a file of a chat", text);
+        let is_withheld = found.as_ref().is_some_and(|found| found.withheld);
+        if is_withheld {
+            files.remove_upload(upload.id)?;
+            text = format!("[The file {name:?} was not kept. {text}]");
+        }
+        Ok(Some(Kept { block: Block::Text { text }, upload: (!is_withheld).then_some(upload.id), found }))
+    });
+    match kept.await {
+        Ok(Ok(kept)) => kept,
+        Ok(Err(error)) => {
+            let error: FilesError = error;
+            tracing::info!(%error, "a file of a message was not kept");
+            None
+        }
+        Err(_) => None,
+    }
+}

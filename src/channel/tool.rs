@@ -1,0 +1,223 @@
+//! The tool with which an agent writes to a chat.
+
+use agentsvc_components::channel::message::ChatMessageState;
+use agentsvc_components::channel::send::SendContent;
+use agentsvc_systems::channel::{ChatMessageView, InstanceView, SendBy, SendTo, SendToChat};
+use agentsvc_systems::kernel::entities::List;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::config::CHANNELS_MAX;
+use super::file_out;
+use super::registry::Current;
+use super::wire::Content;
+use crate::tool::toolset::{Context, Ended, Running, Tool, input};
+
+/// Messages that are looked through for that of the turn.
+const MESSAGES_MAX: usize = 1_000;
+/// Options of a poll.
+const OPTIONS_MAX: usize = 12;
+
+/// Sends a message to a chat.
+pub(crate) const CHANNEL_SEND: Tool = Tool::new::<Wanted>(
+    "channel_send",
+    "Sends a message to a chat of a channel, such as telegram: text, a picture or file by its URL, a file of your \
+     workspace, or a poll. Without \
+     `recipient` it goes to the chat that you are answering. Your answer goes there by itself; use this for what is to be \
+     sent beside it, or elsewhere.",
+    send,
+)
+.order(46);
+
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    /// Name of the channel, or kind of its platform if you have one channel of it.
+    channel: String,
+    /// Text, as Markdown.
+    message: String,
+    /// Chat; needs a rule of the operator unless it is the one that you are answering.
+    recipient: Option<String>,
+    /// Channel, if there are several of this kind.
+    account_id: Option<String>,
+    /// Thread of the chat.
+    thread_id: Option<String>,
+    /// Subject, for mail.
+    subject: Option<String>,
+    /// URL of a picture; the message is its caption.
+    image_url: Option<String>,
+    /// URL of a file.
+    file_url: Option<String>,
+    /// File of your workspace, such as "reports/today.pdf".
+    file_path: Option<String>,
+    /// Name of the file.
+    filename: Option<String>,
+    /// Question of a poll.
+    poll_question: Option<String>,
+    /// Options of the poll, 2 to 12.
+    poll_options: Option<Vec<String>>,
+    /// Whether the poll is a quiz.
+    poll_is_quiz: Option<bool>,
+    /// Index of the right option of a quiz, from 0.
+    poll_correct_option: Option<u32>,
+    /// What a quiz says after an answer.
+    poll_explanation: Option<String>,
+}
+
+fn send(context: Context, text: String) -> Running {
+    Box::pin(async move {
+        let wanted: Wanted = input(&text)?;
+        let (Some(by), Some(turn)) = (context.agent(), context.turn()) else {
+            return Err("Only an agent in a turn can send to a chat.".to_owned());
+        };
+        let instance = instance(&context, &wanted).await?;
+        let texts = contents(&wanted)?;
+        // The adapter fetches it, beyond the rules of the daemon's own fetches.
+        for url in wanted.image_url.iter().chain(&wanted.file_url) {
+            context.parts.web.vet(url, false).await.map_err(|error| error.to_string())?;
+        }
+        let to = match wanted.recipient.filter(|chat| !chat.is_empty()) {
+            Some(chat) => {
+                let thread = wanted.thread_id.map(Into::into);
+                SendTo::Chat { instance: instance.into(), chat: Some(chat.into()), thread }
+            }
+            None => {
+                let list = List::<ChatMessageView> { filter: Some(instance.into()), after: None, limit: MESSAGES_MAX };
+                let answered = |view: &ChatMessageView| matches!(&view.message.state, ChatMessageState::Answering { turn: of, .. } if *of == turn);
+                let found = context.ask(list).await?.items.into_iter().find(answered);
+                let found = found.ok_or("You are not answering a chat of this channel; name the `recipient`.")?;
+                SendTo::Conversation(found.message.conversation)
+            }
+        };
+        let mut ids = Vec::new();
+        for what in texts {
+            let send = SendToChat { to: to.clone(), what, by: SendBy::Tool { by, turn } };
+            ids.push(context.ask(send).await?.id.to_string());
+        }
+        if let Some(path) = &wanted.file_path {
+            let registry = context.parts.settings.get::<Current>().0.upgrade();
+            let registry = registry.ok_or("Channels are not started yet.")?;
+            let what = file_out::keep(&context, &registry, path, wanted.filename.as_deref()).await?;
+            let content = what.content.clone();
+            match context.ask(SendToChat { to, what, by: SendBy::Tool { by, turn } }).await {
+                Ok(sent) => ids.push(sent.id.to_string()),
+                Err(why) => {
+                    file_out::forget(&registry, content.as_deref()).await;
+                    return Err(why);
+                }
+            }
+        }
+        Ok(Ended::Text(format!("The message is queued (send {}).", ids.join(", "))))
+    })
+}
+
+/// What goes out beside a file of the workspace: files have no caption, so that a text goes before one.
+fn contents(wanted: &Wanted) -> Result<Vec<SendContent>, String> {
+    let is_said = !wanted.message.trim().is_empty() || wanted.subject.as_ref().is_some_and(|text| !text.is_empty());
+    let others = [&wanted.image_url, &wanted.file_url, &wanted.poll_question];
+    let text = || content(&Wanted { file_url: None, file_path: None, ..wanted.clone() });
+    match (&wanted.file_path, &wanted.file_url) {
+        (Some(_), _) if others.iter().any(|it| it.is_some()) => {
+            Err("Send a file of the workspace by itself, without `image_url`, `file_url` and `poll_question`."
+                .to_owned())
+        }
+        (Some(_), _) if is_said => Ok(vec![text()?]),
+        (Some(_), _) => Ok(Vec::new()),
+        (None, Some(_)) if is_said && wanted.poll_question.is_none() && wanted.image_url.is_none() => {
+            Ok(vec![text()?, content(wanted)?])
+        }
+        (None, _) => Ok(vec![content(wanted)?]),
+    }
+}
+
+/// The channel that is meant: never a guess.
+async fn instance(context: &Context, wanted: &Wanted) -> Result<String, String> {
+    let list = List::<InstanceView> { filter: None, after: None, limit: CHANNELS_MAX };
+    let all = context.ask(list).await?.items;
+    let name = wanted.account_id.as_deref().unwrap_or(&wanted.channel);
+    if let Some(named) = all.iter().find(|view| *view.rules.name == *name) {
+        return Ok(named.rules.name.to_string());
+    }
+    let mut of_kind = all.iter().filter(|view| *view.rules.channel_type == *wanted.channel);
+    match (of_kind.next(), of_kind.next()) {
+        (Some(one), None) if wanted.account_id.is_none() => Ok(one.rules.name.to_string()),
+        (Some(_), Some(_)) => Err("There are several channels of this kind; say which with `account_id`.".to_owned()),
+        _ => Err(format!("There is no channel {name:?}.")),
+    }
+}
+
+fn content(wanted: &Wanted) -> Result<SendContent, String> {
+    let text = match &wanted.subject {
+        Some(subject) if !subject.is_empty() => format!("Subject: {subject}\n\n{}", wanted.message),
+        _ => wanted.message.clone(),
+    };
+    let other = if let Some(question) = &wanted.poll_question {
+        let options = wanted.poll_options.clone().unwrap_or_default();
+        if !(2..=OPTIONS_MAX).contains(&options.len()) {
+            return Err(format!("A poll has 2 to {OPTIONS_MAX} options."));
+        }
+        if wanted.poll_correct_option.is_some_and(|option| option as usize >= options.len()) {
+            return Err("`poll_correct_option` is the index of an option, from 0.".to_owned());
+        }
+        Some(Content::Poll {
+            question: question.clone(),
+            options,
+            is_quiz: wanted.poll_is_quiz.unwrap_or_default(),
+            correct_option_id: wanted.poll_correct_option,
+            explanation: wanted.poll_explanation.clone(),
+        })
+    } else if wanted.image_url.is_some() && wanted.file_url.is_some() {
+        return Err("Send a picture or a file, not both at once.".to_owned());
+    } else if let Some(url) = &wanted.image_url {
+        Some(Content::Image { url: url.clone(), caption: Some(text.clone()), mime_type: None })
+    } else if let Some(url) = &wanted.file_url {
+        let filename = wanted.filename.clone().unwrap_or_else(|| "file".to_owned());
+        Some(Content::File { url: url.clone(), filename })
+    } else if text.trim().is_empty() {
+        return Err("The message is empty.".to_owned());
+    } else {
+        None
+    };
+    let content = other.map(|content| serde_json::to_string(&content)).transpose();
+    Ok(SendContent { text, content: content.map_err(|error| error.to_string())?.map(Into::into) })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_text_goes_before_a_file() {
+        let made = |given: serde_json::Value| contents(&serde_json::from_value(given).unwrap());
+        let file =
+            made(json!({ "channel": "t", "message": "see", "file_url": "https://h/f", "filename": "f" })).unwrap();
+        assert_eq!((file.len(), &*file[0].text, file[0].content.is_none()), (2, "see", true));
+        assert!(file[1].content.as_ref().unwrap().starts_with("{\"File\":"));
+        let of_workspace = |message: &str| made(json!({ "channel": "t", "message": message, "file_path": "a.pdf" }));
+        assert_eq!((of_workspace("see").unwrap().len(), of_workspace("").unwrap().len()), (1, 0));
+        let both = json!({ "channel": "t", "message": "", "file_path": "a", "file_url": "https://h/f" });
+        assert!(made(both).unwrap_err().contains("by itself"));
+        assert_eq!(made(json!({ "channel": "t", "message": "hi" })).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn polls_and_files_become_content() {
+        let made = |given: serde_json::Value| content(&serde_json::from_value(given).unwrap());
+        let plain = made(json!({ "channel": "t", "message": "hi", "subject": "S" })).unwrap();
+        assert_eq!((plain.text.as_str(), plain.content), ("Subject: S\n\nhi", None));
+        let poll = made(json!({ "channel": "t", "message": "", "poll_question": "q", "poll_options": ["a", "b"] }));
+        assert!(poll.unwrap().content.unwrap().starts_with("{\"Poll\":"));
+        let image = made(json!({ "channel": "t", "message": "c", "image_url": "https://h/i" })).unwrap();
+        assert!(image.content.unwrap().contains("\"caption\":\"c\""));
+        for wrong in [
+            json!({ "channel": "t", "message": " " }),
+            json!({ "channel": "t", "message": "", "poll_question": "q", "poll_options": ["a"] }),
+            json!({ "channel": "t", "message": "", "poll_question": "q", "poll_options": ["a", "b"],
+                "poll_correct_option": 2 }),
+        ] {
+            assert!(made(wrong.clone()).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What an answer of the API looks like for people.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value};
+
+use super::output::{Table, clean, duration, field};
+
+/// Columns of a table whose columns nobody has named.
+const COLUMNS_MAX: usize = 6;
+/// Characters of a cell of a table.
+const CELL_MAX: usize = 60;
+/// The keys that say most, in the order in which they are shown.
+const FIRST: [&str; 17] = [
+    "id",
+    "name",
+    "title",
+    "label",
+    "kind",
+    "type",
+    "event_type",
+    "status",
+    "state",
+    "enabled",
+    "agent_name",
+    "cron",
+    "next_run",
+    "message_count",
+    "agent_id",
+    "timestamp",
+    "created_at",
+];
+
+/// An answer as text: a list as a table, an object by its keys.
+pub(crate) fn answer(answer: &Value, columns: &[(&'static str, &'static str)]) -> String {
+    let now = std::io::stdout().is_terminal().then(Utc::now);
+    render(answer, columns, now)
+}
+
+/// Moments are told as distances from `now` if there is one.
+fn render(answer: &Value, columns: &[(&'static str, &'static str)], now: Option<DateTime<Utc>>) -> String {
+    let list = match answer {
+        Value::Array(items) => Some(items),
+        Value::Object(keys) => the_list(keys),
+        _ => None,
+    };
+    let Some(items) = list else { return keys_of(answer, now) };
+    let mut text = if items.is_empty() { "none\n".to_owned() } else { table(items, columns, now) };
+    if let Some(cursor) = answer.get("next_cursor").and_then(Value::as_str) {
+        text.push_str(&format!("more: --cursor {}\n", clean(cursor)));
+    }
+    text
+}
+
+/// The list of an answer that is nothing but one, with its size and the cursor of the next page.
+fn the_list(keys: &Map<String, Value>) -> Option<&Vec<Value>> {
+    let mut lists =
+        keys.iter().filter(|(key, _)| !matches!(key.as_str(), "total" | "next_cursor" | "limit" | "offset"));
+    match (lists.next()?, lists.next()) {
+        ((_, Value::Array(items)), None) => Some(items),
+        _ => None,
+    }
+}
+
+fn table(items: &[Value], columns: &[(&'static str, &'static str)], now: Option<DateTime<Utc>>) -> String {
+    let columns: Vec<(String, String)> = if columns.is_empty() {
+        found(items)
+    } else {
+        columns.iter().map(|(heading, pointer)| ((*heading).to_owned(), (*pointer).to_owned())).collect()
+    };
+    let mut table = Table::with(columns.iter().map(|(heading, _)| heading.clone()).collect());
+    for item in items {
+        table.push(columns.iter().map(|(_, pointer)| cell(&field(item, pointer), now)));
+    }
+    table.render()
+}
+
+/// The columns of items: the keys that say most, then others. Those that are always empty or only for programs are left out.
+fn found(items: &[Value]) -> Vec<(String, String)> {
+    let mut keys: BTreeMap<(usize, usize), &str> = BTreeMap::new();
+    for (at, (key, value)) in items.iter().filter_map(Value::as_object).flatten().enumerate() {
+        let place = FIRST.iter().position(|first| first == key).unwrap_or(FIRST.len());
+        let is_plain = !value.is_object() && !value.is_array() && !field(value, "").is_empty();
+        if is_plain && !key.ends_with("hash") && !keys.values().any(|known| known == key) {
+            keys.insert((place, at), key);
+        }
+    }
+    if keys.is_empty() {
+        return vec![("VALUE".to_owned(), String::new())];
+    }
+    let shown = keys.into_values().take(COLUMNS_MAX);
+    shown
+        .map(|key| (key.replace('_', " ").to_uppercase(), format!("/{}", key.replace('~', "~0").replace('/', "~1"))))
+        .collect()
+}
+
+fn cell(text: &str, now: Option<DateTime<Utc>>) -> String {
+    let text = moment(text, now).unwrap_or_else(|| text.to_owned());
+    if text.chars().count() <= CELL_MAX {
+        return text;
+    }
+    text.chars().take(CELL_MAX - 3).chain("...".chars()).collect()
+}
+
+/// Keys and values, one in a line.
+fn keys_of(value: &Value, now: Option<DateTime<Utc>>) -> String {
+    let Some(keys) = value.as_object() else { return format!("{}\n", clean(&field(value, ""))) };
+    let mut table = Table::with(Vec::new());
+    for (key, text) in keys.iter().map(|(key, value)| (key, field(value, ""))).filter(|(_, text)| !text.is_empty()) {
+        table.push([key.replace('_', " "), moment(&text, now).unwrap_or(text)].iter());
+    }
+    table.render()
+}
+
+/// A moment as its distance from now: `3 min ago`, `in 2 h`.
+fn moment(text: &str, now: Option<DateTime<Utc>>) -> Option<String> {
+    let since = now?.signed_duration_since(DateTime::parse_from_rfc3339(text).ok()?).num_seconds();
+    let distance = duration(since.unsigned_abs());
+    // The larger of the two units says enough.
+    let distance = distance.split(' ').take(2).collect::<Vec<_>>().join(" ");
+    Some(if since >= 0 { format!("{distance} ago") } else { format!("in {distance}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_list_is_a_table_of_what_says_most() {
+        let list = json!({"goals": [{"x": {"y": 1}, "created_at": "2026-11-27T00:00:00.000Z", "title": "a", "id": "1"}], "total": 1, "next_cursor": "c"});
+        let now = "2026-11-27T00:03:10Z".parse().ok();
+        assert_eq!(render(&list, &[], now), "ID  TITLE  CREATED AT\n1   a      3 min ago\nmore: --cursor c\n");
+        assert_eq!(render(&list, &[("Y", "/x/y")], None), "Y\n1\nmore: --cursor c\n");
+        assert_eq!(render(&json!([]), &[], None), "none\n");
+        assert_eq!(render(&json!(["a"]), &[], None), "VALUE\na\n");
+    }
+
+    #[test]
+    fn an_object_is_shown_by_its_keys() {
+        assert_eq!(
+            render(&json!({"a_b": 1, "none": null, "list": [1], "of": [2]}), &[], None),
+            "a b   1\nlist  1\nof    2\n"
+        );
+        assert_eq!(render(&json!("x\u{1b}"), &[], None), "x\n");
+    }
+
+    #[test]
+    fn moments_are_distances() {
+        let now = "2026-11-27T00:00:00Z".parse().ok();
+        assert_eq!(moment("2026-11-27T02:10:00.000Z", now).as_deref(), Some("in 2 h"));
+        assert_eq!((moment("x", now), moment("2026-11-27T02:00:00Z", None)), (None, None));
+    }
+}

@@ -1,0 +1,146 @@
+//! `key` and `user`: the keys of the API, and the users whom they belong to.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::kernel::cli::context::Context;
+use crate::kernel::cli::output::{Table, field, items};
+use crate::kernel::cli::{Error, Run, output};
+use crate::kernel::percent::encoded;
+
+/// Subcommands of `key`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Key {
+    /// List the keys
+    List,
+    /// Make a key and print it; it is not shown again
+    Create(CreateKey),
+    /// Revoke a key; what it opened ends
+    Revoke(OfId),
+}
+
+/// Options of `key create`.
+#[derive(Debug, Args)]
+pub(crate) struct CreateKey {
+    /// Name of the key
+    name: String,
+    /// User whom it belongs to, by name or id
+    #[arg(long)]
+    user: Option<String>,
+    /// Role of a key without a user: admin or owner
+    #[arg(long, conflicts_with = "user")]
+    role: Option<String>,
+    /// The only scopes that it has: read, chat, write, admin
+    #[arg(long = "scope", value_name = "SCOPE")]
+    scopes: Vec<String>,
+    /// Seconds after which it is refused
+    #[arg(long, value_name = "SECONDS")]
+    expires_in: Option<u32>,
+}
+
+/// What an id names.
+#[derive(Debug, Args)]
+pub(crate) struct OfId {
+    /// Its id
+    id: String,
+}
+
+/// Subcommands of `user`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum User {
+    /// List the users
+    List,
+    /// Add a user
+    Create(CreateUser),
+    /// Delete a user and revoke their keys
+    Remove {
+        /// Name or id of the user
+        user: String,
+    },
+}
+
+/// Options of `user create`.
+#[derive(Debug, Args)]
+pub(crate) struct CreateUser {
+    /// Name of the user
+    name: String,
+    /// viewer, user, admin or owner
+    #[arg(long, default_value = "user")]
+    role: String,
+}
+
+impl Run for Key {
+    fn run(self, context: &Context) -> Result<(), Error> {
+        match self {
+            Self::List => {
+                let answer = context.block_on(async { context.client()?.get("/api/keys", &[]).await })?;
+                print(context, &answer, keys)
+            }
+            Self::Create(create) => create.run(context),
+            Self::Revoke(OfId { id }) => remove(context, "keys", &id, "revoked"),
+        }
+    }
+}
+
+impl CreateKey {
+    fn run(self, context: &Context) -> Result<(), Error> {
+        let mut body = json!({ "name": self.name, "role": self.role, "scopes": self.scopes });
+        body["expires_in_secs"] = json!(self.expires_in);
+        if let Some(user) = self.user {
+            body["user_id"] = json!(id_of(context, &user)?);
+        }
+        let answer = context.block_on(async { context.client()?.post("/api/keys", Some(&body)).await })?;
+        print(context, &answer, |made| format!("{}\n", field(made, "/key")))?;
+        if !context.json() {
+            output::note("keep the key: it is not shown again");
+        }
+        Ok(())
+    }
+}
+
+impl Run for User {
+    fn run(self, context: &Context) -> Result<(), Error> {
+        match self {
+            Self::List => print(context, &listed(context)?, users),
+            Self::Create(CreateUser { name, role }) => {
+                let body = json!({ "name": name, "role": role });
+                let answer = context.block_on(async { context.client()?.post("/api/users", Some(&body)).await })?;
+                print(context, &answer, |user| format!("{}\n", field(user, "/id")))
+            }
+            Self::Remove { user } => remove(context, "users", &id_of(context, &user)?, "removed"),
+        }
+    }
+}
+
+fn remove(context: &Context, kind: &str, id: &str, done: &str) -> Result<(), Error> {
+    context.block_on(async { context.client()?.delete(&format!("/api/{kind}/{}", encoded(id))).await })?;
+    output::note(&format!("{done} {id}"));
+    Ok(())
+}
+
+/// The id of the user of this name; what is no name is an id.
+fn id_of(context: &Context, user: &str) -> Result<String, Error> {
+    let all = listed(context)?;
+    let named = items(&all, "users").find(|it| field(it, "/name") == user);
+    Ok(named.map_or_else(|| encoded(user).to_string(), |it| field(it, "/id")))
+}
+
+fn listed(context: &Context) -> Result<Value, Error> {
+    context.block_on(async { context.client()?.get("/api/users", &[]).await })
+}
+
+/// Prints an answer. Names come from other people.
+fn print(context: &Context, answer: &Value, render: fn(&Value) -> String) -> Result<(), Error> {
+    if context.json() { output::json(answer) } else { output::print(&output::clean(&render(answer))) }
+}
+
+fn keys(answer: &Value) -> String {
+    let columns =
+        [("NAME", "/name"), ("ROLE", "/role"), ("EXPIRES", "/expires_at"), ("USED", "/last_used_at"), ("ID", "/id")];
+    Table::of(items(answer, "keys"), &columns).render()
+}
+
+fn users(answer: &Value) -> String {
+    let columns = [("NAME", "/name"), ("ROLE", "/role"), ("KEYS", "/keys"), ("ID", "/id")];
+    Table::of(items(answer, "users"), &columns).render()
+}

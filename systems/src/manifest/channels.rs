@@ -1,0 +1,223 @@
+//! `channels` and `[channel_overrides]`: where and how an agent answers in chats.
+
+use agentsvc_components::manifest::channel::{
+    AgentPrefix, AutoRoute, ChannelOverrides, DmPolicy, GroupPolicy, OutputFormat, TypingMode, UsageFooter,
+};
+use regex::{Regex, RegexBuilder};
+
+use super::error::Error;
+use super::read::Table;
+
+agentsvc_components::limits! {
+    pub const ALL;
+    /// Trigger patterns of one table of channel overrides. More: 400.
+    pub const TRIGGER_PATTERNS_MAX: usize = 32;
+    /// Bytes of one trigger pattern. Longer: 400.
+    pub const TRIGGER_PATTERN_BYTES_MAX: usize = 512;
+    /// Bytes of memory that one trigger pattern may take once it is read. More: 400.
+    pub const TRIGGER_PATTERN_MEMORY_BYTES_MAX: usize = 256 << 10;
+    /// Bytes of the `system_prompt` of channel overrides. Longer: 400.
+    pub const CHANNEL_PROMPT_BYTES_MAX: usize = 16 << 10;
+    /// Bytes of the `model` of channel overrides. Longer: 400.
+    pub const CHANNEL_MODEL_BYTES_MAX: usize = 256;
+    /// Commands that channel overrides allow or block. More: 400.
+    pub const CHANNEL_COMMANDS_MAX: usize = 64;
+}
+
+/// Reads `[channel_overrides]`.
+pub(super) fn overrides(table: &Table<'_>) -> Result<Box<ChannelOverrides>, Error> {
+    fn word<T>(table: &Table<'_>, key: &str, parse: fn(&str) -> Option<T>, words: &[&str]) -> Result<Option<T>, Error> {
+        let unknown = || table.wrong(key, format!("expected one of {}", words.join(", ")));
+        table.string(key)?.map(|word| parse(word).ok_or_else(unknown)).transpose()
+    }
+    let list = |key: &str| match table.entries.contains_key(key) {
+        true => table.list(key).map(Some),
+        false => Ok(None),
+    };
+    let read = ChannelOverrides {
+        model: table.string("model")?.map(Box::from),
+        usage_footer: word(table, "usage_footer", UsageFooter::parse, &UsageFooter::ALL.map(UsageFooter::as_str))?,
+        output_format: word(table, "output_format", OutputFormat::parse, &OutputFormat::ALL.map(OutputFormat::as_str))?,
+        auto_route: word(table, "auto_route", AutoRoute::parse, &AutoRoute::ALL.map(AutoRoute::as_str))?,
+        auto_route_ttl_minutes: table.whole_number("auto_route_ttl_minutes")?,
+        auto_route_confidence_threshold: table.whole_number("auto_route_confidence_threshold")?,
+        auto_route_sticky_bonus: table.whole_number("auto_route_sticky_bonus")?,
+        auto_route_divergence_count: table.whole_number("auto_route_divergence_count")?,
+        reply_precheck: table.boolean("reply_precheck")?,
+        clear_done_reaction: table.boolean("clear_done_reaction")?,
+        system_prompt: table.string("system_prompt")?.map(Box::from),
+        dm_policy: word(table, "dm_policy", DmPolicy::parse, &DmPolicy::ALL.map(DmPolicy::as_str))?,
+        group_policy: word(table, "group_policy", GroupPolicy::parse, &GroupPolicy::ALL.map(GroupPolicy::as_str))?,
+        group_trigger_patterns: list("group_trigger_patterns")?,
+        rate_limit_per_minute: table.whole_number("rate_limit_per_minute")?,
+        rate_limit_per_user: table.whole_number("rate_limit_per_user")?,
+        threading: table.boolean("threading")?,
+        message_debounce_ms: table.whole_number("message_debounce_ms")?,
+        message_debounce_max_ms: table.whole_number("message_debounce_max_ms")?,
+        message_debounce_max_buffer: table.whole_number("message_debounce_max_buffer")?,
+        disable_commands: table.boolean("disable_commands")?,
+        allowed_commands: list("allowed_commands")?,
+        blocked_commands: list("blocked_commands")?,
+        thread_ownership_enabled: table.boolean("thread_ownership_enabled")?,
+        conversation_ownership_ttl_seconds: table.whole_number("conversation_ownership_ttl_seconds")?,
+        conversation_ownership_include_dms: table.boolean("conversation_ownership_include_dms")?,
+        bot_replies_max: table.whole_number("bot_replies_max")?,
+        prefix_agent_name: word(
+            table,
+            "prefix_agent_name",
+            AgentPrefix::parse,
+            &AgentPrefix::ALL.map(AgentPrefix::as_str),
+        )?,
+        typing_mode: word(table, "typing_mode", TypingMode::parse, &TypingMode::ALL.map(TypingMode::as_str))?,
+    };
+    match check_overrides(&read) {
+        Ok(()) => Ok(Box::new(read)),
+        Err((key, message)) => Err(table.wrong(key, message)),
+    }
+}
+
+/// The keys of `[channel_overrides]`.
+pub const OVERRIDE_KEYS: &[&str] = &[
+    "model",
+    "usage_footer",
+    "output_format",
+    "auto_route",
+    "auto_route_ttl_minutes",
+    "auto_route_confidence_threshold",
+    "auto_route_sticky_bonus",
+    "auto_route_divergence_count",
+    "reply_precheck",
+    "clear_done_reaction",
+    "system_prompt",
+    "dm_policy",
+    "group_policy",
+    "group_trigger_patterns",
+    "rate_limit_per_minute",
+    "rate_limit_per_user",
+    "threading",
+    "message_debounce_ms",
+    "message_debounce_max_ms",
+    "message_debounce_max_buffer",
+    "disable_commands",
+    "allowed_commands",
+    "blocked_commands",
+    "thread_ownership_enabled",
+    "conversation_ownership_ttl_seconds",
+    "conversation_ownership_include_dms",
+    "bot_replies_max",
+    "prefix_agent_name",
+    "typing_mode",
+];
+
+/// Reads the keys of `[channel_overrides]` that stand in a text of TOML of their own, as those of an instance do.
+///
+/// # Errors
+/// The key that cannot be used, and why.
+pub fn overrides_of(text: &str) -> Result<ChannelOverrides, String> {
+    let named = |error: Error| match error.key {
+        Some(key) => format!("{}: {}", key.trim_start_matches("channel_overrides."), error.message),
+        None => error.message,
+    };
+    let parsed = super::parse(&format!("name = 'x'\n[channel_overrides]\n{text}")).map_err(named)?;
+    Ok(*parsed.manifest.channel_overrides)
+}
+
+/// What channel overrides must obey wherever they stand: the key that is wrong, and why.
+///
+/// # Errors
+/// The key, and one sentence.
+pub fn check_overrides(of: &ChannelOverrides) -> Result<(), (&'static str, String)> {
+    let patterns = of.group_trigger_patterns.as_deref().unwrap_or_default();
+    if patterns.len() > TRIGGER_PATTERNS_MAX {
+        return Err(("group_trigger_patterns", format!("more than {TRIGGER_PATTERNS_MAX} patterns")));
+    }
+    for pattern in patterns {
+        trigger_pattern(pattern).map_err(|message| ("group_trigger_patterns", message))?;
+    }
+    if of.system_prompt.as_ref().is_some_and(|text| text.len() > CHANNEL_PROMPT_BYTES_MAX) {
+        return Err(("system_prompt", format!("longer than {CHANNEL_PROMPT_BYTES_MAX} bytes")));
+    }
+    let is_name =
+        |name: &str| !name.is_empty() && name.len() <= CHANNEL_MODEL_BYTES_MAX && !name.chars().any(char::is_control);
+    if of.model.as_deref().is_some_and(|name| !is_name(name)) {
+        return Err((
+            "model",
+            format!("expected `provider/model` or an alias, of at most {CHANNEL_MODEL_BYTES_MAX} bytes"),
+        ));
+    }
+    for (key, list) in [("allowed_commands", &of.allowed_commands), ("blocked_commands", &of.blocked_commands)] {
+        if list.as_ref().is_some_and(|list| list.len() > CHANNEL_COMMANDS_MAX) {
+            return Err((key, format!("more than {CHANNEL_COMMANDS_MAX} commands")));
+        }
+    }
+    Ok(())
+}
+
+/// Reads a trigger pattern.
+///
+/// # Errors
+/// One sentence that says why it is none.
+pub fn trigger_pattern(pattern: &str) -> Result<Regex, String> {
+    if pattern.len() > TRIGGER_PATTERN_BYTES_MAX {
+        return Err(format!("a pattern is longer than {TRIGGER_PATTERN_BYTES_MAX} bytes"));
+    }
+    if pattern.chars().any(char::is_control) {
+        // In a TOML string with double quotes `\b` is a backspace.
+        return Err("a pattern has a control character; write it in single quotes, such as '\\bhelp\\b'".to_owned());
+    }
+    let mut builder = RegexBuilder::new(pattern);
+    let read = builder.case_insensitive(true).size_limit(TRIGGER_PATTERN_MEMORY_BYTES_MAX).build();
+    read.map_err(|error| format!("{pattern:?} is no regular expression: {error}").replace('\n', " "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::parse;
+
+    fn read(keys: &str) -> Result<ChannelOverrides, String> {
+        let parsed = parse(&format!("name = 'x'\n[channel_overrides]\n{keys}\n"));
+        parsed.map(|parsed| *parsed.manifest.channel_overrides).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn each_key_is_read_and_what_is_wrong_is_named() {
+        let all =
+            read("dm_policy = 'ignore'\ngroup_policy = 'mention_only'\nrate_limit_per_user = 3\nthreading = true");
+        let all = all.unwrap();
+        assert_eq!((all.dm_policy, all.group_policy), (Some(DmPolicy::Ignore), Some(GroupPolicy::MentionOnly)));
+        assert_eq!((all.rate_limit_per_user, all.threading, all.disable_commands), (Some(3), Some(true), None));
+        assert_eq!(read("allowed_commands = []").unwrap().allowed_commands, Some(Vec::new()));
+        for (keys, key) in [
+            ("dm_policy = 'open'", "dm_policy"),
+            ("threading = 1", "threading"),
+            ("group_trigger_patterns = ['(']", "group_trigger_patterns"),
+            ("group_trigger_patterns = [\"\\bhelp\"]", "group_trigger_patterns"),
+        ] {
+            let error = read(keys).unwrap_err();
+            assert!(error.contains(key), "{error}");
+        }
+        let routes = "auto_route = 'sticky_heuristic'\nauto_route_ttl_minutes = 5\nauto_route_confidence_threshold = 3\n\
+                      auto_route_sticky_bonus = 0\nauto_route_divergence_count = 1";
+        let read_routes = read(routes).unwrap();
+        assert_eq!(read_routes.auto_route, Some(AutoRoute::StickyHeuristic));
+        let numbers = [
+            read_routes.auto_route_ttl_minutes,
+            read_routes.auto_route_confidence_threshold,
+            read_routes.auto_route_sticky_bonus,
+            read_routes.auto_route_divergence_count,
+        ];
+        assert_eq!(numbers, [5, 3, 0, 1].map(Some));
+        assert!(read("auto_route_ttl_minutes = 'x'").unwrap_err().contains("auto_route_ttl_minutes"));
+        let six = "model = 'p/m'\nusage_footer = 'full'\noutput_format = 'plain_text'\nauto_route = 'sticky_ttl'\n\
+                   reply_precheck = true\nclear_done_reaction = true";
+        let read = read(six).unwrap();
+        assert_eq!((read.model.as_deref(), read.usage_footer), (Some("p/m"), Some(UsageFooter::Full)));
+        assert_eq!((read.output_format, read.auto_route), (Some(OutputFormat::PlainText), Some(AutoRoute::StickyTtl)));
+        assert_eq!((read.reply_precheck, read.clear_done_reaction), (Some(true), Some(true)));
+        assert_eq!(overrides_of(six).unwrap(), read);
+        assert!(overrides_of("usage_footer = 'all'").unwrap_err().starts_with("usage_footer: expected one of off"));
+        assert!(overrides_of("model = ''").unwrap_err().starts_with("model"));
+        assert_eq!(parse("name = 'x'\nchannels = ['slack']").unwrap().manifest.channels, ["slack".into()]);
+    }
+}

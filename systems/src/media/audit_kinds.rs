@@ -1,0 +1,6 @@
+//! Kinds of audit log entries: media.
+
+agentsvc_components::audit_kinds! {
+    /// Media is requested from a provider.
+    MEDIA_REQUESTED = "media_requested";
+}

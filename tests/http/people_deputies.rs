@@ -1,0 +1,194 @@
+//! Confused deputies: what a user or viewer may not do, their agents, triggers, schedules, workflows and chats do not do for
+//! them; and what a user had a hand in before stops when it is another's.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::people::{daemon, person};
+use crate::support::daemon::{Daemon, text};
+use crate::support::http::Client;
+use crate::support::{clear_of_the_hour, until};
+
+/// An agent of `client` that has all tools.
+fn agent(client: &Client, name: &str) -> String {
+    let manifest =
+        format!("name = \"{name}\"\n[capabilities]\ntools = [\"*\"]\nnetwork = [\"*\"]\nagent_spawn = true\n");
+    text(&client.post("/api/agents", &json!({ "manifest_toml": manifest })).expect(201)["agent_id"])
+}
+
+/// What an agent says to a message.
+fn ask(client: &Client, agent: &str, message: &str) -> String {
+    let reply = client.post(&format!("/api/agents/{agent}/message"), &json!({ "message": message }));
+    text(&reply.expect(200)["response"])
+}
+
+fn tool(client: &Client, agent: &str, tool: &str, input: &Value) -> String {
+    ask(client, agent, &format!("/tool {tool} {input}"))
+}
+
+/// Gives an agent to a user; null gives it to the installation.
+fn give(daemon: &Daemon, agent: &str, user: &Value) {
+    daemon.put(&format!("/api/agents/{agent}/owner"), &json!({ "user_id": user })).expect(200);
+}
+
+fn messages(client: &Client, agent: &str) -> u64 {
+    let session = text(&client.get(&format!("/api/agents/{agent}")).expect(200)["session_id"]);
+    client.get(&format!("/api/sessions/{session}")).expect(200)["message_count"].as_u64().expect("a count")
+}
+
+#[test]
+fn an_agent_of_a_user_has_no_tool_for_what_the_user_may_not_do() {
+    let daemon = daemon();
+    let (bob_id, bob) = person(&daemon, "bob", "user");
+    let own = agent(&bob, "bobs");
+    let child = tool(
+        &bob,
+        &own,
+        "agent_spawn",
+        &json!({ "manifest_toml": "name = \"child\"\n[capabilities]\ntools = [\"*\"]\nnetwork = [\"*\"]\n" }),
+    );
+    assert!(child.contains("child"), "{child}");
+    let children = bob.get("/api/agents?name=child").expect(200);
+    let of_all = daemon.agent("shared");
+    let skill = json!({ "name": "s", "description": "d", "prompt_context": "p" });
+    let calls = [
+        ("a2a_list", json!({})),
+        ("a2a_send", json!({ "agent_url": "x", "message": "m" })),
+        ("skill_evolve_create", skill),
+    ];
+    let text_of = |client: &Client, agent: &str| {
+        calls.iter().map(|(name, input)| tool(client, agent, name, input)).collect::<Vec<_>>()
+    };
+    for agent in [own.clone(), text(&children[0]["id"])] {
+        for (said, (name, _)) in text_of(&bob, &agent).iter().zip(&calls) {
+            assert!(said.contains(&format!("cannot use {name}")), "{said}");
+        }
+    }
+    let audit = daemon.get("/api/audit/recent").text();
+    assert!(audit.contains(r#"\"reason\":\"owner\""#) && audit.contains("tool_refused"), "{audit}");
+    let spawned = tool(&bob, &own, "agent_send", &json!({ "agent": of_all, "message": "hi" }));
+    assert!(spawned.contains("not found"), "{spawned}");
+    // An admin may do it, and so may agents of theirs, from the change of the role on.
+    daemon.put(&format!("/api/users/{bob_id}"), &json!({ "role": "admin" })).expect(200);
+    for said in text_of(&bob, &own) {
+        assert!(!said.contains("cannot use"), "{said}");
+    }
+}
+
+#[test]
+fn an_agent_that_went_to_another_user_does_nothing_more_for_the_first() {
+    let daemon = daemon();
+    let (_, ann) = person(&daemon, "ann", "user");
+    let (bob_id, bob) = person(&daemon, "bob", "user");
+    let (first, second) = (agent(&ann, "first"), agent(&ann, "second"));
+    let trigger = json!({ "agent_id": first, "target_agent_id": second, "pattern": { "all": {} }, "cooldown_secs": 0,
+        "prompt_template": "SPY" });
+    let trigger = text(&ann.post("/api/triggers", &trigger).expect(201)["trigger_id"]);
+    let steps = json!([{ "agent_id": second, "prompt": "{{input}}" }]);
+    let flow = text(&ann.post("/api/workflows", &json!({ "name": "w", "steps": steps })).expect(201)["workflow_id"]);
+    let schedule = json!({ "cron": "@daily", "agent_id": second, "prompt": "hi" });
+    let schedule = text(&ann.post("/api/schedules", &schedule).expect(201)["id"]);
+    let change = |client: &Client, words: &str| {
+        client.patch(&format!("/api/agents/{first}"), &json!({ "description": words })).expect(200);
+    };
+    change(&ann, "wake it");
+    until("the trigger has woken the other agent", || (messages(&ann, &second) > 0).then_some(()));
+    give(&daemon, &second, &json!(bob_id));
+    let refusals = || {
+        let fires = ann.get(&format!("/api/triggers/{trigger}/fires")).expect(200);
+        fires["outcomes"]["refused"].as_u64().unwrap_or_default()
+    };
+    let before = refusals();
+    change(&ann, "wake it again");
+    until("the trigger is refused", || (refusals() > before).then_some(()));
+    let said = ann.post(&format!("/api/workflows/{flow}/run"), &json!({ "input": "x" })).refused(404);
+    assert!(said.contains("not found"), "{said}");
+    ann.get(&format!("/api/workflows/{flow}")).refused(404);
+    ann.post(&format!("/api/schedules/{schedule}/run"), &json!({})).refused(404);
+    ann.get(&format!("/api/memory/agents/{second}/kv")).refused(404);
+    // It is the other user's now, with what belongs to it.
+    bob.get(&format!("/api/schedules/{schedule}")).expect(200);
+    bob.get(&format!("/api/triggers/{trigger}")).refused(404);
+    bob.get(&format!("/api/memory/agents/{second}/kv")).expect(200);
+}
+
+#[test]
+fn a_workflow_of_a_user_runs_agents_of_the_user_alone_whatever_bears_the_name() {
+    let daemon = daemon();
+    let (_, ann) = person(&daemon, "ann", "user");
+    let own = agent(&ann, "helper");
+    let flow = json!({ "name": "w", "steps": [{ "agent_name": "helper", "prompt": "{{input}}" }] });
+    let flow = text(&ann.post("/api/workflows", &flow).expect(201)["workflow_id"]);
+    ann.post(&format!("/api/workflows/{flow}/run"), &json!({ "input": "mine" })).expect(200);
+    ann.delete(&format!("/api/agents/{own}")).expect(200);
+    let other = daemon.agent("helper");
+    ann.post(&format!("/api/workflows/{flow}/run"), &json!({ "input": "theirs" })).refused(404);
+    assert_eq!(messages(&daemon.keyed("the-key-of-the-configuration"), &other), 0);
+    // One that an admin made for agents of others is none that an agent of the user runs.
+    let steps = json!([{ "agent_name": "helper", "prompt": "{{input}}" }]);
+    daemon.post("/api/workflows", &json!({ "name": "of all", "steps": steps })).expect(201);
+    let deputy = agent(&ann, "deputy");
+    let said = tool(&ann, &deputy, "workflow_run", &json!({ "workflow": "of all", "input": "theirs" }));
+    assert!(said.contains("not found") || said.contains("no workflow"), "{said}");
+    assert_eq!(messages(&daemon.keyed("the-key-of-the-configuration"), &other), 0);
+}
+
+#[test]
+fn a_viewer_starts_nothing_by_any_way() {
+    let daemon = daemon();
+    let (eve_id, eve) = person(&daemon, "eve", "viewer");
+    let own = daemon.agent("eves");
+    give(&daemon, &own, &json!(eve_id));
+    let schedule = json!({ "cron": "@daily", "agent_id": own, "prompt": "hi" });
+    let schedule = text(&daemon.post("/api/schedules", &schedule).expect(201)["id"]);
+    let steps = json!([{ "agent_id": own, "prompt": "{{input}}" }]);
+    let flow = text(&daemon.post("/api/workflows", &json!({ "name": "w", "steps": steps })).expect(201)["workflow_id"]);
+    let trigger = json!({ "agent_id": own, "pattern": { "all": {} }, "prompt_template": "x" });
+    let session = text(&eve.get(&format!("/api/agents/{own}")).expect(200)["session_id"]);
+    for (path, body) in [
+        (format!("/api/agents/{own}/message"), json!({ "message": "hi" })),
+        (format!("/api/agents/{own}/message/stream"), json!({ "message": "hi" })),
+        (format!("/api/agents/{own}/session/reset"), json!({})),
+        (format!("/api/agents/{own}/clone"), json!({})),
+        (format!("/api/schedules/{schedule}/run"), json!({})),
+        (format!("/api/workflows/{flow}/run"), json!({ "input": "x" })),
+        ("/api/triggers".to_owned(), trigger),
+        ("/api/tasks".to_owned(), json!({ "title": "t", "assignee": own })),
+        ("/api/goals".to_owned(), json!({ "title": "g", "agent_id": own })),
+    ] {
+        eve.post(&path, &body).refused(403);
+    }
+    for path in
+        [format!("/api/sessions/{session}"), format!("/api/schedules/{schedule}"), format!("/api/workflows/{flow}")]
+    {
+        eve.get(&path).expect(200);
+        eve.delete(&path).refused(403);
+    }
+    assert_eq!(messages(&eve, &own), 0);
+    assert_eq!(eve.get("/api/agents").expect(200).as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_user_reads_their_own_budget_and_an_admin_sets_it() {
+    clear_of_the_hour(Duration::from_secs(60));
+    let daemon = daemon();
+    let (ann_id, ann) = person(&daemon, "ann", "user");
+    let (bob_id, bob) = person(&daemon, "bob", "user");
+    let path = format!("/api/budget/users/{ann_id}");
+    let limits = json!({ "daily_limit_usd": 5.0, "hourly_token_limit": 1 });
+    ann.put(&path, &limits).refused(403);
+    bob.get(&path).refused(404);
+    let set = daemon.put(&format!("/api/budget/users/{ann_id}"), &limits).expect(200);
+    assert_eq!((&set["user_id"], &set["daily_limit_usd"], &set["status"]), (&json!(ann_id), &json!(5.0), &json!("ok")));
+    daemon.put(&path, &json!({ "daily_limit_usd": -1 })).refused_field(400, "daily_limit_usd");
+    let agents = [agent(&ann, "one"), agent(&ann, "two")];
+    ask(&ann, &agents[0], "hello");
+    assert!(ann.get(&path).expect(200)["hourly_tokens_used"].as_u64() > Some(0));
+    let refused = ann.post(&format!("/api/agents/{}/message", agents[1]), &json!({ "message": "hello" }));
+    assert!(refused.refused(429).contains(&format!("of user {ann_id}")));
+    ask(&bob, &agent(&bob, "bobs"), "hello");
+    assert_eq!(bob.get(&format!("/api/budget/users/{bob_id}")).expect(200)["hourly_token_limit"], 0);
+    daemon.delete(&format!("/api/users/{ann_id}")).expect(204);
+    daemon.get(&path).refused(404);
+}

@@ -1,0 +1,146 @@
+"""Users and keys in the browser: they are made and revoked, and the page of each key has no button that is refused."""
+
+import re
+import sys
+
+from playwright.sync_api import expect
+
+import access
+import stage as stages
+from stage import config
+
+KEY = 'api_key = "the-key-of-the-configuration"\n'
+
+
+def sign_in(stage, key, hash=""):
+    """The page of another key, in a context of its own. Each refused request would be a fault of the case."""
+    page = stage.new_page()
+    stage.allowed = ["status of 401"]
+    stage.open(hash, page)
+    login = page.get_by_role("dialog", name="Sign in to agentsvc")
+    login.get_by_label("API key").fill(key)
+    page.keyboard.press("Enter")
+    expect(login).to_have_count(0)
+    return page
+
+
+def person(stage, name, role):
+    user = stage.daemon.call("POST", "/api/users", {"name": name, "role": role})["id"]
+    return user, stage.daemon.call("POST", "/api/keys", {"name": f"{name}-key", "user_id": user})["key"]
+
+
+def names(page):
+    """The pages of the navigation."""
+    return page.locator("a[data-page]").evaluate_all("(links) => links.map((link) => link.dataset.page)")
+
+
+@config(KEY)
+def case_keys(stage):
+    """A user is added, gets a key that is shown once, has another role, and goes; a key is revoked."""
+    page = sign_in(stage, "the-key-of-the-configuration", "#/settings/people")
+    expect(page.get_by_text("One key for everything")).to_be_visible()
+    page.get_by_role("button", name="Add a user").click()
+    dialog = page.get_by_role("dialog")
+    stage.expect_refusals(400)
+    dialog.get_by_role("button", name="Add", exact=True).click()
+    expect(dialog.get_by_label("Name")).to_have_attribute("aria-invalid", "true")
+    dialog.get_by_label("Name").fill("ann")
+    dialog.get_by_label("Chats").fill("telegram=123")
+    access.check(page, "the form of a user")
+    dialog.get_by_role("button", name="Add", exact=True).click()
+    users = page.get_by_role("table", name="Users")
+    expect(users).to_contain_text("telegram 123")
+    page.get_by_role("button", name="Create a key").click()
+    dialog.get_by_label("Name").fill("laptop")
+    dialog.get_by_label("Belongs to", exact=True).select_option(label="ann (user)")
+    dialog.get_by_label("Expires").select_option(label="In 7 days")
+    access.check(page, "the form of a key")
+    dialog.get_by_role("button", name="Create", exact=True).click()
+    made = page.locator(".made-key")
+    expect(made).to_have_text(re.compile("^asvc_[0-9a-f]{64}$"))
+    key = made.text_content()
+    stage.shoot("people-made")
+    dialog.get_by_role("button", name="Done").click()
+    keys = page.get_by_role("table", name="API keys")
+    expect(keys).to_contain_text("laptop")
+    # The dialog goes a moment after the click.
+    expect(made).to_have_count(0)
+    assert key not in page.content()
+    page.get_by_role("button", name="Edit ann").click()
+    dialog.get_by_label("Role").select_option("viewer")
+    dialog.get_by_role("button", name="Save").click()
+    expect(keys).to_contain_text("viewer")
+    access.check(page, "users and keys")
+    stage.shoot("people")
+    page.get_by_role("button", name="Revoke laptop").click()
+    dialog.get_by_role("button", name="Revoke", exact=True).click()
+    expect(keys).to_be_hidden()
+    page.get_by_role("button", name="Delete ann").click()
+    dialog.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_text("One key for everything")).to_be_visible()
+    kinds = [entry["event_type"] for entry in stage.daemon.call("GET", "/api/audit/recent")["entries"]]
+    assert {"key_created", "key_revoked", "user_deleted"} <= set(kinds), kinds
+
+
+@config(KEY)
+def case_roles(stage):
+    """A user and a viewer see their own agents, and no page, button or menu entry that would be refused."""
+    stage.daemon.agent("shared")
+    _, key = person(stage, "ann", "user")
+    eve_id, eve_key = person(stage, "eve", "viewer")
+    page = sign_in(stage, key)
+    expect(page.get_by_text("Welcome to agentsvc")).to_be_visible()
+    assert names(page) == ["chat", "automation"], names(page)
+    expect(page.get_by_text("shared")).to_have_count(0)
+    page.locator(".conversation").get_by_role("button", name="New agent").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name=re.compile("Create")).last.wait_for()
+    page.keyboard.press("Escape")
+    agents = api(page, "POST", "/api/agents", {"manifest_toml": 'name = "anns"\n'})
+    page.goto(stage.daemon.url + f"/#/chat/{agents['agent_id']}")
+    page.reload()
+    expect(page.locator(".composer textarea")).to_be_enabled()
+    page.locator(".composer textarea").fill("hello")
+    page.keyboard.press("Enter")
+    expect(page.locator(".log")).to_contain_text("hello")
+    page.locator(".chat-head").get_by_role("button", name="More").click()
+    expect(page.get_by_role("menuitem", name="Clone the agent")).to_be_visible()
+    expect(page.get_by_role("menuitem", name="Stop the agent")).to_have_count(0)
+    page.keyboard.press("Escape")
+    access.check(page, "the chat of a user")
+    for tab in ["", "/triggers", "/workflows", "/goals"]:
+        page.goto(stage.daemon.url + f"/#/automation{tab}")
+        page.locator(".tab-panel .empty, .tab-panel .stack").first.wait_for()
+    expect(page.get_by_role("link", name="Tasks")).to_have_count(0)
+    # An address that is not for this key leads to the chat.
+    page.goto(stage.daemon.url + "/#/settings")
+    expect(page.locator(".chat")).to_be_visible()
+    assert not stage.faults, stage.faults
+
+    page.close()
+    stage.daemon.call("PUT", f"/api/agents/{agents['agent_id']}/owner", {"user_id": eve_id})
+    viewer = sign_in(stage, eve_key)
+    expect(viewer.locator(".log")).to_contain_text("hello")
+    assert names(viewer) == ["chat"], names(viewer)
+    expect(viewer.locator(".composer")).to_have_count(0)
+    for name in ["New agent", "New session", "Ask again"]:
+        expect(viewer.get_by_role("button", name=name)).to_have_count(0)
+    viewer.locator(".chat-head").get_by_role("button", name="More").click()
+    entries = viewer.get_by_role("menuitem")
+    expect(entries).to_have_text(["Export as JSON", "Export as JSON lines"])
+    viewer.keyboard.press("Escape")
+    access.check(viewer, "the chat of a viewer")
+
+
+def api(page, method, path, body):
+    """A call with the key of the page."""
+    script = """async ([method, path, body]) => {
+      const key = sessionStorage.getItem("agentsvc-api-key");
+      const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+      return (await fetch(path, { method, headers, body: JSON.stringify(body) })).json();
+    }"""
+    return page.evaluate(script, [method, path, body])
+
+
+if __name__ == "__main__":
+    stages.run(sys.modules[__name__])

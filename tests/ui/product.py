@@ -1,0 +1,198 @@
+"""The first minutes and what is there on every page: setting up a model, the palette, pending approvals, a daemon that hangs."""
+
+import os
+import re
+import signal
+import sys
+
+from playwright.sync_api import expect
+
+import access
+import chat
+import stage as stages
+from stage import config, last_text, offline, until
+
+GROQ = '[web.fetch]\nssrf_allowed_hosts = ["127.0.0.1"]\n[providers.groq]\nbase_url = "{model}"\n'
+
+
+def calls_the_time(messages, body):
+    """A model that asks for the time, and says what the tool said."""
+    if messages[-1]["role"] == "tool":
+        return f"The clock says {last_text(messages)}"
+    return {"calls": [("system_time", {})]} if "time" in last_text(messages) else "ok"
+
+
+@offline
+@config(GROQ)
+def case_a_key_is_tested_a_model_chosen_and_a_tool_runs(stage):
+    """From the first page to an answer with a tool: a wrong key is not kept, a right one is tested before it counts."""
+    stage.expect_refusals(502, 400, 401, 409)
+    page = stage.open()
+    setup = page.get_by_role("region", name="Set up a model")
+    expect(setup).to_contain_text("No language model is set up.")
+    access.check(page, "the first page")
+    stage.shoot("product-first")
+    setup.get_by_role("button", name="Paste an API key").click()
+    dialog = page.get_by_role("dialog", name="Connect a model provider")
+    stage.model.respond = lambda messages, body: {"status": 401}
+    dialog.get_by_label("API key").fill("gsk_wrong")
+    expect(dialog.get_by_label("Provider")).to_have_value("groq")
+    access.check(page, "the form of a key")
+    dialog.get_by_role("button", name="Connect").click()
+    expect(dialog.locator(".fault").filter(has_text=re.compile("key|401", re.I)).first).to_be_visible()
+    until("the key is gone", lambda: provider(stage, "groq")["auth_status"] == "not_configured")
+    stage.model.respond = calls_the_time
+    dialog.get_by_label("API key").fill("gsk_right")
+    dialog.get_by_role("button", name="Connect").click()
+    models = page.get_by_role("dialog", name="Choose a model")
+    expect(models).to_contain_text("The key works.")
+    access.check(page, "the choice of a model")
+    stage.shoot("product-model")
+    models.get_by_role("button", name="Start chatting").click()
+    expect(page.locator(".chat-head .note")).to_contain_text("groq")
+    expect(setup).to_be_hidden()
+    page.get_by_role("list", name="Suggestions").get_by_role("button", name="What time is it in Tokyo?").click()
+    chat.settled(page)
+    expect(chat.turns(page).last).to_contain_text("The clock says")
+    expect(chat.turns(page).last.locator("details.tool summary")).to_contain_text("system_time")
+    assert stage.daemon.call("GET", "/api/status")["default_provider"] == "groq"
+
+
+def provider(stage, name):
+    return next(item for item in stage.daemon.call("GET", "/api/providers")["providers"] if item["name"] == name)
+
+
+@offline
+@config('[providers.ollama]\nbase_url = "{scripted}"\n')
+def case_a_local_runtime_is_found_or_its_absence_explained(stage):
+    stage.expect_refusals(400, 404, 502)
+    page = stage.open()
+    page.get_by_role("button", name="Use a local model").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("ollama pull")
+    dialog.get_by_role("button", name="Close").last.click()
+    stage.scripted.answers = {"/api/version": (200, {"version": "0.12.3"}), "/api/tags": (200, {"models": [{"name": "llama3.2:3b", "model": "llama3.2:3b"}]}),
+                              "/api/chat": (200, {"model": "llama3.2:3b", "message": {"role": "assistant", "content": "ok"}, "done": True, "prompt_eval_count": 1, "eval_count": 1})}
+    page.get_by_role("button", name="Use a local model").click()
+    expect(dialog.get_by_label("Model")).to_contain_text("llama3.2:3b (ollama)")
+    dialog.get_by_role("button", name="Use this model").click()
+    expect(dialog).to_be_hidden()
+    expect(page.locator(".chat-head .note")).to_contain_text("llama3.2:3b")
+    status = stage.daemon.call("GET", "/api/status")
+    assert (status["default_provider"], status["default_model"]) == ("ollama", "llama3.2:3b")
+
+
+def case_the_palette_finds_agents_messages_pages_and_actions(stage):
+    agent = stage.daemon.agent("quartermaster")
+    stage.daemon.call("POST", f"/api/agents/{agent}/message", {"message": "the walrus eats at noon"})
+    page = stage.open("#/settings")
+    expect(page.locator(".provider").first).to_be_visible()
+    palette = page.get_by_role("dialog", name="Command palette")
+    box = palette.get_by_role("combobox", name="Search everything")
+    options = palette.get_by_role("option")
+
+    def search(text):
+        page.keyboard.press("Control+k")
+        expect(box).to_be_focused()
+        page.keyboard.type(text)
+
+    search("quarter")
+    expect(options.first).to_contain_text("quartermaster")
+    access.check(page, "the palette")
+    stage.shoot("product-palette")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="quartermaster", level=1)).to_be_visible()
+    search("walrus")
+    expect(options.filter(has_text="walrus").first).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(chat.turns(page).first).to_contain_text("the walrus eats at noon")
+    assert agent in page.url
+    search("budgets")
+    expect(options.first).to_contain_text("Spending")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Money & trust")).to_be_visible()
+    # Nothing fits; Escape closes, and the focus is back where it was.
+    button = page.get_by_role("button", name="Search everything")
+    button.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.type("no such thing at all")
+    expect(palette).to_contain_text("No results.")
+    page.keyboard.press("Escape")
+    expect(palette).to_be_hidden()
+    expect(button).to_be_focused()
+    search("new agent")
+    expect(options.first).to_contain_text("New agent")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="New agent")).to_be_visible()
+    # Back closes what was opened over the page.
+    page.go_back()
+    expect(page.get_by_role("dialog", name="New agent")).to_be_hidden()
+
+
+@config('[approval]\nrequire_approval = ["memory_store"]\n')
+def case_pending_approvals_are_marked_on_every_page(stage):
+    stage.model.respond = lambda messages, body: "done" if messages[-1]["role"] == "tool" else {"calls": [("memory_store", {"key": "k", "value": "v"})]}
+    agent = stage.daemon.agent("ada", '[capabilities]\ntools = ["*"]\nmemory_write = ["*"]\n')
+    page = stage.open("#/world")
+    mark = page.locator(".rail-badge")
+    expect(page.get_by_role("heading", name="World")).to_be_visible()
+    expect(mark).to_be_hidden()
+    chat_page = stage.new_page()
+    stage.open(f"#/chat/{agent}", chat_page)
+    chat.say(chat_page, "go")
+    expect(mark).to_have_text(re.compile("^1"))
+    expect(page).to_have_title(re.compile(r"^\(1\) "))
+    page.locator('a[data-page="money"]').click()
+    card = page.locator(".approval")
+    expect(card).to_contain_text("memory_store")
+    card.get_by_role("button", name="Approve").click()
+    expect(mark).to_be_hidden()
+    expect(page).to_have_title(re.compile(r"^[^(]"))
+
+
+def case_a_daemon_that_hangs_is_noticed(stage):
+    page = stage.open("#/world")
+    health = page.locator(".health")
+    expect(health).to_have_text("online")
+    os.kill(stage.daemon.process.pid, signal.SIGSTOP)
+    try:
+        expect(health).to_have_text("not responding")
+    finally:
+        os.kill(stage.daemon.process.pid, signal.SIGCONT)
+    expect(health).to_have_text("online")
+
+
+def case_events_are_sentences_and_names_stay_those_of_agents(stage):
+    agent = stage.daemon.agent("bruno")
+    job = stage.daemon.call("POST", "/api/cron/jobs", {"name": "heartbeat", "agent_id": agent, "schedule": "@hourly", "prompt": "beat"})["job_id"]
+    page = stage.open("#/world/events")
+    table = page.get_by_role("table", name="Events, newest first")
+    stage.daemon.call("POST", f"/api/cron/jobs/{job}/run")
+    expect(table.get_by_role("row").filter(has_text="Cron job “heartbeat” fired")).to_contain_text("bruno")
+    expect(table.get_by_role("row").filter(has_text="Answered (")).to_contain_text("bruno")
+    assert "{" not in table.inner_text(), table.inner_text()
+    phone = stage.new_page(viewport={"width": 390, "height": 844}, has_touch=True)
+    stage.open("#/world/events", phone)
+    expect(phone.get_by_role("table", name="Events, newest first")).to_contain_text("Cron job “heartbeat” fired")
+    stage.shoot("product-events-phone", phone)
+
+
+def case_a_type_is_found_by_its_name_and_a_copy_has_a_name_of_its_own(stage):
+    stage.daemon.agent("zebra")
+    page = stage.open()
+    page.get_by_role("button", name="New agent").click()
+    dialog = page.get_by_role("dialog", name="New agent")
+    dialog.get_by_label("Search types and agents").fill("zeb")
+    found = dialog.get_by_role("listbox", name="Agent types").get_by_role("option")
+    expect(found).to_have_count(1)
+    expect(found).to_contain_text("Copy of this agent")
+    found.click()
+    expect(dialog.get_by_label("Name", exact=True)).to_have_value("zebra-copy")
+    expect(dialog.get_by_role("status")).to_contain_text("Valid.")
+    dialog.get_by_label("Name", exact=True).fill("zebra")
+    expect(dialog.locator(".fault").filter(has_text="already exists")).to_be_visible()
+    expect(dialog.get_by_role("status")).to_have_text("")
+
+
+if __name__ == "__main__":
+    stages.run(sys.modules[__name__])

@@ -5,6 +5,8 @@
 mod arrows;
 #[path = "tidy/imports.rs"]
 mod imports;
+#[path = "tidy/links.rs"]
+mod links;
 mod support;
 #[path = "tidy/systems.rs"]
 mod systems;

@@ -4,6 +4,7 @@
 
 mod completions;
 mod init;
+mod service;
 mod start;
 mod stop;
 
@@ -48,6 +49,8 @@ const OWN: &[Subcommand] = &[
         .under(Group::Daemon),
     Subcommand::new::<start::Start>(1, "start", "Run the daemon in the foreground").under(Group::Daemon),
     Subcommand::new::<stop::Stop>(2, "stop", "Stop the daemon and wait until it has stopped").under(Group::Daemon),
+    Subcommand::new::<service::Service>(4, "service", "Start the daemon with the machine, as a service of the user")
+        .under(Group::Daemon),
     Subcommand::new::<request::Request>(60, "api", "Call any route of the API, and print its JSON"),
     Subcommand::new::<completions::Completions>(19, "completions", "Print a completion script for a shell"),
 ];
@@ -175,6 +178,8 @@ mod tests {
             "init",
             "start --listen 127.0.0.1:0 --log-format json",
             "stop",
+            "service install --print",
+            "service uninstall",
             "status",
             "agent new a.toml",
             "agent new --name a --model m --provider p --prompt x",

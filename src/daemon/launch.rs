@@ -26,6 +26,8 @@ pub struct Launch {
     pub first_run: bool,
     /// A person watches, who is told where the daemon is.
     pub greets: bool,
+    /// The daemon runs in the background, where nobody watches once it answers.
+    pub detached: bool,
     /// Keeps the home to this process; the last field, so that it is dropped last.
     pub lock: Lock,
 }

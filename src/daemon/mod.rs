@@ -43,6 +43,7 @@ use world::WorldContext;
 
 use crate::approval::config::SecondFactor;
 use crate::config::Config;
+use crate::daemon::cli::detach;
 use crate::daemon::launch::Launch;
 use crate::kernel::cli::output;
 use crate::kernel::domain::Opening;
@@ -187,12 +188,20 @@ pub(crate) fn run(launch: &Launch) -> Result<(), Error> {
 fn greet(launch: &Launch, address: &Address) {
     tracing::info!("ready");
     if launch.greets {
+        let (chat, stop) = if launch.detached {
+            ("run `agentsvc chat`", "`agentsvc stop`")
+        } else {
+            ("run `agentsvc chat` in another terminal", "Ctrl-C")
+        };
         output::note(&format!(
-            "agentsvc is running at {}/\nOpen it in a browser, or run `agentsvc chat` in another terminal. Ctrl-C stops the \
-             daemon.\nThe log is in {}; `agentsvc logs -f` follows it.",
+            "{}{}/\nOpen it in a browser, or {chat}. {stop} stops the daemon.\nThe log is in {}; `agentsvc logs -f` follows it.",
+            detach::RUNNING,
             address.url(),
             launch.home.logs_dir().display()
         ));
+    }
+    if launch.detached {
+        detach::fall_silent();
     }
 }
 

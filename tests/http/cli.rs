@@ -159,6 +159,22 @@ fn init_makes_a_strong_key_that_the_command_line_finds() {
 }
 
 #[test]
+fn a_detached_daemon_answers_once_the_command_returns() {
+    let home = tempfile::tempdir().unwrap();
+    let start = || command(home.path()).args(["start", "--detach", "--listen", "127.0.0.1:0"]).output().unwrap();
+    let started = start();
+    let said = out(&started) + &String::from_utf8_lossy(&started.stderr);
+    assert!(said.contains("agentsvc is running at http://127.0.0.1:") && said.contains("`agentsvc stop`"), "{said}");
+    let status: Value =
+        serde_json::from_str(&out(&command(home.path()).args(["status", "--json"]).output().unwrap())).unwrap();
+    assert_eq!(status["status"], "running", "{status}");
+    let again = start();
+    assert_eq!(again.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("the daemon did not start"), "{again:?}");
+    out(&command(home.path()).arg("stop").output().unwrap());
+}
+
+#[test]
 fn stop_ends_the_daemon() {
     let mut daemon = Daemon::start();
     out(&daemon.cli(&["stop"]));

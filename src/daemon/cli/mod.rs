@@ -3,6 +3,7 @@
 //! All but `start` are clients: they read the home to find the daemon and then speak HTTP with it.
 
 mod completions;
+pub(crate) mod detach;
 mod init;
 mod service;
 mod start;
@@ -47,7 +48,7 @@ Examples:
 const OWN: &[Subcommand] = &[
     Subcommand::new::<init::Init>(0, "init", "Create the home and a commented config.toml; existing files are kept")
         .under(Group::Daemon),
-    Subcommand::new::<start::Start>(1, "start", "Run the daemon in the foreground").under(Group::Daemon),
+    Subcommand::new::<start::Start>(1, "start", "Run the daemon").under(Group::Daemon),
     Subcommand::new::<stop::Stop>(2, "stop", "Stop the daemon and wait until it has stopped").under(Group::Daemon),
     Subcommand::new::<service::Service>(4, "service", "Start the daemon with the machine, as a service of the user")
         .under(Group::Daemon),
@@ -177,6 +178,7 @@ mod tests {
         for line in [
             "init",
             "start --listen 127.0.0.1:0 --log-format json",
+            "start --detach",
             "stop",
             "service install --print",
             "service uninstall",

@@ -9,6 +9,7 @@ use crate::audit::vault::Vault;
 use crate::backup::place;
 use crate::config::{Config, Document as _, Loaded, key_guard};
 use crate::daemon;
+use crate::daemon::cli::detach;
 use crate::daemon::launch::{self, Launch};
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output;
@@ -32,11 +33,23 @@ pub(crate) struct Start {
     /// Begin with an empty world in a home that had another one
     #[arg(long)]
     new_world: bool,
+    /// Run the daemon in the background, and return once it answers
+    #[arg(long)]
+    detach: bool,
+    /// This is the process in the background
+    #[arg(long, hide = true)]
+    detached: bool,
 }
 
 impl Run for Start {
     /// Checks everything that can be checked before anything runs, then runs the daemon.
     fn run(self, context: &Context) -> Result<(), Error> {
+        if self.detach {
+            return detach::detach();
+        }
+        if self.detached {
+            detach::leave_terminal();
+        }
         descriptors::close_inherited();
         let home = context.home()?;
         finish_restore(&home)?;
@@ -72,7 +85,8 @@ impl Run for Start {
             let types = launch::install_agent_types(&home)?;
             output::note(&format!("first start: wrote {types} agent types to {}", home.agent_types_dir().display()));
         }
-        let greets = self.log_format.is_none() && config.log.format == Format::Human && logging::is_watched();
+        let is_human = self.log_format.is_none() && config.log.format == Format::Human;
+        let greets = self.detached || is_human && logging::is_watched();
         let logging = logging::start(logging::Settings {
             level: config.log_level,
             format: self.log_format.unwrap_or(config.log.format),
@@ -84,7 +98,17 @@ impl Run for Start {
         for warning in warnings.iter().map(ToString::to_string).chain(logging.warning.clone()) {
             tracing::warn!("config.toml: {warning}");
         }
-        let launch = Launch { home, lock, config, listen: self.listen, warnings, logging, first_run, greets };
+        let launch = Launch {
+            home,
+            lock,
+            config,
+            listen: self.listen,
+            warnings,
+            logging,
+            first_run,
+            greets,
+            detached: self.detached,
+        };
         daemon::run(&launch).map_err(|error| Error::domain(Exit::Failure, error))
     }
 }

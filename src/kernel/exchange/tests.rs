@@ -42,8 +42,17 @@ impl Harness {
         let logging = logging::nowhere();
         let lock = home.lock().unwrap();
         let config = Config::default();
-        let launch =
-            Launch { home, config, listen: None, warnings: vec![], logging, first_run: true, greets: false, lock };
+        let launch = Launch {
+            home,
+            config,
+            listen: None,
+            warnings: vec![],
+            logging,
+            first_run: true,
+            greets: false,
+            detached: false,
+            lock,
+        };
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let vault = Vault::new(launch.home.vault_dir(), KeySource::from_environment());
         let models = models::open(&launch, &Arc::new(Overrides::new(vault.clone()))).unwrap();

@@ -12,7 +12,7 @@ use agentsvc_components::{AgentId, ApprovalId, Refusal};
 use agentsvc_systems::approval::{ApprovalView, Decision};
 use agentsvc_systems::channel::{
     ApprovalsInChannel, ChooseAgent, CompleteCommand, DecideInChat, OfferedAgents, PendingCommand, RenewConversation,
-    SetThinking, exactly,
+    SetThinking, TOO_LONG, exactly, plainly,
 };
 use tracing::Instrument;
 
@@ -235,16 +235,18 @@ async fn approvals(api: &Api, command: &PendingCommand) -> Result<SendContent, S
     let lines: Vec<String> = shown()
         .map(|(id, view)| {
             let Approval { action, description, .. } = &view.approval;
-            format!("- {id} {action}: {description}{}", exactly(&view.approval))
+            let exactly = exactly(&view.approval).unwrap_or_else(|| format!("\n{TOO_LONG}"));
+            format!("- {id} {}: {}{exactly}", plainly(action), plainly(description))
         })
         .collect();
-    let row = |id: &str| {
-        let approve = button("Approve", format!("/approve {id}"), Some("primary"));
+    let row = |id: &str, view: &ApprovalView| {
+        let approve =
+            exactly(&view.approval).and_then(|_| button("Approve", format!("/approve {id}"), Some("primary")));
         approve.into_iter().chain(button("Reject", format!("/reject {id}"), Some("danger"))).collect()
     };
     Ok(with_buttons(
         format!("Waiting for a decision:\n{}", lines.join("\n")),
-        shown().map(|(id, _)| row(&id)).collect(),
+        shown().map(|(id, view)| row(&id, view)).collect(),
     ))
 }
 

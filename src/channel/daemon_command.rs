@@ -12,7 +12,7 @@ use agentsvc_components::trigger::{Filter, On, Pattern};
 use agentsvc_components::usage::Scope;
 use agentsvc_components::{AgentId, Refusal};
 use agentsvc_systems::a2a::outbound::A2aAgentView;
-use agentsvc_systems::agent::{FindAgent, GetAgent};
+use agentsvc_systems::agent::{FindSharedAgent, GetAgent};
 use agentsvc_systems::budget::GetBudget;
 use agentsvc_systems::channel::PendingCommand;
 use agentsvc_systems::hand::HandView;
@@ -152,7 +152,7 @@ async fn agent(api: &Api, name: &str) -> Result<AgentId, String> {
     if name.is_empty() {
         return Err("the name of an agent is missing".to_owned());
     }
-    Ok(api.bridge.ask(FindAgent(name.into())).await.map_err(why)?.id)
+    Ok(api.bridge.ask(FindSharedAgent(name.into())).await.map_err(why)?.id)
 }
 
 async fn status(api: &Api, command: &PendingCommand) -> Result<String, String> {

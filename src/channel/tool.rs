@@ -11,6 +11,7 @@ use super::config::CHANNELS_MAX;
 use super::file_out;
 use super::registry::Current;
 use super::wire::Content;
+use crate::kernel::egress::granted;
 use crate::tool::toolset::{Context, Ended, Running, Tool, input};
 
 /// Messages that are looked through for that of the turn.
@@ -27,6 +28,7 @@ pub(crate) const CHANNEL_SEND: Tool = Tool::new::<Wanted>(
      sent beside it, or elsewhere.",
     send,
 )
+.heavy()
 .order(46);
 
 #[derive(Clone, Deserialize, JsonSchema)]
@@ -74,6 +76,8 @@ fn send(context: Context, text: String) -> Running {
         let texts = contents(&wanted)?;
         // The adapter fetches it, beyond the rules of the daemon's own fetches.
         for url in wanted.image_url.iter().chain(&wanted.file_url) {
+            let network = &context.run.manifest.manifest.capabilities.network;
+            granted(network, url).map_err(|error| error.to_string())?;
             context.parts.web.vet(url, false).await.map_err(|error| error.to_string())?;
         }
         let to = match wanted.recipient.filter(|chat| !chat.is_empty()) {

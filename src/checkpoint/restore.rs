@@ -58,6 +58,10 @@ impl Checkpoints for Restorer {
         Ok((log.map(|(id, commit)| shown(id, &commit)).collect(), repository.commits()))
     }
 
+    fn owner(&self, working_dir: &str) -> Result<Option<AgentId>, FilesError> {
+        Ok(self.workspaces.at(absolute(working_dir)?)?.and_then(|(_, owner)| owner))
+    }
+
     fn restore(&self, working_dir: &str, commit: &str) -> Result<Restored, FilesError> {
         let path = absolute(working_dir)?;
         let is_hex = commit.bytes().all(|byte| byte.is_ascii_hexdigit());

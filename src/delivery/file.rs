@@ -5,6 +5,7 @@ use agentsvc_components::delivery::DeliveryOrder;
 use agentsvc_components::kernel::job::TryEnd;
 use agentsvc_systems::agent::GetAgent;
 use agentsvc_systems::delivery::limits::TARGET_FILE_BYTES_MAX;
+use agentsvc_systems::taint::NoteFiles;
 use uuid::Uuid;
 
 use crate::kernel::sandbox::{Error, Workspace, Write};
@@ -25,6 +26,10 @@ pub(super) async fn write(
         }
         Err(refusal) => return TryEnd::Retry { after_ms: None, reason: refusal.to_string() },
     };
+    // Before it is there: whoever reads it knows what is behind it.
+    if let Err(refusal) = parts.bridge.ask(NoteFiles { agent, taint: order.taint }).await {
+        return TryEnd::Retry { after_ms: None, reason: refusal.to_string() };
+    }
     let workspaces = parts.workspaces.clone();
     let written = tokio::task::spawn_blocking(move || {
         let workspace = workspaces.open(agent, &name)?;

@@ -14,7 +14,7 @@ use agentsvc_components::kernel::id::DurableId;
 use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::{Actor, AgentId, Refusal, RefusalKind};
-use agentsvc_systems::agent::{FindAgent, GetAgent};
+use agentsvc_systems::agent::{FindSharedAgent, GetAgent};
 use agentsvc_systems::hook::{HookCallView, ReleaseHookCall, SendHookCall, limits};
 use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
 use agentsvc_systems::kernel::entities::List;
@@ -208,7 +208,7 @@ fn addressed(text: &str) -> (Option<&str>, &str) {
 async fn find(bridge: &Bridge, wanted: &str) -> Result<AgentId, Refusal> {
     match wanted.parse::<AgentId>() {
         Ok(id) => bridge.ask(GetAgent(id)).await.map(|agent| agent.id),
-        Err(_) => bridge.ask(FindAgent(wanted.into())).await.map(|agent| agent.id),
+        Err(_) => bridge.ask(FindSharedAgent(wanted.into())).await.map(|agent| agent.id),
     }
 }
 

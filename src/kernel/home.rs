@@ -4,6 +4,7 @@
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -256,10 +257,22 @@ impl Home {
         // Written beside and renamed: a reader sees the old file or the new one, never half of one.
         let fresh = path.with_extension("json.new");
         let text = serde_json::json!(address);
-        let mut file =
-            private_file().write(true).create(true).truncate(true).open(&fresh).map_err(io("create", &fresh))?;
-        writeln!(file, "{text}").map_err(io("write", &fresh))?;
-        fs::rename(&fresh, &path).map_err(io("write", &path))?;
+        let beside = || -> std::io::Result<()> {
+            let mut file = private_file().write(true).create(true).truncate(true).open(&fresh)?;
+            writeln!(file, "{text}")?;
+            fs::rename(&fresh, &path)
+        };
+        match beside() {
+            // On a full disk the file of the daemon before, which was killed, has its place still.
+            Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
+                let _left = fs::remove_file(&fresh);
+                let line = format!("{text}\n");
+                let file = private_file().write(true).open(&path).map_err(io("write", &path))?;
+                file.write_all_at(line.as_bytes(), 0).map_err(io("write", &path))?;
+                file.set_len(line.len() as u64).map_err(io("write", &path))?;
+            }
+            written => written.map_err(io("write", &fresh))?,
+        }
         Ok(Published { path })
     }
 

@@ -32,6 +32,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     run,
 )
 .safe()
+.heavy()
 .needs(Need::MemoryRead)
 .order(19);
 

@@ -7,7 +7,7 @@ use agentsvc_api::peer::audit_kinds;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::turn::{Origin, TurnEnd};
 use agentsvc_components::{AgentId, Refusal, RefusalKind, SessionId};
-use agentsvc_systems::agent::{AgentView, FindAgent, GetAgent};
+use agentsvc_systems::agent::{AgentView, FindSharedAgent, GetAgent};
 use agentsvc_systems::injection::{Shielded, shield};
 use agentsvc_systems::peer::limits::{PEER_ANSWER_BYTES_MAX, PEER_MESSAGE_BYTES_MAX};
 use agentsvc_systems::turn::{NewMessage, SendMessage, TurnReply, refused_tokens};
@@ -66,7 +66,7 @@ async fn answer(network: &Arc<Network>, node_id: &str, request: Request) -> Resu
 async fn find(network: &Network, agent: &str) -> Result<AgentView, Refused> {
     let found = match agent.parse::<Uuid>() {
         Ok(id) => network.bridge.ask(GetAgent(AgentId(id))).await,
-        Err(_) => network.bridge.ask(FindAgent(agent.into())).await,
+        Err(_) => network.bridge.ask(FindSharedAgent(agent.into())).await,
     };
     match found {
         Ok(view) if view.owner.is_none() && network.agents.shows(&view.name) => Ok(view),

@@ -9,7 +9,24 @@ use serde_json::{Map, Value};
 use crate::kernel::config::{Word, Words, table};
 
 /// Variables whose values no skill gets unless `env_passthrough_per_skill` names them.
-const DENIED: &[&str] = &["*_KEY", "*_TOKEN", "*_PASSWORD", "*_SECRET", "*_API_KEY", "AWS_*", "GITHUB_*"];
+const DENIED: &[&str] = &[
+    "*KEY*",
+    "*TOKEN*",
+    "*PASS*",
+    "*PWD*",
+    "*SECRET*",
+    "*CREDENTIAL*",
+    "*_AUTH",
+    "*_AUTH_*",
+    "AUTH_*",
+    "*DSN*",
+    "*DATABASE*",
+    "*_URL",
+    "*_URI",
+    "AWS_*",
+    "GITHUB_*",
+    "PG*",
+];
 
 table! {
     /// `[skills]`.

@@ -27,6 +27,7 @@ pub(crate) const TOOL: Tool = Tool::new::<Input>(
     run,
 )
 .safe()
+.heavy()
 .needs(Need::Files)
 .order(12);
 
@@ -84,27 +85,30 @@ struct Part {
 impl Part {
     fn read(reader: &mut BufReader<std::io::Take<File>>, first: usize, limit: usize) -> std::io::Result<Self> {
         let mut part = Self::default();
-        let (mut line, mut full) = (Vec::new(), false);
-        while {
-            line.clear();
-            reader.read_until(b'\n', &mut line)? > 0
-        } {
+        let mut full = false;
+        loop {
+            let is_wanted = part.lines + 1 >= first && part.taken < limit && !full;
+            let room = if is_wanted { BYTES_MAX - part.bytes.len() } else { 0 };
+            let before = part.bytes.len();
+            let length = next_line(reader, &mut part.bytes, room)?;
+            if length == 0 {
+                return Ok(part);
+            }
             part.lines += 1;
-            if part.lines < first || part.taken == limit || full {
+            if !is_wanted {
                 continue;
             }
-            if part.bytes.len() + line.len() <= BYTES_MAX {
-                part.bytes.extend_from_slice(&line);
+            if length <= room {
                 part.taken += 1;
+                continue;
+            }
+            full = true;
+            if part.taken == 0 {
+                (part.taken, part.cut) = (1, length - room);
             } else {
-                full = true;
-                if part.taken == 0 {
-                    part.bytes.extend_from_slice(&line[..BYTES_MAX]);
-                    (part.taken, part.cut) = (1, line.len() - BYTES_MAX);
-                }
+                part.bytes.truncate(before);
             }
         }
-        Ok(part)
     }
 
     fn into_text(self, first: usize, path: &str) -> Result<String, String> {
@@ -125,6 +129,24 @@ impl Part {
             ));
         }
         Ok(text)
+    }
+}
+
+/// Reads on to the end of a line, and puts its first bytes, at most `most`, behind `bytes`. Gives how many it has; 0 at the end. A line
+/// can be as long as the file, so it is never held whole.
+fn next_line(reader: &mut impl BufRead, bytes: &mut Vec<u8>, most: usize) -> std::io::Result<usize> {
+    let end = bytes.len() + most;
+    let mut length = 0;
+    loop {
+        let buffer = reader.fill_buf()?;
+        let newline = buffer.iter().position(|byte| *byte == b'\n');
+        let taken = newline.map_or(buffer.len(), |at| at + 1);
+        bytes.extend_from_slice(&buffer[..taken.min(end - bytes.len())]);
+        reader.consume(taken);
+        length += taken;
+        if newline.is_some() || taken == 0 {
+            return Ok(length);
+        }
     }
 }
 

@@ -187,6 +187,44 @@ fn a_page_that_gives_orders_is_shown_as_data_or_withheld() {
 }
 
 #[test]
+fn files_that_the_daemon_writes_for_a_tainted_turn_stay_untrusted() {
+    let (model, daemon) = harness("taint = \"deny\"");
+    let address = site("The weather is fine.");
+    let agent = daemon.agent_with("a", GRANTS);
+    let runs = |model: &Model| {
+        daemon.poke(&format!("/api/agents/{agent}/session/reset")).expect(200);
+        model.script([shell(), Reply::text("done")]);
+        daemon.say(&agent, "go");
+        results(model)[0].contains("it ran")
+    };
+    let trust = || drop(daemon.poke(&format!("/api/agents/{agent}/trust-files")).expect(200));
+    // The answer of a schedule that has read a page.
+    let body = json!({ "agent_id": agent, "cron": "0 0 1 1 *", "prompt": "report", "name": "r" });
+    let id = text(&daemon.post("/api/schedules", &body).expect(201)["id"]);
+    let target = json!({ "delivery_targets": [{ "type": "local_file", "path": "run.sh", "append": false }] });
+    daemon.put(&format!("/api/schedules/{id}/targets"), &target).expect(200);
+    assert!(runs(&model));
+    model.script([fetch(address), Reply::text("echo stolen")]);
+    daemon.poke(&format!("/api/schedules/{id}/run")).expect(200);
+    until("the answer is in the file", || daemon.home().join("workspaces/a/run.sh").exists().then_some(()));
+    assert!(!runs(&model), "a file of a tainted answer");
+    trust();
+    assert!(runs(&model));
+    // A checkpoint brings back what was there before somebody looked at the files.
+    let write = |content: &str| {
+        let input = json!({ "path": "run.sh", "content": content }).to_string();
+        model.script([Reply::calls(&[("w", "file_write", &input)]), Reply::text("done")]);
+        daemon.say(&agent, "go");
+    };
+    write("echo fine");
+    let dir = daemon.home().join("workspaces/a");
+    let kept = daemon.get(&format!("/api/checkpoints?working_dir={}", dir.display())).expect(200);
+    let body = json!({ "working_dir": dir, "commit": kept["checkpoints"][0]["commit"] });
+    daemon.post("/api/checkpoints/restore", &body).expect(200);
+    assert!(!runs(&model), "a restored file");
+}
+
+#[test]
 fn attached_files_are_shielded_and_taint() {
     let (model, daemon) = harness("taint = \"deny\"");
     let agent = daemon.agent_with("a", GRANTS);

@@ -52,6 +52,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .replies(RESULTS),
     Route::post("/api/agents/bulk/stop", "Stop several running agents", |call| Box::pin(stop(call)))
         .cost(COST)
+        .without_room()
         .body::<IdsBody>()
         .replies(RESULTS),
 ];

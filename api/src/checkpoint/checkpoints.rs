@@ -83,6 +83,12 @@ pub trait Checkpoints: Send + Sync {
     /// Each of a [field](FilesError::Field) of the request: [`FilesError::Wrong`] when the path is not absolute, [`FilesError::NotFound`] without checkpoints, or the disk failed.
     fn checkpoints(&self, working_dir: &str, page: Page) -> Result<(Vec<Checkpoint>, usize), FilesError>;
 
+    /// The agent whose workspace a directory is.
+    ///
+    /// # Errors
+    /// As [`checkpoints`](Self::checkpoints).
+    fn owner(&self, working_dir: &str) -> Result<Option<AgentId>, FilesError>;
+
     /// Writes the files of a checkpoint back, after a checkpoint of what is there now. Files that are newer stay.
     ///
     /// # Errors

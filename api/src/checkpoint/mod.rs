@@ -10,5 +10,5 @@ use crate::http::domain::HttpDomain;
 pub const DOMAIN: HttpDomain = HttpDomain::new("checkpoint")
     .admin_changes()
     .audit_kinds(audit_kinds::ALL)
-    .uses(&["audit"])
+    .uses(&["audit", "taint"])
     .routes(&[routes::ROUTES]);

@@ -1,6 +1,11 @@
 //! Checkpoints over HTTP (spec 2, Checkpoint manager).
 
+use std::sync::Arc;
+
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_systems::audit::NoteAction;
+use agentsvc_systems::taint::NoteFiles;
+use hyper::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -127,6 +132,15 @@ async fn restore(call: Call) -> Result<Response, Error> {
     let details = json!({ "working_dir": working_dir, "commit": commit.chars().take(40).collect::<String>() });
     // Before it is done: one that the daemon does not outlive leaves an entry, too.
     call.ask(NoteAction { kind: CHECKPOINT_RESTORE_STARTED, agent: None, details }).await?;
+    let (dir, found) = (working_dir.clone(), Arc::clone(&checkpoints));
+    // What comes back may have been read from anywhere, and the files that are there may have been trusted since.
+    if let Some(agent) = blocking(move || found.owner(&dir)).await? {
+        match call.ask(NoteFiles { agent, taint: Taint::UPLOAD }).await {
+            // A workspace that an agent has left.
+            Err(error) if error.status() == StatusCode::NOT_FOUND => {}
+            noted => noted?,
+        }
+    }
     let dir = working_dir.clone();
     let Restored { agent, commit, checkpoint, restored, total, not_restored } =
         blocking(move || checkpoints.restore(&dir, &commit)).await?;

@@ -47,6 +47,7 @@ pub(crate) const ROUTES: &[Route] = &[
         ]),
     Route::post("/api/config/reload", "Reload the configuration", |call| Box::pin(reload(call)))
         .cost(COST)
+        .without_room()
         .replies(&[Reply::json::<ConfigReloaded>(200, "the new configuration is in effect")]),
     Route::post("/api/init", "Initialize the configuration", |call| Box::pin(init(call)))
         .cost(COST)

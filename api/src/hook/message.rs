@@ -8,7 +8,7 @@ use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::turn::ModelName;
 use agentsvc_components::{AgentId, SessionId};
-use agentsvc_systems::agent::{AgentFilter, FindAgent, GetAgent, ListAgents};
+use agentsvc_systems::agent::{AgentFilter, FindSharedAgent, GetAgent, ListAgents};
 use agentsvc_systems::hook::{SendHookCall, limits};
 use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
 use agentsvc_systems::kernel::record::hex;
@@ -133,7 +133,7 @@ async fn agent(call: &Call, named: Option<&str>) -> Result<AgentId, Error> {
     if let Some(name) = named.filter(|name| !name.is_empty()) {
         let found = match name.parse::<AgentId>() {
             Ok(id) => call.ask(GetAgent(id)).await.map(|agent| agent.id),
-            Err(_) => call.ask(FindAgent(name.into())).await.map(|agent| agent.id),
+            Err(_) => call.ask(FindSharedAgent(name.into())).await.map(|agent| agent.id),
         };
         return found.map_err(|error| error.or_with("field", "agent"));
     }

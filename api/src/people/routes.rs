@@ -49,12 +49,15 @@ pub(crate) const ROUTES: &[Route] = &[
         Reply::error(429, "the limit of users is reached"),
     ]),
     crud::get::<UserItem>("/api/users/{id}", "Get a user"),
-    Route::put("/api/users/{id}", "Update a user", |call| Box::pin(update_user(call))).body::<UserBody>().replies(&[
-        Reply::json::<UserItem>(200, "the updated user"),
-        OWNERS,
-        Reply::error(409, "the name or an identity in a chat is already taken, or the user is set in config.toml"),
-        Reply::error(429, "the limit of the texts of users is reached"),
-    ]),
+    Route::put("/api/users/{id}", "Update a user", |call| Box::pin(update_user(call)))
+        .without_room()
+        .body::<UserBody>()
+        .replies(&[
+            Reply::json::<UserItem>(200, "the updated user"),
+            OWNERS,
+            Reply::error(409, "the name or an identity in a chat is already taken, or the user is set in config.toml"),
+            Reply::error(429, "the limit of the texts of users is reached"),
+        ]),
     Route::delete("/api/users/{id}", "Delete a user and their keys", |call| Box::pin(remove_user(call))).replies(&[
         Reply::empty(204, "deleted"),
         OWNERS,
@@ -62,6 +65,7 @@ pub(crate) const ROUTES: &[Route] = &[
     ]),
     Route::put("/api/agents/{id}/owner", "Give an agent to a user", |call| Box::pin(set_owner(call)))
         .reaching(Reach::All)
+        .without_room()
         .body::<OwnerBody>()
         .replies(&[Reply::json::<OwnerBody>(200, "the user whom it belongs to")]),
 ];

@@ -95,7 +95,8 @@ async fn list(call: Call) -> Result<Response, Error> {
     let files = ask(&call, |templates| templates.list()).await?;
     let stored: Arc<[TemplateRow]> = files.into_iter().map(TemplateRow::of_file).collect();
     let look_ahead = limit.map_or(LOOK_AHEAD, |limit| limit + 1);
-    let agents = Ahead { bridge: call.api.bridge.clone(), look_ahead, rows: VecDeque::new(), is_all: false, total: 0 };
+    let bridge = call.api.bridge.acting_as(call.actor());
+    let agents = Ahead { bridge, look_ahead, rows: VecDeque::new(), is_all: false, total: 0 };
     let agents = Arc::new(Mutex::new(agents));
     let shape = Shape::of("templates");
     lists::answer(limit, after, shape, move |after, limit| page(Arc::clone(&agents), Arc::clone(&stored), after, limit))

@@ -57,6 +57,7 @@ pub(crate) const ROUTES: &[Route] = &[
         .query::<AttachQuery>()
         .replies(&[EVENTS, Reply::error(403, "the session belongs to another agent")]),
     Route::post("/api/agents/{id}/stop", "Stop the running turns of an agent", |call| Box::pin(stop(call)))
+        .without_room()
         .scoped(Scope::Chat)
         .body::<StopBody>()
         .replies(&[Reply::json::<Stopped>(200, "stopped, or no turn was running")]),

@@ -8,6 +8,7 @@ use crate::channel::send::SendState;
 use crate::kernel::domain::Domain;
 use crate::kernel::id::{AgentId, uuid_id};
 use crate::kernel::record::{StoredComponent, is_default};
+use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::kernel::words::enum_words;
 
@@ -239,4 +240,7 @@ pub struct DeliveryOrder {
     pub at: Timestamp,
     /// What is delivered.
     pub text: Box<str>,
+    /// Untrusted content behind it.
+    #[serde(default)]
+    pub taint: Taint,
 }

@@ -9,7 +9,7 @@ mod wasm;
 use std::sync::Arc;
 
 use agentsvc_components::kernel::taint::Taint;
-use agentsvc_systems::taint::NoteSkillRun;
+use agentsvc_systems::taint::NoteFiles;
 use agentsvc_systems::turn::ReadWithinCall;
 use serde_json::{Map, Value, json};
 
@@ -93,7 +93,7 @@ async fn note(call: &Call) -> Result<(), String> {
     let context = &call.context;
     let Some(agent) = context.agent().filter(|_| call.skill.has_code()) else { return Ok(()) };
     if context.direct {
-        return context.ask(NoteSkillRun { agent }).await;
+        return context.ask(NoteFiles { agent, taint: Taint::TOOL }).await;
     }
     if call.skill.runtime != Runtime::Wasm {
         let (from, index, tool) = (context.run.attempt, context.run.index, context.run.call.name.clone());

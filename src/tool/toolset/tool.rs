@@ -1,10 +1,11 @@
 //! One tool, as its domain writes it: `Tool::new::<Input>("file_read", "Reads ...", run).safe().needs(Need::Files)`.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use agentsvc_components::Timestamp;
+use agentsvc_components::kernel::limit;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde_json::Value;
@@ -12,6 +13,7 @@ use serde_json::value::RawValue;
 
 use super::schema::input_schema;
 use super::{Context, Ended, ToolSpec};
+use crate::kernel::places::Places;
 
 /// How long most tools may run.
 const TIME_MAX: Duration = Duration::from_secs(120);
@@ -61,6 +63,8 @@ pub struct Tool {
     time_max: Option<Duration>,
     /// Where a call of it makes sense.
     pub(crate) place: Place,
+    /// A call can take megabytes while it runs.
+    is_heavy: bool,
     /// Its place among all tools: prompts and lists begin with the lowest.
     pub(crate) order: u8,
     run: Run,
@@ -75,6 +79,9 @@ pub(crate) struct OfSkills {
     /// tools must be granted by their names, or the skill named in `skills`.
     pub(crate) shows: bool,
 }
+
+/// Calls of heavy tools that run at once. More: they wait, within their time.
+static HEAVY: LazyLock<Places> = LazyLock::new(|| Places::new(limit::HEAVY_CALLS_MAX, limit::HEAVY_CALLS_FAMILY_MAX));
 
 /// May a call run again when the daemon died while it ran?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +147,7 @@ impl Tool {
             skills: None,
             time_max,
             place: Place::Agent,
+            is_heavy: false,
             order: u8::MAX,
             run,
         }
@@ -192,6 +200,12 @@ impl Tool {
         self
     }
 
+    /// A call can take megabytes while it runs: few run at once, and half of them at most for one family of agents.
+    pub(crate) const fn heavy(mut self) -> Self {
+        self.is_heavy = true;
+        self
+    }
+
     /// It makes sense without an agent, too.
     pub(crate) const fn anywhere(mut self) -> Self {
         self.place = Place::Anywhere;
@@ -230,9 +244,17 @@ impl Tool {
 
     /// Runs it within its time.
     pub(crate) async fn perform(&self, context: Context, input: String) -> Result<Ended, String> {
+        let family = self.is_heavy.then_some(context.run.family);
         let running = match &self.run {
             Run::BuiltIn(run) => run(context, input),
             Run::UntrustedContent(run) => run(context, input),
+        };
+        let running = async {
+            let _place = match family {
+                Some(family) => HEAVY.place(family).await,
+                None => None,
+            };
+            running.await
         };
         let Some(time_max) = self.time_max else { return running.await };
         let ended = tokio::time::timeout(time_max, running).await;

@@ -10,8 +10,10 @@ use agentsvc_components::agent::Agent;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::SharedManifest;
 
+use super::owners::Owners;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::Index;
+use crate::people;
 
 /// Looks at [`limit::PAGE_SCAN_MAX`] agents and gives those whose names come first.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +44,7 @@ pub struct NameScan {
     pub items: Vec<NamedAgent>,
     /// Where the next look goes on; `None` when all were seen.
     pub next: Option<AgentId>,
-    /// All agents there are.
+    /// All agents that there are for whoever asks.
     pub total: usize,
 }
 
@@ -53,7 +55,11 @@ fn scan(world: &World, command: &ScanNames) -> NameScan {
     let most = command.limit.clamp(1, limit::PAGE_SCAN_MAX);
     let mut first: BinaryHeap<(&str, AgentId, Entity)> = BinaryHeap::with_capacity(most + 1);
     let mut next = None;
-    let mut agents = index.agents_after(command.after);
+    let owners = world.resource::<Owners>();
+    let (mut agents, total): (Box<dyn Iterator<Item = (AgentId, Entity)>>, usize) = match people::limit(world) {
+        Some(user) => (Box::new(owners.after(user, command.after)), owners.count(user)),
+        None => (Box::new(index.agents_after(command.after)), index.agent_count()),
+    };
     for (id, entity) in agents.by_ref().take(limit::PAGE_SCAN_MAX) {
         next = Some(id);
         let Some(agent) = world.get::<Agent>(entity) else { continue };
@@ -74,7 +80,7 @@ fn scan(world: &World, command: &ScanNames) -> NameScan {
         let agent = world.get::<Agent>(entity)?;
         Some(NamedAgent { name: name.into(), id, manifest: agent.manifest.clone() })
     });
-    NameScan { items: named.collect(), next, total: index.agent_count() }
+    NameScan { items: named.collect(), next, total }
 }
 
 #[cfg(test)]

@@ -46,14 +46,14 @@ pub use remove::RemoveAgents;
 pub(crate) use remove::remove;
 pub use resolve::ResolveAgent;
 pub use rows::SweptLog;
-pub use show::{AgentView, FindAgent, GetAgent};
+pub use show::{AgentView, FindAgent, FindSharedAgent, GetAgent};
 pub use spawn::{SpawnAgent, SpawnAgents, Spawned};
 pub(crate) use spawn::{check_together, spawn_all};
 pub use summaries::SummariseAgents;
 pub(crate) use update::set_manifest;
 pub use update::{AgentPatch, UpdateAgent};
 
-pub(crate) use show::named;
+pub(crate) use show::{named, shared_agent_named};
 
 use bevy_ecs::prelude::{Entity, World};
 
@@ -62,9 +62,10 @@ use crate::kernel::check::Faults;
 use crate::kernel::domain::{Domain, Phase};
 use crate::kernel::footprint::{Measure, of};
 use crate::kernel::inputs::table::{CommandDef, OutcomeDef};
-use crate::kernel::reaction::rule;
+use crate::kernel::reaction::{on, rule};
 use crate::kernel::record::{Kind, is_text};
 use crate::manifest::ManifestWake;
+use crate::people::UserGone;
 use agentsvc_components::agent::Agent;
 use agentsvc_components::agent::record::AgentRecord;
 use agentsvc_components::agent::sweep::AgentSwept;
@@ -162,6 +163,7 @@ fn install(world: &mut World) {
     index::install(world);
     owners::install(world);
     import::install(world);
+    on(world, |world, gone: &UserGone| mode::stop_agents_of(world, gone.0));
 }
 
 /// Says where manifests and families are not counted right.

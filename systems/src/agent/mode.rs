@@ -1,14 +1,16 @@
 //! Mode and state of agents: Stable or Normal, started or stopped.
 
-use crate::agent::audit_kinds;
+use crate::agent::{audit_kinds, error_codes};
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
-use agentsvc_components::agent::{Agent, AgentMode, AgentState};
+use agentsvc_components::agent::{Agent, AgentMode, AgentState, OwnedBy};
 use agentsvc_components::event::Event;
+use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::{AgentId, Refusal};
 use serde_json::json;
 
+use super::owners::Owners;
 use super::update::set_manifest;
 use super::{AgentStarted, AgentStopped, AgentView, ItemResult};
 use crate::audit::Audit;
@@ -19,6 +21,7 @@ use crate::kernel::command::{Answer, command};
 use crate::kernel::index;
 use crate::kernel::outbox::Emit;
 use crate::kernel::reaction::react;
+use crate::people;
 
 /// Sets an agent's mode. Stable writes the model it asks now into its manifest, so that a change of the
 /// daemon's default no longer reaches it, and freezes its skills.
@@ -69,7 +72,7 @@ pub struct StopAgents(pub Vec<AgentId>);
 
 command! {
     /// The state of each, in order.
-    write "stop_agents" StopAgents => Vec<ItemResult<AgentState>>, All, |StopAgents(it), world|
+    last_write "stop_agents" StopAgents => Vec<ItemResult<AgentState>>, All, |StopAgents(it), world|
         Answer::Stored(each(world, it, stop))
 }
 
@@ -83,10 +86,19 @@ command! {
         Answer::Stored(each(world, it, start))
 }
 
-type Act = fn(&mut World, Entity, AgentId) -> AgentState;
+type Act = fn(&mut World, Entity, AgentId) -> Result<AgentState, Refusal>;
 
 fn each(world: &mut World, ids: Vec<AgentId>, act: Act) -> Vec<ItemResult<AgentState>> {
-    ids.into_iter().map(|id| (id, index::agent(world, id).map(|entity| act(world, entity, id)))).collect()
+    ids.into_iter().map(|id| (id, index::agent(world, id).and_then(|entity| act(world, entity, id)))).collect()
+}
+
+/// Stops the agents of a user who is gone: nobody answers for what they do and spend.
+pub(super) fn stop_agents_of(world: &mut World, user: UserId) {
+    let own: Vec<(AgentId, Entity)> = world.resource::<Owners>().after(user, None).collect();
+    for (id, entity) in own {
+        // A stop is not refused.
+        let _stopped = stop(world, entity, id);
+    }
 }
 
 fn set_state(world: &mut World, entity: Entity, state: AgentState) -> bool {
@@ -101,20 +113,24 @@ fn set_state(world: &mut World, entity: Entity, state: AgentState) -> bool {
     true
 }
 
-fn stop(world: &mut World, entity: Entity, id: AgentId) -> AgentState {
+fn stop(world: &mut World, entity: Entity, id: AgentId) -> Result<AgentState, Refusal> {
     if set_state(world, entity, AgentState::Stopped) {
         react(world, &AgentStopped { agent: entity });
         world.audit(audit_kinds::AGENT_STOPPED, id, json!({}));
         world.event(Event::AgentStopped { agent: id });
     }
-    AgentState::Stopped
+    Ok(AgentState::Stopped)
 }
 
-fn start(world: &mut World, entity: Entity, id: AgentId) -> AgentState {
+fn start(world: &mut World, entity: Entity, id: AgentId) -> Result<AgentState, Refusal> {
+    if world.get::<OwnedBy>(entity).is_some_and(|by| !people::lives(world, by.0)) {
+        let text = "the user of this agent was deleted; give the agent to another user or to the installation first";
+        return Err(Refusal::of(error_codes::AGENT_USER_GONE, text));
+    }
     if set_state(world, entity, AgentState::Running) {
         react(world, &AgentStarted { agent: entity });
         world.audit(audit_kinds::AGENT_STARTED, id, json!({}));
         world.event(Event::AgentStarted { agent: id });
     }
-    AgentState::Running
+    Ok(AgentState::Running)
 }

@@ -109,7 +109,7 @@ pub struct OwnerChange {
     pub now: Option<UserId>,
 }
 
-command!(write "set_owner" SetOwner => OwnerChange, Id(|it| it.agent.0), |it, world| Answer::stored(set(world, it)));
+command!(last_write "set_owner" SetOwner => OwnerChange, Id(|it| it.agent.0), |it, world| Answer::stored(set(world, it)));
 
 fn set(world: &mut World, SetOwner { agent, user }: SetOwner) -> Result<OwnerChange, Refusal> {
     let entity = index::agent(world, agent)?;

@@ -2,7 +2,7 @@
 
 use bevy_ecs::prelude::{Entity, World};
 
-use agentsvc_components::agent::{Agent, AgentMode, AgentState, OwnedBy};
+use agentsvc_components::agent::{Agent, AgentMode, AgentState, OwnedBy, SpawnedBy};
 use agentsvc_components::kernel::id::UserId;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::manifest::{ModelChoice, SharedManifest};
@@ -15,6 +15,7 @@ use crate::config::Settings;
 use crate::config::memory::MemorySettings;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::index::{self, id_of};
+use crate::people;
 use crate::usage::Rollups;
 
 /// What the world knows of an agent.
@@ -108,13 +109,36 @@ pub(crate) fn named(world: &World, text: &str) -> Result<Entity, Refusal> {
     agent_named(world, text).ok_or_else(|| Refusal::not_found("agent", text))
 }
 
-/// Reads an agent by name.
+/// The agent that a name means which was written down before, in the configuration, a workflow or a file: none that belongs to a
+/// user with a limited role, and none that another agent has spawned. Those can give an agent any name that is free.
+pub(crate) fn shared_agent_named(world: &World, name: &str) -> Option<Entity> {
+    agent_named(world, name).filter(|agent| is_shared(world, *agent))
+}
+
+/// Does the agent belong to nobody with a limited role, and was it made by a person?
+pub(super) fn is_shared(world: &World, agent: Entity) -> bool {
+    world.get::<SpawnedBy>(agent).is_none() && people::limit_of(world, agent).is_none()
+}
+
+/// Reads an agent by name, as far as whoever asks may know of it.
 #[derive(Clone, Debug)]
 pub struct FindAgent(pub Box<str>);
 
 command! {
     quick "find_agent" FindAgent => AgentView, Name(|it| &it.0), |it, world| {
-        let found = agent_named(world, &it.0).and_then(|entity| AgentView::of(world, entity));
-        Answer::Now(found.ok_or_else(|| Refusal::not_found("agent", &it.0)))
+        let found = agent_named(world, &it.0).filter(|agent| people::reaches(world, *agent));
+        let view = found.and_then(|entity| AgentView::of(world, entity));
+        Answer::Now(view.ok_or_else(|| Refusal::not_found("agent", &it.0)))
+    }
+}
+
+/// Reads the agent that a name means which was written down before: none of a user with a limited role.
+#[derive(Clone, Debug)]
+pub struct FindSharedAgent(pub Box<str>);
+
+command! {
+    quick "find_shared_agent" FindSharedAgent => AgentView, Name(|it| &it.0), |it, world| {
+        let view = shared_agent_named(world, &it.0).and_then(|entity| AgentView::of(world, entity));
+        Answer::Now(view.ok_or_else(|| Refusal::not_found("agent", &it.0)))
     }
 }

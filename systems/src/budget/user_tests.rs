@@ -1,5 +1,6 @@
 //! The limits of a user bound what all agents of the user spend together, in virtual time.
 
+use agentsvc_components::agent::AgentState;
 use agentsvc_components::kernel::id::{KeyId, UserId};
 use agentsvc_components::kernel::scope::Role;
 use agentsvc_components::people::User;
@@ -8,7 +9,7 @@ use uuid::Uuid;
 
 use super::tests::{WORST, costs, send, settings, view};
 use super::*;
-use crate::agent::SetOwner;
+use crate::agent::{GetAgent, SetOwner, StartAgents};
 use crate::kernel::entities::Remove;
 use crate::people::{CreateUser, UserFields};
 use crate::testing::{TestWorld, spawn_command};
@@ -106,20 +107,24 @@ fn a_limit_of_the_configuration_holds_for_each_user_without_one() {
 }
 
 #[test]
-fn a_user_who_goes_takes_the_budget_along_and_the_agents_go_on() {
+fn a_user_who_goes_takes_the_budget_along_and_the_agents_stop() {
     let (mut world, ann, [one, two, _]) = home(WORST);
-    let first = send(&mut world, one, 1);
-    let second = send(&mut world, two, 2);
+    let _first = send(&mut world, one, 1);
+    let _second = send(&mut world, two, 2);
     assert_eq!(world.engine.stats().budget_waiting, 1);
+    world.calls.clear();
     world.ask(Remove::<User>(ann)).unwrap();
     assert_eq!(world.engine.check(), Vec::<String>::new());
-    let calls = std::mem::take(&mut world.calls);
-    assert_eq!(calls.len(), 2, "the other waits no longer");
-    for call in &calls {
-        costs(&mut world, call, 1);
-    }
-    assert!(first.take().unwrap().is_ok() && second.take().unwrap().is_ok());
+    assert!(world.calls.is_empty(), "what waited for the budget does not go out without it");
     world.restart();
+    let start = |agent| StartAgents(vec![agent]);
+    for agent in [one, two] {
+        assert_eq!(world.ask(GetAgent(agent)).unwrap().state, AgentState::Stopped);
+        let refusal = world.ask(start(agent)).unwrap().remove(0).1.unwrap_err();
+        assert_eq!(refusal.code, Some(crate::agent::error_codes::AGENT_USER_GONE));
+    }
+    world.ask(SetOwner { agent: one, user: None }).unwrap();
+    assert_eq!(world.ask(start(one)).unwrap()[0].1, Ok(AgentState::Running));
     assert_eq!(world.engine.check(), Vec::<String>::new());
     assert_eq!(world.ask(GetBudget(Scope::User(ann))).unwrap_err().kind, RefusalKind::NotFound);
     let limits = Limits::default();

@@ -9,7 +9,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::{ApprovalId, Refusal};
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::index::{Conversations, Instances};
 use super::post::{Outgoing, admit, post};
@@ -18,8 +18,12 @@ use super::talk::{Place, enter};
 use super::{audit_kinds, begin, command, error_codes, limits, rules};
 use crate::approval::{ApprovalAsked, ApprovalView, Approvals, DecideApprovals, Decision, decide};
 use crate::audit::Audit;
+use crate::injection::is_unseen;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::{View, state};
+
+/// What is said of an approval that a chat does not show whole.
+pub const TOO_LONG: &str = "What it would do is too long to be shown here. Read it on the page to approve it.";
 
 /// A person decides an approval in a chat: with the command that the message is, by its sender.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -67,6 +71,10 @@ fn decide_in_chat(world: &mut World, it: DecideInChat) -> Result<ApprovalView, R
     if !asked.may_approve || !answers {
         let text = "the sender may not decide this approval in this channel";
         return Err(Refusal::of(error_codes::CHANNEL_APPROVAL_DENIED, text));
+    }
+    let is_whole = state::<Approval>(world, id).is_none_or(|approval| exactly(approval).is_some());
+    if decision == Decision::Approve && !is_whole {
+        return Err(Refusal::of(error_codes::CHANNEL_APPROVAL_UNSEEN, TOO_LONG));
     }
     let reason = format!("decided in the channel {} by {}", asked.instance, asked.sender);
     let reason = reason[..reason.floor_char_boundary(limit::APPROVAL_TEXT_BYTES_MAX)].into();
@@ -116,23 +124,51 @@ fn tell(world: &mut World, of: &InstanceRules, id: ApprovalId, approval: &Approv
     }
 }
 
-/// What is to be done exactly, and for whom, as a line of its own.
-pub fn exactly(approval: &Approval) -> String {
-    let most = limits::APPROVAL_PAYLOAD_BYTES_MAX;
-    let cut = if approval.payload.len() > most { " (cut)" } else { "" };
-    let payload = &approval.payload[..approval.payload.floor_char_boundary(most)];
-    let payload = if matches!(payload, "" | "null" | "{}") { String::new() } else { format!("\n{payload}{cut}") };
+/// What is to be done exactly, and for whom, as lines of their own. `None` where it is too long for a chat: what a person has not
+/// seen whole is not approved there.
+pub fn exactly(approval: &Approval) -> Option<String> {
+    let payload = match &*approval.payload {
+        "" | "null" | "{}" => String::new(),
+        payload => {
+            // As it is read: an escape can stand for any letter.
+            let read = serde_json::from_str::<Value>(payload).map_or_else(|_| payload.to_owned(), |it| it.to_string());
+            format!("\n{}", plainly(&read))
+        }
+    };
+    if payload.len() > limits::APPROVAL_PAYLOAD_BYTES_MAX {
+        return None;
+    }
     let strangers = if approval.is_strangers { "\nA stranger began this turn." } else { "" };
-    format!("{payload}{strangers}")
+    Some(format!("{payload}{strangers}"))
+}
+
+/// A text on one line in which everything can be seen: what is not seen, turns the direction or breaks the line is escaped.
+pub fn plainly(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        let is_seen = c == ' ' || !(c.is_control() || c.is_whitespace() || is_unseen(c) || is_turning(c));
+        if is_seen { plain.push(c) } else { plain.extend(c.escape_unicode()) }
+    }
+    plain
+}
+
+/// Characters that turn the direction of a text, or carry a text that is not shown.
+const fn is_turning(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// What the recipients read, with buttons where a yes or a no is all that is asked for.
 fn question(id: ApprovalId, approval: &Approval, agent: &str) -> SendContent {
     let cut = |text: &str, most: usize| text[..text.floor_char_boundary(most)].to_owned();
     let key = id.0.simple();
-    let description = cut(&approval.description, limits::APPROVAL_NOTE_BYTES_MAX);
-    let action = cut(&approval.action, limits::APPROVAL_NOTE_BYTES_MAX);
-    let head = format!("{agent} asks for a decision about {action}: {description}{}", exactly(approval));
+    let description = cut(&plainly(&approval.description), limits::APPROVAL_NOTE_BYTES_MAX);
+    let action = cut(&plainly(&approval.action), limits::APPROVAL_NOTE_BYTES_MAX);
+    let head = format!("{agent} asks for a decision about {action}: {description}");
+    let Some(exactly) = exactly(approval) else {
+        let text = format!("{head}\n{TOO_LONG}\n/reject {key}");
+        return SendContent { text, content: None };
+    };
+    let head = format!("{head}{exactly}");
     if approval.answer_schema.is_some() {
         let text = format!("{head}\nIt has a form to fill in; decide it on the page.");
         return SendContent { text, content: None };

@@ -9,6 +9,8 @@ agentsvc_components::error_codes! {
     CHANNEL_SEND_DENIED = "channel_send_denied", [403], "Add the chat to `allow_send_to` of the instance.";
     /// The sender may decide no approvals, or the agent that asks does not answer in this channel.
     CHANNEL_APPROVAL_DENIED = "channel_approval_denied", [403], "Name the sender in `approval_recipients`, or decide it on the page.";
+    /// What would be done is too long to be shown in a chat.
+    CHANNEL_APPROVAL_UNSEEN = "channel_approval_unseen", [409], "Approve it on the page.";
     /// There are as many pairings, or open codes, as there may be.
     PAIRINGS_FULL = "pairings_full", [429], "Delete pairings, or wait until codes expire.";
     /// The agent is not among those of the channel.

@@ -10,7 +10,7 @@ agentsvc_components::limits! {
     pub const CHANNEL_RECIPIENTS_MAX: usize = 16;
     /// Bytes of the action, and of the description, of an approval in a chat; the rest is cut.
     pub const APPROVAL_NOTE_BYTES_MAX: usize = 500;
-    /// Bytes of the input of an approval in a chat; the rest is cut.
+    /// Bytes of the input of an approval that a chat shows; a longer one is approved on the page.
     pub const APPROVAL_PAYLOAD_BYTES_MAX: usize = 1_000;
     /// Conversations of chats of one instance that were let in once. More: the one in which nothing has happened for longest goes.
     pub const CONVERSATIONS_MAX: usize = 10_000;

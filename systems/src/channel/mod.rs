@@ -61,7 +61,7 @@ use agentsvc_components::channel::send::Send;
 use agentsvc_components::channel::{ChannelId, ChatMessageId, ConversationId, PairingId, SendId};
 use agentsvc_components::turn::Origin;
 
-pub use approve::{ApprovalsInChannel, DecideInChat, exactly};
+pub use approve::{ApprovalsInChannel, DecideInChat, TOO_LONG, exactly, plainly};
 pub use attach::AttachFiles;
 pub use choose::{ChooseAgent, OfferedAgents, RenewConversation, SetThinking};
 pub use command::{CompleteCommand, PendingCommands};
@@ -94,7 +94,7 @@ use crate::turn::FiredTurnEnded;
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {
-    uses: &["agent", "approval", "audit", "config", "manifest", "people", "session", "turn"],
+    uses: &["agent", "approval", "audit", "config", "injection", "manifest", "people", "session", "turn"],
     kinds: &[
         Kind::component::<ChannelInstance>(),
         Kind::component::<Conversation>(),

@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 use regex::Regex;
 
 use super::index::Instances;
-use crate::agent::agent_named;
+use crate::agent::shared_agent_named;
 use crate::kernel::entities::state;
 use crate::kernel::glob;
 use crate::kernel::index::{self, id_of};
@@ -43,9 +43,9 @@ fn users_of(world: &World, channel: &str) -> impl Iterator<Item = ChatUser> {
     })
 }
 
-/// The agent that a word of the configuration or of a chat means: an id or a name.
+/// The agent that a word of the configuration or of a chat means: an id, or a name of an agent that is no user's.
 pub(super) fn agent(world: &World, word: &str) -> Option<AgentId> {
-    if let Some(entity) = agent_named(world, word) {
+    if let Some(entity) = shared_agent_named(world, word) {
         return Some(id_of(world, entity));
     }
     word.parse::<AgentId>().ok().filter(|id| index::agent(world, *id).is_ok())

@@ -9,6 +9,7 @@ use agentsvc_components::delivery::{
 use agentsvc_components::kernel::id::JobId;
 use agentsvc_components::kernel::job::Job;
 use agentsvc_components::kernel::slot::Slot;
+use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::turn::{Origin, TurnEnd};
 use agentsvc_components::{AgentId, Refusal};
 use bevy_ecs::prelude::{Entity, World};
@@ -67,14 +68,14 @@ pub(super) fn turn_ended(world: &mut World, FiredTurnEnded { origin, ended }: &F
         _ => return,
     };
     if ended.end == TurnEnd::Done && !channel::is_silent(&ended.text) {
-        fan_out(world, id, ended.turn.0, &ended.text);
+        fan_out(world, id, ended.turn.0, (&ended.text, ended.taint));
     }
 }
 
 /// A run of a workflow has given what it was to give.
 pub(super) fn run_completed(world: &mut World, run: &RunCompleted) {
     if !channel::is_silent(&run.output) {
-        fan_out(world, run.workflow.0, run.run.0, &run.output);
+        fan_out(world, run.workflow.0, run.run.0, (&run.output, run.taint));
     }
 }
 
@@ -85,15 +86,16 @@ struct Outgoing<'a> {
     agent: Option<AgentId>,
     of: Uuid,
     text: &'a str,
+    taint: Taint,
 }
 
 /// Sends an answer to each target. One that fails is on record, and changes nothing for the others, or the turn.
-fn fan_out(world: &mut World, source: Uuid, of: Uuid, text: &str) {
+fn fan_out(world: &mut World, source: Uuid, of: Uuid, (text, taint): (&str, Taint)) {
     let Some(Targets { kind, targets, .. }) = state::<Targets>(world, TargetsId(source)).cloned() else { return };
     let source = Source { kind, id: source };
     let Ok(about) = known(world, source) else { return };
     let text = &text[..text.floor_char_boundary(limits::TARGET_ANSWER_BYTES_MAX)];
-    let out = Outgoing { source, name: about.name, agent: about.agent, of, text };
+    let out = Outgoing { source, name: about.name, agent: about.agent, of, text, taint };
     for (place, target) in targets.iter().enumerate() {
         let (id, sent) = match target {
             Target::Webhook { .. } | Target::LocalFile { .. } => own(world, &out, place, target),
@@ -115,6 +117,7 @@ fn own(world: &mut World, out: &Outgoing<'_>, place: usize, target: &Target) -> 
         of: out.of,
         at: world.resource::<Now>().0,
         text: out.text.into(),
+        taint: out.taint,
     };
     let input = Arc::from(serde_json::to_string(&order).unwrap_or_default());
     // Each target has a lane of its own, so that none waits for another; the low bits of an id are its slot.

@@ -172,7 +172,7 @@ fn push_plain(out: &mut String, c: char) {
 }
 
 /// Characters that are not seen.
-const fn is_unseen(c: char) -> bool {
+pub(crate) const fn is_unseen(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
         | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202c}' | '\u{2060}'..='\u{206f}' | '\u{3164}'

@@ -30,6 +30,7 @@ mod shield;
 mod words;
 
 use crate::kernel::domain::Domain;
+pub(crate) use fold::is_unseen;
 pub use shield::{InjectionPolicy, Shielded, shield};
 
 /// What this domain brings.

@@ -110,7 +110,7 @@ impl<C> Place<C> {
     }
 }
 
-/// Makes a type a [`Command`]: whether it writes, reads, or is a quick read; its name, its type and its reply; its
+/// Makes a type a [`Command`]: whether it writes, writes with the last room on the disk, reads, or is a quick read; its name, its type and its reply; its
 /// [`Place`]; and what it answers, given itself and the world.
 macro_rules! command {
     (
@@ -132,6 +132,11 @@ macro_rules! command {
     };
     (@ write) => {
         const WRITES: bool = true;
+    };
+    // What takes rights away, or stops something, must be possible on a full disk.
+    (@ last_write) => {
+        const WRITES: bool = true;
+        const ROOM: $crate::kernel::command::Room = $crate::kernel::command::Room::Last;
     };
     (@ read) => {
         const WRITES: bool = false;

@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::check::Faults;
-use super::command::{Answer, Command, Place};
+use super::command::{Answer, Command, Place, Room};
 use super::outbox::{Emit, Outbox};
 use super::page::Page;
 use super::quota::Used;
@@ -316,6 +316,8 @@ pub trait Removable: Indexed<Id: Serialize + DeserializeOwned> {
     const REMOVE: &'static str;
     /// Where one is.
     const PLACE: Place<Remove<Self>>;
+    /// The room on the disk without which it is refused.
+    const ROOM: Room = Room::Changes;
     /// What clients are told of its removal.
     type Reply: Send + 'static;
 
@@ -333,6 +335,7 @@ impl<K: Removable> Command for Remove<K> {
     const NAME: &'static str = K::REMOVE;
     const WRITES: bool = true;
     const PLACE: Place<Self> = K::PLACE;
+    const ROOM: Room = K::ROOM;
 
     fn run(self, world: &mut World) -> Answer<K::Reply> {
         Answer::stored(remove::<K>(world, self.0))

@@ -17,7 +17,7 @@ use super::list::{KeyView, UserView};
 use super::{UserGone, audit_kinds, error_codes, limits};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Place, command};
+use crate::kernel::command::{Answer, Place, Room, command};
 use crate::kernel::entities::{Removable, Remove, View, change, find, state};
 use crate::kernel::id_generator::mint;
 use crate::kernel::outbox::Emit;
@@ -91,6 +91,7 @@ fn note_key(world: &mut World, id: KeyId, kind: AuditKind, mut details: Value) {
 
 impl Removable for ApiKey {
     const REMOVE: &'static str = "revoke_key";
+    const ROOM: Room = Room::Last;
     const PLACE: Place<Remove<Self>> = Place::Root;
     type Reply = ();
 
@@ -163,7 +164,7 @@ pub struct UpdateUser {
     pub fields: UserFields,
 }
 
-command!(write "update_user" UpdateUser => UserView, Root, |it, world| Answer::stored(update_user(world, it)));
+command!(last_write "update_user" UpdateUser => UserView, Root, |it, world| Answer::stored(update_user(world, it)));
 
 fn update_user(world: &mut World, UpdateUser { user: id, fields }: UpdateUser) -> Result<UserView, Refusal> {
     let entity = find::<User>(world, id)?;
@@ -250,6 +251,7 @@ pub(super) fn note_user(world: &mut World, id: UserId, kind: AuditKind, mut deta
 
 impl Removable for User {
     const REMOVE: &'static str = "remove_user";
+    const ROOM: Room = Room::Last;
     const PLACE: Place<Remove<Self>> = Place::Root;
     type Reply = ();
 

@@ -41,7 +41,7 @@ pub struct ConfiguredUser {
 pub struct SetConfiguredUsers(pub Vec<ConfiguredUser>);
 
 command! {
-    write "set_configured_users" SetConfiguredUsers => (), Root, |SetConfiguredUsers(it), world|
+    last_write "set_configured_users" SetConfiguredUsers => (), Root, |SetConfiguredUsers(it), world|
         Answer::stored(set(world, it))
 }
 

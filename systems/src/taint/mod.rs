@@ -34,7 +34,7 @@ pub use tools::{Brings, brings, labelled};
 pub(crate) use tools::{reads_web, writes_files};
 pub use trust::TrustFiles;
 pub(crate) use trust::{TrustingFiles, may_be_written};
-pub use upload::{NoteSkillRun, NoteUpload};
+pub use upload::{NoteFiles, NoteUpload};
 
 use bevy_ecs::prelude::{Entity, Resource, World};
 use serde_json::json;
@@ -62,7 +62,7 @@ use crate::taint::metrics::TaintTotals;
 pub(crate) const DOMAIN: Domain = Domain {
     uses: &["audit", "config", "manifest", "redact", "agent", "event", "session", "turn"],
     install,
-    commands: &[CommandDef::of::<NoteUpload>(), CommandDef::of::<NoteSkillRun>(), CommandDef::of::<TrustFiles>()],
+    commands: &[CommandDef::of::<NoteUpload>(), CommandDef::of::<NoteFiles>(), CommandDef::of::<TrustFiles>()],
     audit_kinds: audit_kinds::ALL,
     totals: &[Totals::of::<metrics::TaintTotals>()],
     metrics: metrics::ALL,

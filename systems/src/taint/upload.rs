@@ -1,4 +1,5 @@
-//! Files come into the workspace of an agent outside of its turns: uploads, and what skills write that clients call.
+//! Files come into the workspace of an agent outside of its turns: uploads, what skills write that clients call, deliveries and
+//! checkpoints.
 
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
@@ -33,17 +34,20 @@ fn note(world: &mut World, command: NoteUpload) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Notes that a skill runs for an agent outside of its turns, before it begins: what it writes into the workspace is untrusted.
+/// Notes, before it is so, that files come into an agent's workspace outside of its turns: from a skill that runs for a client, a
+/// delivery, or a checkpoint.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct NoteSkillRun {
+pub struct NoteFiles {
     /// In whose workspace.
     pub agent: AgentId,
+    /// What is behind their content.
+    pub taint: Taint,
 }
 
 command! {
-    write "note_skill_run" NoteSkillRun => (), Id(|it| it.agent.0), |it, world| {
+    write "note_files" NoteFiles => (), Id(|it| it.agent.0), |it, world| {
         let noted = index::agent(world, it.agent).map(|entity| {
-            let taint = tracked(world, Taint::TOOL);
+            let taint = tracked(world, it.taint);
             stain_files(world, entity, taint);
         });
         Answer::stored(noted)

@@ -29,7 +29,7 @@ pub struct StopTurns {
 
 command! {
     /// How many turns were running.
-    write "stop_turns" StopTurns => usize, Id(|it| it.agent.0), |it, world| Answer::stored(stop_some(world, it))
+    last_write "stop_turns" StopTurns => usize, Id(|it| it.agent.0), |it, world| Answer::stored(stop_some(world, it))
 }
 
 fn stop_some(world: &mut World, command: StopTurns) -> Result<usize, Refusal> {

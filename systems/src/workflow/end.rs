@@ -59,6 +59,8 @@ pub(crate) struct RunCompleted {
     pub(crate) run: RunId,
     /// What it gave.
     pub(crate) output: Arc<str>,
+    /// Untrusted content behind it.
+    pub(crate) taint: Taint,
 }
 
 /// Ends a run. What of it is still out is stopped; its long texts are cut, and whoever waits is answered when that is on
@@ -131,7 +133,8 @@ fn tell(world: &mut World, id: RunId, run: &WorkflowRun) {
             counters.completed += 1;
             let output = event_text(run.output.as_deref().unwrap_or_default());
             world.event(Event::WorkflowCompleted { workflow, run: id, name, output, by });
-            react(world, &RunCompleted { workflow, run: id, output: run.output.clone().unwrap_or_default() });
+            let output = run.output.clone().unwrap_or_default();
+            react(world, &RunCompleted { workflow, run: id, output, taint: run.taint });
         }
         RunState::Cancelled => {
             counters.cancelled += 1;

@@ -162,7 +162,7 @@ fn agent_of(world: &World, run: &WorkflowRun, step: usize) -> Result<Entity, Ref
     match &run.steps[step].agent {
         Some(StepAgent::Id(id)) => index::agent(world, *id),
         Some(StepAgent::Name(name)) => {
-            crate::agent::agent_named(world, name).ok_or_else(|| Refusal::not_found("agent", name))
+            crate::agent::shared_agent_named(world, name).ok_or_else(|| Refusal::not_found("agent", name))
         }
         None => Err(Refusal::not_found("agent", "of the step")),
     }

@@ -18,7 +18,9 @@ pub(super) fn is_known(world: &World, workflow: &Workflow) -> bool {
 /// May whoever acts know of what has these steps?
 pub(super) fn knows_steps(world: &World, steps: &[Step]) -> bool {
     let mut agents = steps.iter().filter_map(|step| step.agent.as_ref()).peekable();
-    !is_limited(world) || agents.peek().is_some() && agents.all(|agent| found(world, agent).is_ok())
+    // Theirs name no agent: the name can be another's by now.
+    let is_own = |agent: &StepAgent| matches!(agent, StepAgent::Id(id) if reached(world, *id).is_ok());
+    !is_limited(world) || agents.peek().is_some() && agents.all(is_own)
 }
 
 /// The same steps; where whoever acts has a limited role, each with the id of its agent, so that no other agent gets the

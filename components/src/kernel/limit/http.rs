@@ -168,6 +168,10 @@ limits! {
     pub const WEB_FETCHES_MAX: usize = 64;
     /// The same of one family.
     pub const WEB_FETCHES_FAMILY_MAX: usize = WEB_FETCHES_MAX / 4;
+    /// Calls of tools that can take megabytes of memory, such as `file_read`, that run at once. More: they wait.
+    pub const HEAVY_CALLS_MAX: usize = 8;
+    /// Such calls of one agent and its descendants that run at once. More: they wait.
+    pub const HEAVY_CALLS_FAMILY_MAX: usize = HEAVY_CALLS_MAX / 2;
     /// Bytes of memory for the answers to the requests of one family's browser that are read and handed on at the same time.
     /// Beyond it one of them grows, and the others wait.
     pub const WEB_RELAYED_BYTES_MAX: usize = 16 << 20;

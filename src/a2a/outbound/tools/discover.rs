@@ -1,5 +1,8 @@
 //! `a2a_discover`: reads the card of an external agent.
 
+use std::sync::LazyLock;
+
+use agentsvc_systems::a2a::limits::{A2A_DISCOVERIES_FAMILY_MAX, A2A_DISCOVERIES_MAX, A2A_DISCOVERIES_OF_CLIENTS};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -7,6 +10,7 @@ use serde::Deserialize;
 use super::{check_granted, described};
 use crate::a2a::outbound::Client;
 use crate::a2a::outbound::host::{fetch, spelled};
+use crate::kernel::places::Places;
 use crate::tool::toolset::{Context, Ended, Need, Tool, input};
 
 /// The table row. It reads and changes nothing; only the operator adds external agents.
@@ -20,6 +24,10 @@ pub(super) const TOOL: Tool = Tool::new::<Input>(
 .needs(Need::Network)
 .anywhere()
 .order(36);
+
+/// Cards that agents fetch at once; the other places are for clients. A family of agents has few, however slow the hosts are that it asks.
+static OF_AGENTS: LazyLock<Places> =
+    LazyLock::new(|| Places::new(A2A_DISCOVERIES_MAX - A2A_DISCOVERIES_OF_CLIENTS, A2A_DISCOVERIES_FAMILY_MAX));
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -35,6 +43,7 @@ fn run(context: Context, text: String) -> BoxFuture<'static, Result<Ended, Strin
         check_granted(&context, &url)?;
         // Without the keys of agents that are known: whoever calls may not have been given them.
         let client = Client::keyless(context.parts.web.clone(), context.parts.settings.clone());
+        let _place = OF_AGENTS.place(context.run.family).await;
         let card = fetch(&client, &url, None).await.map_err(|failure| failure.to_string())?;
         Ok(Ended::Text(format!("URL: {url}\nName: {}\n{}", card.name, described(&card))))
     })

@@ -2,15 +2,18 @@
 
 use agentsvc_components::Timestamp;
 use agentsvc_components::channel::message::ChatMessageState;
-use agentsvc_components::channel::send::{Send, SendCause, SendState};
+use agentsvc_components::channel::send::{Send, SendCause, SendContent, SendState};
+use agentsvc_components::kernel::scope::Role;
 use agentsvc_components::session::message::Block;
 
 use uuid::Uuid;
 
 use super::*;
+use crate::agent::SetOwner;
 use crate::approval::{ApprovalFilter, ApprovalView, Decision, RequestApproval};
 use crate::channel::index::SendPlaces;
 use crate::kernel::entities::Places as _;
+use crate::people::{CreateUser, UserFields};
 
 fn ask(world: &mut TestWorld, agent: AgentId) -> agentsvc_components::ApprovalId {
     let request = RequestApproval { agent, action: "deploy".into(), description: "x".into(), payload: "{}".into() };
@@ -66,6 +69,57 @@ fn recipients_are_told_of_approvals_once() {
     world.ask(DecideInChat { message, approval: id, decision: Decision::Reject }).unwrap();
     assert!(orders(&mut world).is_empty(), "the others are told nothing");
     whole(&mut world);
+}
+
+/// A world in which an approval was asked for, the approval, and what the chat was told.
+fn asked(description: &str, payload: String) -> (TestWorld, agentsvc_components::ApprovalId, SendContent) {
+    let rules = InstanceRules { notification_recipients: vec!["ann".into()], ..open("bot") };
+    let (mut world, scout) = with(rules);
+    let (action, description, payload) = ("deploy".into(), description.into(), payload.into());
+    let id = world.ask(RequestApproval { agent: scout, action, description, payload }).unwrap().id;
+    let what = orders(&mut world).pop().unwrap().1.what;
+    (world, id, what)
+}
+
+#[test]
+fn an_approval_that_a_chat_cannot_show_whole_is_not_approved_there() {
+    // What follows the blanks would not be seen.
+    let payload = format!("{{\"command\":\"ls{}; rm -r .\"}}", " ".repeat(1_100));
+    let (mut world, id, what) = asked("x", payload);
+    assert!(what.content.is_none() && what.text.contains(TOO_LONG) && !what.text.contains("/approve"), "{}", what.text);
+    let message = approve(&mut world, "ann", "m1").message;
+    let decide = |decision| DecideInChat { message, approval: id, decision };
+    let refusal = world.ask(decide(Decision::Approve)).unwrap_err();
+    assert_eq!(refusal.code, Some(error_codes::CHANNEL_APPROVAL_UNSEEN));
+    assert_eq!(world.ask(decide(Decision::Reject)).unwrap().approval.state.as_str(), "rejected");
+    whole(&mut world);
+}
+
+#[test]
+fn an_approval_hides_nothing_in_escapes_and_marks() {
+    let payload = "{\"command\": \"\\u0072m \\u202e txt\u{200b}\"}".to_owned();
+    let (mut world, id, what) = asked("fine\n- 0123abcd list files", payload);
+    assert!(what.text.contains(r#"{"command":"rm \u{202e} txt\u{200b}"}"#), "{}", what.text);
+    assert!(what.text.contains(r"fine\u{a}- 0123abcd"), "{}", what.text);
+    let message = approve(&mut world, "ann", "m1").message;
+    let decide = DecideInChat { message, approval: id, decision: Decision::Approve };
+    assert_eq!(world.ask(decide).unwrap().approval.state.as_str(), "approved");
+    whole(&mut world);
+}
+
+#[test]
+fn a_name_of_the_configuration_means_no_agent_of_a_user() {
+    let mut world = TestWorld::new();
+    let ann = UserFields { name: Some("ann".into()), role: Some(Role::User), channel_bindings: None };
+    let ann = world.ask(CreateUser(ann)).unwrap().id;
+    world.ask(SetInstances(vec![InstanceRules { agent: Some("support".into()), ..open("bot") }])).unwrap();
+    let taken = world.spawn("support");
+    world.ask(SetOwner { agent: taken, user: Some(ann) }).unwrap();
+    receive(&mut world, said("visitor", "my password is 1234", "m1"));
+    assert!(world.calls.is_empty(), "a user took the name");
+    world.ask(SetOwner { agent: taken, user: None }).unwrap();
+    receive(&mut world, said("visitor", "hello", "m2"));
+    assert_eq!(world.next_call().agent, taken);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Request bodies: read whole within a bound of bytes and a bound of time, given out piece by piece, or thrown away.
 
+use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use tokio::time::Instant;
 
 use crate::http::error::Error;
 use crate::http::permit::{Permit, Permits};
+use crate::http::shutdown::Shutdown;
 
 /// Bytes of an unwanted body that are read and thrown away. A client that still writes would otherwise see a reset
 /// connection instead of the answer.
@@ -175,6 +177,8 @@ pub struct BodyStream {
     pieces: Pieces,
     /// Bytes that may be given out.
     max: u64,
+    /// Ends it: what let the client in has changed.
+    ended: Option<Shutdown>,
 }
 
 /// What is left of a streamed body.
@@ -198,13 +202,26 @@ impl BodyStream {
             deadline: Instant::now() + Duration::from_secs(limit::UPLOAD_SECS_MAX),
             pieces: Pieces::default(),
             max: u64::MAX,
+            ended: None,
         }
+    }
+
+    /// The same, until `key_changed`: a body may take long to come.
+    pub(crate) fn until(self, key_changed: &Shutdown) -> Self {
+        Self { ended: Some(key_changed.clone()), ..self }
     }
 
     /// A body that has nothing more to give.
     pub(crate) fn ended() -> Self {
         let now = Instant::now();
-        Self { rest: Arc::default(), piece_time_max: Duration::ZERO, deadline: now, pieces: Pieces::default(), max: 0 }
+        Self {
+            rest: Arc::default(),
+            piece_time_max: Duration::ZERO,
+            deadline: now,
+            pieces: Pieces::default(),
+            max: 0,
+            ended: None,
+        }
     }
 
     /// Bounds the whole body. Without it nothing does.
@@ -221,7 +238,7 @@ impl BodyStream {
     ///
     /// # Errors
     /// 413 over the bound, 408 when a piece or the whole takes too long, 400 when the client breaks off or sends too many small
-    /// pieces.
+    /// pieces, 401 when its key is not valid any more.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         let mut body = {
             let mut rest = self.rest.lock();
@@ -230,8 +247,20 @@ impl BodyStream {
             body
         };
         let until = self.deadline.min(Instant::now() + self.piece_time_max);
+        let ended = self.ended.clone();
+        let mut ended = pin!(async move {
+            match ended {
+                Some(ended) => ended.wait().await,
+                None => pending().await,
+            }
+        });
         loop {
-            let frame = match tokio::time::timeout_at(until, body.frame()).await {
+            let next = tokio::select! {
+                biased;
+                () = &mut ended => return Err(Error::unauthorized()),
+                next = tokio::time::timeout_at(until, body.frame()) => next,
+            };
+            let frame = match next {
                 Ok(Some(Ok(frame))) => frame,
                 Ok(Some(Err(()))) => return Err(broken_off()),
                 Ok(None) => return Ok(None),

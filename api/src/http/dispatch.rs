@@ -269,7 +269,8 @@ where
         check_owner(api, route, &spans, &parts, &principal).await?;
     }
     let ((body, permit), stream) = if route.streamed.is_some() {
-        ((Bytes::new(), None), BodyStream::new(&parts, body, api.settings.limits.body_time_max))
+        let stream = BodyStream::new(&parts, body, api.settings.limits.body_time_max);
+        ((Bytes::new(), None), if is_keyed { stream.until(key_changed) } else { stream })
     } else {
         (read_body(api, route, &parts, body, is_keyed).await?, BodyStream::ended())
     };

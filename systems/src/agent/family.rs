@@ -11,6 +11,7 @@ use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::Manifest;
 use agentsvc_components::{AgentId, Refusal, RefusalKind, TurnId};
 
+use super::owner::check_reach;
 use super::remove::remove;
 use super::show::named;
 use super::spawn::spawn;
@@ -180,6 +181,8 @@ command! {
 
 fn kill(world: &mut World, command: &KillDescendant) -> Result<(AgentId, Box<str>), Refusal> {
     let entity = named(world, &command.agent)?;
+    // It may be another's by now.
+    check_reach(world, entity)?;
     if !ancestors(world, entity).any(|ancestor| ancestor == command.by) {
         let text = "an agent can only delete its own descendants";
         return Err(Refusal::new(RefusalKind::Forbidden, text));

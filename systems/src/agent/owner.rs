@@ -112,6 +112,7 @@ pub struct OwnerChange {
 command!(last_write "set_owner" SetOwner => OwnerChange, Id(|it| it.agent.0), |it, world| Answer::stored(set(world, it)));
 
 fn set(world: &mut World, SetOwner { agent, user }: SetOwner) -> Result<OwnerChange, Refusal> {
+    people::check_acting_key(world)?;
     let entity = index::agent(world, agent)?;
     let before = world.get::<OwnedBy>(entity).map(|by| by.0);
     match user {

@@ -7,7 +7,7 @@ use agentsvc_components::kernel::id::{KeyId, UserId};
 use agentsvc_components::kernel::scope::{Role, Scope};
 use agentsvc_components::kernel::slot::Slot;
 use agentsvc_components::people::{ApiKey, User};
-use agentsvc_components::{Refusal, Timestamp};
+use agentsvc_components::{Actor, Refusal, RefusalKind, Timestamp};
 use bevy_ecs::prelude::World;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ use super::index::{KEYS, Keys, USERS, Users};
 use super::list::{KeyView, UserView};
 use super::{UserGone, audit_kinds, error_codes, limits};
 use crate::audit::Audit;
+use crate::kernel::acting::Acting;
 use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, Place, Room, command};
 use crate::kernel::entities::{Removable, Remove, View, change, find, state};
@@ -42,7 +43,18 @@ pub struct CreateKey {
 
 command!(write "create_key" CreateKey => KeyView, Root, |it, world| Answer::stored(create_key(world, it)));
 
+/// Refuses a key that is gone: its request was let in before, and waited.
+pub(crate) fn check_acting_key(world: &World) -> Result<(), Refusal> {
+    let Actor::Key { key, .. } = world.resource::<Acting>().0 else { return Ok(()) };
+    let is_configured = || state::<User>(world, UserId(key.0)).is_some_and(|user| user.key_hash.is_some());
+    if state::<ApiKey>(world, key).is_some() || is_configured() {
+        return Ok(());
+    }
+    Err(Refusal::new(RefusalKind::Forbidden, "the API key of this request was revoked"))
+}
+
 fn create_key(world: &mut World, command: CreateKey) -> Result<KeyView, Refusal> {
+    check_acting_key(world)?;
     let name = checked_name(&command.name)?;
     if world.resource::<Keys>().named(&name).is_some() {
         return Err(name_taken("key", &name));
@@ -139,6 +151,7 @@ pub struct CreateUser(pub UserFields);
 command!(write "create_user" CreateUser => UserView, Root, |it, world| Answer::stored(create_user(world, it.0)));
 
 fn create_user(world: &mut World, mut fields: UserFields) -> Result<UserView, Refusal> {
+    check_acting_key(world)?;
     if fields.name.is_none() {
         return Err(Refusal::bad_field("name", "name is missing"));
     }
@@ -167,6 +180,7 @@ pub struct UpdateUser {
 command!(last_write "update_user" UpdateUser => UserView, Root, |it, world| Answer::stored(update_user(world, it)));
 
 fn update_user(world: &mut World, UpdateUser { user: id, fields }: UpdateUser) -> Result<UserView, Refusal> {
+    check_acting_key(world)?;
     let entity = find::<User>(world, id)?;
     let Some(mut user) = state::<User>(world, id).cloned() else { return Err(Refusal::not_found("user", id)) };
     check_editable(&user)?;

@@ -22,6 +22,7 @@ mod tests;
 use agentsvc_components::kernel::id::{KeyId, UserId};
 use agentsvc_components::people::{ApiKey, User};
 
+pub(crate) use change::check_acting_key;
 pub use change::{CreateKey, CreateUser, NoteKeyUse, UpdateUser, UserFields};
 pub use configured::{ConfiguredUser, SetConfiguredUsers};
 pub(crate) use list::bound_to;

@@ -62,6 +62,10 @@ agentsvc_components::limits! {
     pub const AUTO_REPLY_PATTERNS_MAX: usize = 64;
     /// Bytes of one of them. Longer: 400.
     pub const AUTO_REPLY_PATTERN_BYTES_MAX: usize = 256;
+    /// Milliseconds that the model of `reply_precheck_model` has. Longer: the agent reads the message without its answer.
+    pub const PRECHECK_MS: i64 = 30_000;
+    /// Tokens of its answer.
+    pub const PRECHECK_TOKENS_MAX: u32 = 512;
     /// Milliseconds between two tries to begin the turn of a message that waits for room.
     pub const CHAT_RETRY_MS: i64 = 5_000;
     /// Milliseconds in which a chat is told the same only once.

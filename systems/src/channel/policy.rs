@@ -41,7 +41,7 @@ pub(super) fn judge(
     id: ConversationId,
     event: &ChatEvent,
 ) -> Verdict {
-    let role = rules::role(of, &event.sender);
+    let role = rules::role(world, of, &event.chat, &event.sender);
     let is_named = role.is_some() || (!event.is_group && rules::is_recipient(of, &event.sender));
     let is_known = is_named || pair::paired_at(world, &of.name, &conversation.chat).is_some();
     if !is_known && let Some(code) = start_code(event) {
@@ -57,7 +57,7 @@ pub(super) fn judge(
     if let Some(verdict) = by_rate(world, of, merged, id, event) {
         return verdict;
     }
-    by_role(of, role, event)
+    by_role(world, of, role, event)
 }
 
 /// The code of `/start <code>`.
@@ -157,9 +157,9 @@ fn by_rate(
 }
 
 /// May the sender chat, and give this command?
-fn by_role(of: &InstanceRules, role: Option<ChatRole>, event: &ChatEvent) -> Verdict {
+fn by_role(world: &World, of: &InstanceRules, role: Option<ChatRole>, event: &ChatEvent) -> Verdict {
     let decides = event.command.as_ref().is_some_and(|command| DECISIONS.contains(&&*command.name));
-    if decides && !rules::may_approve(of, &event.sender) {
+    if decides && !rules::may_approve(world, of, &event.chat, &event.sender) {
         let text = "Only an administrator or a configured recipient may decide approvals.";
         return Verdict::Tell(Notice::Denied, Why::Denied, text.to_owned());
     }

@@ -405,6 +405,7 @@ pub(super) fn store(
         at: world.resource::<Now>().0,
         joined: 1,
         is_aside: false,
+        is_checked: false,
         is_addressed,
         state,
     };

@@ -107,9 +107,7 @@ fn open_calls_have_a_bound_and_are_answered_in_the_end() {
     memory.is_flat(&daemon, "calls that are open");
     neighbour.is_served();
     model.release();
-    wait("all turns have ended", || {
-        (metric(&daemon, "agentsvc_hook_calls{state=\"running\"}")? < 1.0).then_some(())
-    });
+    wait("all turns have ended", || (metric(&daemon, "agentsvc_hook_calls{state=\"running\"}")? < 1.0).then_some(()));
     once(&daemon, "/api/hooks/wake", None, &json!({ "text": "and now?", "agent": hooked })).expect(200);
     neighbour.leave();
 }

@@ -16,7 +16,8 @@ use crate::support::model::Model;
 const FILES: usize = 3_000;
 
 fn daemon(config: &str) -> (Daemon, PathBuf) {
-    let daemon = harness(&format!("{config}[inbox]\nenabled = true\npoll_interval_secs = 1\ndefault_agent = \"reader\"\n"));
+    let daemon =
+        harness(&format!("{config}[inbox]\nenabled = true\npoll_interval_secs = 1\ndefault_agent = \"reader\"\n"));
     let inbox = daemon.home().join("inbox");
     wait("the inbox is there", || inbox.join("failed").is_dir().then_some(()));
     (daemon, inbox)
@@ -110,12 +111,15 @@ fn giant_files_links_and_pipes_are_put_aside_unread_and_sound_files_pass_them() 
     }
     put(&inbox, "zz-sound.txt", b"the last one, and sound");
     wait("all are put aside or taken", || (waiting(&inbox) == 0).then_some(()));
-    let asked = || model.server.requests().iter().map(|request| format!("{:?}", request.messages())).collect::<String>();
+    let asked =
+        || model.server.requests().iter().map(|request| format!("{:?}", request.messages())).collect::<String>();
     wait("the sound one is read", || asked().contains("the last one, and sound").then_some(()));
     assert!(!asked().contains("the-secret-of-the-operator"));
     assert_eq!(fs::read_to_string(&secret).unwrap(), "the-secret-of-the-operator");
     let all = reasons(&inbox);
-    for (part, least) in [("longer than", 20), ("symbolic link", 80), ("hard link", 20), ("directory", 20), ("regular file", 20)] {
+    for (part, least) in
+        [("longer than", 20), ("symbolic link", 80), ("hard link", 20), ("directory", 20), ("regular file", 20)]
+    {
         let found = all.iter().filter(|why| why.contains(part)).count();
         assert_eq!(found, least, "{part}: {all:?}");
     }

@@ -56,7 +56,8 @@ pub(crate) fn slow_heads_and_slow_bodies_are_given_up_and_others_are_served() {
     let daemon = harness("[webhook_triggers]\nenabled = true\nrate_limit_per_minute = 1000000\n");
     let neighbour = Neighbour::of(&daemon);
     let memory = Memory::of(&daemon);
-    let hook = "POST /api/hooks/agent HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 60000\r\n\r\n";
+    let hook =
+        "POST /api/hooks/agent HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 60000\r\n\r\n";
     let head = "GET /api/health HTTP/1.1\r\nhost: localhost\r\n";
     let body = "POST /api/events HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 100000\r\n\r\n";
     let chunks =

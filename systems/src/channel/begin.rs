@@ -18,7 +18,7 @@ use super::index::Messages;
 use super::metrics::count;
 use super::post::{self, Outgoing};
 use super::receive::joined;
-use super::{limits, precheck, rules, talk};
+use super::{limits, policy, precheck, rules, talk};
 use crate::config::Settings;
 use crate::kernel::clock::Now;
 use crate::kernel::entities::{change, find, state};
@@ -175,7 +175,10 @@ fn opened(world: &mut World, id: ChatMessageId, agent: AgentId, taken: MessageTa
         message.files = None;
     });
     let Some(message) = world.get::<ChatMessage>(entity) else { return };
-    let (conversation, is_aside) = (message.conversation, message.is_aside);
+    let (conversation, is_aside, is_checked) = (message.conversation, message.is_aside, message.is_checked);
+    if !is_checked {
+        policy::count_turn(world, conversation);
+    }
     if !is_aside {
         remember(world, conversation, agent, taken.session);
     }

@@ -123,8 +123,9 @@ fn by_rate(
     let its = crate::kernel::entities::state::<Conversation>(world, id)?;
     let of_now = |(at, count): (i64, u32)| if at == minute { count } else { 0 };
     let most = merged.bot_replies_max.unwrap_or(limits::BOT_REPLIES_MAX);
-    let turns = of_now(its.turns);
-    if (event.sender.is_bot && its.bot_replies >= most) || turns >= limits::CONVERSATION_TURNS_PER_MINUTE_MAX {
+    if (event.sender.is_bot && its.bot_replies >= most)
+        || of_now(its.turns) >= limits::CONVERSATION_TURNS_PER_MINUTE_MAX
+    {
         return Some(Verdict::Silent(Why::Loop));
     }
     let sender = hash(&event.sender.id);
@@ -138,22 +139,30 @@ fn by_rate(
         let text = "Too many messages. Wait a minute, please.";
         return Some(Verdict::Tell(Notice::Rate, Why::Rate, text.to_owned()));
     }
-    talk::update(world, id, |its| {
-        its.turns = (minute, turns + 1);
-        if per_user > 0 {
+    if per_user > 0 {
+        talk::update(world, id, |its| {
             its.rates.retain(|rate| rate.sender != sender && rate.minute == minute);
             if its.rates.len() >= limits::CONVERSATION_SENDERS_MAX {
                 its.rates.remove(0);
             }
             its.rates.push(SenderRate { sender, minute, count: by_sender + 1 });
-        }
-    });
+        });
+    }
     if per_minute > 0
         && let Some(entity) = instance.and_then(|id| world.resource::<Instances>().get(id))
     {
         change(world, entity, |it: &mut ChannelInstance| it.minute = (minute, by_instance + 1));
     }
     None
+}
+
+/// A turn of a conversation begins. Messages that are joined are one turn.
+pub(super) fn count_turn(world: &mut World, id: ConversationId) {
+    let minute = world.resource::<Now>().0.0.div_euclid(MINUTE_MS);
+    talk::update(world, id, |its| {
+        let before = if its.turns.0 == minute { its.turns.1 } else { 0 };
+        its.turns = (minute, before.saturating_add(1));
+    });
 }
 
 /// May the sender chat, and give this command?

@@ -20,6 +20,7 @@ use super::begin::{self, begin, remove};
 use super::end::is_silent;
 use super::limits;
 use super::metrics::count;
+use super::policy;
 use crate::kernel::clock::Now;
 use crate::kernel::entities::{change, find, state};
 use crate::kernel::index;
@@ -61,6 +62,9 @@ pub(super) fn ask(
     let (_, taken) = take_hidden(world, owner, new, None)?;
     let deadline = Some(world.resource::<Now>().0.plus_ms(limits::PRECHECK_MS));
     set(world, id, ChatMessageState::Checking { turn: taken.turn, deadline });
+    if let Some(conversation) = state::<ChatMessage>(world, id).map(|message| message.conversation) {
+        policy::count_turn(world, conversation);
+    }
     Ok(())
 }
 

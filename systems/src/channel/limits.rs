@@ -24,8 +24,8 @@ agentsvc_components::limits! {
     pub const CONVERSATION_SEEN_MAX: usize = 64;
     /// Senders whose rate a conversation remembers. More: the one of the oldest minute is forgotten.
     pub const CONVERSATION_SENDERS_MAX: usize = 32;
-    /// Turns that the messages of one conversation begin in a minute; messages that are joined begin one. More: they are ignored,
-    /// for bots may answer each other.
+    /// Turns that the messages of one conversation begin in a minute, commands among them; messages that are joined begin one. More:
+    /// they are ignored, for bots may answer each other.
     pub const CONVERSATION_TURNS_PER_MINUTE_MAX: u32 = 60;
     /// Answers to other bots without a message of a person between them, where `bot_replies_max` says nothing.
     pub const BOT_REPLIES_MAX: u32 = 5;

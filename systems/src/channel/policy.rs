@@ -156,7 +156,7 @@ fn by_rate(
     None
 }
 
-/// A turn of a conversation begins. Messages that are joined are one turn.
+/// A turn of a conversation begins, or a command. Messages that are joined are one turn.
 pub(super) fn count_turn(world: &mut World, id: ConversationId) {
     let minute = world.resource::<Now>().0.0.div_euclid(MINUTE_MS);
     talk::update(world, id, |its| {

@@ -35,6 +35,10 @@ const RATE: usize = 5_000;
 const ADAPTERS: usize = 200;
 /// Chats whose answers a stuck adapter does not take.
 const STUCK_CHATS: usize = 60;
+/// What a message begins with whose answer is longer than a pipe holds, so that its write is stuck, too.
+const LONG: &str = "at length, ";
+/// Bytes of such an answer.
+const LONG_BYTES: usize = 100_000;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
@@ -116,8 +120,9 @@ fn bring(order: &Order, emit: impl Fn(&str)) {
             thread::sleep((begun + Duration::from_micros(due as u64)).saturating_duration_since(Instant::now()));
         }
         let chat = number / order.together % order.chats;
+        let long = if order.is_stuck { LONG } else { "" };
         let params = json!({ "user_id": format!("chat-{chat}"), "user_name": "Ann", "message_id": format!("{id}-{number}"),
-            "text": format!("written at {}", now()) });
+            "text": format!("{long}written at {}", now()) });
         emit(&format!("{}\n", json!({ "method": "message", "params": params })));
     }
 }
@@ -161,7 +166,8 @@ fn model() -> (ModelServer, Arc<Mutex<Vec<Duration>>>) {
         if let Some(written) = written {
             noted.lock().expect("the list is whole").push(Duration::from_nanos(now().saturating_sub(written)));
         }
-        Reply::text("ok")
+        let is_long = request.last_user().starts_with(LONG);
+        Reply::text(if is_long { "x".repeat(LONG_BYTES) } else { "ok".to_owned() })
     });
     (server, ways)
 }

@@ -86,9 +86,9 @@ table! {
         group_policy: Option<GroupPolicy> => choice(<Option<GroupPolicy>>::WORDS).example("mention_only").protected(),
         /// Regular expressions; a group message that matches one counts as a mention.
         group_trigger_patterns: Vec<Box<str>> => list(pattern).example("[\"(?i)hey bot\"]").protected(),
-        /// Messages per minute that a conversation may send; 0 is unlimited.
+        /// Messages per minute that the channel answers; 0 is unlimited.
         rate_limit_per_minute: u32 => integer(0..=100_000).example("60").protected(),
-        /// The same per person.
+        /// The same per person in a conversation.
         rate_limit_per_user: u32 => integer(0..=100_000).example("10").protected(),
         /// Give each thread a session of its own.
         threading: bool => flag().example("true").protected(),
@@ -163,7 +163,7 @@ impl Word for Option<GroupPolicy> {
     ];
 }
 
-fn maybe_word<T: Copy, S: Serializer>(value: &Option<T>, to: S) -> Result<S::Ok, S::Error>
+pub(super) fn maybe_word<T: Copy, S: Serializer>(value: &Option<T>, to: S) -> Result<S::Ok, S::Error>
 where
     Option<T>: Word,
 {

@@ -26,6 +26,7 @@ mod ledger;
 mod media;
 mod out;
 mod registry;
+pub mod role_mapping;
 pub mod routing;
 mod rules;
 mod run;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::config::ConfiguredChannels;
+use super::role_mapping::RoleMapping;
 use crate::kernel::config::table;
 
 /// Bindings, and chats of `[broadcast]`, that a configuration may have.
@@ -71,6 +72,8 @@ pub struct ConfiguredRoutes {
     pub bindings: Vec<Binding>,
     /// `[broadcast]`.
     pub broadcast: Broadcast,
+    /// `[channel_role_mapping]`.
+    pub roles: BTreeMap<Box<str>, RoleMapping>,
 }
 
 fn strategies() -> Vec<&'static str> {
@@ -209,7 +212,11 @@ mod tests {
     #[test]
     fn routes_of_the_documentation_are_read_and_reach_their_channel() {
         let config = Config::parse(ROUTED, "c".as_ref()).unwrap().config;
-        let routes = ConfiguredRoutes { bindings: config.bindings.clone(), broadcast: config.broadcast.clone() };
+        let routes = ConfiguredRoutes {
+            bindings: config.bindings.clone(),
+            broadcast: config.broadcast.clone(),
+            ..ConfiguredRoutes::default()
+        };
         let of_tg = routes.bindings_of("tg", "telegram");
         assert_eq!((of_tg.len(), &*of_tg[0].agent, of_tg[0].peer_id.as_deref()), (1, "b", Some("7")));
         assert_eq!(routes.broadcast_of("tg"), [("!room:server".into(), vec!["a".into(), "b".into()])]);

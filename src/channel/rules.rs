@@ -6,6 +6,7 @@ use agentsvc_components::manifest::channel::{ChannelOverrides, OutputFormat};
 use super::auto_reply::AutoReplyConfig;
 use super::config::{ChannelsConfig, CommandPolicy, ConfiguredChannels, SidecarChannel};
 use super::registry::Registry;
+use super::role_mapping;
 use super::routing::ConfiguredRoutes;
 use super::web_chat::{self, ConfiguredSites};
 
@@ -51,6 +52,7 @@ fn rules(
         overrides: overrides(channel).over(&channel.channel_overrides),
         bindings: routes.bindings_of(name, channel.channel_type(name)),
         broadcast: routes.broadcast_of(name),
+        role_mapping: role_mapping::of(&routes.roles, name, channel.channel_type(name)),
         has_allow_list,
         coalesce_window_ms: u32::try_from(channel.message_coalesce_window_ms).unwrap_or(u32::MAX),
         suppress_errors: ready.suppress_error_responses,

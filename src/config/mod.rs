@@ -23,6 +23,7 @@ use crate::browser::config::Browser;
 use crate::budget::config::Budget;
 use crate::channel::auto_reply::{AutoReplyConfig, note_auto_reply};
 use crate::channel::config::{ChannelsConfig, SidecarChannel, former_channel, note_channels};
+use crate::channel::role_mapping::{RoleMapping, note_roles};
 use crate::channel::routing::{Binding, Broadcast, ROUTES_MAX, binding};
 use crate::channel::web_chat::{WebChat, note_sites};
 use crate::checkpoint::config::Checkpoints;
@@ -202,6 +203,8 @@ table! {
             .protected(),
         /// Conversations that several agents answer.
         broadcast: Broadcast => table(),
+        /// What people with roles of a platform may do in paired chats, one table for each channel or type of channel.
+        channel_role_mapping: BTreeMap<Box<str>, RoleMapping> => named("discord"),
         /// People who use this installation, a list, `[[users]]`, of tables with `name`.
         users: BTreeMap<Box<str>, UserConfig> => named_or_listed("ann"),
         /// What holds for all users.
@@ -291,6 +294,7 @@ impl Config {
         note_channels(&self.sidecar_channels, reader);
         note_auto_reply(&self.auto_reply, reader);
         note_users(&self.users, reader);
+        note_roles(&self.channel_role_mapping, reader);
         note_sites(&self.web_chats, &self.sidecar_channels, reader);
         if self.bindings.len() > ROUTES_MAX {
             reader.problem("bindings", format!("must be at most {ROUTES_MAX} bindings"));

@@ -37,7 +37,11 @@ impl Config {
         settings.set(self.extensions.clone());
         settings.set(ConfiguredChannels(self.sidecar_channels.clone()));
         settings.set(ConfiguredSites(self.web_chats.clone()));
-        settings.set(ConfiguredRoutes { bindings: self.bindings.clone(), broadcast: self.broadcast.clone() });
+        settings.set(ConfiguredRoutes {
+            bindings: self.bindings.clone(),
+            broadcast: self.broadcast.clone(),
+            roles: self.channel_role_mapping.clone(),
+        });
         settings.set(ConfiguredUsers(self.users.clone()));
         settings.set(self.channels.clone());
         settings.set(self.auto_reply.clone());

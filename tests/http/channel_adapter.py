@@ -2,7 +2,7 @@
 
 A line that is not JSON is answered as the SDK answers it, unless MUTE is set. Lines of the test that begin with "!" are
 for this script: "!exit <code>", "!stderr <text>", "!big <bytes>", "!tree <bytes>" (a poll of so many bytes), "!env" (the names
-of its variables as a message), "!deaf" (it outlives its input)."""
+of its variables as a message), "!deaf" (it outlives its input), "!stuck" (it reads no more commands)."""
 
 import json
 import os
@@ -18,6 +18,7 @@ if "--describe" in sys.argv:
 
 lock = threading.Lock()
 deaf = threading.Event()
+stuck = threading.Event()
 test = socket.create_connection(("127.0.0.1", int(os.environ["TEST_PORT"])))
 
 
@@ -46,6 +47,8 @@ def follow():
             emit(json.dumps({"method": "message", "params": {"user_id": "env", "user_name": "E", "text": text}}))
         elif line == "!deaf":
             deaf.set()
+        elif line == "!stuck":
+            stuck.set()
         else:
             emit(line)
     os._exit(0)
@@ -53,6 +56,8 @@ def follow():
 
 threading.Thread(target=follow, daemon=True).start()
 for line in sys.stdin:
+    if stuck.is_set():
+        threading.Event().wait()
     try:
         json.loads(line)
     except ValueError as error:

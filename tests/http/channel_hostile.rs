@@ -147,3 +147,34 @@ fn another_channel_answers_whatever_it_does() {
     assert!(daemon.cli(&["stop"]).status.success());
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
 }
+
+#[test]
+fn one_that_reads_nothing_keeps_no_other_waiting() {
+    let (model, stage, other) = (Model::start(), Stage::new(), Stage::new());
+    let entry = stage.entry("bad", &format!("{OPEN}\nshutdown_grace_secs = 1"));
+    let daemon = daemon_with(&model, &format!("{entry}{}", other.entry("good", OPEN)));
+    let (mut bad, mut good) = (stage.ready(&[]), other.ready(&[]));
+    bad.line("!stuck");
+    // More than its pipe holds: the write of an answer does not come to its end.
+    for at in 0..40 {
+        says(&mut bad, &format!("c{at}"), &"x".repeat(if at < 8 { 60_000 } else { 10 }));
+    }
+    let open = |daemon: &Daemon| {
+        let list = daemon.get("/api/channels/bad/sends?limit=100").expect(200);
+        let all = list["sends"].as_array().cloned().unwrap_or_default();
+        all.iter().filter(|send| send["status"] == "queued").count()
+    };
+    until("its answers wait", || (open(&daemon) >= 30).then_some(()));
+    // A write that is stuck is given up after many seconds. Whoever waited for one would not be here in time.
+    let begun = Instant::now();
+    for at in 0..20 {
+        let said = format!("hello {at}");
+        says(&mut good, "ann", &said);
+        assert_eq!(good.next_of("send")["text"], format!("echo: {said}"));
+    }
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(open(&daemon) > 0);
+    let begun = Instant::now();
+    assert!(daemon.cli(&["stop"]).status.success());
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+}

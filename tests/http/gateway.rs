@@ -63,3 +63,29 @@ fn in_a_group_the_agent_reads_names_and_may_be_silent() {
     }
     assert_eq!(model.requests().len(), 2, "what is refused asks no model");
 }
+
+#[test]
+fn the_policies_of_the_agent_hold_for_messages_of_gateways() {
+    let model = Model::start();
+    let daemon = Daemon::with(&model.config());
+    let rules = "[channel_overrides]\ngroup_policy = \"mention_only\"\ngroup_trigger_patterns = ['\\bhelp\\b']\n\
+                 dm_policy = \"allowed_only\"\n";
+    let agent = daemon.agent_with("scout", rules);
+    let body = |message: &str, is_group: bool, was_mentioned: bool| {
+        json!({ "message": message, "channel_type": "whatsapp:9@g.us", "sender_id": "1", "is_group": is_group,
+            "was_mentioned": was_mentioned })
+    };
+    let silent = said(&daemon, &agent, &body("good morning", true, false));
+    assert_eq!((&silent["silent"], &silent["response"], silent.get("turn_id")), (&json!(true), &json!(""), None));
+    let path = format!("/api/agents/{agent}/message/stream");
+    let streamed = daemon.post(&path, &body("good morning", true, false)).text();
+    assert!(streamed.starts_with("event: done\n") && streamed.contains("\"silent\":true"), "{streamed}");
+    assert_eq!(said(&daemon, &agent, &body("hello", false, false))["silent"], true, "a stranger");
+    assert_eq!(model.requests().len(), 0, "no model was asked");
+    assert_eq!(said(&daemon, &agent, &body("good morning", true, true)).get("silent"), None);
+    assert_eq!(said(&daemon, &agent, &body("I need HELP", true, false)).get("silent"), None);
+    let user = json!({ "name": "ann", "role": "user", "channel_bindings": { "whatsapp": "1" } });
+    daemon.post("/api/users", &user).expect(201);
+    assert_eq!(said(&daemon, &agent, &body("hello", false, false)).get("silent"), None);
+    assert_eq!(model.requests().len(), 3);
+}

@@ -87,6 +87,7 @@ fn set(harness: &mut Harness) {
     let agent = harness.rng.any(&agent).map(|agent| agent.to_string().into());
     let auto_route = harness.rng.pick(&[AutoRoute::StickyTtl, AutoRoute::StickyHeuristic]);
     let auto_reply = hooks::limits(harness);
+    let precheck = harness.rng.pick(&[None, Some("small")]);
     let rules = |name: &str, dm_policy: Option<DmPolicy>, message_debounce_ms: Option<u32>| InstanceRules {
         name: name.into(),
         channel_type: "telegram".into(),
@@ -97,6 +98,7 @@ fn set(harness: &mut Harness) {
             message_debounce_ms,
             auto_route: Some(auto_route),
             reply_precheck: Some(true),
+            reply_precheck_model: precheck.map(Into::into),
             ..ChannelOverrides::default()
         },
         auto_reply: auto_reply.clone(),
@@ -211,7 +213,9 @@ pub(crate) fn goes_out(harness: &mut Harness, run: &RunJob) -> Result<(), String
 pub(crate) fn at_end(harness: &mut Harness) -> Result<(), String> {
     let wrong = |refusal: agentsvc_components::Refusal| refusal.message;
     let open = harness.read(List::<ChatMessageView> { limit: 100, ..List::default() }).map_err(wrong)?.items;
-    let stuck = open.iter().find(|view| matches!(view.message.state, ChatMessageState::Answering { .. }));
+    let stuck = open.iter().find(|view| {
+        matches!(view.message.state, ChatMessageState::Checking { .. } | ChatMessageState::Answering { .. })
+    });
     if let Some(stuck) = stuck {
         return Err(format!("message {} of a chat is still open", stuck.id));
     }

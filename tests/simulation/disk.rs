@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use agentsvc_components::kernel::effect::AnyEffect;
 use agentsvc_components::kernel::record::{Op, Space};
+use agentsvc_systems::kernel::engine::Told;
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::{Commit, Records, Release};
 
@@ -46,6 +47,18 @@ pub(crate) struct Batch {
     ops: Vec<Op>,
     effects: Vec<AnyEffect>,
     releases: Vec<Release>,
+    told: Vec<Told>,
+}
+
+/// What a step that is on disk sets free.
+#[derive(Default)]
+pub(crate) struct Landed {
+    /// Effects, which start.
+    pub(crate) effects: Vec<AnyEffect>,
+    /// Replies, which leave.
+    pub(crate) releases: Vec<Release>,
+    /// What those hear of who listen.
+    pub(crate) told: Vec<Told>,
 }
 
 /// The store of a world.
@@ -66,8 +79,8 @@ impl Disk {
         for op in commit.ops.iter().filter(|op| op.space == Space::World) {
             put(&mut self.seen, op);
         }
-        let Commit { ops, effects, releases, .. } = commit;
-        self.tail.push_back(Batch { ops, effects, releases });
+        let Commit { ops, effects, releases, told, .. } = commit;
+        self.tail.push_back(Batch { ops, effects, releases, told });
     }
 
     /// Steps that wait for a sync.
@@ -76,25 +89,28 @@ impl Disk {
     }
 
     /// The oldest so many steps are on disk: gives what they release.
-    pub(crate) fn sync(&mut self, count: usize) -> Vec<(Vec<AnyEffect>, Vec<Release>)> {
+    pub(crate) fn sync(&mut self, count: usize) -> Vec<Landed> {
         let count = count.min(self.tail.len());
         let batches: Vec<Batch> = self.tail.drain(..count).collect();
         batches.into_iter().map(|batch| self.land(batch)).collect()
     }
 
-    fn land(&mut self, batch: Batch) -> (Vec<AnyEffect>, Vec<Release>) {
+    fn land(&mut self, batch: Batch) -> Landed {
         for op in &batch.ops {
             put(if op.space == Space::World { &mut self.world } else { &mut self.content }, op);
         }
-        (batch.effects, batch.releases)
+        Landed { effects: batch.effects, releases: batch.releases, told: batch.told }
     }
 
-    /// The process dies; of what waits, the first so many steps made it to the disk, and nobody heard of it.
-    pub(crate) fn die(&mut self, kept: usize) {
+    /// The process dies; of what waits, the first so many steps made it to the disk, and nobody heard of it. Was there something
+    /// to hear?
+    pub(crate) fn die(&mut self, kept: usize) -> bool {
+        let mut is_missed = false;
         for batch in std::mem::take(&mut self.tail).into_iter().take(kept) {
-            drop(self.land(batch));
+            is_missed |= !self.land(batch).told.is_empty();
         }
         self.seen = self.world.clone();
+        is_missed
     }
 
     /// What a start reads.

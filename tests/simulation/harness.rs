@@ -25,7 +25,8 @@ use agentsvc_systems::{Command, Engine, Records, ReplySlot, Settings};
 use super::action::{Action, What};
 use super::chats::{self, Chats};
 use super::coverage::Coverage;
-use super::disk::{Disk, End};
+use super::disk::{Disk, End, Landed};
+use super::event_hooks::Ears;
 use super::facts::{Facts, GONE};
 use super::hooks::{self, Hooks};
 use super::money::Watermarks;
@@ -33,7 +34,7 @@ use super::observe::AuditLog;
 use super::outside::Outside;
 use super::rng::Rng;
 use super::slots::Plans;
-use super::{client, entries, money, observe, outside, reads};
+use super::{client, entries, event_hooks, money, observe, outside, reads};
 
 /// When worlds begin; a Tuesday.
 const BEGIN: i64 = 1_700_000_000_000;
@@ -86,6 +87,8 @@ pub(crate) struct Harness {
     /// What must have become of the slots of schedules.
     plans: Plans,
     pub(crate) coverage: Coverage,
+    /// What hooks of events heard.
+    pub(crate) ears: Ears,
     pub(crate) trace: Vec<String>,
     pub(crate) watermarks: Watermarks,
     pub(crate) trail: AuditLog,
@@ -169,6 +172,7 @@ impl Harness {
             known: Known::default(),
             plans: Plans::default(),
             coverage: Coverage::default(),
+            ears: Ears::default(),
             trace: Vec::new(),
             watermarks: Watermarks::default(),
             trail: AuditLog::default(),
@@ -265,8 +269,9 @@ impl Harness {
     /// The oldest so many steps that wait are on disk: replies leave, effects start.
     pub(crate) fn sync(&mut self, count: usize) -> Result<(), String> {
         let landed = self.disk.sync(count);
-        for (effects, releases) in landed {
+        for Landed { effects, releases, told } in landed {
             releases.into_iter().for_each(|release| release());
+            self.ears.hear(told)?;
             outside::begin(self, effects)?;
         }
         self.hear();
@@ -296,7 +301,8 @@ impl Harness {
             kept = 0;
         }
         self.coverage.stats(&self.engine.stats());
-        self.disk.die(kept);
+        let is_missed = self.disk.die(kept);
+        self.ears.die(is_missed);
         self.outside.die();
         self.facts.die();
         // What is told from here on was told before.
@@ -407,6 +413,7 @@ impl Harness {
                 self.coverage.stats(&stats);
                 chats::at_end(self)?;
                 hooks::at_end(self)?;
+                event_hooks::at_end(self)?;
                 return observe::end(self);
             }
             // Webhooks get a few deliveries a round, and what happened may have left them a thousand.

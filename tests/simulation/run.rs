@@ -23,6 +23,7 @@ mod deliveries;
 mod disk;
 mod dreams;
 mod entries;
+mod event_hooks;
 mod facts;
 mod hands;
 mod harness;

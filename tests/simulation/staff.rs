@@ -75,6 +75,9 @@ pub(crate) fn model(harness: &mut Harness, call: &ModelCall) -> ModelEnd {
         let blocks = if roll < 50 { vec![said] } else { Vec::new() };
         return ModelEnd::Aborted(answer(blocks, StopReason::End));
     }
+    // The model that is asked first whether a message of a chat deserves an answer.
+    let is_check = call.request.as_ref().is_some_and(|request| request.profile.is_some() && request.chat.is_some());
+    let said = if is_check && roll >= 75 { text_block("NO_REPLY") } else { said };
     let asks = if insists(call) { 8..90 } else { 8..48 };
     match roll {
         _ if harness.is_ending => ModelEnd::Answered(answer(vec![said], StopReason::End)),

@@ -111,6 +111,8 @@ struct Message {
     agent: AgentId,
     session: Option<SessionId>,
     content: NewMessage,
+    /// Does the agent answer it? Not where it comes from a chat whose policy leaves it out.
+    is_answered: bool,
 }
 
 /// What a turn that this request begins carries of the request's trace; nothing without one.
@@ -136,6 +138,10 @@ impl Message {
             was_mentioned: body.was_mentioned,
         };
         let chat = sender.read()?;
+        let is_answered = match &chat {
+            Some(chat) => call.ask(chat.question(agent, &said)).await?,
+            None => true,
+        };
         let (said, found_in_text) = match &chat {
             Some(chat) if !said.is_empty() => chat.shielded(*call.api.services.state::<InjectionPolicy>(), said),
             Some(_) => (said, None),
@@ -153,12 +159,12 @@ impl Message {
             request.get_or_insert_default().thinking = true;
         }
         let content = NewMessage { blocks, request, taint, found, ..NewMessage::default() };
-        Ok(Self { agent, session, content })
+        Ok(Self { agent, session, content, is_answered })
     }
 }
 
 /// The response to a message.
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 struct Answer {
     response: String,
     input_tokens: u64,
@@ -168,11 +174,14 @@ struct Answer {
     /// Cost; 0 if the price is unknown.
     cost_usd: f64,
     session_id: Uuid,
-    turn_id: Uuid,
+    /// The turn; absent if none began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turn_id: Option<Uuid>,
     /// Notes from the agent to its owner; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner_notice: Option<String>,
-    /// Whether the agent gives no answer: its last line is `NO_REPLY` or `[no reply needed]`. Do not show `response` then.
+    /// Whether the agent gives no answer: its last line is `NO_REPLY` or `[no reply needed]`, or it does not answer such messages
+    /// of chats. Do not show `response` then.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     silent: bool,
     /// Whether the turn was stopped; `response` is the partial text.
@@ -184,7 +193,11 @@ struct Answer {
 }
 
 async fn send(call: Call) -> Result<Response, Error> {
-    let Message { agent, session, content } = Message::read(&call).await?;
+    let Message { agent, session, content, is_answered } = Message::read(&call).await?;
+    if !is_answered {
+        let session_id = call.ask(ResolveSession { agent, session }).await?.0;
+        return reply::ok(&Answer { session_id, silent: true, ..Answer::default() });
+    }
     // When the client goes, this future is dropped and nobody waits any more; the turn goes on.
     let answer = call.ask(SendMessage { agent, session, message: content }).await?;
     reply::ok(&Answer {
@@ -195,7 +208,7 @@ async fn send(call: Call) -> Result<Response, Error> {
         iterations: answer.iterations,
         cost_usd: answer.usage.cost.usd(),
         session_id: answer.session.0,
-        turn_id: answer.turn.0,
+        turn_id: Some(answer.turn.0),
         owner_notice: (!answer.notices.is_empty()).then(|| answer.notices.join("\n")),
         stopped: answer.end == TurnEnd::Stopped,
         interrupted: answer.end == TurnEnd::Interrupted,
@@ -203,7 +216,11 @@ async fn send(call: Call) -> Result<Response, Error> {
 }
 
 async fn stream(call: Call) -> Result<Response, Error> {
-    let Message { agent, session, content } = Message::read(&call).await?;
+    let Message { agent, session, content, is_answered } = Message::read(&call).await?;
+    if !is_answered {
+        call.ask(ResolveSession { agent, session }).await?;
+        return Ok(stream::response(&call.api, stream::of_silence()));
+    }
     // First the ears, then the message: nothing of the turn is missed. The session that was resolved is named in the
     // message, so that both mean the same one even when another request switches sessions in between.
     let session = call.ask(ResolveSession { agent, session }).await?;

@@ -4,6 +4,7 @@
 use agentsvc_components::kernel::taint::{InjectionFound, Taint};
 use agentsvc_components::turn::{ChatSource, TurnRequest};
 use agentsvc_components::{AgentId, SessionId};
+use agentsvc_systems::channel::AnswersGateway;
 use agentsvc_systems::injection::{InjectionPolicy, Shielded, shield};
 use sha2::{Digest, Sha256};
 use uuid::Builder;
@@ -81,6 +82,23 @@ impl Sender {
 }
 
 impl FromChat {
+    /// The question whether the agent answers it.
+    pub(super) fn question(&self, agent: AgentId, said: &str) -> AnswersGateway {
+        AnswersGateway {
+            agent,
+            channel_type: self.kind().into(),
+            sender: self.sender.as_str().into(),
+            is_group: self.is_group,
+            was_mentioned: self.is_addressed,
+            text: said.to_owned(),
+        }
+    }
+
+    /// The kind of the platform.
+    fn kind(&self) -> &str {
+        self.channel.split(':').next().unwrap_or_default()
+    }
+
     /// The session of the chat: always the same one.
     pub(super) fn session(&self, agent: AgentId) -> SessionId {
         let mut hash = Sha256::new();
@@ -101,6 +119,7 @@ impl FromChat {
 
     /// What the turn carries of it.
     pub(super) fn mark(self, request: &mut TurnRequest, taint: Taint) -> Taint {
+        let kind = self.kind().into();
         let FromChat { channel, sender, is_addressed, .. } = self;
         // No user of a channel of the daemon is called so, and a room without a named person is no person.
         let user = if sender.is_empty() { format!("@{channel}#") } else { format!("@{channel}:{sender}") };
@@ -108,7 +127,7 @@ impl FromChat {
         request.system = (!is_addressed).then(|| MAY_BE_SILENT.to_owned());
         // No channel of the daemon has this name: the turn may send to none of their chats.
         request.chat = Some(Box::new(ChatSource {
-            channel_type: channel.split(':').next().unwrap_or_default().into(),
+            channel_type: kind,
             instance: Box::default(),
             chat: channel.into(),
             sender: sender.into(),

@@ -9,6 +9,7 @@ use agentsvc_systems::session::{GetSession, error_codes::SESSION_REMOVED};
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::Api;
 use crate::http::bridge::Bridge;
@@ -31,6 +32,12 @@ pub(crate) fn of_turn(subscription: Subscription, turn: TurnId) -> impl Stream<I
         let wire = follower.next().await?;
         Some((wire, follower))
     })
+}
+
+/// The event of a message that gets no answer.
+pub(crate) fn of_silence() -> impl Stream<Item = Bytes> + Send {
+    let usage = json!({ "input_tokens": 0, "output_tokens": 0 });
+    stream::iter([sse::event("done", &json!({ "done": true, "silent": true, "usage": usage }))])
 }
 
 /// The events of the first turn that speaks: the one in flight, else the next.

@@ -123,6 +123,14 @@ pub enum ChatMessageState {
     },
     /// It is a command that is carried out outside.
     Command(ChatCommand),
+    /// A model is asked whether it deserves an answer (`reply_precheck_model`).
+    Checking {
+        /// The turn that asks.
+        turn: TurnId,
+        /// Until when; `None` once that is over.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<Timestamp>,
+    },
     /// Its turn is open.
     Answering {
         /// Which agent answers.
@@ -178,6 +186,9 @@ pub struct ChatMessage {
     /// It is asked beside the conversation: its turn has a session of its own, which the conversation does not remember.
     #[serde(default, skip_serializing_if = "is_default")]
     pub is_aside: bool,
+    /// A model said that it deserves an answer, or gave none: it is not asked again.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_checked: bool,
     /// How many messages were joined.
     pub joined: u32,
     /// Where it is.
@@ -196,7 +207,9 @@ impl ChatMessage {
         let long = |text: &Option<Box<str>>| text.as_deref().map_or(0, str::len);
         let command = match &self.state {
             ChatMessageState::Command(command) => command.name.len() + command.args.len() + long(&command.edits),
-            ChatMessageState::Waiting { .. } | ChatMessageState::Answering { .. } => 0,
+            ChatMessageState::Waiting { .. }
+            | ChatMessageState::Checking { .. }
+            | ChatMessageState::Answering { .. } => 0,
         };
         let block = |block: &Block| if let Block::Text { text } = block { text.len() } else { 64 };
         self.instance.len()

@@ -136,6 +136,9 @@ pub struct InstanceRules {
     /// The users of the configuration. Where there are any, others are strangers.
     #[serde(skip_serializing_if = "is_default")]
     pub users: Vec<ChatUser>,
+    /// What people with roles of the platform may do in paired chats, where no user of the configuration is the sender.
+    #[serde(skip_serializing_if = "is_default")]
+    pub role_mapping: Vec<(Box<str>, ChatRole)>,
     /// Bindings of the configuration; those of other channels match nothing here.
     #[serde(skip_serializing_if = "is_default")]
     pub bindings: Vec<ChatBinding>,
@@ -168,6 +171,7 @@ impl InstanceRules {
             + lists.into_iter().map(|words| list(words)).sum::<usize>()
             + self.overrides.bytes()
             + users
+            + self.role_mapping.iter().map(|(role, _)| role.len()).sum::<usize>()
             + self.bindings.iter().map(binding).sum::<usize>()
             + broadcast
             + self.auto_reply.iter().map(|it| list(&it.suppress_patterns)).sum::<usize>()

@@ -172,6 +172,9 @@ pub struct ChannelOverrides {
     /// May the agent stay silent in groups where it is not addressed? It is asked to, in the call that answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply_precheck: Option<bool>,
+    /// A model that is asked first whether such a message deserves an answer, with `reply_precheck`: `provider/model`, or an alias.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reply_precheck_model: Option<Box<str>>,
     /// Does the sign of a message that was answered go away? Only of adapters that can take it away.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clear_done_reaction: Option<bool>,
@@ -245,7 +248,7 @@ impl ChannelOverrides {
             };
         }
         each! {
-            model, usage_footer, output_format, auto_route, auto_route_ttl_minutes, auto_route_confidence_threshold, auto_route_sticky_bonus, auto_route_divergence_count, reply_precheck, clear_done_reaction, system_prompt, dm_policy, group_policy, group_trigger_patterns, rate_limit_per_minute, rate_limit_per_user,
+            model, usage_footer, output_format, auto_route, auto_route_ttl_minutes, auto_route_confidence_threshold, auto_route_sticky_bonus, auto_route_divergence_count, reply_precheck, reply_precheck_model, clear_done_reaction, system_prompt, dm_policy, group_policy, group_trigger_patterns, rate_limit_per_minute, rate_limit_per_user,
             threading, message_debounce_ms, message_debounce_max_ms, message_debounce_max_buffer, disable_commands,
             allowed_commands, blocked_commands, thread_ownership_enabled, conversation_ownership_ttl_seconds,
             conversation_ownership_include_dms, bot_replies_max, prefix_agent_name, typing_mode,
@@ -275,7 +278,11 @@ impl ChannelOverrides {
         list(&self.group_trigger_patterns)
             + list(&self.allowed_commands)
             + list(&self.blocked_commands)
-            + [&self.system_prompt, &self.model].into_iter().flatten().map(|text| text.len()).sum::<usize>()
+            + [&self.system_prompt, &self.model, &self.reply_precheck_model]
+                .into_iter()
+                .flatten()
+                .map(|text| text.len())
+                .sum::<usize>()
     }
 }
 

@@ -18,7 +18,7 @@ use super::index::Messages;
 use super::metrics::count;
 use super::post::{self, Outgoing};
 use super::receive::joined;
-use super::{limits, rules, talk};
+use super::{limits, policy, precheck, rules, talk};
 use crate::config::Settings;
 use crate::kernel::clock::Now;
 use crate::kernel::entities::{change, find, state};
@@ -52,6 +52,14 @@ pub(super) fn begin(world: &mut World, id: ChatMessageId) -> Option<Begun> {
     {
         let why = post::busy("too many answers to chats are being written");
         return Some(put_off(world, id, &message, &of, &why));
+    }
+    let merged = rules::merged(world, &of, Some(agent));
+    if let Some(name) = precheck::model(&merged, &conversation, &message) {
+        let new = new_message(world, id, &message, &conversation, &of, agent);
+        return Some(match precheck::ask(world, id, agent, new, name) {
+            Ok(()) => Begun::Waits,
+            Err(refusal) => put_off(world, id, &message, &of, &refusal),
+        });
     }
     let known = conversation.session_with(agent).filter(|_| !message.is_aside);
     let session = known.unwrap_or_else(|| mint_beside(world, agent.0));
@@ -90,7 +98,7 @@ fn new_message(
         false => said,
     };
     let text = (!is_empty).then_some(Block::Text { text });
-    let is_admin = rules::role(of, &message.sender) >= Some(ChatRole::Admin);
+    let is_admin = rules::role(world, of, &conversation.chat, &message.sender) >= Some(ChatRole::Admin);
     let chat = ChatSource {
         channel_type: of.channel_type.clone(),
         instance: of.name.clone(),
@@ -133,7 +141,9 @@ fn system(merged: &ChannelOverrides, may_be_meant_for_others: bool) -> Option<St
     let silent = "The message was written in a group and does not name you. If it needs no answer of yours, answer with \
                   NO_REPLY and nothing else.";
     let is_plain = merged.output_format == Some(OutputFormat::PlainText);
-    let may_be_silent = may_be_meant_for_others && merged.reply_precheck.unwrap_or(false);
+    // Where another model was asked, it is decided.
+    let decides = merged.reply_precheck.unwrap_or(false) && merged.reply_precheck_model.is_none();
+    let may_be_silent = may_be_meant_for_others && decides;
     let own = merged.system_prompt.as_deref();
     let parts: Vec<&str> =
         own.into_iter().chain(is_plain.then_some(plain)).chain(may_be_silent.then_some(silent)).collect();
@@ -141,7 +151,7 @@ fn system(merged: &ChannelOverrides, may_be_meant_for_others: bool) -> Option<St
 }
 
 /// The model of a name: an alias, `provider/model`, or a model of the agent's provider.
-fn model(world: &World, agent: AgentId, name: &str) -> ModelName {
+pub(super) fn model(world: &World, agent: AgentId, name: &str) -> ModelName {
     let settings = world.resource::<Settings>();
     if let Some(known) = settings.aliases.get(name) {
         return ModelName { provider: known.provider.clone(), model: known.model.clone() };
@@ -165,7 +175,10 @@ fn opened(world: &mut World, id: ChatMessageId, agent: AgentId, taken: MessageTa
         message.files = None;
     });
     let Some(message) = world.get::<ChatMessage>(entity) else { return };
-    let (conversation, is_aside) = (message.conversation, message.is_aside);
+    let (conversation, is_aside, is_checked) = (message.conversation, message.is_aside, message.is_checked);
+    if !is_checked {
+        policy::count_turn(world, conversation);
+    }
     if !is_aside {
         remember(world, conversation, agent, taken.session);
     }

@@ -28,7 +28,7 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
     entities::check::<ChatMessage>(world, faults, |world, id, message, faults| {
         let has_conversation = state::<Conversation>(world, message.conversation).is_some();
         faults.that(has_conversation, || format!("message {id} of a chat: its conversation does not exist"));
-        if let ChatMessageState::Answering { turn, .. } = message.state {
+        if let ChatMessageState::Checking { turn, .. } | ChatMessageState::Answering { turn, .. } = message.state {
             let has_turn = index::turn(world, turn).is_some() || world.resource::<Lost>().has(id);
             faults.that(has_turn, || format!("message {id} of a chat: its turn does not exist"));
         }

@@ -87,7 +87,7 @@ fn choose(
 fn renew(world: &mut World, id: ConversationId) -> Result<ConversationView, Refusal> {
     let entity = find::<Conversation>(world, id)?;
     let sessions = world.get::<Conversation>(entity).map(|its| its.sessions.clone()).unwrap_or_default();
-    for its in sessions {
+    for its in sessions.into_iter().filter(|its| index::session(world, its.session).is_some()).collect::<Vec<_>>() {
         if let Ok(owner) = index::agent(world, its.agent) {
             told::note(world, owner, its.session, SessionEvent::Reset { why: "the chat began a new session" });
         }

@@ -83,9 +83,9 @@ pub(super) fn view(world: &World, id: ChatMessageId) -> Option<PendingCommand> {
         edits: command.edits.clone(),
         agent: message.agent,
         session: message.agent.and_then(|agent| conversation.session_with(agent)),
-        role: rules::role(&of, &message.sender),
+        role: rules::role(world, &of, &conversation.chat, &message.sender),
         thinking: conversation.thinking,
-        may_approve: rules::may_approve(&of, &message.sender),
+        may_approve: rules::may_approve(world, &of, &conversation.chat, &message.sender),
         sender: message.sender.id.clone(),
         message_id: message.message_id.clone(),
     })

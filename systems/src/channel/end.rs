@@ -13,7 +13,7 @@ use agentsvc_components::{AgentId, ErrorCode, SessionId, Timestamp, TurnId};
 use bevy_ecs::prelude::World;
 
 use super::post::{Outgoing, post_or_refuse};
-use super::{begin, rules, talk};
+use super::{begin, precheck, rules, talk};
 use crate::kernel::clock::Now;
 use crate::kernel::entities::{change, find, state};
 use crate::turn::{Ended, stop_turn};
@@ -36,7 +36,9 @@ pub(super) fn settle(
     usage: Usage,
 ) {
     let Some(message) = state::<ChatMessage>(world, id).cloned() else { return };
-    let ChatMessageState::Answering { agent, session, turn, .. } = message.state else { return };
+    let ChatMessageState::Answering { agent, session, turn, .. } = message.state else {
+        return precheck::ended(world, id, end, text);
+    };
     let Some(conversation) = state::<Conversation>(world, message.conversation) else { return };
     let is_group = conversation.is_group;
     let of = rules::of(world, &conversation.instance).unwrap_or_default();
@@ -55,7 +57,11 @@ pub(super) fn settle(
 pub(super) fn stop_late(world: &mut World, id: ChatMessageId) {
     set_deadline(world, id, None);
     let Some(message) = state::<ChatMessage>(world, id).cloned() else { return };
-    let ChatMessageState::Answering { agent, turn, .. } = message.state else { return };
+    let (agent, turn) = match message.state {
+        ChatMessageState::Checking { turn, .. } => return stop_turn(world, turn),
+        ChatMessageState::Answering { agent, turn, .. } => (agent, turn),
+        ChatMessageState::Waiting { .. } | ChatMessageState::Command(_) => return,
+    };
     let of = state::<Conversation>(world, message.conversation).and_then(|its| rules::of(world, &its.instance));
     if of.is_some_and(|of| !of.suppress_errors) {
         let text = "The agent did not answer in time.";
@@ -69,7 +75,9 @@ pub(super) fn stop_late(world: &mut World, id: ChatMessageId) {
 pub(super) fn set_deadline(world: &mut World, id: ChatMessageId, to: Option<Timestamp>) {
     let Ok(entity) = find::<ChatMessage>(world, id) else { return };
     change(world, entity, |message: &mut ChatMessage| {
-        if let ChatMessageState::Answering { deadline, .. } = &mut message.state {
+        if let ChatMessageState::Checking { deadline, .. } | ChatMessageState::Answering { deadline, .. } =
+            &mut message.state
+        {
             *deadline = to;
         }
     });

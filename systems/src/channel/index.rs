@@ -202,7 +202,7 @@ impl Places<ChatMessage> for MessagePlaces {
             ChatMessageState::Command(_) => {
                 self.commands.insert(id);
             }
-            ChatMessageState::Answering { deadline, .. } => {
+            ChatMessageState::Checking { deadline, .. } | ChatMessageState::Answering { deadline, .. } => {
                 self.answering += 1;
                 self.deadlines.extend(deadline.map(|at| (at, id)));
             }
@@ -224,7 +224,7 @@ impl Places<ChatMessage> for MessagePlaces {
             ChatMessageState::Command(_) => {
                 self.commands.remove(&id);
             }
-            ChatMessageState::Answering { deadline, .. } => {
+            ChatMessageState::Checking { deadline, .. } | ChatMessageState::Answering { deadline, .. } => {
                 self.answering -= 1;
                 if let Some(at) = deadline {
                     self.deadlines.remove(&(*at, id));

@@ -42,7 +42,7 @@ pub(super) fn is_trusted(world: &World, instance: &str, chat: &str, is_group: bo
     let is_named = || {
         let person = Sender { id: chat.into(), is_person: true, ..Sender::default() };
         let rules = rules::of(world, instance);
-        rules.is_some_and(|of| rules::role(&of, &person).is_some() || rules::is_recipient(&of, &person))
+        rules.is_some_and(|of| rules::role(world, &of, chat, &person).is_some() || rules::is_recipient(&of, &person))
     };
     pair::paired_at(world, instance, chat).is_some() || (!is_group && is_named())
 }

@@ -24,7 +24,8 @@ agentsvc_components::limits! {
     pub const CONVERSATION_SEEN_MAX: usize = 64;
     /// Senders whose rate a conversation remembers. More: the one of the oldest minute is forgotten.
     pub const CONVERSATION_SENDERS_MAX: usize = 32;
-    /// Turns that the messages of one conversation begin in a minute. More: they are ignored, for bots may answer each other.
+    /// Turns that the messages of one conversation begin in a minute, commands among them; messages that are joined begin one. More:
+    /// they are ignored, for bots may answer each other.
     pub const CONVERSATION_TURNS_PER_MINUTE_MAX: u32 = 60;
     /// Answers to other bots without a message of a person between them, where `bot_replies_max` says nothing.
     pub const BOT_REPLIES_MAX: u32 = 5;
@@ -62,6 +63,10 @@ agentsvc_components::limits! {
     pub const AUTO_REPLY_PATTERNS_MAX: usize = 64;
     /// Bytes of one of them. Longer: 400.
     pub const AUTO_REPLY_PATTERN_BYTES_MAX: usize = 256;
+    /// Milliseconds that the model of `reply_precheck_model` has. Longer: the agent reads the message without its answer.
+    pub const PRECHECK_MS: i64 = 30_000;
+    /// Tokens of its answer.
+    pub const PRECHECK_TOKENS_MAX: u32 = 512;
     /// Milliseconds between two tries to begin the turn of a message that waits for room.
     pub const CHAT_RETRY_MS: i64 = 5_000;
     /// Milliseconds in which a chat is told the same only once.

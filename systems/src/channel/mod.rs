@@ -6,6 +6,9 @@
 //! |                      | it is a command                           | command    |
 //! | waiting              | no other of its sender came for a while, or there is room | answering |
 //! | waiting              | there was no room for too long            | answered   |
+//! | waiting              | it is of a group, and a model says first whether it deserves an answer | checking |
+//! | checking             | the model says so, or nothing             | answering  |
+//! | checking             | the model says that it needs none         | gone       |
 //! | answering            | its turn ended                            | answered   |
 //! | command              | it was carried out                        | answered   |
 //!
@@ -34,6 +37,7 @@ mod deliver;
 mod end;
 pub mod error_codes;
 mod fit;
+mod gateway;
 mod index;
 mod instances;
 mod last;
@@ -43,6 +47,7 @@ mod metrics;
 mod pair;
 mod policy;
 mod post;
+mod precheck;
 mod receive;
 mod relay;
 mod route;
@@ -68,6 +73,7 @@ pub use command::{CompleteCommand, PendingCommands};
 pub use deliver::DeliverToChat;
 pub(crate) use deliver::deliver;
 pub use end::is_silent;
+pub use gateway::AnswersGateway;
 pub use instances::SetInstances;
 pub(crate) use last::{last_chat, named, of_type};
 pub use list::{

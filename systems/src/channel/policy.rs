@@ -41,7 +41,7 @@ pub(super) fn judge(
     id: ConversationId,
     event: &ChatEvent,
 ) -> Verdict {
-    let role = rules::role(of, &event.sender);
+    let role = rules::role(world, of, &event.chat, &event.sender);
     let is_named = role.is_some() || (!event.is_group && rules::is_recipient(of, &event.sender));
     let is_known = is_named || pair::paired_at(world, &of.name, &conversation.chat).is_some();
     if !is_known && let Some(code) = start_code(event) {
@@ -57,7 +57,7 @@ pub(super) fn judge(
     if let Some(verdict) = by_rate(world, of, merged, id, event) {
         return verdict;
     }
-    by_role(of, role, event)
+    by_role(world, of, role, event)
 }
 
 /// The code of `/start <code>`.
@@ -123,8 +123,9 @@ fn by_rate(
     let its = crate::kernel::entities::state::<Conversation>(world, id)?;
     let of_now = |(at, count): (i64, u32)| if at == minute { count } else { 0 };
     let most = merged.bot_replies_max.unwrap_or(limits::BOT_REPLIES_MAX);
-    let turns = of_now(its.turns);
-    if (event.sender.is_bot && its.bot_replies >= most) || turns >= limits::CONVERSATION_TURNS_PER_MINUTE_MAX {
+    if (event.sender.is_bot && its.bot_replies >= most)
+        || of_now(its.turns) >= limits::CONVERSATION_TURNS_PER_MINUTE_MAX
+    {
         return Some(Verdict::Silent(Why::Loop));
     }
     let sender = hash(&event.sender.id);
@@ -138,16 +139,15 @@ fn by_rate(
         let text = "Too many messages. Wait a minute, please.";
         return Some(Verdict::Tell(Notice::Rate, Why::Rate, text.to_owned()));
     }
-    talk::update(world, id, |its| {
-        its.turns = (minute, turns + 1);
-        if per_user > 0 {
+    if per_user > 0 {
+        talk::update(world, id, |its| {
             its.rates.retain(|rate| rate.sender != sender && rate.minute == minute);
             if its.rates.len() >= limits::CONVERSATION_SENDERS_MAX {
                 its.rates.remove(0);
             }
             its.rates.push(SenderRate { sender, minute, count: by_sender + 1 });
-        }
-    });
+        });
+    }
     if per_minute > 0
         && let Some(entity) = instance.and_then(|id| world.resource::<Instances>().get(id))
     {
@@ -156,10 +156,19 @@ fn by_rate(
     None
 }
 
+/// A turn of a conversation begins, or a command. Messages that are joined are one turn.
+pub(super) fn count_turn(world: &mut World, id: ConversationId) {
+    let minute = world.resource::<Now>().0.0.div_euclid(MINUTE_MS);
+    talk::update(world, id, |its| {
+        let before = if its.turns.0 == minute { its.turns.1 } else { 0 };
+        its.turns = (minute, before.saturating_add(1));
+    });
+}
+
 /// May the sender chat, and give this command?
-fn by_role(of: &InstanceRules, role: Option<ChatRole>, event: &ChatEvent) -> Verdict {
+fn by_role(world: &World, of: &InstanceRules, role: Option<ChatRole>, event: &ChatEvent) -> Verdict {
     let decides = event.command.as_ref().is_some_and(|command| DECISIONS.contains(&&*command.name));
-    if decides && !rules::may_approve(of, &event.sender) {
+    if decides && !rules::may_approve(world, of, &event.chat, &event.sender) {
         let text = "Only an administrator or a configured recipient may decide approvals.";
         return Verdict::Tell(Notice::Denied, Why::Denied, text.to_owned());
     }

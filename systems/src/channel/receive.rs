@@ -405,6 +405,7 @@ pub(super) fn store(
         at: world.resource::<Now>().0,
         joined: 1,
         is_aside: false,
+        is_checked: false,
         is_addressed,
         state,
     };
@@ -431,6 +432,7 @@ fn of_command(
 ) -> Received {
     let details = json!({ "channel": of.name, "conversation": id, "command": command.name, "sender": event.sender.id });
     world.audit(audit_kinds::CHAT_COMMAND, agent, details);
+    policy::count_turn(world, id);
     let message = store(world, of, id, &event, agent, ChatMessageState::Command(command));
     match super::command::view(world, message) {
         Some(pending) => Received::Command(pending),

@@ -11,6 +11,7 @@ use hashbrown::HashMap;
 use regex::Regex;
 
 use super::index::Instances;
+use super::pair;
 use crate::agent::shared_agent_named;
 use crate::kernel::entities::state;
 use crate::kernel::glob;
@@ -95,13 +96,21 @@ pub(super) fn answering(world: &World, rules: &InstanceRules) -> Vec<AgentId> {
     found
 }
 
-/// What the configuration says of a sender; `None` of one whom it does not know, or who is no person.
-pub(super) fn role(rules: &InstanceRules, sender: &Sender) -> Option<ChatRole> {
+/// What the configuration says of a sender in a chat; `None` of one whom it does not know, or who is no person. What it says of
+/// roles of the platform counts in paired chats only: anyone can make a group, in which they have every role.
+pub(super) fn role(world: &World, rules: &InstanceRules, chat: &str, sender: &Sender) -> Option<ChatRole> {
+    if !sender.is_person || sender.id.is_empty() {
+        return None;
+    }
     let is_bound = |(channel, id): &(Box<str>, Box<str>)| {
         (*channel == rules.name || *channel == rules.channel_type) && *id == sender.id
     };
     let named = |user: &&ChatUser| user.channel_bindings.iter().any(is_bound);
-    rules.users.iter().find(named).filter(|_| sender.is_person && !sender.id.is_empty()).map(|user| user.role)
+    let of_user = rules.users.iter().find(named).map(|user| user.role);
+    of_user.or_else(|| {
+        let held = rules.role_mapping.iter().filter(|(name, _)| sender.roles.contains(name));
+        held.map(|(_, role)| *role).max().filter(|_| pair::paired_at(world, &rules.name, chat).is_some())
+    })
 }
 
 /// Is the sender one of those who are told of approvals?
@@ -110,8 +119,8 @@ pub(super) fn is_recipient(rules: &InstanceRules, sender: &Sender) -> bool {
 }
 
 /// May the sender decide approvals?
-pub(super) fn may_approve(rules: &InstanceRules, sender: &Sender) -> bool {
-    is_recipient(rules, sender) || role(rules, sender) >= Some(ChatRole::Admin)
+pub(super) fn may_approve(world: &World, rules: &InstanceRules, chat: &str, sender: &Sender) -> bool {
+    is_recipient(rules, sender) || role(world, rules, chat, sender) >= Some(ChatRole::Admin)
 }
 
 /// Does the configuration name the chat as one to send to?
@@ -124,10 +133,12 @@ pub fn may_send_to(rules: &InstanceRules, chat: &str) -> bool {
 /// Is the message meant for the bot: does it mention it or an agent, or does a pattern match?
 pub(super) fn is_addressed(world: &mut World, rules: &InstanceRules, of: &ChannelOverrides, event: &ChatEvent) -> bool {
     let mentions_one = || mentioned(world, rules, event).is_some();
-    if event.was_mentioned || mentions_one() {
-        return true;
-    }
-    of.group_trigger_patterns.iter().flatten().any(|pattern| matches(world, pattern, &event.text))
+    event.was_mentioned || mentions_one() || triggers(world, of, &event.text)
+}
+
+/// Does one of the trigger patterns match a text?
+pub(super) fn triggers(world: &mut World, of: &ChannelOverrides, text: &str) -> bool {
+    of.group_trigger_patterns.iter().flatten().any(|pattern| matches(world, pattern, text))
 }
 
 /// The agent that a message mentions.

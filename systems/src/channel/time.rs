@@ -9,7 +9,7 @@ use bevy_ecs::prelude::{Resource, World};
 
 use super::begin::begin;
 use super::index::{Messages, Pairings};
-use super::{end, limits, pair};
+use super::{end, limits, pair, precheck};
 use crate::kernel::clock::Now;
 use crate::kernel::entities::{change, find, state};
 use crate::kernel::index;
@@ -29,7 +29,9 @@ impl Lost {
 /// Once every turn is back: finds the messages that have none.
 pub(super) fn restored(world: &mut World, _: &mut Records) -> Result<(), Error> {
     let is_lost = |id: &ChatMessageId| match state::<ChatMessage>(world, *id).map(|message| &message.state) {
-        Some(ChatMessageState::Answering { turn, .. }) => index::turn(world, *turn).is_none(),
+        Some(ChatMessageState::Checking { turn, .. } | ChatMessageState::Answering { turn, .. }) => {
+            index::turn(world, *turn).is_none()
+        }
         Some(ChatMessageState::Waiting { .. } | ChatMessageState::Command(_)) | None => false,
     };
     let lost = world.resource::<Messages>().after(None).map(|(id, _)| id).filter(is_lost).collect();
@@ -88,6 +90,11 @@ pub(super) fn clock_set_back(world: &mut World) {
     for id in ahead {
         let Ok(entity) = find::<ChatMessage>(world, id) else { continue };
         change(world, entity, |message: &mut ChatMessage| message.state = ChatMessageState::Waiting { due: last });
+    }
+    let last = world.resource::<Now>().0.plus_ms(limits::PRECHECK_MS);
+    let late = world.resource::<Messages>().deadlines().rev().take_while(|(at, _)| *at > last);
+    for id in late.map(|(_, id)| id).collect::<Vec<_>>() {
+        precheck::clock_set_back(world, id, last);
     }
     let last = world.resource::<Now>().0.plus_ms((limits::AUTO_REPLY_SECS_MAX * 1_000).cast_signed());
     let late = world.resource::<Messages>().deadlines().rev().take_while(|(at, _)| *at > last);

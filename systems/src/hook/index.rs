@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bevy_ecs::prelude::World;
 
-use agentsvc_components::hook::{HookCall, HookCallId, HookState};
+use agentsvc_components::hook::{HookCall, HookCallId, HookKind, HookState};
 use agentsvc_components::{AgentId, Timestamp, TurnId};
 use uuid::Uuid;
 
@@ -27,6 +27,8 @@ pub struct CallPlaces {
     of_turn: BTreeSet<(TurnId, HookCallId)>,
     waiting: BTreeSet<(AgentId, HookCallId)>,
     due: BTreeSet<(Timestamp, HookCallId)>,
+    /// How many of them are of the inbox.
+    inbox: usize,
     ended: BTreeSet<(Timestamp, HookCallId)>,
 }
 
@@ -59,6 +61,11 @@ impl CallPlaces {
         self.due.len() - self.waiting.len()
     }
 
+    /// How many of them are files of the inbox.
+    pub(super) const fn inbox_count(&self) -> usize {
+        self.inbox
+    }
+
     /// The open ones, the one first that has the least time left.
     pub(super) fn due(&self) -> impl DoubleEndedIterator<Item = (Timestamp, HookCallId)> + '_ {
         self.due.iter().copied()
@@ -82,6 +89,7 @@ impl entities::Places<HookCall> for CallPlaces {
             None => {
                 self.of_turn.extend(call.turn.map(|turn| (turn, id)));
                 self.due.insert((call.due_at(), id));
+                self.inbox += usize::from(call.kind == HookKind::Inbox);
             }
             Some(at) if !call.held => {
                 self.ended.insert((at, id));
@@ -99,8 +107,11 @@ impl entities::Places<HookCall> for CallPlaces {
             self.of_turn.remove(&(turn, id));
         }
         self.due.remove(&(call.due_at(), id));
-        if let Some(at) = call.ended_at {
-            self.ended.remove(&(at, id));
+        match call.ended_at {
+            Some(at) => {
+                self.ended.remove(&(at, id));
+            }
+            None => self.inbox -= usize::from(call.kind == HookKind::Inbox),
         }
     }
 }

@@ -217,3 +217,22 @@ fn what_is_held_stays_until_it_is_released() {
     assert!(!world.ask(SendHookCall { id: id(2), ..command(agent, 1) }).unwrap().is_repeated);
     is_sound(&mut world);
 }
+
+#[test]
+fn files_of_the_inbox_leave_room_for_calls() {
+    let mut world = TestWorld::new();
+    let agent = world.spawn("scout");
+    let file = |n: u128| SendHookCall { kind: HookKind::Inbox, session: None, ..command(agent, n) };
+    for n in 0..limits::HOOK_INBOX_RUNNING_MAX as u128 {
+        world.ask(file(n + 1)).unwrap();
+    }
+    let refused = world.ask(file(1_000)).unwrap_err();
+    assert_eq!((refused.code, refused.retry_after_secs), (Some(error_codes::HOOK_CALLS_FULL), Some(5)));
+    world.ask(command(agent, 1_001)).unwrap();
+    let call = world.next_call();
+    world.answer(call.attempt, "read");
+    world.ask(file(1_000)).unwrap();
+    world.restart();
+    assert!(world.ask(file(1_002)).is_err(), "they are counted again after a restart");
+    is_sound(&mut world);
+}

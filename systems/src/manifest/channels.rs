@@ -44,6 +44,7 @@ pub(super) fn overrides(table: &Table<'_>) -> Result<Box<ChannelOverrides>, Erro
         auto_route_sticky_bonus: table.whole_number("auto_route_sticky_bonus")?,
         auto_route_divergence_count: table.whole_number("auto_route_divergence_count")?,
         reply_precheck: table.boolean("reply_precheck")?,
+        reply_precheck_model: table.string("reply_precheck_model")?.map(Box::from),
         clear_done_reaction: table.boolean("clear_done_reaction")?,
         system_prompt: table.string("system_prompt")?.map(Box::from),
         dm_policy: word(table, "dm_policy", DmPolicy::parse, &DmPolicy::ALL.map(DmPolicy::as_str))?,
@@ -87,6 +88,7 @@ pub const OVERRIDE_KEYS: &[&str] = &[
     "auto_route_sticky_bonus",
     "auto_route_divergence_count",
     "reply_precheck",
+    "reply_precheck_model",
     "clear_done_reaction",
     "system_prompt",
     "dm_policy",
@@ -139,11 +141,11 @@ pub fn check_overrides(of: &ChannelOverrides) -> Result<(), (&'static str, Strin
     }
     let is_name =
         |name: &str| !name.is_empty() && name.len() <= CHANNEL_MODEL_BYTES_MAX && !name.chars().any(char::is_control);
-    if of.model.as_deref().is_some_and(|name| !is_name(name)) {
-        return Err((
-            "model",
-            format!("expected `provider/model` or an alias, of at most {CHANNEL_MODEL_BYTES_MAX} bytes"),
-        ));
+    for (key, model) in [("model", &of.model), ("reply_precheck_model", &of.reply_precheck_model)] {
+        if model.as_deref().is_some_and(|name| !is_name(name)) {
+            let text = format!("expected `provider/model` or an alias, of at most {CHANNEL_MODEL_BYTES_MAX} bytes");
+            return Err((key, text));
+        }
     }
     for (key, list) in [("allowed_commands", &of.allowed_commands), ("blocked_commands", &of.blocked_commands)] {
         if list.as_ref().is_some_and(|list| list.len() > CHANNEL_COMMANDS_MAX) {
@@ -210,10 +212,12 @@ mod tests {
         assert_eq!(numbers, [5, 3, 0, 1].map(Some));
         assert!(read("auto_route_ttl_minutes = 'x'").unwrap_err().contains("auto_route_ttl_minutes"));
         let six = "model = 'p/m'\nusage_footer = 'full'\noutput_format = 'plain_text'\nauto_route = 'sticky_ttl'\n\
-                   reply_precheck = true\nclear_done_reaction = true";
+                   reply_precheck = true\nreply_precheck_model = 'p/s'\nclear_done_reaction = true";
         let read = read(six).unwrap();
         assert_eq!((read.model.as_deref(), read.usage_footer), (Some("p/m"), Some(UsageFooter::Full)));
         assert_eq!((read.output_format, read.auto_route), (Some(OutputFormat::PlainText), Some(AutoRoute::StickyTtl)));
+        assert_eq!(read.reply_precheck_model.as_deref(), Some("p/s"));
+        assert!(overrides_of("reply_precheck_model = ''").unwrap_err().starts_with("reply_precheck_model: expected"));
         assert_eq!((read.reply_precheck, read.clear_done_reaction), (Some(true), Some(true)));
         assert_eq!(overrides_of(six).unwrap(), read);
         assert!(overrides_of("usage_footer = 'all'").unwrap_err().starts_with("usage_footer: expected one of off"));

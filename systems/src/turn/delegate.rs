@@ -149,7 +149,7 @@ fn send(world: &mut World, command: SendToAgent, settles: bool) -> Result<SentTo
     let request = user.map(|user| Box::new(TurnRequest { user: Some(user), ..TurnRequest::default() }));
     let message = NewMessage { origin, request, taint, found, ..NewMessage::text(command.text) };
     let (_, taken) = match is_apart {
-        true => take_hidden(world, to, message, link)?,
+        true => take_hidden(world, to, message, Some(link))?,
         false => take(world, receiver, command.session, message, false, Some(link))?,
     };
     cascade::sent(world, sender, so_deep);

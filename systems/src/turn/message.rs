@@ -192,8 +192,9 @@ pub(crate) fn take(
     Ok(open(world, (owner, entity), message, streaming, link, depth))
 }
 
-/// Takes a message of a conversation that strangers began, or one of several users: its session is hidden and ends with its
-/// turn, so that they reach no conversation of others and leave no sessions behind.
+/// Takes a message in a hidden session that ends with its turn: of a conversation that strangers began, or one of several users,
+/// so that they reach no conversation of others and leave no sessions behind; or what is asked about a message before it is
+/// answered.
 ///
 /// # Errors
 /// As [`take`], but for the session.
@@ -201,15 +202,15 @@ pub(crate) fn take_hidden(
     world: &mut World,
     owner: Entity,
     message: NewMessage,
-    link: ParentLink,
+    link: Option<ParentLink>,
 ) -> Result<(Entity, MessageTaken), Refusal> {
     message.check()?;
     check(world, owner)?;
-    let parent = index::turn(world, link.turn).and_then(|turn| world.get::<Turn>(turn));
+    let parent = link.as_ref().and_then(|link| index::turn(world, link.turn)).and_then(|turn| world.get::<Turn>(turn));
     let depth = parent.map_or(0, |parent| parent.depth.saturating_add(1));
     let id = mint_for(world, owner);
     let session = session::spawn_hidden(world, owner, id);
-    Ok(open(world, (owner, session), message, false, Some(link), depth))
+    Ok(open(world, (owner, session), message, false, link, depth))
 }
 
 /// The turn of a message that may be taken.

@@ -2,7 +2,7 @@
 
 use agentsvc_components::channel::message::{ChatCommand, ChatEvent, Sender};
 use agentsvc_components::channel::pairing::Pairing;
-use agentsvc_components::channel::rules::{ChatBinding, InstanceRules};
+use agentsvc_components::channel::rules::{ChatBinding, ChatRole, InstanceRules};
 use agentsvc_components::channel::send::SendContent;
 use agentsvc_components::channel::{ChatMessageId, ConversationId, PairingId};
 use agentsvc_components::manifest::channel::{AutoRoute, ChannelOverrides, DmPolicy, UsageFooter};
@@ -69,8 +69,10 @@ impl Fuzz {
             auto_route: self.random.of(&[None, Some(AutoRoute::ExplicitOnly), Some(AutoRoute::StickyHeuristic)]),
             usage_footer: self.random.of(&[None, Some(UsageFooter::Full)]),
             reply_precheck: self.random.of(&[None, Some(true)]),
+            reply_precheck_model: self.random.of(&[None, Some("quick")]).map(Into::into),
             ..ChannelOverrides::default()
         };
+        let role_mapping = vec![("member".into(), self.random.of(&[ChatRole::Viewer, ChatRole::Admin]))];
         let rules = |name: &str, agent: String, dm_policy, message_debounce_ms| InstanceRules {
             name: name.into(),
             channel_type: "telegram".into(),
@@ -78,6 +80,7 @@ impl Fuzz {
             overrides: ChannelOverrides { dm_policy, message_debounce_ms, ..overrides.clone() },
             bindings: bindings.clone(),
             broadcast: broadcast.clone(),
+            role_mapping: role_mapping.clone(),
             notification_recipients: vec!["c1".into()],
             ..InstanceRules::default()
         };
@@ -96,6 +99,8 @@ impl Fuzz {
         let chat = self.random.of(&["c1", "c2", "c3", ""]);
         let sender = Sender { id: chat.into(), name: self.text().into(), ..Sender::default() };
         let sender = Sender { is_person: self.random.one_in(2), is_bot: self.random.one_in(5), ..sender };
+        let roles = if self.random.one_in(4) { vec!["member".into()] } else { Vec::new() };
+        let sender = Sender { roles, ..sender };
         let command = self.random.one_in(6).then(|| ChatCommand { name: "status".into(), ..ChatCommand::default() });
         ChatEvent {
             chat: chat.into(),

@@ -2,11 +2,13 @@
 
 mod automatic;
 mod end;
+mod gateway;
 mod hostile;
 mod outsiders;
 mod pairing;
 mod people;
 mod policy;
+mod precheck;
 mod routing;
 mod sends;
 mod whole;

@@ -93,6 +93,22 @@ fn bots_that_answer_each_other_come_to_an_end() {
 }
 
 #[test]
+fn messages_that_are_joined_are_one_turn_of_the_minute() {
+    let mut rules = open("bot");
+    rules.overrides.message_debounce_ms = Some(1_000);
+    let (mut world, _) = with(rules);
+    for n in 0..3 * limits::CONVERSATION_TURNS_PER_MINUTE_MAX {
+        let received = receive(&mut world, said("c1", "a line of many", &format!("m{n}")));
+        assert!(matches!(received, Received::Waiting(_)), "{n}: {received:?}");
+    }
+    wait(&mut world, 1_000);
+    let call = world.next_call();
+    world.answer(call.attempt, "all of it");
+    assert!((1..=3).contains(&sends(&mut world).len()));
+    whole(&mut world);
+}
+
+#[test]
 fn what_an_adapter_says_is_bounded() {
     let (mut world, _) = world();
     let long = "x".repeat(limits::CHAT_ID_BYTES_MAX + 1);

@@ -16,6 +16,7 @@ mod header;
 mod http;
 mod sweeper;
 mod tools;
+mod webm;
 mod wire;
 mod worker;
 

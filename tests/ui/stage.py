@@ -390,7 +390,7 @@ def from_disk(route):
     if not file.is_file():
         return route.fulfill(status=404, body="the file does not exist")
     text = file.read_text().replace("{version}", "dev") if name == "index.html" else file.read_text()
-    csp = ("default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+    csp = ("default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; connect-src 'self'; "
            "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
     headers = {"content-type": types[file.suffix] + "; charset=utf-8", "content-security-policy": csp}
     return route.fulfill(status=200, headers=headers, body=text)

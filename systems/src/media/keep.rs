@@ -18,8 +18,8 @@ use crate::kernel::clock::Now;
 use crate::kernel::command::{Answer, command};
 use crate::kernel::entities::{View, change, find, state};
 use crate::kernel::record::Error;
-use crate::kernel::{index, job};
 use crate::kernel::restore::Records;
+use crate::kernel::{index, job};
 
 /// Lets the tasks that ended first go while there are more, or more bytes of them, than may be.
 pub(super) fn trim(world: &mut World) {

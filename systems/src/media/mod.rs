@@ -27,6 +27,8 @@ mod create;
 pub mod error_codes;
 mod index;
 mod keep;
+#[cfg(test)]
+mod keep_tests;
 pub mod limits;
 mod list;
 mod metrics;

@@ -297,7 +297,9 @@ class Stage:
         self.daemon = Daemon(text if is_offline else text + self.model.config())
         self.profile = tempfile.mkdtemp(prefix="agentsvc-ui-profile-")
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
-                     "--disable-sync", "--no-first-run", "--disable-quic", "--disable-dev-shm-usage", "--no-proxy-server"]
+                     "--disable-sync", "--no-first-run", "--disable-quic", "--disable-dev-shm-usage", "--no-proxy-server",
+                     # A microphone that beeps, which pages may use.
+                     "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
         # The shell is the same engine without the windows around it: it works half as much.
         names = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"]
         path = next((p for p in map(shutil.which, names) if p), None)

@@ -32,7 +32,7 @@ pub(super) fn start(api: Weak<Api>, settings: Settings) -> std::io::Result<()> {
                 && let Err(refusal) = sweep(&now, oldest).await
             {
                 // While a world is loaded or exchanged there is none to ask; the next look finds it.
-                tracing::debug!(%refusal, "results of media could not be swept");
+                tracing::debug!(why = %refusal.message, "results of media could not be swept");
             }
             drop(now);
             tokio::select! {

@@ -15,7 +15,7 @@ use crate::support::until;
 fn start(bytes_max: usize, total_max: usize) -> (ModelServer, Daemon) {
     let server = ModelServer::start();
     let uploads = format!("[uploads]\nmax_bytes = {bytes_max}\nmax_total_bytes = {total_max}\n");
-    let daemon = Daemon::with(&format!("{}{uploads}", config(&server)));
+    let daemon = Daemon::with(&format!("rate_limit_per_second = 100000\n{}{uploads}", config(&server)));
     (server, daemon)
 }
 

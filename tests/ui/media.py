@@ -190,19 +190,19 @@ def case_the_gallery_shows_media_with_their_cost(stage):
     assert saved.value.suggested_filename.endswith(".wav"), saved.value.suggested_filename
     expect(page.get_by_text("4 items; together $0.00")).to_be_visible()
     # The choice is part of the address, and outlives a reload.
-    page.get_by_label("Kind").select_option("image")
+    page.get_by_label("Kind", exact=True).select_option("image")
     expect(cards).to_have_count(1)
-    page.get_by_label("Agent").fill("painter")
+    page.get_by_label("Agent", exact=True).fill("painter")
     page.keyboard.press("Tab")
     page.wait_for_url("**/#/library/media?*agent=*")
     page.reload()
     expect(cards).to_have_count(1)
-    expect(page.get_by_label("Kind")).to_have_value("image")
-    page.get_by_label("Kind").select_option("")
+    expect(page.get_by_label("Kind", exact=True)).to_have_value("image")
+    page.get_by_label("Kind", exact=True).select_option("")
     expect(cards).to_have_count(2)
-    page.get_by_label("Status").select_option("failed")
+    page.get_by_label("Status", exact=True).select_option("failed")
     expect(page.get_by_text("Nothing matches the filters.")).to_be_visible()
-    page.get_by_label("Status").select_option("")
+    page.get_by_label("Status", exact=True).select_option("")
     expect(cards).to_have_count(2)
     # Deleted with its file.
     url = tasks(stage)[0]["files"][0]["url"]

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::index::MediaTasks;
 use super::list::MediaTaskView;
-use super::settle::{FETCH, MAKE, POLL, fits, lose, task_of};
+use super::settle::{FETCH, MAKE, POLL, drop_recording, fits, lose, task_of};
 use super::{audit_kinds, error_codes, limits};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
@@ -74,6 +74,7 @@ pub(super) fn restored(world: &mut World, _: &mut Records) -> Result<(), Error> 
     for (id, job) in its {
         let task = task_of(&job).filter(|id| state::<MediaTask>(world, *id).is_some_and(|task| fits(&job, task)));
         if !task.is_some_and(|task| awaited.insert(task)) {
+            drop_recording(world, &job);
             job::cancel(world, id);
         }
     }

@@ -218,7 +218,7 @@ pub(super) fn lose(world: &mut World, id: MediaTaskId, why: String) {
 }
 
 /// A recording that was uploaded for a request alone goes. A try that comes to its end removes it itself.
-fn drop_recording(world: &mut World, job: &Job) {
+pub(super) fn drop_recording(world: &mut World, job: &Job) {
     let order = serde_json::from_str::<MakeOrder>(&job.input).ok();
     if let Some(MediaRequest::Transcription { file, is_temporary: true, .. }) = order.map(|order| order.request) {
         world.effect(DropUpload(file));

@@ -44,6 +44,7 @@ export class Microphone {
   /** Is it to be seen, and may it be used? */
   refresh(isReady) {
     this.node.hidden = !(known.transcribes && canRecord());
+    if (this.isReady === isReady) return;
     this.isReady = isReady;
     this.draw();
   }
@@ -51,7 +52,9 @@ export class Microphone {
   draw() {
     const { state } = this;
     const [name, label] = { off: ["microphone", "Dictate"], asking: ["microphone", "Dictate"], on: ["stop", "Stop and transcribe"], sending: ["microphone", "Transcribing"] }[state];
-    this.button.disabled = state === "sending" || state === "asking" || (state === "off" && !this.isReady);
+    // One that has the focus keeps it.
+    this.button.disabled = state === "off" && !this.isReady;
+    this.button.setAttribute("aria-disabled", String(state === "asking" || state === "sending"));
     this.button.classList.toggle("is-recording", state === "on");
     this.button.setAttribute("aria-label", label);
     this.button.title = label;
@@ -135,7 +138,7 @@ export class Microphone {
     const hadFocus = this.node.contains(document.activeElement);
     this.state = state;
     this.draw();
-    if (hadFocus && document.activeElement === document.body) this.button.focus();
+    if (hadFocus && this.discard.hidden) this.button.focus();
   }
 }
 

@@ -13,8 +13,8 @@ import { imageNode, playerNode } from "../../lib/media.js";
 import { poll } from "../../lib/poll.js";
 
 const PAGE = 24;
-/** Tasks that are read anew while some are open; a longer list stays as it is until it is asked for again. */
-const FRESH_MAX = 192;
+/** Items of one call. */
+const CALL_MAX = 200;
 const EVERY_MS = 5000;
 const KINDS = { image: "Image", speech: "Speech", video: "Video", music: "Music", transcription: "Transcript" };
 const STATES = { pending: "", queued: "accent", processing: "accent", completed: "good", failed: "bad" };
@@ -28,7 +28,7 @@ export async function mount(root, ctx) {
 
 class Gallery {
   constructor(root, ctx) {
-    Object.assign(this, { ctx, wanted: null, rows: [], next: null, total: null, round: 0 });
+    Object.assign(this, { ctx, wanted: null, rows: [], next: null, total: null, round: 0, most: PAGE });
     /** The card of each task, and what it was built from: one that has not changed stays, and goes on playing. */
     this.cards = new Map();
     const pick = (name) => () => this.go({ [name]: this[name].control.value });
@@ -54,7 +54,7 @@ class Gallery {
     this.kind.control.value = wanted.kind;
     this.status.control.value = wanted.status;
     if (isOtherAgent) this.showAgent();
-    this.rows = [];
+    this.most = PAGE;
     await this.read();
     this.again ??= poll(() => (this.isOpen() ? this.read() : null), EVERY_MS, { signal: this.ctx.signal });
   }
@@ -74,33 +74,34 @@ class Gallery {
 
   /** Is anything still to come? */
   isOpen() {
-    return this.rows.length <= FRESH_MAX && this.rows.some(({ ended_at: ended }) => !ended);
+    return this.rows.some(({ ended_at: ended }) => !ended);
   }
 
-  source(cursor, limit) {
-    const { kind, agent, status } = this.wanted;
-    return page("/api/media/tasks", "tasks", { kind, status, agent_id: agent, order: "newest", limit, cursor }, { signal: this.ctx.signal });
-  }
-
-  /** Reads as many as are known, from the newest on. */
+  /** Reads as many as are to be seen, from the newest on. */
   async read() {
     const mine = (this.round += 1);
-    const { items, next, total } = await this.source(null, Math.max(PAGE, this.rows.length));
-    if (mine !== this.round) return;
-    Object.assign(this, { rows: items, next, total });
+    const { kind, agent, status } = this.wanted;
+    const rows = [];
+    let [cursor, total] = [null, null];
+    do {
+      const values = { kind, status, agent_id: agent, order: "newest", limit: Math.min(CALL_MAX, this.most - rows.length), cursor };
+      const found = await page("/api/media/tasks", "tasks", values, { signal: this.ctx.signal });
+      if (mine !== this.round) return;
+      rows.push(...found.items);
+      cursor = found.next;
+      total = found.total;
+    } while (cursor && rows.length < this.most);
+    Object.assign(this, { rows, next: cursor, total });
     this.show();
   }
 
   async readMore() {
-    const mine = this.round;
+    const count = this.rows.length;
+    this.most = count + PAGE;
     this.more.disabled = true;
     try {
-      const { items, next } = await this.source(this.next, PAGE);
-      if (mine !== this.round) return;
-      const first = items[0]?.id;
-      Object.assign(this, { rows: [...this.rows, ...items], next });
-      this.show();
-      this.cards.get(first)?.node.focus({ preventScroll: true });
+      await this.read();
+      this.cards.get(this.rows[count]?.id)?.node.focus({ preventScroll: true });
     } finally {
       this.more.disabled = false;
     }
@@ -124,7 +125,7 @@ class Gallery {
     const sum = rows.reduce((all, row) => all + row.cost_usd, 0);
     const shown = next ? `The newest ${number(rows.length)}${total === null ? "" : ` of ${number(total)}`}` : count(rows.length, "item");
     if (rows.length > 0) this.note.textContent = `${shown}; together ${money(sum)}`;
-    else this.note.textContent = isFiltered ? (next ? "Nothing matches so far." : "Nothing matches the filters.") : "";
+    else this.note.textContent = isFiltered ? "Nothing matches the filters." : "";
     if (rows.length === 0 && !isFiltered) this.showNothing().catch(showError);
     else fill(this.nothing);
     learnAll(rows.map((row) => row.agent_id), () => {
@@ -163,6 +164,7 @@ class Gallery {
     toast("Deleted");
     const at = this.rows.findIndex(({ id }) => id === row.id);
     this.rows = this.rows.filter(({ id }) => id !== row.id);
+    this.round += 1;
     if (this.total !== null) this.total -= 1;
     this.show();
     const near = this.rows[Math.min(at, this.rows.length - 1)];

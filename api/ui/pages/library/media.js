@@ -181,7 +181,7 @@ function aboutFile(file) {
 function preview(row, name) {
   const { files } = row;
   if (row.status === "failed") return h("p", { class: "fault" }, row.error || "The provider failed.");
-  if (!row.ended_at) return h("p", { class: "dim" }, h("span", { class: "spinner" }), " In progress …");
+  if (!row.ended_at) return h("p", { class: "dim bar-row tight" }, h("span", { class: "spinner" }), "In progress …");
   if (files.length === 0) return h("blockquote", { class: "clamp plain" }, row.text || "No words were recognized.");
   return h("div", { class: "media-files" }, files.map((file) => {
     const [kind] = file.content_type.split("/");

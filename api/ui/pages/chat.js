@@ -76,8 +76,8 @@ class Chat {
     this.log.showLoading();
     if (can("chat")) this.composer.load().catch(showError);
     if (seesAll()) this.bindings.load().catch(showError);
-    // The chat works without a voice.
-    const voice = can("chat") ? loadVoice().catch(() => {}) : null;
+    // The chat works without a voice, for which a key must be allowed to write.
+    const voice = can("write") ? loadVoice().catch(() => {}) : null;
     await Promise.all([this.side.agents.reload(""), voice]);
     await this.route();
   }

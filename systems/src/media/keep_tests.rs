@@ -110,7 +110,7 @@ fn jobs_without_their_tasks_end_and_tasks_without_their_agents_go() {
     let agent = world.spawn("a");
     let lost = ended(&mut world, image(Some(agent)));
     let mut other = TestWorld::new();
-    other.store.extend(world.store.into_iter().filter(|((_, key), _)| key[0] == MediaTask::KEY));
+    other.store.extend(world.store.clone().into_iter().filter(|((_, key), _)| key[0] == MediaTask::KEY));
     other.restart();
     assert_eq!(other.ask(Get::<MediaTaskView>(lost)).unwrap_err().kind, RefusalKind::NotFound);
     sound(&mut other);

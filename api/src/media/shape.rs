@@ -103,10 +103,8 @@ pub(super) struct VideoQuery {
 #[serde(default)]
 pub(super) struct TasksQuery {
     /// Maximum number of items. The response header `x-next-cursor` leads to the next page. Default: the whole list.
-    #[expect(dead_code, reason = "every list reads it")]
     limit: Option<usize>,
     /// Cursor of the previous page.
-    #[expect(dead_code, reason = "every list reads it")]
     cursor: Option<String>,
     /// Only those of this kind: `image`, `speech`, `video`, `music` or `transcription`.
     kind: Option<String>,

@@ -301,11 +301,13 @@ fn a_kill_in_each_phase_pays_nothing_again() {
         _ => wire(request),
     });
     let (path, _) = video(&daemon);
-    until("the task", || (daemon.get(&path).expect(200)["status"] == "queued").then_some(()));
+    // What a read shows may not be on disk yet; a question is asked only when it is.
+    let asked = |path: &str| server.requests().iter().any(|request| request.path == path).then_some(());
+    until("the question", || asked("/v1/query/video_generation"));
     daemon.kill();
     polls.open();
     daemon.restart();
-    until("the download", || server.requests().iter().any(|request| request.path == "/expired").then_some(()));
+    until("the download", || asked("/expired"));
     daemon.kill();
     download.open();
     daemon.restart();

@@ -55,9 +55,9 @@ pub(super) fn beat(world: &mut World) {
     }
 }
 
-/// Behind the tasks and jobs that are restored, of which a part may come from a backup: tasks of agents that are in neither go, jobs
-/// that their tasks do not wait for end, and open tasks without a job fail, so that no provider is paid again for one that was asked
-/// since. While the daemon was down the clock may have been set back, too.
+/// Behind the tasks and jobs that are restored, of which a part may come from a backup. Tasks of agents that do not exist go, jobs
+/// that their tasks do not wait for end, and open tasks without a job fail: their provider may have been paid since. While the
+/// daemon was down the clock may have been set back, too.
 pub(super) fn restored(world: &mut World, _: &mut Records) -> Result<(), Error> {
     let all: Vec<MediaTaskId> = world.resource::<MediaTasks>().after(None).map(|(id, _)| id).collect();
     for id in &all {

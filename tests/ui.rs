@@ -70,7 +70,16 @@ cases! {
     keyboard { a_walk, a_list_that_grows }
     library { skills, hands, extensions, find, pictures }
     looks { automation, chat, empty, money, settings, world }
-    media { images_and_recordings_of_tools_are_shown, a_result_that_only_looks_like_media_shows_nothing }
+    media {
+        images_and_recordings_of_tools_are_shown,
+        a_result_that_only_looks_like_media_shows_nothing,
+        a_message_is_dictated,
+        an_answer_is_read_aloud,
+        without_providers_the_chat_has_no_voice,
+        the_gallery_shows_media_with_their_cost,
+        the_gallery_follows_what_is_open_and_grows,
+        gallery_pictures,
+    }
     memory { entries, many_entries, graph, upkeep, faults, pictures }
     money { spending, approvals, the_form_of_a_server, second_factor, audit, security, pictures }
     network {

@@ -14,7 +14,7 @@ export const PAGES = [
   { name: "memory", all: true, label: "Memory", icon: "database", key: "e", hasParts: true, load: () => import("./pages/memory.js") },
   { name: "automation", scope: "write", label: "Automation", icon: "automation", key: "a", hasParts: true, load: () => import("./pages/automation.js") },
   { name: "connections", all: true, label: "Connections", short: "Connect", icon: "link", key: "o", hasParts: true, load: () => import("./pages/connections.js") },
-  { name: "library", all: true, label: "Library", icon: "book", key: "l", hasParts: true, load: () => import("./pages/library.js") },
+  { name: "library", label: "Library", icon: "book", key: "l", hasParts: true, load: () => import("./pages/library.js") },
   { name: "money", all: true, label: "Money & trust", short: "Money", icon: "money", key: "m", hasParts: true, load: () => import("./pages/money.js") },
   { name: "settings", all: true, label: "Settings", icon: "settings", key: "s", hasParts: true, load: () => import("./pages/settings.js") },
 ];

@@ -37,6 +37,10 @@ impl MediaHost for Chooser {
         shown.collect()
     }
 
+    fn default_provider(&self, kind: MediaKind) -> Option<&'static str> {
+        self.wire(kind, None).ok().map(|(wire, _)| wire.provider())
+    }
+
     fn choose(&self, wanted: &Wanted<'_>) -> Result<Chosen, NotChosen> {
         let kind = wanted.request.kind();
         let (wire, offer) = self.wire(kind, wanted.provider)?;
@@ -166,7 +170,9 @@ mod tests {
         assert_eq!(name(&chooser(&["minimax"]), &image(1)), Ok("minimax"));
         assert!(matches!(name(&chooser(&["openai"]), &video), Err(NotChosen::MissingKey(_))));
         assert!(matches!(name(&chooser(&[]), &image(1)), Err(NotChosen::MissingKey(_))));
+        assert_eq!(chooser(&["openai"]).default_provider(MediaKind::Video), None);
         both.0.set(Media { image_provider: Some("minimax".into()), ..Media::default() });
+        assert_eq!(both.default_provider(MediaKind::Image), Some("minimax"));
         assert_eq!(name(&both, &image(1)), Ok("minimax"), "the operator's choice");
         let asked = both.choose(&wanted(&image(1), Some("openai"))).map(|it| it.provider);
         assert_eq!(asked, Ok("openai"), "the request's choice");

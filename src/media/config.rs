@@ -26,6 +26,8 @@ table! {
         /// Prices in dollars, in place of the built-in ones: a model and what it costs for an image, 1000 characters of speech, a
         /// second of video, a piece of music or a minute of a recording.
         prices: Vec<MediaPrice> => list(price).example("[\"openai/tts-1 0.015\", \"minimax/image-01 0.0035\"]").writable(),
+        /// Delete media tasks and their files after this many days; 0 keeps the files as long as uploads are kept.
+        retention_days: u32 => integer(0..=30).writable(),
     }
 }
 

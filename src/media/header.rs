@@ -1,6 +1,8 @@
 //! What a file of media says of itself: its type by its first bytes, how long it plays, and its size. What cannot be read is left
 //! out; the bytes come from others.
 
+use super::webm;
+
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
@@ -74,7 +76,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Header> {
         return Some(mp4(bytes));
     }
     if starts(b"\x1a\x45\xdf\xa3") {
-        return Some(Header::new(Class::Video, "video/webm", "webm"));
+        return Some(webm::read(bytes));
     }
     frames(bytes)
 }

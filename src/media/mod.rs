@@ -14,7 +14,9 @@ pub mod config;
 mod failed;
 mod header;
 mod http;
+mod sweeper;
 mod tools;
+mod webm;
 mod wire;
 mod worker;
 
@@ -44,7 +46,7 @@ pub const DOMAIN: Domain = Domain {
     open: |opening| {
         opening.provide::<dyn MediaHost>(Arc::new(Chooser(opening.settings.clone())));
         opening.settings.set(Opened(opening.api.services.get::<dyn Files>()));
-        Ok(())
+        sweeper::start(Arc::downgrade(opening.api), opening.settings.clone())
     },
     commands: &[Subcommand::of(
         62,

@@ -67,6 +67,8 @@ mod mcp_repeats;
 mod mcp_servers;
 mod mcp_tool_lists;
 mod media;
+mod media_abuse;
+mod media_tasks;
 mod media_wires;
 mod memory;
 mod memory_after_turns;

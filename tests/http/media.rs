@@ -301,11 +301,13 @@ fn a_kill_in_each_phase_pays_nothing_again() {
         _ => wire(request),
     });
     let (path, _) = video(&daemon);
-    until("the task", || (daemon.get(&path).expect(200)["status"] == "queued").then_some(()));
+    // What a read shows may not be on disk yet; a question is asked only when it is.
+    let asked = |path: &str| server.requests().iter().any(|request| request.path == path).then_some(());
+    until("the question", || asked("/v1/query/video_generation"));
     daemon.kill();
     polls.open();
     daemon.restart();
-    until("the download", || server.requests().iter().any(|request| request.path == "/expired").then_some(()));
+    until("the download", || asked("/expired"));
     daemon.kill();
     download.open();
     daemon.restart();
@@ -371,12 +373,20 @@ fn without_a_key_it_is_422_and_beyond_a_budget_429() {
     let openai = json!({ "name": "openai", "configured": false, "capabilities": ["ImageGeneration", "TextToSpeech", "SpeechToText"] });
     let minimax = ["ImageGeneration", "TextToSpeech", "VideoGeneration", "MusicGeneration"];
     let names: Vec<_> = listed.as_array().expect("a list").iter().map(|provider| text(&provider["name"])).collect();
-    assert_eq!(names, ["openai", "minimax", "gemini", "elevenlabs"]);
+    assert_eq!(names, ["openai", "minimax", "gemini", "elevenlabs", "groq", "together"]);
+    assert_eq!(bare.get("/api/media/providers").expect(200)["defaults"]["ImageGeneration"], Value::Null);
     assert_eq!(listed[0], openai);
     assert_eq!(listed[1], json!({ "name": "minimax", "configured": false, "capabilities": minimax }));
     drop(bare);
     let daemon = Daemon::with(&format!("{}[budget]\ndaily_limit_usd = 0.3\n", config(&server)));
-    assert_eq!(daemon.get("/api/media/providers").expect(200)["providers"][0]["configured"], true);
+    let listed = daemon.get("/api/media/providers").expect(200);
+    assert_eq!(
+        (&listed["providers"][0]["configured"], &listed["providers"][4]["configured"]),
+        (&json!(true), &json!(false))
+    );
+    let defaults = json!({ "ImageGeneration": "openai", "TextToSpeech": "openai", "VideoGeneration": "minimax",
+        "MusicGeneration": "minimax", "SpeechToText": "openai" });
+    assert_eq!(listed["defaults"], defaults);
     server.push(image());
     daemon.post("/api/media/image", &json!({ "prompt": "x" })).expect(200);
     let over = daemon.post("/api/media/image", &json!({ "prompt": "x" }));

@@ -76,6 +76,71 @@ fn elevenlabs_speaks_and_transcribes_where_it_is_configured() {
 }
 
 #[test]
+fn minimax_speaks_in_hexadecimal_and_its_errors_come_with_status_200() {
+    let server = ModelServer::start();
+    let daemon = Daemon::with(&config(&server));
+    let hex: String = wav().bytes().map(|byte| format!("{byte:02x}")).collect();
+    let told = json!({ "audio_length": 999_999, "audio_sample_rate": 1 });
+    server.push(answered(
+        &json!({ "data": { "audio": hex }, "extra_info": told, "base_resp": { "status_code": 0, "status_msg": "ok" } }),
+    ));
+    let body = json!({ "text": "hi", "provider": "minimax", "voice": "v1", "format": "wav", "speed": 1.5 });
+    let said = daemon.post("/api/media/speech", &body).expect(200);
+    assert_eq!((&said["duration_ms"], &said["sample_rate"]), (&json!(1_000), &json!(8_000)), "the file counts");
+    let asked = server.requests().remove(0);
+    assert_eq!((asked.path.as_str(), &asked.body["model"]), ("/v1/t2a_v2", &json!("speech-02-hd")));
+    assert_eq!((&asked.body["text"], &asked.body["output_format"]), (&json!("hi"), &json!("hex")));
+    assert_eq!(asked.body["voice_setting"], json!({ "voice_id": "v1", "speed": 1.5 }));
+    for (code, status, word) in [
+        (1004, 502, "media_key_refused"),
+        (1008, 429, "media_rate_limited"),
+        (1026, 400, "media_filtered"),
+        (2013, 400, "media_refused"),
+        (1000, 502, "media_provider_failed"),
+    ] {
+        server.push(answered(&json!({ "base_resp": { "status_code": code, "status_msg": "no" } })));
+        let refused = daemon.post("/api/media/speech", &body);
+        assert_eq!(refused.status, status, "{code}: {}", refused.text());
+        assert!(refused.text().contains(word), "{code}: {}", refused.text());
+        let task = tasks(&daemon).pop().expect("a task");
+        assert_eq!(task["cost_usd"], 0.0, "{code}: nothing was made");
+    }
+    for broken in [json!({ "audio": "abc" }), json!({ "audio": "zz" }), json!({ "audio": "" }), json!({}), json!(null)]
+    {
+        server.push(answered(&json!({ "data": broken, "base_resp": { "status_code": 0 } })));
+        let refused = daemon.post("/api/media/speech", &body);
+        assert_eq!(refused.status, 502, "{broken}: {}", refused.text());
+        let task = tasks(&daemon).pop().expect("a task");
+        assert_eq!(task["cost_usd"], 0.0002, "{broken}: it may have been charged");
+    }
+    assert_eq!(server.requests().len(), 11, "nothing was asked for twice");
+}
+
+#[test]
+fn groq_and_together_transcribe_and_nothing_else() {
+    for (provider, model) in [("groq", "whisper-large-v3-turbo"), ("together", "openai/whisper-large-v3")] {
+        let server = ModelServer::start();
+        let base = server.base_url();
+        let daemon =
+            Daemon::with(&format!("[providers.{provider}]\nbase_url = \"{base}\"\napi_key_env = \"TEST_MODEL_KEY\"\n"));
+        server.push(answered(&json!({ "text": "hello" })));
+        let headers = [("content-type", "audio/wav")];
+        let read = daemon.send("POST", "/api/media/transcribe", &headers, Some(wav().as_bytes())).expect(200);
+        assert_eq!(
+            (&read["text"], &read["provider"], &read["model"]),
+            (&json!("hello"), &json!(provider), &json!(model))
+        );
+        let asked = server.requests().remove(0);
+        let form = String::from_utf8_lossy(&asked.raw).into_owned();
+        assert_eq!(asked.path, "/v1/audio/transcriptions");
+        assert!(form.contains(&format!("name=\"model\"\r\n\r\n{model}")), "{form:.400}");
+        daemon.post("/api/media/image", &json!({ "prompt": "x", "provider": provider })).refused_field(400, "provider");
+        daemon.post("/api/media/image", &json!({ "prompt": "x" })).refused(422);
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[test]
 fn tasks_and_files_are_those_of_the_user_whose_agent_pays() {
     let server = ModelServer::start();
     let mut daemon = Daemon::with(&format!("api_key = \"{KEY}\"\n{}", config(&server)));

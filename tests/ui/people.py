@@ -90,7 +90,7 @@ def case_roles(stage):
     eve_id, eve_key = person(stage, "eve", "viewer")
     page = sign_in(stage, key)
     expect(page.get_by_text("Welcome to agentsvc")).to_be_visible()
-    assert names(page) == ["chat", "automation"], names(page)
+    assert names(page) == ["chat", "automation", "library"], names(page)
     expect(page.get_by_text("shared")).to_have_count(0)
     page.locator(".conversation").get_by_role("button", name="New agent").click()
     dialog = page.get_by_role("dialog")
@@ -112,6 +112,11 @@ def case_roles(stage):
         page.goto(stage.daemon.url + f"/#/automation{tab}")
         page.locator(".tab-panel .empty, .tab-panel .stack").first.wait_for()
     expect(page.get_by_role("link", name="Tasks")).to_have_count(0)
+    # Of the library, media alone are for this key.
+    page.goto(stage.daemon.url + "/#/library")
+    expect(page.get_by_role("heading", name="No media yet")).to_be_visible()
+    expect(page.get_by_role("navigation", name="Sections of Library").get_by_role("link")).to_have_text(["Media"])
+    access.check(page, "the media of a user")
     # An address that is not for this key leads to the chat.
     page.goto(stage.daemon.url + "/#/settings")
     expect(page.locator(".chat")).to_be_visible()
@@ -121,7 +126,7 @@ def case_roles(stage):
     stage.daemon.call("PUT", f"/api/agents/{agents['agent_id']}/owner", {"user_id": eve_id})
     viewer = sign_in(stage, eve_key)
     expect(viewer.locator(".log")).to_contain_text("hello")
-    assert names(viewer) == ["chat"], names(viewer)
+    assert names(viewer) == ["chat", "library"], names(viewer)
     expect(viewer.locator(".composer")).to_have_count(0)
     for name in ["New agent", "New session", "Ask again"]:
         expect(viewer.get_by_role("button", name=name)).to_have_count(0)

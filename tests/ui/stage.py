@@ -297,7 +297,9 @@ class Stage:
         self.daemon = Daemon(text if is_offline else text + self.model.config())
         self.profile = tempfile.mkdtemp(prefix="agentsvc-ui-profile-")
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
-                     "--disable-sync", "--no-first-run", "--disable-quic", "--disable-dev-shm-usage", "--no-proxy-server"]
+                     "--disable-sync", "--no-first-run", "--disable-quic", "--disable-dev-shm-usage", "--no-proxy-server",
+                     # A microphone that beeps, which pages may use.
+                     "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
         # The shell is the same engine without the windows around it: it works half as much.
         names = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"]
         path = next((p for p in map(shutil.which, names) if p), None)
@@ -390,7 +392,7 @@ def from_disk(route):
     if not file.is_file():
         return route.fulfill(status=404, body="the file does not exist")
     text = file.read_text().replace("{version}", "dev") if name == "index.html" else file.read_text()
-    csp = ("default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+    csp = ("default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; connect-src 'self'; "
            "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
     headers = {"content-type": types[file.suffix] + "; charset=utf-8", "content-security-policy": csp}
     return route.fulfill(status=200, headers=headers, body=text)

@@ -1,7 +1,10 @@
 //! What knows the providers of media. The daemon provides it.
 
 use agentsvc_components::Micros;
-use agentsvc_components::media::{MediaKind, MediaRequest};
+use agentsvc_components::media::{MediaKind, MediaRequest, MediaTask};
+
+use crate::http::files::FilesError;
+use crate::upload::files::Files;
 
 /// A provider of media.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +67,9 @@ pub trait MediaHost: Send + Sync {
     /// All of them.
     fn providers(&self) -> Vec<MediaProvider>;
 
+    /// The provider that makes a kind where a request names none; `None` when none can.
+    fn default_provider(&self, kind: MediaKind) -> Option<&'static str>;
+
     /// Which provider and model make something.
     ///
     /// # Errors
@@ -72,4 +78,12 @@ pub trait MediaHost: Send + Sync {
 
     /// How long a recording plays at most, in milliseconds; `None` when it is no recording.
     fn recording_ms(&self, recording: &[u8]) -> Option<u64>;
+}
+
+/// Removes the files of a task; those that are gone already are no fault. Blocks on the disk.
+///
+/// # Errors
+/// What the disk says.
+pub fn remove_files(files: &dyn Files, task: &MediaTask) -> Result<(), FilesError> {
+    task.files.iter().try_for_each(|file| files.remove_upload(file.file))
 }

@@ -6,7 +6,7 @@ use agentsvc_components::AgentId;
 use agentsvc_components::kernel::error_codes::STORAGE_FULL;
 use agentsvc_components::media::{MediaFault, MediaKind, MediaRequest, MediaTask, MediaTaskId};
 use agentsvc_systems::budget::EXCEEDED;
-use agentsvc_systems::media::{AwaitMedia, CreateMedia, MediaTaskView};
+use agentsvc_systems::media::{AwaitMedia, CreateMedia, MediaTaskView, RemoveMedia};
 use hyper::StatusCode;
 use tokio::time::{Duration, timeout};
 use uuid::Uuid;
@@ -15,17 +15,19 @@ use super::error_codes::{
     MEDIA_FILTERED, MEDIA_KEY_REFUSED, MEDIA_PROVIDER_FAILED, MEDIA_RATE_LIMITED, MEDIA_REFUSED, MEDIA_TIMEOUT,
     MEDIA_UNKNOWN, MEDIA_UNSUPPORTED, MISSING_KEY,
 };
-use super::host::{MediaHost, NotChosen, Wanted};
+use super::host::{MediaHost, NotChosen, Wanted, remove_files};
 use super::shape::{
-    ImageBody, Images, MediaTaskItem, MusicBody, ProviderItem, ProviderList, Recording, SpeechBody, VideoBegun,
-    VideoBody, VideoQuery, VideoStatus, capability,
+    ImageBody, Images, MediaTaskItem, MusicBody, ProviderItem, ProviderList, Recording, SpeechBody, TasksQuery,
+    VideoBegun, VideoBody, VideoQuery, VideoStatus, capability,
 };
 use super::transcribe;
 use crate::http::call::Call;
 use crate::http::crud;
 use crate::http::error::Error;
+use crate::http::receive::blocking;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reach, Reply, Route};
+use crate::upload::files::Files;
 
 /// What a request for media costs the client's rate budget.
 pub(super) const COST: u32 = 10;
@@ -77,10 +79,16 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/media/providers", "List the providers of media", |call| Box::pin(providers(call)))
         .reaching(Reach::Shared)
         .replies(&[Reply::json::<ProviderList>(200, "the providers")]),
-    crud::list::<MediaTaskItem>("/api/media/tasks", "List media tasks").reaching(Reach::Filtered).large(),
+    crud::list::<MediaTaskItem>("/api/media/tasks", "List media tasks")
+        .reaching(Reach::Filtered)
+        .query::<TasksQuery>()
+        .large(),
     Route::get("/api/media/tasks/{id}", "Get a media task", |call| Box::pin(show(call)))
         .reaching(Reach::Filtered)
         .replies(&[Reply::json::<MediaTaskItem>(200, "the media task")]),
+    Route::delete("/api/media/tasks/{id}", "Delete a media task and its files", |call| Box::pin(delete(call)))
+        .reaching(Reach::Filtered)
+        .replies(&[Reply::empty(204, "deleted"), Reply::error(409, "the media task is still open")]),
 ];
 
 /// Who asks for media, and of whom.
@@ -187,6 +195,18 @@ async fn show(call: Call) -> Result<Response, Error> {
     reply::ok(&MediaTaskItem::from(known(&call, call.id("id")?).await?))
 }
 
+/// The files go first, so that a task whose removal breaks off still names those that are left.
+async fn delete(call: Call) -> Result<Response, Error> {
+    let id: MediaTaskId = call.id("id")?;
+    let task = known(&call, id).await?.task;
+    if !task.state.is_open() {
+        let files = call.api.service::<dyn Files>()?;
+        blocking(move || remove_files(&*files, &task)).await?;
+    }
+    call.ask(RemoveMedia(id)).await?;
+    Ok(reply::no_content())
+}
+
 /// The task, if the client may know of it.
 async fn known(call: &Call, id: MediaTaskId) -> Result<MediaTaskView, Error> {
     let view = crud::view::<MediaTaskItem>(call, id).await?;
@@ -226,7 +246,8 @@ async fn providers(call: Call) -> Result<Response, Error> {
         configured: provider.configured,
         capabilities: provider.kinds.into_iter().map(capability).collect(),
     });
-    reply::ok(&ProviderList { providers: items.collect() })
+    let defaults = MediaKind::ALL.map(|kind| (capability(kind), host.default_provider(kind)));
+    reply::ok(&ProviderList { providers: items.collect(), defaults: defaults.into() })
 }
 
 /// The route of transcripts, whose body is a file.

@@ -1,6 +1,9 @@
 //! The bodies of media.
 
-use agentsvc_components::media::{MediaFile, MediaKind, MediaTask};
+use std::collections::BTreeMap;
+
+use agentsvc_components::AgentId;
+use agentsvc_components::media::{MediaFile, MediaKind, MediaState, MediaTask};
 use agentsvc_systems::media::{MediaFilter, MediaTaskView};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -93,6 +96,31 @@ pub(super) struct TranscribeQuery {
 pub(super) struct VideoQuery {
     /// The provider that `POST /api/media/video` named.
     pub(super) provider: Option<String>,
+}
+
+/// Which media tasks to list.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct TasksQuery {
+    /// Maximum number of items. The response header `x-next-cursor` leads to the next page. Default: the whole list.
+    limit: Option<usize>,
+    /// Cursor of the previous page.
+    cursor: Option<String>,
+    /// Only those of this kind: `image`, `speech`, `video`, `music` or `transcription`.
+    kind: Option<String>,
+    /// Only those in this state: `pending`, `queued`, `processing`, `completed` or `failed`.
+    status: Option<String>,
+    /// Only those of this agent.
+    agent_id: Option<Uuid>,
+    /// `newest`: newest first. Default: in order of creation.
+    order: Option<String>,
+}
+
+/// The value of a parameter, which is one of some words.
+fn word<T>(name: &str, value: Option<&str>, parse: fn(&str) -> Option<T>, words: &str) -> Result<Option<T>, Error> {
+    let Some(value) = value.filter(|value| !value.is_empty()) else { return Ok(None) };
+    let wrong = || Error::bad_field(name, format!("query parameter '{name}': expected {words}"));
+    parse(value).map(Some).ok_or_else(wrong)
 }
 
 /// The address of an upload.
@@ -217,6 +245,8 @@ pub(super) struct ProviderItem {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ProviderList {
     pub(super) providers: Vec<ProviderItem>,
+    /// Provider of each capability if a request names none; null if none can be asked.
+    pub(super) defaults: BTreeMap<&'static str, Option<&'static str>>,
 }
 
 /// What the specification calls a kind.
@@ -263,6 +293,8 @@ shape! {
         agent_id: Option<Uuid> = task.agent.map(|agent| agent.0),
         provider: Box<str> = task.provider,
         model: Box<str> = task.model,
+        /// Beginning of the prompt, the text or the lyrics; empty for a transcription.
+        prompt: Box<str> = task.prompt,
         files: Vec<FileItem> = files,
         /// Transcript, or the prompt as the provider changed it. Untrusted text.
         text: Option<Box<str>> = task.text,
@@ -286,6 +318,19 @@ impl Listed for MediaTaskItem {
     const PLURAL: &'static str = "tasks";
 
     fn filter(call: &Call) -> Result<MediaFilter, Error> {
-        Ok(MediaFilter { owner: call.principal.limited_to(), agent: None })
+        let TasksQuery { kind, status, agent_id, order, .. } = call.query()?;
+        let newest = |order: &str| ["oldest", "newest"].contains(&order).then_some(order == "newest");
+        Ok(MediaFilter {
+            owner: call.principal.limited_to(),
+            agent: agent_id.map(AgentId),
+            kind: word("kind", kind.as_deref(), MediaKind::parse, &MediaKind::ALL.map(MediaKind::as_str).join(", "))?,
+            state: word(
+                "status",
+                status.as_deref(),
+                MediaState::parse,
+                &MediaState::ALL.map(MediaState::as_str).join(", "),
+            )?,
+            newest_first: word("order", order.as_deref(), newest, "oldest or newest")?.unwrap_or_default(),
+        })
     }
 }

@@ -13,6 +13,7 @@ import { LiveTurn } from "./chat/live.js";
 import { Log } from "./chat/log.js";
 import { Side } from "./chat/side.js";
 import { exportTrajectory, showPicturesOf } from "./chat/turn.js";
+import { loadVoice } from "./chat/voice.js";
 import { Watch } from "./chat/watch.js";
 import { Welcome } from "./chat/welcome.js";
 
@@ -75,7 +76,9 @@ class Chat {
     this.log.showLoading();
     if (can("chat")) this.composer.load().catch(showError);
     if (seesAll()) this.bindings.load().catch(showError);
-    await this.side.agents.reload("");
+    // The chat works without a voice, for which a key must be allowed to write.
+    const voice = can("write") ? loadVoice().catch(() => {}) : null;
+    await Promise.all([this.side.agents.reload(""), voice]);
     await this.route();
   }
 

@@ -1,19 +1,21 @@
-// Library: skills, hands and extensions: what is installed, what can be, and what each needs and may do.
+// Library: skills, hands and extensions, with what each needs and may do, and the media that were made.
 
 import { useStyles } from "../lib/dom.js";
+import { allowed } from "../lib/me.js";
 import { mountTabs } from "../lib/tabs.js";
 
 export const title = "Library";
 
 export const TABS = [
-  { name: "skills", label: "Skills", text: "Instructions and tools that agents can use when a task needs them.", load: () => import("./library/skills.js") },
-  { name: "find", label: "Find skills", text: "Search the registry and ClawHub, and install what you find.", load: () => import("./library/find.js") },
-  { name: "hands", label: "Hands", text: "Ready-made agents, or teams of agents, for a lasting job.", load: () => import("./library/hands.js") },
-  { name: "running", label: "Running hands", text: "Hands at work, with their figures.", load: () => import("./library/running.js") },
-  { name: "extensions", label: "Extensions", text: "Services that agents can use once you have entered your access data.", load: () => import("./library/extensions.js") },
+  { name: "skills", all: true, label: "Skills", text: "Instructions and tools that agents can use when a task needs them.", load: () => import("./library/skills.js") },
+  { name: "find", all: true, label: "Find skills", text: "Search the registry and ClawHub, and install what you find.", load: () => import("./library/find.js") },
+  { name: "hands", all: true, label: "Hands", text: "Ready-made agents, or teams of agents, for a lasting job.", load: () => import("./library/hands.js") },
+  { name: "running", all: true, label: "Running hands", text: "Hands at work, with their figures.", load: () => import("./library/running.js") },
+  { name: "extensions", all: true, label: "Extensions", text: "Services that agents can use once you have entered your access data.", load: () => import("./library/extensions.js") },
+  { name: "media", label: "Media", text: "Images, speech, videos, music and transcripts that providers made, with what they cost.", load: () => import("./library/media.js") },
 ];
 
 export async function mount(root, ctx) {
   await Promise.all(["parts", "connections", "library"].map((name) => useStyles(new URL(`../styles/${name}.css`, import.meta.url))));
-  return mountTabs(root, ctx, { name: "library", title, tabs: TABS });
+  return mountTabs(root, ctx, { name: "library", title, tabs: allowed(TABS) });
 }

@@ -38,7 +38,7 @@ pub enum MediaKind {
     Transcription,
 }
 
-enum_words! { pub MediaKind [ALL, as_str] {
+enum_words! { pub MediaKind [ALL, as_str, parse] {
     Image = "image", Speech = "speech", Video = "video", Music = "music", Transcription = "transcription",
 } }
 
@@ -107,6 +107,17 @@ impl MediaRequest {
             Self::Transcription { .. } => MediaKind::Transcription,
         }
     }
+
+    /// The words of it: a prompt, the text that is read aloud, or lyrics; empty for a transcription.
+    #[must_use]
+    pub fn words(&self) -> &str {
+        match self {
+            Self::Image { prompt, .. } | Self::Video { prompt, .. } => prompt,
+            Self::Speech { text, .. } => text,
+            Self::Music { prompt, lyrics, .. } => prompt.as_deref().or(lyrics.as_deref()).unwrap_or_default(),
+            Self::Transcription { .. } => "",
+        }
+    }
 }
 
 /// Remove an upload that was for one request alone, whose try did not come to its end.
@@ -132,7 +143,7 @@ pub enum MediaState {
     Failed,
 }
 
-enum_words! { pub MediaState [ALL, as_str] {
+enum_words! { pub MediaState [ALL, as_str, parse] {
     Pending = "pending", Queued = "queued", Processing = "processing", Completed = "completed", Failed = "failed",
 } }
 
@@ -199,7 +210,7 @@ pub struct MediaFile {
     pub size: Option<(u32, u32)>,
 }
 
-/// One task. What the provider is asked stands in its job alone.
+/// One task. The whole request stands in its job alone.
 #[derive(Component, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MediaTask {
     /// What is asked for.
@@ -217,6 +228,9 @@ pub struct MediaTask {
     pub provider: Box<str>,
     /// The model.
     pub model: Box<str>,
+    /// The beginning of the words of the request, by which people know it again.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub prompt: Box<str>,
     /// Where it is.
     pub state: MediaState,
     /// The most that it can cost.
@@ -277,7 +291,7 @@ impl MediaTask {
     pub fn bytes(&self) -> usize {
         let long = |text: &Option<Box<str>>| text.as_deref().map_or(0, str::len);
         let files = self.files.iter().map(|file| size_of::<MediaFile>() + file.content_type.len()).sum::<usize>();
-        let texts = self.key.len() + self.provider.len() + self.model.len();
+        let texts = self.key.len() + self.provider.len() + self.model.len() + self.prompt.len();
         texts + files + [&self.remote, &self.text, &self.language, &self.error].into_iter().map(long).sum::<usize>()
     }
 }

@@ -117,7 +117,8 @@ async fn speech(order: &Order<'_>) -> Result<Made, Failed> {
     Ok(Made { files: vec![answer.body], ..Made::default() })
 }
 
-async fn transcribe(order: Order<'_>, language: Option<&str>) -> Result<Made, Failed> {
+/// Asks for a transcript.
+pub(super) async fn transcribe(order: Order<'_>, language: Option<&str>) -> Result<Made, Failed> {
     let target = order.target;
     let Some((recording, header)) = &order.recording else {
         return Err(Failed::new(MediaFault::Storage, "the recording is gone"));

@@ -130,6 +130,11 @@ impl<K: Indexed> Entities<K> {
         self.by_id.range((after.map_or(Unbounded, Excluded), Unbounded)).map(|(id, entity)| (*id, *entity))
     }
 
+    /// All of them from the newest on, or from before `before` on.
+    pub(crate) fn before(&self, before: Option<K::Id>) -> impl Iterator<Item = (K::Id, Entity)> + '_ {
+        self.by_id.range((Unbounded, before.map_or(Unbounded, Excluded))).rev().map(|(id, entity)| (*id, *entity))
+    }
+
     fn insert(&mut self, id: K::Id, at: Entity, entity: &K) {
         self.by_id.insert(id, at);
         self.used.add(entity.bytes());

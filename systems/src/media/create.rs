@@ -17,7 +17,7 @@ use agentsvc_components::{AgentId, Micros, Refusal, RefusalKind, SessionId, Turn
 
 use super::index::{MediaTasks, owner};
 use super::list::MediaTaskView;
-use super::settle::{MAKE, MakeOrder};
+use super::settle::{MAKE, MakeOrder, cut};
 use super::{audit_kinds, error_codes, keep, limits, request};
 use crate::agent::error_codes::AGENT_NOT_RUNNING;
 use crate::audit::Audit;
@@ -110,6 +110,7 @@ fn task_of(world: &World, it: &CreateMedia) -> MediaTask {
         key: it.key.as_str().into(),
         provider: it.provider.as_str().into(),
         model: it.model.as_str().into(),
+        prompt: cut(it.request.words(), limits::MEDIA_PROMPT_KEPT_BYTES_MAX),
         state: MediaState::Pending,
         most: it.most,
         is_priced: it.is_priced,

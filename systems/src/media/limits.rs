@@ -24,6 +24,8 @@ agentsvc_components::limits! {
     pub const MEDIA_NAME_BYTES_MAX: usize = 128;
     /// Bytes of a transcript, or of a prompt as a provider changed it; the rest is cut.
     pub const MEDIA_TEXT_BYTES_MAX: usize = 256 << 10;
+    /// Bytes of the words of a request that its task shows; the rest is cut.
+    pub const MEDIA_PROMPT_KEPT_BYTES_MAX: usize = 512;
     /// Bytes of the reason why a task failed; the rest is cut.
     pub const MEDIA_ERROR_BYTES_MAX: usize = 512;
     /// Bytes of an id that a provider gives a task. Longer: the task fails.

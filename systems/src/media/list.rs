@@ -2,7 +2,7 @@
 
 use agentsvc_components::agent::OwnedBy;
 use agentsvc_components::kernel::id::UserId;
-use agentsvc_components::media::{MediaTask, MediaTaskId};
+use agentsvc_components::media::{MediaKind, MediaState, MediaTask, MediaTaskId};
 use agentsvc_components::{AgentId, Refusal};
 use bevy_ecs::prelude::{Entity, World};
 
@@ -25,12 +25,18 @@ pub struct MediaTaskView {
 }
 
 /// Which media tasks to list. Empty lists all.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MediaFilter {
     /// Only those of this agent.
     pub agent: Option<AgentId>,
     /// Only those of agents that belong to this user.
     pub owner: Option<UserId>,
+    /// Only those of this kind.
+    pub kind: Option<MediaKind>,
+    /// Only those in this state.
+    pub state: Option<MediaState>,
+    /// The newest first, else in the order of creation.
+    pub newest_first: bool,
 }
 
 impl View for MediaTaskView {
@@ -49,13 +55,20 @@ impl View for MediaTaskView {
     fn passes(&self, filter: &MediaFilter) -> bool {
         (filter.agent.is_none() || self.task.agent == filter.agent)
             && (filter.owner.is_none() || self.owner == filter.owner)
+            && filter.kind.is_none_or(|kind| self.task.kind == kind)
+            && filter.state.is_none_or(|state| self.task.state == state)
     }
 
     fn page(world: &World, list: &List<Self>) -> Result<ViewPage<Self>, Refusal> {
         let all = world.resource::<MediaTasks>();
-        let is_whole = list.filter.agent.is_none() && list.filter.owner.is_none();
+        let newest_first = list.filter.newest_first;
+        let is_whole = list.filter == MediaFilter { newest_first, ..MediaFilter::default() };
         let total = is_whole.then(|| all.len());
-        Ok(list.filled(world, total, all.after(list.after)))
+        Ok(if newest_first {
+            list.filled(world, total, all.before(list.after))
+        } else {
+            list.filled(world, total, all.after(list.after))
+        })
     }
 }
 

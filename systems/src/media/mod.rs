@@ -12,6 +12,7 @@
 //! | pending    | the daemon ended while the provider was asked  | failed     |
 //! | pending    | the daemon ended before the provider was asked | pending    |
 //! | ended      | a month later, or too many newer ones          | removed    |
+//! | ended      | a client removes it with its files             | removed    |
 //!
 //! | rule | why |
 //! |---|---|
@@ -26,6 +27,8 @@ mod create;
 pub mod error_codes;
 mod index;
 mod keep;
+#[cfg(test)]
+mod keep_tests;
 pub mod limits;
 mod list;
 mod metrics;
@@ -37,6 +40,7 @@ mod tests;
 use agentsvc_components::media::{MediaTask, MediaTaskId};
 
 pub use create::{CHANNEL, CreateMedia, ReserveMedia};
+pub use keep::RemoveMedia;
 pub use list::{AwaitMedia, MediaFilter, MediaTaskView};
 pub use settle::{FETCH, FetchOrder, MAKE, MakeOrder, MediaReport, MediaSource, POLL, PollOrder};
 
@@ -69,7 +73,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     clock_set_back: keep::clock_set_back,
     check: index::check,
     jobs: &[settle::MAKING, settle::POLLING, settle::FETCHING],
-    commands: &[CommandDef::of::<CreateMedia>(), CommandDef::of::<ReserveMedia>()],
+    commands: &[CommandDef::of::<CreateMedia>(), CommandDef::of::<ReserveMedia>(), CommandDef::of::<RemoveMedia>()],
     totals: &[Totals::of::<metrics::MediaTotals>()],
     error_codes: error_codes::ALL,
     audit_kinds: audit_kinds::ALL,

@@ -152,13 +152,28 @@ impl MediaReport {
 }
 
 /// The task that a job is for.
-fn task_of(job: &Job) -> Option<MediaTaskId> {
+pub(super) fn task_of(job: &Job) -> Option<MediaTaskId> {
     serde_json::from_str::<PollOrder>(&job.input).ok().map(|order| order.task)
+}
+
+/// Is this what a task in its state waits for? Where a part of a backup was restored, tasks and jobs may be of two times.
+pub(super) fn fits(job: &Job, task: &MediaTask) -> bool {
+    match &*job.kind {
+        MAKE => task.state == MediaState::Pending,
+        POLL => task.state.is_open() && task.remote.is_some(),
+        FETCH => task.state == MediaState::Processing,
+        _ => false,
+    }
+}
+
+/// The open task that a job is for.
+fn open_task_of(world: &World, job: &Job) -> Option<MediaTaskId> {
+    task_of(job).filter(|id| state::<MediaTask>(world, *id).is_some_and(|task| fits(job, task)))
 }
 
 /// Hears of a try to ask a provider, or of its end.
 fn made(world: &mut World, _: JobId, job: &Job, event: JobEvent) {
-    let Some(id) = task_of(job) else { return };
+    let Some(id) = open_task_of(world, job) else { return };
     match event {
         JobEvent::Retried(_) => book(world, id, Some(Micros::ZERO), CallEnd::Failed),
         JobEvent::Done(text) => {
@@ -181,14 +196,13 @@ fn lost(world: &mut World, id: MediaTaskId, job: &Job) {
     let Some(task) = state::<MediaTask>(world, id) else { return };
     let (agent, was_asked) = (task.agent, task.grant.is_some());
     if was_asked || task.restarts >= limits::MEDIA_RESTARTS_MAX {
-        book(world, id, None, CallEnd::Unknown);
         drop_recording(world, job);
         let why = if was_asked {
             "the provider may have been paid; the request is not repeated"
         } else {
             "the daemon ended too often before the provider was asked"
         };
-        return fail(world, id, failure(MediaFault::Unknown, why.to_owned()));
+        return lose(world, id, why.to_owned());
     }
     update(world, id, |task| task.restarts += 1);
     let again = NewJob { subject: owner(agent).0, owner: agent, input: Arc::clone(&job.input) };
@@ -197,8 +211,14 @@ fn lost(world: &mut World, id: MediaTaskId, job: &Job) {
     }
 }
 
+/// Nothing is known of the end of a task, or ever will be.
+pub(super) fn lose(world: &mut World, id: MediaTaskId, why: String) {
+    book(world, id, None, CallEnd::Unknown);
+    fail(world, id, failure(MediaFault::Unknown, why));
+}
+
 /// A recording that was uploaded for a request alone goes. A try that comes to its end removes it itself.
-fn drop_recording(world: &mut World, job: &Job) {
+pub(super) fn drop_recording(world: &mut World, job: &Job) {
     let order = serde_json::from_str::<MakeOrder>(&job.input).ok();
     if let Some(MediaRequest::Transcription { file, is_temporary: true, .. }) = order.map(|order| order.request) {
         world.effect(DropUpload(file));
@@ -207,7 +227,7 @@ fn drop_recording(world: &mut World, job: &Job) {
 
 /// Hears of a question for a task, or of its end.
 fn polled(world: &mut World, _: JobId, job: &Job, event: JobEvent) {
-    let Some(id) = task_of(job) else { return };
+    let Some(id) = open_task_of(world, job) else { return };
     match event {
         JobEvent::Retried(text) => {
             if let Some(at) = MediaReport::read(text).state.filter(|state| state.is_open()) {
@@ -226,7 +246,7 @@ fn polled(world: &mut World, _: JobId, job: &Job, event: JobEvent) {
 
 /// Hears of a download, or of its end.
 fn fetched(world: &mut World, _: JobId, job: &Job, event: JobEvent) {
-    let Some(id) = task_of(job) else { return };
+    let Some(id) = open_task_of(world, job) else { return };
     match event {
         JobEvent::Retried(_) => {}
         JobEvent::Done(text) => complete(world, id, MediaReport::read(text)),
@@ -279,7 +299,7 @@ fn go_on(world: &mut World, id: MediaTaskId, mut report: MediaReport) {
     update(world, id, |task| {
         task.state = at;
         task.remote = remote.map(Into::into).or(task.remote.take());
-        task.text = text.map(|text| cut(text, limits::MEDIA_TEXT_BYTES_MAX)).or(task.text.take());
+        task.text = text.map(|text| cut(&text, limits::MEDIA_TEXT_BYTES_MAX)).or(task.text.take());
     });
     let input = match input {
         Ok(input) => Arc::from(input),
@@ -299,8 +319,8 @@ fn complete(world: &mut World, id: MediaTaskId, report: MediaReport) {
     end(world, id, |task| {
         task.state = MediaState::Completed;
         task.files = files;
-        task.text = text.map(|text| cut(text, limits::MEDIA_TEXT_BYTES_MAX)).or(task.text.take());
-        task.language = language.map(|language| cut(language, limits::MEDIA_NAME_BYTES_MAX));
+        task.text = text.map(|text| cut(&text, limits::MEDIA_TEXT_BYTES_MAX)).or(task.text.take());
+        task.language = language.map(|language| cut(&language, limits::MEDIA_NAME_BYTES_MAX));
         task.duration_ms = duration_ms;
     });
 }
@@ -311,7 +331,7 @@ fn fail(world: &mut World, id: MediaTaskId, report: MediaReport) {
         task.state = MediaState::Failed;
         task.fault = Some(report.fault.unwrap_or_default());
         let error = report.error.unwrap_or_else(|| "the provider failed".to_owned());
-        task.error = Some(cut(error, limits::MEDIA_ERROR_BYTES_MAX));
+        task.error = Some(cut(&error, limits::MEDIA_ERROR_BYTES_MAX));
     });
 }
 
@@ -329,7 +349,7 @@ fn end(world: &mut World, id: MediaTaskId, with: impl FnOnce(&mut MediaTask)) {
     keep::trim(world);
 }
 
-fn cut(text: String, most: usize) -> Box<str> {
+pub(super) fn cut(text: &str, most: usize) -> Box<str> {
     text[..text.floor_char_boundary(most)].into()
 }
 

@@ -15,41 +15,41 @@ use crate::testing::TestWorld;
 use crate::usage::events_for_tests;
 
 /// The most that a request of these tests can cost.
-const MOST: Micros = Micros(100);
+pub(super) const MOST: Micros = Micros(100);
 
-fn image(agent: Option<AgentId>) -> CreateMedia {
+pub(super) fn image(agent: Option<AgentId>) -> CreateMedia {
     let request = MediaRequest::Image { prompt: "a cat".into(), count: 1, size: None };
     let (provider, model) = ("openai".to_owned(), "m".to_owned());
     CreateMedia { agent, turn: None, key: String::new(), provider, model, request, most: MOST, is_priced: true }
 }
 
-fn video() -> CreateMedia {
+pub(super) fn video() -> CreateMedia {
     CreateMedia { request: MediaRequest::Video { prompt: "a cat".into(), duration_secs: None }, ..image(None) }
 }
 
 /// The tries that went out since this was asked last.
-fn tries(world: &mut TestWorld) -> Vec<RunJob> {
+pub(super) fn tries(world: &mut TestWorld) -> Vec<RunJob> {
     world.effects.drain(..).filter_map(|effect| effect.take::<RunJob>().ok().map(|run| *run)).collect()
 }
 
-fn the_try(world: &mut TestWorld, kind: &str) -> RunJob {
+pub(super) fn the_try(world: &mut TestWorld, kind: &str) -> RunJob {
     let mut all = tries(world);
     assert_eq!(all.iter().map(|run| run.kind).collect::<Vec<_>>(), [kind]);
     all.remove(0)
 }
 
-fn task(world: &mut TestWorld, id: MediaTaskId) -> MediaTask {
+pub(super) fn task(world: &mut TestWorld, id: MediaTaskId) -> MediaTask {
     world.ask(Get::<MediaTaskView>(id)).unwrap().task
 }
 
-fn wait(world: &mut TestWorld, ms: i64) {
+pub(super) fn wait(world: &mut TestWorld, ms: i64) {
     world.now = world.now.plus_ms(ms);
     world.engine.set_now(world.now);
     world.engine.beat();
     world.step();
 }
 
-fn done(world: &mut TestWorld, attempt: Attempt, report: &MediaReport) {
+pub(super) fn done(world: &mut TestWorld, attempt: Attempt, report: &MediaReport) {
     world.outcome(JobOutcome(attempt, TryEnd::Done(serde_json::to_string(report).unwrap())));
 }
 
@@ -58,16 +58,16 @@ fn file() -> MediaFile {
     MediaFile { file, content_type, bytes: 3, duration_ms: None, sample_rate: None, size: Some((1, 1)) }
 }
 
-fn result() -> MediaReport {
+pub(super) fn result() -> MediaReport {
     MediaReport { files: vec![file()], cost: Some(Micros(40)), ..MediaReport::default() }
 }
 
-fn spent(world: &mut TestWorld, scope: Scope) -> (Micros, Micros) {
+pub(super) fn spent(world: &mut TestWorld, scope: Scope) -> (Micros, Micros) {
     let view = world.ask(GetBudget(scope)).unwrap();
     (view.today, view.reserved)
 }
 
-fn sound(world: &mut TestWorld) {
+pub(super) fn sound(world: &mut TestWorld) {
     assert_eq!(world.engine.check(), Vec::<String>::new());
 }
 

@@ -4,6 +4,7 @@ import { showError, toast } from "../../lib/dialogs.js";
 import { fill, h } from "../../lib/dom.js";
 import { bytes } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { Microphone } from "./voice.js";
 
 /** Attachments of one message (`limit::ATTACHMENTS_MAX` of the daemon). */
 const ATTACHMENTS_MAX = 32;
@@ -27,12 +28,13 @@ export class Composer {
     this.stop = h("button", { class: "stop", type: "button", hidden: true, onclick: () => chat.stop().catch(showError) }, icon("stop", 17), "Stop");
     this.interrupt = h("button", { class: "quiet", type: "button", hidden: true, title: "Stop the turn before its next tool call", onclick: () => chat.interrupt().catch(showError) }, "Interrupt");
     this.thinking = h("button", { class: "quiet small thinking-on", type: "button", hidden: true, title: "Extended thinking is on; click to turn it off", onclick: () => this.setThinking(false) }, "Thinking on", icon("close", 13));
+    this.microphone = new Microphone({ agentOf: () => chat.agent?.id, insert: (text) => this.insert(text), signal: chat.ctx.signal });
     this.chips = h("ul", { class: "chips", "aria-label": "Attachments", hidden: true });
     this.menu = h("ul", { class: "commands", id: "commands", role: "listbox", "aria-label": "Commands", hidden: true });
     this.node = h("form", { class: "composer", onsubmit: (event) => { event.preventDefault(); this.submit(); } },
       this.menu,
       h("div", { class: "box" }, this.chips, this.input,
-        h("div", { class: "box-row" }, this.attach, this.picker, this.thinking, h("span", { class: "grow" }), this.interrupt, this.stop, this.send)),
+        h("div", { class: "box-row" }, this.attach, this.picker, this.microphone.node, this.thinking, h("span", { class: "grow" }), this.interrupt, this.stop, this.send)),
       h("p", { class: "keys-hint", id: "keys-hint" }, h("kbd", {}, "Enter"), " sends, ", h("kbd", {}, "Shift"), "+", h("kbd", {}, "Enter"), " new line, ", h("kbd", {}, "/"), " commands"));
     this.isThinking = false;
   }
@@ -48,6 +50,7 @@ export class Composer {
     const isBusy = this.chat.isBusy();
     this.input.disabled = !isReady;
     this.attach.disabled = !isReady;
+    this.microphone.refresh(isReady);
     this.input.placeholder = agent ? `Message ${agent.name}` : "Select an agent first";
     this.stop.hidden = !isBusy;
     this.interrupt.hidden = !isBusy;
@@ -64,6 +67,16 @@ export class Composer {
   set(text) {
     this.input.value = text;
     this.changed();
+  }
+
+  /** Puts `text` where the cursor is. */
+  insert(text) {
+    const { value, selectionStart: from, selectionEnd: to } = this.input;
+    const [before, after] = [value.slice(0, from), value.slice(to)];
+    const start = before + (/\S$/.test(before) ? " " : "") + text;
+    this.set(start + (/^\S/.test(after) ? " " : "") + after);
+    this.focus();
+    this.input.setSelectionRange(start.length, start.length);
   }
 
   setThinking(isOn) {

@@ -1,15 +1,17 @@
 // One turn on the screen: what was said, what the agent did, what it answered, and what that took.
 
-import { blob, download } from "../../lib/api.js";
+import { download } from "../../lib/api.js";
 import { codeBlock, copyText } from "../../lib/code.js";
 import { showError } from "../../lib/dialogs.js";
 import { fill, h, hidden, refill } from "../../lib/dom.js";
 import { bytes, count, duration, money, number, when, brief } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { pictures, render } from "../../lib/markdown.js";
-import { allowed, can, seesAll } from "../../lib/me.js";
+import { imageNode, playerNode } from "../../lib/media.js";
+import { allowed, can } from "../../lib/me.js";
 import { PAGES } from "../../pages.js";
 import { avatar } from "./side.js";
+import { readAloudButton } from "./voice.js";
 
 /** Longer texts of a person are folded. */
 const FOLD_LINES = 24;
@@ -55,9 +57,6 @@ function attachedNode({ kind, name, text }) {
   return h("details", { class: "attached", data: { fold: `attached ${name}` } }, h("summary", {}, icon("file", 15), name, h("span", { class: "faint" }, kind === "PDF" ? "PDF" : bytes(text.length))), h("pre", { tabindex: "0" }, text));
 }
 
-/** Pictures that are opened in a window of their own: no kind that may hold a script. */
-const RASTER = /^image\/(png|jpeg|webp|gif)$/;
-
 /** Shows the pictures of an answer that name a file of the agent's workspace or an upload. */
 export function showPicturesOf(agentId) {
   pictures.show = (target, label) => {
@@ -83,56 +82,13 @@ function decoded(part) {
   }
 }
 
-/** A picture: read with the key, shown small, opened whole. */
-function imageNode({ file_id: id, path = `/api/uploads/${id}`, filename, url }) {
-  const name = filename ?? "picture";
-  const picture = h("img", { alt: name, loading: "lazy" });
-  const open = h("button", { class: "picture", type: "button", title: name, "aria-label": `Open ${name}` }, picture);
-  const show = (address) => {
-    picture.src = address;
-    open.onclick = () => window.open(address, "_blank", "noopener");
-  };
-  if (url) show(url);
-  // Uploads are no one's own: only those read them who see all.
-  else if (path.startsWith("/api/uploads/") && !seesAll()) return h("span", { class: "badge" }, name);
-  else {
-    blob(path).then((content) => {
-      if (!RASTER.test(content.type)) throw new TypeError("no image");
-      show(URL.createObjectURL(content));
-    }).catch(() => {
-      open.replaceWith(h("span", { class: "badge" }, `${name} was deleted`));
-    });
-  }
-  return open;
-}
-
 /** The tools whose results name the files that they made, and a line of a result that does. */
 const MEDIA_TOOLS = new Set(["image_generate", "text_to_speech", "video_generate", "video_status", "music_generate"]);
 const MADE = /^File ([\da-f-]{36}): \/api\/uploads\/\1, ((image|audio|video)\/[\w.+-]+)/gm;
 
 /** The images and players of the files that a tool made. */
 function madeNodes(result) {
-  return [...result.matchAll(MADE)].map(([, id, , kind]) => (kind === "image" ? imageNode({ file_id: id, filename: "generated image" }) : playerNode(id, kind)));
-}
-
-/** Plays a recording or a video, which is read with the key on the first click. */
-function playerNode(id, kind) {
-  const play = h("button", { class: "small", type: "button" }, icon("play", 15), kind === "video" ? "Play the video" : "Play the recording");
-  play.onclick = async () => {
-    play.disabled = true;
-    try {
-      const content = await blob(`/api/uploads/${id}`);
-      if (!content.type.startsWith(`${kind}/`)) throw new TypeError(`The file is no ${kind}.`);
-      const player = h(kind, { class: "player", controls: true, src: URL.createObjectURL(content), "aria-label": `Generated ${kind}` });
-      play.replaceWith(player);
-      // A browser may want another click; the controls are there.
-      await player.play().catch(() => {});
-    } catch (error) {
-      play.disabled = false;
-      showError(error);
-    }
-  };
-  return play;
+  return [...result.matchAll(MADE)].map(([, id, , kind]) => (kind === "image" ? imageNode({ file_id: id, filename: "generated image" }) : playerNode(`/api/uploads/${id}`, kind)));
 }
 
 function iconButton(name, label, run) {
@@ -253,7 +209,7 @@ export function storedTurn(turn, agentName, { retry, isOpen = false, agentId }) 
   addEnd(parts, turn, again);
   const memories = memoriesNode(turn.trace, agentId);
   if (memories) parts.append(memories);
-  foot.append(...footOf(turn), iconButton("copy", "Copy the response", () => copyText(text)), ...(can("chat") ? [iconButton("retry", "Ask again", again)] : []));
+  foot.append(...footOf(turn), iconButton("copy", "Copy the response", () => copyText(text)), ...(can("chat") ? [readAloudButton(parts, agentId), iconButton("retry", "Ask again", again)].filter(Boolean) : []));
   node.append(answer);
   return node;
 }

@@ -3,7 +3,7 @@
 use agentsvc_components::media::{MediaRequest, MediaTaskId};
 use agentsvc_components::{Actor, FileId, Micros};
 use agentsvc_systems::Engine;
-use agentsvc_systems::media::{CreateMedia, ReserveMedia};
+use agentsvc_systems::media::{CreateMedia, RemoveMedia, ReserveMedia};
 
 use super::{Fuzz, Out, ask};
 
@@ -17,6 +17,9 @@ impl Fuzz {
                 ask(engine, Actor::System, ReserveMedia { task: MediaTaskId(self.some(b'3')), attempt });
             }
             return;
+        }
+        if self.random.one_in(8) {
+            return ask(engine, Actor::Api, RemoveMedia(MediaTaskId(self.some(b'3'))));
         }
         let (text, other) = (self.text(), self.text());
         let request = match self.random.below(5) {

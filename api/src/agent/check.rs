@@ -3,6 +3,7 @@
 use agentsvc_systems::agent::{AgentFilter, ListAgents};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::agent::routes::{CreateBody, check_signature, spawn_command};
 use crate::http::call::Call;
@@ -34,6 +35,8 @@ struct Checked {
     tools: Vec<Box<str>>,
     /// Triggers that would be created with the agent.
     triggers: usize,
+    /// The manifest as it was read, with its defaults, but for the name.
+    manifest: Value,
 }
 
 async fn check(call: Call) -> Result<Response, Error> {
@@ -43,6 +46,7 @@ async fn check(call: Call) -> Result<Response, Error> {
     let filter = AgentFilter { name: Some(command.name.clone()), ..AgentFilter::default() };
     let taken = call.ask(ListAgents { filter, after: None, limit: 1 }).await?;
     let manifest = command.manifest;
+    let read = serde_json::to_value(&manifest).map_err(|error| Error::internal(format!("the manifest: {error}")))?;
     reply::ok(&Checked {
         name: command.name,
         name_taken: !taken.items.is_empty(),
@@ -51,5 +55,6 @@ async fn check(call: Call) -> Result<Response, Error> {
         model: manifest.model.model,
         tools: manifest.capabilities.tools,
         triggers: manifest.triggers.len(),
+        manifest: read,
     })
 }

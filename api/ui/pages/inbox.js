@@ -13,7 +13,7 @@ import { poll } from "../lib/poll.js";
 
 export const title = "Inbox";
 
-const EVERY_MS = 5000;
+const EVERY_MS = 10_000;
 /** Letters of a payload that are shown. */
 const PAYLOAD_MAX = 400;
 

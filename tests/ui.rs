@@ -121,6 +121,7 @@ cases! {
         a_reload_in_the_middle_shows_the_answer_so_far,
         sessions_have_titles_and_can_be_renamed_in_the_list,
         a_message_is_edited_and_sent_again,
+        an_answer_is_asked_for_again_in_its_place,
         the_model_is_chosen_in_the_chat,
         sessions_are_named_searched_and_exported,
         the_key_is_asked_for_and_kept_in_the_tab_only,

@@ -387,6 +387,39 @@ def case_a_message_is_edited_and_sent_again(stage):
     expect(prompt(page)).to_have_value("/no-such-command now")
 
 
+def case_an_answer_is_asked_for_again_in_its_place(stage):
+    """The new answer takes the place of the one before, which is a step away, also after a reload; later turns stay below."""
+    page = stage.page
+    answers = iter(["first", "second", "third"])
+    stage.model.respond = lambda messages, body: next(answers, "other")
+    open_agent(stage)
+    say(page, "say something")
+    settled(page)
+    shown = page.locator("article.turn:visible")
+    shown.get_by_role("button", name="Ask again").click()
+    expect(shown.locator(".md")).to_have_text("second")
+    settled(page, 2)
+    expect(shown).to_have_count(1)
+    steps = page.get_by_role("group", name="Answers to this message")
+    expect(steps).to_contain_text("2 / 2")
+    shown.get_by_role("button", name="Ask again").click()
+    settled(page, 3)
+    expect(shown.locator(".md")).to_have_text("third")
+    steps.get_by_role("button", name="Earlier answer").click()
+    expect(shown.locator(".md")).to_have_text("second")
+    expect(steps).to_contain_text("2 / 3")
+    expect(steps.get_by_role("button", name="Earlier answer")).to_be_focused()
+    access.check(page, "answers to one message")
+    page.reload()
+    expect(shown.locator(".md")).to_have_text("third")
+    say(page, "and now?")
+    settled(page, 4)
+    expect(shown).to_have_count(2)
+    expect(steps).to_have_count(1)
+    # How much of the context the last prompt took is known of known models only.
+    expect(page.get_by_role("meter")).to_have_count(0)
+
+
 @config('[providers.groq]\nbase_url = "{model}"\n[web.fetch]\nssrf_allowed_hosts = ["127.0.0.1"]\n')
 def case_the_model_is_chosen_in_the_chat(stage):
     """Only models that can be asked are offered, and the agent answers with the chosen one."""
@@ -412,6 +445,7 @@ def case_the_model_is_chosen_in_the_chat(stage):
     say(page, "hello")
     settled(page)
     expect(turns(page).last.locator(".turn-foot .model")).to_contain_text("groq/")
+    expect(page.get_by_role("meter", name=re.compile("^Context: 120 of "))).to_contain_text("< 1 %")
 
 
 def case_sessions_are_named_searched_and_exported(stage):

@@ -142,6 +142,7 @@ class Chat {
     this.label = page.label;
     this.drawHead();
     const mine = this.mine();
+    this.composer.context.set(page.turns, this.agent.model);
     this.log.show({ ...page, turns: page.turns.slice(0, page.turns.length - Math.min(page.queued, mine.length)), queued: Math.max(0, page.queued - mine.length) }, mine.map(({ live }) => live.node));
     this.watch.start(page.queued > 0);
     this.composer.refresh();
@@ -186,8 +187,8 @@ class Chat {
     return this.running() !== null;
   }
 
-  /** Sends a message; `files` are uploads (`file_id`, `filename`, `content_type`). */
-  async send(text, files = []) {
+  /** Sends a message; `files` are uploads (`file_id`, `filename`, `content_type`), `repeats` is the id of the turn that it asks again. */
+  async send(text, files = [], { repeats = null } = {}) {
     const [agent, session] = [this.agent, this.sessionId];
     if (this.sent.filter(({ live }) => !live.isOver).length >= STREAMS_MAX) {
       this.composer.set(text);
@@ -197,6 +198,8 @@ class Chat {
     const others = files.filter(({ content_type: type }) => !type.startsWith("image/")).map((file) => `📎 ${file.filename}`);
     const live = new LiveTurn(agent.name, { content: [text, ...others].filter(Boolean).join("\n"), images }, (change) => this.log.grow(change));
     live.message = text;
+    live.repeats = repeats;
+    if (repeats) live.node.dataset.repeats = repeats;
     const turn = { live, session };
     this.sent.push(turn);
     this.watch.stop();
@@ -247,6 +250,7 @@ class Chat {
     if (page === null || view !== this.view || session !== this.sessionId) return;
     const mine = this.mine();
     const shown = page.turns.length - Math.min(page.queued, mine.length);
+    this.composer.context.set(page.turns, this.agent.model);
     this.log.refresh({ ...page, turns: page.turns.slice(0, shown), queued: Math.max(0, page.queued - mine.length) }, mine.map(({ live }) => live.node), live);
     if (mine.length === 0) this.watch.start(page.queued > 0);
     this.composer.refresh();
@@ -297,7 +301,7 @@ class Chat {
   /** Says the message of `turn` again. */
   retry(turn) {
     const files = (turn.said?.images ?? []).map(({ file_id, filename, media_type }) => ({ file_id, filename, content_type: media_type }));
-    return this.send(turn.said?.content ?? "", files);
+    return this.send(turn.said?.content ?? "", files, { repeats: turn.id });
   }
 
   /** What the person said last. */

@@ -8,6 +8,7 @@ import { ago, count, duration, money, number, short, when } from "../../lib/form
 import { icon } from "../../lib/icons.js";
 import { render } from "../../lib/markdown.js";
 import { can } from "../../lib/me.js";
+import { windowOf } from "../chat/context.js";
 import { originText, outcomeBadge } from "./words.js";
 
 /** Pages of traces and of messages that are read to find the run. */
@@ -49,11 +50,10 @@ async function messagesOf(sessionId, turnId, signal) {
   return [];
 }
 
-/** The context window of `provider/model`, in tokens; null where it is not known. */
-async function windowOf(name, signal) {
-  const [provider, ...rest] = name.split("/");
-  const { models } = await get(withQuery("/api/models", { provider }), { signal });
-  return models.find(({ id }) => id === rest.join("/"))?.context_window || null;
+/** "openai/gpt/4" as ["openai", "gpt/4"]. */
+function providerAndModel(name) {
+  const at = name.indexOf("/");
+  return [name.slice(0, at), name.slice(at + 1)];
 }
 
 /** The calls of a run with what is stored of them: `{ step, call, result, message }`, in the order in which they began. */
@@ -97,7 +97,7 @@ export class Trace {
       return;
     }
     const models = [...new Set(trace.steps.filter(({ kind }) => kind === "model").map(({ name }) => name))];
-    const [messages, windows, other] = await Promise.all([messagesOf(trace.session_id, this.turnId, signal), Promise.all(models.map((name) => windowOf(name, signal))), this.other()]);
+    const [messages, windows, other] = await Promise.all([messagesOf(trace.session_id, this.turnId, signal), Promise.all(models.map((name) => windowOf(...providerAndModel(name), { signal }))), this.other()]);
     if (this.isOver) return;
     this.show(trace, messages, new Map(models.map((name, at) => [name, windows[at]])), other);
   }

@@ -5,6 +5,7 @@ import { fill, h } from "../../lib/dom.js";
 import { bytes } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { can } from "../../lib/me.js";
+import { ContextMark } from "./context.js";
 
 /** Attachments of one message (`limit::ATTACHMENTS_MAX` of the daemon). */
 const ATTACHMENTS_MAX = 32;
@@ -28,13 +29,14 @@ export class Composer {
     this.stop = h("button", { class: "stop", type: "button", hidden: true, onclick: () => chat.stop().catch(showError) }, icon("stop", 17), "Stop");
     this.interrupt = h("button", { class: "quiet", type: "button", hidden: true, title: "Stop the turn before its next tool call", onclick: () => chat.interrupt().catch(showError) }, "Interrupt");
     this.thinking = h("button", { class: "quiet small thinking-on", type: "button", hidden: true, title: "Extended thinking is on; click to turn it off", onclick: () => this.setThinking(false) }, "Thinking on", icon("close", 13));
+    this.context = new ContextMark(chat.ctx.signal);
     this.model = h("button", { class: "quiet small model-button", type: "button", hidden: true, title: "Change the model of the agent", onclick: () => chat.pickModel().catch(showError) });
     this.chips = h("ul", { class: "chips", "aria-label": "Attachments", hidden: true });
     this.menu = h("ul", { class: "commands", id: "commands", role: "listbox", "aria-label": "Commands", hidden: true });
     this.node = h("form", { class: "composer", onsubmit: (event) => { event.preventDefault(); this.submit(); } },
       this.menu,
       h("div", { class: "box" }, this.chips, this.input,
-        h("div", { class: "box-row" }, this.attach, this.picker, this.model, this.thinking, h("span", { class: "grow" }), this.interrupt, this.stop, this.send)),
+        h("div", { class: "box-row" }, this.attach, this.picker, this.model, this.context.node, this.thinking, h("span", { class: "grow" }), this.interrupt, this.stop, this.send)),
       h("p", { class: "keys-hint", id: "keys-hint" }, h("kbd", {}, "Enter"), " sends, ", h("kbd", {}, "Shift"), "+", h("kbd", {}, "Enter"), " new line, ", h("kbd", {}, "/"), " commands"));
     this.isThinking = false;
   }

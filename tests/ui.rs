@@ -58,6 +58,14 @@ cases! {
         tools_of_a_server_change,
         pictures,
     }
+    details {
+        a_query_follows_its_address,
+        charts_keep_what_they_showed,
+        rules_are_said_in_words,
+        few_requests_are_made,
+        security_says_what_it_is,
+        titles_come_before_buttons_on_a_phone,
+    }
     faults {
         the_daemon_is_killed_in_the_middle_of_an_answer,
         pages_that_follow_come_back_after_a_restart,

@@ -76,6 +76,7 @@ cases! {
         old_numbers_are_called_old,
     }
     flood { flood }
+    home { overview, pictures }
     inbox { everything_that_needs_a_person, pictures }
     keyboard { a_walk, a_list_that_grows }
     library { skills, hands, extensions, find, pictures }

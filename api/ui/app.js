@@ -131,7 +131,7 @@ function route() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   const [name, ...rest] = path.split("/").filter(Boolean).map(decoded);
   const pages = allowed(PAGES);
-  const page = pages.find((page) => page.name === name) ?? pages[0];
+  const page = pages.find((page) => page.name === name) ?? pages.find((page) => !page.isInner);
   const values = new URLSearchParams(query ?? "");
   if (current?.page === page) {
     current.path = rest;
@@ -200,13 +200,15 @@ function leave() {
 const listed = () => allowed(PAGES).filter(({ isInner }) => !isInner);
 
 function buildRail() {
-  const brand = h("a", { class: "brand", href: "#/", "aria-label": "agentsvc" },
+  const hasHome = allowed(PAGES).some(({ name }) => name === "home");
+  const brand = h("a", { class: "brand", href: hasHome ? "#/home" : "#/", "aria-label": hasHome ? "Overview" : "agentsvc", title: hasHome ? "Overview" : null, data: { page: "home" } },
     h("img", { src: new URL("icon.svg", import.meta.url), alt: "", width: 30, height: 30 }));
   const links = listed().map((page) => h("a", { href: `#/${page.name}`, data: { page: page.name } }, icon(page.icon), h("span", {}, page.short ?? page.label)));
   const more = menuButton({
     label: "More",
     class: "rail-button",
     items: () => [
+      { label: "Search everything", icon: "search", run: () => showPalette() },
       { label: `Theme: ${themeName()}`, icon: document.documentElement.dataset.theme === "dark" ? "moon" : "sun", run: nextTheme },
       { label: "Set up a model", icon: "settings", all: true, scope: "admin", run: setUpModel },
       { label: "Keyboard shortcuts", icon: "key", run: showKeys },
@@ -262,7 +264,7 @@ async function showPalette() {
     { label: "API description", icon: "file", all: true, run: showApi, isFirst: false },
     ...(api.key.get() ? [{ label: "Sign out", icon: "out", run: signOut, isFirst: false }] : []),
   ]);
-  const pages = [...listed(), ...allowed(PAGES).filter(({ name }) => name === "inbox")].map((page) => ({ group: "Pages", label: page.label, hint: page.key ? `g ${page.key}` : "", icon: page.icon, run: () => go([page.name]) }));
+  const pages = [...listed(), ...allowed(PAGES).filter(({ isInner, key }) => isInner && key)].map((page) => ({ group: "Pages", label: page.label, hint: page.key ? `g ${page.key}` : "", icon: page.icon, run: () => go([page.name]) }));
   openPalette({ entries: () => [...actions.map((action) => ({ group: "Actions", ...action })), ...pages, ...parts], go });
 }
 
@@ -371,6 +373,17 @@ function watchInbox() {
 
 // --- Start -----------------------------------------------------------------------------------------------------------
 
+/** Without an address, a daemon whose agents have worked opens with the overview, and a new one with the chat, which sets up a model. */
+async function choosePage() {
+  if (!["", "#", "#/"].includes(location.hash) || !allowed(PAGES).some(({ name }) => name === "home")) return;
+  try {
+    const { days } = await api.get("/api/usage/daily?days=30", { signal: AbortSignal.timeout(HEALTH_MS_MAX) });
+    if (days.some(({ request_count: calls }) => calls > 0)) history.replaceState(null, "", "#/home");
+  } catch {
+    // The first page says what is wrong.
+  }
+}
+
 /** Learns who this is; another role than the one that the page was built for needs another page. */
 async function introduce() {
   const before = me().role;
@@ -414,6 +427,7 @@ async function start() {
   watchInbox();
   checkHealth();
   document.addEventListener("visibilitychange", checkHealth);
+  await choosePage();
   route();
 }
 

@@ -10,6 +10,7 @@
 /** `name` is the first part of the address (`#/chat`), `key` opens the page after `g`, `icon` names one of icons.js; `short` stands in the navigation; one that `hasParts` exports them as `TABS`; `scope` and `all: true` say for which keys it is (lib/me.js); one that `isInner` is reached by links only. */
 export const PAGES = [
   { name: "chat", label: "Chat", icon: "chat", key: "c", load: () => import("./pages/chat.js") },
+  { name: "home", isInner: true, all: true, label: "Overview", icon: "home", key: "h", load: () => import("./pages/home.js") },
   { name: "inbox", isInner: true, label: "Inbox", icon: "inbox", key: "i", load: () => import("./pages/inbox.js") },
   { name: "agent", isInner: true, label: "Agent", icon: "agents", load: () => import("./pages/agent.js") },
   { name: "world", all: true, label: "World", icon: "world", key: "w", hasParts: true, load: () => import("./pages/world.js") },

@@ -15,7 +15,7 @@ from stage import until
 def case_a_query_follows_its_address(stage):
     stage.daemon.agent("ada")
     page = stage.open("#/world/query?q=agents%20select%20name")
-    box = page.get_by_label("Query", exact=True)
+    box = page.get_by_role("combobox", name="Query")
     table = page.get_by_role("table", name="Result")
     expect(table).to_contain_text("ada")
     page.evaluate("location.hash = '#/world/query?q=agents%20group%20by%20state%20count'")

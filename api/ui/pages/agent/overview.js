@@ -124,7 +124,7 @@ export async function mount(root, ctx) {
       pages.has("automation") ? line("times", "Schedules", [count(many(schedules) + many(jobs), "schedule"), next ? `next ${ago(next)}` : null].filter(Boolean).join(", "), withQuery("#/automation", { filter: name })) : null,
       pages.has("automation") ? line("triggers", "Triggers", count(many(triggers), "trigger"), withQuery("#/automation/triggers", { filter: name })) : null,
       pages.has("memory") ? line("memory", "Memory", memory ? count(memory.count, "entry", "entries") : "", withQuery("#/memory", { agent: ctx.agent.id })) : null,
-      pages.has("library") ? line("skills", "Skills", count(ctx.agent.skills.length, "skill"), "#/library") : null,
+      pages.has("library") ? line("skills", "Skills", ctx.agent.skills.length === 0 ? "all skills" : count(ctx.agent.skills.length, "skill"), "#/library") : null,
       pages.has("money") ? line("budget", "Budget", "limits and spending", "#/money") : null));
   }
 

@@ -130,7 +130,7 @@ export class Trace {
       fill(detail, rows[at].detail());
     };
     fill(this.node,
-      h("div", { class: "bar-row" }, this.back(), h("span", { class: "grow" }), h("a", { class: "button", href: `#/chat/${encodeURIComponent(agent.id)}/${trace.session_id}` }, icon("chat", 17), "Open in chat"), said && can("chat") ? again : null),
+      h("div", { class: "bar-row trace-head" }, this.back(), h("span", { class: "grow" }), h("a", { class: "button", href: `#/chat/${encodeURIComponent(agent.id)}/${trace.session_id}` }, icon("chat", 17), "Open in chat"), said && can("chat") ? again : null),
       h("div", { class: "bar-row tight" }, outcomeBadge(trace.status), h("span", { class: "dim" }, "from ", originText(trace.origin), ", ", h("time", { datetime: trace.started_at, title: when(trace.started_at) }, ago(trace.started_at))),
         trace.parent_turn_id ? h("span", { class: "dim" }, "as part of another run") : null),
       trace.error ? h("p", { class: "notice bad" }, icon("alert"), h("span", {}, trace.error)) : null,

@@ -18,7 +18,9 @@ const TABS = [
 
 /** Opens an agent: `#/agent/<id>`, `#/agent/<id>/settings`, `#/agent/<id>/runs/<turn>`. */
 export async function mount(root, ctx) {
-  await Promise.all(["parts", "chat", "agent"].map((name) => useStyles(new URL(`../styles/${name}.css`, import.meta.url))));
+  await Promise.all([
+    useStyles(new URL("../styles/parts.css", import.meta.url)), useStyles(new URL("../styles/chat.css", import.meta.url)), useStyles(new URL("../styles/agent.css", import.meta.url)),
+  ]);
   let open = null;
 
   async function show(path, query) {

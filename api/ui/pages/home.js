@@ -29,7 +29,7 @@ async function rows(q, signal) {
 }
 
 export async function mount(root, ctx) {
-  await Promise.all(["parts", "money", "inbox", "home"].map((name) => useStyles(new URL(`../styles/${name}.css`, import.meta.url))));
+  await Promise.all([useStyles(new URL("../styles/parts.css", import.meta.url)), useStyles(new URL("../styles/home.css", import.meta.url))]);
   const { signal } = ctx;
   const note = h("p", { class: "tab-note", role: "status" });
   const figures = h("div", { class: "stat-row" });

@@ -201,7 +201,7 @@ const listed = () => allowed(PAGES).filter(({ isInner }) => !isInner);
 
 function buildRail() {
   const hasHome = allowed(PAGES).some(({ name }) => name === "home");
-  const brand = h("a", { class: "brand", href: hasHome ? "#/home" : "#/", "aria-label": hasHome ? "Overview" : "agentsvc", title: hasHome ? "Overview" : null, data: { page: "home" } },
+  const brand = h("a", { class: "brand", href: hasHome ? "#/home" : "#/", "aria-label": hasHome ? "Overview" : "agentsvc", title: hasHome ? "Overview" : null, data: hasHome ? { page: "home" } : {} },
     h("img", { src: new URL("icon.svg", import.meta.url), alt: "", width: 30, height: 30 }));
   const links = listed().map((page) => h("a", { href: `#/${page.name}`, data: { page: page.name } }, icon(page.icon), h("span", {}, page.short ?? page.label)));
   const more = menuButton({
@@ -217,7 +217,7 @@ function buildRail() {
     ],
   });
   const find = h("button", { class: "rail-button rail-search", type: "button", title: `Search (${keyText("Mod+K").map((part) => part.textContent ?? part).join("+")})`, "aria-label": "Search everything", onclick: () => showPalette().catch(showError) }, icon("search"));
-  const inbox = h("a", { class: "rail-button rail-inbox", href: "#/inbox", title: "Inbox", "aria-label": "Inbox", data: { page: "inbox" } }, icon("inbox"), h("span", { class: "rail-badge", hidden: true }));
+  const inbox = hasHome && h("a", { class: "rail-button rail-inbox", href: "#/inbox", title: "Inbox", "aria-label": "Inbox", data: { page: "inbox" } }, icon("inbox"), h("span", { class: "rail-badge", hidden: true }));
   fill(rail, brand, find, inbox, h("div", { class: "rail-links" }, links), h("div", { class: "rail-foot" }, health, more));
   for (const page of allowed(PAGES).filter(({ key }) => key)) keys.add(`g ${page.key}`, `Go to ${page.label}`, () => go([page.name]));
   keys.add("Mod+K", "Search everything", (event) => current?.claim(event) || showPalette().catch(showError));
@@ -336,9 +336,10 @@ async function checkHealth() {
 
 /** The badge of the inbox: pending approvals often, everything else now and then. */
 function watchInbox() {
-  const ending = new AbortController();
-  const { signal } = ending;
+  const { signal } = new AbortController();
   const mark = rail.querySelector(".rail-badge");
+  // This key may not see them.
+  if (!mark) return;
   let approvals = 0;
   let others = 0;
   const show = () => {
@@ -354,13 +355,7 @@ function watchInbox() {
   };
   poll(async () => {
     const { pendingApprovals } = await import("./lib/inbox.js");
-    try {
-      approvals = await pendingApprovals({ signal });
-    } catch (error) {
-      // This key may not see them.
-      if (error.status === 403) ending.abort();
-      throw error;
-    }
+    approvals = await pendingApprovals({ signal });
     show();
   }, APPROVALS_EVERY_MS, { signal, onFault: () => {} });
   poll(async () => {

@@ -11,7 +11,7 @@
 export const PAGES = [
   { name: "chat", label: "Chat", icon: "chat", key: "c", load: () => import("./pages/chat.js") },
   { name: "home", isInner: true, all: true, label: "Overview", icon: "home", key: "h", load: () => import("./pages/home.js") },
-  { name: "inbox", isInner: true, label: "Inbox", icon: "inbox", key: "i", load: () => import("./pages/inbox.js") },
+  { name: "inbox", isInner: true, all: true, label: "Inbox", icon: "inbox", key: "i", load: () => import("./pages/inbox.js") },
   { name: "agent", isInner: true, label: "Agent", icon: "agents", load: () => import("./pages/agent.js") },
   { name: "world", all: true, label: "World", icon: "world", key: "w", hasParts: true, load: () => import("./pages/world.js") },
   { name: "memory", all: true, label: "Memory", icon: "database", key: "e", hasParts: true, load: () => import("./pages/memory.js") },

@@ -66,7 +66,7 @@ async function deliveries(signal) {
 
 /** Each source gives entries: `{ id, kind, title, text, agent, at, href, quiet }`; what is `quiet` is listed, but not counted. */
 const SOURCES = [
-  { scope: "read", read: async (signal) => {
+  { all: true, read: async (signal) => {
     const { items, total } = await page("/api/approvals", "approvals", { status: "pending", limit: SHOWN_MAX }, { signal });
     const list = items.map((item) => ({ id: item.id, kind: "approval", title: item.action, text: item.description, agent: item.agent_id, at: item.created_at, href: "#/money/approvals", approval: item }));
     return Object.assign(list, { more: Math.max(0, (total ?? items.length) - items.length) });

@@ -4,7 +4,7 @@ import { get, send, withQuery } from "../../lib/api.js";
 import { confirm, showError, toast } from "../../lib/dialogs.js";
 import { fill, h } from "../../lib/dom.js";
 import { icon } from "../../lib/icons.js";
-import { can } from "../../lib/me.js";
+import { can, seesAll } from "../../lib/me.js";
 import { inLanes } from "../../lib/poll.js";
 import { SettingsForm } from "./form.js";
 import { SettingsText } from "./text.js";
@@ -38,7 +38,8 @@ export async function mount(root, ctx) {
   /** Names that fields offer; a list that this key may not see offers nothing. */
   async function offered() {
     const found = { tools: [], skills: [], servers: [], models: [] };
-    const wanted = [["tools", "/api/tools", ({ tools }) => tools], ["skills", "/api/skills", ({ skills }) => skills.map(({ name }) => name)], ["servers", "/api/mcp/servers", ({ configured }) => configured], ["models", "/api/models", ({ models }) => models]];
+    const wanted = [["tools", "/api/tools", ({ tools }) => tools], ["models", "/api/models", ({ models }) => models]];
+    if (seesAll()) wanted.push(["skills", "/api/skills", ({ skills }) => skills.map(({ name }) => name)], ["servers", "/api/mcp/servers", ({ configured }) => configured]);
     await inLanes(wanted, wanted.length, async ([name, from, read]) => {
       try {
         found[name] = read(await get(from, { signal }));

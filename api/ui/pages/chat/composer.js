@@ -4,7 +4,7 @@ import { showError, toast } from "../../lib/dialogs.js";
 import { fill, h } from "../../lib/dom.js";
 import { bytes } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
-import { can } from "../../lib/me.js";
+import { can, seesAll } from "../../lib/me.js";
 import { ContextMark } from "./context.js";
 
 /** Attachments of one message (`limit::ATTACHMENTS_MAX` of the daemon). */
@@ -54,7 +54,7 @@ export class Composer {
     this.attach.disabled = !isReady;
     this.input.placeholder = agent ? `Message ${agent.name}` : "Select an agent first";
     const model = agent?.model?.model ?? "";
-    this.model.hidden = !isReady || !can("write") || model === "";
+    this.model.hidden = !isReady || !can("write") || !seesAll() || model === "";
     if (this.model.textContent !== model) fill(this.model, h("span", { class: "cut" }, model), icon("chevron", 13));
     this.model.setAttribute("aria-label", `Model: ${model}`);
     this.stop.hidden = !isBusy;

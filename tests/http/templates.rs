@@ -142,6 +142,9 @@ fn names_that_are_in_use_are_refused() {
     assert!(daemon.get("/api/templates/alive/toml").text().contains("the type"));
     let of_agent = daemon.get("/api/templates/alive/toml?source=agent").text();
     assert!(of_agent.starts_with("name = \"alive\"") && !of_agent.contains("the type"), "{of_agent}");
+    assert!(daemon.get("/api/templates/alive/toml?source=type").text().contains("the type"));
+    daemon.agent("only-alive");
+    coded(&daemon.get("/api/templates/only-alive/toml?source=type"), 404, "template_not_found");
     daemon.get("/api/templates/alive/toml?source=disk").refused_field(400, "source");
     let id = daemon.get("/api/agents?name=alive").expect(200)[0]["id"].clone();
     daemon.patch(&format!("/api/agents/{}", text(&id)), &json!({ "description": "changed later" })).expect(200);

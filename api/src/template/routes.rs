@@ -75,7 +75,7 @@ pub(crate) const ROUTES: &[Route] = &[
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct SourceQuery {
-    /// `agent`: the manifest of the live agent. Default: the agent type, else the live agent.
+    /// `type`: the agent type; `agent`: the live agent. Default: the agent type, else the live agent.
     source: Option<Source>,
 }
 
@@ -83,6 +83,7 @@ struct SourceQuery {
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Source {
+    Type,
     Agent,
 }
 
@@ -241,12 +242,13 @@ async fn note(call: &Call, kind: AuditKind, name: &str) -> Result<(), Error> {
 
 /// The text of the agent type, else of the live agent, and whether it can be changed.
 async fn text_of(call: &Call, name: &str, source: Option<Source>) -> Result<(Result<String, String>, bool), Error> {
-    if source.is_none()
+    if source != Some(Source::Agent)
         && let Some(file) = stored(call, name).await?
     {
         return Ok((file.text, true));
     }
-    let agent = agent_named(call, name).await?.ok_or_else(|| not_found(name))?;
+    let named = if source == Some(Source::Type) { None } else { agent_named(call, name).await? };
+    let agent = named.ok_or_else(|| not_found(name))?;
     Ok((Ok(manifest_text(call, agent.id, &agent.name, agent.manifest).await?), false))
 }
 

@@ -35,6 +35,7 @@ def agent_of(stage, agent):
 def save(page):
     page.get_by_role("button", name="Save").click()
     expect(page.locator(".toast").filter(has_text="Saved").first).to_be_visible()
+    expect(page.locator(".save-bar")).to_be_hidden()
 
 
 def case_overview(stage):
@@ -126,6 +127,11 @@ def case_settings_as_toml(stage):
     area.fill(text.replace("[capabilities]", '[capabilities]\nnetwork = ["example.com"]'))
     expect(bar).to_contain_text("capabilities.network cannot be changed")
     expect(page.get_by_role("button", name="Save")).to_be_disabled()
+    bar.get_by_role("button", name="Create a new agent").click()
+    dialog = page.get_by_role("dialog", name="New agent")
+    expect(dialog.get_by_label("Name", exact=True)).to_have_value("ledger-copy")
+    expect(dialog.get_by_role("status")).to_contain_text("Valid.")
+    dialog.get_by_role("button", name="Cancel").click()
     area.fill(text.replace("Keeps the ledger", "Keeps all ledgers"))
     expect(bar).to_contain_text("1 change: description")
     bar.get_by_text("Show the difference").click()

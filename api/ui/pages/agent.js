@@ -1,6 +1,7 @@
 // One agent: what it is and does, its settings, its runs, and a chat beside them to try changes in.
 
 import { learn } from "../lib/agents.js";
+import { showError } from "../lib/dialogs.js";
 import { fill, h, useStyles } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
 import { can } from "../lib/me.js";
@@ -72,6 +73,6 @@ export async function mount(root, ctx) {
     inner.changed(agent);
   }
 
-  ctx.onRoute((path, query) => show(path, query).catch((error) => ctx.failed?.(error)));
+  ctx.onRoute((path, query) => show(path, query).catch(showError));
   await show(ctx.path, ctx.query);
 }

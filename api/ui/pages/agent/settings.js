@@ -29,8 +29,9 @@ export async function mount(root, ctx) {
   const summary = h("p", { class: "grow", role: "status" });
   const diff = h("details", { class: "changes" });
   const discard = h("button", { type: "button", onclick: () => reset() }, "Discard");
+  const create = h("button", { type: "button", hidden: true, onclick: () => createOther().catch(showError) }, "Create a new agent");
   const save = h("button", { type: "submit", class: "primary" }, "Save");
-  const bar = h("div", { class: "save-bar", hidden: true }, diff, h("div", { class: "bar-row" }, summary, discard, save));
+  const bar = h("div", { class: "save-bar", hidden: true }, diff, h("div", { class: "bar-row" }, summary, discard, create, save));
   const frame = h("form", { class: "stack", novalidate: true, onsubmit: (event) => { event.preventDefault(); store().catch(showError); } }, place, bar);
   fill(root, frame);
   fill(ctx.actions, switches);
@@ -92,15 +93,25 @@ export async function mount(root, ctx) {
     const isText = view === "toml" && text.isChanged();
     bar.hidden = all.length === 0 && !isText;
     save.disabled = isSaving || all.length === 0 || stuck.length > 0 || (view === "toml" && !text.isValid);
-    summary.textContent = stuck.length > 0 ? `${stuck.join(", ")} cannot be changed on an existing agent. Create a new agent from this text instead.`
+    summary.textContent = stuck.length > 0 ? `${stuck.join(", ")} cannot be changed on an existing agent.`
       : all.length === 0 ? (view === "toml" && !text.isValid ? "Fix the text to save it." : "No setting differs.")
         : `${all.length === 1 ? "1 change" : `${all.length} changes`}: ${all.map(({ key }) => LABELS[key].toLowerCase()).join(", ")}`;
     summary.classList.toggle("fault", stuck.length > 0);
+    create.hidden = stuck.length === 0;
     const nodes = view === "toml" ? [text.diff(base.toml)] : all.map((change) => form.diff(change));
     diff.hidden = !nodes.some(Boolean);
     const isOpen = diff.open;
     fill(diff, h("summary", {}, icon("chevron", 14), "Show the difference"), h("div", { class: "stack" }, nodes));
     diff.open = isOpen;
+  }
+
+  /** What this agent has for good is that of a new one. */
+  async function createOther() {
+    const { createAgent } = await import("../chat/create.js");
+    const made = await createAgent(ctx.api, { toml: text.area.value, name: `${ctx.agent.name}-copy` });
+    if (!made) return;
+    toast(`${made.name} was created.`);
+    ctx.go(["agent", made.agent_id, "settings"]);
   }
 
   function reset() {
@@ -114,18 +125,23 @@ export async function mount(root, ctx) {
     if (save.disabled || all.length === 0) return;
     isSaving = true;
     show();
+    // What is typed while the saved settings are read would be lost.
+    const held = document.activeElement;
+    frame.inert = true;
     try {
       const { patch, mode } = bodyOf(all);
       // A pinned agent refuses another model: it is released first, and pinned last.
       if (mode === "Normal") await ctx.api.call("PUT", `${path}/mode`, { mode });
       if (Object.keys(patch).length > 0) await ctx.api.call("PATCH", path, patch);
       if (mode === "Stable") await ctx.api.call("PUT", `${path}/mode`, { mode });
-      toast("Saved");
       await load();
+      toast("Saved");
     } catch (error) {
       if (!views[view].fault(error)) throw error;
     } finally {
       isSaving = false;
+      frame.inert = false;
+      if (document.activeElement === document.body) (held?.isConnected && held !== save ? held : switches.querySelector('[aria-pressed="true"]')).focus({ preventScroll: true });
       show();
     }
   }

@@ -1,5 +1,6 @@
 //! A manifest is looked at before it becomes an agent, while it is written.
 
+use agentsvc_components::manifest::Manifest;
 use agentsvc_systems::agent::{AgentFilter, ListAgents};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,7 +37,8 @@ struct Checked {
     /// Triggers that would be created with the agent.
     triggers: usize,
     /// The manifest as it was read, with its defaults, but for the name.
-    manifest: Value,
+    #[schemars(with = "Value")]
+    manifest: Manifest,
 }
 
 async fn check(call: Call) -> Result<Response, Error> {
@@ -46,15 +48,14 @@ async fn check(call: Call) -> Result<Response, Error> {
     let filter = AgentFilter { name: Some(command.name.clone()), ..AgentFilter::default() };
     let taken = call.ask(ListAgents { filter, after: None, limit: 1 }).await?;
     let manifest = command.manifest;
-    let read = serde_json::to_value(&manifest).map_err(|error| Error::internal(format!("the manifest: {error}")))?;
     reply::ok(&Checked {
         name: command.name,
         name_taken: !taken.items.is_empty(),
-        description: manifest.description,
-        provider: manifest.model.provider,
-        model: manifest.model.model,
-        tools: manifest.capabilities.tools,
+        description: manifest.description.clone(),
+        provider: manifest.model.provider.clone(),
+        model: manifest.model.model.clone(),
+        tools: manifest.capabilities.tools.clone(),
         triggers: manifest.triggers.len(),
-        manifest: read,
+        manifest,
     })
 }

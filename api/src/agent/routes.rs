@@ -214,7 +214,7 @@ pub(crate) async fn manifest_text(
     let name = name.to_owned();
     let read = spawn_blocking(move || {
         let written = content.manifest_text(agent)?.unwrap_or_default();
-        Ok(manifest::render(&written, &name, &typed.manifest))
+        Ok::<_, Error>(manifest::render(&written, &name, &typed.manifest))
     });
     read.await.map_err(|_| Error::internal("reading the manifest was interrupted"))?
 }

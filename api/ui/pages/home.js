@@ -13,7 +13,7 @@ import { learnTitles, titleOf } from "../lib/titles.js";
 
 export const title = "Overview";
 
-const EVERY_MS = 15_000;
+const EVERY_MS = 30_000;
 const DAYS = 30;
 const SHOWN = 6;
 

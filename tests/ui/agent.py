@@ -58,9 +58,7 @@ def case_overview(stage):
     expect(page.get_by_label("Filter")).to_have_value("ledger")
     # From the palette, and from the table of runs to a trace.
     page.keyboard.press("Control+k")
-    page.keyboard.type("ledger over")
-    page.keyboard.press("Escape")
-    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox", name="Search everything")).to_be_focused()
     page.keyboard.type("ledger")
     page.get_by_role("option").filter(has_text="ledger: overview and settings").click()
     page.get_by_role("button", name="More for ledger").click()

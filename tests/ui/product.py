@@ -115,6 +115,7 @@ def case_the_palette_finds_agents_messages_pages_and_actions(stage):
     button = page.get_by_role("button", name="Search everything")
     button.focus()
     page.keyboard.press("Enter")
+    expect(box).to_be_focused()
     page.keyboard.type("no such thing at all")
     expect(palette).to_contain_text("No results.")
     page.keyboard.press("Escape")

@@ -104,7 +104,7 @@ def case_settings_as_a_form(stage):
     save(page)
     expect(page.get_by_role("heading", name=re.compile("bookkeeper"), level=1)).to_be_visible()
     assert agent_of(stage, agent)["tags"] == ["books"]
-    page.get_by_label("Mode").select_option("Stable")
+    page.get_by_label("Mode", exact=True).select_option("Stable")
     save(page)
     assert agent_of(stage, agent)["mode"] == "Stable"
 

@@ -43,6 +43,7 @@ macro_rules! cases {
 }
 
 cases! {
+    agent { overview, settings_as_a_form, settings_as_toml, a_chat_beside_the_settings, traces, pictures }
     automation { deliveries, times, rows_in_use, triggers, workflows, goals, tasks, pictures }
     channels { set_up, state, pairing, adapter, qr_code, qr_modules }
     web_chat { foreign_page, rude_site, other_origin, streams, page }
@@ -57,6 +58,14 @@ cases! {
         tools_of_a_server_change,
         pictures,
     }
+    details {
+        a_query_follows_its_address,
+        charts_keep_what_they_showed,
+        rules_are_said_in_words,
+        few_requests_are_made,
+        security_says_what_it_is,
+        titles_come_before_buttons_on_a_phone,
+    }
     faults {
         the_daemon_is_killed_in_the_middle_of_an_answer,
         pages_that_follow_come_back_after_a_restart,
@@ -67,6 +76,8 @@ cases! {
         old_numbers_are_called_old,
     }
     flood { flood }
+    home { overview, pictures }
+    inbox { everything_that_needs_a_person, pictures }
     keyboard { a_walk, a_list_that_grows }
     library { skills, hands, extensions, find, pictures }
     looks { automation, chat, empty, money, settings, world }
@@ -126,6 +137,10 @@ cases! {
         files_are_attached_by_picking_pasting_and_dropping,
         commands_are_completed_and_carried_out,
         a_reload_in_the_middle_shows_the_answer_so_far,
+        sessions_have_titles_and_can_be_renamed_in_the_list,
+        a_message_is_edited_and_sent_again,
+        an_answer_is_asked_for_again_in_its_place,
+        the_model_is_chosen_in_the_chat,
         sessions_are_named_searched_and_exported,
         the_key_is_asked_for_and_kept_in_the_tab_only,
         everything_can_be_done_with_the_keyboard,

@@ -1,7 +1,7 @@
 // The shell: which page is open, the navigation, the theme, whether the daemon is there, and the login.
 
 import * as api from "./lib/api.js";
-import { emptyState, fill, h, hidden, skeleton } from "./lib/dom.js";
+import { emptyState, fill, h, skeleton } from "./lib/dom.js";
 import { closeDialogs, faultText, menuButton, show, showError, toast } from "./lib/dialogs.js";
 import { icon } from "./lib/icons.js";
 import { Keys } from "./lib/keys.js";
@@ -15,6 +15,7 @@ const THEME = "agentsvc-theme";
 const HEALTH_EVERY_MS = 1000;
 const HEALTH_MS_MAX = 900;
 const APPROVALS_EVERY_MS = 5000;
+const INBOX_EVERY_MS = 60_000;
 
 const root = document.getElementById("page");
 const rail = document.getElementById("rail");
@@ -31,6 +32,7 @@ const health = h("span", { class: "health", role: "status" });
  * - `go(path, query)`: changes the address within the page, or to another: `ctx.go(["world", "events"])`;
  *   `{ replace: true }` as third value leaves no step in the history
  * - `onRoute(run)`: `run(path, query)` is called when the address changes within the page
+ * - `setInbox(count)`: how many items the inbox has
  * - `setTitle(text)`: the title of the browser's tab
  * - `key(key, label, run)`: a keyboard shortcut while the page is open
  * - `showKeys(list)`: `list()` gives shortcuts that the page handles itself, for the dialog of shortcuts: `[{ key, label }]`
@@ -54,6 +56,11 @@ class Context {
     if (replace) history.replaceState(null, "", hash);
     else if (location.hash !== hash) history.pushState(null, "", hash);
     route();
+  }
+
+  /** What the open inbox counted stands at its badge. */
+  setInbox(count) {
+    setInbox(count);
   }
 
   onRoute(run) {
@@ -110,8 +117,10 @@ function addressOf(path, query) {
 let current = null;
 let unmount = null;
 let title = "agentsvc";
-/** Approvals that wait for a person. */
+/** What needs a person: the number at the inbox. */
 let waiting = 0;
+/** Tells the badge what the open inbox has counted. */
+let setInbox = () => {};
 
 function showTitle() {
   document.title = waiting > 0 ? `(${waiting}) ${title}` : title;
@@ -122,7 +131,7 @@ function route() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   const [name, ...rest] = path.split("/").filter(Boolean).map(decoded);
   const pages = allowed(PAGES);
-  const page = pages.find((page) => page.name === name) ?? pages[0];
+  const page = pages.find((page) => page.name === name) ?? pages.find((page) => !page.isInner);
   const values = new URLSearchParams(query ?? "");
   if (current?.page === page) {
     current.path = rest;
@@ -187,14 +196,19 @@ function leave() {
 
 // --- Navigation ------------------------------------------------------------------------------------------------------
 
+/** The pages of the navigation. */
+const listed = () => allowed(PAGES).filter(({ isInner }) => !isInner);
+
 function buildRail() {
-  const brand = h("a", { class: "brand", href: "#/", "aria-label": "agentsvc" },
+  const hasHome = allowed(PAGES).some(({ name }) => name === "home");
+  const brand = h("a", { class: "brand", href: hasHome ? "#/home" : "#/", "aria-label": hasHome ? "Overview" : "agentsvc", title: hasHome ? "Overview" : null, data: hasHome ? { page: "home" } : {} },
     h("img", { src: new URL("icon.svg", import.meta.url), alt: "", width: 30, height: 30 }));
-  const links = allowed(PAGES).map((page) => h("a", { href: `#/${page.name}`, data: { page: page.name } }, icon(page.icon), h("span", {}, page.short ?? page.label)));
+  const links = listed().map((page) => h("a", { href: `#/${page.name}`, data: { page: page.name } }, icon(page.icon), h("span", {}, page.short ?? page.label)));
   const more = menuButton({
     label: "More",
     class: "rail-button",
     items: () => [
+      { label: "Search everything", icon: "search", run: () => showPalette() },
       { label: `Theme: ${themeName()}`, icon: document.documentElement.dataset.theme === "dark" ? "moon" : "sun", run: nextTheme },
       { label: "Set up a model", icon: "settings", all: true, scope: "admin", run: setUpModel },
       { label: "Keyboard shortcuts", icon: "key", run: showKeys },
@@ -203,8 +217,9 @@ function buildRail() {
     ],
   });
   const find = h("button", { class: "rail-button rail-search", type: "button", title: `Search (${keyText("Mod+K").map((part) => part.textContent ?? part).join("+")})`, "aria-label": "Search everything", onclick: () => showPalette().catch(showError) }, icon("search"));
-  fill(rail, brand, find, h("div", { class: "rail-links" }, links), h("div", { class: "rail-foot" }, health, more));
-  for (const page of allowed(PAGES)) keys.add(`g ${page.key}`, `Go to ${page.label}`, () => go([page.name]));
+  const inbox = hasHome && h("a", { class: "rail-button rail-inbox", href: "#/inbox", title: "Inbox", "aria-label": "Inbox", data: { page: "inbox" } }, icon("inbox"), h("span", { class: "rail-badge", hidden: true }));
+  fill(rail, brand, find, inbox, h("div", { class: "rail-links" }, links), h("div", { class: "rail-foot" }, health, more));
+  for (const page of allowed(PAGES).filter(({ key }) => key)) keys.add(`g ${page.key}`, `Go to ${page.label}`, () => go([page.name]));
   keys.add("Mod+K", "Search everything", (event) => current?.claim(event) || showPalette().catch(showError));
   keys.add("?", "Show the shortcuts", showKeys);
 }
@@ -249,7 +264,7 @@ async function showPalette() {
     { label: "API description", icon: "file", all: true, run: showApi, isFirst: false },
     ...(api.key.get() ? [{ label: "Sign out", icon: "out", run: signOut, isFirst: false }] : []),
   ]);
-  const pages = allowed(PAGES).map((page) => ({ group: "Pages", label: page.label, hint: `g ${page.key}`, icon: page.icon, run: () => go([page.name]) }));
+  const pages = [...listed(), ...allowed(PAGES).filter(({ isInner, key }) => isInner && key)].map((page) => ({ group: "Pages", label: page.label, hint: page.key ? `g ${page.key}` : "", icon: page.icon, run: () => go([page.name]) }));
   openPalette({ entries: () => [...actions.map((action) => ({ group: "Actions", ...action })), ...pages, ...parts], go });
 }
 
@@ -319,31 +334,50 @@ async function checkHealth() {
   healthTimer = setTimeout(checkHealth, late === 1 ? 0 : HEALTH_EVERY_MS);
 }
 
-/** Marks the page of approvals, and the tab of the browser, while some wait. */
-function watchApprovals() {
-  const ending = new AbortController();
-  const link = rail.querySelector('a[data-page="money"]');
+/** The badge of the inbox: pending approvals often, everything else now and then. */
+function watchInbox() {
+  const { signal } = new AbortController();
+  const mark = rail.querySelector(".rail-badge");
   // This key may not see them.
-  if (!link) return;
-  const mark = h("span", { class: "rail-badge", hidden: true });
-  link.append(mark);
-  poll(async (signal) => {
-    try {
-      const { total, items } = await api.page("/api/approvals", "approvals", { status: "pending", limit: 1 }, { signal });
-      waiting = total ?? items.length;
-    } catch (error) {
-      // This key may not see them.
-      if (error.status === 403) ending.abort();
-      throw error;
-    }
+  if (!mark) return;
+  let approvals = 0;
+  let others = 0;
+  const show = () => {
+    waiting = approvals + others;
     mark.hidden = waiting === 0;
-    fill(mark, waiting > 99 ? "99+" : String(waiting), hidden(` pending ${waiting === 1 ? "approval" : "approvals"}`));
-    link.setAttribute("href", waiting > 0 ? "#/money/approvals" : "#/money");
+    fill(mark, waiting > 99 ? "99+" : String(waiting));
+    mark.parentNode.setAttribute("aria-label", waiting === 0 ? "Inbox" : `Inbox, ${waiting} ${waiting === 1 ? "item needs" : "items need"} you`);
     showTitle();
-  }, APPROVALS_EVERY_MS, { signal: ending.signal, onFault: () => {} });
+  };
+  setInbox = (count) => {
+    others = count - approvals;
+    show();
+  };
+  poll(async () => {
+    const { pendingApprovals } = await import("./lib/inbox.js");
+    approvals = await pendingApprovals({ signal });
+    show();
+  }, APPROVALS_EVERY_MS, { signal, onFault: () => {} });
+  poll(async () => {
+    const { readInbox } = await import("./lib/inbox.js");
+    const { items, count, more } = await readInbox({ signal });
+    others = count - more - items.filter(({ kind }) => kind === "approval").length;
+    show();
+  }, INBOX_EVERY_MS, { signal, onFault: () => {} });
 }
 
 // --- Start -----------------------------------------------------------------------------------------------------------
+
+/** Without an address, a daemon whose agents have worked opens with the overview, and a new one with the chat, which sets up a model. */
+async function choosePage() {
+  if (!["", "#", "#/"].includes(location.hash) || !allowed(PAGES).some(({ name }) => name === "home")) return;
+  try {
+    const { days } = await api.get("/api/usage/daily?days=30", { signal: AbortSignal.timeout(HEALTH_MS_MAX) });
+    if (days.some(({ request_count: calls }) => calls > 0)) history.replaceState(null, "", "#/home");
+  } catch {
+    // The first page says what is wrong.
+  }
+}
 
 /** Learns who this is; another role than the one that the page was built for needs another page. */
 async function introduce() {
@@ -385,9 +419,10 @@ async function start() {
     event.preventDefault();
     root.focus();
   });
-  watchApprovals();
+  watchInbox();
   checkHealth();
   document.addEventListener("visibilitychange", checkHealth);
+  await choosePage();
   route();
 }
 

@@ -165,6 +165,7 @@ fn a_manifest_is_checked_without_an_agent() {
     let good = good.expect(200);
     assert_eq!((&good["name"], &good["name_taken"], &good["tools"]), (&json!("x"), &json!(false), &json!(["*"])));
     assert_eq!((&good["description"], &good["provider"]), (&json!("d"), &json!("builtin")));
+    assert_eq!((&good["manifest"]["description"], &good["manifest"]["tags"]), (&json!("d"), &json!([])));
     let bad = check("name = \"x\"\nsystem_prompt = 5\n");
     bad.refused_field(400, "manifest_toml");
     assert_eq!((&bad.expect(400)["line"], &bad.expect(400)["key"]), (&json!(2), &json!("system_prompt")));

@@ -139,6 +139,17 @@ fn names_that_are_in_use_are_refused() {
     // A type and an agent of one name: the name means the type.
     put_file(&daemon, "alive", b"name = \"alive\"\ndescription = \"the type\"\n");
     assert_eq!(daemon.get("/api/templates/alive").expect(200)["source"], "agent-type");
+    assert!(daemon.get("/api/templates/alive/toml").text().contains("the type"));
+    let of_agent = daemon.get("/api/templates/alive/toml?source=agent").text();
+    assert!(of_agent.starts_with("name = \"alive\"") && !of_agent.contains("the type"), "{of_agent}");
+    assert!(daemon.get("/api/templates/alive/toml?source=type").text().contains("the type"));
+    daemon.agent("only-alive");
+    coded(&daemon.get("/api/templates/only-alive/toml?source=type"), 404, "template_not_found");
+    daemon.get("/api/templates/alive/toml?source=disk").refused_field(400, "source");
+    let id = daemon.get("/api/agents?name=alive").expect(200)[0]["id"].clone();
+    daemon.patch(&format!("/api/agents/{}", text(&id)), &json!({ "description": "changed later" })).expect(200);
+    let changed = daemon.get("/api/templates/alive/toml?source=agent").text();
+    assert!(changed.contains("description = \"changed later\""), "{changed}");
     daemon.put("/api/templates/alive", &json!({ "description": "x" })).expect(200);
     let both: Vec<Value> = rows(&daemon).into_iter().filter(|row| row["name"] == "alive").collect();
     let sources: Vec<&Value> = both.iter().map(|row| &row["source"]).collect();

@@ -342,6 +342,112 @@ def case_a_reload_in_the_middle_shows_the_answer_so_far(stage):
     other.join()
 
 
+def case_sessions_have_titles_and_can_be_renamed_in_the_list(stage):
+    """A session is called what its first message says, until a person gives it a name; what waits for others is marked as the default."""
+    page = stage.page
+    agent = open_agent(stage)
+    say(page, "# Plan the *garden*\nwith herbs")
+    settled(page)
+    page.get_by_role("button", name="New session").click()
+    expect(page.get_by_text("Start a conversation with ada")).to_be_visible()
+    say(page, "bake a cake")
+    settled(page)
+    options = page.get_by_role("listbox", name="Sessions").get_by_role("option")
+    expect(options).to_have_count(2)
+    expect(options.nth(0)).to_contain_text("bake a cake")
+    expect(options.nth(1)).to_contain_text("Plan the garden")
+    expect(options.nth(1)).to_contain_text("default")
+    page.get_by_role("listbox", name="Sessions").focus()
+    page.keyboard.press("F2")
+    page.get_by_role("textbox", name="Name").fill("cakes")
+    page.keyboard.press("Enter")
+    expect(options.nth(0)).to_contain_text("cakes")
+    stage.open(f"#/agent/{agent}")
+    expect(page.get_by_role("region", name="Conversations")).to_contain_text("Plan the garden")
+    access.check(page, "titles on the page of an agent")
+
+
+def case_a_message_is_edited_and_sent_again(stage):
+    page = stage.page
+    open_agent(stage)
+    say(page, "waht is this?")
+    settled(page)
+    turns(page).last.get_by_role("button", name="Edit and send again").click()
+    expect(prompt(page)).to_have_value("waht is this?")
+    expect(prompt(page)).to_be_focused()
+    prompt(page).fill("what is this?")
+    page.keyboard.press("Enter")
+    settled(page, 2)
+    expect(turns(page).last.locator(".md")).to_have_text("echo: what is this?")
+    # A command that is refused is given back.
+    stage.expect_refusals(400, 404)
+    prompt(page).fill("/no-such-command now")
+    page.keyboard.press("Enter")
+    expect(page.locator(".toast.bad")).to_be_visible()
+    expect(prompt(page)).to_have_value("/no-such-command now")
+
+
+def case_an_answer_is_asked_for_again_in_its_place(stage):
+    """The new answer takes the place of the one before, which is a step away, also after a reload; later turns stay below."""
+    page = stage.page
+    answers = iter(["first", "second", "third"])
+    stage.model.respond = lambda messages, body: next(answers, "other")
+    open_agent(stage)
+    say(page, "say something")
+    settled(page)
+    shown = page.locator("article.turn:visible")
+    shown.get_by_role("button", name="Ask again").click()
+    expect(shown.locator(".md")).to_have_text("second")
+    settled(page, 2)
+    expect(shown).to_have_count(1)
+    steps = page.get_by_role("group", name="Answers to this message")
+    expect(steps).to_contain_text("2 / 2")
+    shown.get_by_role("button", name="Ask again").click()
+    settled(page, 3)
+    expect(shown.locator(".md")).to_have_text("third")
+    steps.get_by_role("button", name="Earlier answer").click()
+    expect(shown.locator(".md")).to_have_text("second")
+    expect(steps).to_contain_text("2 / 3")
+    expect(steps.get_by_role("button", name="Earlier answer")).to_be_focused()
+    access.check(page, "answers to one message")
+    page.reload()
+    expect(shown.locator(".md")).to_have_text("third")
+    say(page, "and now?")
+    settled(page, 4)
+    expect(shown).to_have_count(2)
+    expect(steps).to_have_count(1)
+    # How much of the context the last prompt took is known of known models only.
+    expect(page.get_by_role("meter")).to_have_count(0)
+
+
+@config('[providers.groq]\nbase_url = "{model}"\n[web.fetch]\nssrf_allowed_hosts = ["127.0.0.1"]\n')
+def case_the_model_is_chosen_in_the_chat(stage):
+    """Only models that can be asked are offered, and the agent answers with the chosen one."""
+    page = stage.page
+    stage.daemon.call("POST", "/api/providers/groq/key", {"api_key": "gsk_x"})
+    agent = open_agent(stage)
+    page.get_by_role("button", name="Model: echo-1").click()
+    dialog = page.get_by_role("dialog", name="Model of ada")
+    models = dialog.get_by_role("listbox", name="Models").get_by_role("option")
+    expect(models.filter(has_text="groq").first).to_be_visible()
+    expect(models.filter(has_text="anthropic")).to_have_count(0)
+    dialog.get_by_label("Search models").fill("no such model")
+    expect(dialog).to_contain_text("No model has")
+    dialog.get_by_label("Search models").fill("llama")
+    expect(models.first).to_contain_text("groq")
+    access.check(page, "the choice of a model in the chat")
+    stage.shoot("chat-models")
+    models.first.click()
+    dialog.get_by_role("button", name="Use this model").click()
+    expect(page.locator(".chat-head .note")).to_contain_text("groq")
+    model = stage.daemon.call("GET", f"/api/agents/{agent}")["model"]
+    assert model["provider"] == "groq" and "llama" in model["model"], model
+    say(page, "hello")
+    settled(page)
+    expect(turns(page).last.locator(".turn-foot .model")).to_contain_text("groq/")
+    expect(page.get_by_role("meter", name=re.compile("^Context: 120 of "))).to_contain_text("< 1 %")
+
+
 def case_sessions_are_named_searched_and_exported(stage):
     page = stage.page
     agent = open_agent(stage)

@@ -31,7 +31,7 @@ def person(stage, name, role):
 
 def names(page):
     """The pages of the navigation."""
-    return page.locator("a[data-page]").evaluate_all("(links) => links.map((link) => link.dataset.page)")
+    return page.locator(".rail-links a[data-page]").evaluate_all("(links) => links.map((link) => link.dataset.page)")
 
 
 @config(KEY)
@@ -117,6 +117,11 @@ def case_roles(stage):
     expect(page.get_by_role("heading", name="No media yet")).to_be_visible()
     expect(page.get_by_role("navigation", name="Sections of Library").get_by_role("link")).to_have_text(["Media"])
     access.check(page, "the media of a user")
+    page.goto(stage.daemon.url + f"/#/agent/{agents['agent_id']}")
+    expect(page.get_by_role("region", name="Recent runs")).to_contain_text("done")
+    page.goto(stage.daemon.url + f"/#/agent/{agents['agent_id']}/settings")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("anns")
+    expect(page.get_by_role("link", name=re.compile("^Inbox"))).to_have_count(0)
     # An address that is not for this key leads to the chat.
     page.goto(stage.daemon.url + "/#/settings")
     expect(page.locator(".chat")).to_be_visible()
@@ -132,9 +137,15 @@ def case_roles(stage):
         expect(viewer.get_by_role("button", name=name)).to_have_count(0)
     viewer.locator(".chat-head").get_by_role("button", name="More").click()
     entries = viewer.get_by_role("menuitem")
-    expect(entries).to_have_text(["Export as JSON", "Export as JSON lines"])
+    expect(entries).to_have_text(["Export as JSON", "Export as JSON lines", "Overview and settings"])
     viewer.keyboard.press("Escape")
     access.check(viewer, "the chat of a viewer")
+    viewer.get_by_role("link", name="Overview and settings of the agent").click()
+    expect(viewer.get_by_role("region", name="Recent runs")).to_contain_text("done")
+    expect(viewer.get_by_role("complementary", name="Test chat")).to_have_count(0)
+    viewer.get_by_role("link", name="Settings", exact=True).click()
+    expect(viewer.get_by_text("Your key may not change agents.")).to_be_visible()
+    access.check(viewer, "an agent of a viewer")
 
 
 def api(page, method, path, body):

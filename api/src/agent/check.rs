@@ -1,8 +1,10 @@
 //! A manifest is looked at before it becomes an agent, while it is written.
 
+use agentsvc_components::manifest::Manifest;
 use agentsvc_systems::agent::{AgentFilter, ListAgents};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::agent::routes::{CreateBody, check_signature, spawn_command};
 use crate::http::call::Call;
@@ -34,6 +36,9 @@ struct Checked {
     tools: Vec<Box<str>>,
     /// Triggers that would be created with the agent.
     triggers: usize,
+    /// The manifest as it was read, with its defaults, but for the name.
+    #[schemars(with = "Value")]
+    manifest: Manifest,
 }
 
 async fn check(call: Call) -> Result<Response, Error> {
@@ -46,10 +51,11 @@ async fn check(call: Call) -> Result<Response, Error> {
     reply::ok(&Checked {
         name: command.name,
         name_taken: !taken.items.is_empty(),
-        description: manifest.description,
-        provider: manifest.model.provider,
-        model: manifest.model.model,
-        tools: manifest.capabilities.tools,
+        description: manifest.description.clone(),
+        provider: manifest.model.provider.clone(),
+        model: manifest.model.model.clone(),
+        tools: manifest.capabilities.tools.clone(),
         triggers: manifest.triggers.len(),
+        manifest,
     })
 }

@@ -203,7 +203,7 @@ async fn clone(call: Call) -> Result<Response, Error> {
     reply::created(&Created::of(&spawned))
 }
 
-/// The manifest of an agent as it was written; made from the typed form should the text be missing.
+/// The manifest of an agent as it was written, with its later changes; made from the typed form should the text be missing.
 pub(crate) async fn manifest_text(
     call: &Call,
     agent: AgentId,
@@ -211,9 +211,12 @@ pub(crate) async fn manifest_text(
     typed: SharedManifest,
 ) -> Result<String, Error> {
     let content = call.api.service::<dyn ManifestTexts>()?;
-    let read = spawn_blocking(move || content.manifest_text(agent)).await;
-    let written = read.map_err(|_| Error::internal("reading the manifest was interrupted"))??;
-    Ok(written.unwrap_or_else(|| manifest::render("", name, &typed.manifest)))
+    let name = name.to_owned();
+    let read = spawn_blocking(move || {
+        let written = content.manifest_text(agent)?.unwrap_or_default();
+        Ok::<_, Error>(manifest::render(&written, &name, &typed.manifest))
+    });
+    read.await.map_err(|_| Error::internal("reading the manifest was interrupted"))?
 }
 
 /// Checks a name that came in by itself.

@@ -57,6 +57,7 @@ pub(crate) const ROUTES: &[Route] = &[
         )]),
     Route::get("/api/templates/{name}/toml", "Get the TOML text of an agent type", |call| Box::pin(raw(call)))
         .reaching(Reach::Shared)
+        .query::<SourceQuery>()
         .replies(&[Reply::plain(200, "the TOML text", "application/toml")]),
     Route::put("/api/templates/{name}", "Update an agent type", |call| Box::pin(change(call)))
         .body::<PatchBody>()
@@ -69,6 +70,22 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::delete("/api/templates/{name}", "Delete an agent type", |call| Box::pin(remove(call)))
         .replies(&[Reply::json::<Deleted>(200, "deleted"), Reply::error(409, "the name belongs to an agent")]),
 ];
+
+/// Whose text is meant where an agent type and an agent have the same name.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct SourceQuery {
+    /// `type`: the agent type; `agent`: the live agent. Default: the agent type, else the live agent.
+    source: Option<Source>,
+}
+
+/// Where a text comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Source {
+    Type,
+    Agent,
+}
 
 /// Asks the disk on a thread that may wait for it.
 async fn ask<T: Send + 'static>(
@@ -225,22 +242,26 @@ async fn note(call: &Call, kind: AuditKind, name: &str) -> Result<(), Error> {
 }
 
 /// The text of the agent type, else of the live agent, and whether it can be changed.
-async fn text_of(call: &Call, name: &str) -> Result<(Result<String, String>, bool), Error> {
-    if let Some(file) = stored(call, name).await? {
+async fn text_of(call: &Call, name: &str, source: Option<Source>) -> Result<(Result<String, String>, bool), Error> {
+    if source != Some(Source::Agent)
+        && let Some(file) = stored(call, name).await?
+    {
         return Ok((file.text, true));
     }
-    let agent = agent_named(call, name).await?.ok_or_else(|| not_found(name))?;
+    let named = if source == Some(Source::Type) { None } else { agent_named(call, name).await? };
+    let agent = named.ok_or_else(|| not_found(name))?;
     Ok((Ok(manifest_text(call, agent.id, &agent.name, agent.manifest).await?), false))
 }
 
 async fn show(call: Call) -> Result<Response, Error> {
     let name = name_of(&call)?;
-    let (text, editable) = text_of(&call, &name).await?;
+    let (text, editable) = text_of(&call, &name, None).await?;
     reply::ok(&TemplateDocument::new(name, text, editable))
 }
 
 async fn raw(call: Call) -> Result<Response, Error> {
-    let (text, _) = text_of(&call, &name_of(&call)?).await?;
+    let SourceQuery { source } = call.query()?;
+    let (text, _) = text_of(&call, &name_of(&call)?, source).await?;
     let text = text.map_err(|error| Error::of(error_codes::TEMPLATE_BROKEN, error))?;
     Ok(reply::bytes(StatusCode::OK, TOML, text))
 }

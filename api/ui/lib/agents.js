@@ -1,6 +1,7 @@
 // Agents in forms and lists of other pages: their names by their ids, and a field that finds one.
 
 import { Failure, get, page, withQuery } from "./api.js";
+import { seesAll } from "./me.js";
 import { debounce, field, fill, h, uniqueId } from "./dom.js";
 import { inLanes } from "./poll.js";
 
@@ -8,6 +9,9 @@ import { inLanes } from "./poll.js";
 const NAMES_MAX = 5000;
 /** Calls for names that are out at once. */
 const LANES = 4;
+/** Names that one question asks for. */
+const ASKED_MAX = 100;
+const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 /** Agents that a field offers. */
 const OFFERED = 20;
 
@@ -23,10 +27,29 @@ export function learn(id, name) {
   names.set(id, name);
 }
 
+/** A link to the page of an agent; `data` are further `data-` attributes. `nameLinks` puts in names that came later. */
+export const agentLink = (id, { data = {} } = {}) => h("a", { class: "agent-link", href: `#/agent/${encodeURIComponent(id)}`, data: { agent: id, ...data } }, nameOf(id));
+
+/** Puts the names that are known by now into the links of `root`. */
+export function nameLinks(root) {
+  for (const node of root.querySelectorAll("[data-agent]")) if (node.textContent !== nameOf(node.dataset.agent)) node.textContent = nameOf(node.dataset.agent);
+}
+
 /** Reads the names of `ids` that are not known, then calls `then` if there were any. */
 export async function learnAll(ids, then, { signal } = {}) {
-  const missing = [...new Set(ids)].filter((id) => id && !names.has(id)).slice(0, 200);
+  let missing = [...new Set(ids)].filter((id) => id && !names.has(id)).slice(0, ASKED_MAX);
   if (missing.length === 0) return;
+  // Many are one question; who may not ask it, asks for each.
+  if (missing.length > 1 && seesAll() && missing.every((id) => UUID.test(id))) {
+    try {
+      const { rows } = await get(withQuery("/api/world/query", { q: `agents where id in ("${missing.join('", "')}") select id, name` }), { signal });
+      for (const [id, name] of rows) learn(id, name);
+      for (const id of missing) if (!names.has(id)) learn(id, `${id.slice(0, 8)} (removed)`);
+      missing = [];
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+    }
+  }
   await inLanes(missing, LANES, async (id) => {
     try {
       learn(id, (await get(`/api/agents/${encodeURIComponent(id)}`, { signal })).name);

@@ -132,7 +132,7 @@ export function show({ title, body, wide = true }) {
 
 /**
  * A menu of actions behind a button: `menuButton({ label: "More", icon: "more", items: () => [{ label, icon, run, danger }] })`.
- * `items` is asked each time it opens; those with `scope` or `all` are for some keys only (me.js). `key` tells the button from others for `refill`, where its label may change.
+ * `items` is asked each time it opens: a `heading` stands above those that follow it. Those with `scope` or `all` are for some keys only (me.js). `key` tells the button from others for `refill`, where its label may change.
  */
 export function menuButton({ label, icon: name = "more", items, key = null, class: style = "quiet only-icon" }) {
   const id = uniqueId("menu");
@@ -141,22 +141,23 @@ export function menuButton({ label, icon: name = "more", items, key = null, clas
   menu.addEventListener("beforetoggle", (event) => {
     button.setAttribute("aria-expanded", String(event.newState === "open"));
     if (event.newState !== "open") return;
-    fill(menu, allowed(items()).map((item) => h("button", {
+    const shown = allowed(items()).filter((item, at, all) => !item.heading || (all[at + 1] && !all[at + 1].heading));
+    fill(menu, shown.map((item) => (item.heading ? h("div", { class: "menu-heading", role: "presentation" }, item.heading) : h("button", {
       class: item.danger ? "danger-text" : null, type: "button", role: "menuitem", tabindex: "-1",
       onclick: () => { menu.hidePopover(); Promise.resolve(item.run()).catch(showError); },
-    }, icon(item.icon ?? "chevron", 18), item.label)));
+    }, icon(item.icon ?? "chevron", 18), item.label))));
     const at = button.getBoundingClientRect();
     const up = at.bottom > innerHeight * 0.6;
     menu.style.setProperty("right", `${Math.max(8, innerWidth - at.right)}px`);
     menu.style.setProperty("top", up ? "auto" : `${at.bottom + 4}px`);
     menu.style.setProperty("bottom", up ? `${innerHeight - at.top + 4}px` : "auto");
   });
-  menu.addEventListener("toggle", (event) => { if (event.newState === "open") menu.firstChild?.focus(); });
+  menu.addEventListener("toggle", (event) => { if (event.newState === "open") menu.querySelector("button")?.focus(); });
   menu.addEventListener("keydown", (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!step) return;
     event.preventDefault();
-    const all = [...menu.children];
+    const all = [...menu.querySelectorAll("button")];
     all[(all.indexOf(document.activeElement) + step + all.length) % all.length]?.focus();
   });
   return h("span", { class: "menu-anchor" }, button, menu);

@@ -14,12 +14,15 @@ export const short = (value) => ((value ?? 0) < 10_000 ? plain.format(value ?? 0
 /** A count with its word: `count(1, "message")` is "1 message", `count(2, ...)` "2 messages". */
 export const count = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;
 
-/** Dollars, with as many digits as a small amount needs: "$0.0012", "$12.40". */
+/** The clock of the whole page: a day of 24 hours, whatever the locale has. */
+export const CLOCK = { hourCycle: "h23" };
+
+/** Dollars, with cents, or with as many digits as less than a cent needs: "$0.0012", "$0.23", "$12.40". */
 export function money(usd) {
   const value = Number(usd ?? 0);
   if (value === 0) return "$0";
   if (Math.abs(value) < 0.000_1) return "< $0.0001";
-  return `$${value.toFixed(Math.abs(value) < 1 ? 4 : 2)}`;
+  return `$${value.toFixed(Math.abs(value) < 0.01 ? 4 : 2)}`;
 }
 
 /** Bytes as "12 KB"; the units of 1,024. */
@@ -50,14 +53,14 @@ export function moment(text) {
 }
 
 /** A moment as "21 Nov 2026, 10:55", in the time zone of the browser; "" for none. */
-export const when = (text) => moment(text)?.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" }) ?? "";
+export const when = (text) => moment(text)?.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short", ...CLOCK }) ?? "";
 
 /** A moment as "10:55" when it is today, else as "21 Nov" (with the year when it is another one). */
 export function brief(text) {
   const date = moment(text);
   if (!date) return "";
   const now = new Date();
-  if (date.toDateString() === now.toDateString()) return date.toLocaleTimeString(undefined, { timeStyle: "short" });
+  if (date.toDateString() === now.toDateString()) return date.toLocaleTimeString(undefined, { timeStyle: "short", ...CLOCK });
   const year = date.getFullYear() === now.getFullYear() ? undefined : "numeric";
   return date.toLocaleDateString(undefined, { day: "numeric", month: "short", year });
 }
@@ -67,7 +70,7 @@ export function stamp(text) {
   const date = moment(text);
   if (!date) return "";
   const year = date.getFullYear() === new Date().getFullYear() ? undefined : "numeric";
-  return date.toLocaleString(undefined, { day: "numeric", month: "short", year, hour: "2-digit", minute: "2-digit" });
+  return date.toLocaleString(undefined, { day: "numeric", month: "short", year, hour: "2-digit", minute: "2-digit", ...CLOCK });
 }
 
 /** A moment as "3 minutes ago" or "in 2 hours"; "" for none. */

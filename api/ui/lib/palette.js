@@ -69,6 +69,7 @@ export function openPalette({ entries, go }) {
       ]);
       if (mine !== round || !dialog.open) return;
       const found = agents.items.map((agent) => ({ group: "Agents", label: agent.name, hint: agent.state === "Running" ? "" : agent.state, icon: "agents", run: () => go(["chat", agent.id]) }));
+      for (const agent of agents.items.slice(0, 3)) found.push({ group: "Agent pages", label: `${agent.name}: overview and settings`, hint: "", icon: "settings", run: () => go(["agent", agent.id]) });
       // A session whose agent alone has the name says nothing that the agent does not.
       for (const session of sessions.items.filter(({ matched }) => matched !== "agent_name").slice(0, FOUND_MAX)) {
         found.push({ group: session.excerpt ? "Messages" : "Sessions", label: session.excerpt ?? session.label ?? "Session", hint: [session.agent_name, session.excerpt && session.label].filter(Boolean).join(" · "), icon: "chat", run: () => go(["chat", session.agent_id, session.session_id ?? session.id]) });

@@ -13,10 +13,11 @@ export function tellFaults(signal, tell) {
 
 /**
  * Calls `read(signal)` now and then `ms` after each end, until `signal` ends. `onFault(error)` gets what it throws, and
- * `onFault(null)` is called when it works again; without it the page says since when nothing was read. Gives `again()`,
+ * `onFault(null)` is called when it works again; without it the page says since when nothing was read. What `isRead` already is read next
+ * after `ms`. Gives `again()`,
  * which reads at once and resolves when that is done.
  */
-export function poll(read, ms, { signal, onFault }) {
+export function poll(read, ms, { signal, onFault, isRead = false }) {
   let timer = 0;
   let faults = 0;
   let running = null;
@@ -54,7 +55,8 @@ export function poll(read, ms, { signal, onFault }) {
   };
   document.addEventListener("visibilitychange", onVisible, { signal });
   signal.addEventListener("abort", () => clearTimeout(timer));
-  turn();
+  if (isRead) plan();
+  else turn();
   return async () => {
     // What is under way may have begun before the change that the caller wants to see.
     if (running) await running;

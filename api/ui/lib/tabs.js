@@ -2,6 +2,7 @@
 
 import { faultText } from "./dialogs.js";
 import { emptyState, fill, h, skeleton } from "./dom.js";
+import { CLOCK } from "./format.js";
 import { icon } from "./icons.js";
 import { tellFaults } from "./poll.js";
 
@@ -12,8 +13,11 @@ import { tellFaults } from "./poll.js";
  * The `ctx` of a part is the page's, but its `signal` ends with the part, `path` is what follows the tab in the address,
  * `actions` is the place beside the title for the part's buttons, and `badge(name, text)` marks a tab. Below the title
  * stands since when what the part polls could not be read.
+ *
+ * `base` is what stands between the page and the tab in the address, as for one of many agents; `lead` is a node before the title, and
+ * `heading` takes the place of the title's text.
  */
-export function mountTabs(root, ctx, { name, title, tabs }) {
+export function mountTabs(root, ctx, { name, title, tabs, base = [], lead = null, heading = title }) {
   const text = h("p", { class: "tab-text" });
   /** Since when the numbers of the open part are old. */
   const note = h("p", { class: "tab-note", role: "status" });
@@ -22,14 +26,14 @@ export function mountTabs(root, ctx, { name, title, tabs }) {
   const links = new Map(tabs.map((tab) => [tab.name, h("a", { href: addressOf(tab) }, h("span", {}, tab.label))]));
   const nav = h("nav", { class: "tabs", "aria-label": `Sections of ${title}` }, [...links.values()]);
   const view = h("div", { class: "scroll" }, h("div", { class: "page-body" },
-    h("header", { class: "page-head" }, h("div", { class: "grow" }, h("h1", {}, title), text, note), actions), nav, panel));
+    h("header", { class: "page-head" }, lead, h("div", { class: "grow" }, h("h1", {}, heading), text, note), actions), nav, panel));
   fill(root, view);
 
   let open = null;
   let unmount = null;
 
   function addressOf(tab) {
-    return tab === tabs[0] ? `#/${name}` : `#/${name}/${tab.name}`;
+    return `#/${[name, ...base, ...(tab === tabs[0] ? [] : [tab.name])].map(encodeURIComponent).join("/")}`;
   }
 
   function leave() {
@@ -40,7 +44,8 @@ export function mountTabs(root, ctx, { name, title, tabs }) {
     note.textContent = "";
   }
 
-  async function show(path, query) {
+  async function show(whole, query) {
+    const path = whole.slice(base.length);
     const tab = tabs.find((tab) => tab.name === path[0]) ?? tabs[0];
     const rest = tab.name === path[0] ? path.slice(1) : path;
     if (open?.tab === tab) {
@@ -55,7 +60,7 @@ export function mountTabs(root, ctx, { name, title, tabs }) {
     part.onRoute = (run) => part.routes.push(run);
     open = part;
     tellFaults(ending.signal, (fault) => {
-      const said = fault ? `Not updated since ${fault.since.toLocaleTimeString()}: ${faultText(fault.error)}` : "";
+      const said = fault ? `Not updated since ${fault.since.toLocaleTimeString(undefined, CLOCK)}: ${faultText(fault.error)}` : "";
       if (note.textContent !== said) note.textContent = said;
     });
     for (const [key, link] of links) {
@@ -82,7 +87,7 @@ export function mountTabs(root, ctx, { name, title, tabs }) {
       fill(actions);
       fill(panel, failed(error, () => {
         leave();
-        show(path, query);
+        show(whole, query);
       }, tab.absent));
     }
   }

@@ -54,9 +54,10 @@ class Chat {
     this.watch = new Watch(this);
     this.approvals = new Approvals(this);
     this.welcome = new Welcome(this);
+    this.page = h("a", { class: "button quiet only-icon", title: "Overview and settings", "aria-label": "Overview and settings of the agent", hidden: true }, icon("settings"));
     this.more = menuButton({ label: "More", items: () => this.menu() });
     this.more.hidden = true;
-    const head = h("header", { class: "chat-head" }, this.side.toggle, h("div", { class: "grow" }, this.name, this.note), this.state, this.startButton, this.more);
+    const head = h("header", { class: "chat-head" }, this.side.toggle, h("div", { class: "grow" }, this.name, this.note), this.state, this.startButton, this.page, this.more);
     const place = h("section", { class: "conversation", "aria-label": "Conversation with the agent" }, head, h("div", { class: "log-frame" }, h("h2", { class: "sr" }, "Messages"), this.log.node, this.log.down), can("chat") ? this.composer.node : null);
     fill(this.frame, this.side.node, this.side.veil, place);
     dropOn(place, this.composer);
@@ -144,6 +145,7 @@ class Chat {
     this.label = page.label;
     this.drawHead();
     const mine = this.mine();
+    this.composer.context.set(page.turns, this.agent.model);
     this.log.show({ ...page, turns: page.turns.slice(0, page.turns.length - Math.min(page.queued, mine.length)), queued: Math.max(0, page.queued - mine.length) }, mine.map(({ live }) => live.node));
     this.watch.start(page.queued > 0);
     this.composer.refresh();
@@ -168,7 +170,8 @@ class Chat {
     this.state.hidden = !isDown;
     this.state.textContent = agent?.state ?? "";
     this.startButton.hidden = !isDown || !seesAll();
-    this.more.hidden = !agent;
+    this.more.hidden = this.page.hidden = !agent;
+    if (agent) this.page.href = `#/agent/${encodeURIComponent(agent.id)}`;
   }
 
   // --- Turns ---------------------------------------------------------------------------------------------------------
@@ -187,8 +190,8 @@ class Chat {
     return this.running() !== null;
   }
 
-  /** Sends a message; `files` are uploads (`file_id`, `filename`, `content_type`). */
-  async send(text, files = []) {
+  /** Sends a message; `files` are uploads (`file_id`, `filename`, `content_type`), `repeats` is the id of the turn that it asks again. */
+  async send(text, files = [], { repeats = null } = {}) {
     const [agent, session] = [this.agent, this.sessionId];
     if (this.sent.filter(({ live }) => !live.isOver).length >= STREAMS_MAX) {
       this.composer.set(text);
@@ -198,6 +201,8 @@ class Chat {
     const others = files.filter(({ content_type: type }) => !type.startsWith("image/")).map((file) => `📎 ${file.filename}`);
     const live = new LiveTurn(agent.name, { content: [text, ...others].filter(Boolean).join("\n"), images }, (change) => this.log.grow(change));
     live.message = text;
+    live.repeats = repeats;
+    if (repeats) live.node.dataset.repeats = repeats;
     const turn = { live, session };
     this.sent.push(turn);
     this.watch.stop();
@@ -248,6 +253,7 @@ class Chat {
     if (page === null || view !== this.view || session !== this.sessionId) return;
     const mine = this.mine();
     const shown = page.turns.length - Math.min(page.queued, mine.length);
+    this.composer.context.set(page.turns, this.agent.model);
     this.log.refresh({ ...page, turns: page.turns.slice(0, shown), queued: Math.max(0, page.queued - mine.length) }, mine.map(({ live }) => live.node), live);
     if (mine.length === 0) this.watch.start(page.queued > 0);
     this.composer.refresh();
@@ -298,7 +304,7 @@ class Chat {
   /** Says the message of `turn` again. */
   retry(turn) {
     const files = (turn.said?.images ?? []).map(({ file_id, filename, media_type }) => ({ file_id, filename, content_type: media_type }));
-    return this.send(turn.said?.content ?? "", files);
+    return this.send(turn.said?.content ?? "", files, { repeats: turn.id });
   }
 
   /** What the person said last. */
@@ -315,6 +321,21 @@ class Chat {
     if (!this.isBusy()) return;
     await this.ctx.api.call("POST", `/api/agents/${this.agent.id}/sessions/${this.sessionId}/interrupt`);
     toast("The turn stops before its next tool call.");
+  }
+
+  /** Asks for another model. */
+  async pickModel() {
+    const { chooseModel } = await import("./chat/models.js");
+    if (this.agent && (await chooseModel(this.ctx.api, this.agent))) {
+      await this.changedAgent();
+      this.composer.refresh();
+    }
+  }
+
+  /** Puts the text of a message into the box, to send it in other words. */
+  editAgain(turn) {
+    this.composer.set(turn.said?.content ?? "");
+    this.composer.focus();
   }
 
   /** A command of the chat: the daemon's answer is shown, and the agent read again, whose session it may have changed. */
@@ -371,15 +392,19 @@ class Chat {
     const { agent, sessionId } = this;
     const isRunning = agent.state === "Running";
     return [
+      { heading: "Session" },
       { label: "Rename this session", icon: "tag", scope: "write", run: () => this.rename() },
-      { label: "Make this the current session", icon: "flag", scope: "write", run: async () => { await api.call("POST", `/api/agents/${agent.id}/sessions/${sessionId}/switch`); await this.side.sessions.reload(); toast("Other messages to the agent now go to this session."); } },
+      { label: "Make this the default session", icon: "flag", scope: "write", run: async () => { await api.call("POST", `/api/agents/${agent.id}/sessions/${sessionId}/switch`); await this.side.sessions.reload(); toast("Messages from schedules, triggers and other clients now go to this session."); } },
       { label: "Export as JSON", icon: "download", run: () => exportTrajectory(agent, sessionId, "json") },
       { label: "Export as JSON lines", icon: "download", run: () => exportTrajectory(agent, sessionId, "jsonl") },
       { label: "Compact the history", icon: "branch", scope: "chat", run: () => this.command("/compact") },
-      { label: "Delete this session", icon: "trash", scope: "write", danger: true, run: () => this.removeSession() },
+      { heading: "Agent" },
+      { label: "Overview and settings", icon: "settings", run: () => this.ctx.go(["agent", agent.id]) },
       { label: "Memory of the agent", icon: "database", all: true, run: () => this.ctx.go(["memory"], { agent: agent.id }) },
       { label: isRunning ? "Stop the agent" : "Start the agent", icon: isRunning ? "pause" : "play", scope: "write", all: true, run: async () => { await api.call("POST", `/api/agents/bulk/${isRunning ? "stop" : "start"}`, { agent_ids: [agent.id] }); await this.changedAgent(); } },
       { label: "Clone the agent", icon: "copy", scope: "write", run: async () => { const made = await api.call("POST", `/api/agents/${agent.id}/clone`, {}); await this.side.agents.reload(); this.open(made.agent_id); } },
+      { heading: "Delete" },
+      { label: "Delete this session", icon: "trash", scope: "write", danger: true, run: () => this.removeSession() },
       { label: "Delete the agent", icon: "trash", scope: "write", danger: true, run: () => this.removeAgent() },
     ];
   }

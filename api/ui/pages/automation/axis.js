@@ -2,7 +2,7 @@
 
 import { get, withQuery } from "../../lib/api.js";
 import { h, refill, s } from "../../lib/dom.js";
-import { brief, moment, when } from "../../lib/format.js";
+import { brief, CLOCK, moment, when } from "../../lib/format.js";
 import { nameOf } from "../../lib/agents.js";
 import { inLanes, perFrame } from "../../lib/poll.js";
 
@@ -110,7 +110,7 @@ export class Axis {
     const marks = [];
     for (const at = first; at.getTime() < end; at.setHours(at.getHours() + step)) marks.push(new Date(at));
     return marks.map((at) => {
-      const text = this.hours === 24 && at.getHours() !== 0 ? at.toLocaleTimeString(undefined, { timeStyle: "short" })
+      const text = this.hours === 24 && at.getHours() !== 0 ? at.toLocaleTimeString(undefined, { timeStyle: "short", ...CLOCK })
         : at.toLocaleDateString(undefined, room < 420 ? { weekday: "short" } : { weekday: "short", day: "numeric" });
       return s("g", { class: "axis-mark" }, s("line", { x1: x(at), x2: x(at), y1: TOP - 8, y2: height - 4 }), s("text", { x: Math.min(x(at), side + room - 18), y: 12, "text-anchor": "middle" }, text));
     });

@@ -1,7 +1,7 @@
 // The tree of goals: read level by level, with the keys of a tree.
 
 import { call, get, page } from "../../lib/api.js";
-import { agentField, learnAll, nameOf } from "../../lib/agents.js";
+import { agentField, agentLink, learnAll, nameOf } from "../../lib/agents.js";
 import { choice, textBox, textInput, toggle } from "../../lib/controls.js";
 import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, field, fill, h } from "../../lib/dom.js";
@@ -97,7 +97,7 @@ export async function mount(root, ctx) {
     }, h("div", { class: "tree-row" },
       goal.has_children ? h("button", { type: "button", class: "quiet small only-icon tree-twist", tabindex: "-1", "aria-label": `Subgoals of ${goal.title}`, onclick: () => expand(item).catch(showError) }, icon("chevron", 16)) : h("span", { class: "tree-twist" }),
       h("div", { class: "grow tree-text" }, h("button", { type: "button", class: "link-button", tabindex: "-1", onclick: () => edit(goal, null).catch(showError) }, goal.title),
-        h("small", { class: "faint" }, goal.agent_id ? h("span", { data: { agent: goal.agent_id } }, nameOf(goal.agent_id)) : "No agent", goal.note ? ` · ${goal.note}` : "")),
+        h("small", { class: "faint" }, goal.agent_id ? agentLink(goal.agent_id) : "No agent", goal.note ? ` · ${goal.note}` : "")),
       goal.due_at ? h("span", { class: `badge ${isLate ? "bad" : ""}`, title: when(goal.due_at) }, `${isLate ? "due " : ""}${ago(goal.due_at)}`) : null,
       h("span", { class: `badge ${BADGES[goal.status]}` }, goal.status.replace("_", " ")),
       menuButton({ label: `More for ${goal.title}`, class: "quiet small only-icon", items: () => [

@@ -1,7 +1,7 @@
 // The task board: a column for each state, read by pages.
 
 import { call, get, page } from "../../lib/api.js";
-import { agentField, nameOf, learnAll } from "../../lib/agents.js";
+import { agentField, agentLink, nameOf, learnAll } from "../../lib/agents.js";
 import { textBox, textInput } from "../../lib/controls.js";
 import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
@@ -88,12 +88,12 @@ export async function mount(root, ctx) {
   }
 
   function card(task) {
-    const who = task.claimed_by ? nameOf(task.claimed_by) : task.assignee || "Any agent";
+    const who = task.assignee || "Any agent";
     return h("li", { class: "board-card" },
       h("div", { class: "bar-row tight" }, h("button", { type: "button", class: "link-button grow", onclick: () => details(task) }, task.title), menuButton({ label: `More for ${task.title}`, class: "quiet small only-icon", items: () => acts(task) })),
       task.description ? h("p", { class: "board-about" }, task.description) : null,
       task.error ? h("p", { class: "board-about danger-text" }, task.error) : null,
-      h("footer", { class: "bar-row tight faint" }, icon("user", 14), h("span", { class: "grow cut" }, who), task.attempts > 1 ? h("span", { class: "badge warn" }, `attempt ${task.attempts}`) : null, h("time", { datetime: task.updated_at, title: when(task.updated_at) }, ago(task.updated_at))));
+      h("footer", { class: "bar-row tight faint" }, icon("user", 14), h("span", { class: "grow cut" }, task.claimed_by ? agentLink(task.claimed_by) : who), task.attempts > 1 ? h("span", { class: "badge warn" }, `attempt ${task.attempts}`) : null, h("time", { datetime: task.updated_at, title: when(task.updated_at) }, ago(task.updated_at))));
   }
 
   function acts(task) {
@@ -155,6 +155,6 @@ export async function mount(root, ctx) {
   }
 
   await read();
-  const again = poll(read, EVERY_MS, { signal });
+  const again = poll(read, EVERY_MS, { signal, isRead: true });
   ctx.key("n", "New task", () => post().catch(showError));
 }

@@ -3,9 +3,10 @@
 import { call, Failure, get, withQuery } from "../../lib/api.js";
 import { agentField, nameOf } from "../../lib/agents.js";
 import { choice, offered, textBox, textInput, toggle } from "../../lib/controls.js";
+import { ruleText, whenIn } from "../../lib/cron.js";
 import { ask } from "../../lib/dialogs.js";
 import { debounce, field, fill, h } from "../../lib/dom.js";
-import { ago, when } from "../../lib/format.js";
+import { ago } from "../../lib/format.js";
 import { KINDS } from "./times.js";
 
 /** Rules that are one click away. */
@@ -36,7 +37,7 @@ export async function editTime(item) {
     try {
       const { next_runs: runs } = await get(withQuery("/api/schedules/preview", { cron, timezone: zone.control.value.trim(), count: 5 }));
       if (mine !== round) return undefined;
-      return fill(next, h("strong", {}, "Next runs"), h("ol", {}, runs.map((at) => h("li", {}, when(at), h("span", { class: "faint" }, ` ${ago(at)}`)))));
+      return fill(next, h("strong", {}, [ruleText(cron), "Next runs"].filter(Boolean).join(". ")), h("ol", {}, runs.map((at) => h("li", {}, whenIn(at, zone.control.value.trim()), h("span", { class: "faint" }, ` ${ago(at)}`)))));
     } catch (error) {
       if (mine !== round || !(error instanceof Failure)) return undefined;
       fill(next);

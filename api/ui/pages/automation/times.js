@@ -1,8 +1,9 @@
 // Schedules and cron jobs in one list, with their next runs on a time line.
 
 import { call, page } from "../../lib/api.js";
-import { learn, learnAll, nameOf } from "../../lib/agents.js";
+import { agentLink, learn, learnAll, nameOf } from "../../lib/agents.js";
 import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
+import { ruleText, whenIn } from "../../lib/cron.js";
 import { emptyState, fill, h } from "../../lib/dom.js";
 import { ago, number, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
@@ -44,20 +45,21 @@ const addressOf = (item, rest = "") => `${KINDS[item.kind].path}/${item.id}${res
 export async function mount(root, ctx) {
   const { signal } = ctx;
   let items = [];
-  let filter = "";
+  let filter = (ctx.query.get("filter") ?? "").toLowerCase();
   const cursors = { schedule: null, job: null };
   let pages = 1;
   let isMore = false;
 
   const axis = new Axis({ signal, open: (item) => edit(item) });
   const counts = h("p", { class: "dim", role: "status" });
-  const search = h("input", { type: "search", placeholder: "Filter by name, agent or rule", "aria-label": "Filter", oninput: () => { filter = search.value.toLowerCase(); show(); } });
+  const search = h("input", { type: "search", placeholder: "Filter by name, agent or rule", "aria-label": "Filter", value: filter, oninput: () => { filter = search.value.toLowerCase(); show(); } });
   const table = new Table({
     label: "Schedules and cron jobs", signal, rowHeight: 60, slimHeight: 92, open: (item) => edit(item), fit: true,
     empty: "No matching schedules.",
     columns: [
       { label: "Name", width: "minmax(0, 2.2fr)", sort: (item) => item.label, cell: nameCell },
-      { label: "Rule", width: "minmax(0, 1.4fr)", side: true, cell: (item) => h("span", { class: "two" }, h("code", { class: "cut" }, item.rule), h("small", { class: "faint cut" }, item.timezone ?? "UTC")) },
+      { label: "Rule", width: "minmax(0, 1.4fr)", side: true, cell: ruleCell },
+      { label: "Agent", width: "minmax(0, 1fr)", side: true, sort: (item) => nameOf(item.agent_id), cell: (item) => agentLink(item.agent_id) },
       { label: "Next run", width: "minmax(0, 1.2fr)", side: true, sort: (item) => item.next_run ?? "~", cell: nextCell },
       { label: "Last outcome", width: "minmax(0, 1.2fr)", side: true, cell: lastCell },
       { label: "Runs", width: "72px", side: true, end: true, sort: (item) => item.run_count ?? 0, cell: (item) => number(item.run_count) },
@@ -122,7 +124,15 @@ export async function mount(root, ctx) {
 
   function nameCell(item) {
     const agent = nameOf(item.agent_id);
-    return h("span", { class: "two" }, h("strong", { class: "cut" }, item.label), h("small", { class: "faint cut" }, h("span", { class: "narrow-only" }, `${nextText(item)} · `), `${KINDS[item.kind].label} · ${agent}`));
+    return h("span", { class: "two" }, h("strong", { class: "cut" }, item.label), h("small", { class: "faint cut" }, h("span", { class: "narrow-only" }, `${nextText(item)} · `), KINDS[item.kind].label, h("span", { class: "narrow-only" }, ` · ${agent}`)));
+  }
+
+  /** The rule in words, and as it is written. */
+  function ruleCell(item) {
+    const words = ruleText(item.rule);
+    const zone = item.timezone ?? "UTC";
+    return h("span", { class: "two", title: `${item.rule} (${zone})` }, words ? h("span", { class: "cut" }, words) : h("code", { class: "cut" }, item.rule),
+      h("small", { class: "faint cut" }, words ? [h("code", {}, item.rule), ` · ${zone}`] : zone));
   }
 
   function nextText(item) {
@@ -132,7 +142,7 @@ export async function mount(root, ctx) {
 
   function nextCell(item) {
     if (!item.enabled || !item.next_run) return h("span", { class: "faint" }, nextText(item));
-    return h("time", { datetime: item.next_run, title: when(item.next_run), class: "two" }, h("span", { class: "cut" }, nextText(item)), h("small", { class: "faint cut" }, when(item.next_run)));
+    return h("time", { datetime: item.next_run, title: when(item.next_run), class: "two" }, h("span", { class: "cut" }, nextText(item)), h("small", { class: "faint cut" }, whenIn(item.next_run, item.timezone)));
   }
 
   function lastCell(item) {
@@ -209,6 +219,6 @@ export async function mount(root, ctx) {
   }
 
   await read();
-  const again = poll(read, EVERY_MS, { signal });
+  const again = poll(read, EVERY_MS, { signal, isRead: true });
   ctx.key("n", "New schedule", () => edit(null));
 }

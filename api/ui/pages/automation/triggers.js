@@ -1,7 +1,7 @@
 // Triggers: which events wake which agents, how often they did, and how each match ended.
 
 import { call, get, page } from "../../lib/api.js";
-import { learnAll, nameOf } from "../../lib/agents.js";
+import { agentLink, learnAll, nameOf } from "../../lib/agents.js";
 import { ask, confirm, menuButton, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, fill, h } from "../../lib/dom.js";
 import { ago, count, number, when } from "../../lib/format.js";
@@ -25,16 +25,16 @@ export async function mount(root, ctx) {
   let items = [];
   let pages = 1;
   let next = null;
-  let filter = "";
+  let filter = (ctx.query.get("filter") ?? "").toLowerCase();
 
   const counts = h("p", { class: "dim", role: "status" });
-  const search = h("input", { type: "search", placeholder: "Filter by agent, event or prompt", "aria-label": "Filter", oninput: () => { filter = search.value.toLowerCase(); show(); } });
+  const search = h("input", { type: "search", placeholder: "Filter by agent, event or prompt", "aria-label": "Filter", value: filter, oninput: () => { filter = search.value.toLowerCase(); show(); } });
   const more = h("button", { type: "button", hidden: true, onclick: () => { pages += 1; again().catch(showError); } }, "Show more");
   const table = new Table({
     label: "Triggers", signal, rowHeight: 60, slimHeight: 92, fit: true, open: (item) => fires(item), empty: "No matching triggers.",
     columns: [
-      { label: "When", width: "minmax(0, 1.6fr)", sort: (item) => patternText(item.pattern), cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, patternText(item.pattern)), h("small", { class: "faint cut" }, h("span", { class: "narrow-only" }, `${firedText(item)} · `), `${nameOf(item.target_agent_id ?? item.agent_id)} · `, item.cooldown_secs === null || item.cooldown_secs === undefined ? "default cooldown" : `at most every ${number(item.cooldown_secs)} s`)) },
-      { label: "Agent", width: "minmax(0, 1fr)", side: true, sort: (item) => nameOf(item.agent_id), cell: (item) => h("span", { class: "two" }, h("span", { class: "cut" }, nameOf(item.target_agent_id ?? item.agent_id)), item.target_agent_id ? h("small", { class: "faint cut" }, `of ${nameOf(item.agent_id)}`) : null) },
+      { label: "When", width: "minmax(0, 1.6fr)", sort: (item) => patternText(item.pattern), cell: (item) => h("span", { class: "two" }, h("strong", { class: "cut" }, patternText(item.pattern)), h("small", { class: "faint cut" }, h("span", { class: "narrow-only" }, `${firedText(item)} · ${nameOf(item.target_agent_id ?? item.agent_id)} · `), item.cooldown_secs === null || item.cooldown_secs === undefined ? "default cooldown" : `at most every ${number(item.cooldown_secs)} s`)) },
+      { label: "Agent", width: "minmax(0, 1fr)", side: true, sort: (item) => nameOf(item.agent_id), cell: (item) => h("span", { class: "two" }, h("span", { class: "cut" }, agentLink(item.target_agent_id ?? item.agent_id)), item.target_agent_id ? h("small", { class: "faint cut" }, `of ${nameOf(item.agent_id)}`) : null) },
       { label: "Prompt", width: "minmax(0, 2fr)", side: true, cell: (item) => h("span", { class: "cut dim" }, item.prompt_template) },
       { label: "Fired", width: "110px", side: true, end: true, sort: (item) => item.fire_count, cell: fired },
       { label: "On", width: "52px", slim: "38px", cell: toggleCell },
@@ -150,6 +150,6 @@ export async function mount(root, ctx) {
   }
 
   await read();
-  const again = poll(read, EVERY_MS, { signal });
+  const again = poll(read, EVERY_MS, { signal, isRead: true });
   ctx.key("n", "New trigger", () => edit(null));
 }

@@ -4,6 +4,8 @@ import { showError, toast } from "../../lib/dialogs.js";
 import { fill, h } from "../../lib/dom.js";
 import { bytes } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
+import { can, seesAll } from "../../lib/me.js";
+import { ContextMark } from "./context.js";
 import { Microphone } from "./voice.js";
 
 /** Attachments of one message (`limit::ATTACHMENTS_MAX` of the daemon). */
@@ -29,12 +31,14 @@ export class Composer {
     this.interrupt = h("button", { class: "quiet", type: "button", hidden: true, title: "Stop the turn before its next tool call", onclick: () => chat.interrupt().catch(showError) }, "Interrupt");
     this.thinking = h("button", { class: "quiet small thinking-on", type: "button", hidden: true, title: "Extended thinking is on; click to turn it off", onclick: () => this.setThinking(false) }, "Thinking on", icon("close", 13));
     this.microphone = new Microphone({ agentOf: () => chat.agent?.id, insert: (text) => this.insert(text), signal: chat.ctx.signal });
+    this.context = new ContextMark(chat.ctx.signal);
+    this.model = h("button", { class: "quiet small model-button", type: "button", hidden: true, title: "Change the model of the agent", onclick: () => chat.pickModel().catch(showError) });
     this.chips = h("ul", { class: "chips", "aria-label": "Attachments", hidden: true });
     this.menu = h("ul", { class: "commands", id: "commands", role: "listbox", "aria-label": "Commands", hidden: true });
     this.node = h("form", { class: "composer", onsubmit: (event) => { event.preventDefault(); this.submit(); } },
       this.menu,
       h("div", { class: "box" }, this.chips, this.input,
-        h("div", { class: "box-row" }, this.attach, this.picker, this.microphone.node, this.thinking, h("span", { class: "grow" }), this.interrupt, this.stop, this.send)),
+        h("div", { class: "box-row" }, this.attach, this.picker, this.microphone.node, this.model, this.context.node, this.thinking, h("span", { class: "grow" }), this.interrupt, this.stop, this.send)),
       h("p", { class: "keys-hint", id: "keys-hint" }, h("kbd", {}, "Enter"), " sends, ", h("kbd", {}, "Shift"), "+", h("kbd", {}, "Enter"), " new line, ", h("kbd", {}, "/"), " commands"));
     this.isThinking = false;
   }
@@ -52,6 +56,10 @@ export class Composer {
     this.attach.disabled = !isReady;
     this.microphone.refresh(isReady);
     this.input.placeholder = agent ? `Message ${agent.name}` : "Select an agent first";
+    const model = agent?.model?.model ?? "";
+    this.model.hidden = !isReady || !can("write") || !seesAll() || model === "";
+    if (this.model.textContent !== model) fill(this.model, h("span", { class: "cut" }, model), icon("chevron", 13));
+    this.model.setAttribute("aria-label", `Model: ${model}`);
     this.stop.hidden = !isBusy;
     this.interrupt.hidden = !isBusy;
     const isEmpty = this.input.value.trim() === "" && this.files.length === 0;
@@ -99,7 +107,11 @@ export class Composer {
     if (this.send.disabled) return;
     if (text.startsWith("/") && this.files.length === 0) {
       this.set("");
-      this.chat.command(text).catch(showError);
+      this.chat.command(text).catch((error) => {
+        // What was refused is not lost.
+        if (this.input.value === "") this.set(text);
+        showError(error);
+      });
       return;
     }
     const kept = this.files.filter((file) => file.state === "kept");

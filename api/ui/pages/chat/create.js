@@ -24,9 +24,10 @@ You are a helpful assistant. Answer briefly and say so when you do not know.
 tools = ["*"]
 `;
 
-/** Asks for a new agent; gives `{ agent_id, name }`, or null when it was given up. */
-export async function createAgent(api) {
+/** Asks for a new agent, beginning with `toml` where it is given; gives `{ agent_id, name }`, or null when it was given up. */
+export async function createAgent(api, { toml = null, name = null } = {}) {
   const editor = new Editor(api);
+  if (toml !== null) editor.set(toml, name);
   const picker = new TypePicker(api, (toml, name) => editor.set(toml, name));
   const made = await ask({
     title: "New agent",

@@ -20,6 +20,8 @@ export class LiveTurn {
     this.isOver = false;
     /** What tells its stored turn: the id, or, where that is not known, the text that was sent. */
     this.turnId = null;
+    /** The turn whose message this one sends again. */
+    this.repeats = null;
     this.message = "";
     if (said) this.say(said);
   }

@@ -5,6 +5,7 @@ import { showError } from "../../lib/dialogs.js";
 import { icon } from "../../lib/icons.js";
 import { hold } from "./carry.js";
 import { storedTurn } from "./turn.js";
+import { Variants } from "./variants.js";
 
 const PAGE_MESSAGES = 60;
 const TRACES = 60;
@@ -34,6 +35,7 @@ export class Log {
     this.list = h("div", { class: "turns" });
     this.node = h("div", { class: "log", role: "log", "aria-label": "Conversation", tabindex: "0", onscroll: () => this.onScroll() }, this.list);
     this.down = h("button", { class: "to-end", type: "button", "aria-label": "Jump to the newest message", hidden: true, onclick: () => this.toEnd() }, icon("chevron", 18));
+    this.variants = new Variants();
     this.cursor = null;
     this.loading = false;
     this.stored = new Map();
@@ -80,11 +82,12 @@ export class Log {
       this.down.hidden = true;
       fill(this.list, this.chat.welcome.node());
     }
+    this.variants.arrange(this.list);
     this.toEnd();
   }
 
   node_of(turn, isOpen) {
-    const node = storedTurn(turn, this.chat.agent.name, { retry: (turn) => this.chat.retry(turn), isOpen, agentId: this.chat.agent.id });
+    const node = storedTurn(turn, this.chat.agent.name, { retry: (turn) => this.chat.retry(turn), edit: (turn) => this.chat.editAgain(turn), isOpen, agentId: this.chat.agent.id });
     if (this.compacted > 0 && turn.ordinal === this.compacted) node.prepend(h("p", { class: "summary-line" }, "The model sees a summary of the messages above."));
     this.stored.set(turn.id, { turn, node, isOpen });
     return node;
@@ -99,6 +102,7 @@ export class Log {
     const openFrom = page.turns.length - page.queued;
     const isNear = this.isAtEnd;
     const endedId = ended && this.idOf(ended, page.turns);
+    if (endedId && ended.repeats) this.variants.add(endedId, ended.repeats);
     page.turns.forEach((turn, at) => {
       const isOpen = at >= openFrom;
       const known = this.stored.get(turn.id);
@@ -112,6 +116,7 @@ export class Log {
     ended?.node.remove();
     // What stands there is not moved: it would lose the focus.
     this.list.append(...live.filter((node) => node.parentNode !== this.list));
+    this.variants.arrange(this.list);
     if (isNear) this.toEnd();
   }
 
@@ -142,6 +147,7 @@ export class Log {
   append(node) {
     this.list.querySelector(".empty")?.remove();
     this.list.append(node);
+    this.variants.arrange(this.list);
     this.toEnd();
   }
 
@@ -161,6 +167,7 @@ export class Log {
       this.cursor = page.next_cursor;
       wait.after(...page.turns.map((turn) => this.node_of(turn, false)));
       wait.remove();
+      this.variants.arrange(this.list);
       this.node.scrollTop = this.node.scrollHeight - before;
     } catch (error) {
       showError(error);

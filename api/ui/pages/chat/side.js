@@ -2,14 +2,16 @@
 
 import { debounce, emptyState, h } from "../../lib/dom.js";
 import { showError } from "../../lib/dialogs.js";
-import { brief, count, moment, number } from "../../lib/format.js";
+import { brief, count, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { VirtualList } from "../../lib/list.js";
 import { can } from "../../lib/me.js";
+import { learnTitles, titleOf } from "../../lib/titles.js";
 
 const PAGE_AGENTS = 200;
 const PAGE_SESSIONS = 100;
 const SEARCH_PAUSE_MS = 180;
+const TITLES_PAUSE_MS = 60;
 const COUNT_EVERY_MS = 15_000;
 
 /** The lists. `chat` is the page: it opens what is picked. */
@@ -31,14 +33,23 @@ export class Side {
     this.sessions = new VirtualList({
       label: "Sessions",
       rowHeight: 46,
-      row: sessionRow,
+      row: (session) => {
+        this.needsTitle(session);
+        return sessionRow(session);
+      },
       read: (cursor, q) => this.readSessions(cursor, q),
       open: (session) => chat.open(chat.agent.id, session.session_id ?? session.id),
       keyOf: (session) => session.session_id ?? session.id,
       empty: (q) => note(q ? `No results for “${q}”.` : "No sessions yet."),
       onError: showError,
     });
+    /** Sessions in sight whose title is not known. */
+    this.untitled = new Map();
+    this.readTitles = debounce(() => this.titleAll(), TITLES_PAUSE_MS);
     this.build();
+    this.sessions.box.addEventListener("keydown", (event) => {
+      if (event.key === "F2" && can("write")) chat.rename().catch(showError);
+    });
     chat.ctx.every(COUNT_EVERY_MS, () => this.refreshCount());
   }
 
@@ -72,6 +83,20 @@ export class Side {
     return q
       ? this.api.page("/api/sessions/search", "sessions", { agent_id: agent, q, limit: PAGE_SESSIONS, cursor }).then(withoutAgentName)
       : this.api.page(`/api/agents/${agent}/sessions`, "sessions", { order: "newest", limit: PAGE_SESSIONS, cursor });
+  }
+
+  needsTitle(session) {
+    this.untitled.set(session.session_id ?? session.id, session);
+    this.readTitles();
+  }
+
+  titleAll() {
+    const wanted = [...this.untitled.values()];
+    this.untitled.clear();
+    learnTitles(wanted, (id, title) => {
+      const node = this.sessions.node.querySelector(`[data-session="${CSS.escape(id)}"]`);
+      if (node) node.textContent = title;
+    }, { signal: this.chat.ctx.signal });
   }
 
   /** Agents come and go by other hands too: the list follows when their number changes. */
@@ -176,21 +201,11 @@ function agentRow(agent) {
     isRunning ? null : h("span", { class: "badge warn" }, agent.state));
 }
 
-/** The title of a session without a name: when it began. */
-function began(at) {
-  const date = moment(at);
-  if (!date) return "Session";
-  const today = new Date().toDateString();
-  const time = date.toLocaleTimeString(undefined, { timeStyle: "short" });
-  return date.toDateString() === today ? `Today ${time}` : `${brief(at)}, ${time}`;
-}
-
 function sessionRow(session) {
-  const title = session.label || began(session.created_at);
   const messages = session.message_count === undefined ? "" : count(session.message_count, "message");
   const details = session.excerpt ?? [messages, brief(session.updated_at)].filter(Boolean).join(" · ");
   return h("div", { class: "item" },
     h("div", { class: "grow" },
-      h("div", { class: "cut name" }, session.label ? icon("tag", 13) : null, title), h("div", { class: "cut note" }, details)),
-    session.queued > 0 ? h("span", { class: "spinner", role: "img", "aria-label": "answering" }) : session.current ? h("span", { class: "badge" }, "current") : null);
+      h("div", { class: "cut name" }, session.label ? icon("tag", 13) : null, h("span", { data: { session: session.session_id ?? session.id } }, titleOf(session))), h("div", { class: "cut note" }, details)),
+    session.queued > 0 ? h("span", { class: "spinner", role: "img", "aria-label": "answering" }) : session.current ? h("span", { class: "badge", title: "Messages from schedules, triggers and other clients go to this session" }, "default") : null);
 }

@@ -231,6 +231,6 @@ export async function mount(root, ctx) {
 
   await readOwn();
   let again = read;
-  if (await read()) again = poll(read, EVERY_MS, { signal });
+  if (await read()) again = poll(read, EVERY_MS, { signal, isRead: true });
   fill(root, body);
 }

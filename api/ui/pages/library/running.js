@@ -55,7 +55,7 @@ export async function mount(root, ctx) {
     const metrics = Object.entries(told.metrics ?? {});
     const name = one.agent_name || one.hand_id;
     return h("li", { class: "card stack" },
-      h("div", { class: "bar-row tight" }, h("h2", { class: "grow cut" }, h("a", { href: `#/chat/${encodeURIComponent(one.agent_id)}` }, name)),
+      h("div", { class: "bar-row tight" }, h("h2", { class: "grow cut" }, h("a", { href: `#/agent/${encodeURIComponent(one.agent_id)}` }, name)),
         h("span", { class: `badge ${style}` }, word)),
       one.error ? h("p", { class: "fault" }, one.error) : null,
       h("div", { class: "stat-row" }, metrics.length === 0 ? null : metrics.map(([label, value]) => h("div", { class: "stat" }, h("span", { class: "dim" }, label), h("strong", {}, figure(value))))),
@@ -90,5 +90,5 @@ export async function mount(root, ctx) {
   }
 
   await read();
-  const again = poll(read, EVERY_MS, { signal });
+  const again = poll(read, EVERY_MS, { signal, isRead: true });
 }

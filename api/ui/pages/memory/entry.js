@@ -1,7 +1,7 @@
 // One entry: what it says, where it comes from, its earlier contents, and the forms that add and change entries.
 
 import { call } from "../../lib/api.js";
-import { agentField, nameOf } from "../../lib/agents.js";
+import { agentField, agentLink } from "../../lib/agents.js";
 import { choice, numberInput, textBox, textInput } from "../../lib/controls.js";
 import { ask, confirm, showError, toast } from "../../lib/dialogs.js";
 import { field, h } from "../../lib/dom.js";
@@ -38,7 +38,7 @@ export function entryView(entry, { back, edited, deleted }) {
       h("p", { class: "entry-content" }, entry.content),
       taint ? h("p", { class: "notice warn" }, icon("alert", 18), h("span", {}, `${taint}. An answer that uses it is treated as untrusted.`)) : null,
       h("dl", { class: "pairs" },
-        pair("Agent", h("a", { href: `#/chat/${encodeURIComponent(entry.agent_id)}`, data: { agent: entry.agent_id } }, nameOf(entry.agent_id))),
+        pair("Agent", agentLink(entry.agent_id)),
         pair("User", entry.user_id ? h("a", { href: `#/memory?user=${encodeURIComponent(entry.user_id)}` }, entry.user_id) : "None"),
         pair("Level", levelText(entry.level)),
         pair("Category", categoryText(entry.category)),

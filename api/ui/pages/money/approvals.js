@@ -2,7 +2,7 @@
 
 import { answerForm } from "../../lib/answer.js";
 import { call, get, page } from "../../lib/api.js";
-import { learnAll, nameOf } from "../../lib/agents.js";
+import { agentLink, learnAll, nameOf } from "../../lib/agents.js";
 import { textInput } from "../../lib/controls.js";
 import { ask, showError, toast } from "../../lib/dialogs.js";
 import { emptyState, field, fill, h, refill } from "../../lib/dom.js";
@@ -101,7 +101,7 @@ export async function mount(root, ctx) {
     const key = (word) => ({ key: `${word} ${item.id}` });
     const box = h("input", { type: "checkbox", data: key("choose"), checked: chosen.has(item.id), "aria-label": `Select ${item.action}`, onchange: () => { if (box.checked) chosen.add(item.id); else chosen.delete(item.id); showBar(); } });
     return h("li", { class: "card approval", data: { id: item.id } },
-      h("div", { class: "bar-row" }, pending.length > 1 ? box : null, h("code", { class: "approval-action" }, item.action), h("span", { class: "dim" }, "by ", h("a", { href: `#/chat/${item.agent_id}`, data: key("open") }, nameOf(item.agent_id))),
+      h("div", { class: "bar-row" }, pending.length > 1 ? box : null, h("code", { class: "approval-action" }, item.action), h("span", { class: "dim" }, "by ", agentLink(item.agent_id, { data: key("open") })),
         h("span", { class: "grow" }), h("span", { class: "badge warn", data: { expires: item.expires_at }, title: when(item.expires_at) }, expiry(item.expires_at))),
       item.description ? h("p", {}, item.description) : null,
       item.payload && Object.keys(item.payload).length > 0 ? h("pre", { class: "code-box" }, JSON.stringify(item.payload, null, 2)) : null,
@@ -153,5 +153,5 @@ export async function mount(root, ctx) {
   }
 
   await read();
-  const again = poll(read, EVERY_MS, { signal });
+  const again = poll(read, EVERY_MS, { signal, isRead: true });
 }

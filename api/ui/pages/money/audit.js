@@ -1,7 +1,7 @@
 // The audit log: its entries, newest first, a search over all of them, and their verification.
 
 import { get, withQuery } from "../../lib/api.js";
-import { learnAll, nameOf } from "../../lib/agents.js";
+import { agentLink, learnAll, nameOf } from "../../lib/agents.js";
 import { ask, showError } from "../../lib/dialogs.js";
 import { debounce, fill, h } from "../../lib/dom.js";
 import { ago, count, number, when } from "../../lib/format.js";
@@ -31,7 +31,9 @@ const rankOf = (key) => (FIRST.includes(key) ? FIRST.indexOf(key) : /sha256|hash
 /** The details of an entry on one line. */
 const line = (entry) => Object.entries(details(entry)).sort(([a], [b]) => rankOf(a) - rankOf(b)).map(([key, value]) => `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ");
 
-const actorOf = (entry) => (entry.actor.startsWith("agent:") ? `agent ${nameOf(entry.actor.slice(6).split("/")[0])}` : entry.actor);
+/** The agent that acted. */
+const agentOf = (entry) => entry.actor.slice(6).split("/")[0];
+const actorOf = (entry) => (entry.actor.startsWith("agent:") ? `agent ${nameOf(agentOf(entry))}` : entry.actor);
 
 export async function mount(root, ctx) {
   const { signal } = ctx;
@@ -49,7 +51,7 @@ export async function mount(root, ctx) {
     columns: [
       { label: "What", width: "minmax(0, 1.4fr)", slim: "150px", cell: (entry) => h("span", { class: `badge ${tone(entry.event_type)}` }, entry.event_type.replaceAll("_", " ")) },
       { label: "Details", width: "minmax(0, 2.4fr)", side: true, cell: (entry) => h("span", { class: "dim" }, line(entry)) },
-      { label: "By", width: "minmax(0, 1fr)", slim: "minmax(0, 1fr)", cell: actorOf },
+      { label: "By", width: "minmax(0, 1fr)", slim: "minmax(0, 1fr)", cell: (entry) => (entry.actor.startsWith("agent:") ? h("span", {}, "agent ", agentLink(agentOf(entry))) : entry.actor) },
       { label: "When", width: "130px", slim: "110px", end: true, cell: (entry) => h("time", { datetime: entry.timestamp, title: when(entry.timestamp) }, ago(entry.timestamp)) },
       { label: "No.", width: "72px", side: true, end: true, cell: (entry) => number(entry.id) },
     ],

@@ -99,7 +99,7 @@ export async function mount(root, ctx) {
   }
 
   await read();
-  const again = poll(read, EVERY_MS, { signal });
+  const again = poll(read, EVERY_MS, { signal, isRead: true });
 }
 
 /** Spent against a limit, with a bar; a limit of 0 is none. */

@@ -148,5 +148,5 @@ export async function mount(root, ctx) {
     if (error.status === 404) throw error;
     fill(underway, h("p", { class: "notice bad" }, faultText(error)));
   }
-  const again = poll(read, EVERY_MS, { signal });
+  const again = poll(read, EVERY_MS, { signal, isRead: true });
 }

@@ -7,6 +7,9 @@ import { bytes, duration, number } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { poll } from "../../lib/poll.js";
 
+/** The metrics are a long text. */
+const EVERY_MS = 30_000;
+
 /** The numbers of Prometheus text, by name; those with labels add up. */
 export function metricsOf(text) {
   const found = new Map();
@@ -52,7 +55,7 @@ export async function mount(root, ctx) {
   poll(async () => {
     await read();
     isRead = true;
-  }, 10_000, { signal, onFault: (error) => {
+  }, EVERY_MS, { signal, isRead: true, onFault: (error) => {
     if (error === null || !isRead) return;
     isRead = false;
     // What stands here was so when it was read last.
@@ -61,8 +64,11 @@ export async function mount(root, ctx) {
   } });
 }
 
+/** Where advice leads to. */
+const PLACES = { Configuration: "#/settings/config", "API key": "#/settings/people", "Security systems": "#/money/security", Tick: "#/world" };
+
 function check(isGood, name, text, advice) {
-  const node = h("li", {}, icon(isGood ? "check" : "alert"), h("div", { class: "grow" }, h("strong", {}, name), h("p", { class: "dim" }, text), isGood ? null : h("p", { class: "advice" }, advice)));
+  const node = h("li", {}, icon(isGood ? "check" : "alert"), h("div", { class: "grow" }, h("strong", {}, name), h("p", { class: "dim" }, text), isGood ? null : h("p", { class: "advice" }, advice, PLACES[name] ? [" ", h("a", { href: PLACES[name] }, "Open")] : null)));
   node.className = isGood ? "check-good" : "check-bad";
   return { isGood, node };
 }

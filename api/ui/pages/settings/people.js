@@ -161,5 +161,5 @@ export async function mount(root, ctx) {
   }
 
   await read();
-  const again = poll(read, EVERY_MS, { signal });
+  const again = poll(read, EVERY_MS, { signal, isRead: true });
 }

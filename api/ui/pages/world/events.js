@@ -1,7 +1,7 @@
 // The last events as a stream, with filters. A flood is taken in as it comes and shown a few times a second.
 
 import { pause as wait, withQuery } from "../../lib/api.js";
-import { agentField, learn, learnAll, nameOf } from "../../lib/agents.js";
+import { agentField, agentLink, learn, learnAll, nameLinks, nameOf } from "../../lib/agents.js";
 import { ask, showError } from "../../lib/dialogs.js";
 import { emptyState, fill, h } from "../../lib/dom.js";
 import { count, number, when } from "../../lib/format.js";
@@ -54,7 +54,7 @@ export async function mount(root, ctx) {
     label: "Events, newest first", signal, rowHeight: 38, slimHeight: 56, open: details, empty: "No matching events yet. Events appear as soon as agents are active.",
     columns: [
       { label: "Kind", width: "190px", slim: "112px", cell: ({ event }) => h("span", { class: `badge ${TONES[event.kind.split("_").at(-1)] ?? ""}` }, event.kind.replaceAll("_", " ")) },
-      { label: "Agent", width: "minmax(0, 1fr)", cell: ({ event }) => h("span", { class: "two event-agent" }, event.agent_id ? h("span", { class: "cut", data: { agent: event.agent_id } }, nameOf(event.agent_id)) : h("span", { class: "faint" }, "–"), h("small", { class: "dim cut" }, sentenceOf(event).slice(0, 120))) },
+      { label: "Agent", width: "minmax(0, 1fr)", cell: ({ event }) => h("span", { class: "two event-agent" }, event.agent_id ? agentLink(event.agent_id) : h("span", { class: "faint" }, "–"), h("small", { class: "dim cut" }, sentenceOf(event).slice(0, 120))) },
       { label: "What", width: "minmax(0, 2.6fr)", side: true, cell: ({ event }) => h("span", { class: "dim" }, sentenceOf(event).slice(0, 300)) },
       { label: "When", width: "104px", slim: "88px", end: true, cell: ({ at }) => h("time", { datetime: at, title: when(at) }, clock(at)) },
     ],
@@ -135,7 +135,7 @@ export async function mount(root, ctx) {
     while (areNamesWanted && !signal.aborted) {
       areNamesWanted = false;
       const inSight = table.shown.slice(0, 40).map(({ event }) => event.agent_id);
-      await learnAll(inSight, () => { for (const node of root.querySelectorAll("[data-agent]")) node.textContent = nameOf(node.dataset.agent); }, { signal });
+      await learnAll(inSight, () => nameLinks(root), { signal });
       await wait(NAMES_MS, signal).catch(() => {});
     }
     isNaming = false;
@@ -145,7 +145,7 @@ export async function mount(root, ctx) {
     return ask({
       title: event.kind.replaceAll("_", " "), action: "Close", cancel: null, wide: true,
       body: [h("p", { class: "dim" }, `Number ${number(place)}, ${when(at)}${depth > 0 ? `, ${count(depth, "fired turn")} from the first cause` : ""}.`),
-        event.agent_id ? h("p", {}, h("a", { href: `#/chat/${event.agent_id}`, onclick: () => document.querySelector("dialog[open]")?.close() }, `Open ${nameOf(event.agent_id)}`)) : null,
+        event.agent_id ? h("p", {}, h("a", { href: `#/agent/${event.agent_id}` }, `Open ${nameOf(event.agent_id)}`)) : null,
         h("pre", { class: "code-box tall" }, JSON.stringify(event, null, 2))],
     });
   }

@@ -14,11 +14,30 @@ function ceiling(value) {
   return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value * 0.999);
 }
 
+/** The points of each chart, by its title, while the page is left for another: `{ points, at }`. */
+const kept = new Map();
+
+/**
+ * The points that a chart begins with: those of the last visit, and a gap for each second since. An earlier load of the page left them
+ * in the session storage.
+ */
+function pointsOf(title) {
+  let before = kept.get(title);
+  try {
+    before ??= JSON.parse(sessionStorage.getItem(`agentsvc-lines-${title}`));
+  } catch {
+    // Nothing is known of it.
+  }
+  if (!before) return [];
+  const gap = Math.round((Date.now() - before.at) / 1000);
+  return gap >= POINTS || gap < 0 ? [] : [...before.points, ...Array.from({ length: gap }, () => null)].slice(-POINTS);
+}
+
 /** `new Lines({ title, names, format, signal })`; `push([1, 2])` adds a value for each name. */
 export class Lines {
   constructor({ title, names, format, signal, height = 150 }) {
     Object.assign(this, { names, format, height, title });
-    this.points = [];
+    this.points = pointsOf(title);
     this.area = s("path", { class: "lines-area" });
     this.paths = names.map((_, at) => s("path", { class: `line series-${at}` }));
     this.grid = [0, 0.5, 1].map(() => ({ line: s("line", {}), text: s("text", { "text-anchor": "end" }) }));
@@ -36,11 +55,22 @@ export class Lines {
     this.canvas.addEventListener("pointerleave", () => { this.hover = -1; this.draw(); });
     const sizes = new ResizeObserver(this.draw);
     sizes.observe(this.canvas);
-    signal.addEventListener("abort", () => sizes.disconnect());
+    const keep = () => {
+      const last = { points: this.points, at: this.at ?? Date.now() };
+      kept.set(title, last);
+      sessionStorage.setItem(`agentsvc-lines-${title}`, JSON.stringify(last));
+    };
+    addEventListener("pagehide", keep, { signal });
+    signal.addEventListener("abort", () => {
+      sizes.disconnect();
+      keep();
+    });
+    this.draw();
   }
 
   push(values) {
     this.points.push(values);
+    this.at = Date.now();
     if (this.points.length > POINTS) this.points.shift();
     this.draw();
   }
@@ -50,7 +80,7 @@ export class Lines {
     if (width === 0) return;
     const { points, height } = this;
     const inner = { width: width - PAD.left - PAD.right, height: height - PAD.top - PAD.bottom };
-    const top = ceiling(Math.max(0, ...points.flat()));
+    const top = ceiling(Math.max(0, ...points.flatMap((values) => values ?? [])));
     const x = (at) => PAD.left + inner.width * ((POINTS - points.length + at) / (POINTS - 1));
     const y = (value) => PAD.top + inner.height * (1 - value / top);
     this.svg.setAttribute("width", width);
@@ -62,16 +92,17 @@ export class Lines {
       text.setAttribute("y", Number(place) + 4);
       text.textContent = this.format(value);
     });
-    const path = (n) => points.map((values, at) => `${at === 0 ? "M" : "L"}${x(at).toFixed(1)} ${y(values[n] ?? 0).toFixed(1)}`).join("");
+    // Where nothing was read the line has a gap.
+    const path = (n) => points.map((values, at) => (values ? `${points[at - 1] ? "L" : "M"}${x(at).toFixed(1)} ${y(values[n] ?? 0).toFixed(1)}` : "")).join("");
     this.paths.forEach((line, n) => line.setAttribute("d", path(n)));
-    this.area.setAttribute("d", points.length > 1 ? `${path(0)}L${x(points.length - 1).toFixed(1)} ${y(0)}L${x(0).toFixed(1)} ${y(0)}z` : "");
+    this.area.setAttribute("d", points.length > 1 && !points.includes(null) ? `${path(0)}L${x(points.length - 1).toFixed(1)} ${y(0)}L${x(0).toFixed(1)} ${y(0)}z` : "");
     this.start.setAttribute("x", PAD.left);
     this.end.setAttribute("x", width - PAD.right);
     for (const text of [this.start, this.end]) text.setAttribute("y", height - 5);
     const at = this.hover < 0 ? points.length - 1 : Math.round(((this.hover - PAD.left) / inner.width) * (POINTS - 1)) - (POINTS - points.length);
     const shown = points[Math.min(points.length - 1, Math.max(0, at))];
     this.figures.forEach((figure, n) => { figure.lastChild.textContent = shown ? this.format(shown[n] ?? 0) : "–"; });
-    const isIn = this.hover >= 0 && at >= 0 && at < points.length;
+    const isIn = this.hover >= 0 && at >= 0 && at < points.length && points[at] !== null;
     this.cursor.setAttribute("visibility", isIn ? "visible" : "hidden");
     if (isIn) for (const [name, to] of [["x1", x(at)], ["x2", x(at)], ["y1", PAD.top], ["y2", height - PAD.bottom]]) this.cursor.setAttribute(name, to);
     const last = points.at(-1);

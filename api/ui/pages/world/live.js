@@ -60,9 +60,10 @@ export async function mount(root, ctx) {
   const first = await get("/api/world", { signal });
   const state = h("span", { class: "badge", role: "status" }, "connecting");
   const figures = {
-    agents: figure("Agents"), turns: figure("Turns in flight"), events: figure("Events per second"), fires: figure("Fires per second"),
-    lag: figure("Store lag", "p99"), beat: figure("Tick"), memory: figure("Memory"), cost: figure("Cost since the start"),
+    agents: figure("Agents"), turns: figure("Turns in flight"), done: figure("Turns completed", "since the start"), failed: figure("Turns failed", "since the start"),
+    cost: figure("Cost since the start"), approvals: figure("Approvals", "pending"), events: figure("Events per second"), fires: figure("Fires per second"),
   };
+  const engine = { beat: figure("Tick"), lag: figure("Store lag", "p99"), memory: figure("Memory") };
   const charts = {
     rates: new Lines({ title: "Per second", names: ["Events", "Messages", "Fires"], format: rate, signal }),
     turns: new Lines({ title: "Turns", names: ["In flight", "Pending"], format: short, signal }),
@@ -79,6 +80,7 @@ export async function mount(root, ctx) {
   fill(ctx.actions, state);
   fill(root, h("div", { class: "stack" }, h("div", { class: "stat-row live-stats" }, Object.values(figures).map(({ node }) => node)),
     h("div", { class: "live-grid" }, Object.values(charts).map(({ node }) => node)),
+    h("h2", {}, "Engine"), h("div", { class: "stat-row" }, Object.values(engine).map(({ node }) => node)),
     h("div", { class: "live-grid" },
       h("div", { class: "live-column" }, part("Agents by state", states.list), part("Systems", systemsNote, systems.list)),
       h("div", { class: "live-column" }, part("Queues", queues.list), part("Memory", memoryNote, memory.list)))));
@@ -93,7 +95,10 @@ export async function mount(root, ctx) {
 
   function showReading(world) {
     const { beat, release } = world;
-    figures.beat.set(`${rate(beat.achieved_hz)} Hz`, beat.missed_last_minute > 0 ? `${number(beat.missed_last_minute)} missed per minute` : `of ${beat.hz} Hz, none missed`);
+    const { turns_completed: done, turns_failed: failed } = world.totals;
+    figures.done.set(number(done));
+    figures.failed.set(number(failed), failed > 0 ? `${((failed / Math.max(1, done + failed)) * 100).toFixed(1)} % of all` : "since the start");
+    engine.beat.set(`${rate(beat.achieved_hz)} Hz`, beat.missed_last_minute > 0 ? `${number(beat.missed_last_minute)} missed per minute` : `of ${beat.hz} Hz, none missed`);
     figures.cost.set(money(world.totals.cost_micros / 1_000_000), `up ${duration(world.uptime_seconds * 1000)}, ${release.version}`);
     const top = Math.max(1e-9, ...world.systems.map((system) => system.share));
     const sorted = [...world.systems].sort((a, b) => b.share - a.share).slice(0, 16);
@@ -110,9 +115,10 @@ export async function mount(root, ctx) {
     figures.agents.set(number(now.agents), count(now.sessions, "session"));
     figures.turns.set(number(now.turns_in_flight), `${number(now.calls_out)} model calls, ${number(now.tools_out)} tool calls`);
     figures.events.set(rate(now.events_per_second), `${rate(now.messages_per_second)} messages`);
-    figures.fires.set(rate(now.fires_per_second), `${number(now.approvals_pending)} approvals pending`);
-    figures.lag.set(micros(now.store_lag_p99_us), `${bytes(now.store_backlog_bytes)} wait`);
-    figures.memory.set(now.rss_bytes ? bytes(now.rss_bytes) : "–", "of the process");
+    figures.fires.set(rate(now.fires_per_second), "triggers and schedules");
+    figures.approvals.set(number(now.approvals_pending));
+    engine.lag.set(micros(now.store_lag_p99_us), `${bytes(now.store_backlog_bytes)} wait`);
+    engine.memory.set(now.rss_bytes ? bytes(now.rss_bytes) : "–", "of the process");
     charts.rates.push([now.events_per_second, now.messages_per_second, now.fires_per_second]);
     charts.turns.push([now.turns_in_flight, now.turns_waiting]);
     charts.time.push([now.step_p99_us, now.beat_p99_us]);

@@ -1,7 +1,7 @@
 // The picture of a rehearsal: fires and skips over the time, the cost as it grows, and where budgets end.
 
 import { fill, h, s } from "../../lib/dom.js";
-import { duration, money, number, short, when } from "../../lib/format.js";
+import { CLOCK, duration, money, number, short, when } from "../../lib/format.js";
 import { perFrame } from "../../lib/poll.js";
 
 const PAD = { left: 46, right: 52, top: 14, bottom: 24 };
@@ -79,7 +79,7 @@ export class Picture {
     const grid = [0, 0.5, 1].map((share) => s("g", { class: "grid" }, s("line", { x1: PAD.left, x2: width - PAD.right, y1: y(most * share), y2: y(most * share) }),
       s("text", { x: PAD.left - 8, y: y(most * share) + 4, "text-anchor": "end" }, short(most * share)), s("text", { x: width - PAD.right + 8, y: y(most * share) + 4 }, dearest > 1e-6 ? money(dearest * share) : "")));
     const names = (inner.width < 360 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1]).map((share) => s("text", { class: "tick", x: PAD.left + inner.width * share, y: HEIGHT - 6, "text-anchor": share === 0 ? "start" : share === 1 ? "end" : "middle" },
-      new Date(from + whole * share).toLocaleString(undefined, whole > 86_400_000 * 5 ? { weekday: "short", day: "numeric" } : whole > 86_400_000 ? { weekday: "short", hour: "2-digit", minute: "2-digit" } : { timeStyle: "short" })));
+      new Date(from + whole * share).toLocaleString(undefined, whole > 86_400_000 * 5 ? { weekday: "short", day: "numeric" } : whole > 86_400_000 ? { weekday: "short", hour: "2-digit", minute: "2-digit", ...CLOCK } : { timeStyle: "short", ...CLOCK })));
     const budgets = (this.report.budgets ?? []).filter((one) => one.event === "exceeded").slice(0, 50).map((one) => s("g", { class: "budget-mark" }, s("line", { x1: place(one.at), x2: place(one.at), y1: PAD.top - 6, y2: y(0) }), s("title", {}, `${one.agent_name ?? "Global"}: ${one.period} budget exceeded ${when(one.at)}`)));
     this.cursor = s("rect", { class: "picture-cursor", y: PAD.top, height: inner.height, width: Math.max(2, slot), visibility: "hidden" });
     fill(this.canvas, s("svg", { class: "chart", width, height: HEIGHT, role: "img", "aria-label": this.summary(parts) }, grid, this.cursor, bars, dearest > 1e-6 ? s("path", { class: "line series-3", d: line }) : null, budgets, names));

@@ -150,5 +150,13 @@ export async function mount(root, ctx) {
     live.checked = ctx.query.get("live") === "1";
     ask();
   }
+  // Another address, as of a link or the way back, is another question.
+  ctx.onRoute((_, query) => {
+    const q = query.get("q") ?? "";
+    if (q === box.value.trim()) return;
+    box.value = q;
+    live.checked = query.get("live") === "1";
+    ask();
+  });
   box.focus({ preventScroll: true });
 }

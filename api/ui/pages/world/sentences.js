@@ -1,9 +1,9 @@
 // Events as sentences: "coder answered: …". What an event says beside its kind and its agent.
 
-import { count, money } from "../../lib/format.js";
+import { CLOCK, count, money } from "../../lib/format.js";
 
 const quoted = (text) => (text ? `“${text}”` : "");
-const due = (slot) => (slot ? ` (due ${new Date(slot).toLocaleTimeString()})` : "");
+const due = (slot) => (slot ? ` (due ${new Date(slot).toLocaleTimeString(undefined, CLOCK)})` : "");
 const budget = ({ scope, period }) => `${period ?? ""} limit of ${scope === "global" ? "the global budget" : "the agent’s budget"}`.trim();
 
 const usage = (used) => {

@@ -1,0 +1,130 @@
+// What needs a person: approvals, proposals, and what has failed or was stopped, gathered from the routes that know it.
+
+import { Failure, get, page, withQuery } from "./api.js";
+import { learn } from "./agents.js";
+import { allowed } from "./me.js";
+import { inLanes } from "./poll.js";
+
+/** Entries of each kind. */
+const SHOWN_MAX = 50;
+/** Schedules, cron jobs and triggers whose deliveries are looked at: those that ran last. */
+const SENDERS = 10;
+/** Queries at once: the daemon runs four. */
+const LANES = 2;
+/** Failures are told for so long, as a duration of a query. */
+const RECENT = "7d";
+const DISMISSED = "agentsvc-dismissed";
+const DISMISSED_MAX = 500;
+
+const OUTCOMES = { failed: "failed", refused: "was refused", agent_stopped: "did not run: the agent is stopped", over_budget: "did not run: a budget is used up", };
+const BAD = `("${Object.keys(OUTCOMES).join('", "')}")`;
+const UNDELIVERED = new Set(["refused", "failed", "unknown"]);
+
+/** Rows of a query as objects. */
+async function rows(q, signal) {
+  const { columns, rows } = await get(withQuery("/api/world/query", { q }), { signal });
+  return rows.map((row) => Object.fromEntries(columns.map(({ name }, at) => [name, row[at]])));
+}
+
+const agentOf = (row) => {
+  learn(row.agent_id, row["agent.name"]);
+  return row.agent_id ?? null;
+};
+
+/** Schedules of either kind that failed, and those that are switched off. */
+async function schedules(kind, words, signal) {
+  const found = await rows(`${kind} where last_status in ${BAD} or enabled = false select id, name, rule, agent_id, agent.name, enabled, last_status, last_run, next_run limit ${SHOWN_MAX * 2}`, signal);
+  return found.map((row) => {
+    const title = row.name || row.rule;
+    const failed = OUTCOMES[row.last_status];
+    // One that ran once and is done was not paused by anybody.
+    if (!row.enabled) return row.last_run === null || failed ? { id: `${kind} ${row.id} off`, kind: "paused", title, text: failed ? `Paused; the last run ${failed}` : "Paused before its first run", agent: agentOf(row), at: row.last_run, href: "#/automation", quiet: true } : null;
+    return { id: `${kind} ${row.id} ${row.last_run}`, kind: "failed", title, text: `The last run of this ${words} ${failed}`, agent: agentOf(row), at: row.last_run, href: withQuery("#/automation", { filter: title }) };
+  }).filter(Boolean);
+}
+
+/** Answers that did not arrive where schedules and triggers send them. */
+async function deliveries(signal) {
+  const kinds = [["schedules", "/api/schedules", "last_run", "runs"], ["cron_jobs", "/api/cron/jobs", "last_run", "runs"], ["triggers", "/api/triggers", "last_fired_at", "fired"]];
+  const senders = [];
+  for (const [kind, path, at, many] of kinds) {
+    const label = kind === "triggers" ? "pattern" : "name, rule";
+    for (const row of await rows(`${kind} where ${many} > 0 select id, agent_id, agent.name, ${label} sort by ${at} desc limit ${SENDERS}`, signal)) senders.push({ ...row, path: `${path}/${row.id}` });
+  }
+  const found = [];
+  await inLanes(senders, LANES, async (sender) => {
+    const told = await get(`${sender.path}/targets`, { signal }).catch((error) => {
+      if (error instanceof Failure && error.status === 404) return { deliveries: [] };
+      throw error;
+    });
+    for (const one of told.deliveries.filter(({ status }) => UNDELIVERED.has(status)).slice(0, 5)) {
+      found.push({ id: `delivery ${sender.id} ${one.created_at} ${one.recipient ?? one.channel ?? ""}`, kind: "delivery", title: [one.channel, one.recipient].filter(Boolean).join(" · ") || String(one.type).replaceAll("_", " "), text: one.reason || `The answer of ${sender.name || sender.rule || "a trigger"} did not arrive`, agent: agentOf(sender), at: one.created_at, href: sender.path.includes("triggers") ? "#/automation/triggers" : "#/automation" });
+    }
+  });
+  return found;
+}
+
+/** Each source gives entries: `{ id, kind, title, text, agent, at, href, quiet }`; what is `quiet` is listed, but not counted. */
+const SOURCES = [
+  { all: true, read: async (signal) => {
+    const { items, total } = await page("/api/approvals", "approvals", { status: "pending", limit: SHOWN_MAX }, { signal });
+    const list = items.map((item) => ({ id: item.id, kind: "approval", title: item.action, text: item.description, agent: item.agent_id, at: item.created_at, href: "#/money/approvals", approval: item }));
+    return Object.assign(list, { more: Math.max(0, (total ?? items.length) - items.length) });
+  } },
+  { all: true, read: async (signal) => (await get("/api/skills/pending", { signal })).candidates.map((one) => {
+    learn(one.agent_id, one.agent_name);
+    return { id: one.id, kind: "proposal", title: one.skill_name, text: one.changelog || "A change of this skill waits for a review", agent: one.agent_id, at: one.created_at, href: "#/library" };
+  }) },
+  { all: true, read: (signal) => rows(`budgets where status != "ok" select scope, agent_id, agent.name, status, today_usd, month_usd limit ${SHOWN_MAX}`, signal).then((found) => found.map((row) => ({
+    id: `budget ${row.scope} ${row.status} ${new Date().toISOString().slice(0, 10)}`, kind: "budget", title: row.scope === "global" ? "Global budget" : `Budget of ${row["agent.name"] ?? "an agent"}`,
+    text: row.status === "exceeded" ? "Exceeded: model calls are refused until it is raised or the next period starts" : "80 % is used", agent: agentOf(row), at: null, href: "#/money",
+  }))) },
+  { all: true, read: (signal) => rows(`agents where state = "Crashed" or state = "Terminated" select id, name, state, updated_at limit ${SHOWN_MAX}`, signal).then((found) => found.map((row) => {
+    learn(row.id, row.name);
+    return { id: `agent ${row.id} ${row.state} ${row.updated_at}`, kind: "agent", title: row.name, text: `The agent is ${row.state.toLowerCase()}`, agent: row.id, at: row.updated_at, href: `#/agent/${row.id}` };
+  })) },
+  { all: true, read: (signal) => schedules("schedules", "schedule", signal) },
+  { all: true, read: (signal) => schedules("cron_jobs", "cron job", signal) },
+  { all: true, read: deliveries },
+  { all: true, read: (signal) => rows(`tasks where state = "failed" and ended_at > now - ${RECENT} select id, title, claimed_by, ended_at limit ${SHOWN_MAX}`, signal).then((found) => found.map((row) => ({ id: `task ${row.id} ${row.ended_at}`, kind: "failed", title: row.title, text: "The task failed", agent: row.claimed_by, at: row.ended_at, href: "#/automation/tasks" }))) },
+  { all: true, read: (signal) => rows(`runs where state = "Failed" and ended_at > now - ${RECENT} select id, name, error, ended_at limit ${SHOWN_MAX}`, signal).then((found) => found.map((row) => ({ id: `run ${row.id}`, kind: "failed", title: row.name, text: row.error || "The workflow run failed", agent: null, at: row.ended_at, href: "#/automation/workflows" }))) },
+  { all: true, read: async (signal) => (await get("/api/channels", { signal })).channels.filter(({ enabled, state }) => enabled && state === "failed").map((one) => ({ id: `channel ${one.name} ${one.last_error_at}`, kind: "connection", title: one.display_name || one.name, text: one.last_error || "The channel failed", agent: null, at: one.last_error_at, href: "#/connections/channels" })) },
+  { all: true, read: async (signal) => (await get("/api/mcp/servers", { signal })).servers.filter(({ status, error, auth }) => (status === "disconnected" && error) || auth?.state === "needs_auth" || auth?.state === "expired").map((one) => ({ id: `server ${one.id} ${one.error ?? one.auth?.state}`, kind: "connection", title: one.name, text: one.auth?.state === "needs_auth" || one.auth?.state === "expired" ? "Sign in to use this MCP server" : one.error, agent: null, at: null, href: "#/connections" })) },
+];
+
+function dismissed() {
+  try {
+    return new Set(JSON.parse(localStorage.getItem(DISMISSED)) ?? []);
+  } catch {
+    return new Set();
+  }
+}
+
+/** Leaves entries out from now on, in this browser. */
+export function dismiss(ids) {
+  localStorage.setItem(DISMISSED, JSON.stringify([...dismissed(), ...ids].slice(-DISMISSED_MAX)));
+}
+
+/** Everything that needs a person, newest first: `{ items, count }`. A source that this key may not read, or that this daemon has not, is left out. */
+export async function readInbox({ signal } = {}) {
+  const items = [];
+  let more = 0;
+  await inLanes(allowed(SOURCES), LANES, async ({ read }) => {
+    try {
+      const found = await read(signal);
+      more += found.more ?? 0;
+      items.push(...found);
+    } catch (error) {
+      if (!(error instanceof Failure) || ![400, 403, 404, 429, 501, 503].includes(error.status)) throw error;
+    }
+  });
+  const gone = dismissed();
+  const shown = items.filter(({ id }) => !gone.has(id)).sort((a, b) => String(b.at ?? "~").localeCompare(String(a.at ?? "~")));
+  return { items: shown, count: shown.filter(({ quiet }) => !quiet).length + more, more };
+}
+
+/** Only the number of pending approvals, which is asked for often. */
+export async function pendingApprovals({ signal } = {}) {
+  const { total, items } = await page("/api/approvals", "approvals", { status: "pending", limit: 1 }, { signal });
+  return total ?? items.length;
+}

@@ -1,0 +1,51 @@
+// Titles of sessions: the name that a person gave, else the beginning of the first message, else when it began.
+
+import { get } from "./api.js";
+import { brief, CLOCK, moment } from "./format.js";
+import { inLanes } from "./poll.js";
+
+/** Titles that are kept; beyond that the oldest go. */
+const TITLES_MAX = 2000;
+const LANES = 3;
+const LENGTH_MAX = 90;
+/** What the summary of a compacted session begins with (docs/api.md). */
+const SUMMARY = /^\[Summary of the earlier conversation\]\s*/;
+
+const titles = new Map();
+
+/** When a session began. */
+function began(at) {
+  const date = moment(at);
+  if (!date) return "New session";
+  const time = date.toLocaleTimeString(undefined, { timeStyle: "short", ...CLOCK });
+  return date.toDateString() === new Date().toDateString() ? `New session, ${time}` : `${brief(at)}, ${time}`;
+}
+
+const idOf = (session) => session.session_id ?? session.id;
+
+/** The title of a session, as far as it is known. */
+export const titleOf = (session) => session.label || titles.get(idOf(session)) || began(session.created_at);
+
+/** The first line of a message that says something, without marks of Markdown. */
+function firstLine(text) {
+  const line = text.replace(SUMMARY, "").split("\n").map((one) => one.replace(/^[#>*\-\s]+/, "").replace(/[*_`]{1,3}/g, "").trim()).find((one) => one !== "") ?? "";
+  return line.length > LENGTH_MAX ? `${line.slice(0, LENGTH_MAX - 1)}…` : line;
+}
+
+/** Reads the titles of `sessions` that have messages and no name, and calls `then(id, title)` for each. */
+export async function learnTitles(sessions, then, { signal } = {}) {
+  const missing = sessions.filter((session) => !session.label && session.message_count !== 0 && !titles.has(idOf(session)));
+  await inLanes(missing, LANES, async (session) => {
+    const id = idOf(session);
+    try {
+      const { messages } = await get(`/api/sessions/${encodeURIComponent(id)}?limit=1`, { signal });
+      const title = firstLine(messages[0]?.content ?? "");
+      if (title === "") return;
+      if (titles.size >= TITLES_MAX) titles.delete(titles.keys().next().value);
+      titles.set(id, title);
+      then(id, title);
+    } catch {
+      // The moment it began is title enough.
+    }
+  });
+}

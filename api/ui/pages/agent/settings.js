@@ -1,0 +1,152 @@
+// The settings of an agent, as a form and as TOML. Both change the same things; what is changed is shown before it is saved.
+
+import { get, send, withQuery } from "../../lib/api.js";
+import { confirm, showError, toast } from "../../lib/dialogs.js";
+import { fill, h } from "../../lib/dom.js";
+import { icon } from "../../lib/icons.js";
+import { can, seesAll } from "../../lib/me.js";
+import { inLanes } from "../../lib/poll.js";
+import { SettingsForm } from "./form.js";
+import { SettingsText } from "./text.js";
+import { bodyOf, changesOf, LABELS, valuesOf } from "./values.js";
+
+export async function mount(root, ctx) {
+  const { signal } = ctx;
+  const path = `/api/agents/${encodeURIComponent(ctx.agent.id)}`;
+  let base = null;
+  let isSaving = false;
+  const offers = await offered();
+  const check = (toml) => ctx.api.call("POST", "/api/agents/check", { manifest_toml: toml });
+  const form = new SettingsForm({ agent: () => ctx.agent, offers, onchange: () => show() });
+  const text = new SettingsText({ check, onchange: () => show() });
+  const views = { form, toml: text };
+  let view = "form";
+
+  const switches = h("div", { class: "segments", role: "group", "aria-label": "Show the settings as" }, [["Form", "form"], ["TOML", "toml"]].map(([label, key]) => h("button", {
+    type: "button", "aria-pressed": String(key === view), data: { key }, onclick: () => turn(key).catch(showError),
+  }, label)));
+  const place = h("div");
+  const summary = h("p", { class: "grow", role: "status" });
+  const diff = h("details", { class: "changes" });
+  const discard = h("button", { type: "button", onclick: () => reset() }, "Discard");
+  const create = h("button", { type: "button", hidden: true, onclick: () => createOther().catch(showError) }, "Create a new agent");
+  const save = h("button", { type: "submit", class: "primary" }, "Save");
+  const bar = h("div", { class: "save-bar", hidden: true }, diff, h("div", { class: "bar-row" }, summary, discard, create, save));
+  const frame = h("form", { class: "stack", novalidate: true, onsubmit: (event) => { event.preventDefault(); store().catch(showError); } }, place, bar);
+  fill(root, frame);
+  fill(ctx.actions, switches);
+
+  /** Names that fields offer; a list that this key may not see offers nothing. */
+  async function offered() {
+    const found = { tools: [], skills: [], servers: [], models: [] };
+    const wanted = [["tools", "/api/tools", ({ tools }) => tools], ["models", "/api/models", ({ models }) => models]];
+    if (seesAll()) wanted.push(["skills", "/api/skills", ({ skills }) => skills.map(({ name }) => name)], ["servers", "/api/mcp/servers", ({ configured }) => configured]);
+    await inLanes(wanted, wanted.length, async ([name, from, read]) => {
+      try {
+        found[name] = read(await get(from, { signal }));
+      } catch (error) {
+        if (![403, 404, 501].includes(error.status)) throw error;
+      }
+    });
+    return found;
+  }
+
+  /** Reads the settings anew, and shows them. */
+  async function load() {
+    const agent = await get(path, { signal });
+    ctx.changed(agent);
+    const toml = await (await send("GET", withQuery(`/api/templates/${encodeURIComponent(agent.name)}/toml`, { source: "agent" }), { signal, accept: "*/*" })).text();
+    const { manifest } = await check(toml);
+    base = { name: agent.name, manifest, toml, values: valuesOf(agent.name, manifest, agent.mode) };
+    form.set(base.values);
+    text.set(toml);
+    fill(place, views[view].node);
+    show();
+  }
+
+  async function turn(key) {
+    if (key === view) return;
+    if (changed().length > 0 || (view === "toml" && text.isChanged())) {
+      if (!(await confirm({ title: "Discard the changes?", text: "The form and the TOML text start from the saved settings.", action: "Discard", run: async () => true }))) return;
+      reset();
+    }
+    view = key;
+    for (const button of switches.children) button.setAttribute("aria-pressed", String(button.dataset.key === view));
+    fill(place, views[view].node);
+    show();
+  }
+
+  /** What differs from the saved settings: `[{ key, before, after }]`. */
+  function changed() {
+    if (!base) return [];
+    const now = view === "form" ? form.read() : text.checked ? valuesOf(text.checked.name, text.checked.manifest, base.values.mode) : null;
+    return now ? changesOf(base.values, now) : [];
+  }
+
+  /** What stands in the text, but belongs to an agent from its creation on. */
+  const fixed = () => (view === "toml" && text.checked ? text.fixedBy(base.manifest) : []);
+
+  function show() {
+    if (!base) return;
+    const all = changed();
+    const stuck = fixed();
+    const isText = view === "toml" && text.isChanged();
+    bar.hidden = all.length === 0 && !isText;
+    save.disabled = isSaving || all.length === 0 || stuck.length > 0 || (view === "toml" && !text.isValid);
+    summary.textContent = stuck.length > 0 ? `${stuck.join(", ")} cannot be changed on an existing agent.`
+      : all.length === 0 ? (view === "toml" && !text.isValid ? "Fix the text to save it." : "No setting differs.")
+        : `${all.length === 1 ? "1 change" : `${all.length} changes`}: ${all.map(({ key }) => LABELS[key].toLowerCase()).join(", ")}`;
+    summary.classList.toggle("fault", stuck.length > 0);
+    create.hidden = stuck.length === 0;
+    const nodes = view === "toml" ? [text.diff(base.toml)] : all.map((change) => form.diff(change));
+    diff.hidden = !nodes.some(Boolean);
+    const isOpen = diff.open;
+    fill(diff, h("summary", {}, icon("chevron", 14), "Show the difference"), h("div", { class: "stack" }, nodes));
+    diff.open = isOpen;
+  }
+
+  /** What this agent has for good is that of a new one. */
+  async function createOther() {
+    const { createAgent } = await import("../chat/create.js");
+    const made = await createAgent(ctx.api, { toml: text.area.value, name: `${ctx.agent.name}-copy` });
+    if (!made) return;
+    toast(`${made.name} was created.`);
+    ctx.go(["agent", made.agent_id, "settings"]);
+  }
+
+  function reset() {
+    form.set(base.values);
+    text.set(base.toml);
+    show();
+  }
+
+  async function store() {
+    const all = changed();
+    if (save.disabled || all.length === 0) return;
+    isSaving = true;
+    show();
+    // What is typed while the saved settings are read would be lost.
+    const held = document.activeElement;
+    frame.inert = true;
+    try {
+      const { patch, mode } = bodyOf(all);
+      // A pinned agent refuses another model: it is released first, and pinned last.
+      if (mode === "Normal") await ctx.api.call("PUT", `${path}/mode`, { mode });
+      if (Object.keys(patch).length > 0) await ctx.api.call("PATCH", path, patch);
+      if (mode === "Stable") await ctx.api.call("PUT", `${path}/mode`, { mode });
+      await load();
+      toast("Saved");
+    } catch (error) {
+      if (!views[view].fault(error)) throw error;
+    } finally {
+      isSaving = false;
+      frame.inert = false;
+      if (document.activeElement === document.body) (held?.isConnected && held !== save ? held : switches.querySelector('[aria-pressed="true"]')).focus({ preventScroll: true });
+      show();
+    }
+  }
+
+  if (!can("write")) return void fill(root, h("p", { class: "dim" }, "Your key may not change agents."));
+  await load();
+  ctx.key("Mod+S", "Save the settings", () => store().catch(showError));
+}

@@ -1,0 +1,134 @@
+// The overview: what needs a person, what happened lately and comes next, and what it cost, day by day.
+
+import { agentLink, learn, learnAll, nameLinks } from "../lib/agents.js";
+import { get, withQuery } from "../lib/api.js";
+import { Chart } from "../lib/charts.js";
+import { whenIn } from "../lib/cron.js";
+import { fill, h, refill, useStyles } from "../lib/dom.js";
+import { ago, count, money, number, short, when } from "../lib/format.js";
+import { icon } from "../lib/icons.js";
+import { readInbox } from "../lib/inbox.js";
+import { poll, tellFaults } from "../lib/poll.js";
+import { learnTitles, titleOf } from "../lib/titles.js";
+
+export const title = "Overview";
+
+const EVERY_MS = 30_000;
+const DAYS = 30;
+const SHOWN = 6;
+
+/** Rows of a query as objects; none where the daemon is busy with others. */
+async function rows(q, signal) {
+  try {
+    const { columns, rows } = await get(withQuery("/api/world/query", { q }), { signal });
+    return rows.map((row) => Object.fromEntries(columns.map(({ name }, at) => [name, row[at]])));
+  } catch (error) {
+    if (error.status === 429 || error.status === 503) return null;
+    throw error;
+  }
+}
+
+export async function mount(root, ctx) {
+  await Promise.all([useStyles(new URL("../styles/parts.css", import.meta.url)), useStyles(new URL("../styles/home.css", import.meta.url))]);
+  const { signal } = ctx;
+  const note = h("p", { class: "tab-note", role: "status" });
+  const figures = h("div", { class: "stat-row" });
+  const needs = h("section", { class: "card stack", "aria-label": "Needs you" });
+  const talks = h("section", { class: "card stack", "aria-label": "Recent conversations" });
+  const next = h("section", { class: "card stack", "aria-label": "Next runs" });
+  const agents = h("section", { class: "card stack", "aria-label": "Agents by cost" });
+  const chart = new Chart({ label: `Cost by day, the last ${DAYS} days`, height: 190 });
+  const measure = { name: "cost_usd" };
+  const switches = h("div", { class: "segments", role: "group", "aria-label": "Chart values" }, [["Cost", "cost_usd"], ["Tokens", "tokens"], ["Calls", "request_count"]].map(([label, name]) => h("button", {
+    type: "button", "aria-pressed": String(name === measure.name), data: { key: name }, onclick: () => { measure.name = name; showDaily(); },
+  }, label)));
+  let daily = [];
+  fill(root, h("div", { class: "scroll" }, h("div", { class: "page-body" },
+    h("header", { class: "page-head" }, h("div", { class: "grow" }, h("h1", {}, title), note), h("div", { class: "buttons tab-actions" }, h("a", { class: "button primary", href: "#/chat" }, icon("chat", 18), "Open chat"))),
+    h("div", { class: "stack" }, figures,
+      h("div", { class: "home-grid" }, needs, h("section", { class: "card stack", "aria-label": "By day" }, h("div", { class: "bar-row" }, h("h2", { class: "grow" }, `Last ${DAYS} days`), switches), chart.node)),
+      h("div", { class: "home-grid three" }, talks, next, agents)))));
+  tellFaults(signal, (fault) => { note.textContent = fault ? `Not updated since ${when(fault.since)}.` : ""; });
+
+  async function read() {
+    const [usage, days, spenders, inbox, sessions, schedules, jobs] = await Promise.all([
+      get("/api/usage/summary", { signal }), get(`/api/usage/daily?days=${DAYS}`, { signal }), get("/api/budget/agents", { signal }), readInbox({ signal }),
+      rows(`sessions where messages > 0 select id, agent_id, agent.name, label, messages, created_at, updated_at sort by updated_at desc limit ${SHOWN}`, signal),
+      upcoming("schedules"), upcoming("cron_jobs"),
+    ]);
+    ctx.setInbox(inbox.count);
+    daily = days.days;
+    showFigures(usage, inbox);
+    showNeeds(inbox);
+    showDaily();
+    showTalks(sessions);
+    showNext([...(schedules ?? []), ...(jobs ?? [])].sort((a, b) => a.next_run.localeCompare(b.next_run)).slice(0, SHOWN));
+    showAgents(spenders);
+    learnAll(inbox.items.map(({ agent }) => agent), () => nameLinks(root), { signal });
+  }
+
+  const upcoming = (kind) => rows(`${kind} where enabled and next_run is not null select name, rule, timezone, agent_id, agent.name, next_run sort by next_run limit ${SHOWN}`, signal);
+  const more = (href, text) => h("a", { class: "more-link", href }, text, icon("chevron", 14));
+  const head = (text, link) => h("div", { class: "bar-row tight" }, h("h2", { class: "grow" }, text), link);
+  const none = (text) => h("p", { class: "dim" }, text);
+
+  function showFigures({ today }, inbox) {
+    const week = daily.slice(-7);
+    const sum = (name) => week.reduce((total, day) => total + day[name], 0);
+    const yesterday = daily.at(-2);
+    const stat = (name, value, text) => h("div", { class: "stat" }, h("span", {}, name), h("strong", {}, value), h("small", {}, text));
+    fill(figures,
+      stat("Needs you", number(inbox.count), inbox.count === 0 ? "nothing" : "see below"),
+      stat("Model calls today", number(today.requests), yesterday ? `${number(yesterday.request_count)} yesterday` : ""),
+      stat("Tokens today", short(today.input_tokens + today.output_tokens), `${short(sum("input_tokens") + sum("output_tokens"))} in 7 days`),
+      stat("Cost today", money(daily.at(-1)?.cost_usd ?? 0), `${money(sum("cost_usd"))} in 7 days`));
+  }
+
+  function showNeeds({ items, count: many }) {
+    const shown = items.filter(({ quiet }) => !quiet).slice(0, SHOWN);
+    refill(needs, head("Needs you", many > 0 ? more("#/inbox", "Open inbox") : null), shown.length === 0 ? none("Nothing needs you.") : h("ul", { class: "lines" }, shown.map((item) => h("li", {},
+      h("a", { class: "run-line", href: item.kind === "approval" ? "#/inbox" : item.href }, icon(item.kind === "approval" ? "shield" : "alert", 16), h("span", { class: "grow two" }, h("span", { class: "cut" }, item.title), h("small", { class: "faint cut" }, item.text)), item.at ? h("time", { class: "faint", datetime: item.at, title: when(item.at) }, ago(item.at)) : null)))));
+  }
+
+  function showDaily() {
+    for (const button of switches.children) button.setAttribute("aria-pressed", String(button.dataset.key === measure.name));
+    const ticks = daily.map(({ date }) => new Date(`${date}T00:00:00Z`).toLocaleDateString(undefined, { day: "numeric", month: "short", timeZone: "UTC" }));
+    const series = measure.name === "tokens"
+      ? [{ name: "Input", values: daily.map((day) => day.input_tokens) }, { name: "Output", values: daily.map((day) => day.output_tokens) }]
+      : [{ name: measure.name === "cost_usd" ? "Cost" : "Calls", values: daily.map((day) => day[measure.name]) }];
+    chart.label = `${{ cost_usd: "Cost", tokens: "Tokens", request_count: "Calls" }[measure.name]} by day, the last ${DAYS} days`;
+    chart.format = measure.name === "cost_usd" ? money : short;
+    chart.set({ ticks, series });
+  }
+
+  function showTalks(sessions) {
+    // Other queries had the turn: what stands there stays.
+    if (sessions === null) return;
+    const known = sessions.map((row) => ({ ...row, session_id: row.id, message_count: row.messages }));
+    for (const row of known) learn(row.agent_id, row["agent.name"]);
+    refill(talks, head("Recent conversations", null), known.length === 0 ? none("No conversations yet.") : h("ul", { class: "lines" }, known.map((row) => h("li", { class: "home-line" },
+      h("span", { class: "grow two" }, h("a", { class: "cut home-link", href: `#/chat/${row.agent_id}/${row.id}`, data: { session: row.id } }, titleOf(row)), h("small", { class: "faint cut" }, agentLink(row.agent_id), ` · ${count(row.messages, "message")}`)),
+      h("time", { class: "faint", datetime: row.updated_at, title: when(row.updated_at) }, ago(row.updated_at))))));
+    learnTitles(known, (id, text) => {
+      const node = talks.querySelector(`[data-session="${CSS.escape(id)}"]`);
+      if (node) node.textContent = text;
+    }, { signal });
+  }
+
+  function showNext(items) {
+    for (const row of items) learn(row.agent_id, row["agent.name"]);
+    refill(next, head("Next runs", more("#/automation", "Schedules")), items.length === 0 ? none("Nothing is scheduled.") : h("ul", { class: "lines" }, items.map((row) => h("li", { class: "home-line" },
+      h("span", { class: "grow two" }, h("span", { class: "cut" }, row.name || row.rule), h("small", { class: "faint cut" }, agentLink(row.agent_id))),
+      h("time", { class: "faint", datetime: row.next_run, title: whenIn(row.next_run, row.timezone) }, ago(row.next_run))))));
+  }
+
+  function showAgents(spenders) {
+    for (const row of spenders) learn(row.agent_id, row.agent_name);
+    const top = spenders.slice(0, SHOWN);
+    refill(agents, head("Agents by cost", more("#/money", "Spending")), top.length === 0 ? none("No agent has called a model yet.") : h("ul", { class: "lines" }, top.map((row) => h("li", { class: "home-line" },
+      h("span", { class: "grow cut" }, agentLink(row.agent_id)), h("span", { class: "faint num" }, `${money(row.today_cost_usd)} today`), h("span", { class: "num" }, money(row.total_cost_usd))))));
+  }
+
+  await read();
+  poll(read, EVERY_MS, { signal, isRead: true });
+}

@@ -1,0 +1,114 @@
+// The inbox: what needs a person, in one place, with the decision at hand where it is one click.
+
+import { agentLink, learnAll, nameLinks } from "../lib/agents.js";
+import { call, get } from "../lib/api.js";
+import { ask, showError, toast } from "../lib/dialogs.js";
+import { textInput } from "../lib/controls.js";
+import { emptyState, field, fill, h, refill, useStyles } from "../lib/dom.js";
+import { ago, count, number, when } from "../lib/format.js";
+import { icon } from "../lib/icons.js";
+import { dismiss, readInbox } from "../lib/inbox.js";
+import { can } from "../lib/me.js";
+import { poll } from "../lib/poll.js";
+
+export const title = "Inbox";
+
+const EVERY_MS = 10_000;
+/** Letters of a payload that are shown. */
+const PAYLOAD_MAX = 400;
+
+const GROUPS = [
+  { kind: "approval", title: "Approvals", icon: "shield" },
+  { kind: "proposal", title: "Proposed changes of skills", icon: "book" },
+  { kind: "budget", title: "Budgets", icon: "money" },
+  { kind: "failed", title: "Failed runs", icon: "alert" },
+  { kind: "delivery", title: "Failed deliveries", icon: "send" },
+  { kind: "agent", title: "Agents", icon: "agents" },
+  { kind: "connection", title: "Connections", icon: "link" },
+  { kind: "paused", title: "Paused schedules", icon: "pause" },
+];
+
+export async function mount(root, ctx) {
+  await Promise.all([useStyles(new URL("../styles/parts.css", import.meta.url)), useStyles(new URL("../styles/inbox.css", import.meta.url))]);
+  const { signal } = ctx;
+  let inbox = { items: [], count: 0, more: 0 };
+  let shown = null;
+  let isCodeNeeded = false;
+  const text = h("p", { class: "tab-text", role: "status" });
+  const clear = h("button", { type: "button", hidden: true, onclick: () => { dismiss(inbox.items.filter(({ kind }) => kind !== "approval" && kind !== "proposal").map(({ id }) => id)); again().catch(showError); } }, "Dismiss all failures");
+  const place = h("div", { class: "stack inbox" });
+  fill(root, h("div", { class: "scroll" }, h("div", { class: "page-body narrow-body" },
+    h("header", { class: "page-head" }, h("div", { class: "grow" }, h("h1", {}, title), text), h("div", { class: "buttons tab-actions" }, clear)), place)));
+
+  async function read() {
+    inbox = await readInbox({ signal });
+    ctx.setInbox?.(inbox.count);
+    const now = JSON.stringify(inbox);
+    if (now !== shown) show();
+    shown = now;
+    for (const node of place.querySelectorAll("time[datetime]")) node.textContent = ago(node.getAttribute("datetime"));
+    learnAll(inbox.items.map(({ agent }) => agent), () => nameLinks(place), { signal });
+  }
+
+  function show() {
+    const { items, more } = inbox;
+    text.textContent = inbox.count === 0 ? "Nothing needs you." : `${count(inbox.count, "item")} ${inbox.count === 1 ? "needs" : "need"} you.`;
+    clear.hidden = !items.some(({ kind }) => kind !== "approval" && kind !== "proposal");
+    if (items.length === 0) {
+      return void fill(place, emptyState({ icon: icon("check", 28), title: "All clear", text: "Approvals, failed runs and deliveries, exceeded budgets and paused schedules appear here." }));
+    }
+    return void refill(place, GROUPS.map((group) => {
+      const own = items.filter(({ kind }) => kind === group.kind);
+      if (own.length === 0) return null;
+      return h("section", { class: "card inbox-group", "aria-label": group.title },
+        h("div", { class: "bar-row tight" }, icon(group.icon, 18), h("h2", { class: "grow" }, group.title), h("span", { class: "badge" }, number(own.length + (group.kind === "approval" ? more : 0)))),
+        h("ul", { class: "inbox-list" }, own.map(entry)));
+    }));
+  }
+
+  function entry(item) {
+    return h("li", { class: "inbox-item", data: { row: item.id } },
+      h("div", { class: "grow two" },
+        h("strong", { class: "cut" }, h("a", { class: "inbox-link", href: item.href }, item.title)),
+        h("span", { class: "dim inbox-text" }, item.text), payload(item),
+        h("small", { class: "faint" }, item.agent ? agentLink(item.agent) : null, item.agent && item.at ? " · " : null, item.at ? h("time", { datetime: item.at, title: when(item.at) }, ago(item.at)) : null)),
+      h("div", { class: "row-actions" }, item.kind === "approval" ? decisions(item) : null,
+        item.kind !== "approval" && item.kind !== "proposal" ? h("button", { type: "button", class: "quiet small only-icon", "aria-label": `Dismiss ${item.title}`, title: "Dismiss", onclick: () => { dismiss([item.id]); again().catch(showError); } }, icon("close", 15)) : null));
+  }
+
+  /** What the call would do, where it says so. */
+  function payload({ approval }) {
+    if (!approval?.payload || Object.keys(approval.payload).length === 0) return null;
+    const text = JSON.stringify(approval.payload);
+    return h("code", { class: "inbox-payload" }, text.length > PAYLOAD_MAX ? `${text.slice(0, PAYLOAD_MAX)}…` : text);
+  }
+
+  /** One click where nothing else is asked for; else the page of approvals has the form. */
+  function decisions({ approval }) {
+    if (!can("write")) return null;
+    const isOneClick = !isCodeNeeded && !approval.answer_schema;
+    const button = (label, run, style = "") => h("button", { type: "button", class: `small ${style}`, "aria-label": `${label} ${approval.action}`, data: { key: `${label} ${approval.id}` }, onclick: () => run().catch(showError) }, label);
+    return [
+      button("Reject", () => reject(approval)),
+      isOneClick ? button("Approve", () => decide(approval, "approve", {}), "primary") : h("a", { class: "button small primary", href: "#/money/approvals" }, approval.answer_schema ? "Answer" : "Open"),
+    ];
+  }
+
+  async function decide(approval, decision, body) {
+    await call("POST", `/api/approvals/${approval.id}/${decision}`, body);
+    toast(decision === "approve" ? "Approved" : "Rejected");
+    await again();
+  }
+
+  async function reject(approval) {
+    const reason = field("Reason", textInput("", { maxlength: 500 }), { hint: "Optional. Stored with the decision." });
+    await ask({
+      title: `Reject ${approval.action}?`, action: "Reject", danger: true, body: [reason], fields: { reason },
+      submit: () => decide(approval, "reject", reason.control.value.trim() ? { reason: reason.control.value.trim() } : {}),
+    });
+  }
+
+  isCodeNeeded = await get("/api/approvals/totp/status", { signal }).then(({ enforced }) => enforced, () => true);
+  await read();
+  const again = poll(read, EVERY_MS, { signal, isRead: true });
+}

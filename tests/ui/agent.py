@@ -1,0 +1,232 @@
+"""The page of an agent: what it shows, its settings as a form and as TOML, the chat beside them, its runs and their traces."""
+
+import re
+import sys
+
+from playwright.sync_api import expect
+
+import access
+import chat
+import stage as stages
+from stage import last_text, until
+
+MANIFEST = """description = "Keeps the ledger"
+system_prompt = \"\"\"
+You keep the ledger.
+Answer briefly.
+\"\"\"
+tags = ["money"]
+[capabilities]
+tools = ["*"]
+"""
+
+
+def calls_the_time(messages, body):
+    """A model that asks for the time, and says that it did."""
+    if messages[-1]["role"] == "tool":
+        return "It is **noon**."
+    return {"calls": [("system_time", {})]} if "time" in last_text(messages) else "ok"
+
+
+def agent_of(stage, agent):
+    return stage.daemon.call("GET", f"/api/agents/{agent}")
+
+
+def save(page):
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".toast").filter(has_text="Saved").first).to_be_visible()
+    expect(page.locator(".save-bar")).to_be_hidden()
+
+
+def case_overview(stage):
+    """What an agent is, may and did stands on one page, which is reached from where it is named."""
+    stage.model.respond = calls_the_time
+    agent = stage.daemon.agent("ledger", MANIFEST)
+    stage.daemon.call("POST", f"/api/agents/{agent}/message", {"message": "what time is it?"})
+    stage.daemon.call("POST", "/api/cron/jobs", {"name": "close", "agent_id": agent, "schedule": "@daily", "prompt": "close the books"})
+    page = stage.open(f"#/chat/{agent}")
+    page.get_by_role("link", name="Overview and settings of the agent").click()
+    expect(page.get_by_role("heading", name=re.compile("ledger"), level=1)).to_contain_text("running")
+    about = page.get_by_role("region", name="About")
+    expect(about).to_contain_text("Keeps the ledger")
+    expect(about).to_contain_text("You keep the ledger.")
+    expect(page.get_by_role("region", name="Capabilities")).to_contain_text("All tools")
+    expect(page.get_by_role("region", name="Recent runs").get_by_role("link").nth(1)).to_contain_text("done")
+    expect(page.get_by_role("region", name="Automation")).to_contain_text("1 schedule, next")
+    access.check(page, "the page of an agent")
+    page.get_by_role("link", name=re.compile("^Schedules")).click()
+    expect(page.get_by_label("Filter")).to_have_value("ledger")
+    # From the palette, and from the table of runs to a trace.
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("combobox", name="Search everything")).to_be_focused()
+    page.keyboard.type("ledger")
+    page.get_by_role("option").filter(has_text="ledger: overview and settings").click()
+    page.get_by_role("button", name="More for ledger").click()
+    page.get_by_role("menuitem", name="Stop the agent").click()
+    expect(page.get_by_role("heading", name=re.compile("ledger"), level=1)).not_to_contain_text("running")
+    page.get_by_role("button", name="More for ledger").click()
+    page.get_by_role("menuitem", name="Delete the agent").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete agent").click()
+    expect(page.get_by_role("heading", name="assistant", level=1)).to_be_visible()
+
+
+def case_settings_as_a_form(stage):
+    """Fields change one agent: only what differs is sent, it is shown before, and a refusal stands at its field."""
+    stage.expect_refusals(400, 409)
+    stage.daemon.agent("taken")
+    agent = stage.daemon.agent("ledger", MANIFEST)
+    page = stage.open(f"#/agent/{agent}/settings")
+    name = page.get_by_label("Name", exact=True)
+    expect(name).to_have_value("ledger")
+    expect(page.get_by_label("Model", exact=True)).to_have_attribute("placeholder", "echo-1")
+    bar = page.locator(".save-bar")
+    expect(bar).to_be_hidden()
+    page.get_by_label("System prompt").fill("You keep the ledger.\nAnswer in full sentences.\n")
+    page.get_by_label("Tags").fill("books,")
+    page.get_by_label("Temperature").fill("0.4")
+    expect(bar).to_contain_text("3 changes: tags, system prompt, temperature")
+    bar.get_by_text("Show the difference").click()
+    expect(bar.locator(".diff-line.added")).to_have_text([re.compile("books"), re.compile("Answer in full sentences."), re.compile("0.4")])
+    expect(bar.locator(".diff-line.removed")).to_have_text([re.compile("Answer briefly.")])
+    access.check(page, "the settings of an agent, changed")
+    save(page)
+    expect(bar).to_be_hidden()
+    now = agent_of(stage, agent)
+    assert (now["tags"], now["model"]["temperature"]) == (["money", "books"], 0.4), now
+    assert now["system_prompt"].endswith("full sentences.\n") and now["description"] == "Keeps the ledger"
+    name.fill("taken")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".fault").filter(has_text=re.compile("taken|already"))).to_be_visible()
+    page.get_by_role("button", name="Discard").click()
+    expect(name).to_have_value("ledger")
+    page.get_by_role("button", name="Remove money").click()
+    name.fill("bookkeeper")
+    save(page)
+    expect(page.get_by_role("heading", name=re.compile("bookkeeper"), level=1)).to_be_visible()
+    assert agent_of(stage, agent)["tags"] == ["books"]
+    page.get_by_label("Mode", exact=True).select_option("Stable")
+    save(page)
+    assert agent_of(stage, agent)["mode"] == "Stable"
+
+
+def case_settings_as_toml(stage):
+    """The text is checked as it is typed; what an agent has from its creation on is refused before it is sent."""
+    stage.expect_refusals(400)
+    agent = stage.daemon.agent("ledger", MANIFEST)
+    page = stage.open(f"#/agent/{agent}/settings")
+    page.get_by_role("button", name="TOML").click()
+    area = page.get_by_label("Manifest", exact=True)
+    expect(area).to_have_value(re.compile("Keeps the ledger"))
+    text = area.input_value()
+    bar = page.locator(".save-bar")
+    area.fill(text.replace("Keeps the ledger", "Keeps all ledgers").replace("[capabilities]", 'x = \n[capabilities]'))
+    expect(page.locator(".fault").filter(has_text="line").or_(page.locator(".fault").filter(has_text="Line")).first).to_be_visible()
+    expect(page.get_by_role("button", name="Save")).to_be_disabled()
+    area.fill(text.replace("[capabilities]", '[capabilities]\nnetwork = ["example.com"]'))
+    expect(bar).to_contain_text("capabilities.network cannot be changed")
+    expect(page.get_by_role("button", name="Save")).to_be_disabled()
+    bar.get_by_role("button", name="Create a new agent").click()
+    dialog = page.get_by_role("dialog", name="New agent")
+    expect(dialog.get_by_label("Name", exact=True)).to_have_value("ledger-copy")
+    expect(dialog.get_by_role("status")).to_contain_text("Valid.")
+    dialog.get_by_role("button", name="Cancel").click()
+    area.fill(text.replace("Keeps the ledger", "Keeps all ledgers"))
+    expect(bar).to_contain_text("1 change: description")
+    bar.get_by_text("Show the difference").click()
+    expect(bar.locator(".diff-line.added")).to_contain_text("Keeps all ledgers")
+    access.check(page, "the settings of an agent as TOML")
+    save(page)
+    assert agent_of(stage, agent)["description"] == "Keeps all ledgers"
+    expect(area).to_have_value(re.compile("Keeps all ledgers"))
+    # What was typed is not lost unasked.
+    area.fill(text + "# more\n")
+    page.get_by_role("button", name="Form", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Discard").click()
+    expect(page.get_by_label("Description", exact=True)).to_have_value("Keeps all ledgers")
+
+
+def case_a_chat_beside_the_settings(stage):
+    stage.model.respond = calls_the_time
+    agent = stage.daemon.agent("ledger", MANIFEST)
+    page = stage.open(f"#/agent/{agent}/settings")
+    trial = page.get_by_role("complementary", name="Test chat")
+    trial.get_by_label("Test message").fill("what time is it?")
+    page.keyboard.press("Enter")
+    expect(trial.locator(".md strong")).to_have_text("noon")
+    expect(trial.locator("details.tool")).to_contain_text("system_time")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("ledger")
+    sessions = stage.daemon.call("GET", f"/api/agents/{agent}/sessions")["sessions"]
+    assert len(sessions) == 2 and sum(session["message_count"] for session in sessions if session["current"]) == 0, sessions
+    trial.get_by_role("button", name="New").click()
+    expect(trial.locator("article")).to_have_count(0)
+    phone = stage.new_page(viewport={"width": 390, "height": 844}, has_touch=True)
+    stage.open(f"#/agent/{agent}/settings", phone)
+    phone.get_by_role("button", name="Try it").click()
+    expect(phone.get_by_label("Test message")).to_be_focused()
+    access.check(phone, "the test chat on a phone")
+    phone.get_by_role("button", name="Close the test chat").click()
+    expect(phone.get_by_role("button", name="Try it")).to_be_focused()
+
+
+def case_traces(stage):
+    """A run as a waterfall: its steps with their inputs and results, tokens, cost and context; and the run again."""
+    stage.model.respond = calls_the_time
+    agent = stage.daemon.agent("ledger", MANIFEST)
+    chat_page = stage.open(f"#/chat/{agent}")
+    chat.say(chat_page, "what time is it?")
+    chat.settled(chat_page)
+    chat.turns(chat_page).last.get_by_role("link", name="Show the trace").click()
+    page = chat_page
+    steps = page.get_by_role("list", name="Steps of the run").get_by_role("button")
+    expect(steps).to_have_count(4)
+    expect(steps.nth(0)).to_contain_text("Prompt")
+    detail = page.get_by_role("region", name="Selected step")
+    expect(detail).to_contain_text("what time is it?")
+    expect(detail).to_contain_text("You keep the ledger.")
+    steps.nth(2).click()
+    expect(steps.nth(2)).to_have_attribute("aria-pressed", "true")
+    expect(detail.get_by_role("heading", name="system_time")).to_be_visible()
+    expect(detail).to_contain_text("Input")
+    steps.nth(3).click()
+    expect(detail.locator(".md strong")).to_have_text("noon")
+    expect(detail).to_contain_text("120 in")
+    expect(page.locator(".stat").filter(has_text="Tool calls")).to_contain_text("1")
+    expect(page.get_by_role("region", name="Context window")).to_contain_text("120")
+    access.check(page, "a trace")
+    page.get_by_role("button", name="Run again").click()
+    expect(page.locator(".stat").filter(has_text="Model calls")).to_contain_text("same as before")
+    expect(steps).to_have_count(4)
+    page.get_by_role("link", name="All runs").click()
+    expect(page.get_by_role("table", name="Runs").get_by_role("row")).to_have_count(3)
+    access.check(page, "the runs of an agent")
+
+
+def case_pictures(stage):
+    stage.model.respond = calls_the_time
+    agent = stage.daemon.agent("ledger", MANIFEST + 'network = ["api.example.com"]\n')
+    for text in ["what time is it?", "hello", "and the time now?"]:
+        stage.daemon.call("POST", f"/api/agents/{agent}/message", {"message": text})
+    stage.daemon.call("POST", "/api/cron/jobs", {"name": "close", "agent_id": agent, "schedule": "@daily", "prompt": "close the books"})
+    trace = stage.daemon.call("GET", f"/api/agents/{agent}/traces")["traces"][0]
+    stage.shoot_all("agent", f"#/agent/{agent}", lambda page: expect(page.get_by_role("region", name="Recent runs").get_by_role("link").nth(1)).to_be_visible())
+
+    def changed(page):
+        page.get_by_label("Description", exact=True).fill("Keeps all ledgers")
+        page.locator(".save-bar").get_by_text("Show the difference").click()
+
+    def toml(page):
+        page.get_by_role("button", name="TOML").click()
+        expect(page.get_by_label("Manifest", exact=True)).to_be_visible()
+
+    stage.shoot_all("agent-settings", f"#/agent/{agent}/settings", changed)
+    stage.shoot_all("agent-toml", f"#/agent/{agent}/settings", toml)
+    stage.shoot_all("agent-runs", f"#/agent/{agent}/runs", lambda page: expect(page.get_by_role("table", name="Runs").get_by_role("row")).to_have_count(4))
+
+    def step(page):
+        page.get_by_role("list", name="Steps of the run").get_by_role("button").nth(2).click()
+
+    stage.shoot_all("agent-trace", f"#/agent/{agent}/runs/{trace['turn_id']}?session={trace['session_id']}", step)
+
+
+if __name__ == "__main__":
+    stages.run(sys.modules[__name__])

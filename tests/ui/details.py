@@ -1,0 +1,119 @@
+"""Details that the pages owe to whoever uses them every day: addresses that are followed, charts that keep what they showed, rules in
+words, few requests."""
+
+import re
+import sys
+
+from playwright.sync_api import expect
+
+import access
+import money
+import stage as stages
+from stage import until
+
+
+def case_a_query_follows_its_address(stage):
+    stage.daemon.agent("ada")
+    page = stage.open("#/world/query?q=agents%20select%20name")
+    box = page.get_by_role("combobox", name="Query")
+    table = page.get_by_role("table", name="Result")
+    expect(table).to_contain_text("ada")
+    page.evaluate("location.hash = '#/world/query?q=agents%20group%20by%20state%20count'")
+    expect(box).to_have_value("agents group by state count")
+    expect(table).to_contain_text("Running")
+    expect(table).not_to_contain_text("ada")
+    page.go_back()
+    expect(box).to_have_value("agents select name")
+    expect(table).to_contain_text("ada")
+
+
+def case_charts_keep_what_they_showed(stage):
+    """The charts of the world go on where they were when the page was left; what people ask for stands above the engine."""
+    page = stage.open("#/world")
+    line = page.get_by_role("region", name="Per second").locator("path.line").first
+    points = lambda: len(re.findall("[ML]", line.get_attribute("d") or ""))
+    until("the chart has three points", lambda: points() >= 3)
+    stats = page.locator(".stat > span:first-child")
+    expect(stats).to_contain_text(["Agents", "Turns in flight", "Turns completed", "Turns failed"])
+    expect(stats.last).to_have_text("Memory")
+    page.evaluate("location.hash = '#/settings'")
+    expect(page.locator(".provider").first).to_be_visible()
+    page.evaluate("location.hash = '#/world'")
+    expect(line).to_be_attached()
+    until("the points are there again", lambda: points() >= 3)
+    page.reload()
+    expect(line).to_be_attached()
+    until("the points survive a reload", lambda: points() >= 3)
+
+
+def case_rules_are_said_in_words(stage):
+    """A rule is said in words and in its own time zone, and the table takes the width of the window."""
+    agent = stage.daemon.agent("clock")
+    rules = {"weekdays": "0 8 * * MON-FRI", "quarters": "*/15 * * * *", "daily": "@daily", "odd": "5 4 1-7 * SUN", "interval": "every 2h", "monthly": "30 6 1 * *"}
+    for name, rule in rules.items():
+        stage.daemon.call("POST", "/api/cron/jobs", {"name": name, "agent_id": agent, "schedule": rule, "timezone": "Europe/Berlin", "prompt": "x"})
+    page = stage.new_page(viewport={"width": 1920, "height": 900})
+    stage.open("#/automation", page)
+    table = page.get_by_role("table", name="Schedules and cron jobs")
+    row = lambda name: table.get_by_role("row").filter(has=page.get_by_role("button", name=re.compile(f"^{name}")))
+    expect(row("weekdays")).to_contain_text("On weekdays at 08:00")
+    expect(row("weekdays")).to_contain_text(re.compile(r"08:00 (CET|CEST|GMT\+[12])"))
+    expect(row("quarters")).to_contain_text("Every 15 minutes")
+    expect(row("daily")).to_contain_text("Every day at 00:00")
+    expect(row("interval")).to_contain_text("Every 2 hours")
+    expect(row("monthly")).to_contain_text("On day 1 of each month at 06:30")
+    # No words are better than wrong ones.
+    expect(row("odd").locator("code")).to_have_text("5 4 1-7 * SUN")
+    expect(row("odd").get_by_role("link", name="clock")).to_have_attribute("href", f"#/agent/{agent}")
+    assert table.bounding_box()["width"] > 1500, table.bounding_box()
+    access.check(page, "schedules on a wide window")
+    page.get_by_role("button", name="New schedule").click()
+    chip = page.get_by_role("dialog").locator(".chips button").first.bounding_box()
+    rule = page.get_by_role("dialog").get_by_label("When", exact=True).bounding_box()
+    assert abs(chip["x"] - rule["x"]) < 2, (chip, rule)
+
+
+def case_few_requests_are_made(stage):
+    """Health reads the metrics once, and the audit log asks for all names in one question."""
+    agents = [stage.daemon.agent(f"agent-{n}") for n in range(30)]
+    for agent in agents:
+        money.ask_for(stage, agent, "shell_exec")
+    page = stage.page
+    asked = []
+    page.on("request", lambda request: asked.append(request.url.split("/api/", 1)[-1]))
+    stage.open("#/settings/health")
+    expect(page.get_by_role("list", name="Checks")).to_be_visible()
+    page.wait_for_timeout(3000)
+    assert asked.count("metrics") == 1, asked
+    asked.clear()
+    page.evaluate("location.hash = '#/money/approvals'")
+    expect(page.get_by_role("link", name="agent-29").first).to_be_visible()
+    single = [url for url in asked if re.fullmatch(r"agents/[0-9a-f-]{36}", url)]
+    assert len(single) == 0, single
+
+
+def case_security_says_what_it_is(stage):
+    page = stage.open("#/money/security")
+    systems = page.get_by_role("list", name="Security systems", exact=True)
+    expect(systems.get_by_role("listitem").filter(has_text="Taint tracking").locator("code")).to_have_text("security.taint")
+    expect(systems).not_to_contain_text("not in this build")
+    expect(systems).not_to_contain_text("[Security]")
+    off = systems.get_by_role("listitem").filter(has=page.locator(".badge.warn"))
+    for n in range(off.count()):
+        expect(off.nth(n).get_by_role("link", name="Open the configuration")).to_be_visible()
+    access.check(page, "the security systems")
+
+
+def case_titles_come_before_buttons_on_a_phone(stage):
+    stage.daemon.agent("ada")
+    phone = stage.new_page(viewport={"width": 390, "height": 844}, has_touch=True)
+    for hash in ["#/automation/triggers", "#/money", "#/world/events"]:
+        stage.open(hash, phone)
+        expect(phone.locator(".page-head .tab-actions button").first).to_be_visible()
+        text = phone.locator(".page-head .tab-text").bounding_box()
+        actions = phone.locator(".page-head .tab-actions").bounding_box()
+        assert text["y"] + text["height"] <= actions["y"] + 1, (hash, text, actions)
+
+
+if __name__ == "__main__":
+    stages.run(sys.modules[__name__])

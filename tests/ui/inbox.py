@@ -1,0 +1,70 @@
+"""The inbox: approvals, failures, budgets and paused schedules in one place, with one badge."""
+
+import re
+import sys
+
+from playwright.sync_api import expect
+
+import access
+import money
+import stage as stages
+from stage import until
+
+
+def group(page, name):
+    return page.get_by_role("region", name=name, exact=True)
+
+
+def fill_inbox(stage):
+    """An approval, a cron job that failed, a paused one, a failed task and a budget that is used up; gives the agent."""
+    stage.model.respond = lambda messages, body: {"status": 500} if "fail" in str(messages[-1]) else "ok"
+    agent = stage.daemon.agent("ops")
+    money.ask_for(stage, agent, "shell_exec")
+    call = stage.daemon.call
+    job = call("POST", "/api/cron/jobs", {"name": "nightly", "agent_id": agent, "schedule": "@daily", "prompt": "please fail"})["job_id"]
+    call("POST", f"/api/cron/jobs/{job}/run")
+    call("POST", "/api/cron/jobs", {"name": "asleep", "agent_id": agent, "schedule": "@daily", "prompt": "x", "enabled": False})
+    until("the run has failed", lambda: (call("GET", f"/api/cron/jobs/{job}")["last_result"] or {}).get("status") == "failed")
+    spender = stage.daemon.agent("spender")
+    call("POST", f"/api/agents/{spender}/message", {"message": "hello"})
+    call("PUT", f"/api/budget/agents/{spender}", {"daily_limit_usd": 0.0001})
+    return agent
+
+
+def case_everything_that_needs_a_person(stage):
+    """Each kind stands in its group; decided and dismissed entries go, and the badge counts what is left."""
+    agent = fill_inbox(stage)
+    page = stage.open("#/inbox")
+    badge = page.locator(".rail-inbox .rail-badge")
+    expect(group(page, "Approvals").get_by_role("listitem")).to_contain_text("shell_exec")
+    failed = group(page, "Failed runs").get_by_role("listitem")
+    expect(failed).to_contain_text("nightly")
+    expect(failed).to_contain_text("The last run of this cron job failed")
+    expect(failed.get_by_role("link", name="ops")).to_have_attribute("href", f"#/agent/{agent}")
+    expect(group(page, "Budgets").get_by_role("listitem")).to_contain_text("Budget of spender")
+    expect(group(page, "Paused schedules").get_by_role("listitem")).to_contain_text("asleep")
+    # What is paused was paused by a person: it is listed, and not counted.
+    expect(badge).to_have_text("3")
+    expect(page.get_by_role("status").filter(has_text="3 items need you")).to_be_visible()
+    access.check(page, "the inbox")
+    group(page, "Approvals").get_by_role("button", name="Approve shell_exec").click()
+    expect(group(page, "Approvals")).to_be_hidden()
+    expect(badge).to_have_text("2")
+    failed.get_by_role("button", name="Dismiss nightly").click()
+    expect(group(page, "Failed runs")).to_be_hidden()
+    page.reload()
+    expect(group(page, "Budgets")).to_be_visible()
+    expect(group(page, "Failed runs")).to_be_hidden()
+    page.get_by_role("button", name="Dismiss all failures").click()
+    expect(page.get_by_role("heading", name="All clear")).to_be_visible()
+    expect(badge).to_be_hidden()
+    access.check(page, "the empty inbox")
+
+
+def case_pictures(stage):
+    fill_inbox(stage)
+    stage.shoot_all("inbox", "#/inbox", lambda page: expect(group(page, "Paused schedules")).to_be_visible())
+
+
+if __name__ == "__main__":
+    stages.run(sys.modules[__name__])

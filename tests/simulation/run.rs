@@ -34,6 +34,7 @@ mod money;
 mod observe;
 mod outside;
 mod people;
+mod prompts;
 mod reads;
 mod rng;
 mod shrink;

@@ -69,6 +69,7 @@ cases! {
     flood { flood }
     keyboard { a_walk, a_list_that_grows }
     library { skills, hands, extensions, find, pictures }
+    prompts { versions_and_experiments, disabled }
     looks { automation, chat, empty, money, settings, world }
     media { images_and_recordings_of_tools_are_shown, a_result_that_only_looks_like_media_shows_nothing }
     memory { entries, many_entries, graph, upkeep, faults, pictures }

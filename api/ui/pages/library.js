@@ -1,4 +1,4 @@
-// Library: skills, hands and extensions: what is installed, what can be, and what each needs and may do.
+// Library: skills, hands, prompts and extensions: what is installed, what can be, and what each needs and may do.
 
 import { useStyles } from "../lib/dom.js";
 import { mountTabs } from "../lib/tabs.js";
@@ -10,6 +10,7 @@ export const TABS = [
   { name: "find", label: "Find skills", text: "Search the registry and ClawHub, and install what you find.", load: () => import("./library/find.js") },
   { name: "hands", label: "Hands", text: "Ready-made agents, or teams of agents, for a lasting job.", load: () => import("./library/hands.js") },
   { name: "running", label: "Running hands", text: "Hands at work, with their figures.", load: () => import("./library/running.js") },
+  { name: "prompts", label: "Prompts", text: "Versions of an agent's system prompt, and experiments that compare them.", load: () => import("./library/prompts.js") },
   { name: "extensions", label: "Extensions", text: "Services that agents can use once you have entered your access data.", load: () => import("./library/extensions.js") },
 ];
 

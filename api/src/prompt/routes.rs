@@ -142,10 +142,11 @@ async fn show_diff(call: Call) -> Result<Response, Error> {
             let limit = limits::AGENT_PROMPT_VERSIONS_MAX;
             let list = List::<PromptVersionView> { filter: to.version.agent, after: None, limit };
             let all = call.ask(list).await?.items.into_iter();
-            all.filter(|other| other.version.version < to.version.version).last()
+            all.filter(|other| other.version.version < to.version.version).next_back()
         }
     };
-    reply::ok(&spawn_blocking(move || diff_of(from.as_ref(), &to)).await)
+    let found = spawn_blocking(move || diff_of(from.as_ref(), &to)).await;
+    reply::ok(&found.map_err(|_| Error::internal("the versions could not be compared"))?)
 }
 
 fn diff_of(from: Option<&PromptVersionView>, to: &PromptVersionView) -> DiffItem {

@@ -25,7 +25,7 @@ pub(super) fn assigned(
     let mut hasher = Sha256::new();
     hasher.update(id.0.as_bytes());
     hasher.update(session.0.as_bytes());
-    let digest = hasher.finalize();
+    let digest: [u8; 32] = hasher.finalize().into();
     let (high, _) = digest.split_first_chunk::<8>()?;
     let mut point = u64::from_be_bytes(*high) % 100;
     experiment.variants.iter().find(|variant| {

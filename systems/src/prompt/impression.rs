@@ -6,7 +6,7 @@ use agentsvc_components::prompt::{
 };
 use agentsvc_components::turn::trace::{StepKind, StepStatus, TraceStep};
 use agentsvc_components::turn::{Turn, TurnEnd};
-use agentsvc_components::{Refusal, SessionId, TurnId};
+use agentsvc_components::{Refusal, RefusalKind, SessionId, TurnId};
 use bevy_ecs::prelude::{Entity, World};
 use serde::{Deserialize, Serialize};
 
@@ -130,16 +130,16 @@ fn give(world: &mut World, command: GivePromptFeedback) -> Result<PromptImpressi
         (None, None) => return Err(Refusal::bad_field("turn_id", "turn_id or session_id is missing")),
     };
     let found = found.and_then(|id| Some((id, kept.get(id)?, state::<PromptImpression>(world, id)?.clone())));
-    let Some((id, entity, before)) = found else {
+    let of_all = world.resource::<Experiments>().get(of);
+    let (Some((id, entity, before)), Some(at)) = (found, of_all) else {
         let what = turn.map_or_else(|| "the session has no turn".to_owned(), |turn| format!("turn not found: {turn}"));
         let text = format!("{what} in this experiment that takes feedback");
-        return Err(Refusal::new(agentsvc_components::RefusalKind::NotFound, text));
+        return Err(Refusal::new(RefusalKind::NotFound, text));
     };
     let won = experiment.criteria.is_win(before.met, Some(feedback));
     let impression = PromptImpression { won, feedback: Some(feedback), ..before.clone() };
     let after = impression.clone();
     change(world, entity, |impression: &mut PromptImpression| *impression = after);
-    let Some(at) = world.resource::<Experiments>().get(of) else { return Err(Refusal::not_found("experiment", of)) };
     change_totals(world, at, before.variant, |totals| {
         totals.wins = totals.wins + u64::from(won) - u64::from(before.won);
         totals.rated += u64::from(before.feedback.is_none());

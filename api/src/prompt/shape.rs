@@ -429,8 +429,8 @@ struct Significance {
 
 /// What the test assumes.
 const NOTE: &str = "The test takes each turn as independent. Turns of one session are not, so with few long sessions it is too \
-    confident. It holds for one look at a time that was chosen before; who looks often and stops at the first small p-value is \
-    misled more often than alpha says.";
+    confident. It holds for one look at a time that you chose before. If you look often and stop at the first small p-value, \
+    you are misled more often than alpha says.";
 
 impl From<Comparisons> for Significance {
     fn from(of: Comparisons) -> Self {

@@ -309,13 +309,13 @@ fn the_command_line_saves_and_compares() {
     };
     let one = id(&["prompt", "versions-create", "scout"]);
     let two = id(&["prompt", "versions-create", "scout", "--system-prompt", "Be brief."]);
-    assert!(run(&["prompt", "versions", "scout"]).contains(&two[..8]));
-    assert!(run(&["prompt", "versions-diff", &two]).contains("Be brief."));
+    assert!(run(&["prompt", "versions", "scout", "--json"]).contains(&two));
+    assert!(run(&["prompt", "versions-diff", &two, "--json"]).contains("Be brief."));
     run(&["prompt", "versions-activate", &two]);
     let variants = json!([{ "prompt_version_id": one }, { "prompt_version_id": two }]).to_string();
     let of = id(&["prompt", "experiments-create", "scout", "--name", "tone", "--variants", &variants]);
     run(&["prompt", "experiments-start", &of]);
-    assert!(run(&["prompt", "experiments-metrics", &of]).contains("not_enough_data"));
+    assert!(run(&["prompt", "experiments-metrics", &of, "--json"]).contains("not_enough_data"));
     run(&["prompt", "experiments-complete", &of]);
     run(&["prompt", "experiments-delete", &of]);
     run(&["prompt", "versions-delete", &one]);

@@ -36,6 +36,7 @@ pub mod model;
 pub mod peer;
 pub mod people;
 pub mod proactive_memory;
+pub mod prompt;
 pub mod provider;
 pub mod query;
 pub mod rehearsal;
@@ -83,6 +84,7 @@ pub const DOMAINS: &[Domain] = &[
     trigger::DOMAIN,
     schedule::DOMAIN,
     goal::DOMAIN,
+    prompt::DOMAIN,
     auto_dream::DOMAIN,
     task::DOMAIN,
     workflow::DOMAIN,

@@ -80,6 +80,7 @@ cases! {
     inbox { everything_that_needs_a_person, pictures }
     keyboard { a_walk, a_list_that_grows }
     library { skills, hands, extensions, find, pictures }
+    prompts { versions_and_experiments, disabled }
     looks { automation, chat, empty, money, settings, world }
     media {
         images_and_recordings_of_tools_are_shown,

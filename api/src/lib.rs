@@ -36,6 +36,7 @@ pub mod openai;
 pub mod peer;
 pub mod people;
 pub mod proactive_memory;
+pub mod prompt;
 pub mod provider;
 pub mod query;
 pub mod rehearsal;
@@ -129,6 +130,7 @@ const LIST: &[HttpDomain] = &[
     people::DOMAIN,
     widget::DOMAIN,
     media::DOMAIN,
+    prompt::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

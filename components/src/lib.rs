@@ -24,6 +24,7 @@ pub mod media;
 pub mod memory;
 pub mod people;
 pub mod proactive_memory;
+pub mod prompt;
 pub mod schedule;
 pub mod session;
 pub mod task;
@@ -66,6 +67,7 @@ pub const DOMAINS: &[Domain] = &[
     people::DOMAIN,
     knowledge::DOMAIN,
     proactive_memory::DOMAIN,
+    prompt::DOMAIN,
     schedule::DOMAIN,
     task::DOMAIN,
     turn::DOMAIN,

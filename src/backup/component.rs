@@ -77,7 +77,7 @@ impl Part {
             (Space::World, b'H') => Self::HandState,
             (Space::World, b'f' | b'n' | b'p') => Self::Workflows,
             (Space::World, b'a' | b'm' | b's' | b't' | b'c' | b'w' | b'k' | b'E' | b'b' | b'l' | b'o')
-            | (Space::World, b'g' | b'h' | b'v' | b'x' | b'i' | b'G' | b'Q' | b'3')
+            | (Space::World, b'g' | b'h' | b'v' | b'x' | b'i' | b'G' | b'Q' | b'V' | b'Z' | b'I' | b'3')
             | (Space::Content, b'r' | b'u' | b'q' | b'x' | b'y' | b'k' | b'e' | b'i' | b'j' | b'b' | b'g') => {
                 Self::Agents
             }

@@ -50,6 +50,7 @@ use crate::model::catalog::config::Catalog;
 use crate::peer::config::NetworkConfig;
 use crate::people::config::{People, UserConfig, note_users};
 use crate::proactive_memory::config::ProactiveMemory;
+use crate::prompt::config::PromptIntelligence;
 use crate::provider::config::{DefaultModel, Provider};
 use crate::replay::inputs::config::Inputs;
 use crate::security::config::Security;
@@ -99,6 +100,7 @@ pub const DOMAIN: Domain = Domain {
         "inbox",
         "channel",
         "people",
+        "prompt",
     ],
     commands: &[
         Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration").under(Group::Daemon)
@@ -173,6 +175,8 @@ table! {
         proactive_memory: ProactiveMemory => table(),
         /// Consolidation of memory by agents that are idle.
         auto_dream: AutoDream => table(),
+        /// Versions of system prompts, and experiments that compare them.
+        prompt_intelligence: PromptIntelligence => table(),
         /// Browsers of agents.
         browser: Browser => table(),
         /// Images, speech, videos, music and transcripts.
@@ -239,8 +243,7 @@ table! {
 }
 
 impl Document for Config {
-    const RESERVED: &'static [&'static str] =
-        &["compaction", "context_engine", "external_auth", "pairing", "prompt_intelligence", "terminal"];
+    const RESERVED: &'static [&'static str] = &["compaction", "context_engine", "external_auth", "pairing", "terminal"];
     const FORMER: Former = &[("channels", former_channel)];
 }
 

@@ -109,5 +109,6 @@ pub(crate) fn settings(config: &Config, providers: &Providers) -> Settings {
         agents_per_user_max: config.people.agents_per_user_max,
         memory: config.proactive_memory.of_turns(),
         auto_dream: config.auto_dream.settings(),
+        prompt_intelligence: config.prompt_intelligence.enabled,
     }
 }

@@ -150,6 +150,29 @@ fn agent_types_beyond_a_thousand_and_bindings_beyond_a_hundred() {
 }
 
 #[test]
+fn prompt_versions_beyond_a_hundred_and_experiments_beyond_twenty() {
+    let daemon = harness("[prompt_intelligence]\nenabled = true\n");
+    let neighbour = Neighbour::of(&daemon);
+    let agent = daemon.agent("a");
+    let path = format!("/api/agents/{agent}/prompts/versions");
+    let body = json!({ "system_prompt": "p".repeat(1_000) });
+    let (_, refused) = fill(&daemon, 100, (201, 429), |_| request("POST", &path, Some(&body)));
+    assert_eq!(refused["code"], "prompt_versions_full");
+    let list = daemon.get(&path).expect(200);
+    assert_eq!(list["total"], 100);
+    let variant = json!({ "prompt_version_id": list["versions"][0]["id"] });
+    let other = json!({ "name": "other", "prompt_version_id": list["versions"][1]["id"] });
+    let body = json!({ "name": "tone", "variants": [variant, other] });
+    let path = format!("/api/agents/{agent}/prompts/experiments");
+    let (_, refused) = fill(&daemon, 20, (201, 429), |_| request("POST", &path, Some(&body)));
+    assert_eq!(refused["code"], "prompt_experiments_full");
+    // Another agent has room of its own.
+    let late = daemon.agent("late");
+    daemon.post(&format!("/api/agents/{late}/prompts/versions"), &json!({ "system_prompt": "p" })).expect(201);
+    neighbour.leave();
+}
+
+#[test]
 fn codes_of_a_channel_beyond_sixteen() {
     let daemon = harness("[[sidecar_channels]]\nname = \"bot\"\ncommand = \"/nowhere/adapter\"\nrestart = false\n");
     let neighbour = Neighbour::of(&daemon);

@@ -28,7 +28,7 @@ fn fitting_body() -> String {
     let id = Uuid::nil();
     json!({ "message": "x", "label": "x", "mode": "Normal", "model": "m", "name": "n", "tools": [], "skills": [],
         "mcp_servers": [], "agent_ids": [id], "agents": [], "entries": [], "relations": [], "value": 1, "manifest_toml": "name = \"n\"",
-        "agent_id": id, "enabled": true, "command": "/help", "hash": "0".repeat(64) })
+        "agent_id": id, "enabled": true, "helpful": true, "command": "/help", "hash": "0".repeat(64) })
     .to_string()
 }
 

@@ -88,6 +88,7 @@ mod peers;
 mod people;
 mod people_deputies;
 mod people_matrix;
+mod prompts;
 mod provider_endpoints;
 mod provider_login;
 mod providers;

@@ -244,6 +244,16 @@ actions! {
     TriggerDream 3,
     /// It is to stop.
     AbortDream 1,
+    /// A version of a system prompt is saved.
+    SavePrompt 3,
+    /// One becomes that of its agent, or is deleted.
+    ActivatePrompt 1,
+    /// Prompts are compared.
+    NewExperiment 2,
+    /// That is paused, goes on, or ends.
+    ChangeExperiment 2,
+    /// Somebody says what an answer was worth.
+    RatePrompt 2,
     /// The configuration is changed.
     Reconfigure 3,
     /// An action outside the world goes on record.

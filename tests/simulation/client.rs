@@ -118,9 +118,19 @@ fn update(harness: &mut Harness) {
 
 /// An agent goes, and with it what belongs to it.
 fn forget_agent(harness: &mut Harness, agent: AgentId) {
-    for kind in
-        ["running", "prompt", "session", "label", "trigger", "schedule", "memory", "knowledge", "budget", "dream"]
-    {
+    for kind in [
+        "running",
+        "prompt",
+        "session",
+        "label",
+        "trigger",
+        "schedule",
+        "memory",
+        "knowledge",
+        "budget",
+        "dream",
+        "prompt_version",
+    ] {
         harness.facts.forget(&format!("{kind}/{agent}"));
     }
     // Goals lose it, tasks that it has claimed wait again, and triggers with it as a target are switched off.

@@ -32,6 +32,7 @@ use super::hooks::{self, Hooks};
 use super::money::Watermarks;
 use super::observe::AuditLog;
 use super::outside::Outside;
+use super::prompts::Prompts;
 use super::rng::Rng;
 use super::slots::Plans;
 use super::{client, entries, event_hooks, money, observe, outside, reads};
@@ -72,6 +73,7 @@ pub(crate) struct Known {
     pub(crate) memories: BTreeSet<(AgentId, String)>,
     pub(crate) chats: Chats,
     pub(crate) hooks: Hooks,
+    pub(crate) prompts: Prompts,
 }
 
 /// The simulation.
@@ -114,6 +116,7 @@ fn settings(rng: &mut Rng) -> Settings {
         require_approval: vec!["danger".into()],
         approval_timeout_ms: 60_000,
         claim_timeout_secs: 120,
+        prompt_intelligence: true,
         ..Settings::default()
     };
     settings.default_model.provider = "acme".into();

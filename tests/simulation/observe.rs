@@ -21,6 +21,7 @@ use agentsvc_systems::kernel::entities::Get;
 use agentsvc_systems::kernel::record;
 use agentsvc_systems::mcp::FindMcpPin;
 use agentsvc_systems::people::{KeyView, UserView};
+use agentsvc_systems::prompt::PromptVersionView;
 use agentsvc_systems::schedule::GetSchedule;
 use agentsvc_systems::session::GetSession;
 use agentsvc_systems::task::TaskView;
@@ -126,6 +127,9 @@ pub(crate) fn register(harness: &mut Harness, key: &str) -> Option<String> {
         "goal" => harness.read(Get::<GoalView>(id.parse().ok()?)).map(|view| view.goal.title.to_string()),
         "hand" => harness.read(Get::<HandView>(id.parse().ok()?)).map(|view| view.instance.state.as_str().to_owned()),
         "webhook" => harness.read(Get::<WebhookView>(id.parse().ok()?)).map(|view| view.webhook.name.to_string()),
+        "prompt_version" => {
+            harness.read(Get::<PromptVersionView>(of?.parse().ok()?)).map(|view| view.version.description.to_string())
+        }
         "user" => harness.read(Get::<UserView>(id.parse().ok()?)).map(|view| view.user.name.to_string()),
         "key" => harness.read(Get::<KeyView>(id.parse().ok()?)).map(|view| view.key.name.to_string()),
         "mcp_pin" => harness.read(FindMcpPin(id.to_owned())).map(mcp::accepted),

@@ -35,6 +35,7 @@ mod money;
 mod observe;
 mod outside;
 mod people;
+mod prompts;
 mod reads;
 mod rng;
 mod shrink;

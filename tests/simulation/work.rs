@@ -36,7 +36,7 @@ use super::client::{agent, new_schedule};
 use super::facts::GONE;
 use super::harness::{ANSWER, CONTEXT, Harness, budgets};
 use super::staff::new_goal;
-use super::{a2a, a2a_outbound, chats, deliveries, hands, hooks, mcp, media, people, webhooks};
+use super::{a2a, a2a_outbound, chats, deliveries, hands, hooks, mcp, media, people, prompts, webhooks};
 
 /// Patterns of triggers.
 const PATTERNS: &[&str] = &[
@@ -80,6 +80,9 @@ pub(crate) fn act(harness: &mut Harness, what: What) {
         What::NewMedia => media::act(harness),
         What::NewUser | What::UpdateUser | What::RemoveUser | What::ConfigureUsers | What::NewKey | What::RevokeKey => {
             people::act(harness, what)
+        }
+        What::SavePrompt | What::ActivatePrompt | What::NewExperiment | What::ChangeExperiment | What::RatePrompt => {
+            prompts::act(harness, what)
         }
         What::NewWebhook | What::UpdateWebhook | What::RemoveWebhook => webhooks::act(harness, what),
         What::SetBudget => {

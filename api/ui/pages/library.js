@@ -1,4 +1,4 @@
-// Library: skills, hands and extensions, with what each needs and may do, and the media that were made.
+// Library: skills, hands, prompts and extensions, with what each needs and may do, and the media that were made.
 
 import { useStyles } from "../lib/dom.js";
 import { allowed } from "../lib/me.js";
@@ -11,6 +11,7 @@ export const TABS = [
   { name: "find", all: true, label: "Find skills", text: "Search the registry and ClawHub, and install what you find.", load: () => import("./library/find.js") },
   { name: "hands", all: true, label: "Hands", text: "Ready-made agents, or teams of agents, for a lasting job.", load: () => import("./library/hands.js") },
   { name: "running", all: true, label: "Running hands", text: "Hands at work, with their figures.", load: () => import("./library/running.js") },
+  { name: "prompts", all: true, label: "Prompts", text: "Versions of an agent's system prompt, and experiments that compare them.", load: () => import("./library/prompts.js") },
   { name: "extensions", all: true, label: "Extensions", text: "Services that agents can use once you have entered your access data.", load: () => import("./library/extensions.js") },
   { name: "media", label: "Media", text: "Images, speech, videos, music and transcripts that providers made, with what they cost.", load: () => import("./library/media.js") },
 ];

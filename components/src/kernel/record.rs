@@ -39,6 +39,9 @@
 //! | world   | `d` + schedule id                          | [`ScheduleRecord`]   |
 //! | world   | `e` + schedule id                          | [`ScheduleStateRecord`] |
 //! | world   | `i` + approval id                          | [`Approval`](crate::approval::Approval) |
+//! | world   | `V` + version id                           | [`PromptVersion`](crate::prompt::PromptVersion) |
+//! | world   | `Z` + experiment id                        | [`PromptExperiment`](crate::prompt::PromptExperiment) |
+//! | world   | `I` + turn id                              | [`PromptImpression`](crate::prompt::PromptImpression) |
 //! | content | `r` + log id + turn ordinal + row index    | [`MessageRecord`]    |
 //! | content | `u` + log id + turn ordinal                | [`SummaryRecord`] of the turns before the ordinal |
 //! | content | `x` + agent id                             | manifest text as written |

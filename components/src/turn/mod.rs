@@ -24,13 +24,16 @@ use crate::kernel::taint::Taint;
 use crate::kernel::time::Timestamp;
 use crate::manifest::ModelChoice;
 use crate::proactive_memory::recall::Recalled;
+use crate::prompt::TurnVariant;
 use crate::session::message::{ToolCall, Usage};
 use crate::turn::profile::TurnProfile;
 use crate::turn::trace::TraceStep;
 
 /// What this domain is.
-pub const DOMAIN: Domain =
-    Domain { name: "turn", uses: &["a2a", "channel", "hook", "manifest", "proactive_memory", "session", "usage"] };
+pub const DOMAIN: Domain = Domain {
+    name: "turn",
+    uses: &["a2a", "channel", "hook", "manifest", "proactive_memory", "prompt", "session", "usage"],
+};
 
 /// Where a turn is. The table of transitions stands at the head of `systems/src/turn/mod.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -402,6 +405,9 @@ pub struct Journal {
     /// What its model was given of the memory of its agent; `None` before the first call, and where nothing was searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recalled: Option<Arc<Recalled>>,
+    /// The prompt that it has in an experiment of its agent; `None` for the agent's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variant: Option<TurnVariant>,
     /// What brought untrusted content in, in the order of its coming, such as `web_fetch https://example.org/`; at most
     /// [`TAINT_SOURCES_MAX`](crate::kernel::limit::TAINT_SOURCES_MAX).
     #[serde(skip_serializing_if = "Vec::is_empty")]

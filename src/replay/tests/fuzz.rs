@@ -6,6 +6,7 @@ mod commands;
 mod hands;
 mod media;
 mod people;
+mod prompts;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -74,7 +74,12 @@ impl Harness {
         let store = Store::open(self.world_dir()).unwrap();
         let view = store.view();
         let records = view.records(2, &Progress::default()).unwrap();
-        let settings = Settings { claim_timeout_secs: 60, approval_timeout_ms: 120_000, ..Settings::default() };
+        let settings = Settings {
+            claim_timeout_secs: 60,
+            approval_timeout_ms: 120_000,
+            prompt_intelligence: true,
+            ..Settings::default()
+        };
         let after = view.step().unwrap();
         let epoch = Epoch {
             after,

@@ -50,8 +50,8 @@ pub use show::{AgentView, FindAgent, FindSharedAgent, GetAgent};
 pub use spawn::{SpawnAgent, SpawnAgents, Spawned};
 pub(crate) use spawn::{check_together, spawn_all};
 pub use summaries::SummariseAgents;
-pub(crate) use update::set_manifest;
 pub use update::{AgentPatch, UpdateAgent};
+pub(crate) use update::{set_manifest, set_system_prompt};
 
 pub(crate) use show::{named, shared_agent_named};
 

@@ -112,6 +112,12 @@ fn update(world: &mut World, command: UpdateAgent) -> Result<AgentView, Refusal>
     AgentView::of(world, entity).ok_or_else(missing)
 }
 
+/// Gives an agent another system prompt.
+pub(crate) fn set_system_prompt(world: &mut World, agent: AgentId, text: &str) -> Result<(), Refusal> {
+    let patch = AgentPatch { system_prompt: Some(text.into()), ..AgentPatch::default() };
+    update(world, UpdateAgent { agent, patch }).map(drop)
+}
+
 /// Refuses a manifest that has become too long, or for which there is no room.
 fn admit(world: &World, old: &SharedManifest, new: &Manifest) -> Result<(), Refusal> {
     let (was, bytes, most) = (old.manifest.bytes(), new.bytes(), limit::MANIFEST_BYTES_MAX);

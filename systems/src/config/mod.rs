@@ -87,6 +87,9 @@ pub struct Settings {
     /// `[auto_dream]`.
     #[serde(default)]
     pub auto_dream: AutoDreamSettings,
+    /// System prompts have versions and experiments (`[prompt_intelligence] enabled`).
+    #[serde(default)]
+    pub prompt_intelligence: bool,
 }
 
 /// Memory entries of one agent where nothing else is said.
@@ -147,6 +150,7 @@ impl Default for Settings {
             agents_per_user_max: AGENTS_PER_USER_DEFAULT,
             memory: MemorySettings::default(),
             auto_dream: AutoDreamSettings::default(),
+            prompt_intelligence: false,
         }
     }
 }

@@ -12,12 +12,45 @@
 //! | the system text depends on the agent alone, never on time or history | providers cache equal beginnings |
 //! | a history too long begins at a mark, about every eighth turn, if half of it stays | the same: it seldom moves |
 //!
+//! Which system prompt an agent has is the other half: its versions, and experiments that give sessions one of several.
+//!
+//! | rule | why |
+//! |---|---|
+//! | a version never changes; to activate one is to give the agent its text | whatever shows or copies an agent shows the prompt that it has |
+//! | the variant of a session follows from a hash of both ids and the shares | nothing is kept for a session, and it is the same after a restart |
+//! | a turn chooses at its first model call, and stores the choice | what happens to the experiment meanwhile changes no turn halfway |
+//! | a turn counts in the step in which it ends | it counts once, whatever happens to the process |
+//! | the newest turns of an experiment are kept, those alone | feedback on a turn counts once, and memory is bounded |
+//!
 //! How tokens are counted is the caller's business ([`Tokens`]). Nothing is counted while even one token for each byte
 //! would fit, which is how most prompts are made; beyond that, no more is counted than the budget holds.
 
+mod assign;
+pub mod audit_kinds;
+pub mod error_codes;
+mod experiment;
+mod impression;
+mod index;
+pub mod limits;
+mod list;
 mod merge;
+mod metrics;
+pub mod significance;
 mod tokens;
 mod unit;
+mod version;
+#[cfg(test)]
+mod version_tests;
+
+pub(crate) use assign::for_call;
+pub use experiment::{
+    CompletePromptExperiment, CreatePromptExperiment, DeletePromptExperiment, NewVariant, PausePromptExperiment,
+    StartPromptExperiment,
+};
+pub(crate) use impression::turn_ended;
+pub use impression::{GivePromptFeedback, PromptImpressionView};
+pub use list::{PromptExperimentView, PromptVersionView};
+pub use version::{ActivatePromptVersion, DeletePromptVersion, SavePromptVersion};
 
 pub use merge::{SEPARATOR, merged};
 pub use tokens::{
@@ -26,16 +59,73 @@ pub use tokens::{
 };
 pub use unit::NOT_RUN;
 
+use agentsvc_components::AgentId;
 use agentsvc_components::kernel::limit;
 use agentsvc_components::manifest::Manifest;
+use agentsvc_components::prompt::{
+    PromptExperiment, PromptExperimentId, PromptImpression, PromptImpressionId, PromptVersion, PromptVersionId,
+};
 use agentsvc_components::session::message::{Block, ChatMessage, Role, text_of};
 use agentsvc_components::session::message_record::MessageRecord;
 
-use crate::kernel::domain::Domain;
+use crate::kernel::domain::{Domain, Phase};
+use crate::kernel::entities;
+use crate::kernel::footprint::{Measure, entries, of};
+use crate::kernel::inputs::table::CommandDef;
+use crate::kernel::reaction::{Removed, on};
+use crate::kernel::record::{Kind, restore_components};
 use unit::{Unit, units};
 
 /// What this domain brings.
-pub(crate) const DOMAIN: Domain = Domain { uses: &["manifest", "session"], ..Domain::named("prompt") };
+pub(crate) const DOMAIN: Domain = Domain {
+    uses: &["agent", "audit", "config", "manifest", "session", "turn"],
+    kinds: &[
+        Kind::component::<PromptVersion>(),
+        Kind::component::<PromptExperiment>(),
+        Kind::component::<PromptImpression>(),
+    ],
+    restore: &[
+        (Phase::Owned, restore_components::<PromptVersion>),
+        (Phase::Owned, restore_components::<PromptExperiment>),
+        (Phase::Owned, restore_components::<PromptImpression>),
+    ],
+    install: |world| {
+        entities::install::<PromptVersion>(world);
+        entities::install::<PromptExperiment>(world);
+        entities::install::<PromptImpression>(world);
+        on(world, |world, gone: &Removed<AgentId>| experiment::agent_removed(world, gone.id));
+    },
+    measures: &[
+        Measure::of::<PromptVersionId>("prompt_versions", |w, at| of(w, at, PromptVersion::bytes), entries(32, 2)),
+        Measure::of::<PromptExperimentId>(
+            "prompt_experiments",
+            |w, at| of(w, at, PromptExperiment::bytes),
+            entries(32, 3),
+        ),
+        Measure::of::<PromptImpressionId>(
+            "prompt_impressions",
+            |w, at| of(w, at, PromptImpression::bytes),
+            entries(32, 3),
+        ),
+    ],
+    check: index::check,
+    commands: &[
+        CommandDef::of::<ActivatePromptVersion>(),
+        CommandDef::of::<CompletePromptExperiment>(),
+        CommandDef::of::<CreatePromptExperiment>(),
+        CommandDef::of::<DeletePromptExperiment>(),
+        CommandDef::of::<DeletePromptVersion>(),
+        CommandDef::of::<GivePromptFeedback>(),
+        CommandDef::of::<PausePromptExperiment>(),
+        CommandDef::of::<SavePromptVersion>(),
+        CommandDef::of::<StartPromptExperiment>(),
+    ],
+    error_codes: error_codes::ALL,
+    audit_kinds: audit_kinds::ALL,
+    limits: limits::ALL,
+    metrics: metrics::ALL,
+    ..Domain::named("prompt")
+};
 
 /// How a summary begins, in a prompt and where a session is shown.
 pub const SUMMARY_TITLE: &str = "[Summary of the earlier conversation]";

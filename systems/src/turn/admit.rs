@@ -22,7 +22,7 @@ use crate::kernel::clock::Now;
 use crate::kernel::index::id_of;
 use crate::kernel::outbox::Emit;
 use crate::model::admission::{Admission, stand_in_line};
-use crate::{budget, compaction, goal, proactive_memory};
+use crate::{budget, compaction, goal, proactive_memory, prompt};
 
 /// Puts a turn that is first in its session in line for its provider.
 pub(super) fn enqueue(world: &mut World, turn: Entity) {
@@ -129,6 +129,7 @@ fn call(world: &mut World, entity: Entity, need: &Need) -> Option<Attempt> {
     let request = world.get::<Turn>(entity)?.request.clone();
     let (name, manifest) = (owner.name.clone(), profile::manifest(owner, request.as_deref()));
     let is_whole = request.as_ref().is_none_or(|request| request.profile.is_none());
+    let manifest = if is_whole { prompt::for_call(world, entity, manifest) } else { manifest };
     let goals = if is_whole { goal::in_prompt(world, id_of(world, agent)) } else { Default::default() };
     let now = world.resource::<Now>().0;
     turn = world.get_mut::<Turn>(entity)?;

@@ -21,7 +21,7 @@ use crate::kernel::index::{Index, id_of};
 use crate::kernel::outbox::{Emit, Outbox};
 use crate::kernel::reaction::react;
 use crate::turn::metrics::TurnTotals;
-use crate::{approval, budget, compaction, proactive_memory, session, taint};
+use crate::{approval, budget, compaction, proactive_memory, prompt, session, taint};
 
 /// A turn ends: nothing that waits for it only is needed any more.
 pub(crate) struct TurnClosed {
@@ -70,6 +70,8 @@ pub(crate) fn finish(world: &mut World, entity: Entity, end: End) {
     if matches!(end, End::Answered(_)) {
         proactive_memory::answered(world, entity);
     }
+    let has_text = matches!(&end, End::Answered(answer) if !text_of(&answer.blocks).trim().is_empty());
+    prompt::turn_ended(world, entity, end.kind(), has_text);
     close(world, entity, end);
     let next = inbox::pop(world, session);
     remove(world, entity);

@@ -132,6 +132,7 @@ pub(crate) const DOMAIN: Domain = Domain {
         "manifest",
         "model",
         "proactive_memory",
+        "prompt",
         "rehearsal",
         "session",
         "taint",

@@ -32,7 +32,7 @@ use super::{Fuzz, ask};
 
 impl Fuzz {
     pub(super) fn command(&mut self, engine: &mut Engine, now: Timestamp) {
-        match self.random.below(13) {
+        match self.random.below(14) {
             0 => self.of_agents(engine),
             1 => self.of_sessions(engine, now),
             2 | 3 => self.of_turns(engine),
@@ -44,6 +44,7 @@ impl Fuzz {
             9 => self.of_chats(engine),
             10 => self.of_media(engine),
             11 => self.of_people(engine, now),
+            12 => self.of_prompts(engine),
             _ => self.of_the_house(engine, now),
         }
     }

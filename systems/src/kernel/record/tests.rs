@@ -5,6 +5,7 @@ use agentsvc_components::event::EventKind;
 use agentsvc_components::goal::{Goal, GoalStatus};
 use agentsvc_components::kernel::taint::{AgentTaint, Taint};
 use agentsvc_components::manifest::{Manifest, ManifestHash, SessionMode};
+use agentsvc_components::prompt::{PromptExperimentId, PromptVariantId, TurnVariant};
 use agentsvc_components::schedule::{MissedPolicy, OverlapPolicy, Past, RunResult, RunStatus, ScheduleKind, Tally};
 use agentsvc_components::session::message::{Block, Role, ToolCall, Usage};
 use agentsvc_components::task::{Task, TaskState};
@@ -95,6 +96,10 @@ fn journal() -> Journal {
         said: "so far".into(),
         states_facts: true,
         recalled: Some(Arc::default()),
+        variant: Some(TurnVariant {
+            experiment: PromptExperimentId(Uuid::from_u128(5)),
+            variant: PromptVariantId(Uuid::from_u128(6)),
+        }),
         tainted_by: vec!["web_fetch".into()],
     }
 }

@@ -1,0 +1,468 @@
+//! The bodies of prompt versions and experiments.
+
+use std::fmt::Write;
+
+use agentsvc_components::prompt::{
+    Feedback, PromptExperiment, PromptExperimentId, PromptVariant, PromptVariantId, PromptVersionId, SuccessCriteria,
+};
+use agentsvc_components::{AgentId, SessionId, TurnId};
+use agentsvc_systems::prompt::significance::{ALPHA, Comparison, Comparisons, TEST, compare};
+use agentsvc_systems::prompt::{
+    CompletePromptExperiment, CreatePromptExperiment, GivePromptFeedback, NewVariant, PromptExperimentView,
+    PromptImpressionView, PromptVersionView, SavePromptVersion,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::http::call::Call;
+use crate::http::crud::{Listed, Shown};
+use crate::http::error::Error;
+use crate::http::shape::shape;
+use crate::http::timestamp::Moment;
+
+shape! {
+    /// A version of a system prompt.
+    pub(super) struct PromptVersionItem from view: PromptVersionView {
+        let version = view.version;
+    } {
+        id: Uuid = view.id.0,
+        agent_id: Uuid = version.agent.0,
+        /// Number of the version, counted for each agent from 1.
+        version: u32 = version.version,
+        /// SHA-256 of the system prompt.
+        content_hash: String = hex(version.content_hash),
+        system_prompt: Box<str> = version.system_prompt,
+        /// Tools that it was written for; a note for people.
+        tools: Vec<Box<str>> = version.tools,
+        /// Names of what people fill in before they use it; a note for people.
+        variables: Vec<Box<str>> = version.variables,
+        created_at: Moment = Moment(version.created_at),
+        /// Who saved it, as in the audit log.
+        created_by: Box<str> = version.created_by,
+        /// Whether the agent has this system prompt because this version was activated.
+        is_active: bool = view.is_active,
+        /// What changed.
+        description: Box<str> = version.description,
+    }
+}
+
+fn hex(bytes: [u8; 32]) -> String {
+    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+impl Shown for PromptVersionItem {
+    type View = PromptVersionView;
+    const NOUN: &'static str = "the version";
+}
+
+impl Listed for PromptVersionItem {
+    const PLURAL: &'static str = "versions";
+
+    fn filter(call: &Call) -> Result<AgentId, Error> {
+        call.id("agent_id")
+    }
+}
+
+/// A version to save.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct VersionBody {
+    /// System prompt, at most 64 KiB. Default: the one that the agent has.
+    system_prompt: Option<String>,
+    /// What changed, at most 1 KiB.
+    description: Option<String>,
+    /// Tools that it was written for; a note for people.
+    tools: Vec<String>,
+    /// Names of what people fill in before they use it; a note for people.
+    variables: Vec<String>,
+}
+
+impl VersionBody {
+    pub(super) fn command(self, agent: AgentId) -> SavePromptVersion {
+        let Self { system_prompt, description, tools, variables } = self;
+        let description = description.unwrap_or_default();
+        SavePromptVersion { agent, system_prompt, description, tools, variables }
+    }
+}
+
+/// Which agent is meant.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct ActivateBody {
+    /// The agent of the version; if given, another one is refused.
+    pub(super) agent_id: Option<Uuid>,
+}
+
+/// With which version to compare.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct DiffQuery {
+    /// The version to compare with, of the same agent. Default: the one before.
+    pub(super) with: Option<Uuid>,
+}
+
+/// What changed between two versions.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DiffItem {
+    /// The version to compare with; null if there is none before.
+    pub(super) from_id: Option<Uuid>,
+    pub(super) from_version: Option<u32>,
+    pub(super) to_id: Uuid,
+    pub(super) to_version: u32,
+    /// Lines that were added.
+    pub(super) added: usize,
+    /// Lines that were removed.
+    pub(super) removed: usize,
+    /// The changes in unified form; empty if there are none.
+    pub(super) diff: String,
+}
+
+/// When a turn counts as a win. It has to be done, not failed or stopped.
+#[derive(Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct Criteria {
+    /// Only with feedback that it helped. Default: false.
+    require_user_helpful: bool,
+    /// Only without failed tool calls. Default: true.
+    require_no_tool_errors: bool,
+    /// Only with an answer that has text. Default: true.
+    require_non_empty: bool,
+    /// Only with feedback of at least this score, 0 to 1. Default: none.
+    custom_min_score: Option<f32>,
+}
+
+impl From<SuccessCriteria> for Criteria {
+    fn from(of: SuccessCriteria) -> Self {
+        Self {
+            require_user_helpful: of.require_user_helpful,
+            require_no_tool_errors: of.require_no_tool_errors,
+            require_non_empty: of.require_non_empty,
+            custom_min_score: of.custom_min_score,
+        }
+    }
+}
+
+impl From<Criteria> for SuccessCriteria {
+    fn from(of: Criteria) -> Self {
+        Self {
+            require_user_helpful: of.require_user_helpful,
+            require_no_tool_errors: of.require_no_tool_errors,
+            require_non_empty: of.require_non_empty,
+            custom_min_score: of.custom_min_score,
+        }
+    }
+}
+
+impl Default for Criteria {
+    fn default() -> Self {
+        SuccessCriteria::default().into()
+    }
+}
+
+/// One prompt of an experiment.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct VariantItem {
+    id: Uuid,
+    name: Box<str>,
+    prompt_version_id: Uuid,
+    description: Box<str>,
+}
+
+impl From<PromptVariant> for VariantItem {
+    fn from(of: PromptVariant) -> Self {
+        let PromptVariant { id, name, description, version, .. } = of;
+        Self { id: id.0, name, prompt_version_id: version.0, description }
+    }
+}
+
+shape! {
+    /// An experiment.
+    pub(super) struct PromptExperimentItem from view: PromptExperimentView {
+        let of = view.experiment;
+    } {
+        id: Uuid = view.id.0,
+        name: Box<str> = of.name,
+        agent_id: Uuid = of.agent.0,
+        /// `draft`, `running`, `paused` or `completed`.
+        status: &'static str = of.status.as_str(),
+        /// Percent of the sessions, for each variant.
+        traffic_split: Vec<u8> = of.variants.iter().map(|variant| variant.share).collect(),
+        success_criteria: Criteria = of.criteria.into(),
+        /// What is compared; the others are compared with the first.
+        variants: Vec<VariantItem> = of.variants.into_iter().map(VariantItem::from).collect(),
+        created_at: Moment = Moment(of.created_at),
+        /// When it was first started.
+        started_at: Option<Moment> = of.started_at.map(Moment),
+        /// When it was completed.
+        ended_at: Option<Moment> = of.ended_at.map(Moment),
+        /// The variant that won; null before the end, and if none did.
+        winner_variant_id: Option<Uuid> = of.winner.map(|id| id.0),
+    }
+}
+
+impl Shown for PromptExperimentItem {
+    type View = PromptExperimentView;
+    const NOUN: &'static str = "the experiment";
+}
+
+impl Listed for PromptExperimentItem {
+    const PLURAL: &'static str = "experiments";
+
+    fn filter(call: &Call) -> Result<AgentId, Error> {
+        call.id("agent_id")
+    }
+}
+
+/// A prompt to compare.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct VariantBody {
+    /// Name. Default: a letter.
+    name: Option<String>,
+    /// Required: a version of the agent's prompt.
+    prompt_version_id: Option<Uuid>,
+    /// More about it, at most 1 KiB.
+    description: Option<String>,
+}
+
+/// An experiment to create.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct ExperimentBody {
+    /// Required: one line of at most 128 bytes.
+    name: String,
+    /// Required: 2 to 10 prompts to compare. The others are compared with the first.
+    variants: Vec<VariantBody>,
+    /// Percent of the sessions for each variant, 100 in all. Default: even.
+    traffic_split: Vec<u8>,
+    /// When a turn counts as a win.
+    success_criteria: Criteria,
+}
+
+impl ExperimentBody {
+    pub(super) fn command(self, agent: AgentId) -> CreatePromptExperiment {
+        let variant = |of: VariantBody| NewVariant {
+            name: of.name,
+            description: of.description.unwrap_or_default(),
+            version: of.prompt_version_id.map(PromptVersionId),
+        };
+        CreatePromptExperiment {
+            agent,
+            name: self.name,
+            variants: self.variants.into_iter().map(variant).collect(),
+            shares: self.traffic_split,
+            criteria: self.success_criteria.into(),
+        }
+    }
+}
+
+/// How an experiment ends.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct CompleteBody {
+    /// The variant that won. Default: the one that the figures show, if they show one.
+    winner_variant_id: Option<Uuid>,
+    /// Activate the version of the winner. Default: false.
+    activate: bool,
+}
+
+impl CompleteBody {
+    pub(super) fn command(self, experiment: PromptExperimentId) -> CompletePromptExperiment {
+        let winner = self.winner_variant_id.map(PromptVariantId);
+        CompletePromptExperiment { experiment, winner, activate: self.activate }
+    }
+}
+
+/// What someone says of a turn. `turn_id` or `session_id` is required.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(super) struct FeedbackBody {
+    /// The turn.
+    turn_id: Option<Uuid>,
+    /// The session; its newest turn in the experiment is meant.
+    session_id: Option<Uuid>,
+    /// Required: whether it helped.
+    helpful: Option<bool>,
+    /// How well, 0 to 1.
+    score: Option<f32>,
+}
+
+impl FeedbackBody {
+    pub(super) fn command(self, experiment: PromptExperimentId) -> Result<GivePromptFeedback, Error> {
+        let Some(helpful) = self.helpful else { return Err(Error::bad_field("helpful", "helpful is missing")) };
+        Ok(GivePromptFeedback {
+            experiment,
+            turn: self.turn_id.map(TurnId),
+            session: self.session_id.map(SessionId),
+            feedback: Feedback { helpful, score: self.score },
+        })
+    }
+}
+
+shape! {
+    /// A turn with what was said of it.
+    pub(super) struct ImpressionItem from view: PromptImpressionView {
+        let of = view.impression;
+    } {
+        turn_id: Uuid = view.turn.0,
+        session_id: Uuid = of.session.0,
+        variant_id: Uuid = of.variant.0,
+        /// Whether it counts as a win now.
+        won: bool = of.won,
+        helpful: Option<bool> = of.feedback.map(|feedback| feedback.helpful),
+        score: Option<f32> = of.feedback.and_then(|feedback| feedback.score),
+    }
+}
+
+/// The figures of a variant.
+#[derive(Serialize, JsonSchema)]
+struct VariantMetrics {
+    variant_id: Uuid,
+    variant_name: Box<str>,
+    prompt_version_id: Uuid,
+    /// Turns that ended.
+    impressions: u64,
+    /// Turns that met the success criteria.
+    wins: u64,
+    /// Wins of impressions, 0 to 1; null without impressions.
+    win_rate: Option<f64>,
+    /// Turns with feedback.
+    rated: u64,
+    /// The same as `impressions`.
+    total_requests: u64,
+    /// Turns with an answer.
+    successful_requests: u64,
+    /// Turns that failed. The rest was stopped.
+    failed_requests: u64,
+    /// Turns with an answer of those with an answer and those that failed; null without any.
+    success_rate: Option<f64>,
+    /// Mean time from the first model call to the end of a turn; null without impressions.
+    avg_latency_ms: Option<f64>,
+    /// Mean cost of a turn; null without impressions.
+    avg_cost_usd: Option<f64>,
+    total_cost_usd: f64,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "turns and milliseconds are fewer than 2^52")]
+fn ratio(part: u64, of: u64) -> Option<f64> {
+    (of > 0).then(|| part as f64 / of as f64)
+}
+
+impl From<&PromptVariant> for VariantMetrics {
+    fn from(variant: &PromptVariant) -> Self {
+        let totals = variant.totals;
+        Self {
+            variant_id: variant.id.0,
+            variant_name: variant.name.clone(),
+            prompt_version_id: variant.version.0,
+            impressions: totals.impressions,
+            wins: totals.wins,
+            win_rate: ratio(totals.wins, totals.impressions),
+            rated: totals.rated,
+            total_requests: totals.impressions,
+            successful_requests: totals.succeeded,
+            failed_requests: totals.failed,
+            success_rate: ratio(totals.succeeded, totals.succeeded + totals.failed),
+            avg_latency_ms: ratio(totals.latency_ms, totals.impressions),
+            avg_cost_usd: ratio(totals.cost.0, totals.impressions).map(|micros| micros / 1e6),
+            total_cost_usd: totals.cost.usd(),
+        }
+    }
+}
+
+/// A variant beside the first one.
+#[derive(Serialize, JsonSchema)]
+struct ComparisonItem {
+    variant_id: Uuid,
+    /// Its win rate less that of the first variant; null while one of them has no impressions.
+    difference: Option<f64>,
+    /// `better`, `worse`, `no_difference`, or `not_enough_data`.
+    verdict: &'static str,
+    /// The z-score; null if there is not enough data.
+    z: Option<f64>,
+    /// The p-value, corrected for the number of comparisons; null if there is not enough data.
+    p_value: Option<f64>,
+    /// What is missing, if there is not enough data.
+    reason: Option<String>,
+}
+
+impl From<Comparison> for ComparisonItem {
+    fn from(of: Comparison) -> Self {
+        let tested = of.outcome.as_ref().ok();
+        let verdict = match tested {
+            None => "not_enough_data",
+            Some(tested) if !tested.is_significant => "no_difference",
+            Some(tested) if tested.z > 0.0 => "better",
+            Some(_) => "worse",
+        };
+        Self {
+            variant_id: of.variant.0,
+            difference: of.difference,
+            verdict,
+            z: tested.map(|tested| tested.z),
+            p_value: tested.map(|tested| tested.p_value),
+            reason: of.outcome.err(),
+        }
+    }
+}
+
+/// Whether differences are more than chance explains.
+#[derive(Serialize, JsonSchema)]
+struct Significance {
+    /// The name of the test.
+    test: &'static str,
+    /// The p-value below which a difference counts.
+    alpha: f64,
+    /// The first variant, with which the others are compared.
+    control_variant_id: Uuid,
+    comparisons: Vec<ComparisonItem>,
+    /// The variant that the figures show as better; null if they show none.
+    winner_variant_id: Option<Uuid>,
+    /// What the test assumes.
+    note: &'static str,
+}
+
+/// What the test assumes.
+const NOTE: &str = "The test takes each turn as independent. Turns of one session are not, so with few long sessions it is too \
+    confident. It holds for one look at a time that you chose before. If you look often and stop at the first small p-value, \
+    you are misled more often than alpha says.";
+
+impl From<Comparisons> for Significance {
+    fn from(of: Comparisons) -> Self {
+        Self {
+            test: TEST,
+            alpha: ALPHA,
+            control_variant_id: of.control.0,
+            comparisons: of.of.into_iter().map(ComparisonItem::from).collect(),
+            winner_variant_id: of.winner.map(|id| id.0),
+            note: NOTE,
+        }
+    }
+}
+
+/// The figures of an experiment.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Metrics {
+    experiment_id: Uuid,
+    /// `draft`, `running`, `paused` or `completed`.
+    status: &'static str,
+    /// One for each variant, in their order.
+    metrics: Vec<VariantMetrics>,
+    significance: Significance,
+}
+
+impl Metrics {
+    pub(super) fn of(id: PromptExperimentId, experiment: &PromptExperiment) -> Self {
+        Self {
+            experiment_id: id.0,
+            status: experiment.status.as_str(),
+            metrics: experiment.variants.iter().map(VariantMetrics::from).collect(),
+            significance: compare(experiment).into(),
+        }
+    }
+}

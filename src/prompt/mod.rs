@@ -1,0 +1,19 @@
+//! Versions of system prompts, and experiments that compare them (spec 3).
+
+pub mod config;
+
+use crate::kernel::cli::{Group, Resource, Subcommand};
+use crate::kernel::domain::Domain;
+
+/// What this domain brings.
+pub const DOMAIN: Domain = Domain {
+    name: "prompt",
+    commands: &[Subcommand::of(
+        64,
+        "prompt",
+        "Save versions of system prompts, and compare them",
+        &[Resource::at("/api/agents/{agent_id}/prompts"), Resource::at("/api/prompts")],
+    )
+    .under(Group::Abilities)],
+    ..Domain::EMPTY
+};

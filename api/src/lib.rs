@@ -43,6 +43,7 @@ pub mod schedule;
 pub mod second_factor;
 pub mod security;
 pub mod session;
+pub mod sign_in;
 pub mod skill;
 pub mod skill_evolution;
 pub mod skill_source;
@@ -129,6 +130,7 @@ const LIST: &[HttpDomain] = &[
     people::DOMAIN,
     widget::DOMAIN,
     media::DOMAIN,
+    sign_in::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

@@ -26,6 +26,7 @@ pub mod people;
 pub mod proactive_memory;
 pub mod schedule;
 pub mod session;
+pub mod sign_in;
 pub mod task;
 pub mod trigger;
 pub mod turn;
@@ -77,6 +78,7 @@ pub const DOMAINS: &[Domain] = &[
     comms::DOMAIN,
     auto_dream::DOMAIN,
     widget::DOMAIN,
+    sign_in::DOMAIN,
 ];
 
 #[cfg(test)]

@@ -52,6 +52,7 @@ use crate::proactive_memory::config::ProactiveMemory;
 use crate::provider::config::{DefaultModel, Provider};
 use crate::replay::inputs::config::Inputs;
 use crate::security::config::Security;
+use crate::sign_in::config::ExternalAuth;
 use crate::skill::config::SkillSettings;
 use crate::skill_source::config::{ClawHub, ClawHubCn, Registry, SkillSources};
 use crate::snapshot::config::Snapshots;
@@ -98,6 +99,7 @@ pub const DOMAIN: Domain = Domain {
         "inbox",
         "channel",
         "people",
+        "sign_in",
     ],
     commands: &[
         Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration").under(Group::Daemon)
@@ -206,6 +208,8 @@ table! {
         users: BTreeMap<Box<str>, UserConfig> => named_or_listed("ann"),
         /// What holds for all users.
         people: People => table(),
+        /// Single sign-on at identity providers (OpenID Connect).
+        external_auth: ExternalAuth => table(),
         /// What holds for all channels.
         channels: ChannelsConfig => table(),
         /// Limits of the answers to chats.
@@ -237,7 +241,7 @@ table! {
 
 impl Document for Config {
     const RESERVED: &'static [&'static str] =
-        &["compaction", "context_engine", "external_auth", "pairing", "prompt_intelligence", "terminal"];
+        &["compaction", "context_engine", "pairing", "prompt_intelligence", "terminal"];
     const FORMER: Former = &[("channels", former_channel)];
 }
 

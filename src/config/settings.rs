@@ -39,6 +39,7 @@ impl Config {
         settings.set(ConfiguredSites(self.web_chats.clone()));
         settings.set(ConfiguredRoutes { bindings: self.bindings.clone(), broadcast: self.broadcast.clone() });
         settings.set(ConfiguredUsers(self.users.clone()));
+        settings.set(self.external_auth.clone());
         settings.set(self.channels.clone());
         settings.set(self.auto_reply.clone());
         settings.set(self.exec_policy.clone());

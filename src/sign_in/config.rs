@@ -6,7 +6,7 @@ use agentsvc_components::kernel::scope::Role;
 use agentsvc_systems::people::limits::USER_IDENTITY_BYTES_MAX;
 
 use crate::kernel::config::text::{is_own_variable, variable};
-use crate::kernel::config::{Reader, table, word};
+use crate::kernel::config::{Reader, Word, table, word};
 use crate::kernel::host::host_of;
 use crate::kernel::oauth::secure;
 
@@ -46,7 +46,7 @@ table! {
         allowed_domains: Vec<Box<str>> => list(domain).protected(),
         /// Role of people who are added: viewer, user or admin.
         #[serde(serialize_with = "word")]
-        default_role: Role = Role::User => choice(<Role as crate::kernel::config::Word>::WORDS).protected(),
+        default_role: Role = Role::User => choice(Role::WORDS).protected(),
         /// Seconds that a session lasts, 60 to 2592000.
         session_ttl_secs: u64 = 86_400 => integer(60..=2_592_000).protected(),
         /// Refuse accounts whose mail address the provider has not verified. Without it, whoever can choose an address at the

@@ -7,7 +7,7 @@
 //! | `HttpOnly`, `SameSite=Strict`, and beyond this machine `Secure` and the prefix `__Host-` | no script reads it, and no other site or name sets it |
 
 use hyper::Method;
-use hyper::header::{COOKIE, HOST, HeaderValue, ORIGIN};
+use hyper::header::{AUTHORIZATION, COOKIE, HOST, HeaderValue, ORIGIN};
 use hyper::http::request::Parts;
 
 use crate::http::origin::{is_loopback_name, without_port};
@@ -54,7 +54,9 @@ impl Cookie<'_> {
 /// The token of the session that a request of a page of this daemon shows.
 pub(crate) fn session(parts: &Parts, auth: Auth) -> Option<&str> {
     let is_silent = matches!(parts.method, Method::GET | Method::HEAD) && auth != Auth::Socket;
-    SESSION.of(parts).filter(|_| is_own_page(parts, is_silent))
+    // Whoever shows a key is who the key says.
+    let is_keyed = parts.headers.contains_key(AUTHORIZATION);
+    SESSION.of(parts).filter(|_| !is_keyed && is_own_page(parts, is_silent))
 }
 
 /// Does a page of this daemon send the request? One that says nothing of itself counts where `is_silent`.
@@ -114,6 +116,7 @@ mod tests {
             ("POST", &[("origin", "http://localhost:4545")], false),
             ("POST", &[("origin", "null")], false),
             ("GET", &[("origin", "https://evil.example")], false),
+            ("GET", &[("authorization", "Bearer x")], false),
             ("POST", &[("sec-fetch-site", "cross-site"), ("origin", "http://127.0.0.1:4545")], false),
         ] {
             let headers = [&[sent, host], more].concat();

@@ -153,7 +153,9 @@ async fn callback(call: Call) -> Result<Response, Error> {
             let mut response = redirect(StatusCode::SEE_OTHER, "../../")?;
             let token = session.token.unwrap_or_default();
             let cookies = [SESSION.set(&parts, &token, session.expires_in), BINDING.set(&parts, "", 0)];
-            cookies.into_iter().flatten().for_each(|cookie| drop(response.headers_mut().append(SET_COOKIE, cookie)));
+            for cookie in cookies.into_iter().flatten() {
+                response.headers_mut().append(SET_COOKIE, cookie);
+            }
             Ok(response)
         }
         Ok(session) => Ok(private(reply::ok(&session)?)),

@@ -87,7 +87,9 @@ fn sign_in(world: &mut World, it: SignIn) -> Result<SignedIn, Refusal> {
     world.mark(entity);
     note(world, id, audit_kinds::SIGNED_IN, details);
     let role = people::seen_user(world, user).map_or(Role::Viewer, |user| user.role);
-    Ok(SignedIn { session: SignInView::seen(world, id)?, role })
+    // Whoever signs in may be known to act as someone else until now.
+    let session = SignInView::of(world, entity).ok_or_else(|| Refusal::not_found("sign-in session", id))?;
+    Ok(SignedIn { session, role })
 }
 
 /// Without the texts that are too long.

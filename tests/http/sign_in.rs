@@ -98,7 +98,7 @@ fn a_state_is_good_once_and_a_code_is_good_for_its_sign_in() {
     let provider = Provider::start();
     let daemon = provider.daemon("");
     let callback = "/api/auth/callback";
-    daemon.get(&format!("{callback}?code=x")).refused_field(400, "state");
+    daemon.get("/api/auth/callback?code=x").refused_field(400, "state");
     daemon.get(&format!("{callback}?state=x")).refused_field(400, "code");
     daemon.get(&format!("{callback}?state={}&code=x", "s".repeat(17_000))).refused_field(400, "state");
     for state in ["x", "a.b", &"A".repeat(43)] {
@@ -124,7 +124,7 @@ fn a_state_is_good_once_and_a_code_is_good_for_its_sign_in() {
     let form = &[("content-type", "application/x-www-form-urlencoded")];
     assert!(daemon.send("POST", callback, form, Some(query.as_bytes())).expect(200)["token"].is_string());
     let sent = pairs(provider.agree(&login(&daemon)).split_once('?').unwrap().1);
-    assert!(daemon.post(callback, &json!(sent)).expect(200)["token"].is_string());
+    assert!(daemon.post("/api/auth/callback", &json!(sent)).expect(200)["token"].is_string());
     // The person says no.
     let declined = format!(
         "{callback}?error=access_denied&error_description=canary&state={}",
@@ -247,7 +247,9 @@ fn tokens_are_looked_at_by_those_who_see_everything() {
 fn without_a_configuration_sign_in_is_off() {
     let mut daemon = Daemon::with(&format!("api_key = \"{KEY}\"\n"));
     assert_eq!(daemon.get("/api/auth/login").expect(503)["code"], "sign_in_off");
-    assert_eq!(daemon.get("/api/auth/login/default").expect(503)["code"], "sign_in_off");
+    for provider in ["default", "company"] {
+        assert_eq!(daemon.get(&format!("/api/auth/login/{provider}")).expect(503)["code"], "sign_in_off");
+    }
     let listed = daemon.get("/api/auth/providers").expect(200);
     assert_eq!(listed, json!({ "enabled": false, "password": false, "providers": [] }));
     daemon.get("/api/auth/userinfo").refused(401);

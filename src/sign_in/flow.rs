@@ -181,9 +181,9 @@ impl Flow {
         if claims::subject(more) != claims::subject(claims) {
             return Err("the profile is of another person".to_owned());
         }
-        for (name, value) in more {
-            claims.entry(name).or_insert_with(|| value.clone());
-        }
+        // An address and whether it is verified come from one place.
+        claims.remove("email_verified");
+        claims.extend(more.clone());
         Ok(())
     }
 

@@ -250,7 +250,7 @@ async fn introspect(call: Call) -> Result<Response, Error> {
     let Some(grant) = own else {
         return Ok(private(reply::ok(&sign_ins(&call)?.introspect(token, provider).await?)?));
     };
-    let scopes: Vec<_> = Scope::ALL.into_iter().filter(|scope| grant.has(*scope)).map(Scope::as_str).collect();
+    let scopes: Vec<_> = Scope::ALL.into_iter().filter(|scope| grant.has(*scope)).map(|scope| scope.as_str()).collect();
     let introspected = Introspected {
         active: true,
         token_type: if grant.is_session { "session" } else { "api_key" },

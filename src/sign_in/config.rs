@@ -162,7 +162,7 @@ impl ExternalAuth {
         let is_name = |name: &str| {
             !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
         };
-        if let Some(name) = self.providers.keys().find(|name| **name == *DEFAULT || !is_name(name)) {
+        if let Some(name) = self.providers.keys().find(|name| &***name == DEFAULT || !is_name(name)) {
             let text = format!("{name:?} is not a name: use letters, digits, `-` and `_`, and not `{DEFAULT}`");
             reader.problem("providers", text);
         }

@@ -2,8 +2,6 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 use serde::de::Error as _;

@@ -238,6 +238,8 @@ fn secret_some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secr
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
     use serde_json::json;
 
     use super::*;

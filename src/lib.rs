@@ -45,6 +45,7 @@ pub mod schedule;
 pub mod second_factor;
 pub mod security;
 pub mod session;
+pub mod sign_in;
 pub mod skill;
 pub mod skill_evolution;
 pub mod skill_scan;
@@ -114,6 +115,7 @@ pub const DOMAINS: &[Domain] = &[
     a2a::DOMAIN,
     peer::DOMAIN,
     people::DOMAIN,
+    sign_in::DOMAIN,
     web::DOMAIN,
     chat::DOMAIN,
     channel::DOMAIN,

@@ -7,6 +7,7 @@
 #    tests/channels.rs runs, with aiosmtpd and pymap, the mail servers of one of them, and trustme, which makes
 #    certificates; pyotp and openpyxl for tests/http; schemathesis for tests/openapi.sh.
 #  - venv-a2a0, venv-a2a1: both versions of the Agent2Agent protocol, which are two versions of one package.
+#  - npm-oidc: an identity provider, at which people sign in in tests/http. Used where Node is there already.
 #  - venv-mcpservers, npm: MCP servers that people run. They pin versions of the `mcp` package. Those of npm are used where
 #    Node is there already.
 set -euo pipefail
@@ -55,5 +56,8 @@ environment venv-mcpservers 'mcp_server_fetch, mcp_server_git, mcp_server_time' 
 if command -v node >/dev/null && command -v npm >/dev/null && [ ! -d "$target/npm/node_modules/@modelcontextprotocol/server-memory" ]; then
   npm install --silent --no-audit --no-fund --prefix "$target/npm" \
     @modelcontextprotocol/server-filesystem @modelcontextprotocol/server-memory >&2
+fi
+if command -v node >/dev/null && command -v npm >/dev/null && [ ! -d "$target/npm-oidc/node_modules/oidc-provider" ]; then
+  npm install --silent --no-audit --no-fund --prefix "$target/npm-oidc" oidc-provider@8.8.1 >&2
 fi
 cp "$0" "$stamp"

@@ -104,7 +104,7 @@ cases! {
         graph_of_many_agents,
         pictures,
     }
-    people { keys, roles }
+    people { keys, roles, password }
     product {
         a_key_is_tested_a_model_chosen_and_a_tool_runs,
         a_local_runtime_is_found_or_its_absence_explained,

@@ -44,6 +44,7 @@ pub mod schedule;
 pub mod second_factor;
 pub mod security;
 pub mod session;
+pub mod sign_in;
 pub mod skill;
 pub mod skill_evolution;
 pub mod skill_source;
@@ -131,6 +132,7 @@ const LIST: &[HttpDomain] = &[
     widget::DOMAIN,
     media::DOMAIN,
     prompt::DOMAIN,
+    sign_in::DOMAIN,
 ];
 
 /// Every domain of the daemon, and the table of their routes.

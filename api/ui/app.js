@@ -213,7 +213,7 @@ function buildRail() {
       { label: "Set up a model", icon: "settings", all: true, scope: "admin", run: setUpModel },
       { label: "Keyboard shortcuts", icon: "key", run: showKeys },
       { label: "API description", icon: "file", all: true, run: showApi },
-      ...(api.key.get() ? [{ label: me().name ? `Sign out ${me().name}` : "Sign out", icon: "out", run: signOut }] : []),
+      ...(isSignedIn() ? [{ label: me().name ? `Sign out ${me().name}` : "Sign out", icon: "out", run: signOut }] : []),
     ],
   });
   const find = h("button", { class: "rail-button rail-search", type: "button", title: `Search (${keyText("Mod+K").map((part) => part.textContent ?? part).join("+")})`, "aria-label": "Search everything", onclick: () => showPalette().catch(showError) }, icon("search"));
@@ -262,7 +262,7 @@ async function showPalette() {
     { label: "Change the theme", icon: "sun", hint: themeName(), run: nextTheme },
     { label: "Keyboard shortcuts", icon: "key", hint: "?", run: showKeys, isFirst: false },
     { label: "API description", icon: "file", all: true, run: showApi, isFirst: false },
-    ...(api.key.get() ? [{ label: "Sign out", icon: "out", run: signOut, isFirst: false }] : []),
+    ...(isSignedIn() ? [{ label: "Sign out", icon: "out", run: signOut, isFirst: false }] : []),
   ]);
   const pages = [...listed(), ...allowed(PAGES).filter(({ isInner, key }) => isInner && key)].map((page) => ({ group: "Pages", label: page.label, hint: page.key ? `g ${page.key}` : "", icon: page.icon, run: () => go([page.name]) }));
   openPalette({ entries: () => [...actions.map((action) => ({ group: "Actions", ...action })), ...pages, ...parts], go });
@@ -281,7 +281,11 @@ function partsOf() {
   return parts;
 }
 
-function signOut() {
+/** With a key of this tab, or as a person with a session. */
+const isSignedIn = () => api.key.get() !== null || me().kind === "session";
+
+async function signOut() {
+  if (me().kind === "session") await api.call("POST", "/api/auth/logout").catch(showError);
   api.key.forget();
   location.reload();
 }

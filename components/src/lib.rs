@@ -27,6 +27,7 @@ pub mod proactive_memory;
 pub mod prompt;
 pub mod schedule;
 pub mod session;
+pub mod sign_in;
 pub mod task;
 pub mod trigger;
 pub mod turn;
@@ -79,6 +80,7 @@ pub const DOMAINS: &[Domain] = &[
     comms::DOMAIN,
     auto_dream::DOMAIN,
     widget::DOMAIN,
+    sign_in::DOMAIN,
 ];
 
 #[cfg(test)]

@@ -54,6 +54,7 @@ use crate::prompt::config::PromptIntelligence;
 use crate::provider::config::{DefaultModel, Provider};
 use crate::replay::inputs::config::Inputs;
 use crate::security::config::Security;
+use crate::sign_in::config::ExternalAuth;
 use crate::skill::config::SkillSettings;
 use crate::skill_source::config::{ClawHub, ClawHubCn, Registry, SkillSources};
 use crate::snapshot::config::Snapshots;
@@ -101,6 +102,7 @@ pub const DOMAIN: Domain = Domain {
         "channel",
         "people",
         "prompt",
+        "sign_in",
     ],
     commands: &[
         Subcommand::group::<cli::Config>(9, "config", "Show, check or change the configuration").under(Group::Daemon)
@@ -213,6 +215,8 @@ table! {
         users: BTreeMap<Box<str>, UserConfig> => named_or_listed("ann"),
         /// What holds for all users.
         people: People => table(),
+        /// Single sign-on at identity providers (OpenID Connect).
+        external_auth: ExternalAuth => table(),
         /// What holds for all channels.
         channels: ChannelsConfig => table(),
         /// Limits of the answers to chats.
@@ -243,7 +247,7 @@ table! {
 }
 
 impl Document for Config {
-    const RESERVED: &'static [&'static str] = &["compaction", "context_engine", "external_auth", "pairing", "terminal"];
+    const RESERVED: &'static [&'static str] = &["compaction", "context_engine", "pairing", "terminal"];
     const FORMER: Former = &[("channels", former_channel)];
 }
 

@@ -43,6 +43,7 @@ impl Config {
             roles: self.channel_role_mapping.clone(),
         });
         settings.set(ConfiguredUsers(self.users.clone()));
+        settings.set(self.external_auth.clone());
         settings.set(self.channels.clone());
         settings.set(self.auto_reply.clone());
         settings.set(self.exec_policy.clone());

@@ -17,6 +17,7 @@ pub(crate) mod host;
 pub mod latency_histogram;
 pub mod logging;
 pub(crate) mod memory;
+pub(crate) mod oauth;
 pub(crate) mod openat2;
 pub(crate) mod percent;
 pub mod places;

@@ -3,10 +3,14 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use super::password;
 use crate::kernel::cli::context::Context;
 use crate::kernel::cli::output::{Table, field, items};
 use crate::kernel::cli::{Error, Run, output};
 use crate::kernel::percent::encoded;
+
+/// Bytes of the shortest password.
+const PASSWORD_BYTES_MIN: usize = 8;
 
 /// Subcommands of `key`.
 #[derive(Debug, Subcommand)]
@@ -52,6 +56,8 @@ pub(crate) enum User {
     List,
     /// Add a user
     Create(CreateUser),
+    /// Read a password from standard input and print its hash, for `password_hash` in config.toml
+    HashPassword,
     /// Delete a user and revoke their keys
     Remove {
         /// Name or id of the user
@@ -107,9 +113,23 @@ impl Run for User {
                 let answer = context.block_on(async { context.client()?.post("/api/users", Some(&body)).await })?;
                 print(context, &answer, |user| format!("{}\n", field(user, "/id")))
             }
+            Self::HashPassword => hash_password(),
             Self::Remove { user } => remove(context, "users", &id_of(context, &user)?, "removed"),
         }
     }
+}
+
+fn hash_password() -> Result<(), Error> {
+    let mut line = String::new();
+    std::io::stdin()
+        .read_line(&mut line)
+        .map_err(|error| Error::Usage(format!("cannot read the password: {error}")))?;
+    let password = line.trim_end_matches(['\r', '\n']);
+    if password.len() < PASSWORD_BYTES_MIN {
+        return Err(Error::Usage(format!("the password must have at least {PASSWORD_BYTES_MIN} bytes")));
+    }
+    let hash = password::make(password).map_err(Error::Usage)?;
+    output::print(&format!("{hash}\n"))
 }
 
 fn remove(context: &Context, kind: &str, id: &str, done: &str) -> Result<(), Error> {

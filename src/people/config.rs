@@ -7,10 +7,14 @@ use agentsvc_systems::config::AGENTS_PER_USER_DEFAULT;
 use agentsvc_systems::people::{ConfiguredUser, limits};
 use serde_json::{Map, Value};
 
+use super::password;
 use crate::kernel::config::{Reader, Secret, Word, Words, table, word};
 
 /// A hash as the first file shows it, of no key that is known.
 const HASH_EXAMPLE: &str = "$sha256$0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+/// The same of a password.
+const PASSWORD_EXAMPLE: &str =
+    "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY";
 /// What an `api_key_hash` begins with.
 const HASH: &str = "$sha256$";
 
@@ -25,6 +29,9 @@ table! {
         /// SHA-256 of their API key: `$sha256$` and 64 hexadecimal digits. Use a long random key, such as one of
         /// `openssl rand -hex 32`.
         api_key_hash: Secret => secret(hash).example(HASH_EXAMPLE),
+        /// Hash of the password with which they sign in on the page, made by `agentsvc user hash-password`. Default: they have no
+        /// password.
+        password_hash: Secret => secret(password::checked).example(PASSWORD_EXAMPLE),
     }
 }
 
@@ -54,6 +61,19 @@ impl Word for Role {
 pub struct ConfiguredUsers(pub BTreeMap<Box<str>, UserConfig>);
 
 impl ConfiguredUsers {
+    /// Has someone a password?
+    pub(crate) fn have_passwords(&self) -> bool {
+        self.0.values().any(|user| user.password_hash.is_set())
+    }
+
+    /// Is it the password of this user? Takes as long for one who has none as for another one.
+    pub(crate) fn is_password(&self, name: &str, given: &str) -> bool {
+        let own = self.0.get(name).map(|user| &user.password_hash).filter(|hash| hash.is_set());
+        let any = || self.0.values().map(|user| &user.password_hash).find(|hash| hash.is_set());
+        let is_right = own.or_else(any).is_some_and(|hash| password::is_right(given, hash));
+        is_right && own.is_some()
+    }
+
     /// The same for the world.
     pub(super) fn listed(&self) -> Vec<ConfiguredUser> {
         let bindings =
@@ -161,6 +181,7 @@ mod tests {
             ("role = \"emperor\"", "a.role"),
             ("api_key_hash = \"secret\"", "a.api_key_hash: must be $sha256$ and 64 hexadecimal digits"),
             ("api_key_hash = \"$argon2id$v=19$x\"", "a.api_key_hash: argon2 hashes are not supported"),
+            ("password_hash = \"secret\"", "a.password_hash: must be an argon2id hash"),
             ("channel_bindings = { telegram = 1 }", "a.channel_bindings"),
             ("channel_bindings = { telegram = \"\" }", "a.channel_bindings"),
         ] {

@@ -2,6 +2,7 @@
 
 mod cli;
 pub mod config;
+pub(crate) mod password;
 
 use std::sync::Arc;
 

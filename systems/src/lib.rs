@@ -37,6 +37,7 @@ pub mod rehearsal;
 pub mod replay;
 pub mod schedule;
 pub mod session;
+pub mod sign_in;
 pub mod skill;
 pub mod skill_evolution;
 pub mod taint;
@@ -112,6 +113,7 @@ pub const DOMAINS: &[Domain] = &[
     widget::DOMAIN,
     auto_dream::DOMAIN,
     media::DOMAIN,
+    sign_in::DOMAIN,
     skill::DOMAIN,
     skill_evolution::DOMAIN,
     world::DOMAIN,

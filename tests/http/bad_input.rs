@@ -104,6 +104,7 @@ const BARE: &[&str] = &[
     "consolidate",
     "trigger",
     "abort",
+    "logout",
 ];
 
 #[test]

@@ -100,6 +100,7 @@ mod schedules;
 mod second_factor;
 mod security;
 mod sessions;
+mod sign_in;
 mod skill_code;
 mod skill_evolution;
 mod skill_git;

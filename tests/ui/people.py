@@ -1,6 +1,8 @@
 """Users and keys in the browser: they are made and revoked, and the page of each key has no button that is refused."""
 
+import os
 import re
+import subprocess
 import sys
 
 from playwright.sync_api import expect
@@ -10,6 +12,15 @@ import stage as stages
 from stage import config
 
 KEY = 'api_key = "the-key-of-the-configuration"\n'
+
+
+def password_hash(password):
+    """As the command line makes it."""
+    made = subprocess.run([os.environ["AGENTSVC_BIN"], "user", "hash-password"], input=password + "\n", text=True, capture_output=True, check=True)
+    return made.stdout.strip()
+
+
+PASSWORD = f'[[users]]\nname = "ann"\nrole = "admin"\npassword_hash = "{password_hash("correct horse")}"\n'
 
 
 def sign_in(stage, key, hash=""):
@@ -156,6 +167,32 @@ def api(page, method, path, body):
       return (await fetch(path, { method, headers, body: JSON.stringify(body) })).json();
     }"""
     return page.evaluate(script, [method, path, body])
+
+
+@config(KEY + PASSWORD)
+def case_password(stage):
+    """A person signs in with a password, sees their session, and signs out; the page never has the token."""
+    page = stage.new_page()
+    stage.allowed = ["status of 401"]
+    stage.open("#/settings/sessions", page)
+    login = page.get_by_role("dialog", name="Sign in to agentsvc")
+    login.get_by_label("Name").fill("ann")
+    login.get_by_label("Password").fill("wrong")
+    login.get_by_role("button", name="Sign in with a password").click()
+    expect(login.get_by_text("the name or the password is wrong")).to_be_visible()
+    access.check(page, "the login")
+    stage.shoot("login-password", page)
+    login.get_by_label("Password").fill("correct horse")
+    login.get_by_role("button", name="Sign in with a password").click()
+    expect(login).to_have_count(0)
+    sessions = page.get_by_role("table", name="Sessions")
+    expect(sessions).to_contain_text("ann (this session)")
+    access.check(page, "sessions")
+    stage.shoot("sessions", page)
+    assert page.evaluate("() => document.cookie") == "" and page.evaluate("() => sessionStorage.getItem('agentsvc-api-key')") is None
+    page.get_by_role("button", name="End the session of ann").click()
+    page.get_by_role("dialog").get_by_role("button", name="End", exact=True).click()
+    expect(page.get_by_role("dialog", name="Sign in to agentsvc")).to_be_visible()
 
 
 if __name__ == "__main__":

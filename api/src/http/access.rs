@@ -23,7 +23,7 @@ use crate::http::route::Auth;
 use crate::http::settings::ApiSettings;
 use crate::http::shutdown::Shutdown;
 use crate::http::sites::Sites;
-use crate::http::{handshake, query_string};
+use crate::http::{cookie, handshake, query_string};
 
 /// The policy in force. Requests read it without a lock; a change waits for none of them.
 pub struct Access {
@@ -120,10 +120,10 @@ impl Policy {
     }
 
     /// Does a request that [`check_auth`](Self::check_auth) let through act with the key? Every one does where no key is set.
-    pub(crate) fn is_keyed(&self, parts: &Parts, auth: Auth) -> bool {
+    pub(crate) fn is_keyed(&self, parts: &Parts, auth: Auth, seen: &Seen) -> bool {
         match auth {
             Auth::Public | Auth::Page => false,
-            Auth::Optional => self.is_open() || parts.headers.contains_key(AUTHORIZATION),
+            Auth::Optional => self.is_open() || parts.headers.contains_key(AUTHORIZATION) || seen.grant.is_some(),
             Auth::Bearer | Auth::Socket => true,
         }
     }
@@ -184,7 +184,9 @@ impl Policy {
 
     /// What the first named key that the request shows may do. Those keys are long: no number of tries finds one.
     fn granted(&self, parts: &Parts, auth: Auth) -> Option<Arc<Grant>> {
-        shown_keys(parts, auth).find_map(|token| self.keys.find(&hash_of(&token)))
+        let grant = shown_keys(parts, auth).find_map(|token| self.keys.find(&hash_of(&token)));
+        let of_cookie = || self.keys.find(&hash_of(cookie::session(parts, auth)?.as_bytes()));
+        grant.or_else(of_cookie)
     }
 
     /// Waits for the named keys while they are not known yet, if the request shows a key that could be one of them.
@@ -193,7 +195,8 @@ impl Policy {
     /// 503 when they are not known in time.
     pub(crate) async fn await_keys(&self, parts: &Parts, auth: Auth, time: Duration) -> Result<(), Error> {
         let is_own = |token: &[u8]| self.key.as_ref().is_some_and(|key| is_key(key, token));
-        if self.keys.is_known() || shown_keys(parts, auth).all(|token| is_own(&token)) {
+        let has_session = || cookie::session(parts, auth).is_some();
+        if self.keys.is_known() || (shown_keys(parts, auth).all(|token| is_own(&token)) && !has_session()) {
             return Ok(());
         }
         self.keys.known(time).await
@@ -222,6 +225,19 @@ impl Policy {
         }
         self.failures.add(client, now);
         Shown::Wrong
+    }
+
+    /// May a client try a password now?
+    ///
+    /// # Errors
+    /// 429 for a client that has sent many wrong keys or passwords.
+    pub(crate) fn check_guess(&self, client: IpAddr) -> Result<(), Error> {
+        self.failures.check(ClientKey::of(client), Instant::now())
+    }
+
+    /// A client sent a wrong password.
+    pub(crate) fn note_guess(&self, client: IpAddr) {
+        self.failures.add(ClientKey::of(client), Instant::now());
     }
 
     /// Asks for the key where `auth` wants it; `shown` is what [`look`](Self::look) said.

@@ -181,7 +181,7 @@ fn admit<'t>(
         Found::Route(route, _, spans) => {
             let allowed = policy.check_auth(parts, route.auth, peer, seen.shown);
             allowed.inspect_err(|_| api.note_unauthorized(peer, route.path))?;
-            let is_keyed = policy.is_keyed(parts, route.auth);
+            let is_keyed = policy.is_keyed(parts, route.auth, seen);
             if is_keyed {
                 client.show_key();
                 principal::check(&seen.principal(), route)?;

@@ -189,7 +189,7 @@ fn host_of_origin(origin: &str) -> &str {
 }
 
 /// `host[:port]` without the port; an IPv6 address keeps its brackets.
-fn without_port(host: &str) -> &str {
+pub(crate) fn without_port(host: &str) -> &str {
     let end = if host.starts_with('[') {
         host.find(']').map_or(0, |at| at + 1)
     } else {
@@ -201,7 +201,7 @@ fn without_port(host: &str) -> &str {
 }
 
 /// Does the name always mean this machine?
-fn is_loopback_name(host: &str) -> bool {
+pub(crate) fn is_loopback_name(host: &str) -> bool {
     if host.eq_ignore_ascii_case("localhost") {
         return true;
     }

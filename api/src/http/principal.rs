@@ -47,6 +47,8 @@ pub struct Grant {
     pub expires_at: Option<Timestamp>,
     /// When its use was stored last, in milliseconds.
     pub stored_use: AtomicI64,
+    /// It is no key but a session of a person who signed in.
+    pub is_session: bool,
     /// Triggered when it is revoked, may do something else, or has expired: what it let in ends.
     pub(crate) ended: Shutdown,
 }
@@ -66,7 +68,14 @@ impl Grant {
         used_at: Option<Timestamp>,
     ) -> Self {
         let stored_use = AtomicI64::new(used_at.map_or(i64::MIN, |at| at.0));
-        Self { key, user, name, hash, role, scopes, expires_at, stored_use, ended: Shutdown::new() }
+        let ended = Shutdown::new();
+        Self { key, user, name, hash, role, scopes, expires_at, stored_use, is_session: false, ended }
+    }
+
+    /// The same as a session of a person, or as a key.
+    #[must_use]
+    pub fn session(self, is_session: bool) -> Self {
+        Self { is_session, ..self }
     }
 
     /// Does it act in this scope?
@@ -86,6 +95,7 @@ impl Grant {
             scopes: self.scopes.clone(),
             expires_at: self.expires_at,
             stored_use: AtomicI64::new(self.stored_use.load(Ordering::Relaxed)),
+            is_session: self.is_session,
             ended: Shutdown::new(),
         }
     }

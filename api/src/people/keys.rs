@@ -5,10 +5,14 @@ use std::sync::Arc;
 use agentsvc_components::Actor;
 use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::id::KeyId;
+use agentsvc_components::kernel::scope::Role;
+use agentsvc_systems::kernel::command::Command;
 use agentsvc_systems::people::{ConfiguredUser, KeyGrant, ListGrants, NoteKeyUse, SetConfiguredUsers};
+use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex, mpsc, watch};
 
 use crate::http::api::Api;
+use crate::http::call::Call;
 use crate::http::error::Error;
 use crate::http::principal::Grant;
 
@@ -25,6 +29,41 @@ pub trait KeyMaker: Send + Sync + 'static {
     fn random(&self) -> Result<[u8; 32], String>;
 }
 
+/// Carries out a change and puts the keys in force that there are then.
+///
+/// # Errors
+/// Those of the change; 503 when the world cannot be asked.
+pub(crate) async fn change<C: Command>(call: &Call, command: C) -> Result<C::Reply, Error> {
+    let changing = call.api.state::<Changing>();
+    let _held = changing.0.lock().await;
+    let done = call.ask(command).await?;
+    put_in_force(&call.api).await?;
+    Ok(done)
+}
+
+/// A new key or token and its SHA-256. Both begin with words that scanners tell from other secrets.
+///
+/// # Errors
+/// 500: the system has no randomness.
+pub(crate) fn make(call: &Call, prefix: &str) -> Result<(String, [u8; 32]), Error> {
+    let random = call.api.service::<dyn KeyMaker>()?.random();
+    let random = random.map_err(|_| Error::internal("the system has no randomness for a key"))?;
+    let key = random.iter().fold(String::from(prefix), |key, byte| format!("{key}{byte:02x}"));
+    let hash = Sha256::digest(key.as_bytes()).into();
+    Ok((key, hash))
+}
+
+/// Refuses to touch an owner, unless an owner does.
+///
+/// # Errors
+/// 403.
+pub(crate) fn check_rank(call: &Call, role: Role) -> Result<(), Error> {
+    if role == Role::Owner && call.principal.role() != Some(Role::Owner) {
+        return Err(Error::forbidden("only an owner may do this with an owner, or with the key of one"));
+    }
+    Ok(())
+}
+
 /// Puts the keys of the world in force.
 ///
 /// # Errors
@@ -36,7 +75,8 @@ pub(crate) async fn put_in_force(api: &Api) -> Result<(), Error> {
 }
 
 fn grant(of: KeyGrant) -> Grant {
-    Grant::new(of.key, of.user, of.name, of.hash, of.role, of.scopes, of.expires_at, of.used_at)
+    let grant = Grant::new(of.key, of.user, of.name, of.hash, of.role, of.scopes, of.expires_at, of.used_at);
+    grant.session(of.is_session)
 }
 
 /// Puts the users of the configuration and the keys of each world in force when it starts, and follows the configuration;

@@ -4,12 +4,10 @@ use agentsvc_components::kernel::id::{KeyId, UserId};
 use agentsvc_components::kernel::scope::{Role, Scope};
 use agentsvc_components::people::{ApiKey, User};
 use agentsvc_systems::agent::SetOwner;
-use agentsvc_systems::kernel::command::Command;
 use agentsvc_systems::kernel::entities::{Get, Remove};
 use agentsvc_systems::people::{CreateKey, CreateUser, KeyView, UpdateUser, UserView, error_codes};
-use sha2::{Digest, Sha256};
 
-use super::keys::{self, Changing, KeyMaker};
+use super::keys::{self, Changing, change, check_rank};
 use super::shape::{KeyBody, KeyItem, KeyMade, OwnerBody, ScopeWord, UserBody, UserItem, Whoami};
 use crate::http::call::Call;
 use crate::http::crud;
@@ -74,27 +72,13 @@ async fn whoami(call: Call) -> Result<Response, Error> {
     let Some(role) = call.principal.role() else { return Err(Error::unauthorized()) };
     let scopes = Scope::ALL.into_iter().filter(|scope| call.principal.has(*scope)).map(ScopeWord::from).collect();
     let (kind, name, user_id, key_id) = match &call.principal {
+        Principal::Key(grant) if grant.is_session => {
+            ("session", Some(grant.name.clone()), grant.user.map(|user| user.0), Some(grant.key.0))
+        }
         Principal::Key(grant) => ("key", Some(grant.name.clone()), grant.user.map(|user| user.0), Some(grant.key.0)),
         _ => ("owner", None, None, None),
     };
     reply::ok(&Whoami { kind, name, role: role.into(), user_id, key_id, scopes })
-}
-
-/// Carries out a change and puts the keys in force that there are then.
-async fn change<C: Command>(call: &Call, command: C) -> Result<C::Reply, Error> {
-    let changing = call.api.state::<Changing>();
-    let _held = changing.0.lock().await;
-    let done = call.ask(command).await?;
-    keys::put_in_force(&call.api).await?;
-    Ok(done)
-}
-
-/// Refuses to touch an owner, unless an owner does.
-fn check_rank(call: &Call, role: Role) -> Result<(), Error> {
-    if role == Role::Owner && call.principal.role() != Some(Role::Owner) {
-        return Err(Error::forbidden("only an owner may do this with an owner, or with the key of one"));
-    }
-    Ok(())
 }
 
 /// Refuses scopes that the client has not: no key makes one that may do more.
@@ -127,10 +111,7 @@ async fn create_key(call: Call) -> Result<Response, Error> {
         Some(0) => return Err(Error::bad_field("expires_in_secs", "expires_in_secs: must be at least 1")),
         secs => secs.map(|secs| timestamp_now().plus_ms(i64::from(secs) * 1_000)),
     };
-    let random = call.api.service::<dyn KeyMaker>()?.random();
-    let random = random.map_err(|_| Error::internal("the system has no randomness for a key"))?;
-    let key = random.iter().fold(String::from(PREFIX), |key, byte| format!("{key}{byte:02x}"));
-    let hash = Sha256::digest(key.as_bytes()).into();
+    let (key, hash) = keys::make(&call, PREFIX)?;
     let command = CreateKey { name: body.name, hash, role, user, scopes, expires_at };
     let item = change(&call, command).await?.into();
     reply::created(&KeyMade { key, item })

@@ -116,6 +116,8 @@ shape! {
         channel_bindings: BTreeMap<Box<str>, Box<str>> = view.user.channel_bindings.into_iter().collect(),
         /// How many keys they have.
         keys: usize = view.keys,
+        /// Providers at which the user signs in.
+        identities: Vec<Box<str>> = view.user.identities.into_iter().map(|(issuer, _)| issuer).collect(),
         /// Set in `[[users]]` of config.toml, and changed there only.
         configured: bool = view.user.configured,
         created_at: Moment = Moment(view.user.created_at),
@@ -169,12 +171,14 @@ pub(crate) struct OwnerBody {
 /// Who asks.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Whoami {
-    /// `owner` for the key of the configuration and for clients of an open API, `key` for a named key.
+    /// `owner` for the key of the configuration and for clients of an open API, `key` for a named key, `session` for a person who
+    /// signed in.
     pub(crate) kind: &'static str,
     /// Name of the user, or of a key without a user.
     pub(crate) name: Option<Box<str>>,
     pub(crate) role: RoleWord,
     pub(crate) user_id: Option<Uuid>,
+    /// The key, or the session.
     pub(crate) key_id: Option<Uuid>,
     /// What may be done.
     pub(crate) scopes: Vec<ScopeWord>,

@@ -32,6 +32,12 @@ pub struct User {
     /// SHA-256 of the key that the configuration gives them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_hash: Option<[u8; 32]>,
+    /// Who they are at identity providers: the issuer, and the subject there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub identities: Vec<(Box<str>, Box<str>)>,
+    /// Added when they first signed in, not by an administrator.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_sign_in: bool,
 }
 
 impl StoredComponent for User {
@@ -43,7 +49,8 @@ impl User {
     /// Bytes of the texts.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let bindings = self.channel_bindings.iter().map(|(channel, id)| channel.len() + id.len());
+        let pairs = self.channel_bindings.iter().chain(&self.identities);
+        let bindings = pairs.map(|(channel, id)| channel.len() + id.len());
         self.name.len() + bindings.sum::<usize>()
     }
 }

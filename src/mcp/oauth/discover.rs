@@ -5,8 +5,8 @@ use agentsvc_systems::mcp::McpOauth;
 use reqwest::Url;
 
 use super::challenge::Challenge;
-use super::metadata::{Issuer, Resource, canonical, is_scope, issuer_urls, resource_urls, secure};
-use super::request::Reach;
+use super::metadata::{Issuer, Resource, canonical, is_scope, issuer_urls, resource_urls};
+use crate::kernel::oauth::{Reach, secure};
 
 /// The scope that asks for a refresh token (OpenID Connect, 11).
 const OFFLINE: &str = "offline_access";
@@ -177,7 +177,7 @@ mod tests {
     use crate::kernel::egress::Web;
 
     fn looking<T>(settings: &McpOauth, challenge: Option<Challenge>, test: impl FnOnce(&Looking<'_>) -> T) -> T {
-        let reach = Reach { web: Web::default(), named: Vec::new(), own_port: 4545 };
+        let reach = Reach { web: Web::default(), named: Vec::new(), own_port: 4545, answer_bytes_max: 1_024 };
         let server = Url::parse("https://h.example/mcp").unwrap();
         let challenge = challenge.as_ref();
         test(&Looking { reach: &reach, server: &server, settings, challenge, granted: Some("a b") })
@@ -217,7 +217,7 @@ mod tests {
             client_id: text("c"),
             ..McpOauth::default()
         };
-        let reach = Reach { web: Web::default(), named: Vec::new(), own_port: 4545 };
+        let reach = Reach { web: Web::default(), named: Vec::new(), own_port: 4545, answer_bytes_max: 1_024 };
         let plan = |server: &str, settings: McpOauth| {
             let (server, reach) = (Url::parse(server).unwrap(), &reach);
             async move {
@@ -240,7 +240,7 @@ mod tests {
             ("file:///etc/passwd", "is not an https URL"),
         ] {
             let challenge = Challenge { resource_metadata: Some(place.to_owned()), ..Challenge::default() };
-            let reach = Reach { web: Web::default(), named: Vec::new(), own_port: 4545 };
+            let reach = Reach { web: Web::default(), named: Vec::new(), own_port: 4545, answer_bytes_max: 1_024 };
             let server = Url::parse("https://h.example/mcp").unwrap();
             let settings = &McpOauth::default();
             let looking =

@@ -12,10 +12,10 @@ use tokio::time::Instant;
 use super::discover::{Looking, Plan};
 use super::metadata::{canonical, is_same_issuer};
 use super::pending::Pending;
-use super::request::{Answer, host, is_word};
 use super::sign_in::{Problem, SignIn};
 use super::stored::{Client, Method, Stored, Tokens, now_ms};
 use crate::kernel::config::Secret;
+use crate::kernel::oauth::{Answer, host, is_word};
 
 /// The name of the daemon as a client.
 const CLIENT_NAME: &str = "agentsvc";

@@ -4,7 +4,8 @@ use reqwest::Url;
 use serde_json::Value;
 
 use super::challenge::Challenge;
-use super::metadata::{Issuer, Resource, is_same_issuer, is_scope, issuer_urls, resource_urls, secure};
+use super::metadata::{Issuer, Resource, is_same_issuer, is_scope, issuer_urls, resource_urls};
+use crate::kernel::oauth::secure;
 
 /// Reads metadata of a server at `url` and of authorization servers, and a challenge; gives how much of it can be used.
 pub(crate) fn read(url: &str, challenge: &str, metadata: &[u8]) -> usize {

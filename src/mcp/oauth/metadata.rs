@@ -4,14 +4,12 @@
 use reqwest::Url;
 use serde_json::Value;
 
-use crate::kernel::host::is_loopback;
+use crate::kernel::oauth::{URL_BYTES_MAX, secure};
 
 /// Values of one list that are looked at.
 const LISTED_MAX: usize = 256;
 /// Bytes of a scope, and of other words.
 const WORD_BYTES_MAX: usize = 256;
-/// Bytes of a URL.
-const URL_BYTES_MAX: usize = 2_048;
 
 /// The MCP server as a protected resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,22 +36,6 @@ pub(super) struct Issuer {
     pub(super) methods: Option<Vec<String>>,
     /// Its answers name it (RFC 9207).
     pub(super) names_itself: bool,
-}
-
-/// An address that tokens may go to: encrypted, or on this machine.
-///
-/// # Errors
-/// What is wrong, in words that continue a sentence.
-pub(super) fn secure(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|_| "is not a URL".to_owned())?;
-    if text.len() > URL_BYTES_MAX || !url.username().is_empty() || url.password().is_some() {
-        return Err("is too long or contains a user".to_owned());
-    }
-    match (url.scheme(), url.host_str()) {
-        ("https", Some(_)) => Ok(url),
-        ("http", Some(host)) if is_loopback(host) => Ok(url),
-        _ => Err("is not an https URL".to_owned()),
-    }
 }
 
 /// What tokens of the server at `url` are asked for: the URL without its query, which may hold a key, and its fragment.

@@ -16,7 +16,6 @@
 //! | [`stored`] | what the vault keeps |
 //! | [`sign_in`] | the sign-in of one server: its tokens and its state |
 //! | [`fuzzing`] | what a fuzz target does with what servers say |
-//! | [`request`] | requests to authorization servers |
 //!
 //! A server names its authorization server, which names further addresses. None of them is reached that the server itself
 //! could not be at: private hosts only where the operator named them, https beyond this machine, no redirects.
@@ -27,7 +26,6 @@ mod exchange;
 pub(crate) mod fuzzing;
 mod metadata;
 mod pending;
-mod request;
 mod sign_in;
 mod stored;
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use agentsvc_api::mcp::servers::sign_in::{EndedSignIn, SignInError, SignInStatus};
 use agentsvc_components::Timestamp;
 use agentsvc_systems::mcp::McpOauth;
+use agentsvc_systems::mcp::limits::MCP_SIGN_IN_ANSWER_BYTES_MAX;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use reqwest::Url;
@@ -15,11 +16,11 @@ use zeroize::Zeroizing;
 use super::challenge::Challenge;
 use super::metadata::canonical;
 use super::pending::Pending;
-use super::request::{Reach, host, place};
 use super::stored::{Client, Stored, now_ms};
 use crate::kernel::config::Secret;
 use crate::kernel::egress::Web;
 use crate::kernel::logging::known_secrets;
+use crate::kernel::oauth::{Reach, host, place};
 use crate::kernel::vault::Vault;
 use crate::mcp::client::wire::Authorize;
 
@@ -112,7 +113,7 @@ impl SignIn {
         let set = [&settings.auth_url, &settings.token_url].into_iter().flatten().filter(|_| configured);
         let set = set.filter_map(|url| Url::parse(url).ok());
         let named = set.chain([server.clone()]).filter(|_| trusted).filter_map(|url| place(&url)).collect();
-        let reach = Reach { web, named, own_port };
+        let reach = Reach { web, named, own_port, answer_bytes_max: MCP_SIGN_IN_ANSWER_BYTES_MAX };
         // No two servers have names that differ in these ways only.
         let vault_name = format!("mcp-oauth-{}", name.to_ascii_lowercase().replace('-', "_"));
         let (turn, state) = (tokio::sync::Mutex::default(), Mutex::default());

@@ -2,8 +2,6 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 use serde::de::Error as _;
@@ -11,9 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::request::form;
 use crate::kernel::config::Secret;
 use crate::kernel::logging::known_secrets;
+use crate::kernel::oauth::basic;
 
 /// Milliseconds before its end at which a token is refreshed, at most: of a short one, when half of it is over.
 const MARGIN_MS: u64 = 60_000;
@@ -110,13 +108,7 @@ impl Client {
     /// The header by which it authenticates with `secret`, where it does so.
     pub(super) fn basic(&self, secret: Option<&Secret>) -> Option<HeaderValue> {
         let secret = secret.filter(|_| self.method == Method::Basic)?;
-        // Both are encoded as in forms first (RFC 6749, 2.3.1).
-        let encoded = |text: &str| Zeroizing::new(form(&[("", text)]).trim_start_matches('=').to_owned());
-        let pair = Zeroizing::new(format!("{}:{}", *encoded(&self.id), *encoded(secret.expose())));
-        let value = Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes())));
-        let mut value = HeaderValue::from_str(&value).ok()?;
-        value.set_sensitive(true);
-        Some(value)
+        basic(&self.id, secret)
     }
 }
 
@@ -246,6 +238,8 @@ fn secret_some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secr
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
     use serde_json::json;
 
     use super::*;

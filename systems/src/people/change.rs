@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::index::{KEYS, Keys, USERS, Users};
 use super::list::{KeyView, UserView};
-use super::{UserGone, audit_kinds, error_codes, limits};
+use super::{GrantUsed, UserGone, audit_kinds, error_codes, limits};
 use crate::audit::Audit;
 use crate::kernel::acting::Acting;
 use crate::kernel::clock::Now;
@@ -127,8 +127,9 @@ command!(write "note_key_use" NoteKeyUse => (), Root, |it, world| {
 });
 
 fn note_use(world: &mut World, NoteKeyUse { key, at }: NoteKeyUse) {
-    if let Ok(entity) = find::<ApiKey>(world, key) {
-        change(world, entity, |key: &mut ApiKey| key.used_at = key.used_at.max(Some(at)));
+    match find::<ApiKey>(world, key) {
+        Ok(entity) => change(world, entity, |key: &mut ApiKey| key.used_at = key.used_at.max(Some(at))),
+        Err(_) => react(world, &GrantUsed { key, at }),
     }
 }
 

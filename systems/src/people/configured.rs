@@ -115,7 +115,7 @@ fn plan(world: &World, users: Vec<ConfiguredUser>) -> Result<Vec<(Option<UserId>
         more += usize::from(before.is_none());
         shorter += before.map_or(0, User::bytes);
         let of_before = before.cloned().unwrap_or_else(|| User { created_at: now, ..User::default() });
-        let user = User { name, role, channel_bindings, configured: true, key_hash, ..of_before };
+        let user = User { name, role, channel_bindings, configured: true, key_hash, by_sign_in: false, ..of_before };
         longer += user.bytes();
         planned.push((id, user));
     }

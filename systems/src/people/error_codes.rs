@@ -11,4 +11,8 @@ agentsvc_components::error_codes! {
     USER_CONFIGURED = "user_configured", [409], "Change `[[users]]` of config.toml and reload the configuration.";
     /// Another user has this identity in a chat.
     BINDING_TAKEN = "binding_in_use", [409], "Remove the identity from the other user first.";
+    /// No user is named for this account at an identity provider, and its mail address is of no allowed domain.
+    SIGN_IN_NOT_ALLOWED = "sign_in_not_allowed", [403], "Ask an administrator to add you as a user, or to allow the domain.";
+    /// The user of this mail address signed in with another account of the same provider before.
+    IDENTITY_TAKEN = "identity_in_use", [403], "Sign in with the account that you used before, or ask an administrator.";
 }

@@ -33,12 +33,19 @@ indexed!(ApiKey: KeyPlaces, "key");
 pub struct UserPlaces {
     named: BTreeMap<Box<str>, UserId>,
     bound: BTreeMap<(Box<str>, Box<str>), UserId>,
+    /// By issuer and subject.
+    identified: BTreeMap<(Box<str>, Box<str>), UserId>,
 }
 
 impl UserPlaces {
     /// The user of this name.
     pub(super) fn named(&self, name: &str) -> Option<UserId> {
         self.named.get(name).copied()
+    }
+
+    /// The user whom an identity provider knows so.
+    pub(super) fn identified(&self, issuer: &str, subject: &str) -> Option<UserId> {
+        self.identified.get(&(Box::from(issuer), Box::from(subject))).copied()
     }
 
     /// The user whom a chat knows so.
@@ -60,12 +67,16 @@ impl Places<User> for UserPlaces {
     fn insert(&mut self, id: UserId, user: &User) {
         self.named.insert(user.name.clone(), id);
         self.bound.extend(user.channel_bindings.iter().map(|binding| (binding.clone(), id)));
+        self.identified.extend(user.identities.iter().map(|identity| (identity.clone(), id)));
     }
 
     fn remove(&mut self, _: UserId, user: &User) {
         self.named.remove(&user.name);
         for binding in &user.channel_bindings {
             self.bound.remove(binding);
+        }
+        for identity in &user.identities {
+            self.identified.remove(identity);
         }
     }
 }

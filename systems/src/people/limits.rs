@@ -16,4 +16,8 @@ agentsvc_components::limits! {
     pub const USER_BINDINGS_MAX: usize = 32;
     /// Bytes of the channel, and of the id of the sender, of an identity in chats. Longer: 400.
     pub const USER_BINDING_BYTES_MAX: usize = 256;
+    /// Accounts at identity providers of a user. More: 429.
+    pub const USER_IDENTITIES_MAX: usize = 8;
+    /// Bytes of the issuer, and of the subject, of an account at an identity provider. Longer: 400.
+    pub const USER_IDENTITY_BYTES_MAX: usize = 256;
 }

@@ -4,7 +4,7 @@ use agentsvc_components::kernel::id::{KeyId, UserId};
 use agentsvc_components::kernel::scope::{Role, Scope};
 use agentsvc_components::people::{ApiKey, User};
 use agentsvc_components::{Refusal, Timestamp};
-use bevy_ecs::prelude::{Entity, World};
+use bevy_ecs::prelude::{Entity, Resource, World};
 
 use super::index::{Keys, Users};
 use crate::kernel::command::{Answer, Place, command};
@@ -99,6 +99,17 @@ pub struct KeyGrant {
     pub expires_at: Option<Timestamp>,
     /// When it was last used, as far as that is stored.
     pub used_at: Option<Timestamp>,
+    /// It is no key but a session of a person who signed in.
+    pub is_session: bool,
+}
+
+/// What other domains let people in with, beside keys.
+#[derive(Resource, Default)]
+struct OtherGrants(Vec<fn(&World) -> Vec<KeyGrant>>);
+
+/// From now on `grants` counts as keys do. For `install` functions.
+pub(crate) fn grant_also(world: &mut World, grants: fn(&World) -> Vec<KeyGrant>) {
+    world.get_resource_or_insert_with(OtherGrants::default).0.push(grants);
 }
 
 /// Reads what every key may do.
@@ -120,9 +131,12 @@ fn grants(world: &World) -> Vec<KeyGrant> {
         scopes: key.scopes.clone(),
         expires_at: key.expires_at,
         used_at: key.used_at,
+        is_session: false,
     };
     let users = world.resource::<Users>().after(None).filter_map(|(id, at)| Some((id, world.get::<User>(at)?)));
-    keys.map(grant).chain(users.filter_map(of_configuration)).collect()
+    let others = world.get_resource::<OtherGrants>().map_or(&[][..], |others| &others.0);
+    let others = others.iter().flat_map(|grants| grants(world));
+    keys.map(grant).chain(users.filter_map(of_configuration)).chain(others).collect()
 }
 
 /// The key that the configuration gives a user. Its id is that of the user.
@@ -136,7 +150,13 @@ fn of_configuration((id, user): (UserId, &User)) -> Option<KeyGrant> {
         scopes: Vec::new(),
         expires_at: None,
         used_at: None,
+        is_session: false,
     })
+}
+
+/// A user by the id; nothing for one who is gone.
+pub(crate) fn seen_user(world: &World, user: UserId) -> Option<&User> {
+    state::<User>(world, user)
 }
 
 /// The users whom chats of a channel know: the ids of senders, and what each may do.

@@ -12,6 +12,7 @@ pub mod audit_kinds;
 mod change;
 mod configured;
 pub mod error_codes;
+mod identity;
 mod index;
 pub mod limits;
 mod list;
@@ -19,14 +20,17 @@ mod reach;
 #[cfg(test)]
 mod tests;
 
+use agentsvc_components::Timestamp;
 use agentsvc_components::kernel::id::{KeyId, UserId};
 use agentsvc_components::people::{ApiKey, User};
 
 pub(crate) use change::check_acting_key;
 pub use change::{CreateKey, CreateUser, NoteKeyUse, UpdateUser, UserFields};
 pub use configured::{ConfiguredUser, SetConfiguredUsers};
-pub(crate) use list::bound_to;
+pub use identity::Identity;
+pub(crate) use identity::{configured_user, user_of};
 pub use list::{KeyGrant, KeyView, ListGrants, UserView};
+pub(crate) use list::{bound_to, grant_also, seen_user};
 pub(crate) use reach::{limit, limit_of, lives, reaches, reaches_of};
 
 use crate::kernel::domain::{Domain, Phase};
@@ -37,6 +41,12 @@ use crate::kernel::record::{Kind, restore_components};
 
 /// A user goes. What others keep of that user goes too; the agents stay.
 pub(crate) struct UserGone(pub(crate) UserId);
+
+/// What lets someone in and is no key was used.
+pub(crate) struct GrantUsed {
+    pub(crate) key: KeyId,
+    pub(crate) at: Timestamp,
+}
 
 /// What this domain brings.
 pub(crate) const DOMAIN: Domain = Domain {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agentsvc_systems::mcp::limits::MCP_SIGN_IN_SECS_MAX;
 use futures_util::future::BoxFuture;
-use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderValue, REFERRER_POLICY};
+use hyper::header::{CACHE_CONTROL, HOST, HeaderValue, REFERRER_POLICY};
 use hyper::{Method, StatusCode, Uri};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::sign_in::{ServerSignIns, SignInAnswer, SignInStarted, SignInStatus};
 use crate::http::call::Call;
 use crate::http::error::Error;
+use crate::http::plain_page::{self, page};
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 
@@ -19,9 +20,6 @@ use crate::http::route::{Reply, Route};
 const COST: u32 = 10;
 /// Bytes of a parameter that an authorization server sends.
 const PARAMETER_BYTES_MAX: usize = 4 << 10;
-const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
-const NOTHING_ELSE: HeaderValue =
-    HeaderValue::from_static("default-src 'none'; base-uri 'none'; frame-ancestors 'none'");
 
 const REMOVED: &[Reply] = &[Reply::json::<SignedOut>(200, "there is no sign-in any more")];
 
@@ -194,18 +192,17 @@ async fn revoke(call: Call) -> Result<Response, Error> {
 }
 
 async fn callback(call: Call) -> Result<Response, Error> {
-    let is_page = call.headers().get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let is_page = is_page.flat_map(|list| list.split(',')).any(|kind| kind.trim_start().starts_with("text/html"));
+    let is_page = plain_page::is_wanted(call.headers());
     let server = call.param("id")?.into_owned();
     // Previews of links ask with `HEAD`; a code is good for one use.
     let is_preview = call.parts.method == Method::HEAD;
     let ended = if is_preview { None } else { Some(detached(Box::pin(finish(call))).await) };
     let mut response = match ended {
-        None => page(StatusCode::OK, "Sign-in", "Open this page to complete the sign-in."),
+        None => page(StatusCode::OK, "Sign-in", "Open this page to complete the sign-in.", None),
         Some(Ok(_)) if is_page => {
-            page(StatusCode::OK, "Signed in", &format!("{server} is signed in. You can close this page."))
+            page(StatusCode::OK, "Signed in", &format!("{server} is signed in. You can close this page."), None)
         }
-        Some(Err(error)) if is_page => page(error.status(), "Not signed in", error.message()),
+        Some(Err(error)) if is_page => page(error.status(), "Not signed in", error.message(), None),
         Some(ended) => reply::ok(&ended?)?,
     };
     // The address of the page holds the code.
@@ -238,44 +235,9 @@ fn no_store(mut response: Response) -> Result<Response, Error> {
     Ok(response)
 }
 
-/// A page that only says how it went.
-fn page(status: StatusCode, title: &str, text: &str) -> Response {
-    let body = format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title></head>\n\
-         <body><h1>{title}</h1><p>{}</p></body></html>\n",
-        escaped(text)
-    );
-    let mut response = reply::bytes(status, HTML, body);
-    response.headers_mut().insert(CONTENT_SECURITY_POLICY, NOTHING_ELSE);
-    response
-}
-
-fn escaped(text: &str) -> String {
-    let mut done = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => done.push_str("&amp;"),
-            '<' => done.push_str("&lt;"),
-            '>' => done.push_str("&gt;"),
-            '"' => done.push_str("&quot;"),
-            '\'' => done.push_str("&#39;"),
-            c => done.push(c),
-        }
-    }
-    done
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[tokio::test]
-    async fn pages_show_text_and_run_nothing() {
-        let response = page(StatusCode::BAD_REQUEST, "Not signed in", "<script src='x'>&\"</script>");
-        assert_eq!(response.headers()[CONTENT_SECURITY_POLICY], NOTHING_ELSE);
-        let text = reply::text(response).await;
-        assert!(text.contains("&lt;script src=&#39;x&#39;&gt;&amp;&quot;&lt;/script&gt;"), "{text}");
-    }
 
     #[test]
     fn bases_are_plain_addresses() {

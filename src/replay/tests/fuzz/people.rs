@@ -5,21 +5,23 @@ use agentsvc_components::kernel::id::{KeyId, UserId};
 use agentsvc_components::kernel::scope::Role;
 use agentsvc_components::kernel::taint::Taint;
 use agentsvc_components::people::{ApiKey, User};
+use agentsvc_components::sign_in::{Profile, SignInId, SignInSession};
 use agentsvc_components::{Actor, Timestamp};
 use agentsvc_systems::Engine;
 use agentsvc_systems::agent::SetOwner;
 use agentsvc_systems::hook::{ReleaseHookCall, SendHookCall};
 use agentsvc_systems::kernel::entities::Remove;
 use agentsvc_systems::people::{
-    ConfiguredUser, CreateKey, CreateUser, NoteKeyUse, SetConfiguredUsers, UpdateUser, UserFields,
+    ConfiguredUser, CreateKey, CreateUser, Identity, NoteKeyUse, SetConfiguredUsers, UpdateUser, UserFields,
 };
+use agentsvc_systems::sign_in::{SignIn, Who};
 
 use super::{Fuzz, ask};
 
 impl Fuzz {
     pub(super) fn of_people(&mut self, engine: &mut Engine, now: Timestamp) {
         let (user, key, api) = (UserId(self.some(b'1')), KeyId(self.some(b'2')), Actor::Api);
-        match self.random.below(11) {
+        match self.random.below(14) {
             0 => {
                 let fields = self.user();
                 ask(engine, api, CreateUser(fields));
@@ -45,12 +47,24 @@ impl Fuzz {
                     ConfiguredUser { name: "conf".to_owned(), role, channel_bindings: Vec::new(), key_hash: None };
                 ask(engine, Actor::System, SetConfiguredUsers(vec![user]));
             }
-            8 => ask(engine, api, ReleaseHookCall(HookCallId(self.some(b'^')))),
+            8 => ask(engine, Actor::System, self.sign_in()),
+            9 => ask(engine, api, Remove::<SignInSession>(SignInId(self.some(b'4')))),
+            10 => ask(engine, api, ReleaseHookCall(HookCallId(self.some(b'^')))),
             _ => {
                 let call = self.hook_call();
                 ask(engine, api, call);
             }
         }
+    }
+
+    fn sign_in(&mut self) -> SignIn {
+        let subject = format!("s{}", self.random.below(9));
+        let email = self.random.one_in(2).then(|| format!("{subject}@example.com"));
+        let may_join = self.random.one_in(2).then_some(Role::User);
+        let profile = Profile { provider: "id".into(), subject: subject.as_str().into(), ..Profile::default() };
+        let identity = Identity { issuer: "https://id.example".to_owned(), subject, email, may_join };
+        let (who, client) = (Who::Identity(identity), "127.0.0.1".to_owned());
+        SignIn { who, profile, hash: [7; 32], client, lasts_ms: 60_000 }
     }
 
     fn user(&mut self) -> UserFields {

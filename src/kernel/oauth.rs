@@ -1,52 +1,73 @@
-//! Requests to authorization servers, and for metadata: bounded, without redirects, and nothing of a token or a secret in an
+//! Requests to authorization servers and identity providers, and for what they say of themselves: bounded, without redirects, and nothing of a token or a secret in an
 //! error.
 
 use std::time::Duration;
 
-use agentsvc_systems::mcp::limits::MCP_SIGN_IN_ANSWER_BYTES_MAX;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
+use crate::kernel::config::Secret;
 use crate::kernel::egress::Web;
 use crate::kernel::host::is_loopback;
 
 /// Time for one request, the lookup of its host included.
 const TIME_MAX: Duration = Duration::from_secs(15);
+/// Bytes of a URL.
+pub(crate) const URL_BYTES_MAX: usize = 2_048;
 /// Bytes of the word that says what went wrong.
 const WORD_BYTES_MAX: usize = 40;
 
-/// What may be reached: public hosts, those of `[web.fetch] ssrf_allowed_hosts`, and those that the operator named for this
-/// server; never the API of this daemon.
-pub(super) struct Reach {
-    pub(super) web: Web,
+/// What may be reached: public hosts, those of `[web.fetch] ssrf_allowed_hosts`, and those that the operator named; never the API of this daemon.
+pub(crate) struct Reach {
+    pub(crate) web: Web,
     /// Hosts and ports that the operator named.
-    pub(super) named: Vec<(String, u16)>,
+    pub(crate) named: Vec<(String, u16)>,
     /// The port of the API.
-    pub(super) own_port: u16,
+    pub(crate) own_port: u16,
+    /// Bytes of one answer.
+    pub(crate) answer_bytes_max: usize,
+}
+
+/// An address that tokens may go to: encrypted, or on this machine.
+///
+/// # Errors
+/// What is wrong, in words that continue a sentence.
+pub(crate) fn secure(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|_| "is not a URL".to_owned())?;
+    if text.len() > URL_BYTES_MAX || !url.username().is_empty() || url.password().is_some() {
+        return Err("is too long or contains a user".to_owned());
+    }
+    match (url.scheme(), url.host_str()) {
+        ("https", Some(_)) => Ok(url),
+        ("http", Some(host)) if is_loopback(host) => Ok(url),
+        _ => Err("is not an https URL".to_owned()),
+    }
 }
 
 /// What a server said.
-pub(super) struct Answer {
-    pub(super) status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     /// The body; `Null` when it is not JSON.
-    pub(super) body: Value,
+    pub(crate) body: Value,
 }
 
 impl Answer {
     /// Did it do what it was asked for?
-    pub(super) const fn is_success(&self) -> bool {
+    pub(crate) const fn is_success(&self) -> bool {
         matches!(self.status, 200..300)
     }
 
     /// The `error` of RFC 6749, where it is a plain word.
-    pub(super) fn error(&self) -> Option<&str> {
+    pub(crate) fn error(&self) -> Option<&str> {
         self.body["error"].as_str().filter(|word| is_word(word))
     }
 
     /// What went wrong, in words that continue a sentence. Descriptions are left out: they may repeat what was sent.
-    pub(super) fn failure(&self) -> String {
+    pub(crate) fn failure(&self) -> String {
         match self.error() {
             Some(word) => format!("returned the error {word} (status {})", self.status),
             None => format!("returned status {}", self.status),
@@ -55,7 +76,7 @@ impl Answer {
 }
 
 /// Is it a word such as `invalid_grant`?
-pub(super) fn is_word(text: &str) -> bool {
+pub(crate) fn is_word(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= WORD_BYTES_MAX
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
@@ -66,7 +87,7 @@ impl Reach {
     ///
     /// # Errors
     /// A sentence: the server cannot be reached, may not be, or failed.
-    pub(super) async fn document(&self, url: &Url) -> Result<Option<Value>, String> {
+    pub(crate) async fn document(&self, url: &Url) -> Result<Option<Value>, String> {
         let answer = self.ask(Method::GET, url, |request| request).await?;
         match answer.status {
             200 if answer.body.is_object() => Ok(Some(answer.body)),
@@ -76,11 +97,19 @@ impl Reach {
         }
     }
 
+    /// Gets what a token is for.
+    ///
+    /// # Errors
+    /// As [`document`](Self::document).
+    pub(crate) async fn with_token(&self, url: &Url, token: HeaderValue) -> Result<Answer, String> {
+        self.ask(Method::GET, url, |request| request.header(AUTHORIZATION, token)).await
+    }
+
     /// Posts a form. `basic` are the client and its secret, where they go as `Authorization`.
     ///
     /// # Errors
     /// A sentence: the server cannot be reached, or may not be.
-    pub(super) async fn form(
+    pub(crate) async fn form(
         &self,
         url: &Url,
         fields: &[(&str, &str)],
@@ -98,7 +127,7 @@ impl Reach {
     ///
     /// # Errors
     /// As [`form`](Self::form).
-    pub(super) async fn json(&self, url: &Url, body: &Value) -> Result<Answer, String> {
+    pub(crate) async fn json(&self, url: &Url, body: &Value) -> Result<Answer, String> {
         let fill = |request: RequestBuilder| request.header(CONTENT_TYPE, "application/json").body(body.to_string());
         self.ask(Method::POST, url, fill).await
     }
@@ -120,7 +149,7 @@ impl Reach {
             let request = fill(request.header(ACCEPT, "application/json"));
             let response = site.send(request).await.map_err(|unsent| plain(unsent.error.to_string()))?;
             let status = response.status().as_u16();
-            let body = read(response).await.map_err(|why| format!("{} {why}", host(url)))?;
+            let body = read(response, self.answer_bytes_max).await.map_err(|why| format!("{} {why}", host(url)))?;
             Ok(Answer { status, body: serde_json::from_slice(&body).unwrap_or_default() })
         };
         let late = |_| Err(format!("{} did not respond within {} seconds", host(url), TIME_MAX.as_secs()));
@@ -141,22 +170,22 @@ impl Reach {
 }
 
 /// The host of a URL, in lower case, and its port.
-pub(super) fn place(url: &Url) -> Option<(String, u16)> {
+pub(crate) fn place(url: &Url) -> Option<(String, u16)> {
     Some((host(url), url.port_or_known_default()?))
 }
 
 /// The host of a URL, in lower case.
-pub(super) fn host(url: &Url) -> String {
+pub(crate) fn host(url: &Url) -> String {
     url.host_str().unwrap_or_default().to_ascii_lowercase()
 }
 
-async fn read(mut response: Response) -> Result<Zeroizing<Vec<u8>>, String> {
+async fn read(mut response: Response, most: usize) -> Result<Zeroizing<Vec<u8>>, String> {
     let mut body = Zeroizing::new(Vec::new());
     while let Some(piece) =
         response.chunk().await.map_err(|_| "closed the connection before its response was complete".to_owned())?
     {
-        if body.len() + piece.len() > MCP_SIGN_IN_ANSWER_BYTES_MAX {
-            return Err(format!("returned more than {MCP_SIGN_IN_ANSWER_BYTES_MAX} bytes"));
+        if body.len() + piece.len() > most {
+            return Err(format!("returned more than {most} bytes"));
         }
         body.extend_from_slice(&piece);
     }
@@ -164,10 +193,21 @@ async fn read(mut response: Response) -> Result<Zeroizing<Vec<u8>>, String> {
 }
 
 /// The fields as `application/x-www-form-urlencoded`.
-pub(super) fn form(fields: &[(&str, &str)]) -> Zeroizing<String> {
+pub(crate) fn form(fields: &[(&str, &str)]) -> Zeroizing<String> {
     let Ok(mut url) = Url::parse("http://form") else { return Zeroizing::default() };
     url.query_pairs_mut().extend_pairs(fields);
     Zeroizing::new(url.query().unwrap_or_default().to_owned())
+}
+
+/// The header by which a client authenticates with its secret.
+pub(crate) fn basic(id: &str, secret: &Secret) -> Option<HeaderValue> {
+    // Both are encoded as in forms first (RFC 6749, 2.3.1).
+    let encoded = |text: &str| Zeroizing::new(form(&[("", text)]).trim_start_matches('=').to_owned());
+    let pair = Zeroizing::new(format!("{}:{}", *encoded(id), *encoded(secret.expose())));
+    let value = Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes())));
+    let mut value = HeaderValue::from_str(&value).ok()?;
+    value.set_sensitive(true);
+    Some(value)
 }
 
 #[cfg(test)]
@@ -192,6 +232,7 @@ mod tests {
             web: Web::default(),
             named: named.iter().filter_map(|it| place(&url(it))).collect(),
             own_port: 4545,
+            answer_bytes_max: 1_024,
         };
         for place in ["http://127.0.0.1:1/", "http://169.254.169.254/", "http://10.0.0.1/", "http://localhost:1/"] {
             let why = reach(&[]).document(&url(place)).await.unwrap_err();
@@ -220,7 +261,7 @@ mod tests {
         let allowed = crate::kernel::egress::AllowedHosts::parse(&["127.0.0.0/8", "localhost", "[::1]"]).unwrap();
         let web = Web::new(crate::kernel::egress::WebSettings { allowed, ..Default::default() });
         let named = vec![("127.0.0.1".to_owned(), 4545)];
-        let reach = Reach { web, named, own_port: 4545 };
+        let reach = Reach { web, named, own_port: 4545, answer_bytes_max: 1_024 };
         for host in ["127.0.0.1", "localhost", "LOCALHOST", "[::1]", "127.1", "2130706433", "127.0.0.2"] {
             let url = Url::parse(&format!("http://{host}:4545/api/shutdown")).unwrap();
             let why = reach.json(&url, &json!({})).await.err().unwrap();

@@ -1,0 +1,84 @@
+//! Sign-in with a password, and with a code of the authenticator.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+
+use super::cookies;
+use super::provider::KEY;
+use crate::support::daemon::{Daemon, text};
+
+/// The hash of a password, as the command line makes it.
+fn hash(password: &str) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_agentsvc"));
+    command.args(["user", "hash-password"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("the binary starts");
+    writeln!(child.stdin.take().unwrap(), "{password}").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn config(more: &str) -> String {
+    let hash = hash("correct horse");
+    format!(
+        "api_key = \"{KEY}\"\nrate_limit_per_second = 1000000\n[[users]]\nname = \"ann\"\nrole = \"admin\"\npassword_hash = \"{hash}\"\n\
+         [[users]]\nname = \"bob\"\n{more}"
+    )
+}
+
+#[test]
+fn a_user_signs_in_with_a_password() {
+    let daemon = Daemon::with(&config(""));
+    assert_eq!(
+        daemon.get("/api/auth/dashboard-check").expect(200),
+        json!({ "mode": "hybrid", "single_sign_on": false })
+    );
+    assert_eq!(daemon.get("/api/auth/providers").expect(200)["password"], true);
+    let login = |name: &str, password: &str| json!({ "username": name, "password": password }).to_string();
+    let route = "/api/auth/dashboard-login";
+    let ask = |body: &str, headers: &[(&str, &str)]| daemon.send("POST", route, headers, Some(body.as_bytes()));
+    for (name, password) in [("ann", "wrong"), ("bob", "correct horse"), ("eve", "correct horse")] {
+        assert_eq!(ask(&login(name, password), &[]).expect(401)["code"], "wrong_password");
+    }
+    ask(&login("", "x"), &[]).refused_field(400, "username");
+    ask(&login("ann", ""), &[]).refused_field(400, "password");
+    ask(&login("ann", &"x".repeat(2_000)), &[]).refused_field(400, "password");
+    // A program gets the token; a page gets the cookie alone; a page of another site gets nothing.
+    let program = ask(&login("ann", "correct horse"), &[]).expect(200);
+    assert_eq!((&program["provider"], &program["user"]["role"]), (&json!("password"), &json!("admin")));
+    let ann = daemon.keyed(&text(&program["token"]));
+    assert_eq!(ann.get("/api/auth/userinfo").expect(200)["auth_method"], "password");
+    let own = format!("http://{}", daemon.client().addr);
+    let page = ask(&login("ann", "correct horse"), &[("origin", &own), ("sec-fetch-site", "same-origin")]);
+    let cookie = cookies(&page)[0].split(';').next().unwrap().to_owned();
+    assert!(page.expect(200).get("token").is_none());
+    assert_eq!(daemon.send("GET", "/api/whoami", &[("cookie", &cookie)], None).expect(200)["kind"], "session");
+    let foreign = ask(&login("ann", "correct horse"), &[("origin", "https://evil.example")]);
+    assert!(cookies(&foreign).is_empty());
+    assert_eq!(foreign.expect(403)["code"], "origin");
+    let records = daemon.keyed(KEY).get("/api/audit/recent").text();
+    assert!(records.contains("\"sign_in_refused\"") && !records.contains("correct horse"));
+}
+
+#[test]
+fn wrong_passwords_slow_an_address_down() {
+    let daemon = Daemon::with(&config(""));
+    let body = json!({ "username": "ann", "password": "wrong" });
+    let statuses: Vec<u16> = (0..40).map(|_| daemon.post("/api/auth/dashboard-login", &body).status).collect();
+    assert!(statuses.starts_with(&[401]) && statuses.ends_with(&[429]), "{statuses:?}");
+    let right = json!({ "username": "ann", "password": "correct horse" });
+    daemon.post("/api/auth/dashboard-login", &right).refused(429);
+    daemon.keyed(KEY).get("/api/agents").expect(200);
+}
+
+#[test]
+fn a_password_alone_is_not_enough_where_approvals_need_a_code() {
+    let daemon = Daemon::with(&config("[approval]\nsecond_factor = \"totp\"\n"));
+    let body = json!({ "username": "ann", "password": "correct horse" });
+    // No authenticator is confirmed yet: nobody gets in by a password.
+    daemon.post("/api/auth/dashboard-login", &body).refused_field(400, "totp_code");
+    let wrong = json!({ "username": "ann", "password": "wrong", "totp_code": "123456" });
+    assert_eq!(daemon.post("/api/auth/dashboard-login", &wrong).expect(401)["code"], "wrong_password");
+}

@@ -173,9 +173,10 @@ fn delete(world: &mut World, id: PromptVersionId) -> Result<(), Refusal> {
         experiment.status != ExperimentStatus::Completed
             && experiment.variants.iter().any(|variant| variant.version == id)
     });
-    if let Some(experiment) = user {
-        return in_use(format!("the experiment {:?} uses the version", experiment.name));
+    if let Some(name) = user.map(|experiment| experiment.name.clone()) {
+        return in_use(format!("the experiment {name:?} uses the version"));
     }
+    drop(open);
     note(world, audit_kinds::PROMPT_VERSION_DELETED, id, &version);
     world.despawn(entity);
     Ok(())

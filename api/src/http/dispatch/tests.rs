@@ -150,13 +150,15 @@ async fn a_daemon_that_takes_no_changes_is_not_ready_and_says_why() {
 
 #[tokio::test]
 async fn without_room_every_route_that_writes_is_refused_before_it_does_anything() {
-    const TAKEN: [&str; 18] = [
+    const TAKEN: [&str; 21] = [
         "/",
         "/a2a",
         "/api/agents/bulk/stop",
         "/api/agents/check",
         "/api/agents/{id}/owner",
         "/api/agents/{id}/stop",
+        "/api/auth/introspect",
+        "/api/auth/logout",
         "/api/backup",
         "/api/config/reload",
         "/api/mcp",
@@ -168,6 +170,7 @@ async fn without_room_every_route_that_writes_is_refused_before_it_does_anything
         "/api/skills/{name}/evolve/delete",
         "/api/users/{id}",
         "/api/world/rehearsals",
+        "/auth/logout",
         "/mcp",
     ];
     let api = front(ApiSettings { rate_limit_per_second: 100_000, ..ApiSettings::default() });

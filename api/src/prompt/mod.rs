@@ -1,6 +1,7 @@
 //! The routes of prompt versions and experiments.
 
 mod diff;
+mod metrics;
 pub(crate) mod routes;
 mod shape;
 

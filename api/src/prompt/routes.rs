@@ -10,8 +10,9 @@ use agentsvc_systems::prompt::{
 };
 
 use super::diff::diff;
+use super::metrics::Metrics;
 use super::shape::{
-    ActivateBody, CompleteBody, DiffItem, DiffQuery, ExperimentBody, FeedbackBody, ImpressionItem, Metrics,
+    ActivateBody, CompleteBody, DiffItem, DiffQuery, ExperimentBody, FeedbackBody, ImpressionItem,
     PromptExperimentItem, PromptVersionItem, VersionBody,
 };
 use crate::http::blocking::spawn_blocking;

@@ -2,7 +2,7 @@
 //! and a change of the file.
 
 use std::io::Read;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use agentsvc_api::http::files::FilesError;
@@ -21,11 +21,14 @@ use super::registry::Registry;
 use super::shown::file_name;
 use super::wire::Content;
 use super::wire::bytes::{FILE_BYTES_MAX, FileBytes};
+use crate::kernel::places::Places;
 use crate::tool::files::{in_workspace, sentence};
 use crate::tool::toolset::Context;
 
 /// Files that go out at once: each takes five times its size while it is written.
 static UNDER_WAY: Semaphore = Semaphore::const_new(2);
+/// Files that agents hand over at once, and those of one family of agents: each is in memory.
+static KEPT: LazyLock<Places> = LazyLock::new(|| Places::new(4, 2));
 /// How long one waits for a place, and for its adapter. Longer: it is tried again.
 const PLACE_WAIT: Duration = Duration::from_secs(3);
 const READY_WAIT: Duration = Duration::from_secs(5);
@@ -52,6 +55,7 @@ pub(super) async fn keep(
     }
     let most = registry.settings.get::<ChannelsConfig>().file_upload_max_bytes.min(FILE_BYTES_MAX as u64);
     let wanted = path.to_owned();
+    let _place = KEPT.place(context.run.family).await;
     let bytes = in_workspace(context, move |workspace| workspace.read_whole(&wanted, most).map_err(sentence)).await?;
     let last = path.rsplit('/').next().unwrap_or_default();
     let injection = *registry.api.services.state::<InjectionPolicy>();

@@ -28,7 +28,6 @@ pub(crate) const CHANNEL_SEND: Tool = Tool::new::<Wanted>(
      sent beside it, or elsewhere.",
     send,
 )
-.heavy()
 .order(46);
 
 #[derive(Clone, Deserialize, JsonSchema)]

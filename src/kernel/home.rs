@@ -267,7 +267,7 @@ impl Home {
             Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {
                 let _left = fs::remove_file(&fresh);
                 let line = format!("{text}\n");
-                let file = private_file().write(true).open(&path).map_err(io("write", &path))?;
+                let Ok(file) = private_file().write(true).open(&path) else { return Err(io("write", &fresh)(error)) };
                 file.write_all_at(line.as_bytes(), 0).map_err(io("write", &path))?;
                 file.set_len(line.len() as u64).map_err(io("write", &path))?;
             }

@@ -63,7 +63,12 @@ async fn sweep(api: &Arc<Api>, oldest: Timestamp) -> Result<(), Refusal> {
         for view in page.items.into_iter().filter(|view| is_due(&view.task, oldest)) {
             // This thread is there to wait for the disk.
             match remove_files(&*files, &view.task) {
-                Ok(()) => api.bridge.ask(RemoveMedia(view.id)).await?,
+                // One that a client has deleted meanwhile, or that there is no room to delete now, keeps no other.
+                Ok(()) => {
+                    if let Err(refusal) = api.bridge.ask(RemoveMedia(view.id)).await {
+                        tracing::debug!(task = %view.id, %refusal, "a media task was not removed");
+                    }
+                }
                 Err(error) => tracing::warn!(task = %view.id, %error, "files of a media task could not be removed"),
             }
         }

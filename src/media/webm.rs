@@ -43,7 +43,9 @@ pub(super) fn read(bytes: &[u8]) -> Header {
         }
         at = end;
     }
-    let ticks = told.filter(|ticks| ticks.is_finite() && *ticks > 0.0).or(last.map(|last| last as f64));
+    // The greater one: what a file says is paid for, and a client can say anything.
+    let told = told.filter(|ticks| ticks.is_finite() && *ticks > 0.0);
+    let ticks = told.into_iter().chain(last.map(|last| last as f64)).reduce(f64::max);
     let duration_ms = ticks.map(|ticks| (ticks * scale as f64 / 1_000_000.0).round() as u64).filter(|ms| *ms > 0);
     let (class, content_type) =
         if has_tracks && !has_pictures { (Class::Audio, "audio/webm") } else { (Class::Video, "video/webm") };
@@ -117,8 +119,8 @@ mod tests {
         assert_eq!(read(&file(1, b"")).class, Class::Video);
         let slow = of(b"\x2a\xd7\xb1", &[0x1e, 0x84, 0x80]);
         assert_eq!(read(&file(2, &slow)).duration_ms, Some(9_960), "a tick of two milliseconds");
-        let told = of(b"\x44\x89", &2_500_f64.to_be_bytes());
-        assert_eq!(read(&file(2, &told)).duration_ms, Some(2_500), "what the file tells counts");
+        let told = |ticks: f64| read(&file(2, &of(b"\x44\x89", &ticks.to_be_bytes()))).duration_ms;
+        assert_eq!((told(9_000.0), told(2_500.0)), (Some(9_000), Some(4_980)), "the greater one counts");
     }
 
     #[test]

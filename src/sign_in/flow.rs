@@ -219,6 +219,10 @@ impl Flow {
             Some(id) => vec![self.chosen(Some(id))?],
             None => self.settings.get::<ExternalAuth>().all(),
         };
+        // Each would get to know a token of another.
+        if all.len() > 1 && token.matches('.').count() != 2 {
+            return Ok(json!({ "active": false, "problem": "name the provider of this token in `provider`" }));
+        }
         let mut found = json!({ "active": false });
         for settings in all {
             match self.introspect_at(&settings, token).await {

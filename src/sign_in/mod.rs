@@ -54,7 +54,10 @@ pub const DOMAIN: Domain = Domain {
         let (web, own_port) = (opening.web.clone(), opening.api.settings.listen.port());
         let reach = Reach { web, named: Vec::new(), own_port, answer_bytes_max: ANSWER_BYTES_MAX };
         let flow = Flow::new(opening.settings.clone(), reach);
-        opening.provide::<dyn SignIns>(Arc::new(SingleSignOn { flow, passwords: Semaphore::new(PASSWORDS_MAX) }));
+        opening.provide::<dyn SignIns>(Arc::new(SingleSignOn {
+            flow,
+            passwords: Arc::new(Semaphore::new(PASSWORDS_MAX)),
+        }));
         Ok(())
     },
     ..Domain::EMPTY
@@ -62,7 +65,7 @@ pub const DOMAIN: Domain = Domain {
 
 struct SingleSignOn {
     flow: Flow,
-    passwords: Semaphore,
+    passwords: Arc<Semaphore>,
 }
 
 impl SignIns for SingleSignOn {
@@ -104,10 +107,15 @@ impl SignIns for SingleSignOn {
         password: String,
     ) -> BoxFuture<'static, Result<bool, SignInError>> {
         Box::pin(async move {
-            let turn = tokio::time::timeout(PASSWORD_WAIT_MAX, self.passwords.acquire()).await;
-            let Ok(Ok(_turn)) = turn else { return Err(SignInError::Busy) };
+            let turn = tokio::time::timeout(PASSWORD_WAIT_MAX, Arc::clone(&self.passwords).acquire_owned()).await;
+            let Ok(Ok(turn)) = turn else { return Err(SignInError::Busy) };
             let users = self.flow.settings.get::<ConfiguredUsers>();
-            let checked = tokio::task::spawn_blocking(move || users.is_password(&name, &password)).await;
+            let checked = tokio::task::spawn_blocking(move || {
+                // The computation goes on when the client is gone, and so does its turn.
+                let _turn = turn;
+                users.is_password(&name, &password)
+            });
+            let checked = checked.await;
             checked.map_err(|_| SignInError::Busy)
         })
     }

@@ -160,7 +160,17 @@ fn init_makes_a_strong_key_that_the_command_line_finds() {
 
 #[test]
 fn a_detached_daemon_answers_once_the_command_returns() {
+    /// Ends the daemon whatever the test finds.
+    struct Ends<'a>(&'a std::path::Path);
+
+    impl Drop for Ends<'_> {
+        fn drop(&mut self) {
+            let _stopped = command(self.0).arg("stop").output();
+        }
+    }
+
     let home = tempfile::tempdir().unwrap();
+    let _ends = Ends(home.path());
     let start = || command(home.path()).args(["start", "--detach", "--listen", "127.0.0.1:0"]).output().unwrap();
     let started = start();
     let said = out(&started) + &String::from_utf8_lossy(&started.stderr);

@@ -134,7 +134,7 @@ fn an_experiment_gives_each_session_one_prompt_and_counts_its_turns() {
     let (agent, experiment) = running(&daemon, &json!({}));
     assert_eq!((&experiment["traffic_split"], &experiment["status"]), (&json!([50, 50]), &json!("running")));
     let path = |rest: &str| format!("/prompts/experiments/{}{rest}", text(&experiment["id"]));
-    let sessions: Vec<_> = (0..10).map(|_| session(&daemon, &agent)).collect();
+    let sessions: Vec<_> = (0..14).map(|_| session(&daemon, &agent)).collect();
     let prompts = |daemon: &Daemon| -> Vec<String> {
         let say = |session: &String| {
             daemon.say_in(&agent, session, "hello");
@@ -150,10 +150,10 @@ fn an_experiment_gives_each_session_one_prompt_and_counts_its_turns() {
     assert_eq!(prompts(&daemon), first);
     let figures = metrics(&daemon, &experiment);
     for (figure, count) in [
-        ("impressions", 20),
-        ("wins", 20),
-        ("total_requests", 20),
-        ("successful_requests", 20),
+        ("impressions", 28),
+        ("wins", 28),
+        ("total_requests", 28),
+        ("successful_requests", 28),
         ("failed_requests", 0),
         ("rated", 0),
     ] {

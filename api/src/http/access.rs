@@ -104,6 +104,11 @@ impl Policy {
         Self { key, key_changed: Shutdown::new(), is_short, failures, keys, origins, units_per_second, rate, port }
     }
 
+    /// Is this the key of the configuration?
+    pub(crate) fn is_own_key(&self, text: &str) -> bool {
+        self.key == Some(Sha256::digest(text).into())
+    }
+
     /// Is there a rate limit?
     pub(crate) const fn is_limited(&self) -> bool {
         self.rate.is_some()

@@ -18,7 +18,7 @@ use crate::http::route::{Reach, Reply, Route};
 use crate::http::timestamp::timestamp_now;
 
 /// What keys begin with, so that people and scanners tell them from other secrets.
-const PREFIX: &str = "asvc_";
+pub(crate) const PREFIX: &str = "asvc_";
 
 const OWNERS: Reply =
     Reply::error(403, "only an owner may change owners, and no key may do more than the one that makes it");

@@ -22,6 +22,7 @@ use crate::http::query_string;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reach, Reply, Route};
 use crate::people::keys;
+use crate::people::routes::PREFIX as KEY_PREFIX;
 
 /// What a sign-in costs the client's rate budget: it asks other servers.
 const COST: u32 = 10;
@@ -248,6 +249,12 @@ async fn introspect(call: Call) -> Result<Response, Error> {
     }
     let own = if provider.is_none() { call.api.access.keys.find(&Sha256::digest(&token).into()) } else { None };
     let Some(grant) = own else {
+        // What is of this daemon, or was, is not sent elsewhere.
+        let is_ours =
+            token.starts_with(PREFIX) || token.starts_with(KEY_PREFIX) || call.api.access.policy().is_own_key(&token);
+        if is_ours {
+            return Ok(private(reply::ok(&json!({ "active": false }))?));
+        }
         return Ok(private(reply::ok(&sign_ins(&call)?.introspect(token, provider).await?)?));
     };
     let scopes: Vec<_> = Scope::ALL.into_iter().filter(|scope| grant.has(*scope)).map(|scope| scope.as_str()).collect();

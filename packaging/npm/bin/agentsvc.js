@@ -17,7 +17,11 @@ function program() {
 }
 
 const child = spawn(program(), process.argv.slice(2), { stdio: "inherit" });
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+for (const signal of ["SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+// Ctrl-C in a terminal reaches both, and a second one would not let the daemon end its turns.
+process.on("SIGINT", () => {
+  if (!process.stdin.isTTY) child.kill("SIGINT");
+});
 child.on("error", (error) => {
   console.error(`agentsvc: ${error.message}`);
   process.exit(1);

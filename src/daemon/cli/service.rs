@@ -4,6 +4,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
@@ -13,6 +15,11 @@ use crate::kernel::cli::{Error, Run};
 
 /// The unit's name.
 const UNIT: &str = "agentsvc.service";
+
+/// How often a daemon that starts is asked whether it answers.
+const POLL: Duration = Duration::from_millis(100);
+/// How many times.
+const ANSWERS_TRIES: usize = 100;
 
 /// Options of `service`.
 #[derive(Debug, Args)]
@@ -56,9 +63,26 @@ fn install(context: &Context, print: bool) -> Result<(), Error> {
     systemctl(&["daemon-reload"])?;
     systemctl(&["enable", UNIT])?;
     systemctl(&["restart", UNIT])?;
-    output::line(&format!("installed {}; the daemon is running", path.display()))?;
+    output::line(&format!("installed {}", path.display()))?;
+    if !answers(context) {
+        return Err(Error::Failed(format!("the daemon does not answer; see: systemctl --user status {UNIT}")));
+    }
+    output::line("the daemon is running")?;
     output::note("It stops when you log out. To keep it running: loginctl enable-linger");
     Ok(())
+}
+
+/// Does the daemon answer, within the time that a start takes?
+fn answers(context: &Context) -> bool {
+    for _ in 0..ANSWERS_TRIES {
+        if let Ok(client) = context.client()
+            && context.block_on(client.get("/api/health", &[])).is_ok()
+        {
+            return true;
+        }
+        thread::sleep(POLL);
+    }
+    false
 }
 
 fn uninstall() -> Result<(), Error> {

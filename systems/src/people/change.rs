@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::index::{KEYS, Keys, USERS, Users};
-use super::list::{KeyView, UserView};
+use super::list::{KeyView, UserView, is_other};
 use super::{GrantUsed, UserGone, audit_kinds, error_codes, limits};
 use crate::audit::Audit;
 use crate::kernel::acting::Acting;
@@ -47,7 +47,7 @@ command!(write "create_key" CreateKey => KeyView, Root, |it, world| Answer::stor
 pub(crate) fn check_acting_key(world: &World) -> Result<(), Refusal> {
     let Actor::Key { key, .. } = world.resource::<Acting>().0 else { return Ok(()) };
     let is_configured = || state::<User>(world, UserId(key.0)).is_some_and(|user| user.key_hash.is_some());
-    if state::<ApiKey>(world, key).is_some() || is_configured() {
+    if state::<ApiKey>(world, key).is_some() || is_configured() || is_other(world, key) {
         return Ok(());
     }
     Err(Refusal::new(RefusalKind::Forbidden, "the API key of this request was revoked"))

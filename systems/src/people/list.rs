@@ -112,6 +112,12 @@ pub(crate) fn grant_also(world: &mut World, grants: fn(&World) -> Vec<KeyGrant>)
     world.get_resource_or_insert_with(OtherGrants::default).0.push(grants);
 }
 
+/// Is it the key of something else than a key or a user, such as a session of a person?
+pub(super) fn is_other(world: &World, key: KeyId) -> bool {
+    let others = world.get_resource::<OtherGrants>().map_or(&[][..], |others| &others.0);
+    others.iter().any(|grants| grants(world).iter().any(|grant| grant.key == key))
+}
+
 /// Reads what every key may do.
 #[derive(Clone, Copy, Debug)]
 pub struct ListGrants;

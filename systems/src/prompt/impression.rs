@@ -141,7 +141,7 @@ fn give(world: &mut World, command: GivePromptFeedback) -> Result<PromptImpressi
     let after = impression.clone();
     change(world, entity, |impression: &mut PromptImpression| *impression = after);
     change_totals(world, at, before.variant, |totals| {
-        totals.wins = totals.wins + u64::from(won) - u64::from(before.won);
+        totals.wins = (totals.wins + u64::from(won)).saturating_sub(u64::from(before.won));
         totals.rated += u64::from(before.feedback.is_none());
     });
     Ok(PromptImpressionView { turn: TurnId(id.0), impression })

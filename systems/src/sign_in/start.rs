@@ -13,7 +13,7 @@ use super::list::SignInView;
 use super::{audit_kinds, limits};
 use crate::audit::Audit;
 use crate::kernel::clock::Now;
-use crate::kernel::command::{Answer, Place, command};
+use crate::kernel::command::{Answer, Place, Room, command};
 use crate::kernel::entities::{Removable, Remove, View};
 use crate::kernel::id_generator::mint;
 use crate::kernel::outbox::Emit;
@@ -125,6 +125,7 @@ pub(super) fn end(world: &mut World, id: SignInId) {
 
 impl Removable for SignInSession {
     const REMOVE: &'static str = "end_sign_in";
+    const ROOM: Room = Room::Last;
     const PLACE: Place<Remove<Self>> = Place::Root;
     type Reply = ();
 

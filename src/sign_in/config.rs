@@ -72,9 +72,9 @@ table! {
         /// Where the provider sends browsers back. Default: that of `[external_auth]`.
         redirect_url: Option<Box<str>> => text(address).example("https://agents.example.com/api/auth/callback").protected(),
         /// Scopes that are requested. Default: those of `[external_auth]`.
-        scopes: Vec<Box<str>> => list(scope).protected(),
+        scopes: Vec<Box<str>> => list(scope).example("[\"openid\", \"email\"]").protected(),
         /// Domains of this provider. Default: those of `[external_auth]`.
-        allowed_domains: Vec<Box<str>> => list(domain).protected(),
+        allowed_domains: Vec<Box<str>> => list(domain).example("[\"example.com\"]").protected(),
         /// Authorization endpoint. With `token_url` and `jwks_uri` set too, no discovery document is read.
         auth_url: Option<Box<str>> => text(address).example("https://login.example.com/authorize").protected(),
         /// Token endpoint.

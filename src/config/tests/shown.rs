@@ -19,7 +19,8 @@ fn every_key_is_shown_and_secrets_are_not() {
     let text = "api_key = \"hunter2\"\n[providers.openai]\ncontext_tokens = 1000\n[prices.\"a/b\"]\n\
                 cached_input_per_m = 1.0\n[queue.concurrency.providers]\nopenai = 3\n[mcp_servers.files]\ncommand = \"x\"\n\
                 [sidecar_channels.ntfy]\ncommand = \"x\"\n[users.ann]\n[web_chats.shop]\nagent = \"a\"\n\
-                 allowed_origins = [\"https://shop.example\"]\n";
+                 allowed_origins = [\"https://shop.example\"]\n[channel_role_mapping.\"a/b\"]\ncreator_role = \"admin\"\n\
+                 [external_auth.providers.openai]\nissuer_url = \"https://login.example.com\"\nclient_id = \"x\"\n";
     let shown = read(text).shown(&home);
     for (path, key) in tree::leaves(Config::KEYS) {
         let path =

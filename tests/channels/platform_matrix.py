@@ -19,7 +19,7 @@ PICTURE_TEXT = base64.b64encode(PICTURE).decode()
 
 class Platform(harness.Platform):
     name = "matrix"
-    manifest = '[capabilities]\ntools = ["channel_send"]\n'
+    manifest = '[capabilities]\ntools = ["channel_send"]\nnetwork = ["127.0.0.1", "93.184.216.34"]\n'
     #: It and the daemon fetch files from this machine.
     config = f'[web.fetch]\nssrf_allowed_hosts = ["127.0.0.0/8"]\n[channels]\nallow_send_to = ["matrix:{ROOM}"]\n'
     more = "threading = true"

@@ -18,7 +18,7 @@ TOKEN, HOST, ANN, GROUP = "1234:telegram-token", "api.telegram.org", 42, -100
 class Platform(harness.Platform):
     name = "telegram"
     more = f'readable_paths = ["{certificates.authority_file().parent}"]'
-    manifest = '[capabilities]\ntools = ["channel_send"]\n'
+    manifest = '[capabilities]\ntools = ["channel_send"]\nnetwork = ["127.0.0.1", "93.184.216.34"]\n'
     config = f'[channels]\nallow_send_to = ["telegram:{ANN}"]\n'
 
     def __init__(self):

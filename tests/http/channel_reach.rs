@@ -112,7 +112,8 @@ fn an_adapter_that_would_fetch_a_file_gets_its_bytes() {
     pictures.respond(|_| Reply::raw(200, &[("content-type", "image/png")], "PNG"));
     let more = format!("[web.fetch]\nssrf_allowed_hosts = [\"{}\"]\n", pictures.address());
     let daemon = Daemon::with(&format!("{}{more}{}", model.config(), stage.entry("bot", OPEN)));
-    daemon.agent_with("scout", "[capabilities]\ntools = [\"channel_send\"]\n");
+    let granted = "network = [\"127.0.0.1\", \"93.184.216.34\"]\n";
+    daemon.agent_with("scout", &format!("[capabilities]\ntools = [\"channel_send\"]\n{granted}"));
     let mut adapter = stage.ready(&["data_urls"]);
     let mut ask = |id: &str, url: &str| {
         let wanted = json!({ "channel": "bot", "message": "a-caption", "image_url": url });
@@ -124,6 +125,10 @@ fn an_adapter_that_would_fetch_a_file_gets_its_bytes() {
     let expected = json!({ "Image": { "url": "data:image/png;base64,UE5H", "caption": "a-caption" } });
     assert_eq!(sent["content"], expected);
     assert!(!sent["text"].as_str().unwrap_or_default().contains("base64"), "{sent}");
+    // A host that the manifest does not grant is not reached by this way either.
+    assert_eq!(ask("m0", "http://example.org/a.png?d=secret")["text"], "done");
+    let said = model.requests().pop().unwrap().to_string();
+    assert!(said.contains("[capabilities] network"), "{said}");
     // What the daemon does not fetch, the adapter is not told to fetch.
     let mut answers = vec![ask("m2", "http://93.184.216.34/a.png")];
     answers.push(adapter.next_of("send"));

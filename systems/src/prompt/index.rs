@@ -203,7 +203,7 @@ pub(super) fn check(world: &mut World, faults: &mut Faults) {
     entities::check::<PromptExperiment>(world, faults, |world, id, experiment, faults| {
         let has_agent = index::agent(world, experiment.agent).is_ok();
         faults.that(has_agent, || format!("prompt experiment {id}: its agent does not exist"));
-        let shares: u32 = experiment.variants.iter().map(|variant| variant.share.into()).sum();
+        let shares: u32 = experiment.variants.iter().map(|variant| u32::from(variant.share)).sum();
         faults.that(shares == 100, || format!("prompt experiment {id}: the shares sum to {shares}"));
         let is_over = experiment.status == ExperimentStatus::Completed;
         faults.that(is_over == experiment.ended_at.is_some(), || format!("prompt experiment {id}: {experiment:?}"));

@@ -167,17 +167,17 @@ fn delete(world: &mut World, id: PromptVersionId) -> Result<(), Refusal> {
     if is_active {
         return in_use("the version is active; activate another one first".to_owned());
     }
-    let experiments = world.resource::<Experiments>().of(version.agent, None);
-    let mut open = experiments.filter_map(|id| state::<PromptExperiment>(world, id));
-    let user = open.find(|experiment| {
-        experiment.status != ExperimentStatus::Completed
-            && experiment.variants.iter().any(|variant| variant.version == id)
-    });
-    if let Some(name) = user.map(|experiment| experiment.name.clone()) {
-        return in_use(format!("the experiment {name:?} uses the version"));
+    if let Some(experiment) = user_of(world, version.agent, id) {
+        return in_use(format!("the experiment {:?} uses the version", experiment.name));
     }
-    drop(open);
     note(world, audit_kinds::PROMPT_VERSION_DELETED, id, &version);
     world.despawn(entity);
     Ok(())
+}
+
+/// The experiment that is not over and uses the version.
+fn user_of(world: &World, agent: AgentId, version: PromptVersionId) -> Option<&PromptExperiment> {
+    let all = world.resource::<Experiments>().of(agent, None).filter_map(|id| state::<PromptExperiment>(world, id));
+    let mut open = all.filter(|experiment| experiment.status != ExperimentStatus::Completed);
+    open.find(|experiment| experiment.variants.iter().any(|variant| variant.version == version))
 }

@@ -125,10 +125,6 @@ fn an_adapter_that_would_fetch_a_file_gets_its_bytes() {
     let expected = json!({ "Image": { "url": "data:image/png;base64,UE5H", "caption": "a-caption" } });
     assert_eq!(sent["content"], expected);
     assert!(!sent["text"].as_str().unwrap_or_default().contains("base64"), "{sent}");
-    // A host that the manifest does not grant is not reached by this way either.
-    assert_eq!(ask("m0", "http://example.org/a.png?d=secret")["text"], "done");
-    let said = model.requests().pop().unwrap().to_string();
-    assert!(said.contains("[capabilities] network"), "{said}");
     // What the daemon does not fetch, the adapter is not told to fetch.
     let mut answers = vec![ask("m2", "http://93.184.216.34/a.png")];
     answers.push(adapter.next_of("send"));
@@ -136,4 +132,11 @@ fn an_adapter_that_would_fetch_a_file_gets_its_bytes() {
     let sends = daemon.get("/api/channels/bot/sends").expect(200);
     let refused = sends["sends"].as_array().into_iter().flatten().find(|send| send["status"] == "refused");
     assert!(refused.is_some_and(|send| send["reason"].to_string().contains("the file cannot be sent")), "{sends}");
+    // A host that the manifest does not grant is not reached by this way either.
+    let wanted = json!({ "channel": "bot", "message": "a-caption", "image_url": "http://example.org/a.png?d=secret" });
+    model.script([Reply::calls(&[("1", "channel_send", &wanted.to_string())]), Reply::text("refused")]);
+    adapter.message("m3", "show it", None);
+    assert_eq!(adapter.next_of("send")["text"], "refused");
+    let said = model.requests().pop().unwrap().to_string();
+    assert!(said.contains("[capabilities] network"), "{said}");
 }

@@ -142,8 +142,8 @@ async fn show_diff(call: Call) -> Result<Response, Error> {
         None => {
             let limit = limits::AGENT_PROMPT_VERSIONS_MAX;
             let list = List::<PromptVersionView> { filter: to.version.agent, after: None, limit };
-            let all = call.ask(list).await?.items.into_iter();
-            all.filter(|other| other.version.version < to.version.version).next_back()
+            let mut all = call.ask(list).await?.items.into_iter();
+            all.rfind(|other| other.version.version < to.version.version)
         }
     };
     let found = spawn_blocking(move || diff_of(from.as_ref(), &to)).await;

@@ -44,7 +44,7 @@ impl Fuzz {
 
     /// Often the same agent, so that versions and experiments find each other.
     fn tested(&mut self) -> AgentId {
-        let oldest = self.all(b'a').next().filter(|_| self.count % 4 > 0);
+        let oldest = self.all(b'a').next().filter(|_| !self.count.is_multiple_of(4));
         oldest.map_or_else(|| self.agent(), AgentId)
     }
 

@@ -102,8 +102,8 @@ fn a_model_that_fails_says_nothing_or_takes_too_long_keeps_no_answer_back() {
         assert_eq!(&*call.model.model, "small", "it is asked again");
         world.answer(call.attempt, "YES");
     };
-    let ways: [(&str, &dyn Fn(&mut TestWorld)); 4] =
-        [("fails", &fails), ("empty", &is_empty), ("late", &is_late), ("killed", &is_killed)];
+    type Way<'w> = (&'w str, &'w dyn Fn(&mut TestWorld));
+    let ways: [Way<'_>; 4] = [("fails", &fails), ("empty", &is_empty), ("late", &is_late), ("killed", &is_killed)];
     for (name, way) in ways {
         let (mut world, _) = checking();
         receive(&mut world, in_group("room", "ann", "who can help?", "m1"));

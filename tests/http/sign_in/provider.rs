@@ -16,7 +16,7 @@ use crate::support::daemon::Daemon;
 use crate::support::model_server::{ModelServer, Received, Reply};
 
 /// The key of the configuration.
-pub(super) const KEY: &str = "the-key-of-the-configuration";
+pub(super) const KEY: &str = "the-key-of-the-configuration-0123456789";
 /// The client secret, and the variable that has it.
 const SECRET: (&str, &str) = ("SIGN_IN_TEST_SECRET", "client-secret-canary");
 

@@ -68,7 +68,7 @@ def case_versions_and_experiments(stage):
     access.check(page, "versions and experiments")
     stage.shoot("prompts")
     choose(page, experiments.first, "Complete")
-    dialog(page).get_by_label("Winner").select_option(label="A")
+    dialog(page).get_by_label("Winner", exact=True).select_option(label="A")
     dialog(page).get_by_role("button", name="Complete", exact=True).click()
     expect(experiments).to_contain_text("winner")
     choose(page, experiments.first, "Delete")

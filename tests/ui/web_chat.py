@@ -75,8 +75,8 @@ def say(page, text):
 def case_foreign_page(stage):
     stage.daemon.agent("desk")
     site = serve_site(stage.daemon.url)
-    # A killed daemon, and the icon that the page lacks.
-    stage.allowed += ["favicon", "Failed to load resource", "ERR_", "default-src"]
+    # A killed daemon, which knows no sites until it has loaded, and the icon that the page lacks.
+    stage.allowed += ["favicon", "Failed to load resource", "ERR_", "default-src", "blocked by CORS policy"]
     page = stage.page
     alerts = []
     page.on("dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss()))

@@ -176,7 +176,9 @@ async fn without_room_every_route_that_writes_is_refused_before_it_does_anything
     // A sign-in that is looked after stores its token; what frees room is never refused here.
     let reads = api.table.routes().iter().filter(|route| matches!(route.verb, Verb::Get | Verb::Delete));
     let reads: Vec<_> = reads.filter(|route| route.needs_room).map(|route| route.path).collect();
-    assert_eq!(reads, ["/api/providers/{name}/oauth/poll/{poll_id}", "/api/mcp/servers/{id}/auth/callback"]);
+    let sign_ins =
+        ["/api/providers/{name}/oauth/poll/{poll_id}", "/api/mcp/servers/{id}/auth/callback", "/api/auth/callback"];
+    assert_eq!(reads, sign_ins);
 }
 
 #[tokio::test(start_paused = true)]

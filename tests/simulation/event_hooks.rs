@@ -45,15 +45,20 @@ impl Ears {
         let is_known = self.open.contains(&session) || self.is_missed;
         let wrong = |what: &str| Err(format!("hooks hear that session {session} {what}"));
         match event {
-            _ if self.ended.contains(&session) => wrong("does something after its end"),
             SessionEvent::Started if !self.open.insert(session) => wrong("begins twice"),
+            // A client may give a new session the id of one that is gone.
+            SessionEvent::Started => {
+                self.ended.remove(&session);
+                Ok(())
+            }
+            _ if self.ended.contains(&session) => wrong("does something after its end"),
             SessionEvent::Ended { .. } | SessionEvent::Reset { .. } if !is_known => wrong("ends and never began"),
             SessionEvent::Ended { .. } => {
                 self.open.remove(&session);
                 self.ended.insert(session);
                 Ok(())
             }
-            SessionEvent::Started | SessionEvent::Reset { .. } => Ok(()),
+            SessionEvent::Reset { .. } => Ok(()),
         }
     }
 

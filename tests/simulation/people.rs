@@ -69,6 +69,8 @@ fn remove_user(harness: &mut Harness) {
     let known = harness.known.users.clone();
     let Some(user) = harness.rng.any(&known) else { return };
     harness.known.users.retain(|id| *id != user);
+    // The agents of the user stop, whichever those are by now.
+    harness.facts.forget("running/");
     let fact = harness.facts.submit(format!("user/{user}"), GONE);
     harness.ask(Remove::<User>(user), move |harness, ()| harness.facts.acknowledge(fact));
 }
@@ -84,6 +86,8 @@ fn configure(harness: &mut Harness) {
             users.push(ConfiguredUser { name: name.to_owned(), role, channel_bindings, key_hash });
         }
     }
+    // Agents of users who are gone stop.
+    harness.facts.forget("running/");
     harness.ask(SetConfiguredUsers(users), |_, ()| {});
 }
 

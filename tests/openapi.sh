@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # schemathesis against the served OpenAPI of the real binary: no 5xx, and no status that is not documented.
 # tests/openapi.sh <agentsvc binary> [examples for each route]; tests/set_up.sh installs what it needs.
-# Left out: routes that end the daemon, stream without an end, import from other programs' homes, or ask hubs of skills.
+# Left out: routes that end the daemon, stream without an end, import from other programs' homes, or ask hubs of skills or providers of sign-in.
 set -euo pipefail
 binary="$1"
 examples="${2:-6}"

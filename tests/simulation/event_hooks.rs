@@ -39,6 +39,8 @@ impl Ears {
     /// The process dies.
     pub(crate) fn die(&mut self, is_missed: bool) {
         self.is_missed |= is_missed;
+        // An end may not have reached the disk.
+        self.ended.clear();
     }
 
     fn session(&mut self, SessionChange { session, event, .. }: SessionChange) -> Result<(), String> {

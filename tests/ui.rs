@@ -139,7 +139,7 @@ cases! {
         commands_are_completed_and_carried_out,
         a_reload_in_the_middle_shows_the_answer_so_far,
         sessions_have_titles_and_can_be_renamed_in_the_list,
-        a_message_is_edited_and_sent_again,
+        a_message_is_edited_and_the_answer_is_a_branch,
         an_answer_is_asked_for_again_in_its_place,
         the_model_is_chosen_in_the_chat,
         sessions_are_named_searched_and_exported,

@@ -81,6 +81,54 @@ fn create_label_find_and_switch() {
 }
 
 #[test]
+fn a_branch_has_the_turns_up_to_there_and_goes_its_own_way() {
+    let mut daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    let session = text(&daemon.detail(&agent)["session_id"]);
+    for message in ["one", "two", "three"] {
+        daemon.say(&agent, message);
+    }
+    let path = format!("/api/sessions/{session}/branch");
+    let branch = daemon.post(&path, &json!({ "turns": 1, "label": " other way " })).expect(201);
+    assert_eq!((&branch["branched_from"], &branch["turns"]), (&json!(session), &json!(1)));
+    assert_eq!((&branch["agent_id"], &branch["label"]), (&json!(agent), &json!("other way")));
+    let branch = text(&branch["session_id"]);
+    assert_eq!(daemon.detail(&agent)["session_id"], session.as_str(), "branching does not switch");
+    let original = daemon.transcript(&session);
+    assert_eq!(daemon.transcript(&branch), original[..2]);
+    let body = json!({ "message": "another two", "session_id": branch });
+    daemon.post(&format!("/api/agents/{agent}/message"), &body).expect(200);
+    daemon.restart();
+    assert_eq!(daemon.transcript(&branch).len(), 4);
+    assert_eq!(daemon.transcript(&branch)[2].1, "another two");
+    assert_eq!(daemon.transcript(&session), original, "the original stays");
+    // Without a number all turns are copied, with 0 none.
+    let whole = text(&daemon.poke(&path).expect(201)["session_id"]);
+    assert_eq!(daemon.transcript(&whole), original);
+    let none = text(&daemon.post(&path, &json!({ "turns": 0 })).expect(201)["session_id"]);
+    assert!(daemon.transcript(&none).is_empty());
+    // Usage was counted once.
+    let messages = daemon.get(&format!("/api/sessions/{whole}/messages")).expect(200);
+    assert!(messages["messages"].as_array().unwrap().iter().all(|message| message.get("usage").is_none()));
+}
+
+#[test]
+fn a_branch_of_what_is_not_there_is_refused() {
+    let daemon = Daemon::start();
+    let agent = daemon.agent("a");
+    let session = text(&daemon.detail(&agent)["session_id"]);
+    daemon.say(&agent, "one");
+    let path = format!("/api/sessions/{session}/branch");
+    daemon.post(&path, &json!({ "turns": 2 })).refused_field(400, "turns");
+    daemon.post(&path, &json!({ "turns": -1 })).refused_field(400, "turns");
+    daemon.post(&path, &json!({ "label": "x".repeat(300) })).refused_field(400, "label");
+    new_session(&daemon, &agent, &json!({ "label": "taken" }));
+    daemon.post(&path, &json!({ "label": "taken" })).refused_field(409, "label");
+    daemon.poke(&format!("/api/sessions/{}/branch", uuid::Uuid::nil())).refused(404);
+    assert_eq!(rows(&daemon, &agent).len(), 2, "nothing was created");
+}
+
+#[test]
 fn switch_and_label_refuse_what_is_not_there() {
     let daemon = Daemon::start();
     let (one, two) = (daemon.agent("one"), daemon.agent("two"));

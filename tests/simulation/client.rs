@@ -11,8 +11,8 @@ use agentsvc_systems::agent::{
 use agentsvc_systems::manifest;
 use agentsvc_systems::schedule::NewSchedule;
 use agentsvc_systems::session::{
-    CleanupSessions, ClearHistory, CreateSession, ImportSession, ImportedMessage, RemoveSession, ResetSession,
-    SetLabel, SwitchSession,
+    BranchSession, CleanupSessions, ClearHistory, CreateSession, ImportSession, ImportedMessage, RemoveSession,
+    ResetSession, SetLabel, SwitchSession,
 };
 use uuid::Uuid;
 
@@ -199,8 +199,12 @@ fn histories(harness: &mut Harness, what: What) {
                 |role| ImportedMessage { role, blocks: vec![text_block(harness.text("old"))], at, model: None };
             let messages =
                 vec![message(Role::User), message(Role::Assistant), message(Role::User), message(Role::Assistant)];
+            let copied = messages[..2].to_vec();
             harness.ask(ImportSession { agent, session, label: None, messages }, move |harness, _| {
                 harness.known.sessions.push((agent, session));
+            });
+            harness.ask(BranchSession { session, label: None, messages: copied }, move |harness, branch| {
+                harness.known.sessions.push((agent, branch));
             });
         }
     }

@@ -367,18 +367,40 @@ def case_sessions_have_titles_and_can_be_renamed_in_the_list(stage):
     access.check(page, "titles on the page of an agent")
 
 
-def case_a_message_is_edited_and_sent_again(stage):
+def case_a_message_is_edited_and_the_answer_is_a_branch(stage):
+    """What is sent in place of an earlier message goes to a session of its own; the original stays."""
     page = stage.page
     open_agent(stage)
-    say(page, "waht is this?")
+    say(page, "hello")
     settled(page)
-    turns(page).last.get_by_role("button", name="Edit and send again").click()
+    say(page, "waht is this?")
+    settled(page, 2)
+    original = page.url
+    turns(page).last.get_by_role("button", name="Edit", exact=True).click()
     expect(prompt(page)).to_have_value("waht is this?")
     expect(prompt(page)).to_be_focused()
+    expect(page.locator(".edit-note")).to_contain_text("Sending starts a branch")
+    access.check(page, "a message that is edited")
+    page.keyboard.press("Escape")
+    expect(page.locator(".edit-note")).to_be_hidden()
+    expect(prompt(page)).to_have_value("")
+    turns(page).last.get_by_role("button", name="Edit", exact=True).click()
     prompt(page).fill("what is this?")
     page.keyboard.press("Enter")
     settled(page, 2)
     expect(turns(page).last.locator(".md")).to_have_text("echo: what is this?")
+    expect(turns(page).first.locator(".md")).to_have_text("echo: hello")
+    assert page.url != original
+    # The model saw the branch alone.
+    said = [message["content"] for message in stage.model.requests[-1]["messages"] if message["role"] == "user"]
+    assert "waht" not in json.dumps(said), said
+    turns(page).first.get_by_role("button", name="Branch from here").click()
+    expect(turns(page)).to_have_count(1)
+    options = page.get_by_role("listbox", name="Sessions").get_by_role("option")
+    expect(options).to_have_count(3)
+    stage.open(original[original.index("#"):])
+    settled(page, 2)
+    expect(turns(page).last.locator(".md")).to_have_text("echo: waht is this?")
     # A command that is refused is given back.
     stage.expect_refusals(400, 404)
     prompt(page).fill("/no-such-command now")

@@ -7,6 +7,7 @@ import { icon } from "../lib/icons.js";
 import { can, seesAll } from "../lib/me.js";
 import { actionsOf } from "./chat/actions.js";
 import { Approvals } from "./chat/approve.js";
+import { branchAt, sendEdited } from "./chat/branch.js";
 import { Composer, dropOn } from "./chat/composer.js";
 import { createAgent } from "./chat/create.js";
 import { LiveTurn } from "./chat/live.js";
@@ -133,6 +134,7 @@ class Chat {
     }
     const session = wanted ?? (await api.get(`/api/agents/${encodeURIComponent(agentId)}`)).session_id;
     if (view !== this.view) return;
+    if (session !== this.sessionId) this.composer.endEdit();
     this.sessionId = session;
     this.ctx.go(["chat", this.agent.id, session], {}, { replace: true });
     this.drawHead();
@@ -332,10 +334,14 @@ class Chat {
     }
   }
 
-  /** Puts the text of a message into the box, to send it in other words. */
-  editAgain(turn) {
-    this.composer.set(turn.said?.content ?? "");
-    this.composer.focus();
+  /** Opens a new session with the conversation up to the end of `turn`. */
+  branch(turn) {
+    return branchAt(this, turn.ordinal + 1);
+  }
+
+  /** Sends `text` in place of the message of `turn`. */
+  sendEdited(turn, text, files) {
+    return sendEdited(this, turn, text, files);
   }
 
   /** A command of the chat: the daemon's answer is shown, and the agent read again, whose session it may have changed. */

@@ -90,9 +90,18 @@ fn import(world: &mut World, command: ImportSession) -> Result<bool, Refusal> {
 }
 
 fn check(messages: &[ImportedMessage]) -> Result<(), Refusal> {
-    let most = limit::IMPORTED_MESSAGES_MAX;
-    if messages.is_empty() || messages.len() > most {
+    if messages.is_empty() {
+        let most = limit::IMPORTED_MESSAGES_MAX;
         return Err(Refusal::bad_field("messages", format!("messages must be 1 to {most}")));
+    }
+    check_size(messages)
+}
+
+/// Refuses more messages than a session is made of at once, or longer ones.
+pub(super) fn check_size(messages: &[ImportedMessage]) -> Result<(), Refusal> {
+    let most = limit::IMPORTED_MESSAGES_MAX;
+    if messages.len() > most {
+        return Err(Refusal::bad_field("messages", format!("messages must be at most {most}")));
     }
     let bytes: usize = messages.iter().flat_map(|message| &message.blocks).map(bytes).sum();
     let most = limit::IMPORTED_BYTES_MAX;
@@ -115,7 +124,7 @@ pub fn bytes(block: &Block) -> usize {
 }
 
 /// Writes the rows: each message of a person begins a turn. Gives the count of messages and the next ordinal.
-fn write(world: &mut World, session: bevy_ecs::prelude::Entity, messages: &[ImportedMessage]) -> (u32, u32) {
+pub(super) fn write(world: &mut World, session: bevy_ecs::prelude::Entity, messages: &[ImportedMessage]) -> (u32, u32) {
     let found = world.get::<Session>(session).map(|session| (session.agent, session.log));
     let Some((owner, log)) = found else { return (0, 0) };
     let (mut count, mut ordinal, mut index) = (0, 0, 0);
@@ -141,7 +150,7 @@ fn write(world: &mut World, session: bevy_ecs::prelude::Entity, messages: &[Impo
         count += u32::from(message.role != Role::Tool);
         index += 1;
     }
-    (count, ordinal + 1)
+    (count, if turn.is_some() { ordinal + 1 } else { 0 })
 }
 
 #[cfg(test)]

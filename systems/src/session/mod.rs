@@ -1,6 +1,7 @@
 //! Sessions: conversations of an agent. One file per command.
 
 pub mod audit_kinds;
+mod branch;
 mod clear;
 mod create;
 pub mod error_codes;
@@ -16,6 +17,7 @@ mod rows;
 mod show;
 pub(crate) mod told;
 
+pub use branch::BranchSession;
 pub use clear::{ClearHistory, ResetSession};
 pub use create::{CreateSession, SetLabel, SwitchSession};
 pub use import::{ImportSession, ImportedMessage, bytes as block_bytes};
@@ -69,6 +71,7 @@ pub(crate) const DOMAIN: Domain = Domain {
     is_quiet,
     check: index::check,
     commands: &[
+        CommandDef::of::<BranchSession>(),
         CommandDef::of::<CleanupSessions>(),
         CommandDef::of::<ClearHistory>(),
         CommandDef::of::<CreateSession>(),

@@ -37,6 +37,8 @@ pub struct SessionView {
     pub current: bool,
     /// Turns in its queue, including the running turn.
     pub queued: u32,
+    /// How many of its turns have ended: all but those in the queue, which are the last ones.
+    pub ended_turns: u32,
     /// Made for one request; no list shows it.
     pub ephemeral: bool,
     /// The owner's place in this process's order.
@@ -59,6 +61,7 @@ impl SessionView {
             updated_at: session.updated_at,
             current: agent.current == entity,
             queued: session.queued,
+            ended_turns: session.next_ordinal.saturating_sub(session.queued),
             ephemeral: session.ephemeral,
             owner: session.agent.to_bits(),
         })

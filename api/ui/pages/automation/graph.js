@@ -18,6 +18,17 @@ function rowsOf(steps) {
   return rows;
 }
 
+/** Lets a part of the drawing be clicked, and pressed with the keyboard. */
+function act(node, run) {
+  node.addEventListener("click", run);
+  node.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    run();
+  });
+  return node;
+}
+
 const cut = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
 
 /** What stands below a step's name. */
@@ -33,10 +44,15 @@ function noteOf(step, run) {
   return { conditional: `${agent}, if…`, loop: `${agent}, up to ${step.max_iterations ?? 5}×`, fan_out: agent }[step.mode] ?? agent;
 }
 
-/** `new Graph({ signal, open(index) })`; `graph.set(steps, runSteps)` draws it, with states when a run is given. */
+/**
+ * `new Graph({ signal, open(index), add(index) })`; `graph.set(steps, runSteps)` draws it, with states when a run is given. With `add` it has
+ * places for a new step before `index`. `graph.chosen` is the index of the step that is marked, or null.
+ */
 export class Graph {
-  constructor({ signal, open = () => {} }) {
+  constructor({ signal, open = () => {}, add = null }) {
     this.open = open;
+    this.add = add;
+    this.chosen = null;
     this.steps = [];
     /** The form of a workflow draws one too: each has an arrow head of its own. */
     this.arrow = uniqueId("arrow");
@@ -73,11 +89,13 @@ export class Graph {
       const y = BOX.top + 14 + n * (BOX.height + BOX.gapY) - 14;
       const tops = row.steps.map((_, at) => ({ x: place(row, at) + this.wide / 2, y }));
       for (const from of above) for (const to of tops) parts.push(this.edge(from, to));
+      if (this.add) parts.push(this.plus(middle, (above[0].y + y) / 2, row.steps[0][0]));
       row.steps.forEach(([index, step], at) => parts.push(this.box(index, step, place(row, at), y)));
       above = tops.map(({ x }) => ({ x, y: y + BOX.height }));
     });
     const last = { x: middle, y: height - 26 };
     for (const from of above) parts.push(this.edge(from, last));
+    if (this.add) parts.push(this.plus(middle, (above[0].y + last.y) / 2, this.steps.length));
     parts.push(this.end(middle, height - 14, "Output"));
     refill(this.node, s("svg", { class: "graph-svg", width, height, role: "group", "aria-label": "The workflow's steps" },
       s("defs", {}, s("marker", { id: this.arrow, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, s("path", { d: "M0 0 8 4 0 8z" }))), parts));
@@ -86,6 +104,12 @@ export class Graph {
   edge(from, to) {
     const half = (to.y - from.y) / 2;
     return s("path", { class: "graph-edge", d: `M${from.x} ${from.y}C${from.x} ${from.y + half} ${to.x} ${to.y - half} ${to.x} ${to.y - 1}`, "marker-end": `url(#${this.arrow})` });
+  }
+
+  /** A button that adds a step before the one of `index`. */
+  plus(x, y, index) {
+    return act(s("g", { class: "graph-plus", tabindex: "0", role: "button", "aria-label": `Add a step at position ${index + 1}`, data: { key: `plus-${index}` } },
+      s("title", {}, "Add a step here"), s("circle", { cx: x, cy: y, r: 10 }), s("path", { d: `M${x - 5} ${y}h10M${x} ${y - 5}v10` })), () => this.add(index));
   }
 
   end(x, y, label) {
@@ -97,16 +121,15 @@ export class Graph {
     const state = run ? `run-${run.state.toLowerCase()}` : "";
     const name = step.name || `step-${index + 1}`;
     const note = noteOf(step, run);
-    const open = () => this.open(index);
-    return s("g", {
+    return act(s("g", {
       class: `graph-step mode-${step.mode ?? "sequential"} ${state}`, tabindex: "0", role: "button", "aria-label": `Step ${index + 1}, ${name}: ${note}`, data: { key: index },
-      onclick: open, onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); open(); } },
+      "aria-pressed": this.add ? String(index === this.chosen) : null,
     }, s("title", {}, `${name}: ${note}`),
     s("rect", { x, y, width: this.wide, height: BOX.height, rx: 10 }),
     s("circle", { class: "graph-dot", cx: x + 18, cy: y + 24, r: 5 }),
     s("text", { class: "graph-name", x: x + 32, y: y + 28 }, cut(name, Math.floor((this.wide - 40) / 7.4))),
     s("text", { class: "graph-note", x: x + 14, y: y + 48 }, cut(note, Math.floor((this.wide - 22) / 6.2))),
     { loop: s("path", { class: "graph-mark", d: `M${x + this.wide - 26} ${y + 16}a7 7 0 1 1-1 8` }),
-      conditional: s("path", { class: "graph-mark", d: `M${x + this.wide - 22} ${y + 12}l8 8-8 8-8-8z` }) }[step.mode] ?? null);
+      conditional: s("path", { class: "graph-mark", d: `M${x + this.wide - 22} ${y + 12}l8 8-8 8-8-8z` }) }[step.mode] ?? null), () => this.open(index));
   }
 }

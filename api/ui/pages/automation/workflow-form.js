@@ -1,16 +1,11 @@
-// The editor of a workflow: its name and its steps, with the graph as it becomes.
+// The fields of a workflow's step, and its words for people.
 
-import { call } from "../../lib/api.js";
 import { agentField, learn, nameOf } from "../../lib/agents.js";
 import { choice, numberInput, numberOf, textBox, textInput } from "../../lib/controls.js";
-import { ask } from "../../lib/dialogs.js";
-import { field, fill, h } from "../../lib/dom.js";
-import { icon } from "../../lib/icons.js";
-import { Graph } from "./graph.js";
+import { field, h, refill } from "../../lib/dom.js";
 
 const MODES = [["sequential", "After the previous step"], ["fan_out", "In parallel with adjacent steps"], ["collect", "Join the outputs"], ["conditional", "Only if a condition is true"], ["loop", "Repeat until a condition is true"]];
 const ERRORS = [["fail", "The run fails"], ["skip", "Continue without it"], ["retry", "Try again"]];
-const STEPS_MAX = 64;
 
 /** What a step is made of, as pairs of words for people. */
 export function stepText(step) {
@@ -24,35 +19,49 @@ export function stepText(step) {
   return pairs.filter(([, value]) => value);
 }
 
-/** The fields of one step. `read()` gives what the API takes; `sketch()` the same without checks, for the graph. */
-function stepForm(step, { changed, move, remove, copy }) {
+/** Names that a template asks for, in their order, each once. */
+export const namesOf = (template) => [...new Set([...template.matchAll(/\{\{\s*([^{}]+?)\s*\}\}/g)].map(([, name]) => name))];
+
+/**
+ * The fields of one step. `read()` gives what the API takes; `sketch()` the same without checks, for the graph. `changed` is called with
+ * each change. `form.offer(names)` shows the variables that the prompt may use.
+ */
+export function stepForm(step, changed) {
   const name = field("Name", textInput(step.name, { placeholder: "by position" }));
   const mode = field("When", choice(MODES, step.mode ?? "sequential"));
   if (step.agent_id && step.agent_name) learn(step.agent_id, step.agent_name);
   const agent = agentField("Agent", { optional: true });
   agent.control.value = step.agent_name || (step.agent_id ? nameOf(step.agent_id) : "");
   agent.control.placeholder = "Type a name";
-  const prompt = field("Prompt", textBox(step.prompt ?? "{{input}}", 3), { hint: "{{input}} is the previous output; {{name}} is the output variable of a step." });
+  const prompt = field("Prompt", textBox(step.prompt ?? "{{input}}", 6));
+  const offered = h("div", { class: "variables", role: "group", "aria-label": "Insert a variable" });
+  prompt.append(offered);
   const condition = field("Condition", textInput(step.condition, { class: "code", placeholder: "output contains \"yes\"", spellcheck: "false" }));
   const until = field("Until", textInput(step.until, { class: "code", placeholder: "output contains \"done\"", spellcheck: "false" }));
   const rounds = field("Max iterations", numberInput(step.max_iterations, { min: 1, max: 50, placeholder: "5" }));
-  const output = field("Output variable", textInput(step.output_var, { spellcheck: "false", placeholder: "no name" }));
+  const output = field("Output variable", textInput(step.output_var, { spellcheck: "false", placeholder: "no name" }), { hint: "Later steps use it as {{name}}." });
   const errors = field("On an error", choice(ERRORS, step.error_mode ?? "fail"));
+  const retries = field("Retries", numberInput(step.max_retries, { min: 0, max: 100, placeholder: "3" }));
   const timeout = field("Timeout in seconds", numberInput(step.timeout_secs, { min: 1, max: 86_400, placeholder: "120" }));
-  const title = h("strong", { class: "cut" });
   const arrange = () => {
     const word = mode.control.value;
     agent.hidden = prompt.hidden = word === "collect";
     condition.hidden = word !== "conditional";
     until.hidden = rounds.hidden = word !== "loop";
+    retries.hidden = errors.control.value !== "retry";
+  };
+  const node = h("div", { class: "stack", oninput: () => { arrange(); changed(); } }, h("div", { class: "form-row" }, name, mode), agent, prompt, condition,
+    h("div", { class: "form-row" }, until, rounds), output, h("div", { class: "form-row" }, errors, retries), timeout);
+  arrange();
+  const text = (made) => made.control.value.trim();
+  const insert = (word) => {
+    const { control } = prompt;
+    control.setRangeText(`{{${word}}}`, control.selectionStart, control.selectionEnd, "end");
+    control.focus();
     changed();
   };
-  const button = (label, name, run) => h("button", { type: "button", class: "quiet small only-icon", "aria-label": label, title: label, onclick: () => run(made) }, icon(name, 16));
-  const details = h("details", { open: !step.name }, h("summary", {}, title),
-    h("div", { class: "stack" }, h("div", { class: "form-row" }, name, mode), agent, prompt, condition, h("div", { class: "form-row" }, until, rounds), h("div", { class: "form-row three" }, output, errors, timeout)));
-  const node = h("div", { class: "step-form" }, details, h("span", { class: "row-actions" }, button("Move up", "chevron", (one) => move(one, -1)), button("Move down", "chevron", (one) => move(one, 1)), button("Copy this step", "copy", copy), button("Remove this step", "trash", remove)));
-  const text = (made) => made.control.value.trim();
-  const sketch = () => ({ name: text(name), mode: mode.control.value, agent_name: text(agent), max_iterations: numberOf(rounds.control) ?? 5 });
+  const offer = (names) => refill(offered, names.map((word) => h("button", { type: "button", class: "small quiet mono", data: { key: word }, onclick: () => insert(word) }, `{{${word}}}`)));
+  const sketch = () => ({ name: text(name), mode: mode.control.value, agent_name: text(agent), max_iterations: numberOf(rounds.control) ?? 5, output_var: text(output) });
   const read = () => {
     const word = mode.control.value;
     const body = { mode: word, error_mode: errors.control.value };
@@ -67,72 +76,9 @@ function stepForm(step, { changed, move, remove, copy }) {
     if (word === "loop" && numberOf(rounds.control) !== null) body.max_iterations = numberOf(rounds.control);
     if (text(output)) body.output_var = text(output);
     if (numberOf(timeout.control) !== null) body.timeout_secs = numberOf(timeout.control);
-    if (step.max_retries !== undefined && body.error_mode === "retry") body.max_retries = step.max_retries;
+    if (body.error_mode === "retry" && numberOf(retries.control) !== null) body.max_retries = numberOf(retries.control);
     return body;
   };
-  const made = { node, details, sketch, read, fields: { name, mode, agent_name: agent, agent_id: agent, prompt, condition, until, max_iterations: rounds, output_var: output, error_mode: errors, timeout_secs: timeout }, title };
-  mode.control.addEventListener("change", arrange);
-  for (const control of [name.control, agent.control, rounds.control]) control.addEventListener("input", changed);
-  agent.hidden = prompt.hidden = mode.control.value === "collect";
-  condition.hidden = mode.control.value !== "conditional";
-  until.hidden = rounds.hidden = mode.control.value !== "loop";
-  return made;
-}
-
-/** Asks for a new workflow, or for changes of `item`; null when it was left. */
-export function editWorkflow(item, signal) {
-  const name = field("Name", textInput(item?.name, { required: true }));
-  const about = field("Description", textInput(item?.description));
-  // The graph goes with the dialog, not with the page.
-  const life = new AbortController();
-  signal.addEventListener("abort", () => life.abort(), { signal: life.signal });
-  const graph = new Graph({ signal: life.signal, open: (index) => { forms[index].details.open = true; forms[index].node.scrollIntoView({ block: "nearest" }); } });
-  const place = h("div", { class: "stack tight-stack" });
-  const fields = { name, description: about };
-  let forms = [];
-
-  const changed = () => {
-    forms.forEach((form, at) => { form.title.textContent = `${at + 1}. ${form.sketch().name || `step-${at + 1}`}`; });
-    graph.set(forms.map((form) => form.sketch()));
-    for (const key of Object.keys(fields)) if (key.startsWith("steps[")) delete fields[key];
-    forms.forEach((form, at) => {
-      for (const [key, made] of Object.entries(form.fields)) fields[`steps[${at}].${key}`] = made;
-    });
-  };
-  const actions = {
-    changed: () => changed(),
-    move: (form, by) => {
-      const at = forms.indexOf(form);
-      if (at + by < 0 || at + by >= forms.length) return;
-      forms.splice(at, 1);
-      forms.splice(at + by, 0, form);
-      arrange();
-    },
-    remove: (form) => { forms = forms.filter((other) => other !== form); arrange(); },
-    copy: (form) => { forms.splice(forms.indexOf(form) + 1, 0, stepForm(form.read(), actions)); arrange(); },
-  };
-  const arrange = () => { fill(place, forms.map((form) => form.node)); changed(); };
-  const add = () => { forms.push(stepForm({ mode: "sequential" }, actions)); arrange(); };
-  forms = (item?.steps ?? [{ mode: "sequential" }]).map((step) => stepForm(step, actions));
-  arrange();
-  return ask({
-    title: item ? `Edit ${item.name}` : "New workflow", wide: true, action: item ? "Save" : "Create", fields,
-    body: [
-      h("div", { class: "form-row" }, name, about),
-      item ? h("p", { class: "hint" }, "Open runs keep the steps they started with.") : null,
-      h("div", { class: "graph-frame" }, graph.node), h("h3", {}, "Steps"), place,
-      h("button", { type: "button", onclick: () => forms.length < STEPS_MAX && add() }, icon("plus", 18), "Add a step"),
-    ],
-    submit: async () => {
-      const body = { name: name.control.value.trim(), description: about.control.value.trim(), steps: forms.map((form) => form.read()) };
-      try {
-        return await (item ? call("PUT", `/api/workflows/${item.id}`, body) : call("POST", "/api/workflows", body));
-      } catch (error) {
-        // The step at fault may be folded up.
-        const at = /^steps\[(\d+)\]/.exec(error.field ?? "")?.[1];
-        if (at !== undefined && forms[at]) forms[at].details.open = true;
-        throw error;
-      }
-    },
-  }).finally(() => life.abort());
+  const fields = { name, mode, agent_name: agent, agent_id: agent, prompt, condition, until, max_iterations: rounds, output_var: output, error_mode: errors, max_retries: retries, timeout_secs: timeout };
+  return { node, agent, sketch, read, offer, fields };
 }

@@ -8,8 +8,9 @@ import { count, duration, stamp, when } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { poll } from "../../lib/poll.js";
 import { editDeliveries } from "./deliveries.js";
-import { editWorkflow, stepText } from "./workflow-form.js";
 import { Graph } from "./graph.js";
+import { openEditor } from "./workflow-editor.js";
+import { stepText } from "./workflow-form.js";
 
 const PAGE = 1000;
 const RUNS = 100;
@@ -36,14 +37,18 @@ export async function mount(root, ctx) {
   const graph = new Graph({ signal, open: showStep });
   const runList = h("ul", { class: "run-list", "aria-label": "Runs" });
   const runHead = h("div", { class: "stack tight-stack", "aria-live": "polite" });
-  fill(ctx.actions, h("button", { class: "primary", type: "button", onclick: () => create().catch(showError) }, icon("plus", 18), "New workflow"));
+  const newButton = h("button", { class: "primary", type: "button", onclick: () => create() }, icon("plus", 18), "New workflow");
+  fill(ctx.actions, newButton);
+  /** Ends with the editor, or null. */
+  let editing = null;
 
   async function readAll() {
+    if (editing) return;
     all = (await page("/api/workflows", "workflows", { limit: PAGE }, { signal })).items;
     if (all.length === 0) {
       fill(root, emptyState({
         icon: icon("branch", 28), title: "No workflows yet", text: "A workflow runs several agents in sequence or in parallel and passes their outputs on.",
-        actions: [h("button", { class: "primary", type: "button", onclick: () => create().catch(showError) }, icon("plus", 18), "New workflow")],
+        actions: [h("button", { class: "primary", type: "button", onclick: () => create() }, icon("plus", 18), "New workflow")],
       }));
       return;
     }
@@ -176,19 +181,30 @@ export async function mount(root, ctx) {
     await again();
   }
 
-  async function create() {
-    const made = await editWorkflow(null, signal);
-    if (!made) return;
-    toast("Created");
-    ctx.go(["automation", "workflows", made.workflow_id]);
-    await readAll();
-  }
+  const create = () => ctx.go(["automation", "workflows", "new"]);
+  const change = () => ctx.go(["automation", "workflows", open.id, "edit"]);
 
-  async function change() {
-    if (!(await editWorkflow(open, signal))) return;
-    toast("Saved");
-    await select(open.id);
-    await readAll();
+  /** Shows what the address names: the editor of a workflow or of a new one, or the list with the open one. */
+  async function show([first, second]) {
+    editing?.abort();
+    editing = null;
+    newButton.hidden = false;
+    if (first !== "new" && second !== "edit") {
+      // What was in the editor is read anew.
+      if (split.parentNode !== root) open = null;
+      return readAll();
+    }
+    editing = new AbortController();
+    signal.addEventListener("abort", () => editing?.abort(), { once: true });
+    newButton.hidden = true;
+    fill(root, skeleton(6));
+    const mine = editing;
+    const item = first === "new" ? null : await get(`/api/workflows/${encodeURIComponent(first)}`, { signal: mine.signal });
+    if (mine.signal.aborted) return;
+    await openEditor(root, {
+      item, signal: mine.signal, left: () => ctx.go(["automation", "workflows", ...(item ? [item.id] : [])]),
+      saved: (id) => { toast(item ? "Saved" : "Created"); ctx.go(["automation", "workflows", id]); },
+    });
   }
 
   async function remove() {
@@ -201,12 +217,14 @@ export async function mount(root, ctx) {
   }
 
   ctx.onRoute((path) => {
-    if (path[0] && path[0] !== open?.id) select(path[0]).catch(showError);
+    if (editing || path[0] === "new" || path[1] === "edit") show(path).catch(showError);
+    else if (path[0] && path[0] !== open?.id) select(path[0]).catch(showError);
   });
-  await readAll();
+  await show(ctx.path);
   let wait = 0;
   const again = poll(async () => {
     // A run under way is read each second, the rest now and then.
+    if (editing) return;
     wait += LIVE_MS;
     if (!(run && (!run.state || isOpen(run))) && wait < IDLE_MS) return;
     wait = 0;

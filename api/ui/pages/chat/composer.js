@@ -5,6 +5,7 @@ import { fill, h } from "../../lib/dom.js";
 import { bytes } from "../../lib/format.js";
 import { icon } from "../../lib/icons.js";
 import { can, seesAll } from "../../lib/me.js";
+import { mayBranch } from "./branch.js";
 import { ContextMark } from "./context.js";
 import { Microphone } from "./voice.js";
 
@@ -16,6 +17,8 @@ export class Composer {
   constructor(chat) {
     this.chat = chat;
     this.files = [];
+    /** The turn whose message is in the box to be sent in other words, or null. */
+    this.edited = null;
     this.commands = [];
     this.matches = [];
     this.active = 0;
@@ -33,11 +36,12 @@ export class Composer {
     this.microphone = new Microphone({ agentOf: () => chat.agent?.id, insert: (text) => this.insert(text), signal: chat.ctx.signal });
     this.context = new ContextMark(chat.ctx.signal);
     this.model = h("button", { class: "quiet small model-button", type: "button", hidden: true, title: "Change the model of the agent", onclick: () => chat.pickModel().catch(showError) });
+    this.editNote = h("p", { class: "edit-note", role: "status", hidden: true });
     this.chips = h("ul", { class: "chips", "aria-label": "Attachments", hidden: true });
     this.menu = h("ul", { class: "commands", id: "commands", role: "listbox", "aria-label": "Commands", hidden: true });
     this.node = h("form", { class: "composer", onsubmit: (event) => { event.preventDefault(); this.submit(); } },
       this.menu,
-      h("div", { class: "box" }, this.chips, this.input,
+      h("div", { class: "box" }, this.editNote, this.chips, this.input,
         h("div", { class: "box-row" }, this.attach, this.picker, this.microphone.node, this.model, this.context.node, this.thinking, h("span", { class: "grow" }), this.interrupt, this.stop, this.send)),
       h("p", { class: "keys-hint", id: "keys-hint" }, h("kbd", {}, "Enter"), " sends, ", h("kbd", {}, "Shift"), "+", h("kbd", {}, "Enter"), " new line, ", h("kbd", {}, "/"), " commands"));
     this.isThinking = false;
@@ -77,6 +81,25 @@ export class Composer {
     this.changed();
   }
 
+  /** Puts the message of `turn` into the box; what is sent then takes its place. */
+  edit(turn) {
+    this.edited = turn;
+    const images = turn.said?.images?.length ?? 0;
+    fill(this.editNote, icon("edit", 15), h("span", { class: "grow" },
+      mayBranch() ? "Sending starts a branch: a new session with the conversation before this message." : "Sending adds the message to this session.",
+      images > 0 ? ` Its ${images === 1 ? "picture is" : "pictures are"} sent again.` : ""),
+    h("button", { class: "quiet small", type: "button", onclick: () => { this.endEdit(); this.set(""); this.focus(); } }, "Cancel"));
+    this.editNote.hidden = false;
+    this.set(turn.said?.content ?? "");
+    this.focus();
+  }
+
+  /** What is in the box is a message like any other. */
+  endEdit() {
+    this.edited = null;
+    this.editNote.hidden = true;
+  }
+
   /** Puts `text` where the cursor is. */
   insert(text) {
     const { value, selectionStart: from, selectionEnd: to } = this.input;
@@ -105,7 +128,7 @@ export class Composer {
   submit() {
     const text = this.input.value.trim();
     if (this.send.disabled) return;
-    if (text.startsWith("/") && this.files.length === 0) {
+    if (text.startsWith("/") && this.files.length === 0 && this.edited === null) {
       this.set("");
       this.chat.command(text).catch((error) => {
         // What was refused is not lost.
@@ -119,7 +142,20 @@ export class Composer {
     this.set("");
     this.files = [];
     this.drawFiles();
-    this.chat.send(text, kept.map(({ answer, url }) => ({ ...answer, url }))).catch(showError);
+    const files = kept.map(({ answer, url }) => ({ ...answer, url }));
+    const { edited } = this;
+    if (edited === null) {
+      this.chat.send(text, files).catch(showError);
+      return;
+    }
+    this.endEdit();
+    this.chat.sendEdited(edited, text, files).catch((error) => {
+      if (this.input.value === "") {
+        this.edit(edited);
+        this.set(text);
+      }
+      showError(error);
+    });
   }
 
   onKey(event) {
@@ -148,6 +184,10 @@ export class Composer {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
       this.submit();
+    } else if (event.key === "Escape" && this.edited !== null) {
+      event.preventDefault();
+      this.endEdit();
+      this.set("");
     } else if (event.key === "ArrowUp" && this.input.value === "") {
       const last = this.chat.lastSaid();
       if (last) {

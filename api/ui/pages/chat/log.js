@@ -87,7 +87,7 @@ export class Log {
   }
 
   node_of(turn, isOpen) {
-    const node = storedTurn(turn, this.chat.agent.name, { retry: (turn) => this.chat.retry(turn), edit: (turn) => this.chat.editAgain(turn), isOpen, agentId: this.chat.agent.id });
+    const node = storedTurn(turn, this.chat.agent.name, { retry: (turn) => this.chat.retry(turn), edit: (turn) => this.chat.composer.edit(turn), branch: (turn) => this.chat.branch(turn), isOpen, agentId: this.chat.agent.id });
     if (this.compacted > 0 && turn.ordinal === this.compacted) node.prepend(h("p", { class: "summary-line" }, "The model sees a summary of the messages above."));
     this.stored.set(turn.id, { turn, node, isOpen });
     return node;

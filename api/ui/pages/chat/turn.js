@@ -11,6 +11,7 @@ import { imageNode, playerNode } from "../../lib/media.js";
 import { allowed, can } from "../../lib/me.js";
 import { PAGES } from "../../pages.js";
 import { runAddress } from "../agent/words.js";
+import { mayBranch } from "./branch.js";
 import { avatar } from "./side.js";
 import { readAloudButton } from "./voice.js";
 
@@ -26,7 +27,7 @@ export function saidNode({ content, images = [], created_at: at }, edit = null) 
     images.length > 0 ? h("div", { class: "images" }, images.map(imageNode)) : null,
     text ? folded(text) : null, attached.map(attachedNode));
   return h("div", { class: "said" }, hidden("You said"), body,
-    h("div", { class: "turn-foot" }, edit ? iconButton("edit", "Edit and send again", edit) : "", iconButton("copy", "Copy the message", () => copyText(text)),
+    h("div", { class: "turn-foot" }, edit ? iconButton("edit", "Edit", edit) : "", iconButton("copy", "Copy the message", () => copyText(text)),
       at ? h("time", { datetime: at, title: when(at) }, brief(at)) : null));
 }
 
@@ -194,10 +195,11 @@ export function remark(text, kind = "", actions = []) {
 }
 
 /**
- * A turn that is over (or waits), from its stored messages and, where it ended, its trace. `retry(turn)` says it again.
+ * A turn that is over (or waits), from its stored messages and, where it ended, its trace. `retry(turn)` says it again, `edit(turn)`
+ * in other words, `branch(turn)` goes on from here elsewhere.
  * `turn` is `{ id, said, steps, trace }`: the person's message and the others in order.
  */
-export function storedTurn(turn, agentName, { retry, edit = null, isOpen = false, agentId }) {
+export function storedTurn(turn, agentName, { retry, edit = null, branch = null, isOpen = false, agentId }) {
   const node = h("article", { class: "turn", data: { turn: turn.id } });
   if (turn.said) node.append(saidNode(turn.said, edit && can("chat") ? () => edit(turn) : null));
   if (isOpen) {
@@ -210,7 +212,8 @@ export function storedTurn(turn, agentName, { retry, edit = null, isOpen = false
   addEnd(parts, turn, again);
   const memories = memoriesNode(turn.trace, agentId);
   if (memories) parts.append(memories);
-  foot.append(...footOf(turn), turn.trace ? h("a", { class: "button quiet small only-icon", href: runAddress(agentId, turn.trace), title: "Show the trace", "aria-label": "Show the trace" }, icon("trace", 15)) : "", iconButton("copy", "Copy the response", () => copyText(text)), ...(can("chat") ? [readAloudButton(parts, agentId), iconButton("retry", "Ask again", again)].filter(Boolean) : []));
+  foot.append(...footOf(turn), turn.trace ? h("a", { class: "button quiet small only-icon", href: runAddress(agentId, turn.trace), title: "Show the trace", "aria-label": "Show the trace" }, icon("trace", 15)) : "", iconButton("copy", "Copy the response", () => copyText(text)), ...(can("chat") ? [readAloudButton(parts, agentId), iconButton("retry", "Ask again", again)].filter(Boolean) : []),
+    branch && mayBranch() ? iconButton("branch", "Branch from here", () => branch(turn)) : "");
   node.append(answer);
   return node;
 }

@@ -122,7 +122,9 @@ impl Fuzz {
                 };
                 let messages = vec![said(Role::User, self.text()), said(Role::Assistant, "yes".to_owned())];
                 let session = SessionId(self.random.uuid());
-                ask(engine, api, session::ImportSession { agent, session, label: None, messages });
+                ask(engine, api, session::ImportSession { agent, session, label: None, messages: messages.clone() });
+                let label = self.random.one_in(2).then(|| self.text());
+                ask(engine, api, session::BranchSession { session, label, messages });
             }
             _ => {
                 ask(engine, api, compaction::CompactSession { agent, session: self.maybe_session() });

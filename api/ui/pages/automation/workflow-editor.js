@@ -1,0 +1,139 @@
+// The editor of a workflow: the graph, which steps are added to and chosen in, and beside it the chosen step with a test of it.
+
+import { call } from "../../lib/api.js";
+import { textInput } from "../../lib/controls.js";
+import { confirm, faultText, toast } from "../../lib/dialogs.js";
+import { field, fill, h, useStyles } from "../../lib/dom.js";
+import { icon } from "../../lib/icons.js";
+import { Graph } from "./graph.js";
+import { Tested, testPart } from "./step-test.js";
+import { stepForm } from "./workflow-form.js";
+
+const STEPS_MAX = 64;
+
+/**
+ * Opens the editor in `root` for `item`, or for a new workflow (null). `saved(id)` is called when it is stored, `left()` when it is closed
+ * without. `signal` ends with the part of the page.
+ */
+export async function openEditor(root, { item, signal, saved, left }) {
+  await useStyles(new URL("../../styles/chat.css", import.meta.url));
+  const name = field("Name", textInput(item?.name, { required: true }));
+  const about = field("Description", textInput(item?.description));
+  const graph = new Graph({ signal, open: (index) => choose(index), add: (index) => add(index) });
+  const panel = h("aside", { class: "flow-panel card stack", "aria-label": "Step" });
+  const fault = h("p", { class: "fault", role: "alert" });
+  const save = h("button", { type: "submit", class: "primary" }, item ? "Save" : "Create");
+  const note = h("p", { class: "hint grow", role: "status" });
+  const tested = new Tested();
+  /** `{ form, test }` of each step. */
+  let steps = (item?.steps ?? [{ mode: "sequential" }]).map(made);
+  let chosen = 0;
+  let kept = JSON.stringify(body());
+
+  const frame = h("form", { class: "flow-editor stack", novalidate: true, onsubmit: (event) => { event.preventDefault(); store(); } },
+    h("div", { class: "bar-row" }, h("button", { type: "button", class: "quiet", onclick: () => leave() }, icon("back", 17), "Back"), note, save),
+    h("div", { class: "form-row", oninput: () => changed() }, name, about), fault,
+    h("div", { class: "flow-body" }, h("div", { class: "flow-canvas" }, graph.node), panel));
+
+  function made(step) {
+    const form = stepForm(step, () => changed());
+    return { form, test: testPart(form, tested, signal) };
+  }
+
+  function body() {
+    return { name: name.control.value.trim(), description: about.control.value.trim(), steps: steps.map(({ form }) => form.read()) };
+  }
+
+  const isChanged = () => JSON.stringify(body()) !== kept;
+
+  function changed() {
+    const sketches = steps.map(({ form }) => form.sketch());
+    graph.chosen = chosen;
+    graph.set(sketches);
+    note.textContent = isChanged() ? "Unsaved changes." : item ? "Open runs keep the steps they started with." : "";
+    steps[chosen]?.form.offer(["input", "run_input", ...new Set(sketches.slice(0, chosen).map((sketch) => sketch.output_var).filter(Boolean))]);
+    const title = panel.querySelector("h2");
+    if (title) title.textContent = titleOf(chosen);
+  }
+
+  const titleOf = (index) => `${index + 1}. ${steps[index].form.sketch().name || `step-${index + 1}`}`;
+
+  /** Shows the step of `index` in the panel. */
+  function choose(index, { focus = true } = {}) {
+    chosen = Math.max(0, Math.min(index, steps.length - 1));
+    const { form, test } = steps[chosen];
+    const button = (label, glyph, run, disabled = false) => h("button", { type: "button", class: "quiet small only-icon", "aria-label": label, title: label, disabled, onclick: run }, icon(glyph, 16));
+    fill(panel, h("header", { class: "bar-row" }, h("h2", { class: "grow cut" }, titleOf(chosen)),
+      button("Move up", "chevron", () => move(-1), chosen === 0), button("Move down", "chevron", () => move(1), chosen === steps.length - 1),
+      button("Copy this step", "copy", () => insert(chosen + 1, made(form.read())), steps.length >= STEPS_MAX), button("Remove this step", "trash", remove, steps.length === 1)),
+    form.node, test);
+    test.hidden = form.sketch().mode === "collect";
+    changed();
+    if (focus) form.fields.name.control.focus({ preventScroll: matchMedia("(min-width: 901px)").matches });
+  }
+
+  function insert(index, step) {
+    steps.splice(index, 0, step);
+    choose(index);
+  }
+
+  function add(index) {
+    if (steps.length >= STEPS_MAX) toast(`A workflow can have at most ${STEPS_MAX} steps.`, { kind: "bad" });
+    else insert(index, made({ mode: "sequential" }));
+  }
+
+  function move(by) {
+    const [step] = steps.splice(chosen, 1);
+    steps.splice(chosen + by, 0, step);
+    choose(chosen + by, { focus: false });
+    const again = panel.querySelector(`[aria-label="${by < 0 ? "Move up" : "Move down"}"]`);
+    (again.disabled ? panel.querySelector("header button:enabled") : again)?.focus();
+  }
+
+  function remove() {
+    const at = chosen;
+    const [gone] = steps.splice(at, 1);
+    choose(at);
+    toast("Step removed.", { action: { label: "Undo", run: () => frame.isConnected && insert(Math.min(at, steps.length), gone) } });
+  }
+
+  async function store() {
+    fault.textContent = "";
+    const all = { name, description: about };
+    steps.forEach(({ form }, at) => Object.entries(form.fields).forEach(([key, one]) => { all[`steps[${at}].${key}`] = one; }));
+    for (const one of Object.values(all)) one.fault("");
+    save.disabled = true;
+    try {
+      const found = await (item ? call("PUT", `/api/workflows/${item.id}`, body()) : call("POST", "/api/workflows", body()));
+      kept = JSON.stringify(body());
+      close();
+      saved(item?.id ?? found.workflow_id);
+    } catch (error) {
+      const at = /^steps\[(\d+)\]/.exec(error.field ?? "")?.[1];
+      if (at !== undefined && steps[at]) choose(Number(at), { focus: false });
+      const place = all[error.field];
+      if (place) {
+        place.fault(error.message);
+        place.control.focus();
+      } else fault.textContent = faultText(error);
+    } finally {
+      save.disabled = false;
+    }
+  }
+
+  async function leave() {
+    const isSure = !isChanged() || (await confirm({ title: "Discard the changes?", text: "What you changed in this workflow is not saved.", action: "Discard" }));
+    if (!isSure) return;
+    close();
+    left();
+  }
+
+  /** The browser asks before a tab with changes is closed. */
+  const hold = (event) => { if (isChanged()) event.preventDefault(); };
+  const close = () => removeEventListener("beforeunload", hold);
+  addEventListener("beforeunload", hold);
+  signal.addEventListener("abort", close);
+  fill(root, frame);
+  choose(0, { focus: false });
+  if (!item) name.control.focus();
+}

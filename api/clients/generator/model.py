@@ -66,6 +66,7 @@ class Operation:
     type: Type
     items: Type | None = None
     items_key: str = ""
+    is_body_optional: bool = False
 
     def types(self) -> list[Type]:
         query = [Type("ref", self.query.name)] if self.query else []
@@ -141,8 +142,7 @@ class Api:
         for word in ("allOf", "oneOf", "anyOf"):
             if word in schema:
                 assert word != "allOf" or len(schema[word]) == 1, f"{name}: cannot merge schemas"
-                numbered = enumerate(schema[word], start=1)
-                return union([self._type(part, f"{name}{number}") for number, part in numbered])
+                return union([self._type(part, name + _variant(part, n)) for n, part in enumerate(schema[word], start=1)])
         if "properties" in schema:
             return self._shape(name, schema)
         kind = schema.get("type")
@@ -170,6 +170,7 @@ class Api:
             answer,
             type,
         )
+        operation.is_body_optional = sends == "body" and self.shapes[body.name].is_optional
         self._page(operation)
         return operation
 
@@ -206,7 +207,7 @@ class Api:
                 continue
             for kind, content in response.get("content", {}).items() or [("", {})]:
                 if kind == "text/event-stream":
-                    return "stream", ANY
+                    return "stream", self._type(content["schema"], name)
                 if kind and kind != "application/json":
                     is_text = kind.startswith("text/") or kind in ("application/toml", "application/x-ndjson")
                     return ("text", Type("string")) if is_text else ("content", BYTES)
@@ -225,6 +226,12 @@ class Api:
         found = [key for key in (last, "items") if key in lists] or list(lists)
         assert len(found) == 1, f"{operation.path}: which of {found} are the items?"
         operation.items_key, operation.items = found[0], lists[found[0]]
+
+
+def _variant(schema: dict, number: int) -> str:
+    """What tells it from the others: a key that has one value, or its number."""
+    words = [value["enum"][0] for value in schema.get("properties", {}).values() if len(value.get("enum", [])) == 1]
+    return names.pascal(str(words[0])) if words else str(number)
 
 
 def union(types: list[Type]) -> Type:

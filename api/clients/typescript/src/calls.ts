@@ -22,10 +22,10 @@ interface Given {
   file?: File;
 }
 
-/** A server-sent event. `D` is the type of its data. */
-export interface StreamEvent<D = unknown> {
+/** A server-sent event. */
+export interface StreamEvent {
   name: string;
-  data: D;
+  data: unknown;
 }
 
 const RETRIED = [429, 503];
@@ -68,7 +68,7 @@ class Patience {
 }
 
 /** The events of a stream as they come. Leaving the loop closes it. */
-export class Stream implements AsyncIterable<StreamEvent> {
+export class Stream<E extends StreamEvent = StreamEvent> implements AsyncIterable<E> {
   readonly #response: Response;
   readonly #patience: Patience;
 
@@ -77,7 +77,7 @@ export class Stream implements AsyncIterable<StreamEvent> {
     this.#patience = patience;
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<StreamEvent> {
+  async *[Symbol.asyncIterator](): AsyncGenerator<E> {
     let rest = "";
     try {
       for await (const piece of this.#response.body!.pipeThrough(new TextDecoderStream())) {
@@ -86,7 +86,7 @@ export class Stream implements AsyncIterable<StreamEvent> {
         rest = blocks.pop()!;
         for (const block of blocks) {
           const event = eventOf(block);
-          if (event) yield event;
+          if (event) yield event as E;
         }
       }
     } catch (cause) {
@@ -153,8 +153,8 @@ export class Calls {
     return this.#send(method, path, given, options, async (response) => new Uint8Array(await response.arrayBuffer()));
   }
 
-  stream(method: string, path: string, given: Given, options?: Options): Promise<Stream> {
-    return this.#send(method, path, given, options, async (response, patience) => new Stream(response, patience));
+  stream<E extends StreamEvent>(method: string, path: string, given: Given, options?: Options): Promise<Stream<E>> {
+    return this.#send(method, path, given, options, async (response, patience) => new Stream<E>(response, patience));
   }
 
   async *pages<T>(path: string, key: string, query: object, options?: Options): AsyncGenerator<T> {

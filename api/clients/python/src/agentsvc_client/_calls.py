@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from types import TracebackType
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, Generic, TypedDict, TypeVar
 from urllib.parse import quote as _quote
 
 import httpx2
@@ -47,11 +47,14 @@ class OptionChanges(TypedDict, total=False):
     headers: Mapping[str, str]
 
 
-class Event(NamedTuple):
+class Event(TypedDict):
     """A server-sent event."""
 
     name: str
     data: Any
+
+
+E = TypeVar("E")
 
 
 def quote(text: str) -> str:
@@ -134,11 +137,15 @@ def broken(error: httpx2.TransportError) -> ConnectionFailedError:
     return ConnectionFailedError(f"cannot talk to the daemon: {error}")
 
 
-def event_of(event: httpx2.ServerSentEvent) -> Event:
+def event_of(event: httpx2.ServerSentEvent) -> Any:
     data = json.loads(event.data) if event.data else None
     if event.event == "error" and isinstance(data, dict):
         raise StreamError(str(data.get("error")), data.get("code"))
-    return Event(event.event, data)
+    return {"name": event.event, "data": data}
+
+
+def text_of(event: Any) -> str:
+    return event["data"]["content"] if event["name"] == "chunk" else ""
 
 
 def page_query(query: Mapping[str, object]) -> dict[str, object]:
@@ -149,13 +156,13 @@ def page_items(page: Any, key: str) -> Any:
     return page[key] if key else page
 
 
-class Stream:
+class Stream(Generic[E]):
     """The events of a stream as they come. Leaving the loop, or the `with` block, closes it."""
 
     def __init__(self, response: httpx2.Response) -> None:
         self._response = response
 
-    def __iter__(self) -> Iterator[Event]:
+    def __iter__(self) -> Iterator[E]:
         try:
             with self:
                 for event in httpx2.EventSource(self._response):
@@ -166,26 +173,26 @@ class Stream:
     def text(self) -> Iterator[str]:
         """The pieces of the response of an agent."""
         for event in self:
-            if event.name == "chunk":
-                yield event.data["content"]
+            if text := text_of(event):
+                yield text
 
     def close(self) -> None:
         self._response.close()
 
-    def __enter__(self) -> Stream:
+    def __enter__(self) -> Stream[E]:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
 
-class AsyncStream:
+class AsyncStream(Generic[E]):
     """As `Stream`."""
 
     def __init__(self, response: httpx2.Response) -> None:
         self._response = response
 
-    async def __aiter__(self) -> AsyncIterator[Event]:
+    async def __aiter__(self) -> AsyncIterator[E]:
         try:
             async with self:
                 async for event in httpx2.EventSource(self._response):
@@ -196,13 +203,13 @@ class AsyncStream:
     async def text(self) -> AsyncIterator[str]:
         """The pieces of the response of an agent."""
         async for event in self:
-            if event.name == "chunk":
-                yield event.data["content"]
+            if text := text_of(event):
+                yield text
 
     async def close(self) -> None:
         await self._response.aclose()
 
-    async def __aenter__(self) -> AsyncStream:
+    async def __aenter__(self) -> AsyncStream[E]:
         return self
 
     async def __aexit__(
@@ -260,7 +267,7 @@ class Calls:
     def content(self, method: str, path: str, **given: Any) -> bytes:
         return self.send(method, path, **given).content
 
-    def stream(self, method: str, path: str, **given: Any) -> Stream:
+    def stream(self, method: str, path: str, **given: Any) -> Stream[Any]:
         return Stream(self.send(method, path, is_streamed=True, **given))
 
     def pages(self, path: str, key: str, query: Mapping[str, object]) -> Iterator[Any]:
@@ -322,7 +329,7 @@ class AsyncCalls:
     async def content(self, method: str, path: str, **given: Any) -> bytes:
         return (await self.send(method, path, **given)).content
 
-    async def stream(self, method: str, path: str, **given: Any) -> AsyncStream:
+    async def stream(self, method: str, path: str, **given: Any) -> AsyncStream[Any]:
         return AsyncStream(await self.send(method, path, is_streamed=True, **given))
 
     async def pages(self, path: str, key: str, query: Mapping[str, object]) -> AsyncIterator[Any]:

@@ -16,11 +16,12 @@ from .api import VERSION, AsyncGroups, Groups
 BASE_URL = "http://127.0.0.1:4545"
 
 
-def _settings(api_key: str | None, base_url: str) -> dict[str, Any]:
+def _settings(api_key: str | None, base_url: str | None) -> dict[str, Any]:
     headers = {"user-agent": f"agentsvc-client-python/{VERSION}"}
     if key := api_key or os.environ.get("AGENTSVC_API_KEY"):
         headers["authorization"] = f"Bearer {key}"
-    return {"base_url": base_url.rstrip("/"), "headers": headers}
+    url = base_url or os.environ.get("AGENTSVC_URL") or BASE_URL
+    return {"base_url": url.rstrip("/"), "headers": headers}
 
 
 class Client(Groups):
@@ -30,12 +31,13 @@ class Client(Groups):
         self,
         api_key: str | None = None,
         *,
-        base_url: str = BASE_URL,
+        base_url: str | None = None,
         timeout: float = Options.timeout,
         retries: int = Options.retries,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """`api_key`: by default that of the environment variable `AGENTSVC_API_KEY`. See `Options` for the others."""
+        """`api_key` and `base_url` are by default those of the environment variables `AGENTSVC_API_KEY` and `AGENTSVC_URL`;
+        without the latter the daemon of this machine. See `Options` for the others."""
         options = Options(timeout=timeout, retries=retries, headers=headers or {})
         super().__init__(Calls(httpx2.Client(**_settings(api_key, base_url)), options))
 
@@ -63,7 +65,7 @@ class AsyncClient(AsyncGroups):
         self,
         api_key: str | None = None,
         *,
-        base_url: str = BASE_URL,
+        base_url: str | None = None,
         timeout: float = Options.timeout,
         retries: int = Options.retries,
         headers: Mapping[str, str] | None = None,

@@ -168,12 +168,12 @@ export class A2aApi {
   }
 
   /** Discover an external agent, or read its card again (`POST /api/a2a/discover`). */
-  discover(body: DiscoverBody, options?: Options): Promise<ExternalAgentItem> {
+  discover(body: DiscoverBody = {}, options?: Options): Promise<ExternalAgentItem> {
     return this.calls.json("POST", "/api/a2a/discover", { body }, options);
   }
 
   /** Send a message to an external agent (`POST /api/a2a/send`). */
-  send(body: SendBody, options?: Options): Promise<SentTaskItem> {
+  send(body: SendBody = {}, options?: Options): Promise<SentTaskItem> {
     return this.calls.json("POST", "/api/a2a/send", { body }, options);
   }
 

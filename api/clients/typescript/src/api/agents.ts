@@ -681,6 +681,83 @@ export interface ReceiptShape {
   timestamp: string;
 }
 
+/** An event of a streamed reply: its name and its data. */
+export type ReplyEvent = ReplyEventChunk | ReplyEventToolUse | ReplyEventToolResult | ReplyEventOwnerNotice | ReplyEventDone | ReplyEventError | ReplyEventLagged;
+
+export interface ReplyEventChunk {
+  name: "chunk";
+  data: ReplyEventChunkData;
+}
+
+export interface ReplyEventChunkData {
+  content: string;
+  done: boolean;
+}
+
+export interface ReplyEventDone {
+  name: "done";
+  data: ReplyEventDoneData;
+}
+
+export interface ReplyEventDoneData {
+  done: boolean;
+  usage: ReplyUsage;
+  stopped?: boolean;
+  silent?: boolean;
+}
+
+export interface ReplyEventError {
+  name: "error";
+  data: ReplyEventErrorData;
+}
+
+export interface ReplyEventErrorData {
+  error: string;
+  code: string;
+}
+
+export interface ReplyEventLagged {
+  name: "lagged";
+  data: ReplyEventLaggedData;
+}
+
+export interface ReplyEventLaggedData {
+  missed: number;
+}
+
+export interface ReplyEventOwnerNotice {
+  name: "owner_notice";
+  data: ReplyEventOwnerNoticeData;
+}
+
+export interface ReplyEventOwnerNoticeData {
+  text: string;
+}
+
+export interface ReplyEventToolResult {
+  name: "tool_result";
+  data: ReplyEventToolResultData;
+}
+
+export interface ReplyEventToolResultData {
+  tool: string;
+  input: Record<string, unknown>;
+}
+
+export interface ReplyEventToolUse {
+  name: "tool_use";
+  data: ReplyEventToolUseData;
+}
+
+export interface ReplyEventToolUseData {
+  tool: string;
+}
+
+export interface ReplyUsage {
+  input_tokens: number;
+  output_tokens: number;
+}
+
 /** The session was reset. */
 export interface Reset {
   agent_id: string;
@@ -949,7 +1026,7 @@ export class AgentsApi {
   }
 
   /** Create a prompt experiment (`POST /api/agents/{agent_id}/prompts/experiments`). */
-  createPromptsExperiment(agentId: string, body: ExperimentBody, options?: Options): Promise<PromptExperimentItem> {
+  createPromptsExperiment(agentId: string, body: ExperimentBody = {}, options?: Options): Promise<PromptExperimentItem> {
     return this.calls.json("POST", `/api/agents/${encodeURIComponent(agentId)}/prompts/experiments`, { body }, options);
   }
 
@@ -964,7 +1041,7 @@ export class AgentsApi {
   }
 
   /** Save a prompt version (`POST /api/agents/{agent_id}/prompts/versions`). */
-  createPromptsVersion(agentId: string, body: VersionBody, options?: Options): Promise<PromptVersionItem> {
+  createPromptsVersion(agentId: string, body: VersionBody = {}, options?: Options): Promise<PromptVersionItem> {
     return this.calls.json("POST", `/api/agents/${encodeURIComponent(agentId)}/prompts/versions`, { body }, options);
   }
 
@@ -987,17 +1064,17 @@ export class AgentsApi {
   }
 
   /** Update an agent (`PATCH /api/agents/{id}`). */
-  update(id: string, body: ChangeBody, options?: Options): Promise<AgentDetail> {
+  update(id: string, body: ChangeBody = {}, options?: Options): Promise<AgentDetail> {
     return this.calls.json("PATCH", `/api/agents/${encodeURIComponent(id)}`, { body }, options);
   }
 
   /** Stream the running turn or the next one (`GET /api/agents/{id}/attach`). */
-  attach(id: string, query: AgentsAttachQuery = {}, options?: Options): Promise<Stream> {
+  attach(id: string, query: AgentsAttachQuery = {}, options?: Options): Promise<Stream<ReplyEvent>> {
     return this.calls.stream("GET", `/api/agents/${encodeURIComponent(id)}/attach`, { query }, options);
   }
 
   /** Clone an agent with a new session (`POST /api/agents/{id}/clone`). */
-  clone(id: string, body: CloneBody, options?: Options): Promise<Created> {
+  clone(id: string, body: CloneBody = {}, options?: Options): Promise<Created> {
     return this.calls.json("POST", `/api/agents/${encodeURIComponent(id)}/clone`, { body }, options);
   }
 
@@ -1007,7 +1084,7 @@ export class AgentsApi {
   }
 
   /** Update the configuration of an agent (`PATCH /api/agents/{id}/config`). */
-  updateConfig(id: string, body: ChangeBody, options?: Options): Promise<AgentDetail> {
+  updateConfig(id: string, body: ChangeBody = {}, options?: Options): Promise<AgentDetail> {
     return this.calls.json("PATCH", `/api/agents/${encodeURIComponent(id)}/config`, { body }, options);
   }
 
@@ -1047,7 +1124,7 @@ export class AgentsApi {
   }
 
   /** Update the identity of an agent (`PATCH /api/agents/{id}/identity`). */
-  updateIdentity(id: string, body: IdentityBody, options?: Options): Promise<AgentDetail> {
+  updateIdentity(id: string, body: IdentityBody = {}, options?: Options): Promise<AgentDetail> {
     return this.calls.json("PATCH", `/api/agents/${encodeURIComponent(id)}/identity`, { body }, options);
   }
 
@@ -1077,12 +1154,12 @@ export class AgentsApi {
   }
 
   /** Send a message and wait for the response (`POST /api/agents/{id}/message`). */
-  sendMessage(id: string, body: MessageBody, options?: Options): Promise<Answer> {
+  sendMessage(id: string, body: MessageBody = {}, options?: Options): Promise<Answer> {
     return this.calls.json("POST", `/api/agents/${encodeURIComponent(id)}/message`, { body }, options);
   }
 
   /** Send a message and stream the response (`POST /api/agents/{id}/message/stream`). */
-  streamMessage(id: string, body: MessageBody, options?: Options): Promise<Stream> {
+  streamMessage(id: string, body: MessageBody = {}, options?: Options): Promise<Stream<ReplyEvent>> {
     return this.calls.stream("POST", `/api/agents/${encodeURIComponent(id)}/message/stream`, { body }, options);
   }
 
@@ -1102,7 +1179,7 @@ export class AgentsApi {
   }
 
   /** Give an agent to a user (`PUT /api/agents/{id}/owner`). */
-  setOwner(id: string, body: OwnerBody, options?: Options): Promise<OwnerBody> {
+  setOwner(id: string, body: OwnerBody = {}, options?: Options): Promise<OwnerBody> {
     return this.calls.json("PUT", `/api/agents/${encodeURIComponent(id)}/owner`, { body }, options);
   }
 
@@ -1112,7 +1189,7 @@ export class AgentsApi {
   }
 
   /** Compact a session (`POST /api/agents/{id}/session/compact`). */
-  compactSession(id: string, body: CompactBody, options?: Options): Promise<Compacted> {
+  compactSession(id: string, body: CompactBody = {}, options?: Options): Promise<Compacted> {
     return this.calls.json("POST", `/api/agents/${encodeURIComponent(id)}/session/compact`, { body }, options);
   }
 
@@ -1132,7 +1209,7 @@ export class AgentsApi {
   }
 
   /** Create a session (`POST /api/agents/{id}/sessions`). */
-  createSession(id: string, body: CreateBody2, options?: Options): Promise<Created2> {
+  createSession(id: string, body: CreateBody2 = {}, options?: Options): Promise<Created2> {
     return this.calls.json("POST", `/api/agents/${encodeURIComponent(id)}/sessions`, { body }, options);
   }
 
@@ -1162,7 +1239,7 @@ export class AgentsApi {
   }
 
   /** Stop the running turns of an agent (`POST /api/agents/{id}/stop`). */
-  stop(id: string, body: StopBody, options?: Options): Promise<Stopped> {
+  stop(id: string, body: StopBody = {}, options?: Options): Promise<Stopped> {
     return this.calls.json("POST", `/api/agents/${encodeURIComponent(id)}/stop`, { body }, options);
   }
 
@@ -1172,7 +1249,7 @@ export class AgentsApi {
   }
 
   /** Replace the tool lists of an agent (`PUT /api/agents/{id}/tools`). */
-  setTools(id: string, body: ToolsBody, options?: Options): Promise<Tools> {
+  setTools(id: string, body: ToolsBody = {}, options?: Options): Promise<Tools> {
     return this.calls.json("PUT", `/api/agents/${encodeURIComponent(id)}/tools`, { body }, options);
   }
 
@@ -1192,7 +1269,7 @@ export class AgentsApi {
   }
 
   /** Update the description, prompt and tags of an agent (`PUT /api/agents/{id}/update`). */
-  updateDescription(id: string, body: UpdateBody, options?: Options): Promise<Updated> {
+  updateDescription(id: string, body: UpdateBody = {}, options?: Options): Promise<Updated> {
     return this.calls.json("PUT", `/api/agents/${encodeURIComponent(id)}/update`, { body }, options);
   }
 

@@ -220,7 +220,7 @@ export class ApprovalsApi {
   }
 
   /** Set up the second factor (`POST /api/approvals/totp/setup`). */
-  setupTotp(body: SetupBody, options?: Options): Promise<Secret> {
+  setupTotp(body: SetupBody = {}, options?: Options): Promise<Secret> {
     return this.calls.json("POST", "/api/approvals/totp/setup", { body }, options);
   }
 
@@ -235,12 +235,12 @@ export class ApprovalsApi {
   }
 
   /** Approve (`POST /api/approvals/{id}/approve`). */
-  approve(id: string, body: ApproveBody, options?: Options): Promise<Item2> {
+  approve(id: string, body: ApproveBody = {}, options?: Options): Promise<Item2> {
     return this.calls.json("POST", `/api/approvals/${encodeURIComponent(id)}/approve`, { body }, options);
   }
 
   /** Reject (`POST /api/approvals/{id}/reject`). */
-  reject(id: string, body: RejectBody, options?: Options): Promise<Item2> {
+  reject(id: string, body: RejectBody = {}, options?: Options): Promise<Item2> {
     return this.calls.json("POST", `/api/approvals/${encodeURIComponent(id)}/reject`, { body }, options);
   }
 }

@@ -69,7 +69,7 @@ export class BudgetApi {
   }
 
   /** Set the global budget (`PUT /api/budget`). */
-  set(body: LimitsBody, options?: Options): Promise<BudgetBody> {
+  set(body: LimitsBody = {}, options?: Options): Promise<BudgetBody> {
     return this.calls.json("PUT", "/api/budget", { body }, options);
   }
 
@@ -84,7 +84,7 @@ export class BudgetApi {
   }
 
   /** Set the budget of an agent (`PUT /api/budget/agents/{id}`). */
-  updateAgent(id: string, body: LimitsBody, options?: Options): Promise<BudgetBody> {
+  updateAgent(id: string, body: LimitsBody = {}, options?: Options): Promise<BudgetBody> {
     return this.calls.json("PUT", `/api/budget/agents/${encodeURIComponent(id)}`, { body }, options);
   }
 
@@ -99,7 +99,7 @@ export class BudgetApi {
   }
 
   /** Set the budget of a user (`PUT /api/budget/users/{id}`). */
-  updateUser(id: string, body: LimitsBody, options?: Options): Promise<BudgetBody> {
+  updateUser(id: string, body: LimitsBody = {}, options?: Options): Promise<BudgetBody> {
     return this.calls.json("PUT", `/api/budget/users/${encodeURIComponent(id)}`, { body }, options);
   }
 }

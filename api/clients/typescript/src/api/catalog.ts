@@ -71,7 +71,7 @@ export class CatalogApi {
   }
 
   /** Update the model catalog (`POST /api/catalog/update`). */
-  update(body: UpdateBody4, options?: Options): Promise<UpdateReport> {
+  update(body: UpdateBody4 = {}, options?: Options): Promise<UpdateReport> {
     return this.calls.json("POST", "/api/catalog/update", { body }, options);
   }
 }

@@ -563,7 +563,7 @@ export class ChannelsApi {
   }
 
   /** Let a chat in, or make a code for one (`POST /api/channels/pairings`). */
-  createPairing(body: PairBody, options?: Options): Promise<Paired> {
+  createPairing(body: PairBody = {}, options?: Options): Promise<Paired> {
     return this.calls.json("POST", "/api/channels/pairings", { body }, options);
   }
 
@@ -593,7 +593,7 @@ export class ChannelsApi {
   }
 
   /** Set up a channel or change its values (`POST /api/channels/sidecar/{name}/configure`). */
-  configureAdapter(name: string, body: ConfigureBody, options?: Options): Promise<Configured> {
+  configureAdapter(name: string, body: ConfigureBody = {}, options?: Options): Promise<Configured> {
     return this.calls.json("POST", `/api/channels/sidecar/${encodeURIComponent(name)}/configure`, { body }, options);
   }
 
@@ -608,7 +608,7 @@ export class ChannelsApi {
   }
 
   /** Set up a channel or change its values (`POST /api/channels/{name}/configure`). */
-  configure(name: string, body: ConfigureBody, options?: Options): Promise<Configured> {
+  configure(name: string, body: ConfigureBody = {}, options?: Options): Promise<Configured> {
     return this.calls.json("POST", `/api/channels/${encodeURIComponent(name)}/configure`, { body }, options);
   }
 
@@ -653,7 +653,7 @@ export class ChannelsApi {
   }
 
   /** Send a test message (`POST /api/channels/{name}/test`). */
-  test(name: string, body: TestBody, options?: Options): Promise<Tested2> {
+  test(name: string, body: TestBody = {}, options?: Options): Promise<Tested2> {
     return this.calls.json("POST", `/api/channels/${encodeURIComponent(name)}/test`, { body }, options);
   }
 }

@@ -135,7 +135,7 @@ export class CommsApi {
   }
 
   /** Send a message in the name of an agent (`POST /api/comms/send`). */
-  sendMessage(body: SendBody2, options?: Options): Promise<Sent> {
+  sendMessage(body: SendBody2 = {}, options?: Options): Promise<Sent> {
     return this.calls.json("POST", "/api/comms/send", { body }, options);
   }
 

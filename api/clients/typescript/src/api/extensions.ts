@@ -147,12 +147,12 @@ export class ExtensionsApi {
   }
 
   /** Install an extension (`POST /api/extensions/install`). */
-  install(body: InstallBody4, options?: Options): Promise<Installed2> {
+  install(body: InstallBody4 = {}, options?: Options): Promise<Installed2> {
     return this.calls.json("POST", "/api/extensions/install", { body }, options);
   }
 
   /** Uninstall an extension (`POST /api/extensions/uninstall`). */
-  uninstall(body: UninstallBody2, options?: Options): Promise<Uninstalled3> {
+  uninstall(body: UninstallBody2 = {}, options?: Options): Promise<Uninstalled3> {
     return this.calls.json("POST", "/api/extensions/uninstall", { body }, options);
   }
 

@@ -154,7 +154,7 @@ export class GoalsApi {
   }
 
   /** Update a goal (`PUT /api/goals/{id}`). */
-  update(id: string, body: ChangeBody2, options?: Options): Promise<GoalItem> {
+  update(id: string, body: ChangeBody2 = {}, options?: Options): Promise<GoalItem> {
     return this.calls.json("PUT", `/api/goals/${encodeURIComponent(id)}`, { body }, options);
   }
 

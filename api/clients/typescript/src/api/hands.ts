@@ -423,7 +423,7 @@ export class HandsApi {
   }
 
   /** Install a hand (`POST /api/hands/install`). */
-  install(body: InstallBody, options?: Options): Promise<InstalledHand> {
+  install(body: InstallBody = {}, options?: Options): Promise<InstalledHand> {
     return this.calls.json("POST", "/api/hands/install", { body }, options);
   }
 
@@ -478,7 +478,7 @@ export class HandsApi {
   }
 
   /** Activate a hand: create an instance (`POST /api/hands/{hand_id}/activate`). */
-  activate(handId: string, body: ActivateBody, options?: Options): Promise<InstanceItem> {
+  activate(handId: string, body: ActivateBody = {}, options?: Options): Promise<InstanceItem> {
     return this.calls.json("POST", `/api/hands/${encodeURIComponent(handId)}/activate`, { body }, options);
   }
 

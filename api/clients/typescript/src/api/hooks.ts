@@ -105,12 +105,12 @@ export class HooksApi {
   }
 
   /** Send a message to an agent from outside and wait for the response (`POST /api/hooks/agent`). */
-  sendMessage(body: HookBody, options?: Options): Promise<HookAnswer> {
+  sendMessage(body: HookBody = {}, options?: Options): Promise<HookAnswer> {
     return this.calls.json("POST", "/api/hooks/agent", { body }, options);
   }
 
   /** Wake an agent from outside (`POST /api/hooks/wake`). */
-  wake(body: WakeBody, options?: Options): Promise<Woken> {
+  wake(body: WakeBody = {}, options?: Options): Promise<Woken> {
     return this.calls.json("POST", "/api/hooks/wake", { body }, options);
   }
 }

@@ -402,7 +402,7 @@ export class McpApi {
   }
 
   /** Add an MCP server (`POST /api/mcp/servers`). */
-  createServer(body: ServerBody, options?: Options): Promise<ServerChanged> {
+  createServer(body: ServerBody = {}, options?: Options): Promise<ServerChanged> {
     return this.calls.json("POST", "/api/mcp/servers", { body }, options);
   }
 
@@ -417,12 +417,12 @@ export class McpApi {
   }
 
   /** Update an MCP server (`PUT /api/mcp/servers/{id}`). */
-  updateServer(id: string, body: ServerBody, options?: Options): Promise<ServerChanged> {
+  updateServer(id: string, body: ServerBody = {}, options?: Options): Promise<ServerChanged> {
     return this.calls.json("PUT", `/api/mcp/servers/${encodeURIComponent(id)}`, { body }, options);
   }
 
   /** Accept new and changed tools of an MCP server (`POST /api/mcp/servers/{id}/accept-tools`). */
-  acceptServerTools(id: string, body: AcceptBody, options?: Options): Promise<ServerItem> {
+  acceptServerTools(id: string, body: AcceptBody = {}, options?: Options): Promise<ServerItem> {
     return this.calls.json("POST", `/api/mcp/servers/${encodeURIComponent(id)}/accept-tools`, { body }, options);
   }
 
@@ -437,7 +437,7 @@ export class McpApi {
   }
 
   /** Start a sign-in at an MCP server (`POST /api/mcp/servers/{id}/auth/start`). */
-  startServerAuth(id: string, body: StartBody, options?: Options): Promise<Started2> {
+  startServerAuth(id: string, body: StartBody = {}, options?: Options): Promise<Started2> {
     return this.calls.json("POST", `/api/mcp/servers/${encodeURIComponent(id)}/auth/start`, { body }, options);
   }
 

@@ -237,7 +237,7 @@ export class MediaApi {
   }
 
   /** Generate music (`POST /api/media/music`). */
-  generateMusic(body: MusicBody, options?: Options): Promise<Recording> {
+  generateMusic(body: MusicBody = {}, options?: Options): Promise<Recording> {
     return this.calls.json("POST", "/api/media/music", { body }, options);
   }
 

@@ -635,7 +635,7 @@ export class MemoryApi {
   }
 
   /** Store relations, all or none (`POST /api/memory/agents/{id}/relations`). */
-  storeAgentRelations(id: string, body: RelationsBody, options?: Options): Promise<Processed> {
+  storeAgentRelations(id: string, body: RelationsBody = {}, options?: Options): Promise<Processed> {
     return this.calls.json("POST", `/api/memory/agents/${encodeURIComponent(id)}/relations`, { body }, options);
   }
 
@@ -655,12 +655,12 @@ export class MemoryApi {
   }
 
   /** Delete memory entries that have expired or lost their confidence (`POST /api/memory/cleanup`). */
-  cleanup(body: AgentBody, options?: Options): Promise<CleanedUp2> {
+  cleanup(body: AgentBody = {}, options?: Options): Promise<CleanedUp2> {
     return this.calls.json("POST", "/api/memory/cleanup", { body }, options);
   }
 
   /** Lower the confidence of memory entries that were not used (`POST /api/memory/decay`). */
-  decay(body: AgentBody, options?: Options): Promise<Decayed> {
+  decay(body: AgentBody = {}, options?: Options): Promise<Decayed> {
     return this.calls.json("POST", "/api/memory/decay", { body }, options);
   }
 
@@ -685,7 +685,7 @@ export class MemoryApi {
   }
 
   /** Update a memory entry (`PUT /api/memory/items/{memory_id}`). */
-  updateItem(memoryId: string, body: UpdateBody5, options?: Options): Promise<MemoryEntry> {
+  updateItem(memoryId: string, body: UpdateBody5 = {}, options?: Options): Promise<MemoryEntry> {
     return this.calls.json("PUT", `/api/memory/items/${encodeURIComponent(memoryId)}`, { body }, options);
   }
 

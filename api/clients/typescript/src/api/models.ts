@@ -146,7 +146,7 @@ export class ModelsApi {
   }
 
   /** Add a model (`POST /api/models/custom`). */
-  createCustom(body: NewModel, options?: Options): Promise<ModelEntry> {
+  createCustom(body: NewModel = {}, options?: Options): Promise<ModelEntry> {
     return this.calls.json("POST", "/api/models/custom", { body }, options);
   }
 

@@ -143,12 +143,12 @@ export class PromptsApi {
   }
 
   /** Complete a prompt experiment (`POST /api/prompts/experiments/{id}/complete`). */
-  completeExperiment(id: string, body: CompleteBody2, options?: Options): Promise<PromptExperimentItem> {
+  completeExperiment(id: string, body: CompleteBody2 = {}, options?: Options): Promise<PromptExperimentItem> {
     return this.calls.json("POST", `/api/prompts/experiments/${encodeURIComponent(id)}/complete`, { body }, options);
   }
 
   /** Say whether a turn of an experiment helped (`POST /api/prompts/experiments/{id}/feedback`). */
-  rateExperiment(id: string, body: FeedbackBody, options?: Options): Promise<ImpressionItem> {
+  rateExperiment(id: string, body: FeedbackBody = {}, options?: Options): Promise<ImpressionItem> {
     return this.calls.json("POST", `/api/prompts/experiments/${encodeURIComponent(id)}/feedback`, { body }, options);
   }
 
@@ -178,7 +178,7 @@ export class PromptsApi {
   }
 
   /** Make a version the system prompt of its agent (`POST /api/prompts/versions/{id}/activate`). */
-  activateVersion(id: string, body: ActivateBody2, options?: Options): Promise<PromptVersionItem> {
+  activateVersion(id: string, body: ActivateBody2 = {}, options?: Options): Promise<PromptVersionItem> {
     return this.calls.json("POST", `/api/prompts/versions/${encodeURIComponent(id)}/activate`, { body }, options);
   }
 

@@ -219,7 +219,7 @@ export class ProvidersApi {
   }
 
   /** Set the base URL of a provider (`PUT /api/providers/{name}/url`). */
-  setUrl(name: string, body: UrlBody, options?: Options): Promise<UrlSet> {
+  setUrl(name: string, body: UrlBody = {}, options?: Options): Promise<UrlSet> {
     return this.calls.json("PUT", `/api/providers/${encodeURIComponent(name)}/url`, { body }, options);
   }
 }

@@ -273,7 +273,7 @@ export class SchedulesApi {
   }
 
   /** Update a cron job (`PUT /api/cron/jobs/{id}`). */
-  updateCronJob(id: string, body: UpdateBody2, options?: Options): Promise<ScheduleShape> {
+  updateCronJob(id: string, body: UpdateBody2 = {}, options?: Options): Promise<ScheduleShape> {
     return this.calls.json("PUT", `/api/cron/jobs/${encodeURIComponent(id)}`, { body }, options);
   }
 
@@ -298,7 +298,7 @@ export class SchedulesApi {
   }
 
   /** Set the delivery targets of a cron job (`PUT /api/cron/jobs/{id}/targets`). */
-  setCronJobTargets(id: string, body: TargetsBody, options?: Options): Promise<TargetsItem> {
+  setCronJobTargets(id: string, body: TargetsBody = {}, options?: Options): Promise<TargetsItem> {
     return this.calls.json("PUT", `/api/cron/jobs/${encodeURIComponent(id)}/targets`, { body }, options);
   }
 
@@ -338,7 +338,7 @@ export class SchedulesApi {
   }
 
   /** Update a schedule (`PUT /api/schedules/{id}`). */
-  update(id: string, body: UpdateBody3, options?: Options): Promise<ScheduleShape> {
+  update(id: string, body: UpdateBody3 = {}, options?: Options): Promise<ScheduleShape> {
     return this.calls.json("PUT", `/api/schedules/${encodeURIComponent(id)}`, { body }, options);
   }
 
@@ -353,7 +353,7 @@ export class SchedulesApi {
   }
 
   /** Set the delivery targets of a schedule (`PUT /api/schedules/{id}/targets`). */
-  setTargets(id: string, body: TargetsBody, options?: Options): Promise<TargetsItem> {
+  setTargets(id: string, body: TargetsBody = {}, options?: Options): Promise<TargetsItem> {
     return this.calls.json("PUT", `/api/schedules/${encodeURIComponent(id)}/targets`, { body }, options);
   }
 }

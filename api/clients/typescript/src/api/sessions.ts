@@ -184,7 +184,7 @@ export class SessionsApi {
   }
 
   /** Delete old sessions (`POST /api/sessions/cleanup`). */
-  cleanup(body: CleanupBody, options?: Options): Promise<CleanedUp> {
+  cleanup(body: CleanupBody = {}, options?: Options): Promise<CleanedUp> {
     return this.calls.json("POST", "/api/sessions/cleanup", { body }, options);
   }
 

@@ -431,7 +431,7 @@ export class SkillsApi {
   }
 
   /** Install a skill from a path, a URL, a repository or a hub (`POST /api/skills/install`). */
-  install(body: InstallBody2, options?: Options): Promise<Installed> {
+  install(body: InstallBody2 = {}, options?: Options): Promise<Installed> {
     return this.calls.json("POST", "/api/skills/install", { body }, options);
   }
 
@@ -446,12 +446,12 @@ export class SkillsApi {
   }
 
   /** Approve a proposed change of a skill (`POST /api/skills/pending/{id}/approve`). */
-  approvePending(id: string, body: DecisionBody, options?: Options): Promise<ChangedShape> {
+  approvePending(id: string, body: DecisionBody = {}, options?: Options): Promise<ChangedShape> {
     return this.calls.json("POST", `/api/skills/pending/${encodeURIComponent(id)}/approve`, { body }, options);
   }
 
   /** Reject a proposed change of a skill (`POST /api/skills/pending/{id}/reject`). */
-  rejectPending(id: string, body: DecisionBody, options?: Options): Promise<Rejected> {
+  rejectPending(id: string, body: DecisionBody = {}, options?: Options): Promise<Rejected> {
     return this.calls.json("POST", `/api/skills/pending/${encodeURIComponent(id)}/reject`, { body }, options);
   }
 
@@ -476,7 +476,7 @@ export class SkillsApi {
   }
 
   /** Delete a skill and its versions (`POST /api/skills/{name}/evolve/delete`). */
-  delete(name: string, body: DeleteBody, options?: Options): Promise<ChangedShape> {
+  delete(name: string, body: DeleteBody = {}, options?: Options): Promise<ChangedShape> {
     return this.calls.json("POST", `/api/skills/${encodeURIComponent(name)}/evolve/delete`, { body }, options);
   }
 
@@ -496,7 +496,7 @@ export class SkillsApi {
   }
 
   /** Restore an earlier version of a skill (`POST /api/skills/{name}/evolve/rollback`). */
-  rollback(name: string, body: RollbackBody, options?: Options): Promise<ChangedShape> {
+  rollback(name: string, body: RollbackBody = {}, options?: Options): Promise<ChangedShape> {
     return this.calls.json("POST", `/api/skills/${encodeURIComponent(name)}/evolve/rollback`, { body }, options);
   }
 

@@ -349,7 +349,7 @@ export class SystemApi {
   }
 
   /** Initialize the configuration (`POST /api/init`). */
-  initialize(body: InitBody, options?: Options): Promise<ConfigInitialized> {
+  initialize(body: InitBody = {}, options?: Options): Promise<ConfigInitialized> {
     return this.calls.json("POST", "/api/init", { body }, options);
   }
 

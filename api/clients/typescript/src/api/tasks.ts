@@ -165,12 +165,12 @@ export class TasksApi {
   }
 
   /** Complete a claimed task (`POST /api/tasks/{id}/complete`). */
-  complete(id: string, body: CompleteBody, options?: Options): Promise<TaskItem> {
+  complete(id: string, body: CompleteBody = {}, options?: Options): Promise<TaskItem> {
     return this.calls.json("POST", `/api/tasks/${encodeURIComponent(id)}/complete`, { body }, options);
   }
 
   /** Fail a claimed task (`POST /api/tasks/{id}/fail`). */
-  fail(id: string, body: FailBody, options?: Options): Promise<TaskItem> {
+  fail(id: string, body: FailBody = {}, options?: Options): Promise<TaskItem> {
     return this.calls.json("POST", `/api/tasks/${encodeURIComponent(id)}/fail`, { body }, options);
   }
 

@@ -119,7 +119,7 @@ export class TemplatesApi {
   }
 
   /** Update an agent type (`PUT /api/templates/{name}`). */
-  update(name: string, body: PatchBody2, options?: Options): Promise<TemplateDocument> {
+  update(name: string, body: PatchBody2 = {}, options?: Options): Promise<TemplateDocument> {
     return this.calls.json("PUT", `/api/templates/${encodeURIComponent(name)}`, { body }, options);
   }
 

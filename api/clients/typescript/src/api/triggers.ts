@@ -137,7 +137,7 @@ export class TriggersApi {
   }
 
   /** Update a trigger (`PATCH /api/triggers/{id}`). */
-  update(id: string, body: ChangeBody3, options?: Options): Promise<TriggerShape> {
+  update(id: string, body: ChangeBody3 = {}, options?: Options): Promise<TriggerShape> {
     return this.calls.json("PATCH", `/api/triggers/${encodeURIComponent(id)}`, { body }, options);
   }
 
@@ -152,7 +152,7 @@ export class TriggersApi {
   }
 
   /** Set the delivery targets of a trigger (`PUT /api/triggers/{id}/targets`). */
-  setTargets(id: string, body: TargetsBody, options?: Options): Promise<TargetsItem> {
+  setTargets(id: string, body: TargetsBody = {}, options?: Options): Promise<TargetsItem> {
     return this.calls.json("PUT", `/api/triggers/${encodeURIComponent(id)}/targets`, { body }, options);
   }
 }

@@ -58,7 +58,7 @@ export class UsersApi {
   }
 
   /** Add a user (`POST /api/users`). */
-  create(body: UserBody, options?: Options): Promise<UserItem> {
+  create(body: UserBody = {}, options?: Options): Promise<UserItem> {
     return this.calls.json("POST", "/api/users", { body }, options);
   }
 
@@ -73,7 +73,7 @@ export class UsersApi {
   }
 
   /** Update a user (`PUT /api/users/{id}`). */
-  update(id: string, body: UserBody, options?: Options): Promise<UserItem> {
+  update(id: string, body: UserBody = {}, options?: Options): Promise<UserItem> {
     return this.calls.json("PUT", `/api/users/${encodeURIComponent(id)}`, { body }, options);
   }
 }

@@ -142,7 +142,7 @@ export class WebhooksApi {
   }
 
   /** Create a webhook (`POST /api/webhooks`). */
-  create(body: WebhookBody, options?: Options): Promise<WebhookItem> {
+  create(body: WebhookBody = {}, options?: Options): Promise<WebhookItem> {
     return this.calls.json("POST", "/api/webhooks", { body }, options);
   }
 
@@ -157,7 +157,7 @@ export class WebhooksApi {
   }
 
   /** Create an event subscription (`POST /api/webhooks/events`). */
-  createEvent(body: WebhookBody, options?: Options): Promise<SubscriptionItem> {
+  createEvent(body: WebhookBody = {}, options?: Options): Promise<SubscriptionItem> {
     return this.calls.json("POST", "/api/webhooks/events", { body }, options);
   }
 
@@ -167,7 +167,7 @@ export class WebhooksApi {
   }
 
   /** Update an event subscription (`PUT /api/webhooks/events/{id}`). */
-  updateEvent(id: string, body: WebhookBody, options?: Options): Promise<SubscriptionItem> {
+  updateEvent(id: string, body: WebhookBody = {}, options?: Options): Promise<SubscriptionItem> {
     return this.calls.json("PUT", `/api/webhooks/events/${encodeURIComponent(id)}`, { body }, options);
   }
 
@@ -182,7 +182,7 @@ export class WebhooksApi {
   }
 
   /** Update a webhook (`PUT /api/webhooks/{id}`). */
-  update(id: string, body: WebhookBody, options?: Options): Promise<WebhookItem> {
+  update(id: string, body: WebhookBody = {}, options?: Options): Promise<WebhookItem> {
     return this.calls.json("PUT", `/api/webhooks/${encodeURIComponent(id)}`, { body }, options);
   }
 

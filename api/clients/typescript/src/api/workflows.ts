@@ -216,7 +216,7 @@ export class WorkflowsApi {
   }
 
   /** Create a workflow from one of a registry (`POST /api/workflows/import`). */
-  createFromRegistry(body: ImportBody2, options?: Options): Promise<Created4> {
+  createFromRegistry(body: ImportBody2 = {}, options?: Options): Promise<Created4> {
     return this.calls.json("POST", "/api/workflows/import", { body }, options);
   }
 
@@ -241,12 +241,12 @@ export class WorkflowsApi {
   }
 
   /** Update a workflow (`PUT /api/workflows/{id}`). */
-  update(id: string, body: PatchBody, options?: Options): Promise<Definition> {
+  update(id: string, body: PatchBody = {}, options?: Options): Promise<Definition> {
     return this.calls.json("PUT", `/api/workflows/${encodeURIComponent(id)}`, { body }, options);
   }
 
   /** Run a workflow (`POST /api/workflows/{id}/run`). */
-  run(id: string, body: RunBody, options?: Options): Promise<Ended | Begun> {
+  run(id: string, body: RunBody = {}, options?: Options): Promise<Ended | Begun> {
     return this.calls.json("POST", `/api/workflows/${encodeURIComponent(id)}/run`, { body }, options);
   }
 
@@ -266,7 +266,7 @@ export class WorkflowsApi {
   }
 
   /** Set the delivery targets of a workflow (`PUT /api/workflows/{id}/targets`). */
-  setTargets(id: string, body: TargetsBody, options?: Options): Promise<TargetsItem> {
+  setTargets(id: string, body: TargetsBody = {}, options?: Options): Promise<TargetsItem> {
     return this.calls.json("PUT", `/api/workflows/${encodeURIComponent(id)}/targets`, { body }, options);
   }
 }

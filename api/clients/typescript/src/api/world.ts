@@ -842,7 +842,7 @@ export class WorldApi {
   }
 
   /** Start a rehearsal (`POST /api/world/rehearsals`). */
-  createRehearsal(body: BeginBody, options?: Options): Promise<Status> {
+  createRehearsal(body: BeginBody = {}, options?: Options): Promise<Status> {
     return this.calls.json("POST", "/api/world/rehearsals", { body }, options);
   }
 
@@ -877,7 +877,7 @@ export class WorldApi {
   }
 
   /** Create a snapshot (`POST /api/world/snapshots`). */
-  createSnapshot(body: CreateBody3, options?: Options): Promise<Snapshot> {
+  createSnapshot(body: CreateBody3 = {}, options?: Options): Promise<Snapshot> {
     return this.calls.json("POST", "/api/world/snapshots", { body }, options);
   }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import List, NotRequired, TypedDict, Unpack
 
-from .._calls import AsyncCalls, AsyncStream, Calls, Stream
+from .._calls import AsyncCalls, AsyncStream, Calls, Event, Stream
 from .shared import Attachment
 
 
@@ -145,7 +145,7 @@ class CommsApi:
         """List recent comms events (`GET /api/comms/events`)."""
         return self._calls.json("GET", "/api/comms/events", query=query)
 
-    def stream_events(self) -> Stream:
+    def stream_events(self) -> Stream[Event]:
         """Stream comms events (`GET /api/comms/events/stream`)."""
         return self._calls.stream("GET", "/api/comms/events/stream")
 
@@ -170,7 +170,7 @@ class AsyncCommsApi:
         """List recent comms events (`GET /api/comms/events`)."""
         return await self._calls.json("GET", "/api/comms/events", query=query)
 
-    async def stream_events(self) -> AsyncStream:
+    async def stream_events(self) -> AsyncStream[Event]:
         """Stream comms events (`GET /api/comms/events/stream`)."""
         return await self._calls.stream("GET", "/api/comms/events/stream")
 

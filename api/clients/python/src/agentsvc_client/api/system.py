@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NotRequired, TypedDict, Unpack
 
-from .._calls import AsyncCalls, AsyncStream, Calls, Stream, quote
+from .._calls import AsyncCalls, AsyncStream, Calls, Event, Stream, quote
 from .shared import RoleWord, ScopeWord, VersionBody
 
 
@@ -364,7 +364,7 @@ class SystemApi:
         """Initialize the configuration (`POST /api/init`)."""
         return self._calls.json("POST", "/api/init", body=body)
 
-    def stream_logs(self) -> Stream:
+    def stream_logs(self) -> Stream[Event]:
         """Stream log lines (`GET /api/logs/stream`)."""
         return self._calls.stream("GET", "/api/logs/stream")
 
@@ -445,7 +445,7 @@ class AsyncSystemApi:
         """Initialize the configuration (`POST /api/init`)."""
         return await self._calls.json("POST", "/api/init", body=body)
 
-    async def stream_logs(self) -> AsyncStream:
+    async def stream_logs(self) -> AsyncStream[Event]:
         """Stream log lines (`GET /api/logs/stream`)."""
         return await self._calls.stream("GET", "/api/logs/stream")
 

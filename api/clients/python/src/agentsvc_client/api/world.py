@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Dict, List, Literal, NotRequired, TypeAlias, TypedDict, Unpack
 
-from .._calls import AsyncCalls, AsyncStream, Calls, Stream, quote
+from .._calls import AsyncCalls, AsyncStream, Calls, Event, Stream, quote
 
 
 class AgentLine(TypedDict):
@@ -880,7 +880,7 @@ class WorldApi:
         """Get live statistics of the world (`GET /api/world`)."""
         return self._calls.json("GET", "/api/world")
 
-    def stream_events(self, **query: Unpack[WorldStreamEventsQuery]) -> Stream:
+    def stream_events(self, **query: Unpack[WorldStreamEventsQuery]) -> Stream[Event]:
         """Stream durable events (`GET /api/world/events`)."""
         return self._calls.stream("GET", "/api/world/events", query=query)
 
@@ -892,7 +892,7 @@ class WorldApi:
         """Get the query schema (`GET /api/world/query/schema`)."""
         return self._calls.json("GET", "/api/world/query/schema")
 
-    def stream_query(self, **query: Unpack[WorldStreamQueryQuery]) -> Stream:
+    def stream_query(self, **query: Unpack[WorldStreamQueryQuery]) -> Stream[Event]:
         """Stream the result of a query whenever it changes (`GET /api/world/query/stream`)."""
         return self._calls.stream("GET", "/api/world/query/stream", query=query)
 
@@ -944,7 +944,7 @@ class WorldApi:
         """Restore a snapshot (`POST /api/world/snapshots/{id}/restore`)."""
         return self._calls.json("POST", f"/api/world/snapshots/{quote(id)}/restore")
 
-    def stream(self) -> Stream:
+    def stream(self) -> Stream[Event]:
         """Stream a summary of the live statistics, about once a second (`GET /api/world/stream`)."""
         return self._calls.stream("GET", "/api/world/stream")
 
@@ -957,7 +957,7 @@ class AsyncWorldApi:
         """Get live statistics of the world (`GET /api/world`)."""
         return await self._calls.json("GET", "/api/world")
 
-    async def stream_events(self, **query: Unpack[WorldStreamEventsQuery]) -> AsyncStream:
+    async def stream_events(self, **query: Unpack[WorldStreamEventsQuery]) -> AsyncStream[Event]:
         """Stream durable events (`GET /api/world/events`)."""
         return await self._calls.stream("GET", "/api/world/events", query=query)
 
@@ -969,7 +969,7 @@ class AsyncWorldApi:
         """Get the query schema (`GET /api/world/query/schema`)."""
         return await self._calls.json("GET", "/api/world/query/schema")
 
-    async def stream_query(self, **query: Unpack[WorldStreamQueryQuery]) -> AsyncStream:
+    async def stream_query(self, **query: Unpack[WorldStreamQueryQuery]) -> AsyncStream[Event]:
         """Stream the result of a query whenever it changes (`GET /api/world/query/stream`)."""
         return await self._calls.stream("GET", "/api/world/query/stream", query=query)
 
@@ -1023,6 +1023,6 @@ class AsyncWorldApi:
         """Restore a snapshot (`POST /api/world/snapshots/{id}/restore`)."""
         return await self._calls.json("POST", f"/api/world/snapshots/{quote(id)}/restore")
 
-    async def stream(self) -> AsyncStream:
+    async def stream(self) -> AsyncStream[Event]:
         """Stream a summary of the live statistics, about once a second (`GET /api/world/stream`)."""
         return await self._calls.stream("GET", "/api/world/stream")

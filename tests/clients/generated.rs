@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::refusing::{Refusing, Script};
 use crate::support;
-use crate::support::clients::{installed, python, skipped};
+use crate::support::clients::{has_node, installed, python, skipped};
 use crate::support::daemon::Daemon;
 
 const KEY: &str = "a-key";
@@ -69,7 +69,7 @@ fn run(
 
 /// The code blocks of a language in `docs/clients.md`, as one program.
 fn examples(language: &str) -> String {
-    let page = fs::read_to_string(support::routes::root().join("docs/clients.md")).unwrap();
+    let page = fs::read_to_string(support::routes::root().join("docs/clients.md")).expect("a page");
     let blocks = page.split("\n```").skip(1).step_by(2);
     let found: Vec<_> = blocks.filter_map(|block| block.strip_prefix(&format!("{language}\n"))).collect();
     assert!(found.len() > 5, "docs/clients.md has examples in {language}");
@@ -78,19 +78,19 @@ fn examples(language: &str) -> String {
 
 /// A copy of a client, a place to use it in, and the programs that use it.
 fn copy(client: &str, programs: &[(&str, String)]) -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a temporary directory");
     let from = support::routes::root().join("api/clients").join(client);
-    run(folder.path(), "cp", &["-r", from.to_str().unwrap(), "client"], &[]);
+    run(folder.path(), "cp", &["-r", from.to_str().expect("a path of text"), "client"], &[]);
     let app = folder.path().join("app");
-    fs::create_dir(&app).unwrap();
+    fs::create_dir(&app).expect("a new directory");
     for (name, text) in programs {
-        fs::write(app.join(name), text).unwrap();
+        fs::write(app.join(name), text).expect("a new file");
     }
     folder
 }
 
 fn program(name: &str) -> (&str, String) {
-    (name, fs::read_to_string(support::routes::root().join("tests/clients").join(name)).unwrap())
+    (name, fs::read_to_string(support::routes::root().join("tests/clients").join(name)).expect("a program"))
 }
 
 /// What the program of a client asked of the server that refuses.
@@ -151,19 +151,17 @@ fn the_python_client_is_packed_checked_and_run() {
 
 #[test]
 fn the_typescript_client_is_packed_checked_and_run() {
+    if skipped() || !has_node("the TypeScript client") {
+        return;
+    }
     let modules = installed().join("npm/node_modules");
-    if skipped() {
-        return;
-    }
-    if !modules.join("typescript").exists() {
-        eprintln!("skipped: there is no Node");
-        return;
-    }
     let folder = copy("typescript", &[program("client.ts"), ("examples.ts", examples("ts"))]);
     let app = folder.path().join("app");
-    // As `npm install` puts the compiler there.
-    std::os::unix::fs::symlink(&modules, folder.path().join("client/node_modules")).unwrap();
-    run(&folder.path().join("client"), "npm", &["pack", "--silent"], &[]);
+    let client = folder.path().join("client");
+    // As `npm install` puts the compiler there; who works on the client has done that.
+    let _ = fs::remove_dir_all(client.join("node_modules"));
+    std::os::unix::fs::symlink(&modules, client.join("node_modules")).unwrap();
+    run(&client, "npm", &["pack", "--silent"], &[]);
     let package = format!("../client/agentsvc-client-{}.tgz", env!("CARGO_PKG_VERSION"));
     fs::write(app.join("package.json"), "{\"type\": \"module\"}").unwrap();
     run(&app, "npm", &["install", "--offline", "--no-audit", "--no-fund", "--silent", &package], &[]);
@@ -197,8 +195,7 @@ fn the_transcripts_of_the_documentation_are_what_happens() {
         // A page may start it again, at the address that it shows.
         let (address, home) = (daemon.addr.to_string(), daemon.home().to_str().unwrap());
         fs::write(daemon.home().join("config.toml"), format!("api_listen = \"{address}\"\n")).unwrap();
-        let arguments = [&script, &page].map(|path| path.to_str().unwrap());
-        let [script, page] = arguments;
+        let [script, page] = [&script, &page].map(|path| path.to_str().unwrap());
         run(root, python("json"), &[script, env!("CARGO_BIN_EXE_agentsvc"), home, &address, page], &[]);
     }
 }

@@ -35,7 +35,7 @@ impl Refusing {
 
     /// The `Idempotency-Key`s of the requests to a route so far.
     pub(crate) fn asked(&self, route: &str) -> Vec<Option<String>> {
-        let all = self.asked.lock().unwrap();
+        let all = self.asked.lock().expect("no thread panicked");
         all.iter().filter(|(asked, _)| asked == route).map(|(_, key)| key.clone()).collect()
     }
 }

@@ -32,10 +32,10 @@ pub(super) enum ReplyEvent {
         done: bool,
         usage: ReplyUsage,
         /// Whether the turn was stopped.
-        #[serde(default)]
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
         stopped: bool,
         /// Whether the agent gives no answer.
-        #[serde(default)]
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
         silent: bool,
     },
     /// The turn failed. The last event.
@@ -54,7 +54,7 @@ pub(super) enum ReplyEvent {
 /// The tokens of a turn.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
-struct ReplyUsage {
+pub(super) struct ReplyUsage {
     input_tokens: u64,
     output_tokens: u64,
 }

@@ -186,7 +186,9 @@ fn the_transcripts_of_the_documentation_are_what_happens() {
     let root = support::routes::root();
     let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
     let pages = docs.chain([root.join("README.md")]);
-    let is_run = |page: &PathBuf| page.is_file() && fs::read_to_string(page).unwrap().contains("\n```console\n");
+    let blocks = ["\n```console\n", "\n```sh run\n"];
+    let has_blocks = |text: String| blocks.iter().any(|block| text.contains(block));
+    let is_run = |page: &PathBuf| page.is_file() && has_blocks(fs::read_to_string(page).unwrap());
     let pages: Vec<_> = pages.filter(is_run).collect();
     assert!(pages.len() > 1, "{pages:?}");
     let script = root.join("tests/clients/transcripts.py");

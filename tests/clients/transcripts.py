@@ -1,8 +1,8 @@
-"""Runs what the documentation shows: the `console` blocks of pages, one after the other.
+"""Runs what the documentation shows: the `console` and `sh run` blocks of pages, one after the other.
 
     transcripts.py <binary> <home of a running daemon> <its address> <pages...>
 
-A line that begins with `$ ` is a command; those behind it that are indented belong to it while it ends in a backslash. What
+All commands of a `sh run` block must succeed, and its requests too. In a `console` block, a line that begins with `$ ` is a command; those behind it that are indented belong to it while it ends in a backslash. What
 follows is its output. Output that is JSON has the same keys and the same kinds of values, and the same texts; `...` at the
 end of an object stands for more keys. Other output has the same lines; a line `...` stands for any lines. Ids and numbers may
 differ everywhere.
@@ -17,12 +17,26 @@ import tempfile
 from pathlib import Path
 
 END = "\x1e"
+BLOCK = """\
+failed=
+curl() { command curl --fail-with-body --silent --show-error "$@"; }
+exec 3>&1 1>&2
+trap 'failed=$BASH_COMMAND' ERR
+%s
+trap - ERR
+exec 1>&3
+unset -f curl
+printf %%s "$failed"
+"""
 
 
 def commands(page: str) -> list[tuple[str, str]]:
-    """Each command with its output."""
+    """Each command with its output. A whole block of commands says nothing but the first of them that failed."""
     found: list[tuple[str, str]] = []
-    for block in re.findall(r"^```console\n(.*?)^```$", page, re.S | re.M):
+    for kind, block in re.findall(r"^```(console|sh run)\n(.*?)^```$", page, re.S | re.M):
+        if kind == "sh run":
+            found.append((BLOCK % block, ""))
+            continue
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
             lines = part.split("\n")
             end = next(number for number, line in enumerate(lines) if not line.endswith("\\"))
@@ -87,7 +101,7 @@ def run(page: Path, binary: str, home: str, address: str) -> list[str]:
     wrong = [] if len(outputs) == len(shown) else [f"{page}: {len(outputs)} of {len(shown)} commands ended: {done.stderr}"]
     for (command, output), seen in zip(shown, outputs):
         if not is_output(output, seen):
-            wrong.append(f"{page}: $ {command}\n--- shown\n{output}\n--- seen\n{seen}")
+            wrong.append(f"{page}: $ {command}\n--- shown\n{output}\n--- seen\n{seen}\n--- stderr\n{done.stderr}")
     return wrong
 
 

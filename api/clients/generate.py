@@ -14,20 +14,17 @@ import json
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent / "generator"))
-
-import python  # noqa: E402
-import typescript  # noqa: E402
-from model import Api  # noqa: E402
+from generator import python, typescript
+from generator.model import Api
 
 HERE = Path(__file__).parent
 
 
 def main() -> int:
-    document = json.loads(Path(sys.argv[1]).read_text())
+    api = Api(json.loads(Path(sys.argv[1]).read_text()))
     folders = {
-        HERE / "python/src/agentsvc_client/api": python.modules(Api(document)),
-        HERE / "typescript/src/api": typescript.modules(Api(document)),
+        HERE / "python/src/agentsvc_client/api": python.modules(api),
+        HERE / "typescript/src/api": typescript.modules(api),
     }
     stale = []
     for folder, modules in folders.items():

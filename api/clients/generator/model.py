@@ -3,7 +3,7 @@
 import collections
 from dataclasses import dataclass, field
 
-import names
+from . import names
 
 VERBS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 PAGE_QUERY = {"cursor", "limit"}
@@ -88,6 +88,8 @@ class Api:
             if path.startswith("/api/") and not names.LEFT_OUT.match(path)
             for verb, route in routes.items()
         ]
+        unknown = names.METHODS.keys() - {f"{verb} {path}" for verb, path, _ in routes}
+        assert not unknown, f"no routes, but in METHODS of names.py: {unknown}"
         sizes = collections.Counter(path.split("/")[2] for _, path, _ in routes)
         for verb, path, route in routes:
             group = names.group_of(path, sizes)

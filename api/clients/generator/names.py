@@ -3,7 +3,10 @@
 import re
 
 # Protocols of their own, for which there are other clients; and routes that only web pages use.
-LEFT_OUT = re.compile(r"/api/(mcp|mcp/servers/\{id\}/auth/callback|agents/\{id\}/ws|openapi\.json|web-chat/.*|auth/(callback|login.*|dashboard.*))$")
+LEFT_OUT = re.compile(
+    r"/api/(mcp|mcp/servers/\{id\}/auth/callback|agents/\{id\}/ws|openapi\.json|web-chat/.*"
+    r"|auth/(callback|login.*|dashboard.*))$"
+)
 
 # Groups whose routes belong to another; all groups of one route belong to `system`.
 GROUPS = {

@@ -19,7 +19,7 @@ class Type:
     of: tuple["Type", ...] = ()
 
 
-PLAIN = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean"}
+PLAIN = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean", "null": "null"}
 ANY, NULL, BYTES = Type("any"), Type("null"), Type("bytes")
 
 
@@ -133,14 +133,18 @@ class Api:
 
     def _type(self, schema: dict, name: str) -> Type:
         """`name` is for a shape that has none of its own."""
+        if isinstance(schema.get("type"), list):
+            return union([self._type({**schema, "type": kind}, name) for kind in schema["type"]])
         if schema.get("nullable"):
             if "enum" in schema and schema["enum"] == [None]:
                 return NULL
             return union([self._type({**schema, "nullable": False}, name), NULL])
         if "$ref" in schema:
             return Type("ref", names.shape(schema["$ref"].rsplit("/", 1)[1]))
+        if "const" in schema:
+            return Type("values", values=(schema["const"],))
         if "enum" in schema:
-            return Type("values", values=tuple(schema["enum"]))
+            return Type("values", values=tuple(value for value in schema["enum"] if value is not None))
         for word in ("allOf", "oneOf", "anyOf"):
             if word in schema:
                 assert word != "allOf" or len(schema[word]) == 1, f"{name}: cannot merge schemas"
@@ -187,7 +191,7 @@ class Api:
         if name not in self.shapes:
             shape = Shape(name, text)
             for parameter in parameters:
-                type = self._type(parameter["schema"], name + names.pascal(parameter["name"]))
+                type = without_null(self._type(parameter["schema"], name + names.pascal(parameter["name"])))
                 text = " ".join(parameter.get("description", "").split())
                 shape.fields.append(Field(parameter["name"], type, parameter["required"], text))
             self.shapes[name] = shape
@@ -250,3 +254,7 @@ def union(types: list[Type]) -> Type:
     flat.sort(key=lambda type: type == NULL)
     return flat[0] if len(flat) == 1 else Type("union", of=tuple(flat))
 
+
+
+def without_null(type: Type) -> Type:
+    return union([part for part in type.of if part != NULL]) if type.kind == "union" else type

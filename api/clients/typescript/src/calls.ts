@@ -22,10 +22,10 @@ interface Given {
   file?: File;
 }
 
-/** A server-sent event. */
+/** A server-sent event; the route says what its data is. */
 export interface StreamEvent {
   name: string;
-  data: unknown;
+  data: any;
 }
 
 const RETRIED = [429, 503];
@@ -99,7 +99,7 @@ export class Stream<E extends StreamEvent = StreamEvent> implements AsyncIterabl
   /** The pieces of the response of an agent. */
   async *text(): AsyncGenerator<string> {
     for await (const event of this) {
-      if (event.name === "chunk") yield (event.data as { content: string }).content;
+      if (event.name === "chunk") yield event.data.content;
     }
   }
 

@@ -75,7 +75,7 @@ export interface AgentsListQuery {
   /** Part of the name, case-insensitive. */
   q?: string;
   /** Only with this state. */
-  state?: "Running" | "Stopped" | "Crashed" | "Terminated" | null;
+  state?: "Running" | "Stopped" | "Crashed" | "Terminated";
   /** Only with this tag. */
   tag?: string;
 }

@@ -108,7 +108,7 @@ class AgentsListQuery(TypedDict):
     """Exact name."""
     q: NotRequired[str]
     """Part of the name, case-insensitive."""
-    state: NotRequired[Literal['Running', 'Stopped', 'Crashed', 'Terminated'] | None]
+    state: NotRequired[Literal['Running', 'Stopped', 'Crashed', 'Terminated']]
     """Only with this state."""
     tag: NotRequired[str]
     """Only with this tag."""

@@ -139,7 +139,7 @@ fn schema(of: SchemaOf, generator: &mut SchemaGenerator) -> Value {
 /// A parameter is left out; it is never null.
 fn without_null(schema: &Value) -> Value {
     let mut schema = schema.clone();
-    if let Some(any) = schema["anyOf"].as_array_mut() {
+    if let Some(any) = schema.get_mut("anyOf").and_then(Value::as_array_mut) {
         any.retain(|one| one["enum"] != json!([null]));
         if let [Value::Object(only)] = any.as_mut_slice() {
             let only = std::mem::take(only);

@@ -681,6 +681,83 @@ export interface ReceiptShape {
   timestamp: string;
 }
 
+/** An event of a streamed reply: its name and its data. */
+export type ReplyEvent = ReplyEventChunk | ReplyEventToolUse | ReplyEventToolResult | ReplyEventOwnerNotice | ReplyEventDone | ReplyEventError | ReplyEventLagged;
+
+export interface ReplyEventChunk {
+  name: "chunk";
+  data: ReplyEventChunkData;
+}
+
+export interface ReplyEventChunkData {
+  content: string;
+  done: boolean;
+}
+
+export interface ReplyEventDone {
+  name: "done";
+  data: ReplyEventDoneData;
+}
+
+export interface ReplyEventDoneData {
+  done: boolean;
+  usage: ReplyUsage;
+  stopped?: boolean;
+  silent?: boolean;
+}
+
+export interface ReplyEventError {
+  name: "error";
+  data: ReplyEventErrorData;
+}
+
+export interface ReplyEventErrorData {
+  error: string;
+  code: string;
+}
+
+export interface ReplyEventLagged {
+  name: "lagged";
+  data: ReplyEventLaggedData;
+}
+
+export interface ReplyEventLaggedData {
+  missed: number;
+}
+
+export interface ReplyEventOwnerNotice {
+  name: "owner_notice";
+  data: ReplyEventOwnerNoticeData;
+}
+
+export interface ReplyEventOwnerNoticeData {
+  text: string;
+}
+
+export interface ReplyEventToolResult {
+  name: "tool_result";
+  data: ReplyEventToolResultData;
+}
+
+export interface ReplyEventToolResultData {
+  tool: string;
+  input: Record<string, unknown>;
+}
+
+export interface ReplyEventToolUse {
+  name: "tool_use";
+  data: ReplyEventToolUseData;
+}
+
+export interface ReplyEventToolUseData {
+  tool: string;
+}
+
+export interface ReplyUsage {
+  input_tokens: number;
+  output_tokens: number;
+}
+
 /** The session was reset. */
 export interface Reset {
   agent_id: string;
@@ -992,7 +1069,7 @@ export class AgentsApi {
   }
 
   /** Stream the running turn or the next one (`GET /api/agents/{id}/attach`). */
-  attach(id: string, query: AgentsAttachQuery = {}, options?: Options): Promise<Stream> {
+  attach(id: string, query: AgentsAttachQuery = {}, options?: Options): Promise<Stream<ReplyEvent>> {
     return this.calls.stream("GET", `/api/agents/${encodeURIComponent(id)}/attach`, { query }, options);
   }
 
@@ -1082,7 +1159,7 @@ export class AgentsApi {
   }
 
   /** Send a message and stream the response (`POST /api/agents/{id}/message/stream`). */
-  streamMessage(id: string, body: MessageBody = {}, options?: Options): Promise<Stream> {
+  streamMessage(id: string, body: MessageBody = {}, options?: Options): Promise<Stream<ReplyEvent>> {
     return this.calls.stream("POST", `/api/agents/${encodeURIComponent(id)}/message/stream`, { body }, options);
   }
 

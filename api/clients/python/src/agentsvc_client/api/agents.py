@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Dict, List, Literal, NotRequired, TypeAlias, TypedDict, Unpack
 
-from .._calls import AsyncCalls, AsyncStream, Calls, Event, Stream, quote
+from .._calls import AsyncCalls, AsyncStream, Calls, Stream, quote
 from .shared import (
     Attachment,
     Criteria,
@@ -759,6 +759,84 @@ class ReceiptShape(TypedDict):
     """When it was created."""
 
 
+ReplyEvent: TypeAlias = "ReplyEventChunk | ReplyEventToolUse | ReplyEventToolResult | ReplyEventOwnerNotice | ReplyEventDone | ReplyEventError | ReplyEventLagged"
+"""An event of a streamed reply: its name and its data."""
+
+
+class ReplyEventChunk(TypedDict):
+    name: Literal['chunk']
+    data: ReplyEventChunkData
+
+
+class ReplyEventChunkData(TypedDict):
+    content: str
+    done: bool
+
+
+class ReplyEventDone(TypedDict):
+    name: Literal['done']
+    data: ReplyEventDoneData
+
+
+class ReplyEventDoneData(TypedDict):
+    done: bool
+    usage: ReplyUsage
+    stopped: NotRequired[bool]
+    silent: NotRequired[bool]
+
+
+class ReplyEventError(TypedDict):
+    name: Literal['error']
+    data: ReplyEventErrorData
+
+
+class ReplyEventErrorData(TypedDict):
+    error: str
+    code: str
+
+
+class ReplyEventLagged(TypedDict):
+    name: Literal['lagged']
+    data: ReplyEventLaggedData
+
+
+class ReplyEventLaggedData(TypedDict):
+    missed: int
+
+
+class ReplyEventOwnerNotice(TypedDict):
+    name: Literal['owner_notice']
+    data: ReplyEventOwnerNoticeData
+
+
+class ReplyEventOwnerNoticeData(TypedDict):
+    text: str
+
+
+class ReplyEventToolResult(TypedDict):
+    name: Literal['tool_result']
+    data: ReplyEventToolResultData
+
+
+class ReplyEventToolResultData(TypedDict):
+    tool: str
+    input: Dict[str, Any]
+
+
+class ReplyEventToolUse(TypedDict):
+    name: Literal['tool_use']
+    data: ReplyEventToolUseData
+
+
+class ReplyEventToolUseData(TypedDict):
+    tool: str
+
+
+class ReplyUsage(TypedDict):
+    input_tokens: int
+    output_tokens: int
+
+
 class Reset(TypedDict):
     """The session was reset."""
 
@@ -1075,7 +1153,7 @@ class AgentsApi:
         """Update an agent (`PATCH /api/agents/{id}`)."""
         return self._calls.json("PATCH", f"/api/agents/{quote(id)}", body=body)
 
-    def attach(self, id: str, /, **query: Unpack[AgentsAttachQuery]) -> Stream[Event]:
+    def attach(self, id: str, /, **query: Unpack[AgentsAttachQuery]) -> Stream[ReplyEvent]:
         """Stream the running turn or the next one (`GET /api/agents/{id}/attach`)."""
         return self._calls.stream("GET", f"/api/agents/{quote(id)}/attach", query=query)
 
@@ -1147,7 +1225,7 @@ class AgentsApi:
         """Send a message and wait for the response (`POST /api/agents/{id}/message`)."""
         return self._calls.json("POST", f"/api/agents/{quote(id)}/message", body=body)
 
-    def stream_message(self, id: str, /, **body: Unpack[MessageBody]) -> Stream[Event]:
+    def stream_message(self, id: str, /, **body: Unpack[MessageBody]) -> Stream[ReplyEvent]:
         """Send a message and stream the response (`POST /api/agents/{id}/message/stream`)."""
         return self._calls.stream("POST", f"/api/agents/{quote(id)}/message/stream", body=body)
 
@@ -1327,7 +1405,7 @@ class AsyncAgentsApi:
         """Update an agent (`PATCH /api/agents/{id}`)."""
         return await self._calls.json("PATCH", f"/api/agents/{quote(id)}", body=body)
 
-    async def attach(self, id: str, /, **query: Unpack[AgentsAttachQuery]) -> AsyncStream[Event]:
+    async def attach(self, id: str, /, **query: Unpack[AgentsAttachQuery]) -> AsyncStream[ReplyEvent]:
         """Stream the running turn or the next one (`GET /api/agents/{id}/attach`)."""
         return await self._calls.stream("GET", f"/api/agents/{quote(id)}/attach", query=query)
 
@@ -1401,7 +1479,7 @@ class AsyncAgentsApi:
         """Send a message and wait for the response (`POST /api/agents/{id}/message`)."""
         return await self._calls.json("POST", f"/api/agents/{quote(id)}/message", body=body)
 
-    async def stream_message(self, id: str, /, **body: Unpack[MessageBody]) -> AsyncStream[Event]:
+    async def stream_message(self, id: str, /, **body: Unpack[MessageBody]) -> AsyncStream[ReplyEvent]:
         """Send a message and stream the response (`POST /api/agents/{id}/message/stream`)."""
         return await self._calls.stream("POST", f"/api/agents/{quote(id)}/message/stream", body=body)
 

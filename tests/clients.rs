@@ -1,10 +1,12 @@
 //! Clients that other people wrote: `curl`, the official `openai`, `mcp` and `a2a-sdk` and the `websockets` Python packages, and
-//! `EventSource` of a browser.
+//! `EventSource` of a browser; and those of `api/clients`.
 //!
 //! `tests/set_up.sh` installs them; `AGENTSVC_CLIENTS=skip` skips the tests.
 
 #[path = "clients/a2a_servers.rs"]
 mod a2a_servers;
+#[path = "clients/generated.rs"]
+mod generated;
 #[path = "clients/mcp_failures.rs"]
 mod mcp_failures;
 #[path = "clients/mcp_oauth.rs"]
@@ -13,6 +15,8 @@ mod mcp_oauth;
 mod mcp_others;
 #[path = "clients/mcp_servers.rs"]
 mod mcp_servers;
+#[path = "clients/refusing.rs"]
+mod refusing;
 mod support;
 
 use std::io::{BufRead, BufReader, Read, Write};

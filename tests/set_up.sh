@@ -5,11 +5,12 @@
 #  - venv: openai, mcp and websockets for tests/clients.rs; playwright, with which tests/ui.rs drives the web page, and
 #    axe-playwright-python, which brings axe-core, with which it looks for barriers; librefang-sdk, whose adapters
 #    tests/channels.rs runs, with aiosmtpd and pymap, the mail servers of one of them, and trustme, which makes
-#    certificates; pyotp and openpyxl for tests/http; schemathesis for tests/openapi.sh.
+#    certificates; pyotp and openpyxl for tests/http; schemathesis for tests/openapi.sh; httpx2, hatchling and mypy, with which
+#    tests/clients.rs runs, packs and checks the Python client of api/clients.
 #  - venv-a2a0, venv-a2a1: both versions of the Agent2Agent protocol, which are two versions of one package.
 #  - npm-oidc: an identity provider, at which people sign in in tests/http. Used where Node is there already.
 #  - venv-mcpservers, npm: MCP servers that people run. They pin versions of the `mcp` package. Those of npm are used where
-#    Node is there already.
+#    Node is there already; so is typescript, with which tests/clients.rs packs the TypeScript client of api/clients.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p "${CARGO_TARGET_DIR:-target}"
@@ -48,14 +49,16 @@ environment() {
   fi
 }
 environment venv \
-  'aiosmtpd, axe_playwright_python, librefang, mcp, openai, openpyxl, playwright, pymap, pyotp, schemathesis, trustme, websockets' \
-  aiosmtpd axe-playwright-python librefang-sdk mcp openai openpyxl playwright pymap pyotp schemathesis trustme websockets
+  'aiosmtpd, axe_playwright_python, hatchling, httpx2, librefang, mcp, mypy, openai, openpyxl, playwright, pymap, pyotp, schemathesis, trustme, websockets' \
+  aiosmtpd axe-playwright-python hatchling httpx2 librefang-sdk mcp mypy openai openpyxl playwright pymap pyotp schemathesis trustme \
+  websockets
 environment venv-a2a0 'a2a.client, sse_starlette, starlette, uvicorn' 'a2a-sdk<1' sse-starlette starlette uvicorn
 environment venv-a2a1 'a2a.client, sse_starlette, starlette, uvicorn' 'a2a-sdk>=1,<2' sse-starlette starlette uvicorn
 environment venv-mcpservers 'mcp_server_fetch, mcp_server_git, mcp_server_time' mcp-server-fetch mcp-server-git mcp-server-time
-if command -v node >/dev/null && command -v npm >/dev/null && [ ! -d "$target/npm/node_modules/@modelcontextprotocol/server-memory" ]; then
+npm_has() { [ -d "$target/npm/node_modules/@modelcontextprotocol/server-memory" ] && [ -d "$target/npm/node_modules/typescript" ]; }
+if command -v node >/dev/null && command -v npm >/dev/null && ! npm_has; then
   npm install --silent --no-audit --no-fund --prefix "$target/npm" \
-    @modelcontextprotocol/server-filesystem @modelcontextprotocol/server-memory >&2
+    @modelcontextprotocol/server-filesystem @modelcontextprotocol/server-memory typescript@7 >&2
 fi
 if command -v node >/dev/null && command -v npm >/dev/null && [ ! -d "$target/npm-oidc/node_modules/oidc-provider" ]; then
   npm install --silent --no-audit --no-fund --prefix "$target/npm-oidc" oidc-provider@8.8.1 >&2

@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use serde_json::{Value, json};
 
 use crate::serve_page;
-use crate::support::clients::{installed, python, python_of, skipped};
+use crate::support::clients::{has_node, installed, python, python_of, skipped};
 use crate::support::daemon::{Daemon, text};
 use crate::support::model::Model;
 use crate::support::model_server::Reply;
@@ -277,9 +277,7 @@ fn the_published_fetch_server_fetches_a_page() {
 /// The configuration of a published server of npm; `None` where there is no Node, with a line that says so.
 #[track_caller]
 fn node(package: &str, args: &[&str]) -> Option<String> {
-    let version = Command::new("node").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if !version.is_ok_and(|status| status.success()) {
-        eprintln!("not tested: there is no Node for {package}");
+    if !has_node(package) {
         return None;
     }
     let directory = installed().join("npm");

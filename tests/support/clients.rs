@@ -54,6 +54,16 @@ pub(crate) fn tool(programs: &[String], probe: &[&str], advice: &str) -> String 
     }
 }
 
+/// Whether there is Node; where there is none, what needs it is not tested, and a line says so.
+pub(crate) fn has_node(what: &str) -> bool {
+    let version = Command::new("node").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let has_node = version.is_ok_and(|status| status.success());
+    if !has_node {
+        eprintln!("not tested: there is no Node for {what}");
+    }
+    has_node
+}
+
 /// A Python that has `package`.
 #[track_caller]
 pub(crate) fn python(package: &str) -> String {

@@ -88,6 +88,18 @@ fn no_link_of_the_documentation_is_broken() {
 }
 
 #[test]
+fn every_page_is_in_the_summary_of_the_book_once() {
+    let mut pages = BTreeMap::new();
+    read(Path::new("docs"), &mut pages);
+    let summary = pages.remove(Path::new("docs/SUMMARY.md")).expect("a summary");
+    let link = Regex::new(r"(?m)^ *- \[[^\]]+\]\(([^)]+)\)$").expect("a pattern");
+    let listed: Vec<_> = link.captures_iter(&summary).map(|found| Path::new("docs").join(&found[1])).collect();
+    let times = |page: &PathBuf| listed.iter().filter(|listed| *listed == page).count();
+    let wrong: Vec<_> = pages.keys().filter(|page| times(page) != 1).collect();
+    assert!(wrong.is_empty(), "docs/SUMMARY.md has not one line with each of {wrong:?}");
+}
+
+#[test]
 fn links_are_found_and_followed() {
     let page = |name: &str, text: &str| (PathBuf::from(name), text.to_owned());
     let pages = BTreeMap::from([

@@ -68,7 +68,7 @@ fn operation(route: &Route, schemas: &mut Schemas<'_>) -> Value {
         operation["parameters"] = parameters.into();
     }
     if let Some(request) = route.request {
-        let content = json!({"application/json": {"schema": request(schemas.bodies)}});
+        let content = json!({"application/json": {"schema": schema(request, schemas.bodies)}});
         operation["requestBody"] = json!({"content": content, "required": true});
     }
     if let Some(content_type) = route.streamed {
@@ -118,14 +118,40 @@ fn parameters(route: &Route, queries: &mut SchemaGenerator) -> Vec<Value> {
 }
 
 fn query_parameters(query: SchemaOf, queries: &mut SchemaGenerator) -> Vec<Value> {
-    let schema = query(queries).to_value();
+    let schema = schema(query, queries);
     let required = |name: &str| schema["required"].as_array().is_some_and(|names| names.iter().any(|n| n == name));
     let Some(properties) = schema["properties"].as_object() else { return Vec::new() };
     let parameter = |(name, schema): (&String, &Value)| {
         let description = schema["description"].as_str().unwrap_or("");
+        let schema = without_null(schema);
         json!({"name": name, "in": "query", "required": required(name), "description": description, "schema": schema})
     };
     properties.iter().map(parameter).collect()
+}
+
+/// In the words of OpenAPI 3.0, which the generator uses of itself only for the components.
+fn schema(of: SchemaOf, generator: &mut SchemaGenerator) -> Value {
+    let mut schema = of(generator);
+    generator.transforms_mut().for_each(|transform| transform.transform(&mut schema));
+    schema.to_value()
+}
+
+/// A parameter is left out; it is never null.
+fn without_null(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    if let Some(any) = schema.get_mut("anyOf").and_then(Value::as_array_mut) {
+        any.retain(|one| one["enum"] != json!([null]));
+        if let [Value::Object(only)] = any.as_mut_slice() {
+            let only = std::mem::take(only);
+            let outer = schema.as_object_mut().map(std::mem::take).unwrap_or_default();
+            schema = only.into_iter().chain(outer.into_iter().filter(|(key, _)| key != "anyOf")).collect();
+        }
+    }
+    if let Some(schema) = schema.as_object_mut() {
+        schema.remove("nullable");
+        schema.retain(|key, value| key != "default" || !value.is_null());
+    }
+    schema
 }
 
 fn responses(route: &Route, answers: &mut SchemaGenerator) -> Value {
@@ -169,7 +195,7 @@ fn response(reply: &Reply, answers: &mut SchemaGenerator) -> Value {
     }
     let mut response = json!({"description": reply.text});
     if !reply.content_type.is_empty() {
-        let schema = reply.schema.map_or_else(|| json!({}), |schema| schema(answers).to_value());
+        let schema = reply.schema.map_or_else(|| json!({}), |of| schema(of, answers));
         response["content"] = json!({reply.content_type: {"schema": schema}});
     }
     response
@@ -238,6 +264,7 @@ mod tests {
         let names: Vec<_> = parameters.iter().map(|p| (p["name"].as_str().unwrap(), &p["required"])).collect();
         let yes = &Value::Bool(true);
         assert_eq!(names, [("id", yes), ("rest", yes), ("name", yes), ("size", &Value::Bool(false))]);
+        assert_eq!(parameters[3]["schema"], json!({"type": "integer", "format": "uint32", "minimum": 0}));
         let responses = operation["responses"].as_object().unwrap();
         let statuses: HashSet<_> = responses.keys().map(String::as_str).collect();
         assert_eq!(statuses, HashSet::from(["201", "400", "404", "409", "413", "415", "429", "500", "503"]));
@@ -253,6 +280,8 @@ mod tests {
             assert!(ids.insert(operation["operationId"].as_str().unwrap().to_owned()), "{}", route.path);
         }
         let text = document.to_string();
+        // Words of JSON Schema that OpenAPI 3.0 does not know.
+        assert!(!text.contains("\"type\":[") && !text.contains("\"const\":"));
         for reference in text.split("\"$ref\":\"#/components/schemas/").skip(1) {
             let name = reference.split('"').next().unwrap();
             assert!(document["components"]["schemas"].get(name).is_some(), "{name}");

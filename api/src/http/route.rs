@@ -124,6 +124,12 @@ impl Reply {
         Self { status, text, content_type: "application/json", schema: Some(schema_of::<T>) }
     }
 
+    /// A stream of server-sent events of the shape of `T`, which has a `name` and `data`.
+    #[must_use]
+    pub const fn events<T: JsonSchema>(text: &'static str) -> Self {
+        Self { status: 200, text, content_type: "text/event-stream", schema: Some(schema_of::<T>) }
+    }
+
     /// A body of another type, such as `text/event-stream`; or JSON without a documented shape.
     #[must_use]
     pub const fn plain(status: u16, text: &'static str, content_type: &'static str) -> Self {

@@ -1,5 +1,6 @@
 //! The routes that send messages to agents, stream turns, and show what turns did.
 
+mod events;
 pub mod hub;
 pub(crate) mod metrics;
 pub(crate) mod receipts;

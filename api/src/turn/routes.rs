@@ -18,6 +18,7 @@ use crate::http::principal;
 use crate::http::reply::{self, Response};
 use crate::http::route::{Reply, Route};
 use crate::skill::invoke;
+use crate::turn::events::ReplyEvent;
 use crate::turn::hub::StreamHub;
 use crate::turn::sender::Sender;
 use crate::turn::stream;
@@ -26,11 +27,8 @@ use crate::upload::attachments::{self, Attached, Attachment};
 /// What a message costs the client's rate budget.
 const COST: u32 = 10;
 
-const EVENTS: Reply = Reply::plain(
-    200,
-    "the events chunk, tool_use, tool_result, owner_notice and lagged, then done or error",
-    "text/event-stream",
-);
+const EVENTS: Reply =
+    Reply::events::<ReplyEvent>("the events chunk, tool_use, tool_result, owner_notice and lagged, then done or error");
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::post("/api/agents/{id}/message", "Send a message and wait for the response", |call| Box::pin(send(call)))

@@ -684,75 +684,90 @@ export interface ReceiptShape {
 /** An event of a streamed reply: its name and its data. */
 export type ReplyEvent = ReplyEventChunk | ReplyEventToolUse | ReplyEventToolResult | ReplyEventOwnerNotice | ReplyEventDone | ReplyEventError | ReplyEventLagged;
 
+/** A piece of the response. */
 export interface ReplyEventChunk {
-  name: "chunk";
   data: ReplyEventChunkData;
+  name: "chunk";
 }
 
 export interface ReplyEventChunkData {
   content: string;
+  /** Always false. */
   done: boolean;
 }
 
+/** The turn has ended. The last event. */
 export interface ReplyEventDone {
-  name: "done";
   data: ReplyEventDoneData;
+  name: "done";
 }
 
 export interface ReplyEventDoneData {
+  /** Always true. */
   done: boolean;
-  usage: ReplyUsage;
-  stopped?: boolean;
+  /** Whether the agent gives no answer. */
   silent?: boolean;
+  /** Whether the turn was stopped. */
+  stopped?: boolean;
+  usage: ReplyUsage;
 }
 
+/** The turn failed. The last event. */
 export interface ReplyEventError {
-  name: "error";
   data: ReplyEventErrorData;
+  name: "error";
 }
 
 export interface ReplyEventErrorData {
-  error: string;
+  /** A stable error code for programs. */
   code: string;
+  error: string;
 }
 
+/** The client read too slowly and missed events. */
 export interface ReplyEventLagged {
-  name: "lagged";
   data: ReplyEventLaggedData;
+  name: "lagged";
 }
 
 export interface ReplyEventLaggedData {
+  /** Their number. */
   missed: number;
 }
 
+/** A note from the agent to its owner. */
 export interface ReplyEventOwnerNotice {
-  name: "owner_notice";
   data: ReplyEventOwnerNoticeData;
+  name: "owner_notice";
 }
 
 export interface ReplyEventOwnerNoticeData {
   text: string;
 }
 
+/** The call is complete and runs. */
 export interface ReplyEventToolResult {
-  name: "tool_result";
   data: ReplyEventToolResultData;
+  name: "tool_result";
 }
 
 export interface ReplyEventToolResultData {
-  tool: string;
+  /** The arguments; `raw` where the model wrote no JSON. */
   input: Record<string, unknown>;
+  tool: string;
 }
 
+/** The model begins to call a tool. */
 export interface ReplyEventToolUse {
-  name: "tool_use";
   data: ReplyEventToolUseData;
+  name: "tool_use";
 }
 
 export interface ReplyEventToolUseData {
   tool: string;
 }
 
+/** The tokens of a turn. */
 export interface ReplyUsage {
   input_tokens: number;
   output_tokens: number;

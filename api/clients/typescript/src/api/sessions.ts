@@ -3,6 +3,26 @@
 import { type Calls, type Options } from "../calls.js";
 import type { PageQuery, SessionList, SessionShape, Transcript } from "./shared.js";
 
+/** Where to branch. */
+export interface BranchBody {
+  /** Label of the new session, unique within the agent. */
+  label?: string | null;
+  /** Number of turns to copy, from the start of the session; 0 for none. Default: all that have ended. */
+  turns?: number | null;
+}
+
+/** The session was branched. */
+export interface Branched {
+  agent_id: string;
+  /** The original. */
+  branched_from: string;
+  label: string | null;
+  /** The new session. */
+  session_id: string;
+  /** Number of copied turns. */
+  turns: number;
+}
+
 /** Deleted sessions. */
 export interface CleanedUp {
   removed: number;
@@ -206,6 +226,11 @@ export class SessionsApi {
   /** Get a session (`GET /api/sessions/{id}`). */
   get(id: string, query: PageQuery = {}, options?: Options): Promise<Transcript> {
     return this.calls.json("GET", `/api/sessions/${encodeURIComponent(id)}`, { query }, options);
+  }
+
+  /** Branch a session (`POST /api/sessions/{id}/branch`). */
+  branch(id: string, body: BranchBody = {}, options?: Options): Promise<Branched> {
+    return this.calls.json("POST", `/api/sessions/${encodeURIComponent(id)}/branch`, { body }, options);
   }
 
   /** Label a session (`PUT /api/sessions/{id}/label`). */

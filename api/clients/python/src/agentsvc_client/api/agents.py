@@ -764,49 +764,65 @@ ReplyEvent: TypeAlias = "ReplyEventChunk | ReplyEventToolUse | ReplyEventToolRes
 
 
 class ReplyEventChunk(TypedDict):
-    name: Literal['chunk']
+    """A piece of the response."""
+
     data: ReplyEventChunkData
+    name: Literal['chunk']
 
 
 class ReplyEventChunkData(TypedDict):
     content: str
     done: bool
+    """Always false."""
 
 
 class ReplyEventDone(TypedDict):
-    name: Literal['done']
+    """The turn has ended. The last event."""
+
     data: ReplyEventDoneData
+    name: Literal['done']
 
 
 class ReplyEventDoneData(TypedDict):
     done: bool
-    usage: ReplyUsage
-    stopped: NotRequired[bool]
+    """Always true."""
     silent: NotRequired[bool]
+    """Whether the agent gives no answer."""
+    stopped: NotRequired[bool]
+    """Whether the turn was stopped."""
+    usage: ReplyUsage
 
 
 class ReplyEventError(TypedDict):
-    name: Literal['error']
+    """The turn failed. The last event."""
+
     data: ReplyEventErrorData
+    name: Literal['error']
 
 
 class ReplyEventErrorData(TypedDict):
-    error: str
     code: str
+    """A stable error code for programs."""
+    error: str
 
 
 class ReplyEventLagged(TypedDict):
-    name: Literal['lagged']
+    """The client read too slowly and missed events."""
+
     data: ReplyEventLaggedData
+    name: Literal['lagged']
 
 
 class ReplyEventLaggedData(TypedDict):
     missed: int
+    """Their number."""
 
 
 class ReplyEventOwnerNotice(TypedDict):
-    name: Literal['owner_notice']
+    """A note from the agent to its owner."""
+
     data: ReplyEventOwnerNoticeData
+    name: Literal['owner_notice']
 
 
 class ReplyEventOwnerNoticeData(TypedDict):
@@ -814,18 +830,23 @@ class ReplyEventOwnerNoticeData(TypedDict):
 
 
 class ReplyEventToolResult(TypedDict):
-    name: Literal['tool_result']
+    """The call is complete and runs."""
+
     data: ReplyEventToolResultData
+    name: Literal['tool_result']
 
 
 class ReplyEventToolResultData(TypedDict):
-    tool: str
     input: Dict[str, Any]
+    """The arguments; `raw` where the model wrote no JSON."""
+    tool: str
 
 
 class ReplyEventToolUse(TypedDict):
-    name: Literal['tool_use']
+    """The model begins to call a tool."""
+
     data: ReplyEventToolUseData
+    name: Literal['tool_use']
 
 
 class ReplyEventToolUseData(TypedDict):
@@ -833,6 +854,8 @@ class ReplyEventToolUseData(TypedDict):
 
 
 class ReplyUsage(TypedDict):
+    """The tokens of a turn."""
+
     input_tokens: int
     output_tokens: int
 

@@ -11,6 +11,28 @@ from .._calls import AsyncCalls, Calls, quote
 from .shared import PageQuery, SessionList, SessionShape, Transcript
 
 
+class BranchBody(TypedDict):
+    """Where to branch."""
+
+    label: NotRequired[str | None]
+    """Label of the new session, unique within the agent."""
+    turns: NotRequired[int | None]
+    """Number of turns to copy, from the start of the session; 0 for none. Default: all that have ended."""
+
+
+class Branched(TypedDict):
+    """The session was branched."""
+
+    agent_id: str
+    branched_from: str
+    """The original."""
+    label: str | None
+    session_id: str
+    """The new session."""
+    turns: int
+    """Number of copied turns."""
+
+
 class CleanedUp(TypedDict):
     """Deleted sessions."""
 
@@ -225,6 +247,10 @@ class SessionsApi:
         """Get a session (`GET /api/sessions/{id}`)."""
         return self._calls.json("GET", f"/api/sessions/{quote(id)}", query=query)
 
+    def branch(self, id: str, /, **body: Unpack[BranchBody]) -> Branched:
+        """Branch a session (`POST /api/sessions/{id}/branch`)."""
+        return self._calls.json("POST", f"/api/sessions/{quote(id)}/branch", body=body)
+
     def set_label(self, id: str, /, **body: Unpack[LabelBody]) -> Labelled:
         """Label a session (`PUT /api/sessions/{id}/label`)."""
         return self._calls.json("PUT", f"/api/sessions/{quote(id)}/label", body=body)
@@ -269,6 +295,10 @@ class AsyncSessionsApi:
     async def get(self, id: str, /, **query: Unpack[PageQuery]) -> Transcript:
         """Get a session (`GET /api/sessions/{id}`)."""
         return await self._calls.json("GET", f"/api/sessions/{quote(id)}", query=query)
+
+    async def branch(self, id: str, /, **body: Unpack[BranchBody]) -> Branched:
+        """Branch a session (`POST /api/sessions/{id}/branch`)."""
+        return await self._calls.json("POST", f"/api/sessions/{quote(id)}/branch", body=body)
 
     async def set_label(self, id: str, /, **body: Unpack[LabelBody]) -> Labelled:
         """Label a session (`PUT /api/sessions/{id}/label`)."""

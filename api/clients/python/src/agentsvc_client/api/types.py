@@ -538,6 +538,8 @@ from .schedules import (
     UpdateBody3 as UpdateBody3,
 )
 from .sessions import (
+    BranchBody as BranchBody,
+    Branched as Branched,
     CleanedUp as CleanedUp,
     CleanupBody as CleanupBody,
     Found as Found,

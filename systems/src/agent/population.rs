@@ -21,6 +21,7 @@ use crate::kernel::id_generator::IdGenerator;
 use crate::kernel::index::{HashIndex, Index};
 use crate::kernel::record::Error;
 use crate::kernel::restore::{Chunks, Records, dangling};
+use crate::session;
 
 /// Entries of an index from which on a second thread is worth its start.
 const ASIDE_MIN: usize = 10_000;
@@ -46,6 +47,9 @@ pub(crate) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
         }
         for (at, from) in agents.imported {
             world.entity_mut(agents.places[at].1).insert(*from);
+        }
+        for (agent, units) in sessions.stored {
+            session::restore_stored(world, agent, units);
         }
         if let Some(log) = sessions.newest_log {
             world.resource_mut::<IdGenerator>().reserve_log(log);
@@ -157,6 +161,7 @@ fn spawn_agents(world: &mut World, records: Chunks<AgentRecord>) -> Result<Agent
                 state: record.state,
                 mode: record.mode,
                 taint: record.taint,
+                stored: 0,
             };
             Some((record.id, agent))
         });
@@ -182,14 +187,16 @@ struct Sessions {
     labels: Vec<(Entity, Box<str>, usize)>,
     /// Where in `places` the session is that knows them.
     addresses: Vec<(usize, KnownAddresses)>,
+    /// What they have stored, and whose they are.
+    stored: Vec<(Entity, u32)>,
     newest_log: Option<LogId>,
 }
 
 impl Sessions {
     fn for_count(count: usize) -> Self {
         let (places, hashes) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        let (hidden, labels, addresses) = (Vec::new(), Vec::new(), Vec::new());
-        Self { places, hashes, owned: Vec::with_capacity(count), hidden, labels, addresses, newest_log: None }
+        let (hidden, labels, addresses, stored) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { places, hashes, owned: Vec::with_capacity(count), hidden, labels, addresses, stored, newest_log: None }
     }
 }
 
@@ -209,6 +216,7 @@ fn spawn_sessions(
         made.newest_log = made.newest_log.max(Some(record.log));
         let list = if record.ephemeral { &mut made.hidden } else { &mut made.owned };
         list.push((agent, record.id));
+        made.stored.extend((record.stored > 0).then_some((agent, record.stored)));
         made.labels.extend(record.label.clone().map(|label| (agent, label, made.places.len())));
         made.places.push((record.id, Entity::PLACEHOLDER));
         made.hashes.push((keys.session(record.id), Entity::PLACEHOLDER));
@@ -226,6 +234,7 @@ fn spawn_sessions(
             interrupted: record.interrupted,
             ephemeral: record.ephemeral,
             compacted: record.compacted,
+            stored: record.stored,
             taint: record.taint,
         };
         if !record.addresses.is_empty() {

@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn one_address_leaves_streams_of_a_site_to_others() {
         let (hub, one, other) = (Arc::new(WebHub::default()), ClientKey::V4(1), ClientKey::V4(2));
-        let open = |visitor: usize, address| hub.open("shop", (&visitor.to_string(), address), 80);
+        let open = |visitor: usize, address| hub.open("shop", (&*visitor.to_string(), address), 80);
         let mut held: Vec<Page> = (0..20).map(|visitor| open(visitor, one).unwrap()).collect();
         assert!(open(20, one).is_err() && hub.open("help", ("a", one), 80).is_ok());
         let others = open(20, other).unwrap();

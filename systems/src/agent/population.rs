@@ -35,7 +35,7 @@ pub(crate) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
     agents.sort_by_key(|record| record.id);
     sessions.sort_by_key(|record| record.id);
     world.resource_mut::<Index>().loading = true;
-    let (places, names, sessions) = std::thread::scope(|scope| {
+    let (places, names, sessions, stored) = std::thread::scope(|scope| {
         let agents = spawn_agents(world, agents)?;
         let names = Filling::start(scope, agents.names);
         let sessions = spawn_sessions(world, sessions, &agents.places)?;
@@ -48,9 +48,6 @@ pub(crate) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
         for (at, from) in agents.imported {
             world.entity_mut(agents.places[at].1).insert(*from);
         }
-        for (agent, units) in sessions.stored {
-            session::restore_stored(world, agent, units);
-        }
         if let Some(log) = sessions.newest_log {
             world.resource_mut::<IdGenerator>().reserve_log(log);
         }
@@ -62,9 +59,13 @@ pub(crate) fn restore(world: &mut World, records: &mut Records) -> Result<(), Er
         for (agent, label, at) in sessions.labels {
             index.labels.insert((agent, label), sessions.places[at].1);
         }
-        Ok::<_, Error>((agents.places, names.end(), known.end()))
+        Ok::<_, Error>((agents.places, names.end(), known.end(), sessions.stored))
     })?;
     world.resource_mut::<Index>().end_load(places, names, sessions);
+    // Families are found by the index.
+    for (agent, units) in stored {
+        session::restore_stored(world, agent, units);
+    }
     Ok(())
 }
 

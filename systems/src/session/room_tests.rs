@@ -73,10 +73,15 @@ fn child_of(world: &mut TestWorld, parent: AgentId, name: &str) -> AgentId {
 }
 
 fn parent(world: &mut TestWorld) -> AgentId {
-    let mut command = spawn_command("parent");
+    world.ask(spawner("parent")).unwrap().agent
+}
+
+/// An agent that may spawn others.
+fn spawner(name: &str) -> crate::agent::SpawnAgent {
+    let mut command = spawn_command(name);
     command.manifest.capabilities.agent_spawn = Some(true);
     command.hash = crate::manifest::hash(&command.manifest);
-    world.ask(command).unwrap().agent
+    command
 }
 
 #[test]
@@ -133,7 +138,8 @@ fn every_row_of_a_session_counts_until_it_goes_over_a_restart() {
 fn a_family_that_has_stored_enough_is_refused_messages_and_its_turns_end() {
     let mut world = world(64 * KIB, 1 << 30);
     let (one, other) = (parent(&mut world), world.spawn("other"));
-    let child = child_of(&mut world, one, "child");
+    let between = world.ask(SpawnChild { parent: one, child: spawner("between"), by: None }).unwrap().agent;
+    let child = child_of(&mut world, between, "child");
     talk(&mut world, one, 10_000).unwrap();
     // Its answer finds room; the next call of a turn that is under way does not.
     let asked = send(&mut world, child, 10_000);
